@@ -1,0 +1,194 @@
+//! The global allocator as a non-preemptible region.
+//!
+//! An allocator that is entered again halfway corrupts itself: without this guard the prototype crashed in 11 of 11
+//! runs. So every call into it is a [`Region`](crate::Region), everywhere in the process; [`self_test`] checks at start
+//! that this is so (a Rust dylib, for one, would bring an unguarded shim of its own).
+//!
+//! What would take long inside the region happens outside it: big blocks come straight from the kernel, and clearing
+//! and copying of middle-sized ones is done by us. Freed memory is not given back to the kernel
+//! ([`prepare_heap`]), because that costs milliseconds inside the allocator.
+
+use crate::region::LOCAL;
+use core::alloc::{GlobalAlloc, Layout};
+use core::ptr;
+use core::sync::atomic::Ordering::Relaxed;
+use mimalloc::MiMalloc;
+
+/// Blocks of at least this size come from `mmap`, outside the region.
+const FROM_KERNEL: usize = 8 << 20;
+/// Blocks of at least this size are cleared and moved outside the region.
+const MOVED_OUTSIDE: usize = 32 << 10;
+const PAGE: usize = 4096;
+
+/// An allocator whose every call is a region.
+pub struct Guarded<A>(A);
+
+/// The allocator of every Overtake process: `#[global_allocator] static HEAP: preempt::Heap = preempt::Heap::HEAP`.
+pub type Heap = Guarded<MiMalloc>;
+
+impl Guarded<MiMalloc> {
+    /// mimalloc, guarded.
+    pub const HEAP: Heap = Guarded(MiMalloc);
+}
+
+impl<A> Guarded<A> {
+    /// Guards `inner`.
+    pub const fn new(inner: A) -> Guarded<A> {
+        Guarded(inner)
+    }
+
+    #[inline]
+    fn guarded<R>(call: impl FnOnce() -> R) -> R {
+        if cfg!(overtake_plant = "allocator_guard_off") {
+            return call();
+        }
+        LOCAL.with(|local| {
+            local.enter();
+            let result = call();
+            local.exit();
+            result
+        })
+    }
+}
+
+fn from_kernel(layout: &Layout) -> bool {
+    layout.size() >= FROM_KERNEL && layout.align() <= PAGE
+}
+
+fn mapped_bytes(size: usize) -> usize {
+    size.next_multiple_of(PAGE)
+}
+
+// SAFETY: every block comes from, and goes back to, the inner allocator or the kernel. Which of the two depends only on
+// the layout, which callers must repeat exactly, so a block returns to where it came from.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Guarded<A> {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if from_kernel(&layout) {
+            return map(layout.size());
+        }
+        // SAFETY: the caller's promise, passed on.
+        Self::guarded(|| unsafe { self.0.alloc(layout) })
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if from_kernel(&layout) {
+            // SAFETY: a block of this layout was mapped by `map` with this length.
+            unsafe { libc::munmap(block.cast(), mapped_bytes(layout.size())) };
+            return;
+        }
+        // SAFETY: the caller's promise, passed on.
+        Self::guarded(|| unsafe { self.0.dealloc(block, layout) });
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if from_kernel(&layout) {
+            return map(layout.size()); // Fresh pages are zero.
+        }
+        if layout.size() < MOVED_OUTSIDE {
+            // SAFETY: the caller's promise, passed on.
+            return Self::guarded(|| unsafe { self.0.alloc_zeroed(layout) });
+        }
+        // SAFETY: a new block of this size is ours to clear.
+        unsafe {
+            let block = self.alloc(layout);
+            if !block.is_null() {
+                ptr::write_bytes(block, 0, layout.size());
+            }
+            block
+        }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller promises that `size` is valid for this alignment.
+        let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        if from_kernel(&layout) && from_kernel(&new) {
+            // SAFETY: the mapping was made by `map`; the kernel moves the pages.
+            let moved = unsafe {
+                libc::mremap(block.cast(), mapped_bytes(layout.size()), mapped_bytes(size), libc::MREMAP_MAYMOVE)
+            };
+            return if moved == libc::MAP_FAILED { ptr::null_mut() } else { moved.cast() };
+        }
+        if layout.size() < MOVED_OUTSIDE && size < FROM_KERNEL {
+            // SAFETY: the caller's promise, passed on.
+            return Self::guarded(|| unsafe { self.0.realloc(block, layout, size) });
+        }
+        // SAFETY: both blocks are valid for the smaller size, and the old one is given back with its own layout.
+        unsafe {
+            let moved = self.alloc(new);
+            if !moved.is_null() {
+                ptr::copy_nonoverlapping(block, moved, layout.size().min(size));
+                self.dealloc(block, layout);
+            }
+            moved
+        }
+    }
+}
+
+fn map(size: usize) -> *mut u8 {
+    // SAFETY: an anonymous mapping at an address of the kernel's choice.
+    let block = unsafe {
+        libc::mmap(
+            ptr::null_mut(),
+            mapped_bytes(size),
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    if block == libc::MAP_FAILED { ptr::null_mut() } else { block.cast() }
+}
+
+/// The process allocates past the guard, so the first interrupt inside an allocation would corrupt the heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuardMissing;
+
+impl core::fmt::Display for GuardMissing {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(
+            "the global allocator is not preempt::Heap, so interrupting this process would corrupt its memory; \
+             build overtake as one static binary",
+        )
+    }
+}
+
+impl core::error::Error for GuardMissing {}
+
+/// Checks that this process allocates through the guard: a probe planted in the thread's state must be consumed by
+/// the region of an allocation made by std. Call it at start, before any worker registers on this thread.
+///
+/// # Errors
+/// [`GuardMissing`]: do not register workers then.
+pub fn self_test() -> Result<(), GuardMissing> {
+    let covered = |allocate: &dyn Fn()| {
+        LOCAL.with(|local| {
+            local.pending.store(true, Relaxed);
+            allocate();
+            !local.pending.swap(false, Relaxed)
+        })
+    };
+    let boxed = covered(&|| drop(core::hint::black_box(Box::new(0_u64))));
+    let by_std = covered(&|| drop(core::hint::black_box(std::ffi::CString::new("probe"))));
+    let large = covered(&|| drop(core::hint::black_box(vec![0_u8; MOVED_OUTSIDE])));
+    if boxed && by_std && large { Ok(()) } else { Err(GuardMissing) }
+}
+
+/// Sets the allocator up for short stays: freed memory is kept, and `bytes` are taken from the kernel now, so that the
+/// page faults happen here and not inside a later allocation. Returns whether the kernel gave the memory.
+pub fn prepare_heap(bytes: usize) -> bool {
+    /// `mi_option_purge_delay` of mimalloc 3 (`mimalloc.h`, `mi_option_e`); the Rust crate does not name it.
+    const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
+    // SAFETY: plain calls into mimalloc, which this process uses as its allocator.
+    unsafe {
+        libmimalloc_sys::mi_option_set(PURGE_DELAY, -1);
+        bytes == 0 || mi_reserve_os_memory(bytes, true, false) == 0
+    }
+}
+
+unsafe extern "C" {
+    /// mimalloc: takes an arena from the system; see `mimalloc.h`.
+    fn mi_reserve_os_memory(size: usize, commit: bool, allow_large: bool) -> core::ffi::c_int;
+}

@@ -1,0 +1,117 @@
+//! A latch: short mutual exclusion between threads, held only inside a region.
+//!
+//! **Invariant:** the holder's context cannot be paused by an urgent context of its own thread, because the guard
+//! borrows the [`NoPreempt`] witness; so nobody ever waits for a context that waits for him. Another *thread* may be
+//! descheduled while it holds the latch, and a real-time thread that span for it would keep it so: after a bounded
+//! spin a waiter sleeps in the kernel.
+
+use crate::region::NoPreempt;
+use core::cell::UnsafeCell;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicU32, Ordering::*};
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+/// Held, and somebody may sleep.
+const AWAITED: u32 = 2;
+const SPINS_MAX: u32 = 200;
+
+/// A value under a latch.
+pub struct Latch<T> {
+    word: AtomicU32,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the word admits one holder at a time, so sharing the latch only moves `T` between threads.
+unsafe impl<T: Send> Sync for Latch<T> {}
+
+impl<T> Latch<T> {
+    /// A free latch.
+    pub const fn new(value: T) -> Latch<T> {
+        Latch { word: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
+    }
+
+    /// Takes the latch, waiting for it if need be.
+    #[inline]
+    pub fn lock<'a>(&'a self, no_preempt: &'a NoPreempt) -> LatchGuard<'a, T> {
+        if self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_err() {
+            self.lock_slow();
+        }
+        LatchGuard { latch: self, _no_preempt: no_preempt }
+    }
+
+    /// Takes the latch if it is free.
+    #[inline]
+    pub fn try_lock<'a>(&'a self, no_preempt: &'a NoPreempt) -> Option<LatchGuard<'a, T>> {
+        let taken = self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok();
+        taken.then(|| LatchGuard { latch: self, _no_preempt: no_preempt })
+    }
+
+    /// The value, without the latch: the exclusive borrow proves that nobody holds it.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+
+    /// The value of a latch that ends.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+
+    #[cold]
+    fn lock_slow(&self) {
+        for _ in 0..SPINS_MAX {
+            core::hint::spin_loop();
+            if self.word.load(Relaxed) == FREE && self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok() {
+                return;
+            }
+        }
+        // "Three-state mutex" of Drepper, "Futexes Are Tricky" (2011), section 6.
+        while self.word.swap(AWAITED, Acquire) != FREE {
+            // SAFETY: the word outlives the call; the kernel compares it with AWAITED before sleeping.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_futex,
+                    self.word.as_ptr(),
+                    libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+                    AWAITED,
+                    core::ptr::null::<libc::timespec>(),
+                )
+            };
+        }
+    }
+}
+
+/// Holds a latch until it is dropped.
+pub struct LatchGuard<'a, T> {
+    latch: &'a Latch<T>,
+    _no_preempt: &'a NoPreempt,
+}
+
+impl<T> Deref for LatchGuard<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard's existence proves that this context holds the latch.
+        unsafe { &*self.latch.value.get() }
+    }
+}
+
+impl<T> DerefMut for LatchGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above, and the guard is borrowed exclusively.
+        unsafe { &mut *self.latch.value.get() }
+    }
+}
+
+impl<T> Drop for LatchGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.latch.word.swap(FREE, Release) == AWAITED {
+            // SAFETY: wakes one waiter of a word that outlives the call.
+            unsafe {
+                libc::syscall(libc::SYS_futex, self.latch.word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1)
+            };
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What we ask of the kernel: time, threads, priorities, and how long a thread waited for a processor.
+
+use core::mem;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Nanoseconds of `CLOCK_MONOTONIC`. No system call, so it is allowed in an urgent context.
+#[inline]
+pub fn now_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// Processor time of this process in nanoseconds.
+pub fn process_cpu_ns() -> u64 {
+    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// Processor time of this thread in nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a local; these clocks exist on every Linux.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The kernel's id of this thread.
+#[inline]
+pub fn thread_id() -> i32 {
+    // SAFETY: gettid has no arguments and cannot fail.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+}
+
+/// Processors that this process may use.
+pub fn cpus() -> Vec<usize> {
+    // SAFETY: an all-zero set is valid, and the kernel fills it.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = mem::zeroed();
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) != 0 {
+            return vec![0];
+        }
+        set
+    };
+    // SAFETY: the index is below the size of the set.
+    (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
+}
+
+/// Keeps this thread on one processor.
+pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(io::Error::other("no such processor"));
+    }
+    // SAFETY: a local set, and an index below its size.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    };
+    checked(result)
+}
+
+/// Puts this thread into the real-time class SCHED_FIFO, which needs a privilege (CAP_SYS_NICE or RLIMIT_RTPRIO).
+pub fn set_realtime(priority: i32) -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: priority };
+    // SAFETY: reads a local.
+    checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) })
+}
+
+/// Puts this thread back into the ordinary class.
+pub fn set_ordinary() -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: reads a local.
+    checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameter) })
+}
+
+/// Whether this process may use the real-time class, tried on a thread of its own.
+pub fn realtime_allowed() -> bool {
+    std::thread::spawn(|| set_realtime(1).is_ok()).join().unwrap_or(false)
+}
+
+/// Sets the nice value of this thread (Linux keeps one per thread). Raising it needs no privilege.
+pub fn set_nice(nice: i32) -> io::Result<()> {
+    // SAFETY: no pointers.
+    checked(unsafe { libc::setpriority(libc::PRIO_PROCESS, thread_id() as libc::id_t, nice) })
+}
+
+fn checked(result: i32) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Reads how long a thread was ready but had to wait for a processor (`/proc/thread-self/schedstat`, second field).
+///
+/// Any thread may read it, and reading is one restartable system call without allocation.
+pub struct RunDelay(File);
+
+impl RunDelay {
+    /// Opens the counter of this thread.
+    pub fn open_current() -> io::Result<RunDelay> {
+        Ok(RunDelay(File::open(format!("/proc/self/task/{}/schedstat", thread_id()))?))
+    }
+
+    /// Nanoseconds waited so far; 0 when the kernel does not say.
+    pub fn read_ns(&self) -> u64 {
+        let mut bytes = [0; 64];
+        let count = self.0.read_at(&mut bytes, 0).unwrap_or(0);
+        let mut fields = bytes[..count].split(|byte| *byte == b' ');
+        let digits = fields.nth(1).unwrap_or(&[]);
+        digits.iter().take_while(|byte| byte.is_ascii_digit()).fold(0, |sum, byte| sum * 10 + u64::from(byte - b'0'))
+    }
+}
+
+/// Whether this machine could deliver user interrupts (UINTR), the rung below a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uintr {
+    /// The processor has the instructions (CPUID leaf 7, EDX bit 5).
+    pub processor: bool,
+    /// The kernel offers the system calls. No released kernel does; Intel's patches of 2021 use number 471.
+    pub kernel: bool,
+}
+
+impl core::fmt::Display for Uintr {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match (self.processor, self.kernel) {
+            (true, true) => "available, not used yet",
+            (true, false) => "not available: the processor has them, the kernel does not",
+            (false, _) => "not available: the processor does not have them",
+        })
+    }
+}
+
+/// Looks for user interrupts.
+pub fn uintr() -> Uintr {
+    let leaf7 = core::arch::x86_64::__cpuid_count(7, 0);
+    let processor = leaf7.edx & (1 << 5) != 0;
+    let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    // A kernel that manages the state lists the flag; one that does not hides it.
+    let kernel = processor && flags.lines().any(|line| line.starts_with("flags") && line.contains(" uintr"));
+    Uintr { processor, kernel }
+}

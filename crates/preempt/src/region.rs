@@ -1,0 +1,105 @@
+//! Non-preemptible regions.
+//!
+//! **Invariant:** while a thread's `depth` is not zero no urgent context starts on it; an interrupt that arrives then
+//! sets `pending`, and the outermost exit serves it. Both words are touched by their own thread and by signal handlers
+//! on it alone, so relaxed atomics with compiler fences suffice: there is no other processor to order against.
+
+use crate::context;
+use crate::worker::Worker;
+use core::marker::PhantomData;
+use core::ops::Deref;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::Relaxed, compiler_fence};
+
+/// The witness that no urgent context can start on this thread now. Only a [`Region`] lends one.
+///
+/// Latches ask for it, so that forgetting the region does not compile.
+pub struct NoPreempt {
+    _own_thread: PhantomData<*const ()>,
+}
+
+/// What a thread and the signal handlers on it agree about. Constant-initialised and without a destructor, so that a
+/// handler may use it at any time.
+pub(crate) struct Local {
+    /// How many regions are open.
+    pub(crate) depth: AtomicU32,
+    /// An interrupt arrived while it could not be served.
+    pub(crate) pending: AtomicBool,
+    /// An urgent context runs on this thread.
+    pub(crate) urgent: AtomicBool,
+    /// This thread's worker, or null.
+    pub(crate) worker: AtomicPtr<Worker>,
+}
+
+thread_local! {
+    pub(crate) static LOCAL: Local = const {
+        Local {
+            depth: AtomicU32::new(0),
+            pending: AtomicBool::new(false),
+            urgent: AtomicBool::new(false),
+            worker: AtomicPtr::new(core::ptr::null_mut()),
+        }
+    };
+}
+
+impl Local {
+    #[inline]
+    pub(crate) fn enter(&self) {
+        self.depth.store(self.depth.load(Relaxed) + 1, Relaxed);
+        // The region's work may not move above its beginning.
+        compiler_fence(core::sync::atomic::Ordering::SeqCst);
+    }
+
+    #[inline]
+    pub(crate) fn exit(&self) {
+        compiler_fence(core::sync::atomic::Ordering::SeqCst);
+        let depth = self.depth.load(Relaxed) - 1;
+        self.depth.store(depth, Relaxed);
+        // A handler before this line has set `pending`, one after it finds depth 0 and runs at once: none is lost.
+        compiler_fence(core::sync::atomic::Ordering::SeqCst);
+        if cfg!(overtake_plant = "pending_bit_lost") {
+            self.pending.store(false, Relaxed);
+        } else if self.pending.load(Relaxed) && depth == 0 {
+            context::serve_deferred(self);
+        }
+    }
+}
+
+/// A non-preemptible region, from [`Region::enter`] to its drop. Regions nest.
+///
+/// Keep them short and bounded: no I/O, no page faults asked for, no large allocation. A region on a thread that is
+/// no [`Worker`] costs the same and protects nothing, because nothing can interrupt it there.
+pub struct Region {
+    witness: NoPreempt,
+}
+
+impl Region {
+    /// Begins a region on this thread.
+    #[inline]
+    pub fn enter() -> Region {
+        LOCAL.with(Local::enter);
+        Region { witness: NoPreempt { _own_thread: PhantomData } }
+    }
+}
+
+impl Deref for Region {
+    type Target = NoPreempt;
+
+    #[inline]
+    fn deref(&self) -> &NoPreempt {
+        &self.witness
+    }
+}
+
+impl Drop for Region {
+    #[inline]
+    fn drop(&mut self) {
+        LOCAL.with(Local::exit);
+    }
+}
+
+/// Runs `f` in a [`Region`].
+#[inline]
+pub fn no_preempt<R>(f: impl FnOnce(&NoPreempt) -> R) -> R {
+    let region = Region::enter();
+    f(&region)
+}

@@ -1,0 +1,118 @@
+//! The stamps of one transaction.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use preempt::os::now_ns;
+
+/// A moment in the life of a transaction. Later issues add the stages before and after these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Stage {
+    /// It was handed to the scheduler.
+    Submit = 0,
+    /// A worker took it from its queue.
+    Dispatch = 1,
+    /// Its first instruction ran (the last attempt's, if it was retried).
+    Run = 2,
+    /// It ended.
+    End = 3,
+}
+
+const STAGES: usize = 4;
+const ABSENT: u64 = 0;
+
+/// The stamps, written by whoever has the transaction in hand.
+///
+/// Relaxed words: the hand-over of the transaction itself (a queue, a claim) orders them.
+#[derive(Debug, Default)]
+pub struct Clock {
+    stamps: [AtomicU64; STAGES],
+}
+
+impl Clock {
+    /// A clock without stamps.
+    pub const fn new() -> Clock {
+        Clock { stamps: [const { AtomicU64::new(ABSENT) }; STAGES] }
+    }
+
+    /// Stamps `stage` with the time now and returns it.
+    #[inline]
+    pub fn stamp(&self, stage: Stage) -> u64 {
+        let now = now_ns();
+        self.set(stage, now);
+        now
+    }
+
+    /// Stamps `stage` with a time that was read already.
+    #[inline]
+    pub fn set(&self, stage: Stage, at_ns: u64) {
+        self.stamps[stage as usize].store(at_ns, Relaxed);
+    }
+
+    /// When `stage` was reached, if it was.
+    #[inline]
+    pub fn at(&self, stage: Stage) -> Option<u64> {
+        match self.stamps[stage as usize].load(Relaxed) {
+            ABSENT => None,
+            at_ns => Some(at_ns),
+        }
+    }
+
+    /// A copy of the stamps.
+    pub fn stamps(&self) -> Stamps {
+        Stamps {
+            submit_ns: self.at(Stage::Submit),
+            dispatch_ns: self.at(Stage::Dispatch),
+            run_ns: self.at(Stage::Run),
+            end_ns: self.at(Stage::End),
+        }
+    }
+}
+
+/// The stamps of one transaction, copied out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamps {
+    /// See [`Stage::Submit`].
+    pub submit_ns: Option<u64>,
+    /// See [`Stage::Dispatch`].
+    pub dispatch_ns: Option<u64>,
+    /// See [`Stage::Run`].
+    pub run_ns: Option<u64>,
+    /// See [`Stage::End`].
+    pub end_ns: Option<u64>,
+}
+
+impl Stamps {
+    /// Nanoseconds from submit to the first instruction.
+    pub fn start_delay_ns(&self) -> Option<u64> {
+        Some(self.run_ns?.saturating_sub(self.submit_ns?))
+    }
+
+    /// Nanoseconds from the first instruction to the end.
+    pub fn run_time_ns(&self) -> Option<u64> {
+        Some(self.end_ns?.saturating_sub(self.run_ns?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_that_was_not_reached_is_absent() {
+        let clock = Clock::new();
+        assert_eq!(clock.stamps(), Stamps::default());
+        clock.stamp(Stage::Submit);
+        assert!(clock.at(Stage::Submit).is_some());
+        assert_eq!(clock.stamps().start_delay_ns(), None);
+    }
+
+    #[test]
+    fn delays_are_differences_of_stamps() {
+        let clock = Clock::new();
+        clock.set(Stage::Submit, 100);
+        clock.set(Stage::Run, 130);
+        clock.set(Stage::End, 200);
+        assert_eq!(clock.stamps().start_delay_ns(), Some(30));
+        assert_eq!(clock.stamps().run_time_ns(), Some(70));
+    }
+}

@@ -1,0 +1,169 @@
+//! Runs integration tests, each in a process of its own: once plain, and once under a storm of interrupts.
+//!
+//! Signals are a property of a process, so tests that use them must not share one. A test binary (`harness = false`)
+//! calls [`main`] with its tests; without arguments it re-executes itself for every test, twice. In the storm the test's
+//! own thread is a registered worker, and a thread interrupts one of all registered workers, chosen at random,
+//! 1,000 times a second; every interrupt allocates and frees in its urgent context. The counts are printed, and fewer
+//! than 500 a second is a failure: the storm would prove nothing.
+//!
+//! A test that must end its process is a *case*: it runs only when a test asks for it by [`run_case`].
+
+mod storm;
+
+use std::io::{Read, Write};
+use std::process::{Command, ExitCode, Output, Stdio};
+use std::time::{Duration, Instant};
+
+#[global_allocator]
+static HEAP: preempt::Heap = preempt::Heap::HEAP;
+
+/// A test longer than this hangs.
+const TEST_TIME_MAX: Duration = Duration::from_secs(300);
+/// Fewer handled interrupts per second than this, over all tests of a binary, fail the run.
+const STORM_RATE_MIN: f64 = 500.0;
+
+/// One test, or a case that a test runs by [`run_case`]. Make it by [`test!`] or [`case!`].
+pub struct Test {
+    /// Its path below the test binary.
+    pub name: &'static str,
+    /// Panics if it fails.
+    pub run: fn(),
+    /// Whether it runs only when asked for.
+    pub is_case: bool,
+}
+
+/// A test: `testkit::test!(module::function)`.
+#[macro_export]
+macro_rules! test {
+    ($path:path) => {
+        $crate::Test { name: stringify!($path), run: $path, is_case: false }
+    };
+}
+
+/// A case that ends its process: `testkit::case!(module::function)`.
+#[macro_export]
+macro_rules! case {
+    ($path:path) => {
+        $crate::Test { name: stringify!($path), run: $path, is_case: true }
+    };
+}
+
+/// Runs the case `name` of this test binary in a process of its own and returns how it ended and what it printed.
+pub fn run_case(name: &str) -> Output {
+    let program = std::env::current_exe().expect("a running program has a path");
+    Command::new(program).args(["--exec", name]).output().expect("the test binary can be started")
+}
+
+/// The main function of a test binary. Accepts cargo's usual arguments: words filter by name, `--list` lists.
+pub fn main(package: &str, tests: &[Test]) -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [exec, name, rest @ ..] = arguments.as_slice()
+        && exec == "--exec"
+    {
+        let test = tests.iter().find(|test| test.name == name).unwrap_or_else(|| panic!("no test is named {name}"));
+        preempt::self_test().expect("a test process allocates through the guard");
+        match rest.first() {
+            Some(flag) if flag == "--storm" => storm::run(test.run),
+            _ => (test.run)(),
+        }
+        return ExitCode::SUCCESS;
+    }
+    let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
+    let chosen: Vec<&Test> = tests
+        .iter()
+        .filter(|test| !test.is_case && (filters.is_empty() || filters.iter().any(|f| test.name.contains(f.as_str()))))
+        .collect();
+    if arguments.iter().any(|argument| argument == "--list") {
+        chosen.iter().for_each(|test| println!("{}: test", test.name));
+        return ExitCode::SUCCESS;
+    }
+    run_all(package, &chosen)
+}
+
+fn run_all(package: &str, tests: &[&Test]) -> ExitCode {
+    println!("\nrunning {} tests of {package}, each plain and under 1,000 interrupts per second", tests.len());
+    let began = Instant::now();
+    let mut failed = Vec::new();
+    let mut passed = 0;
+    let mut total = storm::Counts::default();
+    for test in tests {
+        for storm in [false, true] {
+            let label = format!("{}{}", test.name, if storm { " (storm)" } else { "" });
+            match run_one(test.name, storm) {
+                Ok(output) => {
+                    let counts = storm::Counts::find(&output);
+                    total.add(&counts);
+                    println!("test {label} ... ok{}", if storm { format!("  [{counts}]") } else { String::new() });
+                    passed += 1;
+                }
+                Err(output) => {
+                    println!("test {label} ... FAILED");
+                    failed.push((label, output));
+                }
+            }
+            let _ = std::io::stdout().flush();
+        }
+    }
+    if passed > 0 && failed.is_empty() {
+        println!("storm of {package}: {total}");
+        if total.per_second() < STORM_RATE_MIN {
+            let rate = total.per_second();
+            let why = format!("the storm reached {rate:.0} interrupts per second, fewer than {STORM_RATE_MIN}\n");
+            failed.push(("storm rate".into(), why));
+        }
+    }
+    for (label, output) in &failed {
+        println!("\n---- {label} ----\n{output}");
+    }
+    let verdict = if failed.is_empty() { "ok" } else { "FAILED" };
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "\ntest result: {verdict}. {passed} passed; {} failed; 0 ignored; 0 measured; 0 filtered out; finished in {seconds:.2}s\n",
+        failed.len()
+    );
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs one test in a process of its own. Both results carry what it printed.
+fn run_one(name: &str, storm: bool) -> Result<String, String> {
+    let program = std::env::current_exe().expect("a running program has a path");
+    let mut command = Command::new(program);
+    command.args(["--exec", name]).args(storm.then_some("--storm")).stdin(Stdio::null());
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("the test process could not be started: {error}"))?;
+    let readers = [reader(child.stdout.take()), reader(child.stderr.take())];
+    // The watchdog learns of the end by the readers' ends of file, so it need not poll.
+    let id = child.id();
+    let (ended, end) = std::sync::mpsc::channel::<()>();
+    let watchdog = std::thread::spawn(move || {
+        let hung = end.recv_timeout(TEST_TIME_MAX) == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
+        if hung {
+            let _ = Command::new("kill").args(["-ABRT", &id.to_string()]).status();
+        }
+        hung
+    });
+    let status = child.wait().map_err(|error| error.to_string())?;
+    drop(ended);
+    let hung = watchdog.join().expect("the watchdog does not panic");
+    let output: String = readers.into_iter().map(|reader| reader.join().expect("a reader does not panic")).collect();
+    if status.success() {
+        Ok(output)
+    } else if hung {
+        Err(format!("{output}\nhung: killed after {} s", TEST_TIME_MAX.as_secs()))
+    } else {
+        Err(format!("{output}\nended with {status}"))
+    }
+}
+
+fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}

@@ -1,0 +1,108 @@
+//! The storm: random interrupts on every registered worker.
+
+use preempt::{Arrival, Delivery, Sent, Serve, Worker};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+const GAP_MEAN: Duration = Duration::from_millis(1);
+const MARK: &str = "storm-counts";
+
+/// What a storm did.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Counts {
+    sent: u64,
+    handled: u64,
+    in_region: u64,
+    micros: u64,
+}
+
+impl Counts {
+    /// Finds the counts that a test process printed.
+    pub(crate) fn find(output: &str) -> Counts {
+        let Some(line) = output.lines().find_map(|line| line.strip_prefix(MARK)) else { return Counts::default() };
+        let fields: Vec<u64> = line.split_whitespace().filter_map(|field| field.parse().ok()).collect();
+        match fields[..] {
+            [sent, handled, in_region, micros] => Counts { sent, handled, in_region, micros },
+            _ => Counts::default(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Counts) {
+        self.sent += other.sent;
+        self.handled += other.handled;
+        self.in_region += other.in_region;
+        self.micros += other.micros;
+    }
+
+    pub(crate) fn per_second(&self) -> f64 {
+        self.handled as f64 / (self.micros.max(1) as f64 / 1e6)
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = self.micros as f64 / 1e3;
+        write!(f, "{} interrupts sent, {} handled", self.sent, self.handled)?;
+        write!(f, " ({:.0}/s over {ms:.0} ms), {} of them inside a region", self.per_second(), self.in_region)
+    }
+}
+
+/// What the test's own thread does when it is interrupted: uses the heap, so that a hole in its guard shows.
+struct UseTheHeap;
+
+impl Serve for UseTheHeap {
+    fn serve(&self, _worker: &'static Worker, _arrival: Arrival) {
+        for bytes in [24, 200, 3000] {
+            let mut block = vec![0_u8; bytes];
+            block[bytes - 1] = 1;
+            std::hint::black_box(&block);
+        }
+    }
+}
+
+/// Runs `test` on this thread, registered as a worker, under a storm; prints the counts.
+pub(crate) fn run(test: fn()) {
+    let registration = preempt::register("test", Arc::new(UseTheHeap)).expect("the test's thread can be a worker");
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let storm = scope.spawn(|| blow(&stop));
+        let result = std::panic::catch_unwind(test);
+        stop.store(true, SeqCst);
+        let (sent, elapsed) = storm.join().expect("the storm does not panic");
+        let totals = preempt::totals();
+        println!("\n{MARK} {sent} {} {} {}", totals.signals, totals.landed_in_region, elapsed.as_micros());
+        if let Err(panic) = result {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    drop(registration);
+}
+
+/// Interrupts random workers at random moments, 1,000 times a second on average, until told to stop.
+fn blow(stop: &AtomicBool) -> (u64, Duration) {
+    // Where it is allowed the storm is not held up by the busy threads that it interrupts.
+    let _ = preempt::os::set_realtime(1);
+    let began = Instant::now();
+    let mut random = preempt::os::now_ns() | 1;
+    let mut next = began;
+    let mut sent = 0;
+    while !stop.load(SeqCst) {
+        // xorshift64 (Marsaglia, 2003); the mean of the uniform gap is GAP_MEAN.
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        next += GAP_MEAN.mul_f64((random >> 11) as f64 / (1_u64 << 52) as f64);
+        let now = Instant::now();
+        if next > now {
+            std::thread::sleep(next - now);
+        }
+        let workers: Vec<&'static Worker> = preempt::workers().collect();
+        let worker = workers[(random >> 33) as usize % workers.len()];
+        if preempt::Signal.send(worker) == Sent::Signalled {
+            sent += 1;
+        }
+    }
+    (sent, began.elapsed())
+}
