@@ -38,6 +38,9 @@ mod stack;
 mod sync;
 mod worker;
 
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;
+
 pub use context::{Arrival, ContextRef, current_context, enter_urgent, in_urgent};
 pub use delivery::{Delivery, Ladder, Poll, Rung, Signal, Thread, wake_idle};
 pub use heap::{GuardMissing, Guarded, Heap, prepare_heap, self_test};

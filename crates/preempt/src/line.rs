@@ -130,10 +130,15 @@ impl Line {
         before
     }
 
-    /// Worker: takes every request made so far; what comes later is a new request, and may send a new signal.
+    /// Worker: takes every request made so far; what comes later is a new one.
     pub fn take(&self) {
-        self.signal.store(0, SeqCst);
         self.request.store(0, SeqCst);
+    }
+
+    /// Worker: the signal has arrived; what is requested from now on may send the next one. The caller serves, or
+    /// remembers to, after this.
+    pub fn arrived(&self) {
+        self.signal.store(0, SeqCst);
     }
 
     /// Worker: the urgent context wants to end. False, and still urgent, if a request came in meanwhile.
@@ -149,6 +154,7 @@ impl Line {
     /// Forgets everything, for a new owner.
     pub(crate) fn reset(&self) {
         self.mode.store(Mode::Foreign as u32, SeqCst);
+        self.arrived();
         self.take();
     }
 }

@@ -154,6 +154,7 @@ extern "C" fn on_interrupt(_signal: c_int, info: *mut libc::siginfo_t, _ucontext
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: the worker is registered on this thread, so its thread state is this thread's, which outlives it.
     let local = unsafe { &*worker.local() };
+    worker.line().arrived();
     worker.count_signal();
     if local.urgent.load(Relaxed) || local.depth.load(Relaxed) > 0 {
         worker.count_landed();
