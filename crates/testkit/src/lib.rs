@@ -19,7 +19,7 @@ static HEAP: preempt::Heap = preempt::Heap::HEAP;
 
 /// A test longer than this hangs.
 const TEST_TIME_MAX: Duration = Duration::from_secs(300);
-/// Fewer handled interrupts per second than this, over all tests of a binary, fail the run.
+/// Fewer interrupts per second than this, over all tests of a binary, fail the run.
 const STORM_RATE_MIN: f64 = 500.0;
 
 /// One test, or a case that a test runs by [`run_case`]. Make it by [`test!`] or [`case!`].

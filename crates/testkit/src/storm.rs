@@ -36,16 +36,17 @@ impl Counts {
         self.micros += other.micros;
     }
 
+    /// The storm's own interrupts per second; those that the test sends itself do not count.
     pub(crate) fn per_second(&self) -> f64 {
-        self.handled as f64 / (self.micros.max(1) as f64 / 1e6)
+        self.sent as f64 / (self.micros.max(1) as f64 / 1e6)
     }
 }
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = self.micros as f64 / 1e3;
-        write!(f, "{} interrupts sent, {} handled", self.sent, self.handled)?;
-        write!(f, " ({:.0}/s over {ms:.0} ms), {} of them inside a region", self.per_second(), self.in_region)
+        write!(f, "{} interrupts, {:.0}/s over {ms:.0} ms; with the test's own ", self.sent, self.per_second())?;
+        write!(f, "{} handled, {} of them inside a region", self.handled, self.in_region)
     }
 }
 
