@@ -1,0 +1,415 @@
+//! The index: a B+tree of (key, row id), read without writing and latched a node at a time.
+//!
+//! **Invariant: a reader holds nothing.** It notes the version of each node it passes, and whatever it copied counts only
+//! if the version is still the same afterwards; else it begins again at the root. So an urgent context may interrupt a
+//! look-up at any instruction and change the very leaf it stands in: the look-up restarts. A writer latches nodes only
+//! inside a region, which its `&NoPreempt` proves, so nobody ever meets a latch that a paused context of its own thread
+//! holds. This is optimistic lock coupling (Leis, Haubenschild, Neumann, "Optimistic Lock Coupling: A Scalable and
+//! Efficient General-Purpose Synchronization Method", IEEE Data Eng. Bull. 42(1), 2019).
+//!
+//! The modules, in the order to read them:
+//! - `version`: the version word, and why relaxed copies are safe once validated;
+//! - `key`: bytes to words, the order of entries, separators;
+//! - `node`: the layout of a node, searching and changing one;
+//! - this one: looking up, inserting, removing;
+//! - `shape`: splits and merges;
+//! - `cursor`: ranges in both directions;
+//! - `epoch`, `limbo`: when memory that left the tree is freed.
+//!
+//! Keys are any bytes, in lexicographic order (the engine's encoding makes that the order of the values). Row ids are
+//! below `u64::MAX`.
+#![allow(unsafe_code)]
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod check;
+mod cursor;
+mod epoch;
+mod key;
+mod limbo;
+mod node;
+mod shape;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;
+mod version;
+
+pub(crate) use cursor::{Cursor, Order};
+
+use core::sync::atomic::{
+    AtomicI64, AtomicPtr,
+    Ordering::{Acquire, Relaxed},
+};
+use epoch::Pin;
+use key::{Entry, Probe, ROW_END};
+use limbo::Limbo;
+use node::{CAPACITY, Node, NodeRef};
+use preempt::NoPreempt;
+use std::time::Duration;
+use version::Restart;
+
+const COUNTERS: usize = 8;
+
+/// One part of a count, on its own cache line, so that writers on different processors do not meet here.
+#[repr(align(128))]
+struct Counter {
+    entries: AtomicI64,
+    nodes: AtomicI64,
+}
+
+/// An ordered set of (key, row id).
+pub(crate) struct BTree {
+    root: AtomicPtr<Node>,
+    limbo: Limbo,
+    counters: [Counter; COUNTERS],
+}
+
+impl BTree {
+    /// An empty tree.
+    pub(crate) fn new() -> BTree {
+        let counters = core::array::from_fn(|_| Counter { entries: AtomicI64::new(0), nodes: AtomicI64::new(0) });
+        counters[0].nodes.store(1, Relaxed);
+        BTree { root: AtomicPtr::new(Node::leaf()), limbo: Limbo::new(), counters }
+    }
+
+    /// The number of entries; while others write, a number it had lately.
+    pub(crate) fn len(&self) -> usize {
+        let entries: i64 = self.counters.iter().map(|part| part.entries.load(Relaxed)).sum();
+        entries.max(0) as usize
+    }
+
+    /// The number of nodes in the tree, of 2 to 2.5 KiB each.
+    pub(crate) fn nodes(&self) -> usize {
+        let nodes: i64 = self.counters.iter().map(|part| part.nodes.load(Relaxed)).sum();
+        nodes.max(0) as usize
+    }
+
+    /// The number of nodes and long keys that left the tree and are not freed yet.
+    pub(crate) fn waiting(&self) -> usize {
+        self.limbo.waiting() as usize
+    }
+
+    /// Frees what left the tree and no look-up can still see. Every write does a bounded part of this by itself.
+    pub(crate) fn collect(&self, no_preempt: &NoPreempt) {
+        self.limbo.collect(no_preempt);
+    }
+
+    /// The lowest row id with this key.
+    pub(crate) fn first(&self, key: &[u8]) -> Option<u64> {
+        let probe = Probe::new(key, 0);
+        {
+            let pin = epoch::pin();
+            let mut backoff = Backoff::new();
+            loop {
+                match self.try_first(&probe, &pin) {
+                    Ok(Lookup::Found(row)) => return Some(row),
+                    Ok(Lookup::Absent) => return None,
+                    Ok(Lookup::NextLeaf) => break,
+                    Err(Restart) => backoff.wait(),
+                }
+            }
+        }
+        self.rows(key).next().map(|(_, row)| row)
+    }
+
+    #[inline]
+    fn try_first(&self, probe: &Probe<'_>, pin: &Pin) -> Result<Lookup, Restart> {
+        let (leaf, version) = self.descend(probe, pin)?;
+        let at = leaf.rank(probe);
+        if leaf.count() <= at {
+            leaf.lock.validate(version)?;
+            return Ok(Lookup::NextLeaf);
+        }
+        let found = if leaf.has_key(at, probe) { Lookup::Found(leaf.row(at)) } else { Lookup::Absent };
+        leaf.lock.validate(version)?;
+        Ok(found)
+    }
+
+    /// Calls `visit` for each row with this key, in order, until it says to stop by `false`.
+    ///
+    /// No look-up is open while `visit` runs: it may use the tree.
+    pub(crate) fn for_each(&self, key: &[u8], visit: &mut dyn FnMut(u64) -> bool) {
+        let mut rows = self.rows(key);
+        while let Some((_, row)) = rows.next() {
+            if !visit(row) {
+                return;
+            }
+        }
+    }
+
+    /// Adds an entry. `false`: it was there already.
+    pub(crate) fn insert(&self, key: &[u8], row: u64, no_preempt: &NoPreempt) -> bool {
+        debug_assert!(row < ROW_END);
+        let probe = Probe::new(key, row);
+        let pin = epoch::pin();
+        let mut backoff = Backoff::new();
+        loop {
+            match self.try_insert(&probe, &pin, no_preempt) {
+                Ok(added) => return added,
+                Err(Restart) => backoff.wait(),
+            }
+        }
+    }
+
+    fn try_insert(&self, probe: &Probe<'_>, pin: &Pin, no_preempt: &NoPreempt) -> Result<bool, Restart> {
+        let (leaf, version) = self.descend(probe, pin)?;
+        leaf.lock.upgrade(version)?;
+        let result = self.insert_locked(leaf, probe, pin);
+        match result {
+            Inserted::Added => leaf.lock.unlock_changed(),
+            Inserted::Present | Inserted::Full => leaf.lock.unlock_unchanged(),
+        }
+        match result {
+            Inserted::Added => Ok(true),
+            Inserted::Present => Ok(false),
+            Inserted::Full => {
+                self.make_room(probe, pin, no_preempt)?;
+                Err(Restart)
+            }
+        }
+    }
+
+    /// Adds the probe's entry to the leaf, which the caller has locked and which is the one for it.
+    fn insert_locked(&self, leaf: NodeRef<'_>, probe: &Probe<'_>, pin: &Pin) -> Inserted {
+        let at = leaf.rank(probe);
+        let count = leaf.count();
+        if at < count && leaf.row(at) == probe.row && leaf.has_key(at, probe) {
+            return Inserted::Present;
+        }
+        if count == CAPACITY {
+            return Inserted::Full;
+        }
+        leaf.leaf_insert(at, Entry { words: probe.words, tail: probe.make_tail(), row: probe.row });
+        self.count(pin).entries.fetch_add(1, Relaxed);
+        Inserted::Added
+    }
+
+    /// Adds an entry unless a row with the same key counts as present by `check`; then that row is the error.
+    ///
+    /// `check` is asked, in order, for each row that has the key; it must be short, must not use the tree, and runs under
+    /// the latch that every other `insert_unique` of this key needs: of two at the same time, the second sees the
+    /// first's row. (Plain `insert`s of the same key are not kept away.)
+    ///
+    /// That latch is the lock of the leaf where the key with row 0 belongs. When a key's rows reach into leaves further
+    /// right, this is the one place that waits for a lock while it holds one. Nobody else does, and here always the
+    /// leaf waited for is right of the leaf held, so no circle can close.
+    pub(crate) fn insert_unique(
+        &self,
+        key: &[u8],
+        row: u64,
+        no_preempt: &NoPreempt,
+        check: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(), u64> {
+        debug_assert!(row < ROW_END);
+        let probe = Probe::new(key, row);
+        let pin = epoch::pin();
+        let mut backoff = Backoff::new();
+        loop {
+            match self.try_insert_unique(key, &probe, &pin, no_preempt, check) {
+                Ok(result) => return result,
+                Err(Restart) => backoff.wait(),
+            }
+        }
+    }
+
+    fn try_insert_unique(
+        &self,
+        key: &[u8],
+        probe: &Probe<'_>,
+        pin: &Pin,
+        no_preempt: &NoPreempt,
+        check: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Result<(), u64>, Restart> {
+        let start = probe.with_row(0);
+        let (leaf, version, fence) = self.descend_fenced(&start, pin)?;
+        leaf.lock.upgrade(version)?;
+        let held = Held { leaf };
+        let mut at = leaf.rank(&start);
+        while at < leaf.count() && leaf.has_key(at, probe) {
+            let row = leaf.row(at);
+            if check(row) {
+                return Ok(Err(row));
+            }
+            at += 1;
+        }
+        // SAFETY: the fence was loaded under this pin.
+        if let Some(fence) = fence.filter(|fence| unsafe { fence.compare_key(probe) }.is_eq()) {
+            // The key's rows from `fence.row` on are in the leaves to the right, and cannot become more while we hold
+            // this one.
+            let mut further = self.rows_from(key, fence.row);
+            while let Some((_, row)) = further.next() {
+                if check(row) {
+                    return Ok(Err(row));
+                }
+            }
+            if fence.row <= probe.row {
+                self.insert(key, probe.row, no_preempt);
+                return Ok(Ok(()));
+            }
+        }
+        match self.insert_locked(leaf, probe, pin) {
+            Inserted::Added => {
+                held.end_changed();
+                Ok(Ok(()))
+            }
+            Inserted::Present => Ok(Ok(())),
+            Inserted::Full => {
+                drop(held);
+                self.make_room(probe, pin, no_preempt)?;
+                Err(Restart)
+            }
+        }
+    }
+
+    /// Takes an entry out. `false`: it was not there.
+    pub(crate) fn remove(&self, key: &[u8], row: u64, no_preempt: &NoPreempt) -> bool {
+        let probe = Probe::new(key, row);
+        let pin = epoch::pin();
+        let mut backoff = Backoff::new();
+        let left = loop {
+            match self.try_remove(&probe, &pin, no_preempt) {
+                Ok(left) => break left,
+                Err(Restart) => backoff.wait(),
+            }
+        };
+        let Some(left) = left else { return false };
+        if shape::worth_merging(left) {
+            self.shrink(&probe, &pin, no_preempt);
+        }
+        true
+    }
+
+    /// How many entries the leaf has left, or `None` if the entry was not there.
+    fn try_remove(&self, probe: &Probe<'_>, pin: &Pin, no_preempt: &NoPreempt) -> Result<Option<usize>, Restart> {
+        let (leaf, version) = self.descend(probe, pin)?;
+        let at = leaf.rank(probe);
+        let present = at < leaf.count() && leaf.row(at) == probe.row && leaf.has_key(at, probe);
+        if !present {
+            leaf.lock.validate(version)?;
+            return Ok(None);
+        }
+        leaf.lock.upgrade(version)?;
+        let removed = leaf.leaf_remove(at);
+        leaf.lock.unlock_changed();
+        self.count(pin).entries.fetch_sub(1, Relaxed);
+        self.limbo.retire_tail(removed.tail, no_preempt);
+        Ok(Some(leaf.count()))
+    }
+
+    #[inline]
+    fn count(&self, pin: &Pin) -> &Counter {
+        &self.counters[pin.slot() / 2 % COUNTERS]
+    }
+
+    /// The root and its version.
+    #[inline]
+    fn enter<'p>(&self, pin: &'p Pin) -> Result<(NodeRef<'p>, u64), Restart> {
+        let root = self.root.load(Acquire);
+        // SAFETY: a root is retired only after the pointer to it was replaced.
+        let root = unsafe { NodeRef::new(root, pin) };
+        let version = root.lock.read()?;
+        // It was still the root when it had this version; it stops being one only by a change.
+        if self.root.load(Acquire) == root.as_ptr() { Ok((root, version)) } else { Err(Restart) }
+    }
+
+    /// The leaf where the probe belongs.
+    #[inline]
+    fn descend<'p>(&self, probe: &Probe<'_>, pin: &'p Pin) -> Result<(NodeRef<'p>, u64), Restart> {
+        let after = probe.after();
+        let (mut node, mut version) = self.enter(pin)?;
+        while !node.is_leaf() {
+            (node, version) = node.step(version, node.rank(&after), pin)?;
+        }
+        Ok((node, version))
+    }
+
+    /// The leaf where the probe belongs, and the first entry that belongs further right.
+    #[inline]
+    fn descend_fenced<'p>(
+        &self,
+        probe: &Probe<'_>,
+        pin: &'p Pin,
+    ) -> Result<(NodeRef<'p>, u64, Option<Entry>), Restart> {
+        let after = probe.after();
+        let (mut node, mut version) = self.enter(pin)?;
+        let mut fence = None;
+        while !node.is_leaf() {
+            let at = node.rank(&after);
+            if at < node.count() {
+                fence = Some(node.entry(at));
+            }
+            (node, version) = node.step(version, at, pin)?;
+        }
+        Ok((node, version, fence))
+    }
+}
+
+impl Drop for BTree {
+    fn drop(&mut self) {
+        let pin = epoch::pin();
+        // SAFETY: dropping proves that nobody else is inside.
+        unsafe { NodeRef::new(*self.root.get_mut(), &pin).free_all() };
+    }
+}
+
+/// A locked leaf, unlocked also when `check` panics.
+struct Held<'p> {
+    leaf: NodeRef<'p>,
+}
+
+impl Held<'_> {
+    fn end_changed(self) {
+        self.leaf.lock.unlock_changed();
+        core::mem::forget(self);
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.leaf.lock.unlock_unchanged();
+    }
+}
+
+/// How a restarted operation waits: it spins, then yields, then sleeps.
+///
+/// Sleep it must in the end: under a real-time class neither spinning nor yielding lets the thread run that holds the
+/// latch, if that thread was descheduled on this processor.
+struct Backoff {
+    restarts: u32,
+}
+
+impl Backoff {
+    const SPINS_MAX: u32 = 6;
+    const YIELDS_MAX: u32 = 32;
+    const SLEEP: Duration = Duration::from_micros(50);
+
+    #[inline]
+    fn new() -> Backoff {
+        Backoff { restarts: 0 }
+    }
+
+    #[cold]
+    fn wait(&mut self) {
+        self.restarts += 1;
+        if self.restarts <= Self::SPINS_MAX {
+            for _ in 0..1 << self.restarts {
+                core::hint::spin_loop();
+            }
+        } else if self.restarts <= Self::YIELDS_MAX {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(Self::SLEEP);
+        }
+    }
+}
+
+enum Lookup {
+    Found(u64),
+    Absent,
+    /// The leaf ends before the key: its rows, if there are any, begin in the next leaf.
+    NextLeaf,
+}
+
+enum Inserted {
+    Added,
+    Present,
+    Full,
+}
