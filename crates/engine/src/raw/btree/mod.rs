@@ -261,11 +261,25 @@ impl BTree {
 
     /// Takes an entry out. `false`: it was not there.
     pub(crate) fn remove(&self, key: &[u8], row: u64, no_preempt: &NoPreempt) -> bool {
+        self.remove_if(key, row, no_preempt, &mut || true)
+    }
+
+    /// Takes an entry out if `check` agrees. `false`: it was not there, or `check` did not.
+    ///
+    /// `check` runs under the leaf's lock: an `insert` of the same entry comes wholly before or wholly after it and the
+    /// removal. It must be short, must not use the tree, and may be asked again.
+    pub(crate) fn remove_if(
+        &self,
+        key: &[u8],
+        row: u64,
+        no_preempt: &NoPreempt,
+        check: &mut dyn FnMut() -> bool,
+    ) -> bool {
         let probe = Probe::new(key, row);
         let pin = epoch::pin();
         let mut backoff = Backoff::new();
         let left = loop {
-            match self.try_remove(&probe, &pin, no_preempt) {
+            match self.try_remove(&probe, &pin, no_preempt, check) {
                 Ok(left) => break left,
                 Err(Restart) => backoff.wait(),
             }
@@ -278,7 +292,13 @@ impl BTree {
     }
 
     /// How many entries the leaf has left, or `None` if the entry was not there.
-    fn try_remove(&self, probe: &Probe<'_>, pin: &Pin, no_preempt: &NoPreempt) -> Result<Option<usize>, Restart> {
+    fn try_remove(
+        &self,
+        probe: &Probe<'_>,
+        pin: &Pin,
+        no_preempt: &NoPreempt,
+        check: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<usize>, Restart> {
         let (leaf, version) = self.descend(probe, pin)?;
         let at = leaf.rank(probe);
         let present = at < leaf.count() && leaf.row(at) == probe.row && leaf.has_key(at, probe);
@@ -287,6 +307,10 @@ impl BTree {
             return Ok(None);
         }
         leaf.lock.upgrade(version)?;
+        if !check() {
+            leaf.lock.unlock_unchanged();
+            return Ok(None);
+        }
         let removed = leaf.leaf_remove(at);
         leaf.lock.unlock_changed();
         self.count(pin).entries.fetch_sub(1, Relaxed);

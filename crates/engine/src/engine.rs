@@ -1,0 +1,248 @@
+//! The engine: its tables, and where transactions and snapshots begin.
+//!
+//! **Invariant:** tables are only added. Everything that a transaction needs on its way is found without a latch; the one
+//! latch here orders those who create tables.
+
+use crate::counters::Counters;
+use crate::error::{Error, Result};
+use crate::log::{AlwaysReached, Log};
+use crate::raw::once::{OnceBox, Parcel};
+use crate::raw::slots::{READERS_MAX, Registry, SLOTS_MAX};
+use crate::scan::Snapshot;
+use crate::scratch::Scratch;
+use crate::table::{Table, TableDef};
+use crate::txn::Txn;
+use preempt::{Latch, Worker, in_urgent, no_preempt};
+use stage::Class;
+use std::sync::Arc;
+
+/// The most tables of one engine.
+const TABLES_MAX: usize = 4096;
+
+/// What an engine is made with.
+#[derive(Clone)]
+pub struct EngineConfig {
+    /// Takes the redo records of commits.
+    pub log: Arc<dyn Log>,
+    /// How often [`Engine::run`] repeats a transaction after a retryable error.
+    pub retries_max: u32,
+}
+
+impl EngineConfig {
+    /// An engine that keeps nothing beyond the process, and repeats a transaction up to 16 times.
+    pub fn in_memory() -> EngineConfig {
+        EngineConfig { log: Arc::new(AlwaysReached::default()), retries_max: 16 }
+    }
+}
+
+/// How a transaction begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Begin {
+    /// Its class: a more important transaction may take the rows of a paused, less important one.
+    pub class: Class,
+}
+
+/// What the engine holds and has done since it was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Hot versions in memory, dead ones included.
+    pub versions: u64,
+    /// Dead versions that wait until no snapshot can reach them.
+    pub versions_dead: u64,
+    /// Bytes of all hot versions.
+    pub version_bytes: u64,
+    /// Bytes of frozen blocks.
+    pub block_bytes: u64,
+    /// Committed transactions.
+    pub commits: u64,
+    /// Aborted transactions, for whatever reason.
+    pub aborts: u64,
+    /// Transactions aborted because a more important one took a row.
+    pub taken: u64,
+    /// Write conflicts.
+    pub conflicts: u64,
+    /// Unique violations.
+    pub unique_violations: u64,
+    /// Transactions begun again by [`Engine::run`].
+    pub retries: u64,
+}
+
+/// The embedded engine. Clones share everything.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) config: EngineConfig,
+    tables: Box<[OnceBox<Arc<Table>>]>,
+    /// How many tables there are; latched by whoever creates one.
+    tables_count: Latch<usize>,
+    /// What each slot's next transaction takes over from the last.
+    pub(crate) scratch: Box<[Parcel<Scratch>]>,
+    pub(crate) counters: Box<[Counters]>,
+}
+
+impl Inner {
+    /// The table with this id, which was given out before.
+    #[inline]
+    pub(crate) fn table(&self, id: u32) -> &Arc<Table> {
+        self.tables[id as usize].get().expect("a table's id is given out when it is in its place")
+    }
+
+    /// The table with this id, if there is one.
+    pub(crate) fn find_table(&self, id: u32) -> Option<&Arc<Table>> {
+        self.tables.get(id as usize)?.get()
+    }
+
+    /// # Panics
+    /// When `table` belongs to another engine.
+    #[inline]
+    pub(crate) fn assert_own(&self, table: &Table) {
+        assert!(std::ptr::eq(&raw const **self.table(table.id), table), "table {} of another engine", table.name());
+    }
+}
+
+impl Engine {
+    /// An engine without tables.
+    pub fn new(config: EngineConfig) -> Engine {
+        let inner = Inner {
+            registry: Arc::new(Registry::new(SLOTS_MAX, READERS_MAX)),
+            config,
+            tables: (0..TABLES_MAX).map(|_| OnceBox::new()).collect(),
+            tables_count: Latch::new(0),
+            scratch: (0..SLOTS_MAX).map(|_| Parcel::new()).collect(),
+            counters: (0..SLOTS_MAX).map(|_| Counters::default()).collect(),
+        };
+        Engine { inner: Arc::new(inner) }
+    }
+
+    /// Creates a table.
+    ///
+    /// # Errors
+    /// [`Error::InvalidDefinition`] when the name is taken or the definition makes no sense, [`Error::Limit`] when there
+    /// are too many tables.
+    pub fn create_table(&self, def: TableDef) -> Result<Arc<Table>> {
+        no_preempt(|no_preempt| {
+            let mut count = self.inner.tables_count.lock(no_preempt);
+            if self.table(&def.name).is_some() {
+                return Err(Error::InvalidDefinition { name: def.name, why: "the table exists already".to_owned() });
+            }
+            let place = self.inner.tables.get(*count).ok_or(Error::Limit("tables"))?;
+            let table = Arc::new(Table::new(*count as u32, def)?);
+            let placed = place.set(Box::new(table.clone()));
+            assert!(placed.is_ok(), "places are filled in order, under the latch");
+            *count += 1;
+            Ok(table)
+        })
+    }
+
+    /// The table called `name`.
+    pub fn table(&self, name: &str) -> Option<Arc<Table>> {
+        self.all_tables().find(|table| table.name() == name).cloned()
+    }
+
+    /// All tables, oldest first.
+    pub fn tables(&self) -> Vec<Arc<Table>> {
+        self.all_tables().cloned().collect()
+    }
+
+    fn all_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.inner.tables.iter().map_while(OnceBox::get)
+    }
+
+    /// Begins a transaction that reads what is committed now.
+    ///
+    /// # Panics
+    /// When 4,096 transactions are open; see [`Engine::try_begin`].
+    #[inline]
+    pub fn begin(&self, begin: Begin) -> Txn<'_> {
+        self.try_begin(begin).expect("at most 4,096 transactions are open")
+    }
+
+    /// Begins a transaction that reads what is committed now.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when too many are open.
+    #[inline]
+    pub fn try_begin(&self, begin: Begin) -> Result<Txn<'_>> {
+        // An urgent context is never paused: only a transaction of a worker's base context is known by its worker.
+        let worker = if in_urgent() { None } else { Worker::current() };
+        let held = self.inner.registry.begin(begin.class, worker).ok_or(Error::Limit("transactions open at once"))?;
+        Ok(Txn::new(&self.inner, held))
+    }
+
+    /// Runs `body` as a transaction and commits it; begins again, a bounded number of times, when it or the commit meets
+    /// a retryable error. Any other error rolls back; [`Error::RolledBack`] is for bodies that want just that. The second
+    /// value says how often it began again.
+    pub fn run<R>(&self, begin: Begin, mut body: impl FnMut(&Txn<'_>) -> Result<R>) -> (Result<R>, u32) {
+        let mut retries = 0;
+        loop {
+            let outcome = self.try_begin(begin).and_then(|txn| {
+                if 0 < retries {
+                    txn.counters().retries.add(1);
+                }
+                let result = body(&txn)?;
+                txn.commit()?;
+                Ok(result)
+            });
+            match outcome {
+                Err(error) if error.is_retryable() && retries < self.inner.config.retries_max => {
+                    retries += 1;
+                    core::hint::spin_loop();
+                }
+                outcome => return (outcome, retries),
+            }
+        }
+    }
+
+    /// Registers a snapshot of what is committed now.
+    ///
+    /// # Panics
+    /// When 1,024 snapshots are registered; see [`Engine::try_snapshot`].
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.try_snapshot().expect("at most 1,024 snapshots are registered")
+    }
+
+    /// Registers a snapshot of what is committed now.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when too many are registered.
+    pub fn try_snapshot(&self) -> Result<Arc<Snapshot>> {
+        Snapshot::new(&self.inner).map(Arc::new).ok_or(Error::Limit("snapshots registered at once"))
+    }
+
+    /// Frees what is dead and out of every snapshot's reach, at most `limit` versions. Returns how many it freed.
+    ///
+    /// Transactions do this in passing; a caller is needed only to free what the last of them left.
+    pub fn collect_garbage(&self, limit: usize) -> usize {
+        self.inner.collect_garbage(limit)
+    }
+
+    /// The figures now. Those of transactions that run may be missing.
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        for slot in &self.inner.counters[..self.inner.registry.slots_used()] {
+            stats.versions =
+                stats.versions.wrapping_add(slot.versions_made.get()).wrapping_sub(slot.versions_freed.get());
+            stats.versions_dead =
+                stats.versions_dead.wrapping_add(slot.died.get()).wrapping_sub(slot.versions_freed.get());
+            stats.version_bytes =
+                stats.version_bytes.wrapping_add(slot.bytes_made.get()).wrapping_sub(slot.bytes_freed.get());
+            stats.block_bytes += slot.block_bytes.get();
+            stats.commits += slot.commits.get();
+            stats.aborts += slot.aborts.get();
+            stats.taken += slot.taken.get();
+            stats.conflicts += slot.conflicts.get();
+            stats.unique_violations += slot.unique_violations.get();
+            stats.retries += slot.retries.get();
+        }
+        stats
+    }
+
+    /// The log of this engine.
+    pub fn log(&self) -> &dyn Log {
+        &*self.inner.config.log
+    }
+}

@@ -1,0 +1,142 @@
+//! Index entries: adding them under the uniqueness rule, and removing those that nobody needs.
+//!
+//! **Invariant:** of two rows that want one unique key, the second decides under the leaf's latch, against the newest
+//! version of the first, committed or not. An entry goes when no version that any live snapshot can reach has its key;
+//! that too is decided under the latch, and whoever publishes a version with the key inserts the entry after publishing,
+//! so one of the two sees the other.
+
+use crate::counters::Counters;
+use crate::error::{Error, Result};
+use crate::key;
+use crate::layout::Image;
+use crate::raw::chain::KeyHeld;
+use crate::raw::rows::Home;
+use crate::raw::slots::Held;
+use crate::raw::version::{RowCell, Version};
+use crate::scratch::{Scratch, Write};
+use crate::table::{Index, Table};
+use preempt::Region;
+
+/// A key to be added for a row.
+pub(crate) struct NewKey<'a> {
+    pub(crate) table: &'a Table,
+    /// Which index.
+    pub(crate) position: usize,
+    pub(crate) key: &'a [u8],
+    /// Whether a column of it is null; such keys are equal to none.
+    pub(crate) has_null: bool,
+    pub(crate) row: u64,
+}
+
+/// Adds the entry. Says whether it is new: the row may have had the key before.
+///
+/// # Errors
+/// [`Error::UniqueViolation`], or [`Error::WriteConflict`] when that depends on an undecided transaction.
+#[inline]
+pub(crate) fn add(new: &NewKey<'_>, held: &Held<'_>, counters: &Counters, buffer: &mut Vec<u8>) -> Result<bool> {
+    let NewKey { table, row, key, .. } = *new;
+    let index = &table.indexes[new.position];
+    if !index.def.unique || new.has_null {
+        return Ok(index.tree.insert(key, row, &Region::enter()));
+    }
+    let mut took = 0;
+    let mut state = KeyHeld::Free;
+    let mut present = false;
+    let result = index.tree.insert_unique(key, row, &Region::enter(), &mut |other| {
+        if other == row {
+            present = true;
+            return false;
+        }
+        state = match table.rows.home(other) {
+            Some(Home::Hot(cell)) => {
+                held.key_held(cell, &mut took, |version| table.has_key(index, version, key, buffer))
+            }
+            Some(Home::Frozen(block, _)) => held.block_key_held(&block.since),
+            None => KeyHeld::Free,
+        };
+        state != KeyHeld::Free
+    });
+    if 0 < took {
+        counters.took.add(u64::from(took));
+    }
+    match result {
+        Ok(()) => Ok(!present),
+        Err(_) if state == KeyHeld::Undecided => {
+            counters.conflicts.add(1);
+            Err(Error::WriteConflict { table: table.name().to_owned() })
+        }
+        Err(_) => {
+            counters.unique_violations.add(1);
+            Err(Error::UniqueViolation { table: table.name().to_owned(), index: index.def.name.clone() })
+        }
+    }
+}
+
+/// Removes the entries that an undone change added, unless somebody who came later needs them.
+pub(crate) fn remove_added(
+    table: &Table,
+    held: &Held<'_>,
+    cell: &RowCell,
+    new: &Version,
+    write: &Write,
+    scratch: &mut Scratch,
+) {
+    for (position, index) in table.indexes.iter().enumerate() {
+        if write.keys_added & (1 << position) == 0 {
+            continue;
+        }
+        let Scratch { key, other_key, .. } = scratch;
+        key::of_image(index, table.image(new), key);
+        index.tree.remove_if(key, write.row, &Region::enter(), &mut || {
+            !held.any_version(cell, |other| table.has_key(index, other, key, other_key)).0
+        });
+    }
+}
+
+/// What became of an entry that an update's old version may have needed.
+pub(crate) enum Left {
+    /// It is gone, or somebody needs it who will clear it away in turn.
+    Settled,
+    /// Somebody may need it until the horizon has reached this time.
+    Until(u64),
+}
+
+/// Removes the entry of a dead version's key, if no version that the horizon's snapshots can reach has the key.
+pub(crate) fn remove_left(
+    table: &Table,
+    index: &Index,
+    held: &Held<'_>,
+    version: &Version,
+    horizon: u64,
+    scratch: &mut Scratch,
+) -> Left {
+    let Some(Home::Hot(cell)) = table.rows.home(version.row()) else { unreachable!("hot rows stay hot") };
+    let Scratch { key, other_key, .. } = scratch;
+    key::of_image(index, table.image(version), key);
+    let mut left = Left::Settled;
+    index.tree.remove_if(key, version.row(), &Region::enter(), &mut || {
+        let (has_key, floor) = held.any_version(cell, |other| table.has_key(index, other, key, other_key));
+        // Versions older than `floor` matter to snapshots below it. Those must be gone before "none" is final.
+        left = if !has_key && horizon < floor { Left::Until(floor) } else { Left::Settled };
+        !has_key && floor <= horizon
+    });
+    left
+}
+
+impl Table {
+    /// The columns of a version.
+    #[inline]
+    pub(crate) fn image<'a>(&'a self, version: &'a Version) -> Image<'a> {
+        Image { layout: &self.layout, bytes: version.image() }
+    }
+
+    /// Whether the version's key in `index`, where an entry says it is `key`, really is.
+    #[inline]
+    pub(crate) fn has_key(&self, index: &Index, version: &Version, key: &[u8], buffer: &mut Vec<u8>) -> bool {
+        if !index.needs_recheck() {
+            return true;
+        }
+        key::of_image(index, self.image(version), buffer);
+        buffer == key
+    }
+}

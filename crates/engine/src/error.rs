@@ -1,0 +1,87 @@
+//! What can go wrong, one variant for each *reaction* of the caller.
+//!
+//! Invariant: a transaction that got a retryable error has no effect that anybody else can see, and the same transaction
+//! run again from its start may succeed. Nothing here mentions SQL.
+
+/// The engine's result.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a call did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Another transaction changed the row, or is changing it now. Run the transaction again.
+    #[error("could not serialize access due to a concurrent change of {table}")]
+    WriteConflict {
+        /// The table of the row.
+        table: String,
+    },
+    /// A more important transaction took a row from this one. Run the transaction again.
+    #[error("transaction was aborted by a more important one")]
+    Taken,
+    /// The key exists already.
+    #[error("duplicate key in unique index {index} of {table}")]
+    UniqueViolation {
+        /// The table of the row.
+        table: String,
+        /// The unique index.
+        index: String,
+    },
+    /// The row does not exist in what this transaction sees.
+    #[error("row {row} of {table} does not exist")]
+    NoSuchRow {
+        /// The table that was asked.
+        table: String,
+        /// The row id asked for.
+        row: u64,
+    },
+    /// The row lives in a frozen block, and those take no writes yet.
+    #[error("row {row} of {table} is frozen: bulk loaded rows take no writes yet")]
+    FrozenRow {
+        /// The table of the row.
+        table: String,
+        /// The row id.
+        row: u64,
+    },
+    /// A value that the column cannot hold, or the wrong number of values.
+    #[error("invalid value for {place}: {why}")]
+    InvalidValue {
+        /// Table and column or index.
+        place: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A table or an index definition that makes no sense, or a name that is taken.
+    #[error("invalid definition of {name}: {why}")]
+    InvalidDefinition {
+        /// The name of the table.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A limit of the engine was reached: too many transactions at once, too many commands, too wide a row.
+    #[error("limit reached: {0}")]
+    Limit(&'static str),
+    /// The caller's own procedure asked for the rollback. Never retried.
+    #[error("rolled back by the procedure")]
+    RolledBack,
+    /// A redo record that does not decode.
+    #[error("corrupt redo record: {0}")]
+    CorruptRedo(&'static str),
+}
+
+impl Error {
+    /// Whether the same transaction, run again from its start, may succeed.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Error::WriteConflict { .. } | Error::Taken => true,
+            Error::UniqueViolation { .. }
+            | Error::NoSuchRow { .. }
+            | Error::FrozenRow { .. }
+            | Error::InvalidValue { .. }
+            | Error::InvalidDefinition { .. }
+            | Error::Limit(_)
+            | Error::RolledBack
+            | Error::CorruptRedo(_) => false,
+        }
+    }
+}

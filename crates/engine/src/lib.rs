@@ -1,0 +1,57 @@
+//! The embedded engine: tables, versions, indexes and transactions, in memory.
+//!
+//! **Invariant: a version, once written, never changes.** A reader holds nothing, so it may be paused at any instruction,
+//! and it never waits; a writer holds only the end words of the rows it changes. The engine knows no SQL, and no thread
+//! but the caller's. Everything here may run in an urgent context (see crate `preempt`): nothing blocks, and what takes
+//! a latch does so inside a region.
+//!
+//! The modules, in the order to read them:
+//! - [`Type`], [`Value`], `layout`: what a row image looks like; `key`: what an index compares;
+//! - [`Table`]: its definition, row map and indexes;
+//! - `raw`: the versions' memory, the status words and the protocol by which rows are claimed, taken and given back
+//!   (the only module with `unsafe`; its README explains the protocol);
+//! - [`Engine`], [`Txn`]: reads and writes, commit and rollback;
+//! - `block`, [`Snapshot`]: bulk loaded columns, and scans for analytics;
+//! - `redo`, [`Log`]: what a commit hands to the log.
+
+mod error;
+mod value;
+
+mod key;
+mod layout;
+mod row;
+mod writer;
+
+mod table;
+
+mod raw;
+mod sync;
+
+mod counters;
+mod engine;
+mod entries;
+mod read;
+mod scratch;
+mod settle;
+mod txn;
+mod write;
+
+mod block;
+mod gather;
+mod load;
+mod scan;
+
+mod log;
+mod redo;
+
+pub use engine::{Begin, Engine, EngineConfig, Stats};
+pub use error::{Error, Result};
+pub use log::{AlwaysReached, Log, LogPosition};
+pub use read::{Direction, Range};
+pub use redo::{Redo, RedoWhat};
+pub use row::{Row, RowId};
+pub use scan::{Scan, ScanPart, Snapshot};
+pub use table::{Column, IndexDef, Table, TableDef};
+pub use txn::Txn;
+pub use value::{Type, Value};
+pub use writer::RowWriter;

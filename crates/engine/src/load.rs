@@ -1,0 +1,126 @@
+//! Bulk load: Arrow columns become frozen blocks.
+//!
+//! **Invariant:** all rows of one load appear at once. Its blocks carry a transaction's word until its status decides, like
+//! any version. A load that fails leaves blocks that nobody will ever see, and no index entries. (No redo record is
+//! written: blocks will reach the disk by a checkpoint of their own, not through the log.)
+
+use crate::block::{BLOCK_ROWS_MAX, Block};
+use crate::counters::Counters;
+use crate::engine::Engine;
+use crate::entries::{self, NewKey};
+use crate::error::{Error, Result};
+use crate::key;
+use crate::raw::slots::{Held, NEVER};
+use crate::sync::{AtomicU64, Release};
+use crate::table::Table;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, StringViewArray};
+use arrow_schema::DataType;
+use preempt::Region;
+use stage::Class;
+use std::sync::Arc;
+
+impl Engine {
+    /// Loads `batches` as frozen rows, all visible at once. Columns have the types of [`Table::schema`]; `Utf8` is taken
+    /// for `Utf8View`. Returns the number of rows.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when a column has another type, or nulls where none may be; [`Error::UniqueViolation`].
+    pub fn bulk_load(&self, table: &Table, batches: impl IntoIterator<Item = RecordBatch>) -> Result<u64> {
+        self.inner.assert_own(table);
+        let held = self.inner.registry.begin(Class::Low, None).ok_or(Error::Limit("transactions open at once"))?;
+        let counters = &self.inner.counters[held.index()];
+        let mut load = Load { table, held: &held, counters, blocks: Vec::new(), rows_count: 0 };
+        let result = batches.into_iter().try_for_each(|batch| load.add(&batch));
+        let (blocks, rows_count) = (core::mem::take(&mut load.blocks), load.rows_count);
+        let timestamp = match result {
+            Ok(()) => held.commit(),
+            Err(_) => {
+                held.abort();
+                blocks.iter().for_each(|block| forget(table, block));
+                None
+            }
+        };
+        for block in &blocks {
+            block.since.store(timestamp.unwrap_or(NEVER), Release);
+        }
+        counters.block_bytes.add(blocks.iter().map(|block| block.bytes() as u64).sum());
+        held.release();
+        // Nobody takes rows from a load: it claims none.
+        result.map(|()| rows_count)
+    }
+}
+
+struct Load<'a> {
+    table: &'a Table,
+    held: &'a Held<'a>,
+    counters: &'a Counters,
+    blocks: Vec<Arc<Block>>,
+    rows_count: u64,
+}
+
+impl Load<'_> {
+    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        let columns = fit(self.table, batch)?;
+        for start in (0..batch.num_rows()).step_by(BLOCK_ROWS_MAX) {
+            let rows_count = BLOCK_ROWS_MAX.min(batch.num_rows() - start);
+            let block = Arc::new(Block {
+                first_row: self.table.rows.allocate_chunks(rows_count),
+                rows_count,
+                since: AtomicU64::new(self.held.word(0)),
+                kinds: self.table.columns().iter().map(|column| column.kind).collect(),
+                columns: columns.iter().map(|column| column.slice(start, rows_count)).collect(),
+            });
+            self.table.rows.install(&block);
+            self.blocks.push(block.clone());
+            self.rows_count += rows_count as u64;
+            self.add_keys(&block)?;
+        }
+        Ok(())
+    }
+
+    fn add_keys(&self, block: &Block) -> Result<()> {
+        let (mut key, mut buffer) = (Vec::new(), Vec::new());
+        for (position, index) in self.table.indexes.iter().enumerate() {
+            for at in 0..block.rows_count {
+                let has_null = key::of_block(self.table, index, block, at, &mut key);
+                let row = block.first_row + at as u64;
+                let new = NewKey { table: self.table, position, key: &key, has_null, row };
+                entries::add(&new, self.held, self.counters, &mut buffer)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes whatever entries the rows of a failed load have.
+fn forget(table: &Table, block: &Block) {
+    let mut key = Vec::new();
+    for index in &table.indexes {
+        for at in 0..block.rows_count {
+            key::of_block(table, index, block, at, &mut key);
+            index.tree.remove(&key, block.first_row + at as u64, &Region::enter());
+        }
+    }
+}
+
+/// The columns of the batch in the table's types.
+fn fit(table: &Table, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
+    let bad = |column: &str, why: String| Error::InvalidValue { place: format!("{}.{column}", table.name()), why };
+    if batch.num_columns() != table.columns().len() {
+        return Err(bad("*", format!("{} columns, not {}", batch.num_columns(), table.columns().len())));
+    }
+    let fit_one = |(column, array): (&crate::Column, &ArrayRef)| {
+        let wanted = column.kind.arrow();
+        let array: ArrayRef = match array.data_type() {
+            found if *found == wanted => array.clone(),
+            DataType::Utf8 if wanted == DataType::Utf8View => Arc::new(StringViewArray::from(array.as_string::<i32>())),
+            found => return Err(bad(&column.name, format!("{found} in a column of {wanted}"))),
+        };
+        if !column.nullable && 0 < array.null_count() {
+            return Err(bad(&column.name, "null in a column that is not nullable".to_owned()));
+        }
+        Ok(array)
+    };
+    table.columns().iter().zip(batch.columns()).map(fit_one).collect()
+}

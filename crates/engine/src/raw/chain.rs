@@ -1,0 +1,361 @@
+//! The protocol on a row's chain of versions: reading, claiming, taking, publishing, undoing, stamping.
+//!
+//! **Invariant:** the end word of a row's newest version whose creator is not aborted is the row's exclusive lock. Only
+//! its owner publishes versions, so every live transaction's version has as `prev` the version whose end word it owns,
+//! and `prev` chains hold no aborted version in their middle. An aborted transaction's words and versions may be passed
+//! over, and taken over, by anyone at any time; it undoes only what still carries its name. See `README.md` here.
+
+use super::slots::{Fate, GiveWay, Held, NEVER, Pin, Registry, UNCOMMITTED, command_of, owner_of};
+use super::version::{NewVersion, RowCell, Version, VersionPtr};
+use crate::sync::{Acquire, AtomicU64, Release, SeqCst};
+
+/// Whose effects a reader sees.
+#[derive(Debug, Clone, Copy)]
+pub struct View {
+    /// Commits up to this timestamp.
+    pub snapshot: u64,
+    /// Its own words, with command 0; 0 for a reader that writes nothing.
+    pub owner: u64,
+    /// Own effects of commands below this one.
+    pub command: u32,
+}
+
+/// What a begin or an end word says now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Never,
+    Committed(u64),
+    Mine,
+    Active(u64),
+    Aborted(u64),
+}
+
+impl Registry {
+    /// Whether the effect that carries the word is seen by `view`.
+    #[inline]
+    fn sees(&self, place: &AtomicU64, view: View) -> bool {
+        let word = place.load(Acquire);
+        if word & UNCOMMITTED == 0 { word <= view.snapshot } else { self.sees_uncommitted(place, word, view) }
+    }
+
+    fn sees_uncommitted(&self, place: &AtomicU64, mut word: u64, view: View) -> bool {
+        loop {
+            if word & UNCOMMITTED == 0 {
+                return word <= view.snapshot;
+            }
+            if owner_of(word) == view.owner {
+                return command_of(word) < view.command;
+            }
+            match self.fate(word) {
+                Fate::Active | Fate::Aborted => return false,
+                Fate::Committed(timestamp) => return timestamp <= view.snapshot,
+                Fate::Moved => word = place.load(Acquire),
+            }
+        }
+    }
+
+    /// Whether all rows of a block, whose begin word this is, are seen.
+    pub(crate) fn sees_block(&self, since: &AtomicU64, view: View) -> bool {
+        self.sees(since, view)
+    }
+
+    /// The version of the row that `view` sees.
+    #[inline]
+    pub fn visible<'p>(&self, cell: &RowCell, pin: &'p Pin, view: View) -> Option<&'p Version> {
+        let mut version = cell.load(pin)?;
+        loop {
+            if self.sees(&version.begin, view) {
+                return if self.sees(&version.end, view) { None } else { Some(version) };
+            }
+            version = version.prev(pin)?;
+        }
+    }
+
+    fn said(&self, place: &AtomicU64, owner: u64) -> Said {
+        loop {
+            let word = place.load(Acquire);
+            if word == NEVER {
+                return Said::Never;
+            }
+            if word & UNCOMMITTED == 0 {
+                return Said::Committed(word);
+            }
+            if owner_of(word) == owner {
+                return Said::Mine;
+            }
+            match self.fate(word) {
+                Fate::Active => return Said::Active(word),
+                Fate::Committed(timestamp) => return Said::Committed(timestamp),
+                Fate::Aborted => return Said::Aborted(word),
+                Fate::Moved => {}
+            }
+        }
+    }
+}
+
+impl Held<'_> {
+    /// Whether a version of the row, down to the newest that our snapshot sees, satisfies `has_key`. The second value is
+    /// the timestamp of the version where the walk ended: nothing older matters to snapshots from that one on.
+    pub(crate) fn any_version(&self, cell: &RowCell, mut has_key: impl FnMut(&Version) -> bool) -> (bool, u64) {
+        let mut next = cell.load(self.pin());
+        while let Some(version) = next {
+            match self.registry.said(&version.begin, self.owner) {
+                Said::Never | Said::Aborted(_) => {}
+                Said::Committed(timestamp) if timestamp <= self.snapshot() => return (has_key(version), timestamp),
+                Said::Committed(_) | Said::Mine | Said::Active(_) => {
+                    if has_key(version) {
+                        return (true, NEVER);
+                    }
+                }
+            }
+            next = version.prev(self.pin());
+        }
+        (false, 0)
+    }
+}
+
+/// How the claim of a row ended.
+pub enum Claim<'p> {
+    /// The row is ours: the end word of this version carries our word.
+    Claimed(&'p Version),
+    /// The row does not exist in what we see.
+    NotFound,
+    /// Somebody else changed it after our snapshot, or is changing it.
+    Conflict,
+}
+
+/// What holds the key that somebody wants to insert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyHeld {
+    /// Nobody, once the transactions that are decided now are.
+    Free,
+    /// A row that exists.
+    Taken,
+    /// It depends on a transaction that is still undecided.
+    Undecided,
+}
+
+impl Held<'_> {
+    /// Claims the row for a change of `command`: the newest version's end word becomes ours.
+    ///
+    /// Fails without waiting when another transaction holds the row, unless that one is less important and paused: then
+    /// it is aborted here, and its claim passes to us by one compare-and-swap.
+    #[inline]
+    pub fn claim<'p>(&'p self, cell: &RowCell, command: u32, took: &mut u32) -> Claim<'p> {
+        let registry = self.registry;
+        let skip_check = cfg!(overtake_plant = "conflict_check_skipped");
+        'again: loop {
+            let Some(mut base) = cell.load(self.pin()) else { return Claim::NotFound };
+            loop {
+                match registry.said(&base.begin, self.owner) {
+                    Said::Committed(timestamp) if self.snapshot() < timestamp && !skip_check => return Claim::Conflict,
+                    Said::Committed(_) | Said::Mine => break,
+                    Said::Never | Said::Aborted(_) => match base.prev(self.pin()) {
+                        Some(prev) => base = prev,
+                        None => return Claim::NotFound,
+                    },
+                    Said::Active(word) => match registry.give_way(word, self.importance) {
+                        GiveWay::Taken => *took += 1,
+                        GiveWay::Settled => {}
+                        GiveWay::Refused => return Claim::Conflict,
+                    },
+                }
+            }
+            let expected = match registry.said(&base.end, self.owner) {
+                Said::Never => NEVER,
+                Said::Aborted(word) => word,
+                Said::Mine => return Claim::NotFound,
+                Said::Committed(_)
+                    if skip_check && !cell.load(self.pin()).is_some_and(|top| std::ptr::eq(top, base)) =>
+                {
+                    continue 'again;
+                }
+                Said::Committed(timestamp) if self.snapshot() < timestamp => return Claim::Conflict,
+                Said::Committed(_) => return Claim::NotFound,
+                Said::Active(word) => match registry.give_way(word, self.importance) {
+                    GiveWay::Taken => {
+                        *took += 1;
+                        word
+                    }
+                    GiveWay::Settled => continue 'again,
+                    GiveWay::Refused => return Claim::Conflict,
+                },
+            };
+            // Exactly one of the claimants, takers and the undoing victim wins this word.
+            if base.end.compare_exchange(expected, self.word(command), SeqCst, Acquire).is_ok() {
+                return Claim::Claimed(base);
+            }
+        }
+    }
+
+    /// Publishes `new` over the claimed `base`. Fails when a more important transaction took the row meanwhile.
+    #[inline]
+    pub fn publish<'p>(&'p self, cell: &RowCell, base: &Version, new: NewVersion) -> Result<&'p Version, Taken> {
+        let pin = self.pin();
+        let mut new = match cell.publish(Some(base), new, pin) {
+            Ok(version) => return Ok(version),
+            Err(new) => new,
+        };
+        // On top of `base` are versions of aborted transactions, ours to link over, or those of a taker.
+        loop {
+            let top = cell.load(pin).ok_or(Taken)?;
+            let mut below = top;
+            while !std::ptr::eq(below, base) {
+                match self.registry.said(&below.begin, self.owner) {
+                    Said::Never | Said::Aborted(_) => below = below.prev(pin).ok_or(Taken)?,
+                    Said::Committed(_) | Said::Mine | Said::Active(_) => return Err(Taken),
+                }
+            }
+            match cell.publish(Some(top), new, pin) {
+                Ok(version) => return Ok(version),
+                Err(back) => new = back,
+            }
+        }
+    }
+
+    /// Publishes the first version of a new row.
+    #[inline]
+    pub(crate) fn publish_first<'p>(&'p self, cell: &RowCell, new: NewVersion) -> &'p Version {
+        match cell.publish(None, new, self.pin()) {
+            Ok(version) => version,
+            Err(_) => unreachable!("nobody else knows the id of a new row"),
+        }
+    }
+
+    /// Undoes one change, the latest first: the map goes back to `base` if our version still is on top, the claim is
+    /// given back if it still is ours, and our version is marked as never created. It then belongs to nobody's chain.
+    pub fn undo(&self, cell: &RowCell, base: Option<&Version>, new: Option<&Version>) {
+        if let Some(new) = new {
+            cell.restore(new, base);
+        }
+        if let Some(base) = base {
+            let word = base.end.load(Acquire);
+            if owner_of(word) == self.owner {
+                // A failure means that a taker was faster.
+                let _ = base.end.compare_exchange(word, NEVER, SeqCst, Acquire);
+            }
+        }
+        if let Some(new) = new {
+            new.begin.store(NEVER, Release);
+        }
+    }
+
+    /// The timestamp from which on nobody who begins can reach what was unlinked before this call.
+    #[inline]
+    pub(crate) fn unlinked_at(&self) -> u64 {
+        self.registry.tick()
+    }
+
+    /// Whether the newest state of a row holds a key that we want: `has_key` says whether a version has it. A paused,
+    /// less important holder is aborted.
+    pub(crate) fn key_held(
+        &self,
+        cell: &RowCell,
+        took: &mut u32,
+        mut has_key: impl FnMut(&Version) -> bool,
+    ) -> KeyHeld {
+        let mut next = cell.load(self.pin());
+        // Whether the versions met so far belong to a transaction that may still abort.
+        let mut pending = false;
+        while let Some(version) = next {
+            match self.registry.said(&version.begin, self.owner) {
+                Said::Never | Said::Aborted(_) => next = version.prev(self.pin()),
+                Said::Active(word) => match self.registry.give_way(word, self.importance) {
+                    GiveWay::Taken => *took += 1,
+                    GiveWay::Settled => {}
+                    GiveWay::Refused if has_key(version) => return KeyHeld::Undecided,
+                    GiveWay::Refused => {
+                        pending = true;
+                        next = version.prev(self.pin());
+                    }
+                },
+                Said::Committed(_) | Said::Mine => {
+                    if !has_key(version) {
+                        return KeyHeld::Free;
+                    }
+                    if pending {
+                        return KeyHeld::Undecided; // It comes back if the transaction above it aborts.
+                    }
+                    match self.registry.said(&version.end, self.owner) {
+                        Said::Never | Said::Aborted(_) => return KeyHeld::Taken,
+                        Said::Committed(_) | Said::Mine => return KeyHeld::Free,
+                        Said::Active(word) => match self.registry.give_way(word, self.importance) {
+                            GiveWay::Taken => *took += 1,
+                            GiveWay::Settled => {}
+                            GiveWay::Refused => return KeyHeld::Undecided,
+                        },
+                    }
+                }
+            }
+        }
+        KeyHeld::Free
+    }
+}
+
+impl Held<'_> {
+    /// Whether the rows of a block, whose begin word this is, hold their keys.
+    pub(crate) fn block_key_held(&self, since: &AtomicU64) -> KeyHeld {
+        match self.registry.said(since, self.owner) {
+            Said::Never | Said::Aborted(_) => KeyHeld::Free,
+            Said::Committed(_) | Said::Mine => KeyHeld::Taken,
+            Said::Active(_) => KeyHeld::Undecided,
+        }
+    }
+}
+
+/// A more important transaction took the row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken;
+
+/// A change as the write set remembers it: the version claimed, and the one made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Change {
+    base: Option<VersionPtr>,
+    new: Option<VersionPtr>,
+}
+
+impl Change {
+    /// The claim of `base`, or a new row.
+    #[inline]
+    pub(crate) fn claim(base: Option<&Version>) -> Change {
+        Change { base: base.map(Version::pointer), new: None }
+    }
+
+    /// Adds the version that was published for it.
+    #[inline]
+    pub(crate) fn made(&mut self, new: &Version) {
+        self.new = Some(new.pointer());
+    }
+
+    /// Replaces the transaction's word by its commit timestamp. The status word said so already.
+    #[inline]
+    pub(crate) fn stamp(&self, pin: &Pin, timestamp: u64) {
+        if let Some(new) = self.new(pin) {
+            new.begin.store(timestamp, Release);
+        }
+        if let Some(base) = self.base(pin) {
+            base.end.store(timestamp, Release);
+        }
+    }
+
+    /// The version that died with the commit.
+    #[inline]
+    pub(crate) fn dead_by_commit(&self) -> Option<VersionPtr> {
+        self.base
+    }
+
+    /// The version that died with the undo.
+    pub(crate) fn dead_by_undo(&self) -> Option<VersionPtr> {
+        self.new
+    }
+
+    #[inline]
+    pub(crate) fn base<'p>(&self, pin: &'p Pin) -> Option<&'p Version> {
+        self.base.map(|base| base.get(pin))
+    }
+
+    #[inline]
+    pub(crate) fn new<'p>(&self, pin: &'p Pin) -> Option<&'p Version> {
+        self.new.map(|new| new.get(pin))
+    }
+}

@@ -1,0 +1,11 @@
+//! The only module of the engine with `unsafe`: the versions' memory and the protocol on it. Start with `README.md`.
+#![allow(unsafe_code)]
+
+mod bitmap;
+pub(crate) mod btree;
+pub(crate) mod chain;
+pub(crate) mod garbage;
+pub(crate) mod once;
+pub(crate) mod rows;
+pub(crate) mod slots;
+pub(crate) mod version;

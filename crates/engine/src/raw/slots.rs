@@ -1,0 +1,430 @@
+//! Transaction slots, their status words, and the registry of live snapshots.
+//!
+//! **Invariant (commit):** whether a transaction's effects exist is decided by one compare-and-swap of its status word.
+//! Begin and end words name slot and generation, so the decision holds for all of them at once. A slot gets a new
+//! generation only when no word carries the old one any more.
+//!
+//! **Invariant (snapshots):** a published snapshot number is never above the number that its owner reads with, and it
+//! was published before that number was taken. So `horizon`, the least of them all, is never above a live snapshot.
+//!
+//! ```text
+//! begin and end words   0 | commit timestamp (63)                          NEVER = all ones: open end, or undone
+//!                       1 | slot (12) | generation (31) | command (20)
+//! status word           00 active     | generation (31)
+//!                       01 committing | generation                         whoever meets it helps to decide
+//!                       10 aborted    | generation
+//!                       11 committed  | timestamp (62)
+//! ```
+
+use super::bitmap::Bitmap;
+use crate::sync::{Acquire, AtomicPtr, AtomicU64, Relaxed, Release, SeqCst};
+use core::marker::PhantomData;
+use preempt::{Mode, Worker};
+use stage::Class;
+use std::sync::Arc;
+
+/// As an end word: nobody ended the version. As a begin word: the creation was undone.
+pub const NEVER: u64 = UNCOMMITTED - 1;
+pub(crate) const UNCOMMITTED: u64 = 1 << 63;
+
+const COMMAND_BITS: u32 = 20;
+const GENERATION_BITS: u32 = 31;
+const SLOT_BITS: u32 = 12;
+const COMMAND_MASK: u64 = (1 << COMMAND_BITS) - 1;
+const GENERATION_MASK: u64 = (1 << GENERATION_BITS) - 1;
+/// The most transactions at a time.
+pub(crate) const SLOTS_MAX: usize = 1 << SLOT_BITS;
+/// The most registered snapshots at a time, beside those of transactions.
+pub(crate) const READERS_MAX: usize = 1024;
+/// The most commands of one transaction.
+pub(crate) const COMMANDS_MAX: u32 = COMMAND_MASK as u32;
+const _: () = assert!(1 + SLOT_BITS + GENERATION_BITS + COMMAND_BITS == u64::BITS);
+
+const STATE_SHIFT: u32 = 62;
+const ACTIVE: u64 = 0;
+const COMMITTING: u64 = 1;
+const ABORTED: u64 = 2;
+const COMMITTED: u64 = 3;
+const VALUE_MASK: u64 = (1 << STATE_SHIFT) - 1;
+/// A snapshot number that holds nothing back.
+const NO_SNAPSHOT: u64 = u64::MAX;
+
+#[inline]
+const fn status(state: u64, value: u64) -> u64 {
+    (state << STATE_SHIFT) | value
+}
+
+#[inline]
+pub(super) const fn owner_of(word: u64) -> u64 {
+    word & !COMMAND_MASK
+}
+
+#[inline]
+pub(super) const fn command_of(word: u64) -> u32 {
+    (word & COMMAND_MASK) as u32
+}
+
+#[inline]
+const fn slot_of(word: u64) -> usize {
+    ((word >> (COMMAND_BITS + GENERATION_BITS)) & (SLOTS_MAX as u64 - 1)) as usize
+}
+
+#[inline]
+const fn generation_of(word: u64) -> u64 {
+    (word >> COMMAND_BITS) & GENERATION_MASK
+}
+
+/// What became of the transaction that wrote a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Undecided, and whoever took a snapshot before now will not see it.
+    Active,
+    /// Committed at this timestamp.
+    Committed(u64),
+    /// Aborted; the word may still wait to be undone.
+    Aborted,
+    /// The word was stamped or undone meanwhile. Read it again.
+    Moved,
+}
+
+/// One transaction at a time. Own cache lines: others read it, its owner writes it.
+#[repr(align(128))]
+struct Slot {
+    status: AtomicU64,
+    generation: AtomicU64,
+    /// The published snapshot, [`NO_SNAPSHOT`] without one.
+    snapshot: AtomicU64,
+    /// The importance of the transaction's class.
+    importance: AtomicU64,
+    /// The worker whose base context runs the transaction, or null.
+    worker: AtomicPtr<Worker>,
+}
+
+impl Slot {
+    /// Whether an urgent context runs above the transaction's own. A hint: it may go on at any moment.
+    #[inline]
+    fn is_paused(&self) -> bool {
+        if cfg!(feature = "shuttle") {
+            return true; // The model has no workers: whoever is less important counts as paused.
+        }
+        let worker = self.worker.load(Relaxed);
+        // SAFETY: null, or made from a `&'static Worker` by `begin`.
+        unsafe { worker.as_ref() }.is_some_and(|worker| worker.mode() == Mode::Urgent)
+    }
+}
+
+/// How much a class matters when two transactions want one row.
+fn importance(class: Class) -> u64 {
+    match class {
+        Class::High => 2,
+        Class::Normal => 1,
+        Class::Low => 0,
+    }
+}
+
+/// The clock, the slots and the live snapshots of one engine.
+pub struct Registry {
+    clock: Clock,
+    slots: Box<[Slot]>,
+    slots_free: Bitmap,
+    readers: Box<[Reader]>,
+    readers_free: Bitmap,
+    /// The highest horizon found so far.
+    horizon: AtomicU64,
+}
+
+#[repr(align(128))]
+struct Clock(AtomicU64);
+
+#[repr(align(64))]
+struct Reader(AtomicU64);
+
+/// The witness that a snapshot is registered: no version that it may reach is freed while it exists.
+pub struct Pin {
+    _only_here: PhantomData<()>,
+}
+
+impl Registry {
+    /// A registry for at most `slots_count` transactions and `readers_count` snapshots at a time.
+    pub fn new(slots_count: usize, readers_count: usize) -> Registry {
+        assert!(slots_count <= SLOTS_MAX);
+        let slot = |_| Slot {
+            status: AtomicU64::new(status(ABORTED, 0)),
+            generation: AtomicU64::new(0),
+            snapshot: AtomicU64::new(NO_SNAPSHOT),
+            importance: AtomicU64::new(0),
+            worker: AtomicPtr::new(std::ptr::null_mut()),
+        };
+        Registry {
+            clock: Clock(AtomicU64::new(1)),
+            slots: (0..slots_count).map(slot).collect(),
+            slots_free: Bitmap::new(slots_count),
+            readers: (0..readers_count).map(|_| Reader(AtomicU64::new(NO_SNAPSHOT))).collect(),
+            readers_free: Bitmap::new(readers_count),
+            horizon: AtomicU64::new(0),
+        }
+    }
+
+    /// Advances the clock and returns its new reading.
+    #[inline]
+    pub(super) fn tick(&self) -> u64 {
+        self.clock.0.fetch_add(1, SeqCst) + 1
+    }
+
+    /// Publishes a snapshot in `place` and returns the number to read with.
+    ///
+    /// Ordering: the store and the second load are sequentially consistent, as are the loads in `horizon`. If `horizon`
+    /// misses the store, then the second load comes after its reading of the clock and the snapshot is not below it.
+    #[inline]
+    fn register(&self, place: &AtomicU64) -> u64 {
+        place.store(self.clock.0.load(Relaxed), SeqCst);
+        self.clock.0.load(SeqCst)
+    }
+
+    /// A number that no live snapshot is below.
+    pub(crate) fn horizon(&self) -> u64 {
+        let mut horizon = self.clock.0.load(SeqCst);
+        for slot in &self.slots[..self.slots_free.high_water()] {
+            horizon = horizon.min(slot.snapshot.load(SeqCst));
+        }
+        for reader in &self.readers[..self.readers_free.high_water()] {
+            horizon = horizon.min(reader.0.load(SeqCst));
+        }
+        self.horizon.fetch_max(horizon, Relaxed).max(horizon)
+    }
+
+    /// The last horizon that anybody found.
+    #[inline]
+    pub(crate) fn known_horizon(&self) -> u64 {
+        self.horizon.load(Relaxed)
+    }
+
+    /// Slots that were ever used.
+    pub(crate) fn slots_used(&self) -> usize {
+        self.slots_free.high_water()
+    }
+
+    /// Begins a transaction: a slot, a new generation, a snapshot. Nothing when all slots are in use.
+    #[inline]
+    pub fn begin(&self, class: Class, worker: Option<&'static Worker>) -> Option<Held<'_>> {
+        let index = self.slots_free.acquire()?;
+        Some(self.hold(index, class, worker))
+    }
+
+    /// Begins a transaction on a given slot, if nobody holds it.
+    pub(crate) fn begin_on(&self, index: usize, class: Class) -> Option<Held<'_>> {
+        self.slots_free.acquire_at(index).then(|| self.hold(index, class, None))
+    }
+
+    #[inline]
+    fn hold(&self, index: usize, class: Class, worker: Option<&'static Worker>) -> Held<'_> {
+        let slot = &self.slots[index];
+        let generation = (slot.generation.load(Relaxed) + 1) & GENERATION_MASK;
+        // The order matters to `fate`: the generation moves on before the status does.
+        slot.generation.store(generation, Release);
+        slot.importance.store(importance(class), Relaxed);
+        let worker = worker.map_or(std::ptr::null_mut(), |worker| std::ptr::from_ref(worker).cast_mut());
+        slot.worker.store(worker, Relaxed);
+        let snapshot = self.register(&slot.snapshot);
+        slot.status.store(status(ACTIVE, generation), Release);
+        let owner = UNCOMMITTED | ((index as u64) << (COMMAND_BITS + GENERATION_BITS)) | (generation << COMMAND_BITS);
+        Held {
+            registry: self,
+            index,
+            owner,
+            snapshot,
+            importance: importance(class),
+            pin: Pin { _only_here: PhantomData },
+        }
+    }
+
+    /// What became of the transaction that wrote `word`. An undecided commit is decided here: nobody waits for it.
+    ///
+    /// Why a committed status belongs to this word's generation: the word was written after the status became active for
+    /// its generation, so the status is of that generation or a later one; and the generation, read after the status, has
+    /// not moved on.
+    #[inline]
+    pub(super) fn fate(&self, word: u64) -> Fate {
+        let slot = &self.slots[slot_of(word)];
+        let generation = generation_of(word);
+        let mut seen = slot.status.load(Acquire);
+        loop {
+            let value = seen & VALUE_MASK;
+            match seen >> STATE_SHIFT {
+                COMMITTED => {
+                    return if slot.generation.load(Acquire) == generation {
+                        Fate::Committed(value)
+                    } else {
+                        Fate::Moved
+                    };
+                }
+                _ if value != generation => return Fate::Moved,
+                ACTIVE => return Fate::Active,
+                ABORTED => return Fate::Aborted,
+                _ => match self.decide(slot, seen) {
+                    Ok(timestamp) => return Fate::Committed(timestamp),
+                    Err(now) => seen = now,
+                },
+            }
+        }
+    }
+
+    /// The second half of a commit, for its owner and for whoever meets it.
+    ///
+    /// Ordering: the timestamp is taken after the status became committing. So whoever read the clock for its snapshot and
+    /// then found the status active will find the timestamp above its snapshot.
+    #[inline]
+    fn decide(&self, slot: &Slot, committing: u64) -> Result<u64, u64> {
+        let timestamp = self.tick();
+        match slot.status.compare_exchange(committing, status(COMMITTED, timestamp), SeqCst, Acquire) {
+            Ok(_) => Ok(timestamp),
+            Err(now) => Err(now),
+        }
+    }
+
+    /// Aborts the transaction that wrote `word`, if it is active, less important than `importance`, and paused.
+    pub(super) fn give_way(&self, word: u64, importance: u64) -> GiveWay {
+        let slot = &self.slots[slot_of(word)];
+        let active = status(ACTIVE, generation_of(word));
+        if slot.status.load(Acquire) != active {
+            return GiveWay::Settled;
+        }
+        // If the slot changes hands now, these two are another transaction's; the compare-and-swap below then fails.
+        if importance <= slot.importance.load(Relaxed) || !slot.is_paused() {
+            return GiveWay::Refused;
+        }
+        let aborted = status(ABORTED, generation_of(word));
+        match slot.status.compare_exchange(active, aborted, SeqCst, Acquire) {
+            Ok(_) => GiveWay::Taken,
+            Err(_) => GiveWay::Settled,
+        }
+    }
+}
+
+/// What a holder of a row does when a more important transaction wants it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GiveWay {
+    /// It was aborted by this call.
+    Taken,
+    /// It is decided already: look again.
+    Settled,
+    /// It runs, or is not less important.
+    Refused,
+}
+
+/// A transaction's hold on its slot.
+pub struct Held<'e> {
+    pub(super) registry: &'e Registry,
+    index: usize,
+    /// The words it writes, with command 0.
+    pub(super) owner: u64,
+    snapshot: u64,
+    pub(super) importance: u64,
+    pin: Pin,
+}
+
+impl<'e> Held<'e> {
+    /// The witness that its snapshot is registered.
+    #[inline]
+    pub fn pin(&self) -> &Pin {
+        &self.pin
+    }
+
+    /// The number that it reads with.
+    #[inline]
+    pub fn snapshot(&self) -> u64 {
+        self.snapshot
+    }
+
+    /// Which slot it is.
+    #[inline]
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The word of an effect of `command`.
+    #[inline]
+    pub fn word(&self, command: u32) -> u64 {
+        self.owner | u64::from(command)
+    }
+
+    #[inline]
+    fn slot(&self) -> &'e Slot {
+        &self.registry.slots[self.index]
+    }
+
+    #[inline]
+    fn generation(&self) -> u64 {
+        generation_of(self.owner)
+    }
+
+    /// Whether nobody has aborted it.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.slot().status.load(Acquire) == status(ACTIVE, self.generation())
+    }
+
+    /// Commits: from here on all its effects exist. Returns the timestamp, or nothing if somebody aborted it before.
+    #[inline]
+    pub fn commit(&self) -> Option<u64> {
+        let slot = self.slot();
+        let committing = status(COMMITTING, self.generation());
+        if slot.status.compare_exchange(status(ACTIVE, self.generation()), committing, SeqCst, Acquire).is_err() {
+            return None;
+        }
+        match self.registry.decide(slot, committing) {
+            Ok(timestamp) => Some(timestamp),
+            // Only helpers change a committing status, and only to committed; the slot is ours until it is released.
+            Err(now) => Some(now & VALUE_MASK),
+        }
+    }
+
+    /// Aborts. Returns whether somebody else had done so before.
+    pub fn abort(&self) -> bool {
+        let active = status(ACTIVE, self.generation());
+        self.slot().status.compare_exchange(active, status(ABORTED, self.generation()), SeqCst, Acquire).is_err()
+    }
+
+    /// Ends the snapshot and gives the slot back. No word may carry its owner any more.
+    #[inline]
+    pub fn release(self) {
+        self.slot().snapshot.store(NO_SNAPSHOT, SeqCst);
+        self.registry.slots_free.release(self.index);
+    }
+}
+
+/// A registered snapshot that no transaction owns.
+pub(crate) struct ReadHold {
+    registry: Arc<Registry>,
+    index: usize,
+    snapshot: u64,
+    pin: Pin,
+}
+
+impl ReadHold {
+    /// Registers a snapshot of now. Nothing when too many are registered.
+    pub(crate) fn new(registry: &Arc<Registry>) -> Option<ReadHold> {
+        let index = registry.readers_free.acquire()?;
+        let snapshot = registry.register(&registry.readers[index].0);
+        Some(ReadHold { registry: registry.clone(), index, snapshot, pin: Pin { _only_here: PhantomData } })
+    }
+
+    pub(crate) fn pin(&self) -> &Pin {
+        &self.pin
+    }
+
+    pub(crate) fn snapshot(&self) -> u64 {
+        self.snapshot
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+}
+
+impl Drop for ReadHold {
+    fn drop(&mut self) {
+        self.registry.readers[self.index].0.store(NO_SNAPSHOT, SeqCst);
+        self.registry.readers_free.release(self.index);
+    }
+}

@@ -1,0 +1,209 @@
+//! Versions: a header of words and a row image behind it, in one allocation.
+//!
+//! **Invariant:** the image, `prev` and `row` never change after the version was published. `begin` and `end` change as
+//! the protocol in [`super::chain`] says. Memory is freed only by [`super::garbage`], when no live snapshot can reach it.
+//!
+//! ```text
+//!  0        8        16       24       32            36         40
+//! | begin  | end    | prev   | row id | image bytes | reserved | image ...  | 0 to 7 bytes of padding |
+//! | word   | word   | ptr    | u64    | u32         | u32      |
+//! ```
+
+use super::slots::{NEVER, Pin};
+use crate::sync::{Acquire, AtomicPtr, AtomicU64, Release, SeqCst};
+use core::ptr::NonNull;
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+
+/// The header. The image follows it in memory.
+#[repr(C)]
+pub struct Version {
+    /// From when the version is valid: a commit timestamp or a transaction's word.
+    pub(super) begin: AtomicU64,
+    /// Until when: the same, or [`NEVER`] while nobody ended it.
+    pub(super) end: AtomicU64,
+    /// The version before this one that was committed, or this transaction's own.
+    prev: *mut Version,
+    row: u64,
+    image_bytes: u32,
+    reserved: u32,
+}
+
+#[cfg(not(feature = "shuttle"))]
+const _: () = {
+    assert!(size_of::<Version>() == 40);
+    assert!(align_of::<Version>() == 8);
+    assert!(std::mem::offset_of!(Version, prev) == 16);
+    assert!(std::mem::offset_of!(Version, row) == 24);
+    assert!(std::mem::offset_of!(Version, image_bytes) == 32);
+};
+
+impl Version {
+    /// The row image.
+    #[inline]
+    pub(crate) fn image(&self) -> &[u8] {
+        let this: *const Version = self;
+        // SAFETY: a version is only made by `NewVersion::new`, which puts `image_bytes` initialised bytes behind the
+        // header in the same allocation; they never change once anybody else can see the version.
+        unsafe { std::slice::from_raw_parts(this.add(1).cast::<u8>(), self.image_bytes as usize) }
+    }
+
+    /// The row that this is a version of.
+    #[inline]
+    pub(crate) fn row(&self) -> u64 {
+        self.row
+    }
+
+    /// The version before this one.
+    ///
+    /// Call it only when this version's creation is not visible to `pin`'s snapshot, or by its creator: those are the
+    /// cases in which the older version is kept for the pin.
+    #[inline]
+    pub(super) fn prev<'p>(&self, _pin: &'p Pin) -> Option<&'p Version> {
+        // SAFETY: the previous version is freed only when this one's creation is older than all snapshots; `chain`
+        // walks on only past versions that the pin's snapshot does not see.
+        unsafe { self.prev.as_ref() }
+    }
+
+    #[inline]
+    pub(super) fn pointer(&self) -> VersionPtr {
+        VersionPtr(NonNull::from(self))
+    }
+
+    /// Bytes of its allocation.
+    pub(crate) fn bytes(&self) -> usize {
+        layout_of(self.image_bytes as usize).size()
+    }
+}
+
+fn layout_of(image_bytes: usize) -> Layout {
+    let bytes = (size_of::<Version>() + image_bytes).next_multiple_of(align_of::<Version>());
+    Layout::from_size_align(bytes, align_of::<Version>()).expect("an image is bounded far below isize::MAX")
+}
+
+/// A version that a write set or a queue of the dead remembers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct VersionPtr(NonNull<Version>);
+
+// SAFETY: all that is reached through it is atomics and immutable data; freeing needs `VersionPtr::free`'s contract.
+unsafe impl Send for VersionPtr {}
+
+impl VersionPtr {
+    /// The version. Its holder is the write set of the transaction that owns `pin`, or the queue of the dead that owns
+    /// the version, so it was not freed.
+    #[inline]
+    pub(super) fn get<'p>(self, _pin: &'p Pin) -> &'p Version {
+        // SAFETY: a write set names versions that its transaction made or claimed. Those are retired with a time after
+        // the transaction's snapshot, so they outlive its pin; what a queue of the dead owns nobody else frees.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Frees the version.
+    ///
+    /// # Safety
+    /// No reader can reach it any more, and nobody else frees it.
+    pub(super) unsafe fn free(self) -> usize {
+        // SAFETY: the caller owns the version and no reference to it is left.
+        unsafe {
+            let layout = layout_of((*self.0.as_ptr()).image_bytes as usize);
+            std::ptr::drop_in_place(self.0.as_ptr());
+            dealloc(self.0.as_ptr().cast(), layout);
+            layout.size()
+        }
+    }
+}
+
+/// A version that nobody else has seen.
+pub(crate) struct NewVersion(NonNull<Version>);
+
+impl NewVersion {
+    /// Makes a version whose creation is `begin` and that nobody ended.
+    #[inline]
+    pub(crate) fn new(begin: u64, row: u64, prev: Option<&Version>, image: &[u8]) -> NewVersion {
+        let layout = layout_of(image.len());
+        let prev = prev.map_or(std::ptr::null_mut(), |prev| std::ptr::from_ref(prev).cast_mut());
+        let header = Version {
+            begin: AtomicU64::new(begin),
+            end: AtomicU64::new(NEVER),
+            prev,
+            row,
+            image_bytes: image.len() as u32,
+            reserved: 0,
+        };
+        // SAFETY: the layout is not empty; the writes stay inside it: the header first, `image.len()` bytes behind it.
+        unsafe {
+            let Some(version) = NonNull::new(alloc(layout).cast::<Version>()) else { handle_alloc_error(layout) };
+            version.write(header);
+            version.add(1).cast::<u8>().copy_from_nonoverlapping(NonNull::from(image).cast(), image.len());
+            NewVersion(version)
+        }
+    }
+
+    #[inline]
+    fn into_pointer(self) -> *mut Version {
+        let pointer = self.0.as_ptr();
+        std::mem::forget(self);
+        pointer
+    }
+}
+
+impl Drop for NewVersion {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has seen the version, so this is the only owner.
+        unsafe { VersionPtr(self.0).free() };
+    }
+}
+
+/// The row map's entry of one row: its newest version, committed or not.
+#[derive(Debug)]
+pub struct RowCell(AtomicPtr<Version>);
+
+impl RowCell {
+    /// A row that does not exist.
+    pub fn new() -> RowCell {
+        RowCell(AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    /// The newest version.
+    #[inline]
+    pub(crate) fn load<'p>(&self, _pin: &'p Pin) -> Option<&'p Version> {
+        // SAFETY: what the map points at is not retired yet, so it is freed only after `pin` is gone. Acquire pairs with
+        // the release that published it, so its header and image are initialised.
+        unsafe { self.0.load(Acquire).as_ref() }
+    }
+
+    /// Replaces `old` by `new` if it still is the newest. Gives `new` back if not.
+    #[inline]
+    pub(super) fn publish<'p>(
+        &self,
+        old: Option<&Version>,
+        new: NewVersion,
+        _pin: &'p Pin,
+    ) -> Result<&'p Version, NewVersion> {
+        let old = old.map_or(std::ptr::null_mut(), |old| std::ptr::from_ref(old).cast_mut());
+        match self.0.compare_exchange(old, new.0.as_ptr(), SeqCst, Acquire) {
+            // SAFETY: from now on the version is kept as any published one is, and `pin` is older than its retirement.
+            Ok(_) => Ok(unsafe { &*new.into_pointer() }),
+            Err(_) => Err(new),
+        }
+    }
+
+    /// Puts `old` back in the place of `new`, if `new` still is the newest.
+    pub(super) fn restore(&self, new: &Version, old: Option<&Version>) {
+        let old = old.map_or(std::ptr::null_mut(), |old| std::ptr::from_ref(old).cast_mut());
+        // A failure means that a more important transaction took the row and linked its own version over ours.
+        let _ = self.0.compare_exchange(std::ptr::from_ref(new).cast_mut(), old, SeqCst, Acquire);
+    }
+
+    /// Removes the row from the map: it was deleted before every snapshot.
+    pub(crate) fn clear(&self) {
+        self.0.store(std::ptr::null_mut(), Release);
+    }
+
+    /// Frees the newest version when the whole table goes.
+    pub(super) fn free_newest(&mut self) {
+        if let Some(version) = NonNull::new(self.0.load(Acquire)) {
+            // SAFETY: `&mut self` proves that nobody reads the row map; the newest version belongs to no queue.
+            unsafe { VersionPtr(version).free() };
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Reads: by row id, by key, and in key order.
+//!
+//! **Invariant:** a reader holds nothing and waits for nobody. What it returns is what the snapshot and the commands before
+//! its own say, whatever is changed meanwhile. An index entry is only a hint: the version decides.
+
+use crate::error::Result;
+use crate::key;
+use crate::raw::btree::{Cursor, Order};
+use crate::raw::chain::View;
+use crate::raw::rows::Home;
+use crate::row::{Place, Row, RowId};
+use crate::table::{Index, Table};
+use crate::txn::Txn;
+use crate::value::Value;
+
+/// Which end of a range comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Smallest key first.
+    Forward,
+    /// Greatest key first.
+    Backward,
+}
+
+impl<'e> Txn<'e> {
+    /// The row with this key in a unique index, all columns given. In an index that is not unique: the first such row.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidValue`] when the key does not fit the index, [`crate::Error::Taken`].
+    #[inline]
+    pub fn get<'t>(&'t self, table: &'t Table, index: usize, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
+        self.inner.assert_own(table);
+        let view = self.view()?;
+        let index = &table.indexes[index];
+        let mut scratch = self.scratch();
+        let scratch = &mut *scratch;
+        key::of_values(table, index, key, &mut scratch.key)?;
+        let Some(first) = index.tree.first(&scratch.key) else { return Ok(None) };
+        if let Some(row) = self.row_with_key(table, index, first, &scratch.key, &mut scratch.other_key, view) {
+            return Ok(Some(row));
+        }
+        // The first entry was of a dead row, or of one that another transaction is inserting.
+        let mut rows = index.tree.rows(&scratch.key);
+        while let Some(row) = rows.next_row() {
+            if let Some(row) = self.row_with_key(table, index, row, &scratch.key, &mut scratch.other_key, view) {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The row with this id.
+    ///
+    /// # Errors
+    /// [`crate::Error::Taken`].
+    #[inline]
+    pub fn get_row<'t>(&'t self, table: &'t Table, row: RowId) -> Result<Option<Row<'t>>> {
+        self.inner.assert_own(table);
+        let view = self.view()?;
+        Ok(self.visible_row(table, row.0, view))
+    }
+
+    /// The rows whose key begins with these values, in key order. They are those that existed when this was called: what
+    /// the transaction writes while it goes through them does not appear among them.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidValue`] when the prefix does not fit the index, [`crate::Error::Taken`].
+    pub fn range<'t>(
+        &'t self,
+        table: &'t Table,
+        index: usize,
+        prefix: &[Value<'_>],
+        direction: Direction,
+    ) -> Result<Range<'t>>
+    where
+        'e: 't,
+    {
+        self.inner.assert_own(table);
+        let view = self.view()?;
+        let index = &table.indexes[index];
+        let mut scratch = self.scratch();
+        key::of_values(table, index, prefix, &mut scratch.key)?;
+        let order = match direction {
+            Direction::Forward => Order::Ascending,
+            Direction::Backward => Order::Descending,
+        };
+        Ok(Range { txn: self, table, index, cursor: index.tree.prefix(&scratch.key, order), view, key: Vec::new() })
+    }
+
+    #[inline]
+    fn visible_row<'t>(&'t self, table: &'t Table, row: u64, view: View) -> Option<Row<'t>> {
+        let registry = &self.inner.registry;
+        let place = match table.rows.home(row)? {
+            Home::Hot(cell) => Place::Hot(registry.visible(cell, self.held().pin(), view)?.image()),
+            Home::Frozen(block, index) if registry.sees_block(&block.since, view) => Place::Frozen(block, index),
+            Home::Frozen(..) => return None,
+        };
+        Some(Row { id: RowId(row), table, place })
+    }
+
+    /// The row, if the version seen has this key.
+    #[inline]
+    fn row_with_key<'t>(
+        &'t self,
+        table: &'t Table,
+        index: &Index,
+        row: u64,
+        key: &[u8],
+        buffer: &mut Vec<u8>,
+        view: View,
+    ) -> Option<Row<'t>> {
+        let row = self.visible_row(table, row, view)?;
+        if !index.needs_recheck() || row.has_key(index, key, buffer) { Some(row) } else { None }
+    }
+}
+
+impl Row<'_> {
+    fn has_key(&self, index: &Index, key: &[u8], buffer: &mut Vec<u8>) -> bool {
+        match self.place {
+            Place::Hot(bytes) => {
+                key::of_image(index, crate::layout::Image { layout: &self.table.layout, bytes }, buffer);
+                buffer == key
+            }
+            // The keys of frozen rows never change.
+            Place::Frozen(..) => true,
+        }
+    }
+}
+
+/// Rows in key order; see [`Txn::range`].
+pub struct Range<'t> {
+    txn: &'t Txn<'t>,
+    table: &'t Table,
+    index: &'t Index,
+    cursor: Cursor<'t>,
+    view: View,
+    key: Vec<u8>,
+}
+
+impl<'t> Iterator for Range<'t> {
+    type Item = Row<'t>;
+
+    fn next(&mut self) -> Option<Row<'t>> {
+        loop {
+            let (key, row) = self.cursor.next()?;
+            let row = self.txn.row_with_key(self.table, self.index, row, key, &mut self.key, self.view);
+            if row.is_some() {
+                return row;
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A row as a transaction sees it: borrowed from the version, or from the frozen block, that holds it.
+
+use crate::block::Block;
+use crate::layout::Image;
+use crate::table::Table;
+use crate::value::Value;
+
+/// Names a row of a table for as long as the row lives. Ids grow with insertion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowId(pub u64);
+
+/// A row, borrowed for as long as the transaction that read it. Typed getters panic when the column has another type;
+/// of a null they return 0 or the empty text.
+#[derive(Clone, Copy)]
+pub struct Row<'t> {
+    pub(crate) id: RowId,
+    pub(crate) table: &'t Table,
+    pub(crate) place: Place<'t>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Place<'t> {
+    Hot(&'t [u8]),
+    Frozen(&'t Block, usize),
+}
+
+macro_rules! getter {
+    ($(#[$doc:meta])* $name:ident, $method:ident, $type:ty) => {
+        $(#[$doc])*
+        #[inline]
+        pub fn $name(&self, column: usize) -> $type {
+            match self.place {
+                Place::Hot(bytes) => Image { layout: &self.table.layout, bytes }.$method(column),
+                Place::Frozen(block, index) => block.$method(column, index),
+            }
+        }
+    };
+}
+
+impl<'t> Row<'t> {
+    /// The row's id, for updates and deletes.
+    #[inline]
+    pub fn row_id(&self) -> RowId {
+        self.id
+    }
+
+    getter!(
+        /// Whether the column is null.
+        is_null, is_null, bool);
+    getter!(
+        /// A 32-bit integer.
+        get_i32, i32, i32);
+    getter!(
+        /// A 64-bit integer.
+        get_i64, i64, i64);
+    getter!(
+        /// The unscaled integer of a decimal with at most 18 digits.
+        get_decimal_i64, decimal_i64, i64);
+    getter!(
+        /// The unscaled integer of a decimal.
+        get_decimal, decimal, i128);
+    getter!(
+        /// Days since 1970-01-01.
+        get_date, i32, i32);
+    getter!(
+        /// Microseconds since 1970-01-01 00:00.
+        get_timestamp, i64, i64);
+    getter!(
+        /// A text.
+        get_text, text, &'t str);
+    getter!(
+        /// The column as a value.
+        get, value, Value<'t>);
+}
+
+impl std::fmt::Debug for Row<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let columns = self.table.columns().iter().enumerate();
+        f.debug_map().entries(columns.map(|(index, column)| (&column.name, self.get(index)))).finish()
+    }
+}

@@ -1,0 +1,8 @@
+//! The atomics of the protocol modules: the processor's, or shuttle's when `tests/shuttle.rs` explores interleavings.
+
+#[cfg(not(feature = "shuttle"))]
+pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU64};
+#[cfg(feature = "shuttle")]
+pub(crate) use shuttle::sync::atomic::{AtomicPtr, AtomicU64};
+
+pub(crate) use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};

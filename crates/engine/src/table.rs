@@ -1,0 +1,205 @@
+//! Tables: their definition, row map and indexes.
+//!
+//! **Invariant:** a table, once created, keeps its id, its columns and its indexes. Schema changes will come as new
+//! layouts beside the old ones, which is why each image names its own.
+
+use crate::error::{Error, Result};
+use crate::key;
+use crate::layout::{COLUMNS_MAX, Layout};
+use crate::raw::btree::BTree;
+use crate::raw::rows::RowMap;
+use crate::value::Type;
+use crate::writer::Touched;
+use arrow_schema::{Field, Schema, SchemaRef};
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+/// The most indexes of one table: a bit each in a change's record.
+const INDEXES_MAX: usize = u64::BITS as usize;
+
+/// One column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: Type,
+    /// Whether it may be null.
+    pub nullable: bool,
+}
+
+impl Column {
+    /// A column that is never null.
+    pub fn required(name: &str, kind: Type) -> Column {
+        Column { name: name.to_owned(), kind, nullable: false }
+    }
+
+    /// A column that may be null.
+    pub fn nullable(name: &str, kind: Type) -> Column {
+        Column { name: name.to_owned(), kind, nullable: true }
+    }
+}
+
+/// One index of a table. A unique index does not compare rows that have a null in the key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexDef {
+    /// Its name.
+    pub name: String,
+    /// Positions of its columns in the table, most significant first.
+    pub columns: Vec<usize>,
+    /// Whether two rows may not have the same key.
+    pub unique: bool,
+}
+
+impl IndexDef {
+    /// A unique index.
+    pub fn unique(name: &str, columns: &[usize]) -> IndexDef {
+        IndexDef { name: name.to_owned(), columns: columns.to_vec(), unique: true }
+    }
+
+    /// An index that allows equal keys.
+    pub fn plain(name: &str, columns: &[usize]) -> IndexDef {
+        IndexDef { name: name.to_owned(), columns: columns.to_vec(), unique: false }
+    }
+}
+
+/// What [`crate::Engine::create_table`] is asked for. Index 0 is the primary key if it is unique.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableDef {
+    /// The table's name.
+    pub name: String,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Its indexes; none is allowed for tables that are only scanned.
+    pub indexes: Vec<IndexDef>,
+}
+
+/// A table of one engine. Get it from [`crate::Engine::table`] or [`crate::Engine::create_table`].
+pub struct Table {
+    pub(crate) id: u32,
+    def: TableDef,
+    schema: SchemaRef,
+    pub(crate) layout: Layout,
+    pub(crate) indexes: Vec<Index>,
+    /// The columns that any index has in its key.
+    pub(crate) key_columns: Touched,
+    pub(crate) rows: RowMap,
+}
+
+pub(crate) struct Index {
+    pub(crate) def: IndexDef,
+    pub(crate) tree: BTree,
+    pub(crate) key_columns: Touched,
+    /// Whether any update ever changed a key, so that an entry's key may differ from its row's.
+    pub(crate) keys_changed: AtomicBool,
+}
+
+impl Index {
+    /// Whether a reader must compare an entry's key with the key of the version it sees.
+    #[inline]
+    pub(crate) fn needs_recheck(&self) -> bool {
+        self.keys_changed.load(Ordering::Acquire)
+    }
+}
+
+impl Table {
+    pub(crate) fn new(id: u32, def: TableDef) -> Result<Table> {
+        check(&def)?;
+        let layout = Layout::new(0, &def.columns);
+        let fields: Vec<Field> =
+            def.columns.iter().map(|column| Field::new(&column.name, column.kind.arrow(), column.nullable)).collect();
+        let indexes: Vec<Index> = def
+            .indexes
+            .iter()
+            .map(|index| Index {
+                key_columns: touched(&index.columns),
+                def: index.clone(),
+                tree: BTree::new(),
+                keys_changed: AtomicBool::new(false),
+            })
+            .collect();
+        let key_columns = Touched(indexes.iter().fold(0, |all, index| all | index.key_columns.0));
+        Ok(Table { id, schema: Arc::new(Schema::new(fields)), layout, indexes, key_columns, rows: RowMap::new(), def })
+    }
+
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        &self.def.name
+    }
+
+    /// Its columns.
+    pub fn columns(&self) -> &[Column] {
+        &self.def.columns
+    }
+
+    /// The position of the column called `name`.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.def.columns.iter().position(|column| column.name == name)
+    }
+
+    /// Its indexes.
+    pub fn indexes(&self) -> &[IndexDef] {
+        &self.def.indexes
+    }
+
+    /// The position of the index called `name`.
+    pub fn index(&self, name: &str) -> Option<usize> {
+        self.def.indexes.iter().position(|index| index.name == name)
+    }
+
+    /// The schema of full scans.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// A bound on how many rows the table may hold: ids given out, dead rows included.
+    pub fn rows_bound(&self) -> u64 {
+        self.rows.end()
+    }
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table").field("name", &self.def.name).finish_non_exhaustive()
+    }
+}
+
+fn touched(columns: &[usize]) -> Touched {
+    let mut set = Touched::default();
+    for column in columns {
+        set.add(*column);
+    }
+    set
+}
+
+fn check(def: &TableDef) -> Result<()> {
+    let bad = |why: String| Err(Error::InvalidDefinition { name: def.name.clone(), why });
+    if def.columns.is_empty() || COLUMNS_MAX < def.columns.len() {
+        return bad(format!("a table has 1 to {COLUMNS_MAX} columns"));
+    }
+    for (position, column) in def.columns.iter().enumerate() {
+        if def.columns[..position].iter().any(|other| other.name == column.name) {
+            return bad(format!("two columns are called {}", column.name));
+        }
+        if let Type::Decimal { precision, scale } = column.kind
+            && !(1..=38).contains(&precision) | !(0..=precision as i8).contains(&scale)
+        {
+            return bad(format!("decimal({precision}, {scale}) of {} is impossible", column.name));
+        }
+    }
+    if INDEXES_MAX < def.indexes.len() {
+        return bad(format!("a table has at most {INDEXES_MAX} indexes"));
+    }
+    for (position, index) in def.indexes.iter().enumerate() {
+        if def.indexes[..position].iter().any(|other| other.name == index.name) {
+            return bad(format!("two indexes are called {}", index.name));
+        }
+        if index.columns.is_empty() || key::COLUMNS_MAX < index.columns.len() {
+            return bad(format!("index {} must have 1 to {} columns", index.name, key::COLUMNS_MAX));
+        }
+        if index.columns.iter().any(|column| def.columns.len() <= *column) {
+            return bad(format!("index {} names a column that does not exist", index.name));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,223 @@
+//! Inserts, updates and deletes.
+//!
+//! **Invariant:** a change enters the write set before anybody else can meet it, and its version is in the row map before
+//! its keys are in an index. A call that fails leaves no trace of itself, except when the whole transaction was aborted
+//! by another; then dropping it undoes what is left.
+
+use crate::entries::{self, NewKey};
+use crate::error::{Error, Result};
+use crate::key;
+use crate::raw::chain::{Change, Claim, Taken};
+use crate::raw::rows::Home;
+use crate::raw::version::{NewVersion, RowCell, Version};
+use crate::row::RowId;
+use crate::scratch::{Kind, Scratch, Write};
+use crate::table::Table;
+use crate::txn::Txn;
+use crate::value::Value;
+use crate::writer::{RowWriter, Touched};
+use core::sync::atomic::Ordering;
+
+impl Txn<'_> {
+    /// Inserts a row.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`]; [`Error::UniqueViolation`] when a key exists; [`Error::WriteConflict`] when it depends on
+    /// a transaction that is undecided; [`Error::Taken`].
+    ///
+    /// # Panics
+    /// As all methods: when `table` belongs to another engine.
+    #[inline]
+    pub fn insert(&self, table: &Table, values: &[Value<'_>]) -> Result<RowId> {
+        self.inner.assert_own(table);
+        let word = self.held().word(self.write_command()?);
+        let mut scratch = self.scratch();
+        let scratch = &mut *scratch;
+        table.layout.encode(values, &mut scratch.image).map_err(|unfit| unfit.at(table.name(), table.columns()))?;
+        let row = table.rows.allocate();
+        let cell = table.rows.cell(row);
+        let mut change = Change::claim(None);
+        let version = self.held().publish_first(cell, NewVersion::new(word, row, None, &scratch.image));
+        change.made(version);
+        self.count_made(version);
+        scratch.writes.push(Write {
+            change,
+            row,
+            touched: Touched::default(),
+            keys_added: 0,
+            keys_left: 0,
+            table: table.id,
+            kind: Kind::Insert,
+        });
+        for position in 0..table.indexes.len() {
+            let has_null = key::of_image(&table.indexes[position], table.image(version), &mut scratch.key);
+            self.add_key(table, position, has_null, row, scratch)?;
+        }
+        Ok(RowId(row))
+    }
+
+    /// Changes a row: `patch` gets a copy of it. It may read through the transaction.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRow`]; [`Error::FrozenRow`]; [`Error::WriteConflict`] when another transaction changed the row after
+    /// the snapshot or is changing it; the errors of [`Txn::insert`] for new keys and values.
+    ///
+    /// # Panics
+    /// When `patch` writes through the transaction.
+    #[inline]
+    pub fn update(&self, table: &Table, row: RowId, patch: impl FnOnce(&mut RowWriter<'_>)) -> Result<()> {
+        let command = self.write_command()?;
+        let (cell, base) = self.claim(table, row, command, Kind::Update)?;
+        let (mut image, writes_count) = {
+            let mut scratch = self.scratch();
+            (core::mem::take(&mut scratch.image), scratch.writes.len())
+        };
+        image.clear();
+        image.extend_from_slice(base.image());
+        let mut writer = RowWriter::new(&table.layout, &mut image);
+        patch(&mut writer);
+        let patched = writer.finish();
+        let mut scratch = self.scratch();
+        let scratch = &mut *scratch;
+        assert_eq!(scratch.writes.len(), writes_count, "an update's closure must not write");
+        scratch.image = image;
+        let touched = match patched {
+            Ok(touched) => touched,
+            Err(unfit) => {
+                self.inner.undo_last(self.held(), scratch, self.counters());
+                return Err(unfit.at(table.name(), table.columns()));
+            }
+        };
+        let changes_keys = touched.meets(table.key_columns);
+        if changes_keys {
+            announce_key_change(table, touched);
+        }
+        let new = NewVersion::new(self.held().word(command), row.0, Some(base), &scratch.image);
+        let version = match self.held().publish(cell, base, new) {
+            Ok(version) => version,
+            Err(Taken) => {
+                self.inner.undo_last(self.held(), scratch, self.counters());
+                return Err(Error::Taken);
+            }
+        };
+        self.count_made(version);
+        let write = scratch.writes.last_mut().expect("the claim is in the write set");
+        write.change.made(version);
+        write.touched = touched;
+        if changes_keys { self.change_keys(table, touched, base, version, scratch) } else { Ok(()) }
+    }
+
+    /// Deletes a row.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRow`], [`Error::FrozenRow`], [`Error::WriteConflict`], [`Error::Taken`], as [`Txn::update`].
+    pub fn delete(&self, table: &Table, row: RowId) -> Result<()> {
+        let command = self.write_command()?;
+        self.claim(table, row, command, Kind::Delete).map(|_| ())
+    }
+
+    /// Makes the row ours and puts the change into the write set.
+    #[inline]
+    fn claim<'t>(
+        &'t self,
+        table: &'t Table,
+        row: RowId,
+        command: u32,
+        kind: Kind,
+    ) -> Result<(&'t RowCell, &'t Version)> {
+        self.inner.assert_own(table);
+        let cell = match table.rows.home(row.0) {
+            Some(Home::Hot(cell)) => cell,
+            Some(Home::Frozen(..)) => return Err(Error::FrozenRow { table: table.name().to_owned(), row: row.0 }),
+            None => return Err(Error::NoSuchRow { table: table.name().to_owned(), row: row.0 }),
+        };
+        let mut took = 0;
+        let claim = self.held().claim(cell, command, &mut took);
+        if 0 < took {
+            self.counters().took.add(u64::from(took));
+        }
+        match claim {
+            Claim::Claimed(base) => {
+                self.scratch().writes.push(Write {
+                    change: Change::claim(Some(base)),
+                    row: row.0,
+                    touched: Touched::default(),
+                    keys_added: 0,
+                    keys_left: 0,
+                    table: table.id,
+                    kind,
+                });
+                Ok((cell, base))
+            }
+            Claim::NotFound => {
+                self.check_active()?;
+                Err(Error::NoSuchRow { table: table.name().to_owned(), row: row.0 })
+            }
+            Claim::Conflict => Err(self.conflict(table)),
+        }
+    }
+
+    /// Adds the entries of the keys that an update changed.
+    #[cold]
+    fn change_keys(
+        &self,
+        table: &Table,
+        touched: Touched,
+        base: &Version,
+        version: &Version,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        for (position, index) in table.indexes.iter().enumerate() {
+            if !touched.meets(index.key_columns) {
+                continue;
+            }
+            key::of_image(index, table.image(base), &mut scratch.other_key);
+            let has_null = key::of_image(index, table.image(version), &mut scratch.key);
+            if scratch.key == scratch.other_key {
+                continue;
+            }
+            let write = scratch.writes.last_mut().expect("the change is in the write set");
+            write.keys_left |= 1 << position;
+            self.add_key(table, position, has_null, version.row(), scratch)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the entry of `scratch.key` for the last change. On failure that change is undone.
+    fn add_key(&self, table: &Table, position: usize, has_null: bool, row: u64, scratch: &mut Scratch) -> Result<()> {
+        let Scratch { key, other_key, .. } = &mut *scratch;
+        let new = NewKey { table, position, key, has_null, row };
+        match entries::add(&new, self.held(), self.counters(), other_key) {
+            Ok(added) => {
+                let write = scratch.writes.last_mut().expect("the change is in the write set");
+                write.keys_added |= u64::from(added) << position;
+                Ok(())
+            }
+            Err(error) => {
+                self.inner.undo_last(self.held(), scratch, self.counters());
+                Err(error)
+            }
+        }
+    }
+
+    #[cold]
+    fn conflict(&self, table: &Table) -> Error {
+        self.counters().conflicts.add(1);
+        Error::WriteConflict { table: table.name().to_owned() }
+    }
+
+    #[inline]
+    fn count_made(&self, version: &Version) {
+        let counters = self.counters();
+        counters.versions_made.add(1);
+        counters.bytes_made.add(version.bytes() as u64);
+    }
+}
+
+/// From now on readers of these indexes compare keys. Before the version is published: whoever finds it finds this too.
+#[cold]
+fn announce_key_change(table: &Table, touched: Touched) {
+    for index in table.indexes.iter().filter(|index| touched.meets(index.key_columns)) {
+        index.keys_changed.store(true, Ordering::Release);
+    }
+}
