@@ -49,6 +49,13 @@ pub fn cpus() -> Vec<usize> {
     (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
 }
 
+/// The processor that this thread runs on now; none if the kernel does not say.
+#[inline]
+pub fn current_cpu() -> Option<usize> {
+    // SAFETY: no arguments; answered by the vDSO without a system call.
+    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
 /// Keeps this thread on one processor.
 pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     if cpu >= libc::CPU_SETSIZE as usize {

@@ -1,0 +1,119 @@
+//! Counters: how requests came to run, and what did not go straight.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// How a request came to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Start {
+    /// A safepoint of the query found the flag.
+    Polled = 0,
+    /// A signal interrupted the query.
+    Signalled = 1,
+    /// A signal landed in a region and was served at its end.
+    Deferred = 2,
+    /// A yield point of the query was due.
+    Yielded = 3,
+    /// A query ended.
+    Boundary = 4,
+    /// The worker had no query.
+    Idle = 5,
+    /// A dedicated thread ran it.
+    Dedicated = 6,
+}
+
+impl Start {
+    /// All of them, in the order of [`Counters::starts`].
+    pub const ALL: [Start; 7] = [
+        Start::Polled,
+        Start::Signalled,
+        Start::Deferred,
+        Start::Yielded,
+        Start::Boundary,
+        Start::Idle,
+        Start::Dedicated,
+    ];
+
+    /// Its name in figures.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Start::Polled => "polled",
+            Start::Signalled => "signalled",
+            Start::Deferred => "deferred",
+            Start::Yielded => "yielded",
+            Start::Boundary => "boundary",
+            Start::Idle => "idle",
+            Start::Dedicated => "dedicated",
+        }
+    }
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
+        /// Counts since the scheduler was made.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: u64,)+
+            /// Runs begun, attempts counted singly, by [`Start`] in the order of [`Start::ALL`].
+            pub starts: [u64; 7],
+        }
+
+        #[derive(Default)]
+        pub(crate) struct Cells {
+            $(pub(crate) $name: Cell,)+
+            pub(crate) starts: [Cell; 7],
+        }
+
+        impl Cells {
+            pub(crate) fn read(&self) -> Counters {
+                Counters { $($name: self.$name.read(),)+ starts: core::array::from_fn(|at| self.starts[at].read()) }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Requests accepted.
+    queued,
+    /// Requests turned away because every queue was full.
+    rejected,
+    /// Requests that went to the global queue because the workers' queues were full.
+    overflowed,
+    /// Runs on another worker than the one that the request was placed with.
+    stolen,
+    /// Entries that the starvation cap, or its budget, ended while urgent requests were left.
+    capped,
+    /// Requests asked for again by the keeper, after the cap had held them back.
+    redelivered,
+    /// Cancelled requests that were found in a queue and dropped.
+    cancelled,
+    /// Runs that asked to run again.
+    retried,
+    /// Requests that panicked.
+    panicked,
+    /// Requests whose attempts were used up.
+    exhausted,
+    /// Requests that ended, whatever the way.
+    completed,
+    /// Events that found their ring full.
+    events_lost,
+}
+
+impl Counters {
+    /// Runs begun by `start`.
+    pub fn started(&self, start: Start) -> u64 {
+        self.starts[start as usize]
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Cell(AtomicU64);
+
+impl Cell {
+    pub(crate) fn add_one(&self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+
+    fn read(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}

@@ -1,0 +1,81 @@
+//! One entry: what a worker does at a point, from the first decision to the last.
+//!
+//! **Invariant:** between two requests the question is asked anew, so a more important one that came meanwhile goes
+//! first. The loop is written once, for real workers and for the simulator; a [`Host`] is what differs.
+
+use crate::policy::{Heads, Point, Policy, Share, decide};
+use stage::Class;
+
+/// When a request ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ran {
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+}
+
+/// A worker as the loop sees it.
+pub(crate) trait Host {
+    /// What stands first in the queues now.
+    fn heads(&mut self) -> Heads;
+    /// What the cap says now; asked only where a query is held up.
+    fn share(&mut self) -> Share;
+    /// Requests that may run in one go where a query is held up.
+    fn entry_requests_max(&mut self) -> u32;
+    /// Takes the oldest request of `class` and runs it to its end. None if there was none to run after all: another
+    /// worker took it, or it was cancelled.
+    fn run(&mut self, class: Class) -> Option<Ran>;
+    /// A query was held up.
+    fn charge(&mut self, ran: Ran);
+    /// The budget is used up; the query goes on.
+    fn rest(&mut self, entry: Ran);
+}
+
+/// What an entry leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Nothing that could run at such a point.
+    Nothing,
+    /// Urgent requests that the cap or the budget held back: somebody has to come back for them.
+    HeldBack,
+}
+
+/// Serves at `point` until nothing more may run there.
+pub(crate) fn serve(host: &mut impl Host, policy: Policy, point: Point) -> Left {
+    let mut budget = if counts_requests(point) { host.entry_requests_max() } else { u32::MAX };
+    let mut entry: Option<Ran> = None;
+    loop {
+        let heads = host.heads();
+        if heads.is_empty() {
+            return Left::Nothing;
+        }
+        let share = if point.holds_up_query() { host.share() } else { Share::Open };
+        let Some(class) = decide(policy, point, &heads, share) else {
+            // Is it the cap that says no, or the policy?
+            return match decide(policy, point, &heads, Share::Open) {
+                Some(_) => Left::HeldBack,
+                None => Left::Nothing,
+            };
+        };
+        let Some(ran) = host.run(class) else { continue };
+        if point.holds_up_query() {
+            host.charge(ran);
+        }
+        let began = entry.get_or_insert(ran);
+        began.to_ns = ran.to_ns;
+        budget -= 1;
+        if budget == 0 {
+            let entry = *began;
+            host.rest(entry);
+            return if host.heads().has_urgent() { Left::HeldBack } else { Left::Nothing };
+        }
+    }
+}
+
+/// At the end of a query the budget of requests does not count, the share of the time does: else a burst would wait for
+/// one whole query more.
+fn counts_requests(point: Point) -> bool {
+    match point {
+        Point::Interrupt | Point::Safepoint | Point::YieldPoint | Point::Dedicated => true,
+        Point::Boundary | Point::Idle => false,
+    }
+}

@@ -1,0 +1,92 @@
+//! The keeper: a thread that comes back for what the starvation cap held back.
+//!
+//! **Invariant:** while urgent requests are queued under `preempt` that nobody was asked to serve, the keeper is awake,
+//! and asks again as soon as the cap opens. It sleeps otherwise, but looks around ten times a second: what it
+//! then finds is counted, and would be a lost wake-up.
+
+use crate::policy::Policy;
+use crate::shared::Shared;
+use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use core::time::Duration;
+use preempt::{no_preempt, os};
+use stage::Class;
+use std::sync::OnceLock;
+use std::thread::{self, Thread};
+
+/// The keeper's time between two looks while something is held back.
+const LOOK_NS: u64 = 1_000_000;
+/// And while nothing is.
+const LOOK_AROUND: Duration = Duration::from_millis(100);
+
+#[derive(Default)]
+pub(crate) struct Keeper {
+    is_awake: AtomicBool,
+    thread: OnceLock<Thread>,
+}
+
+impl Keeper {
+    /// Something was held back. Allowed in an urgent context: it stores a word and perhaps wakes a thread.
+    pub(crate) fn wake(&self) {
+        if !self.is_awake.swap(true, SeqCst)
+            && let Some(thread) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
+
+    pub(crate) fn unpark(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+}
+
+/// The keeper's life.
+pub(crate) fn run(shared: &Shared) {
+    shared.keeper.thread.get_or_init(thread::current);
+    while !shared.is_stopped() {
+        match shared.deliver_again() {
+            Some(pause_ns) => thread::park_timeout(Duration::from_nanos(pause_ns)),
+            None => {
+                shared.keeper.is_awake.store(false, SeqCst);
+                // Either this look finds what is held back now, or whoever holds it back finds the keeper asleep.
+                if shared.deliver_again().is_none() {
+                    thread::park_timeout(LOOK_AROUND);
+                }
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Asks every worker to serve that has urgent requests and may; the time to the next look, none if nothing waits.
+    fn deliver_again(&self) -> Option<u64> {
+        if self.settings.policy != Policy::Preempt {
+            if self.wake_idle_workers() {
+                self.counters.redelivered.add_one();
+            }
+            return None;
+        }
+        let now_ns = os::now_ns();
+        let overflows = self.overflow.has_urgent();
+        let mut pause_ns: Option<u64> = None;
+        for (at, slot) in self.slots.iter().enumerate() {
+            if slot.worker().is_none() || !(overflows || slot.lanes.has_urgent()) {
+                continue;
+            }
+            let opens_at_ns = no_preempt(|no_preempt| slot.cap.lock(no_preempt).opens_at(now_ns));
+            let wait_ns = if opens_at_ns <= now_ns {
+                self.counters.redelivered.add_one();
+                self.deliver(at, Class::High);
+                LOOK_NS
+            } else {
+                (opens_at_ns - now_ns).min(LOOK_NS)
+            };
+            pause_ns = Some(pause_ns.map_or(wait_ns, |pause_ns| pause_ns.min(wait_ns)));
+        }
+        if pause_ns.is_none() && self.wake_idle_workers() {
+            self.counters.redelivered.add_one();
+        }
+        pause_ns
+    }
+}

@@ -1,0 +1,50 @@
+//! Workers, priority queues, policies, starvation cap: who runs when.
+//!
+//! **Invariants.** A request runs exactly once at a time, on whoever claimed it, whatever queues it stands in. Urgent
+//! work runs in an urgent context of [`preempt`], never nested in itself. No worker sleeps while something that it may
+//! run is queued. Nothing else than [`decide`] chooses what runs.
+//!
+//! Workers are threads of somebody else's runtime; they call [`Scheduler::attach`] and tell when they sleep. This crate
+//! runs `dyn` [`Work`] and starts `dyn` [`LowWork`]; it knows neither transactions nor query engines.
+//!
+//! The modules, in the order to read them:
+//! - [`decide`]: the decision, a pure function of policy, point and queues; [`Cap`]: the starvation cap;
+//! - `entry`: the loop that asks it, shared by workers and simulator; [`sim`]: the simulator, on virtual time;
+//! - [`Request`], [`Work`]: what is run, and the claim; `lanes`: the queues;
+//! - `shared`: what the threads share, and placement; `serve`: running requests on a worker; `low`: queries;
+//! - [`Scheduler`]: the interface; `keeper`, `dedicated`: its own threads;
+//! - [`Event`]: what happened, for one reader.
+
+mod cap;
+mod counters;
+mod dedicated;
+mod entry;
+mod event;
+mod keeper;
+mod lanes;
+mod low;
+mod panics;
+mod policy;
+mod request;
+mod scheduler;
+mod serve;
+mod settings;
+mod shared;
+pub mod sim;
+mod sync;
+
+pub use cap::{Cap, CapSettings};
+pub use counters::{Counters, Start};
+pub use event::{Completed, Event};
+pub use low::{Finish, LowWork};
+pub use policy::{Heads, Point, Policy, Share, UnknownPolicy, class_index, decide};
+pub use request::{Ended, Outcome, Request, RunCx, State, Work};
+pub use scheduler::{Rejected, Scheduler};
+pub use settings::{Placement, Rungs, Settings};
+
+#[cfg(feature = "shuttle")]
+#[doc(hidden)]
+pub mod model {
+    //! What `tests/shuttle.rs` explores.
+    pub use crate::lanes::Lane;
+}

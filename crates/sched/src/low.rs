@@ -1,0 +1,219 @@
+//! Low jobs: queries, which take whole workers and end when they end.
+//!
+//! **Invariant:** low jobs start in the order of their submission, in base context only, when as many workers as they
+//! are wide are free of other low jobs (or none runs). The end of one is the drop of its [`Finish`], on whatever thread:
+//! there requests get their turn first, and then the next low job starts.
+
+use crate::event::Event;
+use crate::policy::Policy;
+use crate::scheduler::Rejected;
+use crate::shared::Shared;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use preempt::{Latch, no_preempt, os};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A query, or any work that is not urgent.
+pub trait LowWork: Send {
+    /// Starts it and returns at once; it runs on the runtime whose threads are the workers. Called in base context
+    /// only. The job lasts until `finish` is dropped, best on the worker that did its last step.
+    fn start(self: Box<Self>, finish: Finish);
+}
+
+impl<F: FnOnce(Finish) + Send> LowWork for F {
+    fn start(self: Box<Self>, finish: Finish) {
+        self(finish);
+    }
+}
+
+/// The end of a low job, when dropped.
+///
+/// # Panics
+/// Its drop panics in an urgent context, where no query can end.
+#[must_use = "the low job ends when this is dropped"]
+pub struct Finish {
+    shared: Arc<Shared>,
+    id: u64,
+    width: usize,
+}
+
+impl Finish {
+    /// The low job's number.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Ends the low job here.
+    pub fn finish(self) {}
+}
+
+impl Drop for Finish {
+    fn drop(&mut self) {
+        self.shared.end_low(self.id, self.width);
+    }
+}
+
+struct LowJob {
+    id: u64,
+    width: usize,
+    work: Box<dyn LowWork>,
+}
+
+struct State {
+    waiting: VecDeque<LowJob>,
+    running_width: usize,
+}
+
+/// The low jobs that wait, and how many workers those that run take. Touched in base context only, but for `head`.
+pub(crate) struct LowQueue {
+    state: Latch<State>,
+    /// Place of the oldest one that waits. A low job's number is its place in the line of submissions.
+    head: AtomicU64,
+    is_closed: AtomicBool,
+    capacity: usize,
+}
+
+const NONE: u64 = u64::MAX;
+
+thread_local! {
+    /// This thread is starting low jobs further up; that loop goes on.
+    static STARTING: Cell<bool> = const { Cell::new(false) };
+}
+
+impl LowQueue {
+    pub(crate) fn new(capacity: usize) -> LowQueue {
+        LowQueue {
+            state: Latch::new(State { waiting: VecDeque::with_capacity(capacity), running_width: 0 }),
+            head: AtomicU64::new(NONE),
+            is_closed: AtomicBool::new(false),
+            capacity,
+        }
+    }
+
+    pub(crate) fn head(&self) -> Option<u64> {
+        Some(self.head.load(SeqCst)).filter(|&place| place != NONE)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        no_preempt(|no_preempt| self.state.lock(no_preempt).waiting.len())
+    }
+
+    fn publish_head(&self, state: &State) {
+        self.head.store(state.waiting.front().map_or(NONE, |job| job.id), SeqCst);
+    }
+
+    fn push(&self, work: Box<dyn LowWork>, width: usize, places: &AtomicU64) -> Result<u64, Box<dyn LowWork>> {
+        no_preempt(|no_preempt| {
+            let mut state = self.state.lock(no_preempt);
+            if self.capacity <= state.waiting.len() || self.is_closed.load(SeqCst) {
+                return Err(work);
+            }
+            // Under the latch, so that the queue is in the order of the places.
+            let id = places.fetch_add(1, SeqCst);
+            state.waiting.push_back(LowJob { id, width, work });
+            self.publish_head(&state);
+            Ok(id)
+        })
+    }
+
+    fn pop_fitting(&self, workers: usize) -> Option<LowJob> {
+        no_preempt(|no_preempt| {
+            let mut state = self.state.lock(no_preempt);
+            let width = state.waiting.front()?.width;
+            if 0 < state.running_width && workers < state.running_width + width {
+                return None;
+            }
+            state.running_width += width;
+            let job = state.waiting.pop_front();
+            self.publish_head(&state);
+            job
+        })
+    }
+
+    fn release(&self, width: usize) {
+        no_preempt(|no_preempt| self.state.lock(no_preempt).running_width -= width);
+    }
+
+    fn remove(&self, id: u64) -> Option<LowJob> {
+        no_preempt(|no_preempt| {
+            let mut state = self.state.lock(no_preempt);
+            let at = state.waiting.iter().position(|job| job.id == id)?;
+            let job = state.waiting.remove(at);
+            self.publish_head(&state);
+            job
+        })
+    }
+
+    /// Takes no more, and drops what waits.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, SeqCst);
+        let dropped = no_preempt(|no_preempt| {
+            let mut state = self.state.lock(no_preempt);
+            let dropped = core::mem::take(&mut state.waiting);
+            self.publish_head(&state);
+            dropped
+        });
+        drop(dropped);
+    }
+}
+
+impl Shared {
+    pub(crate) fn submit_low(self: &Arc<Self>, work: Box<dyn LowWork>, width: usize) -> Result<u64, Rejected> {
+        assert!(!preempt::in_urgent(), "a low job is submitted in base context");
+        let width = width.clamp(1, self.settings.workers);
+        match self.low.push(work, width, &self.next_place) {
+            Ok(id) => {
+                self.start_low_jobs();
+                Ok(id)
+            }
+            Err(work) => {
+                drop(work);
+                Err(if self.is_stopped() { Rejected::Stopped } else { Rejected::Full })
+            }
+        }
+    }
+
+    pub(crate) fn cancel_low(self: &Arc<Self>, id: u64) -> bool {
+        let Some(job) = self.low.remove(id) else { return false };
+        drop(job);
+        // A narrower one may have stood behind it.
+        self.start_low_jobs();
+        true
+    }
+
+    fn end_low(self: &Arc<Self>, id: u64, width: usize) {
+        assert!(!preempt::in_urgent(), "a low job ends in base context");
+        let slot = self.current_slot();
+        self.log(slot, Event::QueryEnd { id, worker: slot.map(|slot| slot as u32), at_ns: os::now_ns() });
+        self.boundary();
+        self.low.release(width);
+        self.start_low_jobs();
+    }
+
+    fn start_low_jobs(self: &Arc<Self>) {
+        if STARTING.replace(true) {
+            return;
+        }
+        // A start that panics must not leave the mark behind.
+        struct Unmark;
+        impl Drop for Unmark {
+            fn drop(&mut self) {
+                STARTING.set(false);
+            }
+        }
+        let unmark = Unmark;
+        let mut is_started = false;
+        while let Some(LowJob { id, width, work }) = self.low.pop_fitting(self.settings.workers) {
+            let slot = self.current_slot();
+            self.log(slot, Event::QueryStart { id, worker: slot.map(|slot| slot as u32), at_ns: os::now_ns() });
+            work.start(Finish { shared: Arc::clone(self), id, width });
+            is_started = true;
+        }
+        drop(unmark);
+        if is_started && self.settings.policy == Policy::Wait {
+            // Requests that stood behind them in the line may run now on workers that are still idle.
+            self.wake_idle_workers();
+        }
+    }
+}

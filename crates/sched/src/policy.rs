@@ -1,0 +1,182 @@
+//! The one decision: which class of request may run at this point, if any.
+//!
+//! **Invariant:** [`decide`] is a pure function, and nothing else in the program chooses. The real workers and the
+//! simulator ([`crate::sim`]) call it with what they see; so what a test shows on virtual time holds for real threads.
+//!
+//! | policy     | interrupt, safepoint | yield point | end of a query          | idle worker  | dedicated thread |
+//! |------------|----------------------|-------------|-------------------------|--------------|------------------|
+//! | `wait`     | –                    | –           | oldest first, queries too | the same   | –                |
+//! | `boundary` | –                    | –           | by class                | by class     | –                |
+//! | `yield`    | –                    | urgent      | by class                | by class     | –                |
+//! | `preempt`  | urgent               | –           | by class                | by class     | –                |
+//! | `thread`   | –                    | –           | low                     | low          | urgent           |
+//!
+//! *Urgent* is the classes high and normal: a request of class low is as important as a query and interrupts none.
+//! *By class* is high, normal, then whichever is older of the low requests and the waiting queries.
+
+use stage::Class;
+use std::fmt;
+use std::str::FromStr;
+
+/// The place of a class in arrays that hold one thing for each of [`Class::ALL`].
+pub const fn class_index(class: Class) -> usize {
+    class as usize
+}
+
+/// When urgent work may run on a worker that is busy with a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// Strict first in, first out, whatever the class; queries stand in the same line.
+    Wait,
+    /// Urgent first, at the end of a query.
+    Boundary,
+    /// Also at each n-th yield point of a query.
+    Yield,
+    /// At once, nested on the busy worker.
+    Preempt,
+    /// On dedicated threads that the kernel prefers to the workers.
+    Thread,
+}
+
+impl Policy {
+    /// All policies, the slowest first.
+    pub const ALL: [Policy; 5] = [Policy::Wait, Policy::Boundary, Policy::Yield, Policy::Preempt, Policy::Thread];
+
+    /// Its name in settings and figures.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Policy::Wait => "wait",
+            Policy::Boundary => "boundary",
+            Policy::Yield => "yield",
+            Policy::Preempt => "preempt",
+            Policy::Thread => "thread",
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A text that names no policy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown policy \"{0}\": it is one of wait, boundary, yield, preempt, thread")]
+pub struct UnknownPolicy(String);
+
+impl FromStr for Policy {
+    type Err = UnknownPolicy;
+
+    fn from_str(text: &str) -> Result<Policy, UnknownPolicy> {
+        Policy::ALL.into_iter().find(|policy| policy.name() == text).ok_or_else(|| UnknownPolicy(text.to_owned()))
+    }
+}
+
+/// Where a worker, or a dedicated thread, asks what it may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Point {
+    /// An arbitrary instruction of a query, reached by a signal or by the end of a region.
+    Interrupt,
+    /// A safepoint of a query.
+    Safepoint,
+    /// A yield point that is due.
+    YieldPoint,
+    /// The end of a query.
+    Boundary,
+    /// A worker without a query.
+    Idle,
+    /// A dedicated thread of the policy `thread`.
+    Dedicated,
+}
+
+impl Point {
+    /// Whether a query is held up by what runs at this point, so that its share of the time counts.
+    pub const fn holds_up_query(self) -> bool {
+        !matches!(self, Point::Idle)
+    }
+}
+
+/// What stands first in the queues that the asker may take from; each is the place in the one line of submissions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heads {
+    /// The oldest request of each class, see [`class_index`].
+    pub requests: [Option<u64>; 3],
+    /// The oldest query that waits for a worker.
+    pub low_job: Option<u64>,
+}
+
+impl Heads {
+    /// No request is queued.
+    pub fn is_empty(&self) -> bool {
+        self.requests.iter().all(Option::is_none)
+    }
+
+    /// A request that is more important than a query is queued.
+    pub fn has_urgent(&self) -> bool {
+        self.most_urgent().is_some()
+    }
+
+    fn most_urgent(&self) -> Option<Class> {
+        [Class::High, Class::Normal].into_iter().find(|&class| self.requests[class_index(class)].is_some())
+    }
+
+    fn oldest(&self) -> Option<(u64, Class)> {
+        Class::ALL
+            .into_iter()
+            .filter_map(|class| Some((self.requests[class_index(class)]?, class)))
+            .min_by_key(|&(place, _)| place)
+    }
+
+    fn is_before_low_job(&self, place: u64) -> bool {
+        self.low_job.is_none_or(|low_job| place < low_job)
+    }
+
+    fn low_in_turn(&self) -> Option<Class> {
+        self.requests[class_index(Class::Low)].filter(|&place| self.is_before_low_job(place)).map(|_| Class::Low)
+    }
+
+    fn low(&self) -> Option<Class> {
+        self.requests[class_index(Class::Low)].map(|_| Class::Low)
+    }
+}
+
+/// What the starvation cap says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// Urgent work may take more of this worker's time.
+    Open,
+    /// The queries of this worker are owed time.
+    Closed,
+}
+
+/// The class whose oldest request runs next at `point`, or none: the query goes on, or the next one starts.
+pub fn decide(policy: Policy, point: Point, heads: &Heads, share: Share) -> Option<Class> {
+    let urgent = || match share {
+        Share::Open => heads.most_urgent(),
+        Share::Closed => None,
+    };
+    match (policy, point) {
+        (Policy::Wait, Point::Boundary | Point::Idle) => {
+            heads.oldest().filter(|&(place, _)| heads.is_before_low_job(place)).map(|(_, class)| class)
+        }
+        (Policy::Boundary | Policy::Yield | Policy::Preempt, Point::Boundary) => {
+            urgent().or_else(|| heads.low_in_turn())
+        }
+        (Policy::Boundary | Policy::Yield | Policy::Preempt, Point::Idle) => {
+            heads.most_urgent().or_else(|| heads.low())
+        }
+        (Policy::Yield, Point::YieldPoint) | (Policy::Preempt, Point::Interrupt | Point::Safepoint) => urgent(),
+        (Policy::Thread, Point::Dedicated) => urgent(),
+        (Policy::Thread, Point::Boundary) => heads.low_in_turn(),
+        (Policy::Thread, Point::Idle) => heads.low(),
+        (Policy::Wait | Policy::Boundary, Point::Interrupt | Point::Safepoint | Point::YieldPoint)
+        | (Policy::Yield, Point::Interrupt | Point::Safepoint)
+        | (Policy::Preempt, Point::YieldPoint)
+        | (Policy::Thread, Point::Interrupt | Point::Safepoint | Point::YieldPoint)
+        | (Policy::Wait | Policy::Boundary | Policy::Yield | Policy::Preempt, Point::Dedicated) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,259 @@
+//! The scheduler's interface: the hooks of the runtime that lends the workers, and the doors for work.
+
+use crate::counters::Counters;
+use crate::dedicated;
+use crate::event::Event;
+use crate::keeper;
+use crate::low::LowWork;
+use crate::panics;
+use crate::policy::Policy;
+use crate::request::Request;
+use crate::serve::Handler;
+use crate::settings::Settings;
+use crate::shared::Shared;
+use core::cell::RefCell;
+use core::sync::atomic::Ordering::SeqCst;
+use preempt::os::{self, RunDelay};
+use preempt::{Mode, Registration, Worker};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
+
+/// Why work was not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rejected {
+    /// Every queue is full; it may be submitted again later.
+    #[error("every queue of the scheduler is full")]
+    Full,
+    /// The scheduler was shut down.
+    #[error("the scheduler was shut down")]
+    Stopped,
+    /// The request was submitted before.
+    #[error("a request is submitted once")]
+    NotNew,
+}
+
+/// The nice value of workers under `thread` where the real-time class is not allowed.
+const NICE_MAX: i32 = 19;
+
+/// Runs requests and starts low jobs on the workers that attach to it, by one policy.
+///
+/// Its drop shuts it down.
+pub struct Scheduler {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// This thread's life as a worker.
+struct Attachment {
+    shared: Arc<Shared>,
+    slot: usize,
+    registration: Registration,
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        self.shared.detach(self.slot, self.registration.worker());
+    }
+}
+
+thread_local! {
+    /// Touched when a thread starts and ends, never in an urgent context.
+    static ATTACHMENT: RefCell<Option<Attachment>> = const { RefCell::new(None) };
+}
+
+impl Scheduler {
+    /// A scheduler with its own threads running, and no worker yet.
+    ///
+    /// # Errors
+    /// When the settings make no sense, or a thread cannot be started.
+    pub fn new(settings: Settings) -> io::Result<Scheduler> {
+        if settings.workers == 0 || settings.yield_interval == 0 || settings.cap.window_ns == 0 {
+            let why = "a scheduler needs a worker, a yield interval and a window of the cap above 0";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        panics::silence_requests();
+        let shared = Arc::new(Shared::new(settings));
+        let scheduler = Scheduler { shared, threads: Mutex::new(Vec::new()) };
+        let name = &scheduler.shared.settings.name;
+        let for_keeper = Arc::clone(&scheduler.shared);
+        scheduler.spawn(format!("{name}-keeper"), move || keeper::run(&for_keeper))?;
+        if scheduler.policy() == Policy::Thread {
+            let (ready, readies) = mpsc::channel();
+            for at in 0..scheduler.workers() {
+                let (shared, ready) = (Arc::clone(&scheduler.shared), ready.clone());
+                scheduler.spawn(format!("{name}-urgent-{at}"), move || dedicated::run(&shared, at, &ready))?;
+            }
+            drop(ready);
+            let are_realtime = readies.iter().take(scheduler.workers()).filter(|&is_realtime| is_realtime).count();
+            scheduler.shared.is_realtime.store(are_realtime == scheduler.workers(), SeqCst);
+        }
+        Ok(scheduler)
+    }
+
+    fn spawn(&self, name: String, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let thread = thread::Builder::new().name(name).spawn(body)?;
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        Ok(())
+    }
+
+    /// How it works.
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    /// Its policy.
+    pub fn policy(&self) -> Policy {
+        self.shared.settings.policy
+    }
+
+    /// How many workers it has places for.
+    pub fn workers(&self) -> usize {
+        self.shared.settings.workers
+    }
+
+    /// What worker `index` runs now, if it is attached.
+    pub fn worker_mode(&self, index: usize) -> Option<Mode> {
+        self.shared.slots.get(index)?.worker().map(Worker::mode)
+    }
+
+    /// The attached worker `index`, for its counters of interrupts.
+    pub fn worker(&self, index: usize) -> Option<&'static Worker> {
+        self.shared.slots.get(index)?.worker()
+    }
+
+    /// `thread`: whether the dedicated threads run in the real-time class. If not, workers run at nice +19.
+    pub fn is_realtime(&self) -> bool {
+        self.shared.is_realtime.load(SeqCst)
+    }
+
+    /// Makes this thread worker `index`, until [`Scheduler::detach`] or its end. Call it when the thread starts.
+    ///
+    /// # Errors
+    /// When there is no such place, it was taken before, or the thread is a worker already.
+    pub fn attach(&self, index: usize) -> io::Result<()> {
+        let shared = &self.shared;
+        if !shared.is_free(index) {
+            return Err(io::Error::other(format!("there is no free place for worker {index}")));
+        }
+        if let Some(cpu) = shared.cpu_of(index) {
+            os::pin_to_cpu(cpu)?;
+        }
+        let is_thread = self.policy() == Policy::Thread;
+        if is_thread && !self.is_realtime() {
+            os::set_nice(NICE_MAX)?;
+        }
+        if shared.settings.track_run_delay && !is_thread {
+            // A kernel without the counter leaves the delays unknown.
+            if let Ok(run_delay) = RunDelay::open_current() {
+                let _ = shared.slots[index].run_delay.set(run_delay);
+            }
+        }
+        let handler = Handler { shared: Arc::clone(shared), slot: index };
+        let registration = preempt::register(&format!("{}-{index}", shared.settings.name), Arc::new(handler))?;
+        shared.attach(index, registration.worker());
+        let attachment = Attachment { shared: Arc::clone(shared), slot: index, registration };
+        ATTACHMENT.with_borrow_mut(|own| *own = Some(attachment));
+        Ok(())
+    }
+
+    /// Ends this thread's life as a worker. What is queued with it is left to the others.
+    pub fn detach(&self) {
+        let attachment = ATTACHMENT.with_borrow_mut(Option::take);
+        if attachment.is_some() {
+            drop(attachment);
+            self.shared.wake_idle_workers();
+        }
+    }
+
+    /// This thread is about to sleep. Nothing happens on a thread that is no worker of ours.
+    pub fn thread_parks(&self) {
+        if let (Some(slot), Some(worker)) = (self.shared.current_slot(), Worker::current()) {
+            self.shared.parks(slot, worker);
+        }
+    }
+
+    /// This thread is awake. Nothing happens on a thread that is no worker of ours.
+    pub fn thread_unparks(&self) {
+        if let (Some(slot), Some(worker)) = (self.shared.current_slot(), Worker::current()) {
+            self.shared.unparks(slot, worker);
+        }
+    }
+
+    /// A point at which a query may yield: between two batches, say. Costs a few loads.
+    #[inline]
+    pub fn yield_point(&self) {
+        self.shared.yield_point();
+    }
+
+    /// The end of a query that was not submitted by [`Scheduler::submit_low`], on this thread.
+    pub fn boundary(&self) {
+        self.shared.boundary();
+    }
+
+    /// Takes a request, and makes it run as soon as the policy lets it.
+    ///
+    /// # Errors
+    /// [`Rejected`]; a request that found every queue full may be submitted again.
+    pub fn submit(&self, request: Arc<Request>) -> Result<(), Rejected> {
+        self.shared.submit(request)
+    }
+
+    /// Takes a low job that needs `width` workers, and starts it when they are free of other low jobs: often here and
+    /// now. Returns its number. Not in an urgent context.
+    ///
+    /// # Errors
+    /// [`Rejected`]; the work is dropped then.
+    pub fn submit_low(&self, work: Box<dyn LowWork>, width: usize) -> Result<u64, Rejected> {
+        self.shared.submit_low(work, width)
+    }
+
+    /// Takes a low job back that was not started yet. A started one is ended by whoever runs it.
+    pub fn cancel_low(&self, id: u64) -> bool {
+        self.shared.cancel_low(id)
+    }
+
+    /// About how many requests are queued.
+    pub fn queued_requests(&self) -> usize {
+        self.shared.queued_count()
+    }
+
+    /// How many low jobs wait to be started.
+    pub fn queued_low_jobs(&self) -> usize {
+        self.shared.low.len()
+    }
+
+    /// Hands every event since the last call to `f`. For one reader at a time; each worker's events come in order.
+    pub fn drain_events(&self, f: &mut dyn FnMut(Event)) {
+        self.shared.drain_events(f);
+    }
+
+    /// Counts since the scheduler was made.
+    pub fn counters(&self) -> Counters {
+        self.shared.counters.read()
+    }
+
+    /// Takes no more work, cancels what is queued, and ends its own threads. The workers are left to their runtime. What
+    /// runs goes on to its end.
+    pub fn shutdown(&self) {
+        self.shared.stop();
+        self.shared.keeper.unpark();
+        for slot in &self.shared.slots {
+            if let Some(thread) = slot.dedicated.get() {
+                thread.unpark();
+            }
+        }
+        let threads = core::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            thread.join().expect("the scheduler's own threads catch the panics of requests");
+        }
+        self.shared.low.close();
+        self.shared.cancel_queued();
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}

@@ -1,0 +1,278 @@
+//! Running requests: on a worker, in an urgent context of it, or on a dedicated thread.
+//!
+//! **Invariant:** everything here keeps the rules of urgent contexts (design, section 4): no blocking, no I/O beyond
+//! reading a counter of the kernel, no logging; events leave through rings made beforehand.
+
+use crate::counters::Start;
+use crate::entry::{self, Host, Left, Ran};
+use crate::event::{Completed, Event};
+use crate::panics;
+use crate::policy::{Heads, Point, Policy, Share, class_index};
+use crate::request::{Ended, Outcome, Request, RunCx};
+use crate::shared::{Shared, Slot};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use preempt::{Arrival, Serve, Worker, no_preempt, os};
+use stage::{Class, Stage};
+use std::sync::Arc;
+
+/// What an interrupted worker does.
+pub(crate) struct Handler {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) slot: usize,
+}
+
+impl Serve for Handler {
+    fn serve(&self, _worker: &'static Worker, arrival: Arrival) {
+        let (point, start) = if self.shared.slots[self.slot].is_parked.load(SeqCst) {
+            (Point::Idle, Start::Idle)
+        } else {
+            match arrival {
+                Arrival::Polled => (Point::Safepoint, Start::Polled),
+                Arrival::Signalled => (Point::Interrupt, Start::Signalled),
+                Arrival::Deferred => (Point::Interrupt, Start::Deferred),
+            }
+        };
+        self.shared.serve(self.slot, point, start);
+    }
+}
+
+impl Shared {
+    /// Serves at `point` of the worker `slot`, in the present context.
+    pub(crate) fn serve(&self, slot: usize, point: Point, start: Start) -> Left {
+        // Under `wait` a query that is submitted when this one ends stands in the line from now on.
+        let line_end = (point == Point::Boundary).then(|| self.next_place.load(SeqCst));
+        let mut host = OnWorker { shared: self, slot, point, start, line_end, from: [slot; 3] };
+        let left = entry::serve(&mut host, self.settings.policy, point);
+        if left == Left::HeldBack {
+            self.counters.capped.add_one();
+            if self.settings.policy == Policy::Preempt {
+                self.keeper.wake();
+            }
+        }
+        left
+    }
+
+    /// The end of a query on this thread.
+    pub(crate) fn boundary(&self) {
+        if let Some(slot) = self.current_slot().filter(|_| self.has_queued() && !preempt::in_urgent()) {
+            preempt::enter_urgent(&mut || {
+                self.serve(slot, Point::Boundary, Start::Boundary);
+            });
+        }
+    }
+
+    /// A point of a query at which it could yield.
+    #[inline]
+    pub(crate) fn yield_point(&self) {
+        if self.settings.policy == Policy::Yield
+            && let Some(slot) = self.current_slot()
+        {
+            let yield_points = &self.slots[slot].yield_points;
+            let passed = yield_points.load(Relaxed) + 1;
+            if passed < self.settings.yield_interval {
+                yield_points.store(passed, Relaxed);
+            } else {
+                yield_points.store(0, Relaxed);
+                if self.has_queued_for(slot) && !preempt::in_urgent() {
+                    self.yield_now(slot);
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn yield_now(&self, slot: usize) {
+        preempt::enter_urgent(&mut || {
+            self.serve(slot, Point::YieldPoint, Start::Yielded);
+        });
+    }
+
+    /// A worker is about to sleep.
+    pub(crate) fn parks(&self, slot: usize, worker: &'static Worker) {
+        self.log(Some(slot), Event::Idle { worker: slot as u32, from_ns: os::now_ns() });
+        self.slots[slot].is_parked.store(true, SeqCst);
+        worker.set_mode(preempt::Mode::Idle);
+        // After the mode: see the invariant of `shared`.
+        if self.has_queued() {
+            preempt::enter_urgent(&mut || {
+                self.serve(slot, Point::Idle, Start::Idle);
+            });
+        }
+    }
+
+    /// A worker is awake.
+    pub(crate) fn unparks(&self, slot: usize, worker: &'static Worker) {
+        self.slots[slot].is_parked.store(false, SeqCst);
+        worker.set_mode(preempt::Mode::Foreign);
+        self.log(Some(slot), Event::Busy { worker: slot as u32, from_ns: os::now_ns() });
+    }
+}
+
+/// The global queue, as a source of requests.
+const OVERFLOW: usize = usize::MAX;
+
+struct OnWorker<'a> {
+    shared: &'a Shared,
+    slot: usize,
+    point: Point,
+    start: Start,
+    line_end: Option<u64>,
+    /// Where the oldest request of each class was seen.
+    from: [usize; 3],
+}
+
+impl OnWorker<'_> {
+    fn own(&self) -> &Slot {
+        &self.shared.slots[self.slot]
+    }
+
+    fn look(&mut self, heads: &mut Heads, from: usize) {
+        let lanes = if from == OVERFLOW { &self.shared.overflow } else { &self.shared.slots[from].lanes };
+        for class in Class::ALL {
+            let at = class_index(class);
+            if let Some(place) = lanes.of(class).peek()
+                && heads.requests[at].is_none_or(|best| place < best)
+            {
+                heads.requests[at] = Some(place);
+                self.from[at] = from;
+            }
+        }
+    }
+
+    /// Whether what runs here takes time from a query.
+    fn holds_up_query(&self) -> bool {
+        self.point.holds_up_query() && !self.own().is_parked.load(Relaxed)
+    }
+
+    /// Runs a claimed request, as often as it takes, and returns when.
+    fn run_claimed(&self, mut request: Arc<Request>) -> Ran {
+        let mut ran: Option<Ran> = None;
+        loop {
+            let run_ns = os::now_ns();
+            request.clock().set(Stage::Dispatch, run_ns);
+            let attempt = request.begin_attempt();
+            if attempt == 1 {
+                request.set_first_run_ns(run_ns);
+            }
+            self.shared.counters.starts[self.start as usize].add_one();
+            request.clock().set(Stage::Run, run_ns);
+            let cx = RunCx { request: &request, worker: self.slot, attempt, start: self.start };
+            let outcome = panics::caught(|| request.work().run(&cx));
+            let to_ns = os::now_ns();
+            ran.get_or_insert(Ran { from_ns: run_ns, to_ns }).to_ns = to_ns;
+            let ended = match outcome {
+                Some(Outcome::Done) => Ended::Done,
+                None => Ended::Panicked,
+                Some(Outcome::Again) if attempt < self.shared.settings.attempts_max => {
+                    self.shared.counters.retried.add_one();
+                    request.release();
+                    match self.shared.queue_again(request, self.slot) {
+                        Ok(()) => break,
+                        // No room: once more at once, unless somebody cancels it in between.
+                        Err(back) if back.claim() => {
+                            request = back;
+                            continue;
+                        }
+                        Err(_) => break,
+                    }
+                }
+                Some(Outcome::Again) => Ended::Exhausted,
+            };
+            self.end(&request, to_ns, ended);
+            break;
+        }
+        ran.expect("the loop runs at least once")
+    }
+
+    fn end(&self, request: &Request, to_ns: u64, ended: Ended) {
+        request.clock().set(Stage::End, to_ns);
+        request.end();
+        let counters = &self.shared.counters;
+        counters.completed.add_one();
+        match ended {
+            Ended::Done => {}
+            Ended::Panicked => counters.panicked.add_one(),
+            Ended::Exhausted => counters.exhausted.add_one(),
+        }
+        let run_delay = self.own().run_delay.get().filter(|_| self.shared.settings.track_run_delay);
+        let completed = Completed {
+            id: request.id(),
+            class: request.class(),
+            worker: self.slot as u32,
+            stamps: request.clock().stamps(),
+            first_run_ns: request.first_run_ns(),
+            attempts: request.attempts(),
+            start: self.start,
+            run_delay_ns: run_delay.map(|run_delay| run_delay.read_ns().saturating_sub(request.run_delay_base_ns())),
+            ended,
+        };
+        self.shared.log(Some(self.slot), Event::Completed(completed));
+    }
+
+    /// Another worker takes over: what the request's own one waited so far, and what this one waits from now on, count.
+    fn take_over(&self, request: &Request) {
+        let Some(target) = request.target().filter(|&target| target != self.slot) else { return };
+        self.shared.counters.stolen.add_one();
+        if self.shared.settings.track_run_delay {
+            let read = |slot: usize| self.shared.slots[slot].run_delay.get().map_or(0, |run_delay| run_delay.read_ns());
+            let waited_ns = read(target).saturating_sub(request.run_delay_base_ns());
+            request.set_run_delay_base_ns(read(self.slot).saturating_sub(waited_ns));
+        }
+        request.set_target(self.slot);
+    }
+}
+
+impl Host for OnWorker<'_> {
+    fn heads(&mut self) -> Heads {
+        let mut heads = Heads::default();
+        self.look(&mut heads, self.slot);
+        if !self.shared.overflow.is_empty() {
+            self.look(&mut heads, OVERFLOW);
+        }
+        // A worker that holds up no query, or whose query has ended, takes from the others too.
+        if matches!(self.point, Point::Boundary | Point::Idle | Point::Dedicated) {
+            for other in 0..self.shared.slots.len() {
+                if other != self.slot && !self.shared.slots[other].lanes.is_empty() {
+                    self.look(&mut heads, other);
+                }
+            }
+        }
+        heads.low_job = [self.shared.low.head(), self.line_end].into_iter().flatten().min();
+        heads
+    }
+
+    fn share(&mut self) -> Share {
+        if !self.holds_up_query() {
+            return Share::Open;
+        }
+        no_preempt(|no_preempt| self.own().cap.lock(no_preempt).share(os::now_ns()))
+    }
+
+    fn entry_requests_max(&mut self) -> u32 {
+        self.shared.settings.cap.entry_requests()
+    }
+
+    fn run(&mut self, class: Class) -> Option<Ran> {
+        let from = self.from[class_index(class)];
+        let lanes = if from == OVERFLOW { &self.shared.overflow } else { &self.shared.slots[from].lanes };
+        let request = lanes.of(class).take()?;
+        if !request.claim() {
+            self.shared.counters.cancelled.add_one();
+            return None;
+        }
+        self.take_over(&request);
+        Some(self.run_claimed(request))
+    }
+
+    fn charge(&mut self, ran: Ran) {
+        if self.holds_up_query() {
+            no_preempt(|no_preempt| self.own().cap.lock(no_preempt).charge(ran.from_ns, ran.to_ns));
+        }
+    }
+
+    fn rest(&mut self, entry: Ran) {
+        if self.holds_up_query() {
+            no_preempt(|no_preempt| self.own().cap.lock(no_preempt).rest(entry.to_ns, entry.to_ns - entry.from_ns));
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! What all threads of a scheduler share, and where a request goes.
+//!
+//! **Invariant: no wake-up is lost.** A submitter queues first and then looks at the modes of the workers; a worker that
+//! is about to sleep publishes the mode idle first and then looks at all queues (Dekker's pattern, sequentially
+//! consistent: see `preempt`'s line and queue). So either the submitter sees an idle worker and wakes it, or the worker
+//! sees the request.
+
+use crate::cap::Cap;
+use crate::counters::Cells;
+use crate::event::Event;
+use crate::keeper::Keeper;
+use crate::lanes::Lanes;
+use crate::low::LowQueue;
+use crate::policy::Policy;
+use crate::request::Request;
+use crate::scheduler::Rejected;
+use crate::settings::{Placement, Rungs, Settings};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use preempt::os::RunDelay;
+use preempt::{BoundedQueue, Delivery, Latch, Mode, Sent, WORKERS_MAX, Worker, os};
+use stage::{Class, Stage};
+use std::sync::{Arc, OnceLock};
+
+/// What one worker has.
+pub(crate) struct Slot {
+    pub(crate) lanes: Lanes,
+    worker: OnceLock<&'static Worker>,
+    is_attached: AtomicBool,
+    /// The thread sleeps or is about to: what it runs then holds up no query.
+    pub(crate) is_parked: AtomicBool,
+    /// Yield points passed since the last one that was due. The worker alone writes it.
+    pub(crate) yield_points: AtomicU32,
+    pub(crate) cap: Latch<Cap>,
+    pub(crate) run_delay: OnceLock<RunDelay>,
+    pub(crate) events: BoundedQueue<Event>,
+    /// `thread`: the dedicated thread of this worker, and whether it sleeps.
+    pub(crate) dedicated: OnceLock<std::thread::Thread>,
+    pub(crate) dedicated_sleeps: AtomicBool,
+}
+
+impl Slot {
+    pub(crate) fn worker(&self) -> Option<&'static Worker> {
+        if self.is_attached.load(SeqCst) { self.worker.get().copied() } else { None }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.worker().is_some_and(|worker| worker.mode() == Mode::Idle)
+    }
+}
+
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) slots: Box<[Slot]>,
+    pub(crate) overflow: Lanes,
+    /// The line of submissions: requests and low jobs take their places here.
+    pub(crate) next_place: AtomicU64,
+    pub(crate) low: LowQueue,
+    pub(crate) counters: Cells,
+    pub(crate) keeper: Keeper,
+    pub(crate) is_realtime: AtomicBool,
+    /// Index plus one of the slot of each worker of the process, 0 for those that are not ours.
+    slot_of: Box<[AtomicU32]>,
+    turn: AtomicUsize,
+    delivery: Box<dyn Delivery>,
+    /// Events of threads that are no workers.
+    outside_events: BoundedQueue<Event>,
+    is_stopped: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn new(settings: Settings) -> Shared {
+        let slot = |_| Slot {
+            lanes: Lanes::new(settings.queue_requests),
+            worker: OnceLock::new(),
+            is_attached: AtomicBool::new(false),
+            is_parked: AtomicBool::new(false),
+            yield_points: AtomicU32::new(0),
+            cap: Latch::new(Cap::new(settings.cap, os::now_ns())),
+            run_delay: OnceLock::new(),
+            events: BoundedQueue::new(settings.events_per_worker),
+            dedicated: OnceLock::new(),
+            dedicated_sleeps: AtomicBool::new(false),
+        };
+        Shared {
+            slots: (0..settings.workers).map(slot).collect(),
+            overflow: Lanes::new(settings.overflow_requests),
+            next_place: AtomicU64::new(0),
+            low: LowQueue::new(settings.low_jobs_max),
+            counters: Cells::default(),
+            keeper: Keeper::default(),
+            is_realtime: AtomicBool::new(false),
+            slot_of: (0..WORKERS_MAX).map(|_| AtomicU32::new(0)).collect(),
+            turn: AtomicUsize::new(0),
+            delivery: match settings.rungs {
+                Rungs::Poll => Box::new(preempt::Poll),
+                Rungs::Signal => Box::new(preempt::Signal),
+                Rungs::Both => Box::new(preempt::Ladder),
+            },
+            outside_events: BoundedQueue::new(settings.events_per_worker),
+            is_stopped: AtomicBool::new(false),
+            settings,
+        }
+    }
+
+    pub(crate) fn attach(&self, slot: usize, worker: &'static Worker) {
+        let own = self.slots[slot].worker.get_or_init(|| worker);
+        assert!(core::ptr::eq(*own, worker), "a worker's place is taken once");
+        self.slot_of[worker.id()].store(slot as u32 + 1, SeqCst);
+        self.slots[slot].is_attached.store(true, SeqCst);
+    }
+
+    pub(crate) fn detach(&self, slot: usize, worker: &'static Worker) {
+        self.slots[slot].is_attached.store(false, SeqCst);
+        self.slot_of[worker.id()].store(0, SeqCst);
+    }
+
+    pub(crate) fn is_free(&self, slot: usize) -> bool {
+        self.slots.get(slot).is_some_and(|slot| slot.worker.get().is_none())
+    }
+
+    /// The slot of this thread, if it is one of our workers.
+    #[inline]
+    pub(crate) fn current_slot(&self) -> Option<usize> {
+        (self.slot_of[Worker::current()?.id()].load(Relaxed) as usize).checked_sub(1)
+    }
+
+    pub(crate) fn cpu_of(&self, slot: usize) -> Option<usize> {
+        match self.settings.cpus.as_slice() {
+            [] => None,
+            cpus => Some(cpus[slot % cpus.len()]),
+        }
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(SeqCst)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.is_stopped.store(true, SeqCst);
+    }
+
+    pub(crate) fn submit(&self, request: Arc<Request>) -> Result<(), Rejected> {
+        let place = self.next_place.fetch_add(1, SeqCst);
+        if self.is_stopped() {
+            return Err(Rejected::Stopped);
+        }
+        if !request.enqueue(place) {
+            return Err(Rejected::NotNew);
+        }
+        request.clock().stamp(Stage::Submit);
+        let class = request.class();
+        let first = self.choose(class);
+        request.set_target(first);
+        if self.settings.track_run_delay
+            && let Some(run_delay) = self.slots[first].run_delay.get()
+        {
+            request.set_run_delay_base_ns(run_delay.read_ns());
+        }
+        let Some(slot) = self.queue(Arc::clone(&request), first) else {
+            if !request.withdraw() {
+                return Ok(()); // Cancelled meanwhile, which is an answer too.
+            }
+            self.counters.rejected.add_one();
+            return Err(Rejected::Full);
+        };
+        self.counters.queued.add_one();
+        if self.is_stopped() && request.cancel() {
+            return Err(Rejected::Stopped);
+        }
+        self.deliver(slot, class);
+        Ok(())
+    }
+
+    /// Queues with `first`, else with the next worker that has room, else globally; none if everything is full.
+    /// Returns whom to tell.
+    fn queue(&self, mut request: Arc<Request>, first: usize) -> Option<usize> {
+        let class = request.class();
+        for step in 0..self.slots.len() {
+            let slot = (first + step) % self.slots.len();
+            match self.slots[slot].lanes.of(class).push(request) {
+                Ok(()) => return Some(slot),
+                Err(back) => request = back,
+            }
+        }
+        self.overflow.of(class).push(request).ok()?;
+        self.counters.overflowed.add_one();
+        Some(first)
+    }
+
+    /// Queues a request that runs again; gives it back if everything is full.
+    pub(crate) fn queue_again(&self, request: Arc<Request>, slot: usize) -> Result<(), Arc<Request>> {
+        let class = request.class();
+        self.slots[slot].lanes.of(class).push(request).or_else(|request| self.overflow.of(class).push(request))
+    }
+
+    /// `thread`: requests of this class run on the dedicated threads.
+    pub(crate) fn uses_dedicated(&self, class: Class) -> bool {
+        self.settings.policy == Policy::Thread && class != Class::Low
+    }
+
+    fn choose(&self, class: Class) -> usize {
+        let count = self.slots.len();
+        let own = match self.settings.placement {
+            Placement::OwnCore => self.own_core_slot(),
+            Placement::RoundRobin => None,
+        };
+        let first = own.unwrap_or_else(|| self.turn.fetch_add(1, Relaxed) % count);
+        let in_turn = || (first..count).chain(0..first);
+        let is_idle = |&slot: &usize| {
+            let slot = &self.slots[slot];
+            let is_idle = if self.uses_dedicated(class) { slot.dedicated_sleeps.load(SeqCst) } else { slot.is_idle() };
+            is_idle && slot.lanes.is_empty()
+        };
+        let is_there = |&slot: &usize| self.uses_dedicated(class) || self.slots[slot].worker().is_some();
+        in_turn().find(is_idle).or_else(|| in_turn().find(is_there)).unwrap_or(first)
+    }
+
+    fn own_core_slot(&self) -> Option<usize> {
+        if let Some(slot) = self.current_slot() {
+            return Some(slot);
+        }
+        let cpus = &self.settings.cpus;
+        if cpus.is_empty() {
+            return None;
+        }
+        let cpu = os::current_cpu()?;
+        cpus.iter().take(self.slots.len()).position(|&of_slot| of_slot == cpu)
+    }
+
+    /// Something was queued with `slot`.
+    pub(crate) fn deliver(&self, slot: usize, class: Class) {
+        if self.uses_dedicated(class) {
+            if let Some(thread) = self.slots[slot].dedicated.get() {
+                thread.unpark();
+            }
+            return;
+        }
+        let Some(worker) = self.slots[slot].worker() else { return };
+        if self.settings.policy == Policy::Preempt && class != Class::Low {
+            self.delivery.send(worker);
+        } else if !matches!(preempt::wake_idle(worker), Sent::Signalled | Sent::Outstanding) {
+            // It is busy, and will come by itself. One that went to sleep since the choice was made takes it at once.
+            if let Some(other) = self.slots.iter().find(|slot| slot.is_idle()).and_then(Slot::worker) {
+                preempt::wake_idle(other);
+            }
+        }
+    }
+
+    /// Lets every idle worker look at the queues, if there is something in them.
+    pub(crate) fn wake_idle_workers(&self) -> bool {
+        let mut is_woken = false;
+        if self.has_queued() {
+            for worker in self.slots.iter().filter(|slot| slot.is_idle()).filter_map(Slot::worker) {
+                preempt::wake_idle(worker);
+                is_woken = true;
+            }
+        }
+        is_woken
+    }
+
+    #[inline]
+    pub(crate) fn has_queued(&self) -> bool {
+        !self.overflow.is_empty() || self.slots.iter().any(|slot| !slot.lanes.is_empty())
+    }
+
+    /// Whether a worker that is busy could find something: in its own queues or the global one.
+    #[inline]
+    pub(crate) fn has_queued_for(&self, slot: usize) -> bool {
+        !self.slots[slot].lanes.is_empty() || !self.overflow.is_empty()
+    }
+
+    pub(crate) fn queued_count(&self) -> usize {
+        self.overflow.len() + self.slots.iter().map(|slot| slot.lanes.len()).sum::<usize>()
+    }
+
+    pub(crate) fn log(&self, slot: Option<usize>, event: Event) {
+        let ring = slot.map_or(&self.outside_events, |slot| &self.slots[slot].events);
+        if ring.push(event).is_err() {
+            self.counters.events_lost.add_one();
+        }
+    }
+
+    pub(crate) fn drain_events(&self, f: &mut dyn FnMut(Event)) {
+        for ring in self.slots.iter().map(|slot| &slot.events).chain([&self.outside_events]) {
+            // No more than fit: a reader that is slower than the workers must come back some time.
+            for _ in 0..ring.capacity() {
+                let Some(event) = ring.pop() else { break };
+                f(event);
+            }
+        }
+    }
+
+    /// Cancels whatever is queued.
+    pub(crate) fn cancel_queued(&self) {
+        for lanes in self.slots.iter().map(|slot| &slot.lanes).chain([&self.overflow]) {
+            for class in Class::ALL {
+                while let Some(request) = lanes.of(class).take() {
+                    if request.cancel() {
+                        self.counters.cancelled.add_one();
+                    }
+                }
+            }
+        }
+    }
+}

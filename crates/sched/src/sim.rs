@@ -1,0 +1,324 @@
+//! The simulator: one worker on virtual time.
+//!
+//! **Invariant:** the simulator decides nothing. It advances the time, offers the points that a real worker would
+//! reach, and runs what `entry` and [`decide`](crate::decide) choose, under the same [`Cap`]. Only the costs are
+//! idealised: switching and delivery take no time, and a held-back request is asked for again the moment the cap opens.
+//!
+//! Figure 1 of the PreemptDB paper (SIGMOD 2025) is [`figure1`]: a query of 12 units, a transaction of 1 unit that
+//! arrives at time 4.
+//!
+//! ```text
+//! wait     QQQQQQQQQQQQT     done 9 after it arrived
+//! yield    QQQQQQTQQQQQQ     3, yielding every 6 units
+//! preempt  QQQQTQQQQQQQQ     1
+//! ```
+
+use crate::cap::{Cap, CapSettings};
+use crate::entry::{self, Host, Ran};
+use crate::policy::{Heads, Point, Policy, Share, class_index};
+use stage::Class;
+use std::collections::VecDeque;
+
+/// A query to simulate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// When it is submitted.
+    pub arrive: u64,
+    /// How long it runs, alone.
+    pub length: u64,
+}
+
+/// A transaction to simulate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    /// When it is submitted.
+    pub arrive: u64,
+    /// How long it runs.
+    pub length: u64,
+    /// How important it is.
+    pub class: Class,
+}
+
+/// What to simulate. Times are in units of the caller's choice.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The policy.
+    pub policy: Policy,
+    /// `yield`: units of its own progress after which a query yields. At least 1.
+    pub yield_every: u64,
+    /// The starvation cap, its window in these units.
+    pub cap: CapSettings,
+    /// The queries. Of two that arrive together the first comes first, and queries before transactions.
+    pub queries: Vec<Query>,
+    /// The transactions.
+    pub transactions: Vec<Transaction>,
+}
+
+/// Whose work a segment is: the index in the scenario's list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// A query.
+    Query(usize),
+    /// A transaction.
+    Transaction(usize),
+}
+
+/// A stretch of time in which the worker ran one context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// What ran.
+    pub context: Context,
+    /// From when.
+    pub start: u64,
+    /// Until when.
+    pub end: u64,
+}
+
+/// What happened: the segments in the order of time, without overlap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// The policy that did it.
+    pub policy: Policy,
+    /// The segments.
+    pub segments: Vec<Segment>,
+}
+
+impl Trace {
+    /// When `context` ran for the first time, if it ever did.
+    pub fn started(&self, context: Context) -> Option<u64> {
+        self.segments.iter().find(|segment| segment.context == context).map(|segment| segment.start)
+    }
+
+    /// When `context` ran for the last time.
+    pub fn ended(&self, context: Context) -> Option<u64> {
+        self.segments.iter().rev().find(|segment| segment.context == context).map(|segment| segment.end)
+    }
+
+    /// The trace as text, one letter a unit: `Q` a query, `T` a transaction, `.` nothing.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for segment in &self.segments {
+            let letter = match segment.context {
+                Context::Query(_) => 'Q',
+                Context::Transaction(_) => 'T',
+            };
+            text.extend((text.len() as u64..segment.start).map(|_| '.'));
+            text.extend((segment.start..segment.end).map(|_| letter));
+        }
+        text
+    }
+}
+
+/// The scenario of the paper's Figure 1 under `policy`.
+pub fn figure1_scenario(policy: Policy) -> Scenario {
+    Scenario {
+        policy,
+        yield_every: 6,
+        cap: CapSettings { window_ns: 10, ..CapSettings::default() },
+        queries: vec![Query { arrive: 0, length: 12 }],
+        transactions: vec![Transaction { arrive: 4, length: 1, class: Class::High }],
+    }
+}
+
+/// Figure 1 of the paper under each policy, in the order of [`Policy::ALL`].
+pub fn figure1() -> Vec<Trace> {
+    Policy::ALL.map(|policy| simulate(&figure1_scenario(policy))).into()
+}
+
+/// Runs `scenario` to its end.
+///
+/// # Panics
+/// When the scenario never ends: the cap keeps everything for queries, and a transaction waits behind an endless row.
+pub fn simulate(scenario: &Scenario) -> Trace {
+    let mut worker = VirtualWorker::new(scenario);
+    while worker.step() {}
+    Trace { policy: scenario.policy, segments: worker.segments }
+}
+
+#[derive(Clone, Copy)]
+struct Arrival {
+    at: u64,
+    what: Context,
+}
+
+struct Running {
+    query: usize,
+    done: u64,
+}
+
+struct VirtualWorker<'a> {
+    scenario: &'a Scenario,
+    now: u64,
+    /// Those to come, in the order of time.
+    arrivals: VecDeque<Arrival>,
+    next_place: u64,
+    requests: [VecDeque<(u64, usize)>; 3],
+    low_jobs: VecDeque<(u64, usize)>,
+    running: Option<Running>,
+    /// Where the line ended when the last query did.
+    line_end: Option<u64>,
+    cap: Cap,
+    segments: Vec<Segment>,
+}
+
+impl<'a> VirtualWorker<'a> {
+    fn new(scenario: &'a Scenario) -> VirtualWorker<'a> {
+        let queries = scenario.queries.iter().enumerate().map(|(at, query)| (query.arrive, Context::Query(at)));
+        let transactions =
+            scenario.transactions.iter().enumerate().map(|(at, one)| (one.arrive, Context::Transaction(at)));
+        let mut arrivals: Vec<Arrival> = queries.chain(transactions).map(|(at, what)| Arrival { at, what }).collect();
+        arrivals.sort_by_key(|arrival| arrival.at); // Stable: queries stay before transactions.
+        VirtualWorker {
+            scenario,
+            now: 0,
+            arrivals: arrivals.into(),
+            next_place: 0,
+            requests: Default::default(),
+            low_jobs: VecDeque::new(),
+            running: None,
+            line_end: None,
+            cap: Cap::new(scenario.cap, 0),
+            segments: Vec::new(),
+        }
+    }
+
+    fn admit(&mut self) {
+        while let Some(&Arrival { at, what }) = self.arrivals.front()
+            && at <= self.now
+        {
+            self.arrivals.pop_front();
+            let place = self.next_place;
+            self.next_place += 1;
+            match what {
+                Context::Query(query) => self.low_jobs.push_back((place, query)),
+                Context::Transaction(one) => {
+                    let class = self.scenario.transactions[one].class;
+                    self.requests[class_index(class)].push_back((place, one));
+                }
+            }
+        }
+    }
+
+    fn record(&mut self, context: Context, start: u64, end: u64) {
+        match self.segments.last_mut() {
+            _ if start == end => {}
+            Some(last) if last.context == context && last.end == start => last.end = end,
+            _ => self.segments.push(Segment { context, start, end }),
+        }
+    }
+
+    fn serve(&mut self, point: Point) {
+        entry::serve(self, self.scenario.policy, point);
+    }
+
+    /// One step of the worker; false when nothing is left to do.
+    fn step(&mut self) -> bool {
+        self.admit();
+        match self.running.take() {
+            Some(running) => self.step_query(running),
+            None => return self.step_idle(),
+        }
+        true
+    }
+
+    fn step_idle(&mut self) -> bool {
+        self.serve(Point::Idle);
+        self.serve(Point::Dedicated);
+        if let Some((_, query)) = self.low_jobs.pop_front() {
+            self.running = Some(Running { query, done: 0 });
+            true
+        } else if let Some(next) = self.arrivals.front() {
+            self.now = self.now.max(next.at);
+            true
+        } else {
+            !Heads::is_empty(&self.heads())
+        }
+    }
+
+    fn step_query(&mut self, mut running: Running) {
+        // What would have interrupted it before it goes on.
+        self.running = Some(Running { ..running });
+        match self.scenario.policy {
+            Policy::Preempt => self.serve(Point::Interrupt),
+            Policy::Thread => self.serve(Point::Dedicated),
+            Policy::Wait | Policy::Boundary | Policy::Yield => {}
+        }
+        let length = self.scenario.queries[running.query].length;
+        let until = self.next_interruption(&running, length);
+        self.record(Context::Query(running.query), self.now, until);
+        running.done += until - self.now;
+        self.now = until;
+        self.admit();
+        if length <= running.done {
+            self.running = None;
+            self.line_end = Some(self.next_place);
+            self.serve(Point::Boundary);
+            self.line_end = None;
+            // The end of one query is the start of the next, whoever still waits for his share.
+            if let Some((_, query)) = self.low_jobs.pop_front() {
+                self.running = Some(Running { query, done: 0 });
+            }
+            return;
+        }
+        if running.done.is_multiple_of(self.scenario.yield_every) {
+            self.serve(Point::YieldPoint);
+        }
+        self.running = Some(running);
+    }
+
+    /// When the query stops next: at its end, a yield point, an arrival, or when the cap opens.
+    fn next_interruption(&mut self, running: &Running, length: u64) -> u64 {
+        let end = self.now + (length - running.done);
+        let yields = self.now + self.scenario.yield_every - running.done % self.scenario.yield_every;
+        let arrives = self.arrivals.front().map_or(u64::MAX, |arrival| arrival.at);
+        let opens = match self.heads().has_urgent() {
+            true => self.cap.opens_at(self.now),
+            false => u64::MAX,
+        };
+        let opens = if self.now < opens { opens } else { u64::MAX };
+        end.min(yields).min(arrives).min(opens)
+    }
+}
+
+impl Host for VirtualWorker<'_> {
+    fn heads(&mut self) -> Heads {
+        let head = |class| self.requests[class_index(class)].front().map(|&(place, _)| place);
+        let low_job = self.low_jobs.front().map(|&(place, _)| place);
+        Heads { requests: Class::ALL.map(head), low_job: low_job.into_iter().chain(self.line_end).min() }
+    }
+
+    fn share(&mut self) -> Share {
+        match self.running.is_some() || self.line_end.is_some() {
+            true => self.cap.share(self.now),
+            false => Share::Open,
+        }
+    }
+
+    fn entry_requests_max(&mut self) -> u32 {
+        self.scenario.cap.entry_requests()
+    }
+
+    fn run(&mut self, class: Class) -> Option<Ran> {
+        let (_, one) = self.requests[class_index(class)].pop_front()?;
+        let from_ns = self.now;
+        self.now += self.scenario.transactions[one].length;
+        self.record(Context::Transaction(one), from_ns, self.now);
+        self.admit();
+        Some(Ran { from_ns, to_ns: self.now })
+    }
+
+    fn charge(&mut self, ran: Ran) {
+        if self.running.is_some() || self.line_end.is_some() {
+            self.cap.charge(ran.from_ns, ran.to_ns);
+        }
+    }
+
+    fn rest(&mut self, entry: Ran) {
+        if self.running.is_some() {
+            self.cap.rest(entry.to_ns, entry.to_ns - entry.from_ns);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
