@@ -1,0 +1,281 @@
+//! Requests and answers. Every refusal is JSON: `{"error": {"code", "message", "hint"}}`.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{DefaultBodyLimit, FromRequest, Json, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use futures::stream::{self, Stream};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::facts::{Policy, Progress};
+use crate::records::{Cursor, InstanceInfo, Update};
+use crate::serve::Shutdown;
+use crate::{Demo, Error, assets, guard};
+
+/// Between two updates of one page.
+const UPDATE_MS: u64 = 100;
+/// Pages open at once.
+const PAGES_MAX: usize = 16;
+/// A command is a few words.
+const COMMAND_BYTES_MAX: usize = 4_096;
+
+/// What every handler can reach.
+#[derive(Clone)]
+pub struct Shared {
+    demo: Arc<dyn Demo>,
+    shutdown: Shutdown,
+    pages: Arc<AtomicUsize>,
+}
+
+/// All routes.
+pub fn router(demo: Arc<dyn Demo>, shutdown: Shutdown) -> Router {
+    let mut router = Router::new()
+        .route("/plotly.js", get(assets::charts))
+        .route("/api/facts", get(|State(shared): State<Shared>| async move { Json(shared.demo.facts()) }))
+        .route("/api/loading", get(|State(shared): State<Shared>| async move { Json(shared.demo.loading()) }))
+        .route("/api/queries", get(|State(shared): State<Shared>| async move { Json(shared.demo.queries()) }))
+        .route("/api/figure1", get(|State(shared): State<Shared>| async move { Json(shared.demo.figure1()) }))
+        .route("/api/instances", get(|State(shared): State<Shared>| async move { Json(shared.demo.instances()) }))
+        .route("/api/events", get(events))
+        .route("/api/select", post(select))
+        .route("/api/query/start", post(start_query))
+        .route("/api/query/stop", post(stop_query))
+        .route("/api/new-order", post(new_order))
+        .route("/api/rate", post(rate))
+        .route("/api/clear", post(clear));
+    for (path, kind, text) in assets::FILES {
+        router = router.route(path, get(move || async move { assets::file(kind, text) }));
+    }
+    router
+        .fallback(|uri: Uri| async move {
+            Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {}", uri.path()))
+        })
+        .method_not_allowed_fallback(|| async {
+            Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method", "this path does not take that method")
+        })
+        .layer(DefaultBodyLimit::max(COMMAND_BYTES_MAX))
+        .layer(axum::middleware::from_fn(guard::check))
+        .with_state(Shared { demo, shutdown, pages: Arc::default() })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Select {
+    policy: Policy,
+}
+
+async fn select(
+    State(shared): State<Shared>,
+    Command(body): Command<Select>,
+) -> Result<Json<serde_json::Value>, Refusal> {
+    command(move || shared.demo.select(body.policy)).await?;
+    Ok(Json(json!({ "selected": body.policy })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StartQuery {
+    name: String,
+}
+
+async fn start_query(
+    State(shared): State<Shared>,
+    Command(body): Command<StartQuery>,
+) -> Result<Json<serde_json::Value>, Refusal> {
+    let queries = shared.demo.queries();
+    if !queries.iter().any(|query| query.name == body.name) {
+        let names: Vec<&str> = queries.iter().map(|query| query.name.as_str()).collect();
+        return Err(Refusal::invalid(format!("unknown query {:?}", body.name))
+            .hint(format!("Choose one of: {}.", names.join(", "))));
+    }
+    let name = body.name.clone();
+    command(move || shared.demo.start_query(&name)).await?;
+    Ok(Json(json!({ "started": body.name })))
+}
+
+/// A command without arguments: `{}`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+async fn stop_query(
+    State(shared): State<Shared>,
+    Command(Nothing {}): Command<Nothing>,
+) -> Result<Json<serde_json::Value>, Refusal> {
+    command(move || shared.demo.stop_query()).await?;
+    Ok(Json(json!({ "stopped": true })))
+}
+
+async fn new_order(
+    State(shared): State<Shared>,
+    Command(Nothing {}): Command<Nothing>,
+) -> Result<Json<serde_json::Value>, Refusal> {
+    let ticket = command(move || shared.demo.issue()).await?;
+    Ok(Json(json!({ "ticket": ticket })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rate {
+    per_second: f64,
+}
+
+async fn rate(State(shared): State<Shared>, Command(body): Command<Rate>) -> Result<Json<serde_json::Value>, Refusal> {
+    let max = shared.demo.facts().rate_per_s_max;
+    if !(0.0..=max).contains(&body.per_second) {
+        return Err(Refusal::invalid(format!("{} New-Orders a second are out of bounds", body.per_second))
+            .hint(format!("The rate may be from 0 to {max} a second.")));
+    }
+    command(move || shared.demo.set_rate(body.per_second)).await?;
+    Ok(Json(json!({ "per_second": body.per_second })))
+}
+
+async fn clear(
+    State(shared): State<Shared>,
+    Command(Nothing {}): Command<Nothing>,
+) -> Result<Json<serde_json::Value>, Refusal> {
+    command(move || {
+        shared.demo.clear();
+        Ok(())
+    })
+    .await?;
+    Ok(Json(json!({ "cleared": true })))
+}
+
+/// Runs a command that may take as long as a query's cancellation off the thread that serves all pages.
+async fn command<R: Send + 'static>(run: impl FnOnce() -> Result<R, Error> + Send + 'static) -> Result<R, Refusal> {
+    match tokio::task::spawn_blocking(run).await {
+        Ok(result) => result.map_err(Refusal::from),
+        Err(_) => Err(Refusal::from(Error::Internal("the command ended unexpectedly".to_owned()))),
+    }
+}
+
+/// One message of the stream.
+#[derive(Serialize)]
+struct Message {
+    loading: Progress,
+    instances: Vec<InstanceInfo>,
+    update: Update,
+}
+
+/// Ten updates a second. The next one is made when the connection has taken the last: a slow page gets fewer, larger
+/// ones (bounded by what the implementation keeps), and costs nothing in between.
+async fn events(State(shared): State<Shared>) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
+    let page = OpenPage::count(&shared.pages)?;
+    let mut ticks = interval(Duration::from_millis(UPDATE_MS));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let state = Some((shared, ticks, Cursor::default(), page));
+    Ok(Sse::new(stream::unfold(state, |state| async move {
+        let (shared, mut ticks, cursor, page) = state?;
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = shared.shutdown.wait() => return Some((Ok(Event::default().event("end").data("{}")), None)),
+        }
+        let update = shared.demo.poll(cursor);
+        let cursor = update.next;
+        let message = Message { loading: shared.demo.loading(), instances: shared.demo.instances(), update };
+        let event = Event::default().json_data(&message).expect("plain structs of numbers and strings become JSON");
+        Some((Ok(event), Some((shared, ticks, cursor, page))))
+    })))
+}
+
+/// Counts one open stream for as long as it lives.
+struct OpenPage(Arc<AtomicUsize>);
+
+impl OpenPage {
+    fn count(pages: &Arc<AtomicUsize>) -> Result<OpenPage, Refusal> {
+        // Relaxed: a bare count, nothing is published by it.
+        let page = OpenPage(pages.clone());
+        if PAGES_MAX <= pages.fetch_add(1, Ordering::Relaxed) {
+            return Err(Refusal::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too_many_pages",
+                format!("{PAGES_MAX} pages are open already"),
+            )
+            .hint("Close one of them."));
+        }
+        Ok(page)
+    }
+}
+
+impl Drop for OpenPage {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The JSON body of a command; what is wrong with it becomes a [`Refusal`].
+struct Command<T>(T);
+
+impl<S: Send + Sync, T> FromRequest<S> for Command<T>
+where
+    Json<T>: FromRequest<S, Rejection = JsonRejection>,
+{
+    type Rejection = Refusal;
+
+    async fn from_request(request: axum::extract::Request, state: &S) -> Result<Command<T>, Refusal> {
+        match Json::<T>::from_request(request, state).await {
+            Ok(Json(body)) => Ok(Command(body)),
+            Err(rejection) => Err(Refusal::new(rejection.status(), "invalid", rejection.body_text())),
+        }
+    }
+}
+
+/// An answer other than success.
+#[derive(Debug)]
+pub struct Refusal {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Refusal {
+        Refusal { status, code, message: message.into(), hint: None }
+    }
+
+    fn invalid(message: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::BAD_REQUEST, "invalid", message)
+    }
+
+    /// A request that no page of ours sends.
+    pub fn foreign(message: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::FORBIDDEN, "foreign", message)
+    }
+
+    /// Adds what to do about it.
+    pub fn hint(mut self, hint: impl Into<String>) -> Refusal {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        let (status, code) = match error {
+            Error::Loading => (StatusCode::SERVICE_UNAVAILABLE, "loading"),
+            Error::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid"),
+            Error::Conflict(_) => (StatusCode::CONFLICT, "conflict"),
+            Error::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+        };
+        Refusal::new(status, code, error.to_string())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let body = json!({ "error": { "code": self.code, "message": self.message, "hint": self.hint } });
+        (self.status, Json(body)).into_response()
+    }
+}

@@ -1,0 +1,226 @@
+//! A bounded store of what happened, for implementations of [`crate::Demo`].
+//!
+//! **Invariant:** memory is bounded by three constants, whatever the rate; a record has a sequence number that is never
+//! given twice, so a reader that is too slow learns how many it missed and never sees one twice. Filled by the thread
+//! that drains the workers' event rings, never by a worker: it takes an ordinary lock.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard};
+
+use hdrhistogram::Histogram;
+
+use crate::facts::Policy;
+use crate::records::{Cursor, Quantiles, QueryRun, Span, Summary, Transaction, Update, WorkerNow};
+
+/// Transactions kept for a page that opens or reconnects.
+const TRANSACTIONS_MAX: usize = 6_000;
+/// Query runs kept.
+const RUNS_MAX: usize = 600;
+/// Spans kept.
+const SPANS_MAX: usize = 12_000;
+/// Records of one kind in one update.
+const UPDATE_MAX: usize = 3_000;
+/// Longest time that a histogram tells apart: an hour.
+const HISTOGRAM_NS_MAX: u64 = 3_600_000_000_000;
+
+/// What happened since the last clear, and the summary of each policy.
+pub struct History {
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    clears: u64,
+    lost_count: u64,
+    transactions: Ring<Transaction>,
+    runs: Ring<QueryRun>,
+    spans: Ring<Span>,
+    totals: [Totals; 3],
+}
+
+/// The newest `limit` records, numbered.
+struct Ring<T> {
+    records: VecDeque<T>,
+    /// Sequence number of the oldest record that is kept.
+    first: u64,
+    limit: usize,
+}
+
+struct Totals {
+    latency_ns: Histogram<u64>,
+    start_ns: Histogram<u64>,
+    aborts_count: u64,
+    /// Of `run_query` only: the times of two queries are not one distribution.
+    run_ns: Histogram<u64>,
+    run_query: String,
+}
+
+impl Default for History {
+    fn default() -> History {
+        History::new()
+    }
+}
+
+impl History {
+    /// Empty.
+    pub fn new() -> History {
+        History {
+            inner: Mutex::new(Inner {
+                clears: 0,
+                lost_count: 0,
+                transactions: Ring::new(TRANSACTIONS_MAX),
+                runs: Ring::new(RUNS_MAX),
+                spans: Ring::new(SPANS_MAX),
+                totals: [Totals::new(), Totals::new(), Totals::new()],
+            }),
+        }
+    }
+
+    /// A New-Order has ended. Its span on the timeline is recorded with it.
+    pub fn transaction(&self, transaction: Transaction) {
+        let mut inner = self.lock();
+        let totals = &mut inner.totals[transaction.policy.index()];
+        totals.latency_ns.saturating_record(transaction.ended_ns.saturating_sub(transaction.arrived_ns));
+        totals.start_ns.saturating_record(transaction.started_ns.saturating_sub(transaction.arrived_ns));
+        totals.aborts_count += u64::from(transaction.aborts_count);
+        inner.transactions.push(transaction);
+    }
+
+    /// A run of the long query has ended. Only those that finished count in the summary.
+    pub fn run(&self, run: QueryRun) {
+        let mut inner = self.lock();
+        let totals = &mut inner.totals[run.policy.index()];
+        if run.finished {
+            if totals.run_query != run.query {
+                totals.run_ns.reset();
+                totals.run_query.clone_from(&run.query);
+            }
+            totals.run_ns.saturating_record(run.ended_ns.saturating_sub(run.started_ns));
+        }
+        inner.runs.push(run);
+    }
+
+    /// A worker's query span has closed. (Urgent spans come from [`History::transaction`].)
+    pub fn span(&self, span: Span) {
+        self.lock().spans.push(span);
+    }
+
+    /// Records were lost before they came here: a worker's ring overflowed.
+    pub fn lost(&self, count: u64) {
+        self.lock().lost_count += count;
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        let mut inner = self.lock();
+        inner.clears += 1;
+        inner.lost_count = 0;
+        inner.transactions.clear();
+        inner.runs.clear();
+        inner.spans.clear();
+        for totals in &mut inner.totals {
+            totals.clear();
+        }
+    }
+
+    /// What is new since `cursor`; the caller adds the clock and the workers' present state.
+    pub fn poll(&self, cursor: Cursor, now_ns: u64, workers: Vec<WorkerNow>) -> Update {
+        let inner = self.lock();
+        let cursor = if cursor.clears == inner.clears { cursor } else { Cursor::default() };
+        let (transactions, transaction, missed_transactions) = inner.transactions.since(cursor.transaction);
+        let (runs, run, missed_runs) = inner.runs.since(cursor.run);
+        let (spans, span, missed_spans) = inner.spans.since(cursor.span);
+        Update {
+            next: Cursor { clears: inner.clears, transaction, run, span },
+            now_ns,
+            transactions,
+            runs,
+            spans,
+            missed_count: missed_transactions + missed_runs + missed_spans,
+            lost_count: inner.lost_count,
+            workers,
+            summaries: Policy::ALL.iter().map(|&policy| inner.totals[policy.index()].summary(policy)).collect(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect("no code panics under this lock")
+    }
+}
+
+impl<T: Clone> Ring<T> {
+    fn new(limit: usize) -> Ring<T> {
+        Ring { records: VecDeque::new(), first: 0, limit }
+    }
+
+    fn push(&mut self, record: T) {
+        if self.limit <= self.records.len() {
+            self.records.pop_front();
+            self.first += 1;
+        }
+        self.records.push_back(record);
+    }
+
+    fn clear(&mut self) {
+        self.first = 0;
+        self.records.clear();
+    }
+
+    /// Records from number `from` on, the number to go on with, and how many were gone already. A reader that begins
+    /// (`from` 0) has missed nothing: it asked for what is kept.
+    fn since(&self, from: u64) -> (Vec<T>, u64, u64) {
+        let missed = if from == 0 { 0 } else { self.first.saturating_sub(from) };
+        let start = from.clamp(self.first, self.first + self.records.len() as u64);
+        let skip = (start - self.first) as usize;
+        let records: Vec<T> = self.records.iter().skip(skip).take(UPDATE_MAX).cloned().collect();
+        let next = start + records.len() as u64;
+        (records, next, missed)
+    }
+}
+
+impl Totals {
+    fn new() -> Totals {
+        let histogram =
+            || Histogram::new_with_bounds(1, HISTOGRAM_NS_MAX, 3).expect("the bounds are constants in order");
+        Totals {
+            latency_ns: histogram(),
+            start_ns: histogram(),
+            aborts_count: 0,
+            run_ns: histogram(),
+            run_query: String::new(),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.latency_ns.reset();
+        self.start_ns.reset();
+        self.aborts_count = 0;
+        self.run_ns.reset();
+        self.run_query.clear();
+    }
+
+    fn summary(&self, policy: Policy) -> Summary {
+        Summary {
+            policy,
+            count: self.latency_ns.len(),
+            latency_us: quantiles(&self.latency_ns, 1e3),
+            start_us: quantiles(&self.start_ns, 1e3),
+            aborts_count: self.aborts_count,
+            runs_count: self.run_ns.len(),
+            run_ms: quantiles(&self.run_ns, 1e6),
+        }
+    }
+}
+
+fn quantiles(histogram: &Histogram<u64>, unit_ns: f64) -> Option<Quantiles> {
+    if histogram.is_empty() {
+        return None;
+    }
+    Some(Quantiles {
+        p50: histogram.value_at_quantile(0.5) as f64 / unit_ns,
+        p99: histogram.value_at_quantile(0.99) as f64 / unit_ns,
+        max: histogram.max() as f64 / unit_ns,
+    })
+}
+
+#[cfg(test)]
+mod tests;
