@@ -1,0 +1,24 @@
+//! The benchmarks: each measures, then publishes one report.
+
+pub mod delivery;
+
+use crate::cli::{Bench, Measured};
+use crate::report::Report;
+use crate::stop::Stop;
+use clap::Args;
+
+/// Runs one benchmark.
+///
+/// # Errors
+/// A [`crate::refusal::Refusal`] before it starts, [`crate::stop::Stopped`], or whatever made the run fail.
+pub fn run(bench: Bench, stop: &Stop) -> anyhow::Result<()> {
+    match bench {
+        Bench::Delivery(measured) => publish(&measured, |arguments| delivery::run(arguments, stop)),
+    }
+}
+
+/// Makes sure that the report can be written, measures, and publishes.
+fn publish<A: Args>(measured: &Measured<A>, run: impl FnOnce(&A) -> anyhow::Result<Report>) -> anyhow::Result<()> {
+    let output = measured.output.open()?;
+    run(&measured.arguments)?.publish(output)
+}

@@ -1,0 +1,70 @@
+//! The command line. One definition feeds parsing, `--help` and the `args` of a report.
+
+use crate::bench::delivery;
+use crate::report::Output;
+use clap::{Args, Parser, Subcommand};
+use serde::Serialize;
+use std::time::Duration;
+
+/// A database in which an urgent transaction starts at once, even when analytics hold every core.
+#[derive(Parser)]
+#[command(name = "overtake", version, propagate_version = true)]
+pub struct Overtake {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Measure this machine; each benchmark prints a table and can write JSON and an SVG chart.
+    #[command(subcommand)]
+    Bench(Bench),
+}
+
+/// Which benchmark to run.
+#[derive(Subcommand)]
+pub enum Bench {
+    /// How fast an interrupt reaches a busy worker, by each way there is, and what it costs both sides.
+    Delivery(Measured<delivery::Arguments>),
+}
+
+/// A benchmark's own arguments, and where its report goes.
+#[derive(Args)]
+pub struct Measured<A: Args> {
+    /// The benchmark's own arguments; they appear in the report.
+    #[command(flatten)]
+    pub arguments: A,
+    /// Where the report goes besides standard output.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// How long each measured phase lasts.
+#[derive(Args, Clone, Copy, Debug, Serialize)]
+pub struct PhaseDuration {
+    /// Seconds per measured phase.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = seconds)]
+    duration: f64,
+}
+
+impl PhaseDuration {
+    /// As a time span.
+    pub fn get(self) -> Duration {
+        Duration::from_secs_f64(self.duration)
+    }
+}
+
+const SECONDS_MIN: f64 = 0.1;
+const SECONDS_MAX: f64 = 86_400.0;
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (SECONDS_MIN..=SECONDS_MAX).contains(&seconds) => Ok(seconds),
+        _ => Err(format!("a number of seconds from {SECONDS_MIN} to {SECONDS_MAX} is needed")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! How much memory this process may still take, asked before a run that would need more.
+
+use crate::refusal::Refusal;
+use std::fs;
+use std::path::Path;
+
+/// Bytes that this process can take now: what the machine has to spare, or the container's limit if that is nearer.
+/// None if the kernel does not say.
+pub fn available_bytes() -> Option<u64> {
+    let machine = meminfo_bytes("MemAvailable:");
+    let container = container_left_bytes(Path::new("/sys/fs/cgroup"));
+    machine.into_iter().chain(container).min()
+}
+
+/// Bytes that this machine has.
+pub fn total_bytes() -> Option<u64> {
+    meminfo_bytes("MemTotal:")
+}
+
+/// Refuses a run that needs more memory than there is.
+///
+/// # Errors
+/// A [`Refusal`] that says how much is missing and `advice`.
+pub fn require(needed_bytes: u64, advice: &str) -> Result<(), Refusal> {
+    check(needed_bytes, available_bytes(), advice)
+}
+
+fn check(needed_bytes: u64, available_bytes: Option<u64>, advice: &str) -> Result<(), Refusal> {
+    match available_bytes {
+        Some(available) if available < needed_bytes => Err(Refusal::new(format!(
+            "too little memory: {} needed, {} available; {advice}",
+            in_words(needed_bytes),
+            in_words(available)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// A size for people: `1.5 GiB`, `640 MiB`.
+pub fn in_words(bytes: u64) -> String {
+    const MIB: f64 = 1_048_576.0;
+    let mib = bytes as f64 / MIB;
+    if mib < 1024.0 { format!("{mib:.0} MiB") } else { format!("{:.1} GiB", mib / 1024.0) }
+}
+
+fn meminfo_bytes(field: &str) -> Option<u64> {
+    field_bytes(&fs::read_to_string("/proc/meminfo").ok()?, field)
+}
+
+fn field_bytes(meminfo: &str, field: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(field))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// What a limit on this process's control group leaves, version 2 or 1; the nearest of all its ancestors counts.
+fn container_left_bytes(mount: &Path) -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let paths = groups.lines().filter_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        match (parts.next()?, parts.next()?) {
+            ("", path) => Some((mount.to_path_buf(), path, "memory.max", "memory.current")),
+            (controllers, path) if controllers.split(',').any(|name| name == "memory") => {
+                Some((mount.join("memory"), path, "memory.limit_in_bytes", "memory.usage_in_bytes"))
+            }
+            _ => None,
+        }
+    });
+    let mut left = None;
+    for (root, path, limit, usage) in paths {
+        // Inside a container the path may be the host's and not exist here; the root is then the container's own group.
+        let group = root.join(path.trim_start_matches('/'));
+        for directory in group.ancestors().take_while(|directory| directory.starts_with(&root)) {
+            if let (Some(limit), Some(usage)) = (number(&directory.join(limit)), number(&directory.join(usage))) {
+                left = left.into_iter().chain([limit.saturating_sub(usage)]).min();
+            }
+        }
+    }
+    left
+}
+
+/// The number in a file; None for `max` and for a file that is not there.
+fn number(file: &Path) -> Option<u64> {
+    fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_kibibytes() {
+        let text = "MemTotal:       24689588 kB\nMemAvailable:    1024 kB\n";
+        assert_eq!(field_bytes(text, "MemAvailable:"), Some(1024 * 1024));
+        assert_eq!(field_bytes(text, "Swap:"), None);
+    }
+
+    #[test]
+    fn this_machine_has_memory() {
+        let (available, total) = (available_bytes().expect("Linux says"), total_bytes().expect("Linux says"));
+        assert!(0 < available);
+        assert!(available <= total);
+    }
+
+    #[test]
+    fn too_little_is_refused_with_both_sizes() {
+        let refusal = check(3 << 30, Some(640 << 20), "try less").expect_err("there is too little");
+        assert_eq!(refusal.to_string(), "too little memory: 3.0 GiB needed, 640 MiB available; try less");
+        assert!(check(1, Some(1), "").is_ok());
+        assert!(check(u64::MAX, None, "").is_ok());
+    }
+}

@@ -1,0 +1,88 @@
+//! Ctrl-C (and SIGTERM): the first asks a run to end cleanly, the second ends the process at once.
+
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What a shell reports for a process that SIGINT ended.
+pub const EXIT_CODE: u8 = 130;
+
+/// Tells whether the process has been asked to stop. Clones see the same request.
+#[derive(Clone, Default)]
+pub struct Stop(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    requested: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Stop {
+    /// Takes over Ctrl-C for the whole process. Call it once.
+    ///
+    /// # Errors
+    /// When the handler cannot be installed.
+    pub fn install() -> anyhow::Result<Stop> {
+        let stop = Stop::default();
+        let handler = stop.clone();
+        // The crate calls this on a thread of its own, so it may lock and print.
+        ctrlc::set_handler(move || {
+            if handler.request() {
+                std::process::exit(EXIT_CODE.into());
+            }
+            eprintln!("overtake: stopping; Ctrl-C once more ends it at once");
+        })?;
+        Ok(stop)
+    }
+
+    /// Asks for a stop; true if somebody had asked before.
+    fn request(&self) -> bool {
+        let before = std::mem::replace(&mut *self.requested(), true);
+        self.0.changed.notify_all();
+        before
+    }
+
+    /// Waits for a stop, but no longer than `limit`.
+    ///
+    /// # Errors
+    /// [`Stopped`] if a stop was asked for, so that `?` ends the run.
+    pub fn wait(&self, limit: Duration) -> Result<(), Stopped> {
+        let requested = self.requested();
+        let (requested, _) = self
+            .0
+            .changed
+            .wait_timeout_while(requested, limit, |requested| !*requested)
+            .unwrap_or_else(PoisonError::into_inner);
+        if *requested { Err(Stopped) } else { Ok(()) }
+    }
+
+    fn requested(&self) -> std::sync::MutexGuard<'_, bool> {
+        self.0.requested.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The run was stopped before it finished.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Stopped;
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("stopped before the run finished; no report was written")
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_ends_a_wait_at_once_and_the_second_is_told_apart() {
+        let stop = Stop::default();
+        assert_eq!(stop.wait(Duration::ZERO), Ok(()));
+        assert!(!stop.request());
+        assert!(stop.request());
+        assert_eq!(stop.wait(Duration::from_secs(3_600)), Err(Stopped));
+    }
+}

@@ -1,0 +1,40 @@
+//! Goal: whoever calls the binary wrongly is told so, with exit code 2. Method: call it wrongly.
+
+use crate::{run, text};
+
+pub fn version_and_help_exist_on_every_level() {
+    let levels: [&[&str]; 3] = [&[], &["bench"], &["bench", "delivery"]];
+    for level in levels {
+        for flag in ["--version", "--help"] {
+            let output = run(&[level, &[flag]].concat());
+            assert_eq!(output.status.code(), Some(0), "{level:?} {flag}");
+            let expected = if flag == "--version" { env!("CARGO_PKG_VERSION") } else { "Usage: overtake" };
+            assert!(text(&output.stdout).contains(expected), "{level:?} {flag}: {}", text(&output.stdout));
+        }
+    }
+}
+
+pub fn a_bad_argument_is_refused() {
+    let wrong: [&[&str]; 5] = [
+        &[],
+        &["bench"],
+        &["bench", "nothing"],
+        &["bench", "delivery", "--duration", "0"],
+        &["bench", "delivery", "--no-such-option"],
+    ];
+    for arguments in wrong {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(!output.stderr.is_empty(), "{arguments:?} was refused without a word");
+        assert!(output.stdout.is_empty(), "{arguments:?}: {}", text(&output.stdout));
+    }
+}
+
+pub fn an_output_file_that_cannot_be_written_is_refused() {
+    for option in ["--json", "--svg"] {
+        let output = run(&["bench", "delivery", option, "/nonexistent/report"]);
+        assert_eq!(output.status.code(), Some(2), "{option}");
+        let message = "overtake: cannot write /nonexistent/report: No such file or directory";
+        assert!(text(&output.stderr).starts_with(message), "{}", text(&output.stderr));
+    }
+}

@@ -1,0 +1,36 @@
+//! Integration tests of the binary: each starts it and looks at its exit code and what it printed.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod command_line;
+mod delivery;
+
+use std::process::{Command, ExitCode, Output};
+
+fn main() -> ExitCode {
+    testkit::main(
+        env!("CARGO_PKG_NAME"),
+        &[
+            testkit::test!(command_line::version_and_help_exist_on_every_level),
+            testkit::test!(command_line::a_bad_argument_is_refused),
+            testkit::test!(command_line::an_output_file_that_cannot_be_written_is_refused),
+            testkit::test!(delivery::every_promised_figure_is_there),
+            testkit::test!(delivery::a_stopped_run_leaves_no_file),
+        ],
+    )
+}
+
+/// The binary under test.
+fn overtake() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_overtake"));
+    command.env_remove("OVERTAKE_LOG");
+    command
+}
+
+/// Runs the binary to its end.
+fn run(arguments: &[&str]) -> Output {
+    overtake().args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}

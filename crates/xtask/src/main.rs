@@ -1,0 +1,23 @@
+//! The repository's own automation, in Rust rather than in scripts: `cargo xtask plants`.
+//!
+//! What can be an ordinary test is one: see `tidy.rs`.
+
+mod plants;
+#[cfg(test)]
+mod tidy;
+
+use clap::Parser;
+
+/// The repository's own automation.
+#[derive(Parser)]
+#[command(name = "xtask", version, propagate_version = true)]
+enum Xtask {
+    /// Build with each deliberate bug in turn and check that its test turns red.
+    Plants,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Xtask::parse() {
+        Xtask::Plants => plants::run(),
+    }
+}

@@ -1,0 +1,102 @@
+//! Planted bugs: a test that cannot fail proves nothing.
+//!
+//! **Invariant:** each plant's test is green without the plant and red with it; a test binary that cannot be built, or
+//! in which another test fails in place of the named one, is no proof.
+
+use anyhow::{Context, bail, ensure};
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus};
+
+/// A deliberate bug, and the test that must notice it.
+struct Plant {
+    /// The value of `OVERTAKE_PLANT`, which the package's build script turns into a `cfg`.
+    bug: &'static str,
+    package: &'static str,
+    /// The integration test that turns red, by the name that its test binary prints.
+    test: &'static str,
+}
+
+const PLANTS: [Plant; 3] = [
+    Plant { bug: "allocator_guard_off", package: "preempt", test: "heap::the_guard_covers_the_process" },
+    Plant {
+        bug: "pending_bit_lost",
+        package: "preempt",
+        test: "regions::an_interrupt_in_a_region_is_served_at_its_end",
+    },
+    Plant { bug: "conflict_check_skipped", package: "engine", test: "conflicts::no_update_is_lost" },
+];
+
+/// Runs each plant's test without and with the plant.
+///
+/// # Errors
+/// When a test is red without its plant, or green with it.
+pub fn run() -> anyhow::Result<()> {
+    let mut unnoticed = 0;
+    for plant in &PLANTS {
+        let (status, output) = test(plant, None)?;
+        ensure!(status.success(), "{} is red without any planted bug:\n{output}", plant.test);
+        ensure!(shows(&output, plant.test, "ok"), "there is no test {} in {}:\n{output}", plant.test, plant.package);
+        let (status, output) = test(plant, Some(plant.bug))?;
+        let noticed = !status.success() && shows(&output, plant.test, "FAILED");
+        println!("plant {}: {} of {} {}", plant.bug, plant.test, plant.package, verdict(noticed));
+        if !noticed {
+            unnoticed += 1;
+            println!("{output}");
+        }
+    }
+    let failed = if unnoticed == 0 { "ok" } else { "FAILED" };
+    println!("\ntest result: {failed}. {} passed; {unnoticed} failed", PLANTS.len() - unnoticed);
+    if 0 < unnoticed {
+        bail!("{unnoticed} planted bugs were not noticed");
+    }
+    Ok(())
+}
+
+fn verdict(noticed: bool) -> &'static str {
+    if noticed { "turned red, as it must" } else { "DID NOT NOTICE" }
+}
+
+/// Builds and runs one test, and returns what it printed.
+fn test(plant: &Plant, bug: Option<&str>) -> anyhow::Result<(ExitStatus, String)> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["test", "--release", "--package", plant.package, "--test", "it", "--", plant.test]);
+    // A folder of its own, so that a planted build never replaces an artefact that something else uses.
+    cargo.env("CARGO_TARGET_DIR", target_directory().join("plants"));
+    match bug {
+        Some(bug) => cargo.env("OVERTAKE_PLANT", bug),
+        None => cargo.env_remove("OVERTAKE_PLANT"),
+    };
+    let output = cargo.output().context("cargo cannot be started")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    Ok((output.status, text))
+}
+
+fn target_directory() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(directory) => PathBuf::from(directory),
+        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target"),
+    }
+}
+
+/// Whether a test binary's output gives this verdict for the test, plain or under the storm.
+fn shows(output: &str, test: &str, verdict: &str) -> bool {
+    output.lines().any(|line| {
+        let Some(rest) = line.strip_prefix("test ").and_then(|rest| rest.strip_prefix(test)) else { return false };
+        let rest = rest.strip_prefix(" (storm)").unwrap_or(rest);
+        rest.strip_prefix(" ... ").is_some_and(|found| found.split_whitespace().next() == Some(verdict))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_read_from_a_line_of_the_test_itself() {
+        let output = "test a::b ... ok\ntest a::b (storm) ... FAILED\ntest a::bc ... FAILED\n";
+        assert!(shows(output, "a::b", "ok"));
+        assert!(shows(output, "a::b", "FAILED"));
+        assert!(!shows(output, "a::bc", "ok"));
+        assert!(!shows(output, "a", "ok"));
+    }
+}

@@ -1,0 +1,118 @@
+//! Tidiness that no compiler checks. Each test looks at the files of the repository as they are.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Past this, a file has two ideas in it.
+const LINES_MAX: usize = 800;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace exists")
+}
+
+/// All files with this extension below `crates`, as (path from the root, text).
+fn sources(extension: &str) -> Vec<(String, String)> {
+    let root = root();
+    let mut found = Vec::new();
+    let mut folders = vec![root.join("crates")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of ours can be read") {
+            let path = entry.expect("an entry of ours can be read").path();
+            if path.is_dir() {
+                if path.file_name().is_some_and(|name| name != "target") {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|is| is == extension) {
+                let text = fs::read_to_string(&path).expect("a source file is text");
+                let name = path.strip_prefix(&root).expect("it is below the root").to_string_lossy().into_owned();
+                found.push((name, text));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "no .{extension} files below {}", root.display());
+    found.sort();
+    found
+}
+
+/// Fails with the names of all offenders at once.
+fn assert_none(offenders: &[String], rule: &str) {
+    assert!(offenders.is_empty(), "{rule}:\n  {}", offenders.join("\n  "));
+}
+
+#[test]
+fn no_file_is_too_long() {
+    let long: Vec<String> = sources("rs")
+        .into_iter()
+        .map(|(name, text)| (name, text.lines().count()))
+        .filter(|(_, lines)| LINES_MAX < *lines)
+        .map(|(name, lines)| format!("{name}: {lines} lines"))
+        .collect();
+    assert_none(&long, "a file over 800 lines has a second idea in it: split it");
+}
+
+#[test]
+fn every_crate_takes_the_workspace_lints() {
+    let without: Vec<String> = sources("toml")
+        .into_iter()
+        .filter(|(name, text)| name.ends_with("/Cargo.toml") && !text.contains("[lints]\nworkspace = true\n"))
+        .map(|(name, _)| name)
+        .collect();
+    assert_none(&without, "these crates lack `[lints] workspace = true`");
+}
+
+#[test]
+fn unsafe_stays_in_its_rooms() {
+    // The workspace lint `unsafe_code = "deny"` finds the code; this finds whoever switches the lint off.
+    let allowed = |name: &str| name.starts_with("crates/preempt/") || name.starts_with("crates/engine/src/raw/");
+    let escapes: Vec<String> = sources("rs")
+        .into_iter()
+        .filter(|(name, _)| !allowed(name) && name != "crates/xtask/src/tidy.rs")
+        .flat_map(|(name, text)| {
+            let opens = |line: &str| {
+                let code = line.split("//").next().unwrap_or("");
+                code.contains("allow(unsafe_code") || code.contains("expect(unsafe_code")
+            };
+            let lines: Vec<String> =
+                (1..).zip(text.lines()).filter(|(_, line)| opens(line)).map(|(at, _)| format!("{name}:{at}")).collect();
+            lines
+        })
+        .collect();
+    assert_none(&escapes, "unsafe code is allowed in crate preempt and in engine::raw only");
+}
+
+#[test]
+fn every_module_begins_with_its_documentation() {
+    let bare: Vec<String> = sources("rs")
+        .into_iter()
+        .filter(|(name, text)| {
+            // Unit tests in a sibling file are described by the module beside them.
+            !name.ends_with("/tests.rs") && !name.contains("/tests/") && !text.trim_start().starts_with("//!")
+        })
+        .map(|(name, _)| name)
+        .collect();
+    assert_none(&bare, "a file begins with what it is for");
+}
+
+#[test]
+fn tests_are_never_ignored() {
+    let mark = concat!("#[", "ignore");
+    let ignored: Vec<String> =
+        sources("rs").into_iter().filter(|(_, text)| text.contains(mark)).map(|(name, _)| name).collect();
+    assert_none(&ignored, "a known bug is asserted as it is, with a note");
+}
+
+#[test]
+fn the_default_members_do_not_compile_datafusion() {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--edges", "all", "--prefix", "none", "--format", "{p}"])
+        .current_dir(root())
+        .output()
+        .expect("cargo can be started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(tree.lines().any(|line| line.starts_with("preempt ")), "{tree}");
+    let heavy: Vec<String> =
+        tree.lines().filter(|line| line.starts_with("datafusion")).take(3).map(String::from).collect();
+    assert_none(&heavy, "plain `cargo test` must take seconds, so a default member may not use these");
+}
