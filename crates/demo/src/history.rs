@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
-use hdrhistogram::Histogram;
+use stage::Histogram;
 
 use crate::facts::Policy;
 use crate::records::{Cursor, Quantiles, QueryRun, Span, Summary, Transaction, Update, WorkerNow};
@@ -20,8 +20,6 @@ const RUNS_MAX: usize = 600;
 const SPANS_MAX: usize = 12_000;
 /// Records of one kind in one update.
 const UPDATE_MAX: usize = 3_000;
-/// Longest time that a histogram tells apart: an hour.
-const HISTOGRAM_NS_MAX: u64 = 3_600_000_000_000;
 
 /// What happened since the last clear, and the summary of each policy.
 pub struct History {
@@ -46,11 +44,11 @@ struct Ring<T> {
 }
 
 struct Totals {
-    latency_ns: Histogram<u64>,
-    start_ns: Histogram<u64>,
+    latency: Histogram,
+    start: Histogram,
     aborts_count: u64,
     /// Of `run_query` only: the times of two queries are not one distribution.
-    run_ns: Histogram<u64>,
+    run: Histogram,
     run_query: String,
 }
 
@@ -79,8 +77,8 @@ impl History {
     pub fn transaction(&self, transaction: Transaction) {
         let mut inner = self.lock();
         let totals = &mut inner.totals[transaction.policy.index()];
-        totals.latency_ns.saturating_record(transaction.ended_ns.saturating_sub(transaction.arrived_ns));
-        totals.start_ns.saturating_record(transaction.started_ns.saturating_sub(transaction.arrived_ns));
+        totals.latency.record_ns(transaction.ended_ns.saturating_sub(transaction.arrived_ns));
+        totals.start.record_ns(transaction.started_ns.saturating_sub(transaction.arrived_ns));
         totals.aborts_count += u64::from(transaction.aborts_count);
         inner.transactions.push(transaction);
     }
@@ -91,10 +89,10 @@ impl History {
         let totals = &mut inner.totals[run.policy.index()];
         if run.finished {
             if totals.run_query != run.query {
-                totals.run_ns.reset();
+                totals.run = Histogram::new();
                 totals.run_query.clone_from(&run.query);
             }
-            totals.run_ns.saturating_record(run.ended_ns.saturating_sub(run.started_ns));
+            totals.run.record_ns(run.ended_ns.saturating_sub(run.started_ns));
         }
         inner.runs.push(run);
     }
@@ -117,9 +115,7 @@ impl History {
         inner.transactions.clear();
         inner.runs.clear();
         inner.spans.clear();
-        for totals in &mut inner.totals {
-            totals.clear();
-        }
+        inner.totals = [Totals::new(), Totals::new(), Totals::new()];
     }
 
     /// What is new since `cursor`; the caller adds the clock and the workers' present state.
@@ -179,47 +175,35 @@ impl<T: Clone> Ring<T> {
 
 impl Totals {
     fn new() -> Totals {
-        let histogram =
-            || Histogram::new_with_bounds(1, HISTOGRAM_NS_MAX, 3).expect("the bounds are constants in order");
         Totals {
-            latency_ns: histogram(),
-            start_ns: histogram(),
+            latency: Histogram::new(),
+            start: Histogram::new(),
             aborts_count: 0,
-            run_ns: histogram(),
+            run: Histogram::new(),
             run_query: String::new(),
         }
-    }
-
-    fn clear(&mut self) {
-        self.latency_ns.reset();
-        self.start_ns.reset();
-        self.aborts_count = 0;
-        self.run_ns.reset();
-        self.run_query.clear();
     }
 
     fn summary(&self, policy: Policy) -> Summary {
         Summary {
             policy,
-            count: self.latency_ns.len(),
-            latency_us: quantiles(&self.latency_ns, 1e3),
-            start_us: quantiles(&self.start_ns, 1e3),
+            count: self.latency.count(),
+            latency_us: quantiles(&self.latency, 1.0),
+            start_us: quantiles(&self.start, 1.0),
             aborts_count: self.aborts_count,
-            runs_count: self.run_ns.len(),
-            run_ms: quantiles(&self.run_ns, 1e6),
+            runs_count: self.run.count(),
+            run_ms: quantiles(&self.run, 1e3),
         }
     }
 }
 
-fn quantiles(histogram: &Histogram<u64>, unit_ns: f64) -> Option<Quantiles> {
-    if histogram.is_empty() {
+/// In a unit of so many microseconds.
+fn quantiles(histogram: &Histogram, unit_us: f64) -> Option<Quantiles> {
+    if histogram.count() == 0 {
         return None;
     }
-    Some(Quantiles {
-        p50: histogram.value_at_quantile(0.5) as f64 / unit_ns,
-        p99: histogram.value_at_quantile(0.99) as f64 / unit_ns,
-        max: histogram.max() as f64 / unit_ns,
-    })
+    let us = histogram.quantiles_us();
+    Some(Quantiles { p50: us.p50 / unit_us, p99: us.p99 / unit_us, max: us.max / unit_us })
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ impl Visit<'_> {
             "workers are busy",
             "/ [1-9]\\d* busy now/.test(document.getElementById('timeline').getAttribute('aria-label'))",
         )?;
-        self.until("a run is timed", "/a run \\(median/.test(document.getElementById('query-note').textContent)")?;
+        self.until("a run is timed", "/a run, median of/.test(document.getElementById('query-note').textContent)")?;
         self.until("its chart has marks", "document.querySelectorAll('#runs-chart .point').length > 0")
     }
 
@@ -181,6 +181,7 @@ impl Visit<'_> {
             )?;
             self.page.press("r")?;
             self.until("it has a row", &format!("Number(document.querySelector('tr[data-policy={policy}] [data-what=count]').textContent.replaceAll(',', '')) >= 40"))?;
+            self.page.value("document.querySelector('.stage').scrollIntoView({ block: 'center' })")?;
             self.picture(&format!("running-{policy}"), false)?;
             self.page.press("r")?;
             self.until(

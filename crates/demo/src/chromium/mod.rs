@@ -118,6 +118,11 @@ impl Drop for Browser {
     }
 }
 
+/// Whether there is a Chromium to drive.
+pub fn is_installed() -> bool {
+    find().is_some()
+}
+
 fn find() -> Option<PathBuf> {
     if let Some(program) = env::var_os("OVERTAKE_CHROMIUM") {
         return Some(PathBuf::from(program));

@@ -1,7 +1,8 @@
 //! The DevTools protocol on one WebSocket: numbered calls, and events that arrive in between.
 
+use std::io::ErrorKind;
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket, client};
@@ -24,8 +25,8 @@ impl Connection {
         let rest = address.strip_prefix("ws://").ok_or_else(|| Error::Browser(format!("no address: {address}")))?;
         let host = rest.split('/').next().unwrap_or(rest);
         let stream = TcpStream::connect(host).map_err(Error::browser)?;
-        stream.set_read_timeout(Some(Duration::from_secs(ANSWER_S_MAX))).map_err(Error::browser)?;
         let (socket, _) = client(address, stream).map_err(Error::browser)?;
+        socket.get_ref().set_read_timeout(Some(Duration::from_secs(ANSWER_S_MAX))).map_err(Error::browser)?;
         Ok(Connection { socket, last_id: 0, errors: Vec::new() })
     }
 
@@ -38,7 +39,7 @@ impl Connection {
         }
         self.socket.send(Message::text(command.to_string())).map_err(Error::browser)?;
         loop {
-            let Message::Text(text) = self.socket.read().map_err(Error::browser)? else { continue };
+            let Message::Text(text) = self.read()? else { continue };
             let mut message: Value = serde_json::from_str(&text).map_err(Error::browser)?;
             if message["id"] == self.last_id {
                 if let Some(error) = message.get("error") {
@@ -47,6 +48,19 @@ impl Connection {
                 return Ok(message["result"].take());
             }
             self.note(&message);
+        }
+    }
+
+    /// The next message. A read with a limit is one of the calls that the kernel does not restart after a signal, and the
+    /// tests of this workspace run under a storm of signals.
+    fn read(&mut self) -> Result<Message, Error> {
+        let began = Instant::now();
+        loop {
+            match self.socket.read() {
+                Err(tungstenite::Error::Io(error))
+                    if error.kind() == ErrorKind::Interrupted && began.elapsed().as_secs() < ANSWER_S_MAX => {}
+                result => return result.map_err(Error::browser),
+            }
         }
     }
 

@@ -6,10 +6,15 @@ import { drawGlass, drawTimeline, freeze } from "./timeline.js";
 import { markDirty, showCharts, showTable } from "./results.js";
 
 const TOUR_SECONDS = 6;
+/** Between two pictures of the timeline for readers who prefer less motion. */
+const CALM_MS = 1000;
 
 const at = (id) => document.getElementById(id);
 let queries = [];
 let tour = null;
+let painted = 0;
+let unseen = [];
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
 /** Tickets of New-Orders that were sent by hand and whose end is to be said aloud. */
 const awaited = new Set();
 
@@ -121,7 +126,7 @@ function showControls() {
   }
   const summary = state.summaries.find(({ policy }) => policy === instance?.policy);
   at("query-note").textContent = query
-    ? summary?.run_ms ? `Running on all workers: ${duration(summary.run_ms.p50 * 1e3)} a run (median of ${count(summary.runs_count)}).` : "Running on all workers; the first run has not ended yet."
+    ? summary?.run_ms ? `Running on all workers: ${duration(summary.run_ms.p50 * 1e3)} a run, median of ${count(summary.runs_count)}.` : "Running on all workers; the first run has not ended yet."
     : "The cores are free: an order would start at once under every policy.";
   const rate = instance?.rate_per_s ?? 0;
   at("rate-toggle").setAttribute("aria-pressed", rate > 0);
@@ -132,13 +137,18 @@ function showControls() {
   at("tour-verb").textContent = tour ? "Stop" : "Show me";
 }
 
+function takeFacts(facts) {
+  state.sideBySide = facts.side_by_side;
+  showFacts(facts);
+}
+
 function onUpdate(update) {
   const phase = state.loading.state === "ready" ? "ready" : "loading";
   if (document.body.dataset.phase !== phase) {
     document.body.dataset.phase = phase;
     at("live-text").textContent = phase === "ready" ? "live" : "loading";
     at("loading").hidden = phase === "ready";
-    get("/api/facts").then(showFacts).catch((error) => say(error.message, true));
+    get("/api/facts").then(takeFacts).catch((error) => say(error.message, true));
   }
   if (phase === "loading") return showLoading(state.loading);
   if (update.transactions.length > 0 || update.runs.length > 0) markDirty();
@@ -148,8 +158,12 @@ function onUpdate(update) {
   }
   showControls();
   showTable();
+  unseen.push(...update.transactions.slice(-1), ...update.transactions.filter((transaction) => transaction.ticket > 0));
+  if (calm.matches && performance.now() - painted < CALM_MS) return;
+  painted = performance.now();
   drawTimeline();
-  drawGlass(update.transactions);
+  drawGlass(unseen);
+  unseen = [];
   showCharts();
 }
 
@@ -158,7 +172,7 @@ async function onOpen() {
   document.body.dataset.phase = "connecting";
   try {
     const [facts, figure, list] = await Promise.all([get("/api/facts"), get("/api/figure1"), get("/api/queries")]);
-    showFacts(facts);
+    takeFacts(facts);
     showFigure1(figure);
     queries = list;
     showQueries(queries);

@@ -31,6 +31,7 @@ export function showTable() {
     const cell = (what, text) => {
       const made = element("td", text, latency ? "" : "none");
       made.dataset.what = what;
+      made.dataset.label = what === "count" ? "New-Orders" : what;
       return made;
     };
     row.append(
@@ -124,7 +125,7 @@ function latencyTrace(policy, origin) {
     x: points.map(([time]) => time), y: points.map(([, latency]) => latency),
     text: points.map(([, latency]) => duration(latency)),
     hovertemplate: `${policy}: %{text}<extra></extra>`,
-    marker: { color: colour(policy), symbol: SYMBOLS[policy], size: points.length > 200 ? 6 : 9, opacity: points.length > 200 ? 0.75 : 0.95 },
+    marker: { color: colour(policy), symbol: SYMBOLS[policy], size: points.length > 200 ? 7 : 10, opacity: points.length > 200 ? 0.75 : 0.95 },
   };
 }
 
@@ -156,6 +157,8 @@ function runsTrace(policy, origin) {
 
 function draw(id, marks, traces, yaxis) {
   const place = at(id);
+  // Shown before it is drawn: plotly asks for its size.
+  place.hidden = marks === 0;
   if (marks === 0) {
     if (place.firstChild) window.Plotly.purge(place);
     place.replaceChildren();
@@ -166,7 +169,7 @@ function draw(id, marks, traces, yaxis) {
   window.Plotly.react(place, traces, {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font, showlegend: true, hovermode: "closest",
     legend: { orientation: "h", x: 1, xanchor: "right", y: 1.02, yanchor: "bottom", itemclick: "toggle" },
-    margin: { l: 64, r: 8, t: 30, b: 34 },
+    autosize: true, margin: { l: 64, r: 8, t: 30, b: 34 },
     xaxis: { ...axis, ticksuffix: " s", rangemode: "tozero", nticks: window.innerWidth < 600 ? 4 : 10 },
     yaxis: { ...axis, ...yaxis },
   }, { displayModeBar: false, responsive: true });

@@ -17,6 +17,8 @@ export const state = {
   spans: [],
   workers: [],
   summaries: [],
+  /** Whether the machine has cores for all instances at once. */
+  sideBySide: false,
   lost: 0,
   missed: 0,
 };

@@ -43,9 +43,12 @@ function surface(canvas, height) {
   return { pen, width, height, size };
 }
 
-/** Query spans of one worker that touch [from, to], the open one included. */
+/**
+ * Query spans of one worker that touch [from, to], the open one included. Where instances share the cores a lane is a core,
+ * and keeps what ran on it before another instance was chosen; else it is a worker of the chosen one.
+ */
 function querySpans(policy, worker, from, to) {
-  const found = state.spans.filter((span) => span.policy === policy && span.worker === worker && span.context === "query" && span.end_ns > from && span.start_ns < to);
+  const found = state.spans.filter((span) => (!state.sideBySide || span.policy === policy) && span.worker === worker && span.context === "query" && span.end_ns > from && span.start_ns < to);
   const now = state.workers.find((candidate) => candidate.worker === worker);
   const since = now?.query_since_ns ?? null;
   if (since !== null && since < to && chosen()?.policy === policy) found.push({ start_ns: since, end_ns: state.now });
@@ -59,19 +62,19 @@ export function drawTimeline() {
   const now = frozen ?? state.now;
   const span = Number(at("window").value) * 1e6;
   const from = now - span;
-  const marks = state.transactions.filter((transaction) => transaction.policy === policy && transaction.ended_ns > from && transaction.arrived_ns < now);
+  const marks = state.transactions.filter((transaction) => (!state.sideBySide || transaction.policy === policy) && transaction.ended_ns > from && transaction.arrived_ns < now);
   const busy = marks.length > 0 || workers.some((worker) => worker.context !== "idle" || querySpans(policy, worker.worker, from, now).length > 0);
   at("timeline-empty").hidden = busy;
-  const lane = workers.length <= 4 ? 58 : workers.length <= 8 ? 40 : 28;
+  const lane = workers.length <= 4 ? 66 : workers.length <= 8 ? 40 : 28;
   const canvas = at("timeline");
   const { pen, width, height, size } = surface(canvas, Math.max(1, workers.length) * lane + 30);
   const narrow = width < 560;
   const left = narrow ? 26 : Math.max(90, ...workers.map((worker) => pen.measureText(worker.name).width + 16));
   const x = (time) => left + ((time - from) / span) * (width - left);
-  const tones = { query: colour("query"), urgent: colour(policy), sunk: colour("sunk"), line: colour("line"), soft: colour("soft"), ink: colour("ink") };
+  const tones = { query: colour("query"), wait: colour("wait"), yield: colour("yield"), preempt: colour("preempt"), sunk: colour("sunk"), line: colour("line"), soft: colour("soft"), ink: colour("ink") };
 
   workers.forEach((worker, index) => {
-    const top = index * lane + lane * 0.26;
+    const top = index * lane + lane * 0.3;
     const tall = lane * 0.56;
     pen.fillStyle = tones.soft;
     pen.fillText(narrow ? String(worker.worker) : worker.name, 0, top + tall / 2);
@@ -88,17 +91,17 @@ export function drawTimeline() {
       const arrived = Math.max(left, x(mark.arrived_ns));
       const started = Math.max(left, x(mark.started_ns));
       if (started - arrived > MARK_PX) {
-        pen.strokeStyle = tones.urgent;
-        pen.lineWidth = 2;
+        pen.strokeStyle = tones[mark.policy];
+        pen.lineWidth = 3;
         pen.setLineDash([2, 3]);
         pen.beginPath();
-        pen.moveTo(arrived, top - 5);
-        pen.lineTo(started, top - 5);
+        pen.moveTo(arrived, top - 7);
+        pen.lineTo(started, top - 7);
         pen.stroke();
         pen.setLineDash([]);
       }
-      pen.fillStyle = tones.urgent;
-      if (x(mark.ended_ns) >= left) pen.fillRect(started, top - 8, Math.max(MARK_PX, x(mark.ended_ns) - started), tall + 12);
+      pen.fillStyle = tones[mark.policy];
+      if (x(mark.ended_ns) >= left) pen.fillRect(started, top - 10, Math.max(MARK_PX, x(mark.ended_ns) - started), tall + 14);
     }
     if (index + 1 < workers.length) {
       pen.strokeStyle = tones.line;
