@@ -17,14 +17,14 @@ pub(crate) struct Ran {
 pub(crate) trait Host {
     /// What stands first in the queues now.
     fn heads(&mut self) -> Heads;
-    /// What the cap says now; asked only where a query is held up.
+    /// What the cap says now; open where no query is held up.
     fn share(&mut self) -> Share;
     /// Requests that may run in one go where a query is held up.
     fn entry_requests_max(&mut self) -> u32;
     /// Takes the oldest request of `class` and runs it to its end. None if there was none to run after all: another
     /// worker took it, or it was cancelled.
     fn run(&mut self, class: Class) -> Option<Ran>;
-    /// A query was held up.
+    /// A request ran, and may have held up a query.
     fn charge(&mut self, ran: Ran);
     /// The budget is used up; the query goes on.
     fn rest(&mut self, entry: Ran);
@@ -48,8 +48,7 @@ pub(crate) fn serve(host: &mut impl Host, policy: Policy, point: Point) -> Left 
         if heads.is_empty() {
             return Left::Nothing;
         }
-        let share = if point.holds_up_query() { host.share() } else { Share::Open };
-        let Some(class) = decide(policy, point, &heads, share) else {
+        let Some(class) = decide(policy, point, &heads, host.share()) else {
             // Is it the cap that says no, or the policy?
             return match decide(policy, point, &heads, Share::Open) {
                 Some(_) => Left::HeldBack,
@@ -57,9 +56,7 @@ pub(crate) fn serve(host: &mut impl Host, policy: Policy, point: Point) -> Left 
             };
         };
         let Some(ran) = host.run(class) else { continue };
-        if point.holds_up_query() {
-            host.charge(ran);
-        }
+        host.charge(ran);
         let began = entry.get_or_insert(ran);
         began.to_ns = ran.to_ns;
         budget -= 1;
@@ -71,8 +68,8 @@ pub(crate) fn serve(host: &mut impl Host, policy: Policy, point: Point) -> Left 
     }
 }
 
-/// At the end of a query the budget of requests does not count, the share of the time does: else a burst would wait for
-/// one whole query more.
+/// At the end of a query and on an idle worker the budget of requests does not count, the share of the time does: else
+/// a burst would wait for one whole query more.
 fn counts_requests(point: Point) -> bool {
     match point {
         Point::Interrupt | Point::Safepoint | Point::YieldPoint | Point::Dedicated => true,

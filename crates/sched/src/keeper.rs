@@ -1,14 +1,14 @@
 //! The keeper: a thread that comes back for what the starvation cap held back.
 //!
-//! **Invariant:** while urgent requests are queued under `preempt` that nobody was asked to serve, the keeper is awake,
-//! and asks again as soon as the cap opens. It sleeps otherwise, but looks around ten times a second: what it
+//! **Invariant:** while the cap holds requests back on a worker that would not come by itself, the keeper is awake, and
+//! asks again as soon as the cap opens. It sleeps otherwise, but looks around ten times a second: what it
 //! then finds is counted, and would be a lost wake-up.
 
 use crate::policy::Policy;
 use crate::shared::Shared;
 use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use core::time::Duration;
-use preempt::{no_preempt, os};
+use preempt::{Mode, no_preempt, os};
 use stage::Class;
 use std::sync::OnceLock;
 use std::thread::{self, Thread};
@@ -59,33 +59,32 @@ pub(crate) fn run(shared: &Shared) {
 }
 
 impl Shared {
-    /// Asks every worker to serve that has urgent requests and may; the time to the next look, none if nothing waits.
+    /// Asks every worker to serve that could and may; the time to the next look, none if nothing is held back.
     fn deliver_again(&self) -> Option<u64> {
-        if self.settings.policy != Policy::Preempt {
-            if self.wake_idle_workers() {
-                self.counters.redelivered.add_one();
-            }
-            return None;
-        }
         let now_ns = os::now_ns();
-        let overflows = self.overflow.has_urgent();
+        let has_queued = self.has_queued();
         let mut pause_ns: Option<u64> = None;
         for (at, slot) in self.slots.iter().enumerate() {
-            if slot.worker().is_none() || !(overflows || slot.lanes.has_urgent()) {
-                continue;
+            let Some(worker) = slot.worker() else { continue };
+            let is_idle = has_queued && worker.mode() == Mode::Idle;
+            let is_interruptible =
+                self.settings.policy == Policy::Preempt && (slot.lanes.has_urgent() || self.overflow.has_urgent());
+            if !is_idle && !is_interruptible {
+                continue; // It comes by itself.
             }
             let opens_at_ns = no_preempt(|no_preempt| slot.cap.lock(no_preempt).opens_at(now_ns));
-            let wait_ns = if opens_at_ns <= now_ns {
+            let wait_ns = if opens_at_ns <= now_ns || !self.low.has_any() {
                 self.counters.redelivered.add_one();
-                self.deliver(at, Class::High);
+                if is_interruptible {
+                    self.deliver(at, Class::High);
+                } else {
+                    preempt::wake_idle(worker);
+                }
                 LOOK_NS
             } else {
                 (opens_at_ns - now_ns).min(LOOK_NS)
             };
             pause_ns = Some(pause_ns.map_or(wait_ns, |pause_ns| pause_ns.min(wait_ns)));
-        }
-        if pause_ns.is_none() && self.wake_idle_workers() {
-            self.counters.redelivered.add_one();
         }
         pause_ns
     }

@@ -9,7 +9,7 @@ use crate::policy::Policy;
 use crate::scheduler::Rejected;
 use crate::shared::Shared;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use preempt::{Latch, no_preempt, os};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -70,6 +70,8 @@ pub(crate) struct LowQueue {
     state: Latch<State>,
     /// Place of the oldest one that waits. A low job's number is its place in the line of submissions.
     head: AtomicU64,
+    /// Low jobs that wait or run.
+    alive: AtomicUsize,
     is_closed: AtomicBool,
     capacity: usize,
 }
@@ -86,6 +88,7 @@ impl LowQueue {
         LowQueue {
             state: Latch::new(State { waiting: VecDeque::with_capacity(capacity), running_width: 0 }),
             head: AtomicU64::new(NONE),
+            alive: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
             capacity,
         }
@@ -93,6 +96,12 @@ impl LowQueue {
 
     pub(crate) fn head(&self) -> Option<u64> {
         Some(self.head.load(SeqCst)).filter(|&place| place != NONE)
+    }
+
+    /// Whether a low job waits or runs.
+    #[inline]
+    pub(crate) fn has_any(&self) -> bool {
+        0 < self.alive.load(SeqCst)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -112,6 +121,7 @@ impl LowQueue {
             // Under the latch, so that the queue is in the order of the places.
             let id = places.fetch_add(1, SeqCst);
             state.waiting.push_back(LowJob { id, width, work });
+            self.alive.fetch_add(1, SeqCst);
             self.publish_head(&state);
             Ok(id)
         })
@@ -133,6 +143,7 @@ impl LowQueue {
 
     fn release(&self, width: usize) {
         no_preempt(|no_preempt| self.state.lock(no_preempt).running_width -= width);
+        self.alive.fetch_sub(1, SeqCst);
     }
 
     fn remove(&self, id: u64) -> Option<LowJob> {
@@ -140,6 +151,7 @@ impl LowQueue {
             let mut state = self.state.lock(no_preempt);
             let at = state.waiting.iter().position(|job| job.id == id)?;
             let job = state.waiting.remove(at);
+            self.alive.fetch_sub(1, SeqCst);
             self.publish_head(&state);
             job
         })
@@ -151,6 +163,7 @@ impl LowQueue {
         let dropped = no_preempt(|no_preempt| {
             let mut state = self.state.lock(no_preempt);
             let dropped = core::mem::take(&mut state.waiting);
+            self.alive.fetch_sub(dropped.len(), SeqCst);
             self.publish_head(&state);
             dropped
         });

@@ -12,7 +12,8 @@
 //! | `thread`   | –                    | –           | low                     | low          | urgent           |
 //!
 //! *Urgent* is the classes high and normal: a request of class low is as important as a query and interrupts none.
-//! *By class* is high, normal, then whichever is older of the low requests and the waiting queries.
+//! *By class* is high, normal, then whichever is older of the low requests and the waiting queries. A closed starvation
+//! cap turns every entry into "–", but for `wait` and for low requests at the end of a query, which the line limits.
 
 use stage::Class;
 use std::fmt;
@@ -90,13 +91,6 @@ pub enum Point {
     Dedicated,
 }
 
-impl Point {
-    /// Whether a query is held up by what runs at this point, so that its share of the time counts.
-    pub const fn holds_up_query(self) -> bool {
-        !matches!(self, Point::Idle)
-    }
-}
-
 /// What stands first in the queues that the asker may take from; each is the place in the one line of submissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heads {
@@ -141,7 +135,7 @@ impl Heads {
     }
 }
 
-/// What the starvation cap says.
+/// What the starvation cap says. It says `Open` where no query is held up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
     /// Urgent work may take more of this worker's time.
@@ -152,24 +146,22 @@ pub enum Share {
 
 /// The class whose oldest request runs next at `point`, or none: the query goes on, or the next one starts.
 pub fn decide(policy: Policy, point: Point, heads: &Heads, share: Share) -> Option<Class> {
-    let urgent = || match share {
-        Share::Open => heads.most_urgent(),
-        Share::Closed => None,
-    };
+    let is_open = share == Share::Open;
+    let urgent = || heads.most_urgent().filter(|_| is_open);
+    let low = || heads.low().filter(|_| is_open);
+    let in_line = || heads.oldest().filter(|&(place, _)| heads.is_before_low_job(place)).map(|(_, class)| class);
     match (policy, point) {
-        (Policy::Wait, Point::Boundary | Point::Idle) => {
-            heads.oldest().filter(|&(place, _)| heads.is_before_low_job(place)).map(|(_, class)| class)
-        }
+        // A line is fair by itself; but a worker that never comes to the end of its line never sees the next query.
+        (Policy::Wait, Point::Boundary) => in_line(),
+        (Policy::Wait, Point::Idle) => in_line().filter(|_| is_open),
         (Policy::Boundary | Policy::Yield | Policy::Preempt, Point::Boundary) => {
             urgent().or_else(|| heads.low_in_turn())
         }
-        (Policy::Boundary | Policy::Yield | Policy::Preempt, Point::Idle) => {
-            heads.most_urgent().or_else(|| heads.low())
-        }
+        (Policy::Boundary | Policy::Yield | Policy::Preempt, Point::Idle) => urgent().or_else(low),
         (Policy::Yield, Point::YieldPoint) | (Policy::Preempt, Point::Interrupt | Point::Safepoint) => urgent(),
         (Policy::Thread, Point::Dedicated) => urgent(),
         (Policy::Thread, Point::Boundary) => heads.low_in_turn(),
-        (Policy::Thread, Point::Idle) => heads.low(),
+        (Policy::Thread, Point::Idle) => low(),
         (Policy::Wait | Policy::Boundary, Point::Interrupt | Point::Safepoint | Point::YieldPoint)
         | (Policy::Yield, Point::Interrupt | Point::Safepoint)
         | (Policy::Preempt, Point::YieldPoint)

@@ -3,6 +3,7 @@
 //! **Invariant:** everything here keeps the rules of urgent contexts (design, section 4): no blocking, no I/O beyond
 //! reading a counter of the kernel, no logging; events leave through rings made beforehand.
 
+use crate::cap::Cap;
 use crate::counters::Start;
 use crate::entry::{self, Host, Left, Ran};
 use crate::event::{Completed, Event};
@@ -45,7 +46,8 @@ impl Shared {
         let left = entry::serve(&mut host, self.settings.policy, point);
         if left == Left::HeldBack {
             self.counters.capped.add_one();
-            if self.settings.policy == Policy::Preempt {
+            // A dedicated thread, a query's next yield point or end comes back by itself.
+            if point == Point::Idle || self.settings.policy == Policy::Preempt {
                 self.keeper.wake();
             }
         }
@@ -139,9 +141,21 @@ impl OnWorker<'_> {
         }
     }
 
-    /// Whether what runs here takes time from a query.
+    /// Whether what runs here takes time from a query. On an idle worker it may, too: from one that was started
+    /// meanwhile, whose tasks wait for a worker to come back from here.
     fn holds_up_query(&self) -> bool {
-        self.point.holds_up_query() && !self.own().is_parked.load(Relaxed)
+        let is_idle = self.point == Point::Idle || self.own().is_parked.load(Relaxed);
+        !is_idle || self.shared.low.has_any()
+    }
+
+    fn account(&self, entry: impl FnOnce(&mut Cap), now_ns: u64) {
+        let slot = self.own();
+        let opens_at_ns = no_preempt(|no_preempt| {
+            let mut cap = slot.cap.lock(no_preempt);
+            entry(&mut cap);
+            cap.opens_at(now_ns)
+        });
+        slot.opens_at_ns.store(opens_at_ns, Relaxed);
     }
 
     /// Runs a claimed request, as often as it takes, and returns when.
@@ -266,13 +280,13 @@ impl Host for OnWorker<'_> {
 
     fn charge(&mut self, ran: Ran) {
         if self.holds_up_query() {
-            no_preempt(|no_preempt| self.own().cap.lock(no_preempt).charge(ran.from_ns, ran.to_ns));
+            self.account(|cap| cap.charge(ran.from_ns, ran.to_ns), ran.to_ns);
         }
     }
 
     fn rest(&mut self, entry: Ran) {
         if self.holds_up_query() {
-            no_preempt(|no_preempt| self.own().cap.lock(no_preempt).rest(entry.to_ns, entry.to_ns - entry.from_ns));
+            self.account(|cap| cap.rest(entry.to_ns, entry.to_ns - entry.from_ns), entry.to_ns);
         }
     }
 }

@@ -31,6 +31,8 @@ pub(crate) struct Slot {
     /// Yield points passed since the last one that was due. The worker alone writes it.
     pub(crate) yield_points: AtomicU32,
     pub(crate) cap: Latch<Cap>,
+    /// Until when the cap is closed, for submitters; the worker alone writes it.
+    pub(crate) opens_at_ns: AtomicU64,
     pub(crate) run_delay: OnceLock<RunDelay>,
     pub(crate) events: BoundedQueue<Event>,
     /// `thread`: the dedicated thread of this worker, and whether it sleeps.
@@ -41,6 +43,11 @@ pub(crate) struct Slot {
 impl Slot {
     pub(crate) fn worker(&self) -> Option<&'static Worker> {
         if self.is_attached.load(SeqCst) { self.worker.get().copied() } else { None }
+    }
+
+    /// Whether the cap keeps urgent work from this worker, which is busy. A hint.
+    fn is_closed(&self, now_ns: u64) -> bool {
+        now_ns < self.opens_at_ns.load(Relaxed) && self.worker().is_some_and(|worker| worker.mode() != Mode::Idle)
     }
 
     fn is_idle(&self) -> bool {
@@ -76,6 +83,7 @@ impl Shared {
             is_parked: AtomicBool::new(false),
             yield_points: AtomicU32::new(0),
             cap: Latch::new(Cap::new(settings.cap, os::now_ns())),
+            opens_at_ns: AtomicU64::new(0),
             run_delay: OnceLock::new(),
             events: BoundedQueue::new(settings.events_per_worker),
             dedicated: OnceLock::new(),
@@ -147,7 +155,7 @@ impl Shared {
         if !request.enqueue(place) {
             return Err(Rejected::NotNew);
         }
-        request.clock().stamp(Stage::Submit);
+        let submit_ns = request.clock().stamp(Stage::Submit);
         let class = request.class();
         let first = self.choose(class);
         request.set_target(first);
@@ -167,7 +175,12 @@ impl Shared {
         if self.is_stopped() && request.cancel() {
             return Err(Rejected::Stopped);
         }
-        self.deliver(slot, class);
+        if self.settings.policy == Policy::Preempt && class != Class::Low && self.slots[slot].is_closed(submit_ns) {
+            // An interrupt would only find the cap closed.
+            self.keeper.wake();
+        } else {
+            self.deliver(slot, class);
+        }
         Ok(())
     }
 
@@ -247,15 +260,12 @@ impl Shared {
     }
 
     /// Lets every idle worker look at the queues, if there is something in them.
-    pub(crate) fn wake_idle_workers(&self) -> bool {
-        let mut is_woken = false;
+    pub(crate) fn wake_idle_workers(&self) {
         if self.has_queued() {
             for worker in self.slots.iter().filter(|slot| slot.is_idle()).filter_map(Slot::worker) {
                 preempt::wake_idle(worker);
-                is_woken = true;
             }
         }
-        is_woken
     }
 
     #[inline]

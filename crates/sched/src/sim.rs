@@ -126,9 +126,6 @@ pub fn figure1() -> Vec<Trace> {
 }
 
 /// Runs `scenario` to its end.
-///
-/// # Panics
-/// When the scenario never ends: the cap keeps everything for queries, and a transaction waits behind an endless row.
 pub fn simulate(scenario: &Scenario) -> Trace {
     let mut worker = VirtualWorker::new(scenario);
     while worker.step() {}
@@ -205,6 +202,11 @@ impl<'a> VirtualWorker<'a> {
             Some(last) if last.context == context && last.end == start => last.end = end,
             _ => self.segments.push(Segment { context, start, end }),
         }
+    }
+
+    /// Whether a query runs, waits, or has just ended.
+    fn has_query(&self) -> bool {
+        self.running.is_some() || self.line_end.is_some() || !self.low_jobs.is_empty()
     }
 
     fn serve(&mut self, point: Point) {
@@ -288,7 +290,7 @@ impl Host for VirtualWorker<'_> {
     }
 
     fn share(&mut self) -> Share {
-        match self.running.is_some() || self.line_end.is_some() {
+        match self.has_query() {
             true => self.cap.share(self.now),
             false => Share::Open,
         }
@@ -308,13 +310,13 @@ impl Host for VirtualWorker<'_> {
     }
 
     fn charge(&mut self, ran: Ran) {
-        if self.running.is_some() || self.line_end.is_some() {
+        if self.has_query() {
             self.cap.charge(ran.from_ns, ran.to_ns);
         }
     }
 
     fn rest(&mut self, entry: Ran) {
-        if self.running.is_some() {
+        if self.has_query() {
             self.cap.rest(entry.to_ns, entry.to_ns - entry.from_ns);
         }
     }

@@ -1,1 +1,197 @@
-fn main() {}
+//! Model checks of claiming and queueing: each request runs once, and no worker sleeps beside a queued one.
+//! `cargo test -p sched --features shuttle --test shuttle`.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use preempt::{Line, Mode, Sent, Want};
+use sched::model::Lane;
+use sched::{Outcome, Request, RunCx, State};
+use shuttle::sync::Arc as ModelArc;
+use shuttle::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use shuttle::thread;
+use stage::Class;
+use std::sync::Arc;
+
+const SCHEDULES: usize = 10_000;
+
+fn queued(place: u64) -> Arc<Request> {
+    let request = Request::new(place, Class::High, Box::new(|_: &RunCx<'_>| Outcome::Done));
+    assert!(request.enqueue(place));
+    Arc::new(request)
+}
+
+/// Goal: of those who want to run a request and one who cancels it, exactly one succeeds.
+#[test]
+fn one_claims_or_one_cancels() {
+    shuttle::check_random(
+        || {
+            let request = queued(0);
+            let threads: Vec<_> = (0..4)
+                .map(|at| {
+                    let request = request.clone();
+                    thread::spawn(move || if at == 0 { request.cancel() } else { request.claim() })
+                })
+                .collect();
+            let won: Vec<bool> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+            assert_eq!(won.iter().filter(|won| **won).count(), 1);
+            assert_eq!(request.state(), if won[0] { State::Cancelled } else { State::Claimed });
+        },
+        SCHEDULES,
+    );
+}
+
+/// Goal: what is pushed comes out once, in the order of one producer, while others look and take.
+#[test]
+fn a_lane_gives_each_request_once() {
+    shuttle::check_random(
+        || {
+            let lane = ModelArc::new(Lane::new(4));
+            let pusher = {
+                let lane = lane.clone();
+                thread::spawn(move || (0..3).for_each(|place| assert!(lane.push(queued(place)).is_ok())))
+            };
+            let takers: Vec<_> = (0..2)
+                .map(|_| {
+                    let lane = lane.clone();
+                    thread::spawn(move || {
+                        let mut taken = Vec::new();
+                        for _ in 0..3 {
+                            if lane.peek().is_some() {
+                                taken.extend(lane.take().map(|request| request.id()));
+                            }
+                        }
+                        taken
+                    })
+                })
+                .collect();
+            pusher.join().unwrap();
+            let mut all: Vec<u64> = Vec::new();
+            for taker in takers {
+                let taken = taker.join().unwrap();
+                assert!(taken.is_sorted());
+                all.extend(taken);
+            }
+            all.extend(core::iter::from_fn(|| lane.take()).map(|request| request.id()));
+            all.sort_unstable();
+            assert_eq!(all, [0, 1, 2]);
+            assert!(lane.is_empty());
+        },
+        SCHEDULES,
+    );
+}
+
+/// Goal: a lane never looks empty while a request is in it, even while another worker moves it to the head.
+#[test]
+fn a_lane_with_a_request_is_not_empty() {
+    shuttle::check_random(
+        || {
+            let lane = ModelArc::new(Lane::new(4));
+            assert!(lane.push(queued(0)).is_ok());
+            let looker = {
+                let lane = lane.clone();
+                thread::spawn(move || lane.peek())
+            };
+            assert!(!lane.is_empty());
+            assert_eq!(looker.join().unwrap(), Some(0));
+            assert!(!lane.is_empty());
+        },
+        SCHEDULES,
+    );
+}
+
+/// A worker that parks and unparks as `Shared::parks` does; a signal is a word that it notices between two steps.
+struct Model {
+    line: Line,
+    lane: Lane,
+    signal: AtomicU32,
+    ran: AtomicU32,
+}
+
+impl Model {
+    /// `Shared::submit` under a policy without preemption: push, then wake if idle.
+    fn submit(&self, place: u64) {
+        assert!(self.lane.push(queued(place)).is_ok());
+        if self.line.request(Want { poll: false, signal: false }) == Sent::Signalled {
+            self.signal.store(1, SeqCst);
+        }
+    }
+
+    /// The urgent context of an idle worker.
+    fn serve(&self) {
+        let before = self.line.begin_urgent();
+        loop {
+            self.line.take();
+            while self.lane.peek().is_some() {
+                if self.lane.take().is_some_and(|request| request.claim()) {
+                    self.ran.fetch_add(1, SeqCst);
+                }
+            }
+            if self.line.end_urgent(before) {
+                break;
+            }
+        }
+    }
+
+    fn notice_signal(&self, is_parked: bool) {
+        if self.signal.swap(0, SeqCst) == 1 {
+            self.line.arrived();
+            // On a busy worker the policy lets nothing run.
+            if is_parked {
+                self.serve();
+            }
+        }
+    }
+
+    fn park(&self) {
+        self.line.publish(Mode::Idle);
+        if !self.lane.is_empty() {
+            self.serve();
+        }
+        self.notice_signal(true);
+    }
+
+    fn unpark(&self) {
+        self.line.publish(Mode::Foreign);
+        self.notice_signal(false);
+    }
+}
+
+/// Goal: no wake-up is lost. Whatever the interleaving, once all is submitted and the worker sleeps, everything ran.
+#[test]
+fn a_sleeping_worker_has_nothing_queued() {
+    shuttle::check_random(
+        || {
+            let model = ModelArc::new(Model {
+                line: Line::new(),
+                lane: Lane::new(8),
+                signal: AtomicU32::new(0),
+                ran: AtomicU32::new(0),
+            });
+            let submitters: Vec<_> = (0..2)
+                .map(|at| {
+                    let model = model.clone();
+                    thread::spawn(move || {
+                        model.submit(at);
+                        model.submit(at + 10);
+                    })
+                })
+                .collect();
+            let worker = {
+                let model = model.clone();
+                thread::spawn(move || {
+                    for _ in 0..2 {
+                        model.park();
+                        model.unpark();
+                    }
+                    model.park();
+                })
+            };
+            submitters.into_iter().for_each(|submitter| submitter.join().unwrap());
+            worker.join().unwrap();
+            // A signal that is on its way arrives in the sleep.
+            model.notice_signal(true);
+            assert_eq!(model.ran.load(SeqCst), 4);
+            assert!(model.lane.is_empty());
+        },
+        SCHEDULES,
+    );
+}

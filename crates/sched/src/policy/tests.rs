@@ -44,8 +44,6 @@ fn wait_is_first_in_first_out() {
     assert_eq!(wait(heads(Some(9), None, Some(7), None)), Some(Class::Low));
     assert_eq!(wait(heads(Some(9), Some(5), Some(7), Some(6))), Some(Class::Normal));
     assert_eq!(wait(heads(Some(9), Some(5), Some(7), Some(4))), None);
-    // The cap has no say: a line is fair by itself.
-    assert_eq!(decide(Policy::Wait, Boundary, &heads(Some(1), None, None, None), Share::Closed), Some(Class::High));
 }
 
 /// Goal: the other policies go by class; low requests and queries keep their order among themselves.
@@ -71,14 +69,14 @@ fn low_requests_interrupt_nothing() {
     }
 }
 
-/// Goal: a closed cap keeps urgent work from holding up queries, and an idle worker does not ask it.
+/// Goal: a closed cap keeps urgent work from everywhere but from its place in a line.
 #[test]
-fn the_cap_closes_every_point_but_idle() {
-    for policy in [Policy::Boundary, Policy::Yield, Policy::Preempt, Policy::Thread] {
+fn the_cap_closes_every_point() {
+    for policy in Policy::ALL {
         for point in POINTS {
             let class = decide(policy, point, &heads(Some(1), None, None, None), Share::Closed);
-            let idle = point == Idle && policy != Policy::Thread;
-            assert_eq!(class, idle.then_some(Class::High), "{policy} {point:?}");
+            let in_line = policy == Policy::Wait && point == Boundary;
+            assert_eq!(class, in_line.then_some(Class::High), "{policy} {point:?}");
         }
     }
 }

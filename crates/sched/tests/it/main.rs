@@ -1,1 +1,36 @@
-fn main() {}
+//! Integration tests of `sched`: real threads, real signals, each test in a process of its own.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod lives;
+mod load;
+mod policies;
+mod support;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    testkit::main(
+        env!("CARGO_PKG_NAME"),
+        &[
+            testkit::test!(policies::preempt_by_signal_runs_inside_a_query_without_safepoints),
+            testkit::test!(policies::preempt_by_poll_runs_at_safepoints),
+            testkit::test!(policies::preempt_by_both_rungs),
+            testkit::test!(policies::wait_runs_after_the_query_in_the_order_of_submission),
+            testkit::test!(policies::wait_keeps_a_later_query_ahead_of_later_requests),
+            testkit::test!(policies::boundary_runs_after_the_query_by_class),
+            testkit::test!(policies::yield_runs_at_the_point_that_is_due),
+            testkit::test!(policies::thread_runs_beside_the_query),
+            testkit::test!(policies::low_requests_interrupt_no_query),
+            testkit::test!(policies::idle_workers_run_at_once),
+            testkit::test!(policies::an_idle_worker_takes_what_a_busy_one_has),
+            testkit::test!(lives::a_panic_harms_no_other_request),
+            testkit::test!(lives::a_cancelled_request_never_runs),
+            testkit::test!(lives::a_request_may_ask_to_run_again),
+            testkit::test!(lives::low_jobs_start_in_order_and_can_be_taken_back),
+            testkit::test!(lives::shutdown_cancels_and_turns_away),
+            testkit::test!(lives::events_tell_the_story),
+            testkit::test!(load::everything_runs_exactly_once),
+            testkit::test!(load::the_cap_leaves_queries_their_share),
+        ],
+    )
+}

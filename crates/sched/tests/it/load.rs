@@ -1,0 +1,122 @@
+//! Many requests at once.
+
+use crate::support::{Gate, Runtime, until};
+use sched::{CapSettings, Event, Outcome, Policy, Rejected, Request, RunCx, Settings};
+use stage::Class;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
+
+const SUBMITTERS: u64 = 2;
+const EACH: u64 = 3_000;
+
+/// Goal: under every policy each request runs exactly once, whatever is full, stolen or asked for again; queries come and
+/// go meanwhile. Method: two submitters, three workers, queues of 8 and a global one of 32.
+pub fn everything_runs_exactly_once() {
+    for policy in Policy::ALL {
+        let runtime = Runtime::new(Settings {
+            policy,
+            workers: 3,
+            queue_requests: 8,
+            overflow_requests: 32,
+            ..Settings::default()
+        });
+        let runs: Arc<Vec<AtomicU32>> = Arc::new((0..SUBMITTERS * EACH).map(|_| AtomicU32::new(0)).collect());
+        let is_over = Arc::new(AtomicBool::new(false));
+        let queries = Arc::new(AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            let submitters: Vec<_> = (0..SUBMITTERS)
+                .map(|submitter| {
+                    let (runtime, runs) = (&runtime, &runs);
+                    scope.spawn(move || {
+                        for n in 0..EACH {
+                            let id = submitter * EACH + n;
+                            let class = Class::ALL[(n % 3) as usize];
+                            let runs = runs.clone();
+                            let work = move |_: &RunCx<'_>| {
+                                runs[id as usize].fetch_add(1, SeqCst);
+                                Outcome::Done
+                            };
+                            submit_at_last(runtime, &Arc::new(Request::new(id, class, Box::new(work))));
+                        }
+                    })
+                })
+                .collect();
+            let feeder = scope.spawn(|| {
+                while !is_over.load(SeqCst) {
+                    let queries_there = queries.clone();
+                    runtime.query(move || {
+                        (0..2_000).for_each(|_| core::hint::spin_loop());
+                        queries_there.fetch_add(1, SeqCst);
+                    });
+                    until(|| runtime.scheduler.queued_low_jobs() < 4);
+                }
+            });
+            for submitter in submitters {
+                submitter.join().unwrap();
+            }
+            until(|| runtime.scheduler.counters().completed == SUBMITTERS * EACH);
+            is_over.store(true, SeqCst);
+            feeder.join().unwrap();
+        });
+        until(|| runtime.scheduler.queued_low_jobs() == 0);
+        assert!(runs.iter().all(|runs| runs.load(SeqCst) == 1), "{policy}");
+        assert!(0 < queries.load(SeqCst));
+        let counters = runtime.scheduler.counters();
+        assert_eq!(counters.queued, SUBMITTERS * EACH, "{policy}");
+        assert_eq!(counters.starts.iter().sum::<u64>(), SUBMITTERS * EACH, "{policy}");
+        println!("{policy}: {counters:?}");
+        runtime.end();
+    }
+}
+
+fn submit_at_last(runtime: &Runtime, request: &Arc<Request>) {
+    loop {
+        match runtime.scheduler.submit(request.clone()) {
+            Ok(()) => return,
+            Err(Rejected::Full) => std::thread::yield_now(),
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+/// Goal: a flood of urgent work leaves a query half of its worker's time if the cap says so, and gets most of the rest.
+/// Method: the queue is kept full for 40 windows; the time that urgent work took is counted from its own stamps.
+pub fn the_cap_leaves_queries_their_share() {
+    const WINDOW_NS: u64 = 5_000_000;
+    const WINDOWS: u64 = 40;
+    let cap = CapSettings { low_share_percent: 50, window_ns: WINDOW_NS, entry_requests_max: 16 };
+    let runtime = Runtime::new(Settings { policy: Policy::Preempt, cap, ..Settings::default() });
+    let gate = Gate::new();
+    runtime.query_until(&gate, core::hint::spin_loop);
+    let began = preempt::os::now_ns();
+    let mut id = 0;
+    while preempt::os::now_ns() - began < WINDOWS * WINDOW_NS {
+        if runtime.scheduler.queued_requests() < 100 {
+            let work = |_: &RunCx<'_>| {
+                let until_ns = preempt::os::now_ns() + 20_000;
+                while preempt::os::now_ns() < until_ns {}
+                Outcome::Done
+            };
+            submit_at_last(&runtime, &Arc::new(Request::new(id, Class::High, Box::new(work))));
+            id += 1;
+        }
+    }
+    let elapsed = preempt::os::now_ns() - began;
+    let urgent: u64 = runtime
+        .events()
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::Completed(completed) => completed.stamps.run_time_ns(),
+            _ => None,
+        })
+        .sum();
+    gate.open();
+    until(|| runtime.scheduler.queued_requests() == 0);
+    let counters = runtime.scheduler.counters();
+    println!("urgent work took {urgent} of {elapsed} ns, {counters:?}");
+    assert!(urgent <= elapsed / 2 + 3 * WINDOW_NS, "urgent work took {urgent} of {elapsed} ns");
+    assert!(elapsed / 10 <= urgent, "urgent work got {urgent} of {elapsed} ns only");
+    assert!(0 < counters.capped);
+    assert!(0 < counters.redelivered);
+    runtime.end();
+}
