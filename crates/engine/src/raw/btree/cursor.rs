@@ -4,22 +4,22 @@
 //! the bounds of what it has not seen. So it may be kept as long as one likes, by a paused context too, and whoever
 //! changes the tree meanwhile is not disturbed.
 //!
-//! A batch comes from one leaf or several, each copied whole-range at one version. Where a leaf ends the cursor goes on
+//! A batch comes from one leaf at one version. Where a leaf ends the cursor goes on
 //! at the leaf's *fence*, the separator that bounded its range at that version, by a new descent; nothing is assumed
 //! about what splits and merges did in between. Hence what it promises: entries come in strict order, and an entry
 //! that was in the tree from the cursor's beginning to its end comes exactly once.
 
 use super::epoch::{self, Pin};
 use super::key::{Entry, INLINE_BYTES, LongKey, Position, Probe, ROW_END, short_length};
-use super::node::NodeRef;
+use super::node::{CAPACITY, NodeRef};
 use super::version::Restart;
 use super::{BTree, Backoff};
 use core::mem::MaybeUninit;
 use core::ops::Bound;
 
-/// Entries copied at a time, first and later: many ranges are short.
-const BATCH_FIRST: usize = 8;
-const BATCH_MAX: usize = 32;
+/// Entries copied at a time, first and later: many ranges are short. A long one takes the rest of a leaf.
+const BATCH_FIRST: usize = 16;
+const BATCH_MAX: usize = CAPACITY;
 
 /// The direction of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,15 +168,14 @@ impl<'t> Cursor<'t> {
         self.bytes.clear();
         let pin = epoch::pin();
         let mut backoff = Backoff::new();
-        while !self.ended && self.batch_len < self.batch_limit {
-            let (len, bytes) = (self.batch_len, self.bytes.len());
+        while !self.ended && self.batch_len == 0 {
             let copied = match self.order {
                 Order::Ascending => self.copy_ascending(&pin),
                 Order::Descending => self.copy_descending(&pin),
             };
             if copied == Err(Restart) {
-                self.batch_len = len;
-                self.bytes.truncate(bytes);
+                self.batch_len = 0;
+                self.bytes.clear();
                 backoff.wait();
             }
         }
@@ -186,7 +185,7 @@ impl<'t> Cursor<'t> {
     /// Copies what the batch has room for from the leaf where `lower` belongs, and moves `lower`.
     fn copy_ascending(&mut self, pin: &Pin) -> Result<(), Restart> {
         let (leaf, version, fence) = self.tree.descend_fenced(&self.lower.probe(), pin)?;
-        let (count, room) = (leaf.count(), self.batch_limit - self.batch_len);
+        let (count, room) = (leaf.count(), self.batch_limit);
         let from = leaf.rank(&self.lower.probe());
         let to = self.upper.as_ref().map_or(count, |upper| leaf.rank(&upper.probe())).min(count);
         let stop = to.min(from + room);
@@ -214,7 +213,7 @@ impl<'t> Cursor<'t> {
     /// Copies what the batch has room for from the leaf that ends at `upper` or holds it, and moves `upper`.
     fn copy_descending(&mut self, pin: &Pin) -> Result<(), Restart> {
         let (leaf, version, fence) = self.tree.descend_below(self.upper.as_ref(), pin)?;
-        let (count, room) = (leaf.count(), self.batch_limit - self.batch_len);
+        let (count, room) = (leaf.count(), self.batch_limit);
         let from = leaf.rank(&self.lower.probe());
         let to = self.upper.as_ref().map_or(count, |upper| leaf.rank(&upper.probe())).min(count);
         let stop = from.max(to.saturating_sub(room));

@@ -1,0 +1,203 @@
+//! Snapshots, own writes, commands, values.
+
+use crate::support::*;
+use engine::{Column, Direction, Engine, EngineConfig, Error, IndexDef, TableDef, Type, Value};
+
+/// A transaction sees the commits before its beginning, and its own changes; nobody sees them before the commit.
+pub fn a_snapshot_sees_what_was_committed_before_it() {
+    let (engine, table) = bank_of(2);
+    let reader = engine.begin(NORMAL);
+    let writer = engine.begin(NORMAL);
+    pay(&writer, &table, 0, 11).unwrap();
+    open(&writer, &table, 7, 1, "me").unwrap();
+    let row = row_of(&writer, &table, 1).unwrap();
+    writer.delete(&table, row).unwrap();
+    assert_eq!(balance(&writer, &table, 0), Some(111));
+    assert_eq!(balance(&writer, &table, 7), Some(1));
+    assert_eq!(balance(&writer, &table, 1), None);
+    for _ in 0..2 {
+        assert_eq!(balance(&reader, &table, 0), Some(100));
+        assert_eq!(balance(&reader, &table, 7), None);
+        assert_eq!(balance(&reader, &table, 1), Some(100));
+    }
+    writer.commit().unwrap();
+    assert_eq!(balance(&reader, &table, 0), Some(100));
+    assert_eq!(balance(&reader, &table, 7), None);
+    assert_eq!(balance(&reader, &table, 1), Some(100));
+    reader.commit().unwrap();
+    assert_eq!(balance_now(&engine, &table, 0), Some(111));
+    assert_eq!(balance_now(&engine, &table, 7), Some(1));
+    assert_eq!(balance_now(&engine, &table, 1), None);
+}
+
+/// The Halloween problem: a command that moves what it reads along an index meets each row once.
+pub fn a_command_does_not_see_its_own_effects() {
+    let (engine, table) = bank_of(10);
+    let txn = engine.begin(NORMAL);
+    let mut met = 0;
+    for row in txn.range(&table, BY_ID, &[], Direction::Forward).unwrap() {
+        met += 1;
+        let id = row.get_i32(ID);
+        txn.update(&table, row.row_id(), |row| row.set_i32(ID, id + 100)).unwrap();
+        open(&txn, &table, 1_000 + id, 0, "new").unwrap();
+    }
+    assert_eq!(met, 10);
+    let ids: Vec<i32> = txn.range(&table, BY_ID, &[], Direction::Forward).unwrap().map(|row| row.get_i32(ID)).collect();
+    assert_eq!(ids, (100..110).chain(1_000..1_010).collect::<Vec<_>>());
+    let ids: Vec<i32> =
+        txn.range(&table, BY_ID, &[], Direction::Backward).unwrap().map(|row| row.get_i32(ID)).collect();
+    assert_eq!(ids, (100..110).chain(1_000..1_010).rev().collect::<Vec<_>>());
+    txn.commit().unwrap();
+    assert_eq!(balance_now(&engine, &table, 5), None);
+    assert_eq!(balance_now(&engine, &table, 105), Some(100));
+}
+
+/// A row changed many times by one transaction: each change starts from the last, the end is what others see.
+pub fn a_transaction_changes_its_own_row_again() {
+    let (engine, table) = bank_of(1);
+    let txn = engine.begin(NORMAL);
+    for change in 1..=5 {
+        pay(&txn, &table, 0, 1).unwrap();
+        assert_eq!(balance(&txn, &table, 0), Some(100 + change));
+    }
+    let row = open(&txn, &table, 1, 5, "me").unwrap();
+    txn.update(&table, row, |row| row.set_decimal_i64(BALANCE, 6)).unwrap();
+    txn.delete(&table, row).unwrap();
+    assert_eq!(txn.update(&table, row, |_| ()), Err(Error::NoSuchRow { table: "accounts".to_owned(), row: row.0 }));
+    open(&txn, &table, 1, 7, "me").unwrap();
+    txn.commit().unwrap();
+    assert_eq!(balance_now(&engine, &table, 0), Some(105));
+    assert_eq!(balance_now(&engine, &table, 1), Some(7));
+}
+
+/// An abort restores rows, keys and balances, whatever was stacked upon them.
+pub fn an_abort_undoes_everything() {
+    let (engine, table) = bank_of(3);
+    let txn = engine.begin(NORMAL);
+    pay(&txn, &table, 0, 5).unwrap();
+    pay(&txn, &table, 0, 5).unwrap();
+    txn.update(&table, row_of(&txn, &table, 1).unwrap(), |row| row.set_i32(ID, 50)).unwrap();
+    txn.update(&table, row_of(&txn, &table, 50).unwrap(), |row| row.set_text(OWNER, "somebody else")).unwrap();
+    txn.delete(&table, row_of(&txn, &table, 2).unwrap()).unwrap();
+    open(&txn, &table, 2, 9, "me").unwrap();
+    assert_eq!(ids_of(&txn, &table, "somebody else"), [50]);
+    txn.abort();
+    let txn = engine.begin(NORMAL);
+    for id in 0..3 {
+        assert_eq!(balance(&txn, &table, id), Some(100));
+    }
+    assert_eq!(balance(&txn, &table, 50), None);
+    assert_eq!(ids_of(&txn, &table, "nobody"), [0, 1, 2]);
+    assert!(ids_of(&txn, &table, "somebody else").is_empty());
+    // The rows are free again.
+    for id in 0..3 {
+        pay(&txn, &table, id, 1).unwrap();
+    }
+    txn.commit().unwrap();
+}
+
+/// Every type comes back as it was written, nulls too, through insert, update, texts that grow and shrink.
+pub fn values_come_back_exactly() {
+    let engine = Engine::new(EngineConfig::in_memory());
+    let wide = Type::Decimal { precision: 38, scale: 10 };
+    let kinds = [Type::Int32, Type::Int64, MONEY, wide, Type::Text, Type::Date, Type::Timestamp];
+    let mut columns = vec![Column::required("k", Type::Int32)];
+    columns.extend(kinds.iter().enumerate().map(|(n, kind)| Column::nullable(&format!("c{n}"), *kind)));
+    columns.push(Column::required("tail", Type::Text));
+    let indexes = vec![IndexDef::unique("t_pkey", &[0]), IndexDef::plain("t_all", &[5, 3, 4, 1, 2, 6, 7])];
+    let table = engine.create_table(TableDef { name: "t".to_owned(), columns, indexes }).unwrap();
+    let most = 10_i128.pow(38) - 1;
+    let full = |k: i32| {
+        [
+            Value::Int32(k),
+            Value::Int32(i32::MIN),
+            Value::Int64(i64::MAX),
+            Value::Decimal(-999_999_999_999),
+            Value::Decimal(-most),
+            Value::Text("Grüße\0 und mehr"),
+            Value::Date(-1),
+            Value::Timestamp(i64::MIN),
+            Value::Text("tail"),
+        ]
+    };
+    let txn = engine.begin(NORMAL);
+    let row = txn.insert(&table, &full(1)).unwrap();
+    let mut nulls = [Value::Null; 9];
+    (nulls[0], nulls[8]) = (Value::Int32(2), Value::Text(""));
+    txn.insert(&table, &nulls).unwrap();
+    let read = |id: i32| txn.get(&table, 0, &[Value::Int32(id)]).unwrap().unwrap();
+    let all = |id: i32| (0..9).map(|column| read(id).get(column)).collect::<Vec<_>>();
+    assert_eq!(all(1), full(1));
+    assert_eq!(all(2), nulls);
+    assert_eq!((read(2).get_text(5), read(2).get_decimal(4), read(2).is_null(5)), ("", 0, true));
+    assert_eq!((read(1).get_i32(1), read(1).get_i64(2), read(1).get_date(6)), (i32::MIN, i64::MAX, -1));
+    assert_eq!((read(1).get_decimal(4), read(1).get_timestamp(7)), (-most, i64::MIN));
+    // All columns change: numbers to null, texts to longer, then shorter, then null.
+    for text in ["a much longer text than before, so that it moves to the end", "x", ""] {
+        txn.update(&table, row, |row| {
+            row.set_text(5, text);
+            row.set_text(8, text);
+        })
+        .unwrap();
+        assert_eq!((read(1).get_text(5), read(1).get_text(8)), (text, text));
+    }
+    txn.update(&table, row, |row| (1..8).for_each(|column| row.set_null(column))).unwrap();
+    assert!((1..8).all(|column| read(1).is_null(column)));
+    txn.update(&table, row, |row| (1..8).for_each(|column| row.set(column, full(1)[column]))).unwrap();
+    assert_eq!(all(1)[..8], full(1)[..8]);
+    // Nulls sort last, in each column of the key.
+    let sorted: Vec<i32> = txn.range(&table, 1, &[], Direction::Forward).unwrap().map(|row| row.get_i32(0)).collect();
+    assert_eq!(sorted, [1, 2]);
+    txn.commit().unwrap();
+}
+
+/// What a column cannot hold is refused, and the refusal leaves no trace.
+pub fn values_that_do_not_fit_are_refused() {
+    let (engine, table) = bank_of(1);
+    let txn = engine.begin(NORMAL);
+    let too_much = 10_i128.pow(12);
+    for row in [
+        &[Value::Int32(5), Value::Decimal(too_much), Value::Text("x")][..],
+        &[Value::Int32(5), Value::Int64(1), Value::Text("x")],
+        &[Value::Null, Value::Decimal(1), Value::Text("x")],
+        &[Value::Int32(5), Value::Decimal(1)],
+        &[Value::Int32(5), Value::Decimal(1), Value::Text("x"), Value::Null],
+    ] {
+        assert!(matches!(txn.insert(&table, row), Err(Error::InvalidValue { .. })), "{row:?}");
+    }
+    let row = row_of(&txn, &table, 0).unwrap();
+    let refused = txn.update(&table, row, |row| row.set_decimal(BALANCE, -too_much));
+    assert!(matches!(refused, Err(Error::InvalidValue { .. })));
+    assert!(txn.get(&table, BY_ID, &[Value::Int64(0)]).is_err());
+    assert!(txn.get(&table, BY_ID, &[Value::Int32(0), Value::Int32(0)]).is_err());
+    pay(&txn, &table, 0, 1).unwrap();
+    txn.commit().unwrap();
+    assert_eq!(balance_now(&engine, &table, 0), Some(101));
+    assert_eq!(balance_now(&engine, &table, 5), None);
+}
+
+/// Definitions that make no sense are refused.
+pub fn definitions_are_checked() {
+    let (engine, _table) = bank();
+    let def = |name: &str, columns: &[Column], indexes: &[IndexDef]| TableDef {
+        name: name.to_owned(),
+        columns: columns.to_vec(),
+        indexes: indexes.to_vec(),
+    };
+    let int = Column::required("a", Type::Int32);
+    let wrong = Column::required("a", Type::Decimal { precision: 39, scale: 0 });
+    for bad in [
+        def("accounts", std::slice::from_ref(&int), &[]),
+        def("t", &[], &[]),
+        def("t", &[int.clone(), int.clone()], &[]),
+        def("t", &[wrong], &[]),
+        def("t", std::slice::from_ref(&int), &[IndexDef::unique("i", &[1])]),
+        def("t", std::slice::from_ref(&int), &[IndexDef::unique("i", &[])]),
+    ] {
+        assert!(matches!(engine.create_table(bad), Err(Error::InvalidDefinition { .. })));
+    }
+    engine.create_table(def("t", &[int], &[])).unwrap();
+    assert_eq!(engine.tables().len(), 2);
+    assert!(engine.table("t").is_some_and(|table| table.column("a") == Some(0)));
+    assert!(engine.table("u").is_none());
+}

@@ -1,0 +1,79 @@
+//! Dead versions go, and take their index entries with them.
+
+use crate::support::*;
+use engine::Value;
+
+/// 200,000 updates of a few rows, some of them of keys: versions, bytes and entries stay level all the way.
+pub fn updates_leave_memory_level() {
+    const ROWS: i32 = 50;
+    let (engine, table) = bank_of(ROWS);
+    let start = engine.stats();
+    let mut most = 0;
+    for round in 0..20_000 {
+        let txn = engine.begin(NORMAL);
+        for step in 0..10 {
+            let id = (round * 7 + step) % ROWS;
+            let row = row_of(&txn, &table, id).unwrap();
+            txn.update(&table, row, |row| {
+                row.set_decimal_i64(BALANCE, i64::from(round % 100));
+                if step == 0 {
+                    row.set_text(OWNER, ["anna", "bert", "carl"][round as usize % 3]);
+                }
+            })
+            .unwrap();
+        }
+        if round % 10 == 9 {
+            txn.abort()
+        } else {
+            drop(txn.commit().unwrap())
+        }
+        most = most.max(engine.stats().versions);
+    }
+    assert!(most < 1_000, "{most} versions at a time");
+    engine.collect_garbage(usize::MAX);
+    engine.collect_garbage(usize::MAX);
+    let end = engine.stats();
+    assert_eq!((end.versions, end.versions_dead), (start.versions, 0));
+    assert!(end.version_bytes <= start.version_bytes, "{end:?}");
+    assert_eq!(end.index_entries, start.index_entries);
+}
+
+/// A snapshot holds what it may read, and nothing is left when it goes.
+pub fn a_snapshot_holds_back_only_while_it_lives() {
+    let (engine, table) = bank_of(1);
+    let snapshot = engine.snapshot();
+    for _ in 0..1_000 {
+        let (result, _) = engine.run(NORMAL, |txn| pay(txn, &table, 0, 1));
+        result.unwrap();
+    }
+    engine.collect_garbage(usize::MAX);
+    assert_eq!(engine.stats().versions, 1_001);
+    let seen: Vec<_> = snapshot.scan(&table, &[BALANCE], 10).split(1).into_iter().flatten().collect();
+    assert_eq!(seen.len(), 1);
+    drop(seen);
+    drop(snapshot);
+    assert_eq!(engine.collect_garbage(100), 100);
+    engine.collect_garbage(usize::MAX);
+    let stats = engine.stats();
+    assert_eq!((stats.versions, stats.versions_dead), (1, 0));
+    assert_eq!(balance_now(&engine, &table, 0), Some(1_100));
+}
+
+/// Deleted rows leave the map and the indexes; undone inserts at once.
+pub fn deleted_rows_leave_no_entries() {
+    let (engine, table) = bank_of(100);
+    let txn = engine.begin(NORMAL);
+    for id in 0..100 {
+        txn.delete(&table, row_of(&txn, &table, id).unwrap()).unwrap();
+    }
+    txn.commit().unwrap();
+    let undone = engine.begin(NORMAL);
+    open(&undone, &table, 1_000, 0, "x").unwrap();
+    undone.abort();
+    engine.collect_garbage(usize::MAX);
+    engine.collect_garbage(usize::MAX);
+    let stats = engine.stats();
+    assert_eq!((stats.versions, stats.index_entries), (0, 0));
+    let txn = engine.begin(NORMAL);
+    assert!(txn.get(&table, BY_ID, &[Value::Int32(1)]).unwrap().is_none());
+}

@@ -1,0 +1,49 @@
+//! Integration tests of `engine`, each in a process of its own, plain and under a storm of interrupts.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod basics;
+mod conflicts;
+mod garbage;
+mod redo;
+mod scans;
+mod stress;
+mod support;
+mod taking;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    testkit::main(
+        env!("CARGO_PKG_NAME"),
+        &[
+            testkit::test!(basics::a_snapshot_sees_what_was_committed_before_it),
+            testkit::test!(basics::a_command_does_not_see_its_own_effects),
+            testkit::test!(basics::a_transaction_changes_its_own_row_again),
+            testkit::test!(basics::an_abort_undoes_everything),
+            testkit::test!(basics::values_come_back_exactly),
+            testkit::test!(basics::values_that_do_not_fit_are_refused),
+            testkit::test!(basics::definitions_are_checked),
+            testkit::test!(conflicts::a_lost_update_is_prevented),
+            testkit::test!(conflicts::a_claimed_row_is_refused_to_others),
+            testkit::test!(conflicts::a_deleted_row_conflicts_or_does_not_exist),
+            testkit::test!(conflicts::a_unique_key_has_one_row),
+            testkit::test!(conflicts::keys_move_between_rows),
+            testkit::test!(conflicts::racing_inserts_of_one_key_have_one_winner),
+            testkit::test!(taking::a_paused_less_important_holder_loses_its_rows),
+            testkit::test!(taking::only_the_more_important_take),
+            testkit::test!(taking::an_aborted_taker_leaves_the_committed_row),
+            testkit::test!(taking::a_victim_is_run_again),
+            testkit::test!(garbage::updates_leave_memory_level),
+            testkit::test!(garbage::a_snapshot_holds_back_only_while_it_lives),
+            testkit::test!(garbage::deleted_rows_leave_no_entries),
+            testkit::test!(scans::a_snapshot_scans_blocks_and_hot_rows),
+            testkit::test!(scans::blocks_go_out_without_copying),
+            testkit::test!(scans::frozen_rows_are_read_by_key_and_refuse_writes),
+            testkit::test!(scans::a_failed_load_leaves_nothing),
+            testkit::test!(scans::all_types_are_scanned),
+            testkit::test!(redo::records_replay_to_the_same_tables),
+            testkit::test!(redo::commits_return_positions),
+            testkit::test!(stress::money_is_conserved),
+        ],
+    )
+}
