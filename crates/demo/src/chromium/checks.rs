@@ -29,7 +29,7 @@ pub fn check(url: &str, options: &Options, passed: &mut dyn FnMut(&str)) -> Resu
     visit.page.resize(LARGE_PX.0, LARGE_PX.1)?;
     visit.page.prefer("prefers-color-scheme", "light")?;
     visit.page.open(url)?;
-    let checks: [(&str, Check<'_>); 11] = [
+    let checks: [(&str, Check<'_>); 12] = [
         ("opens at once and tells what it loads", Visit::opens),
         ("explains itself before anything runs", Visit::explains),
         ("an instance is chosen by pointer and by key", Visit::chooses),
@@ -38,6 +38,7 @@ pub fn check(url: &str, options: &Options, passed: &mut dyn FnMut(&str)) -> Resu
         ("a rate starts and stops", Visit::keeps_a_rate),
         ("each policy has a row of its own", Visit::compares),
         ("keys work, and not while a number is typed", Visit::hears_keys),
+        ("the tour begins with wait and can be stopped", Visit::tours),
         ("light and dark", Visit::changes_theme),
         ("no sideways scrolling on a small screen", Visit::fits_small),
         ("everything stops, and clears", Visit::stops),
@@ -220,6 +221,23 @@ impl Visit<'_> {
             "focus is visible",
             "document.activeElement !== document.body && document.activeElement.matches(':focus-visible')",
         )
+    }
+
+    fn tours(&mut self) -> Result<(), Error> {
+        let pressed = |id: &str| format!("document.getElementById('{id}').getAttribute('aria-pressed') === 'true'");
+        self.page.press("t")?;
+        self.until(
+            "wait under load",
+            &format!("document.body.dataset.policy === 'wait' && {}", pressed("rate-toggle")),
+        )?;
+        self.holds("it says that it runs", &pressed("tour"))?;
+        self.page.press("t")?;
+        let none = ["tour", "rate-toggle", "query-toggle"].map(|id| format!("!({})", pressed(id))).join(" && ");
+        self.until("nothing runs", &none)?;
+        self.page.press("3")?;
+        self.until("3 chooses preempt", "document.body.dataset.policy === 'preempt'")?;
+        self.page.press("q")?;
+        self.until("the query runs again", &pressed("query-toggle"))
     }
 
     fn changes_theme(&mut self) -> Result<(), Error> {

@@ -16,7 +16,7 @@ export function showFacts(facts) {
   at("version").textContent = facts.version;
   const rows = [
     ["Processor", `${facts.cpu_model}, ${count(facts.cpus)} to use`],
-    ["Workers", `${count(facts.workers)}, one per core in use`],
+    ["Workers", `${count(facts.workers)} in each instance`],
     ["Memory", bytes(facts.memory_bytes)],
     ["Kernel", facts.kernel],
     ["Real-time class", `${facts.realtime.allowed ? "allowed" : "not allowed"}: ${facts.realtime.why}`],
@@ -91,6 +91,7 @@ function drawFigure(figure, unit, left, right, className) {
   const bottom = top + figure.rows.length * height;
   const x = (time) => left + time * unit;
   const parts = [];
+  const labels = [];
   for (let time = 0; time <= end; time += narrow ? 2 : 1) {
     parts.push(`<text class="soft" x="${x(time)}" y="${bottom + 20}" text-anchor="middle" style="font-size:13px">${time}</text>`);
     parts.push(`<line class="axis" x1="${x(time)}" x2="${x(time)}" y1="${bottom}" y2="${bottom + 5}"/>`);
@@ -99,7 +100,7 @@ function drawFigure(figure, unit, left, right, className) {
     const y = top + index * height + (narrow ? 24 : 8);
     const said = `${figures(row.latency).replace(/\.0+$/, "")} ${row.latency === 1 ? "unit" : "units"}`;
     if (narrow) {
-      parts.push(`<g transform="translate(${left} ${y - 19}) scale(0.85)" fill="var(--${row.policy})">${SHAPES[row.policy]}</g><text x="${left + 20}" y="${y - 7}" style="fill:var(--${row.policy});font-weight:650">${row.policy}: ${said}</text>`);
+      labels.push(`<g transform="translate(${left} ${y - 19}) scale(0.85)" fill="var(--${row.policy})">${SHAPES[row.policy]}</g><text class="over" x="${left + 20}" y="${y - 7}" style="fill:var(--${row.policy});font-weight:650">${row.policy}: ${said}</text>`);
     } else {
       parts.push(`<g transform="translate(0 ${y + 10}) scale(1.1)" fill="var(--${row.policy})">${SHAPES[row.policy]}</g><text x="26" y="${y + 25}" style="fill:var(--${row.policy});font-weight:650;font-size:20px">${row.policy}</text>`);
       parts.push(`<text x="${x(end) + 20}" y="${y + 25}" style="fill:var(--${row.policy});font-weight:650;font-size:20px">${said}</text>`);
@@ -120,5 +121,6 @@ function drawFigure(figure, unit, left, right, className) {
   parts.push(`<line class="arrival" x1="${x(figure.arrival)}" x2="${x(figure.arrival)}" y1="20" y2="${bottom}"/>`);
   parts.push(`<text x="${x(figure.arrival)}" y="14" text-anchor="middle" style="font-size:14px">the transaction arrives</text>`);
   const said = figure.rows.map((row) => `${row.policy}: done after ${row.latency} units`).join("; ");
+  parts.push(...labels);
   return `<svg class="${className}" viewBox="0 0 ${width} ${bottom + 26}" role="img" aria-label="${said}">${parts.join("")}</svg>`;
 }

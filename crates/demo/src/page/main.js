@@ -71,7 +71,10 @@ async function toggleTour() {
   showControls();
   if (!chosen()?.query) await attempt("/api/query/start", { name: at("query").value });
   for (const policy of POLICIES) {
-    if (tour !== mine || !(await attempt("/api/select", { policy }))) break;
+    if (tour !== mine) break;
+    const selected = await attempt("/api/select", { policy });
+    // Whoever pressed stop meanwhile has set the rate to 0; it must stay there.
+    if (tour !== mine || !selected) break;
     await attempt("/api/rate", { per_second: at("rate").valueAsNumber || 50 });
     say(`${policy}, for ${TOUR_SECONDS} seconds.`);
     await new Promise((wake) => Object.assign(mine, { wake, timer: setTimeout(wake, TOUR_SECONDS * 1000) }));

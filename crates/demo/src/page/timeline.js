@@ -144,7 +144,8 @@ export function drawGlass(fresh) {
     at("glass-time").textContent = "–";
     at("glass-story").textContent = "Send one with the key n. It appears here at its own scale.";
     canvas.setAttribute("aria-label", "The last New-Order, magnified: none yet");
-    drawScale(pen, width, height, size, 0, 100, (us) => (us / 100) * width, 0);
+    pen.fillStyle = colour("sunk");
+    pen.fillRect(0, 62, width, 42);
     return;
   }
   glass.dataset.policy = one.policy;
@@ -206,7 +207,6 @@ function label(pen, text, place, y, width, align) {
 
 /** Microseconds since the arrival. */
 function drawScale(pen, width, height, size, from, to, x, zero) {
-  if (zero === 0) return;
   pen.fillStyle = colour("soft");
   pen.strokeStyle = colour("line");
   const step = niceStep((to - from) / 1e3, width < 560 ? 3 : 7);
