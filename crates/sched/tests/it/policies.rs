@@ -1,7 +1,7 @@
 //! Where each policy lets urgent work run.
 
 use crate::support::{Gate, Runtime, count, until};
-use sched::{CapSettings, Outcome, Policy, RunCx, Rungs, Settings, Start};
+use sched::{CapSettings, Counters, Outcome, Policy, RunCx, Rungs, Settings, Start};
 use stage::Class;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -35,26 +35,51 @@ pub fn preempt_by_signal_runs_inside_a_query_without_safepoints() {
     runtime.end();
 }
 
-/// Goal: with polling only, safepoints serve. (Under the storm its signals may come first.)
+/// Of `requests`, all were begun inside the query at safepoints; in a storm its signals may come first.
+fn assert_polled(counters: &Counters, requests: u64) {
+    let interrupted = counters.started(Start::Signalled) + counters.started(Start::Deferred);
+    assert_eq!(counters.started(Start::Polled) + interrupted, requests, "{counters:?}");
+    let is_storm = preempt::Worker::current().is_some();
+    assert!(is_storm || interrupted == 0, "{counters:?}");
+    assert!(0 < counters.started(Start::Polled), "{counters:?}");
+}
+
+/// Goal: with polling only, safepoints serve.
 pub fn preempt_by_poll_runs_at_safepoints() {
     let settings = Settings { rungs: Rungs::Poll, ..one_worker(Policy::Preempt) };
-    let runtime = inside_a_query(settings, 5_000, preempt::safepoint);
-    let counters = runtime.scheduler.counters();
-    assert!(4_000 < counters.started(Start::Polled), "{counters:?}");
+    let runtime = inside_a_query(settings, 2_000, preempt::safepoint);
+    assert_polled(&runtime.scheduler.counters(), 2_000);
     runtime.end();
 }
 
-/// Goal: with both rungs, dense code is polled; the same scheduler signals foreign code.
+/// Goal: with both rungs, dense code is polled and foreign code is signalled.
 pub fn preempt_by_both_rungs() {
-    let dense = || {
+    // Dense from its first to its last step, so that no request meets it in between.
+    let settings = one_worker(Policy::Preempt);
+    let runtime = Runtime::new(settings.clone());
+    let gate = Gate::new();
+    let (inside, ended) = (gate.clone(), Arc::new(AtomicU64::new(0)));
+    let ended_there = ended.clone();
+    runtime.query(move || {
         let _dense = preempt::Dense::enter();
-        (0..1_000).for_each(|_| preempt::safepoint());
-    };
-    let runtime = inside_a_query(one_worker(Policy::Preempt), 5_000, dense);
-    let polled = runtime.scheduler.counters().started(Start::Polled);
-    assert!(4_000 < polled, "{polled}");
+        inside.entered.store(true, SeqCst);
+        while !inside.open.load(SeqCst) {
+            preempt::safepoint();
+        }
+        ended_there.store(1, SeqCst);
+    });
+    until(|| gate.entered.load(SeqCst));
+    let ran = Arc::new(AtomicU64::new(0));
+    for id in 0..2_000 {
+        runtime.submit(id, Class::High, count(&ran));
+        until(|| ran.load(SeqCst) == id + 1);
+    }
+    gate.open();
+    until(|| ended.load(SeqCst) == 1);
+    until(|| runtime.scheduler.counters().completed == 2_000);
+    assert_polled(&runtime.scheduler.counters(), 2_000);
     runtime.end();
-    let runtime = inside_a_query(one_worker(Policy::Preempt), 200, core::hint::spin_loop);
+    let runtime = inside_a_query(settings, 200, core::hint::spin_loop);
     let counters = runtime.scheduler.counters();
     assert_eq!(counters.started(Start::Signalled) + counters.started(Start::Deferred), 200, "{counters:?}");
     runtime.end();
