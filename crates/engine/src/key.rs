@@ -123,16 +123,6 @@ pub(crate) fn of_block(table: &Table, index: &Index, block: &Block, at: usize, k
     has_null
 }
 
-/// The smallest key above all keys that start with `prefix`, in place. An empty result means there is none.
-pub(crate) fn successor(prefix: &mut Vec<u8>) {
-    while let Some(last) = prefix.pop() {
-        if last < 0xff {
-            prefix.push(last + 1);
-            return;
-        }
-    }
-}
-
 #[cold]
 fn misfit(table: &Table, index: &Index, why: &str) -> Error {
     Error::InvalidValue { place: format!("{}.{}", table.name(), index.def.name), why: why.to_owned() }

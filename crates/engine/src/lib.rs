@@ -44,6 +44,10 @@ mod scan;
 mod log;
 mod redo;
 
+#[cfg(feature = "shuttle")]
+#[doc(hidden)]
+pub mod model;
+
 pub use engine::{Begin, Engine, EngineConfig, Stats};
 pub use error::{Error, Result};
 pub use log::{AlwaysReached, Log, LogPosition};

@@ -82,18 +82,3 @@ pub enum Value<'a> {
     /// Microseconds since 1970-01-01 00:00.
     Timestamp(i64),
 }
-
-impl Value<'_> {
-    /// What a message calls this value's type.
-    pub(crate) fn type_name(&self) -> &'static str {
-        match self {
-            Value::Null => "null",
-            Value::Int32(_) => "int32",
-            Value::Int64(_) => "int64",
-            Value::Decimal(_) => "decimal",
-            Value::Text(_) => "text",
-            Value::Date(_) => "date",
-            Value::Timestamp(_) => "timestamp",
-        }
-    }
-}

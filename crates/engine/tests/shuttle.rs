@@ -1,1 +1,119 @@
+//! Model checks of the row protocol: `cargo test --release -p engine --features shuttle --test shuttle`.
+//!
+//! Every less important transaction counts as paused here, so rows are taken at any moment, also between the two steps
+//! of a claim, of a commit and of an undo.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use engine::model::{Model, Refused};
+use shuttle::sync::Arc;
+use shuttle::thread;
+use stage::Class;
+
+const SCHEDULES: usize = 20_000;
+
+fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
+    shuttle::check_random(model.clone(), SCHEDULES);
+    shuttle::check_pct(model, SCHEDULES, 3);
+}
+
+/// A reader that meets a commit half-way helps to decide it, and sees all of it or nothing, the same each time it looks.
+#[test]
+fn snapshots_are_consistent_while_commits_are_helped() {
+    check(|| {
+        let model = Arc::new(Model::new(&[100, 100]));
+        let writer = {
+            let model = model.clone();
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    let mut txn = model.begin(Class::Normal);
+                    txn.add(0, -1).unwrap();
+                    txn.add(1, 1).unwrap();
+                    txn.commit().unwrap();
+                }
+            })
+        };
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                let model = model.clone();
+                thread::spawn(move || {
+                    for _ in 0..2 {
+                        let txn = model.begin(Class::Normal);
+                        let (first, second) = (txn.read(0), txn.read(1));
+                        assert_eq!(first + second, 200);
+                        assert_eq!((txn.read(0), txn.read(1)), (first, second));
+                        txn.abort();
+                    }
+                })
+            })
+            .collect();
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        writer.join().unwrap();
+        model.assert_at_rest(0);
+        model.assert_at_rest(1);
+        assert_eq!(model.begin(Class::Normal).read(1), 102);
+    });
+}
+
+/// Adds `more` to the rows in this order, and says what the row got.
+fn transaction(model: &Model, class: Class, rows: &[usize], more: i64) -> i64 {
+    let mut txn = model.begin(class);
+    let claimed = rows.iter().try_for_each(|row| txn.add(*row, more));
+    let done = match claimed {
+        Ok(()) => txn.commit().is_ok(),
+        Err(Refused) => {
+            txn.abort();
+            false
+        }
+    };
+    if done { more } else { 0 }
+}
+
+/// A victim that runs on, commits or undoes, and two takers of different importance: the row ends with exactly the
+/// additions of those who committed, claimed by nobody.
+#[test]
+fn a_row_taken_twice_has_one_owner() {
+    check(|| {
+        let model = Arc::new(Model::new(&[0]));
+        let threads: Vec<_> = [(Class::Low, 1), (Class::Normal, 10), (Class::High, 100)]
+            .into_iter()
+            .map(|(class, more)| {
+                let model = model.clone();
+                thread::spawn(move || transaction(&model, class, &[0], more))
+            })
+            .collect();
+        let sum: i64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+        model.assert_at_rest(0);
+        let txn = model.begin(Class::Normal);
+        assert_eq!(txn.read(0), sum);
+        txn.abort();
+        // The row can be had again.
+        assert_eq!(transaction(&model, Class::Low, &[0], 7), 7);
+    });
+}
+
+/// The same over two rows in opposite order, again and again on recycled slots, while a reader looks: takers that are
+/// taken from, stacked changes, words whose slot moved on. The two rows always are equal.
+#[test]
+fn rows_taken_in_opposite_order_stay_together() {
+    check(|| {
+        let model = Arc::new(Model::new(&[0, 0]));
+        let orders: [(Class, &'static [usize], i64); 3] =
+            [(Class::Low, &[0, 1], 1), (Class::Normal, &[1, 0], 10), (Class::High, &[0, 1], 100)];
+        let threads: Vec<_> = orders
+            .into_iter()
+            .map(|(class, rows, more)| {
+                let model = model.clone();
+                thread::spawn(move || (0..2).map(|_| transaction(&model, class, rows, more)).sum::<i64>())
+            })
+            .collect();
+        let txn = model.begin(Class::Normal);
+        assert_eq!(txn.read(0), txn.read(1));
+        txn.abort();
+        let sum: i64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+        model.assert_at_rest(0);
+        model.assert_at_rest(1);
+        let txn = model.begin(Class::Normal);
+        assert_eq!((txn.read(0), txn.read(1)), (sum, sum));
+        txn.abort();
+    });
+}

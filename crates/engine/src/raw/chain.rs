@@ -303,6 +303,17 @@ impl Held<'_> {
     }
 }
 
+#[cfg(feature = "shuttle")]
+impl Held<'_> {
+    /// Whether the newest version is committed and stamped, and nobody has claimed it.
+    pub(crate) fn is_at_rest(&self, cell: &RowCell) -> bool {
+        cell.load(self.pin()).is_some_and(|newest| {
+            let begin = newest.begin.load(Acquire);
+            begin & UNCOMMITTED == 0 && begin != NEVER && newest.end.load(Acquire) == NEVER
+        })
+    }
+}
+
 /// A more important transaction took the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken;

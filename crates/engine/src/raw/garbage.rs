@@ -70,21 +70,10 @@ impl Graveyard {
         self.0.push_back(dead);
     }
 
-    /// How many wait.
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// Whether the first could go now.
     #[inline]
     pub(crate) fn is_due(&self, horizon: u64) -> bool {
         self.0.front().is_some_and(|dead| dead.at <= horizon)
-    }
-
-    /// The time of the first.
-    pub(crate) fn first_at(&self) -> Option<u64> {
-        self.0.front().map(|dead| dead.at)
     }
 
     /// Frees the first if it is due and nothing has to be done before. Returns its bytes.

@@ -1,0 +1,110 @@
+//! The row protocol by itself, for `tests/shuttle.rs`: rows of one number, and transactions that add to them. Nothing is
+//! freed here, so a model sees the words and pointers exactly as they were left.
+
+use crate::raw::chain::{Change, Claim, View};
+use crate::raw::slots::{Held, Registry};
+use crate::raw::version::{NewVersion, RowCell, Version};
+use stage::Class;
+
+/// Some rows of one number each, and their transactions.
+pub struct Model {
+    registry: Registry,
+    rows: Vec<RowCell>,
+}
+
+/// A transaction of the model.
+pub struct ModelTxn<'m> {
+    model: &'m Model,
+    held: Held<'m>,
+    changes: Vec<(usize, Change)>,
+}
+
+/// The row was not to be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused;
+
+fn number(version: &Version) -> i64 {
+    i64::from_le_bytes(version.image().try_into().expect("rows of the model have 8 bytes"))
+}
+
+impl Model {
+    /// Rows with these numbers, committed.
+    pub fn new(numbers: &[i64]) -> Model {
+        let model = Model { registry: Registry::new(8, 1), rows: numbers.iter().map(|_| RowCell::new()).collect() };
+        let mut txn = model.begin(Class::Normal);
+        for (row, number) in numbers.iter().enumerate() {
+            let new = NewVersion::new(txn.held.word(0), row as u64, None, &number.to_le_bytes());
+            let mut change = Change::claim(None);
+            change.made(txn.held.publish_first(&model.rows[row], new));
+            txn.changes.push((row, change));
+        }
+        txn.commit().expect("nobody else is there");
+        model
+    }
+
+    /// Begins a transaction.
+    pub fn begin(&self, class: Class) -> ModelTxn<'_> {
+        let held = self.registry.begin(class, None).expect("the model has slots for all its transactions");
+        ModelTxn { model: self, held, changes: Vec::new() }
+    }
+
+    /// Panics unless the row is at rest: its newest version is committed and stamped, and nobody has claimed it.
+    pub fn assert_at_rest(&self, row: usize) {
+        let txn = self.begin(Class::Normal);
+        assert!(txn.held.is_at_rest(&self.rows[row]), "row {row} is not at rest");
+        txn.abort();
+    }
+}
+
+impl ModelTxn<'_> {
+    /// The number of the row, as its snapshot and its own changes say.
+    pub fn read(&self, row: usize) -> i64 {
+        let view = View { snapshot: self.held.snapshot(), owner: self.held.word(0), command: 1 };
+        let version = self.model.registry.visible(&self.model.rows[row], self.held.pin(), view);
+        number(version.expect("rows of the model are never deleted"))
+    }
+
+    /// Adds to the number of the row.
+    ///
+    /// # Errors
+    /// When another transaction has the row, or took it from this one.
+    pub fn add(&mut self, row: usize, more: i64) -> Result<(), Refused> {
+        let cell = &self.model.rows[row];
+        let Claim::Claimed(base) = self.held.claim(cell, 0, &mut 0) else { return Err(Refused) };
+        let mut change = Change::claim(Some(base));
+        let image = (number(base) + more).to_le_bytes();
+        let new = NewVersion::new(self.held.word(0), row as u64, Some(base), &image);
+        let published = self.held.publish(cell, base, new);
+        if let Ok(version) = published {
+            change.made(version);
+        }
+        self.changes.push((row, change));
+        published.map(|_| ()).map_err(|_| Refused)
+    }
+
+    /// Commits.
+    ///
+    /// # Errors
+    /// When somebody took a row of it; everything is undone then.
+    pub fn commit(self) -> Result<u64, Refused> {
+        let Some(timestamp) = self.held.commit() else {
+            self.abort();
+            return Err(Refused);
+        };
+        for (_, change) in &self.changes {
+            change.stamp(self.held.pin(), timestamp);
+        }
+        self.held.release();
+        Ok(timestamp)
+    }
+
+    /// Aborts and undoes everything.
+    pub fn abort(self) {
+        self.held.abort();
+        for (row, change) in self.changes.iter().rev() {
+            let pin = self.held.pin();
+            self.held.undo(&self.model.rows[*row], change.base(pin), change.new(pin));
+        }
+        self.held.release();
+    }
+}
