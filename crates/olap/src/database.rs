@@ -1,0 +1,158 @@
+//! An engine's tables as SQL sees them, and statements made ready to run.
+//!
+//! Invariant: a prepared query holds no snapshot and no state of a run, so it may run many times, at once and on several
+//! runtimes. Its logical plan is made once; the physical plan is made for each run, because DataFusion's operators keep
+//! the state of a run inside the plan.
+
+use crate::BATCH_ROWS_MAX;
+use crate::error::{Error, Result};
+use crate::run::RunContext;
+use crate::safepoint::InsertSafepoints;
+use crate::scan::EngineTable;
+use arrow_schema::SchemaRef;
+use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, SchemaProvider, TableProvider};
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::execution::context::SQLOptions;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::SessionConfig;
+use engine::Engine;
+use std::fmt;
+use std::sync::Arc;
+
+const CATALOG: &str = "overtake";
+const SCHEMA: &str = "public";
+
+/// The tables of one engine, for queries.
+pub struct Database {
+    engine: Engine,
+    session: SessionState,
+}
+
+/// A query, parsed and optimised but for what depends on a run.
+pub struct Prepared {
+    text: String,
+    logical: LogicalPlan,
+    session: SessionState,
+}
+
+impl Database {
+    /// All tables of `engine`, those created later included.
+    ///
+    /// # Errors
+    /// DataFusion refuses the configuration, which would be a bug.
+    pub fn new(engine: Engine) -> Result<Database> {
+        let mut config = SessionConfig::new()
+            .with_batch_size(BATCH_ROWS_MAX)
+            .with_default_catalog_and_schema(CATALOG, SCHEMA)
+            .with_create_default_catalog_and_schema(false)
+            .with_information_schema(false);
+        // Scans take no filters, so nobody would consume a dynamic one.
+        config.options_mut().optimizer.enable_dynamic_filter_pushdown = false;
+        let session = SessionStateBuilder::new()
+            .with_config(config)
+            .with_default_features()
+            .with_physical_optimizer_rule(Arc::new(InsertSafepoints))
+            .build();
+        let catalog = MemoryCatalogProvider::new();
+        let tables = Arc::new(EngineTables { engine: engine.clone() });
+        catalog.register_schema(SCHEMA, tables).map_err(Error::statement)?;
+        session.catalog_list().register_catalog(CATALOG.to_owned(), Arc::new(catalog));
+        Ok(Database { engine, session })
+    }
+
+    /// The engine whose tables these are.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Makes a query ready. Whatever would write or set something is refused.
+    ///
+    /// # Errors
+    /// [`Error::Statement`] if it is not one query over existing tables and columns.
+    pub fn prepare(&self, text: &str) -> Result<Arc<Prepared>> {
+        let read_only = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+        // Ready at once: our catalog does no input or output.
+        let plan = futures::executor::block_on(self.session.create_logical_plan(text)).map_err(Error::statement)?;
+        read_only.verify_plan(&plan).map_err(Error::statement)?;
+        let logical = self.session.optimize(&plan).map_err(Error::statement)?;
+        Ok(Arc::new(Prepared { text: text.to_owned(), logical, session: self.session.clone() }))
+    }
+}
+
+impl Prepared {
+    /// Its SQL.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The columns of its answer.
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(self.logical.schema().inner())
+    }
+
+    /// The operators that a run with so many partitions would have, a line each, for people.
+    ///
+    /// # Errors
+    /// [`Error::Statement`] if no physical plan exists.
+    pub fn explain(&self, partitions: usize) -> Result<String> {
+        let session = self.session_of(partitions);
+        let plan = futures::executor::block_on(session.query_planner().create_physical_plan(&self.logical, &session))
+            .map_err(Error::statement)?;
+        Ok(datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string())
+    }
+
+    fn session_of(&self, partitions: usize) -> SessionState {
+        let mut session = self.session.clone();
+        session.config_mut().options_mut().execution.target_partitions = partitions;
+        session
+    }
+
+    /// The operators of one run, and what they find their run by.
+    pub(crate) async fn plan(
+        &self,
+        partitions: usize,
+        environment: Arc<RuntimeEnv>,
+        run: Arc<RunContext>,
+    ) -> DataFusionResult<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+        let session = self.session_of(partitions);
+        let plan = session.query_planner().create_physical_plan(&self.logical, &session).await?;
+        let config = session.config().clone().with_extension(run);
+        let context = TaskContext::from(&session).with_session_config(config).with_runtime(environment);
+        Ok((plan, Arc::new(context)))
+    }
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prepared").field("text", &self.text).finish_non_exhaustive()
+    }
+}
+
+/// Looks tables up when a query names them, so that later ones are found.
+struct EngineTables {
+    engine: Engine,
+}
+
+impl fmt::Debug for EngineTables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EngineTables")
+    }
+}
+
+#[async_trait::async_trait]
+impl SchemaProvider for EngineTables {
+    fn table_names(&self) -> Vec<String> {
+        self.engine.tables().iter().map(|table| table.name().to_owned()).collect()
+    }
+
+    async fn table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>, DataFusionError> {
+        Ok(self.engine.table(name).map(|table| Arc::new(EngineTable::new(table)) as Arc<dyn TableProvider>))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.engine.table(name).is_some()
+    }
+}

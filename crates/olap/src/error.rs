@@ -1,0 +1,62 @@
+//! What can go wrong, one variant for each *reaction* of the caller.
+
+use datafusion::error::DataFusionError;
+use tokio::task::JoinError;
+
+/// This crate's result.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a query gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The text cannot be planned: its author must change it.
+    #[error("{0}")]
+    Statement(String),
+    /// The data made it fail, for instance by a division by zero.
+    #[error("{0}")]
+    Execution(String),
+    /// It was cancelled.
+    #[error("canceling statement due to user request")]
+    Cancelled,
+    /// The runtime's memory for queries, or its limit on an answer's rows, does not suffice.
+    #[error("out of memory: {0}")]
+    OutOfMemory(String),
+    /// A bug in an operator: the query is lost, all else goes on.
+    #[error("panic in a query: {0}")]
+    Panicked(String),
+    /// The runtime stopped before the query ended.
+    #[error("the runtime has stopped")]
+    Stopped,
+    /// The operating system gave no thread.
+    #[error("cannot start a worker: {0}")]
+    NoThread(String),
+}
+
+impl Error {
+    /// What a failed run means to the caller.
+    pub(crate) fn execution(error: DataFusionError) -> Error {
+        // Operators that spawn tasks wrap the join error in their own ways, several deep.
+        let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |cause| cause.source());
+        for cause in causes {
+            if let Some(join) = cause.downcast_ref::<JoinError>() {
+                return if join.is_panic() { Error::Panicked(join.to_string()) } else { Error::Stopped };
+            }
+        }
+        match error.find_root() {
+            DataFusionError::ResourcesExhausted(message) => Error::OutOfMemory(message.clone()),
+            _ => Error::Execution(error.strip_backtrace()),
+        }
+    }
+
+    /// What failed planning means to the caller.
+    pub(crate) fn statement(error: DataFusionError) -> Error {
+        Error::Statement(error.strip_backtrace())
+    }
+
+    /// The text of a caught panic.
+    pub(crate) fn panicked(payload: &(dyn std::any::Any + Send)) -> Error {
+        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+        Error::Panicked(text.unwrap_or_else(|| "no message".to_owned()))
+    }
+}

@@ -1,0 +1,28 @@
+//! The analytics path: SQL over a snapshot of the engine, by DataFusion, the only crate that names it.
+//!
+//! **Invariant: a query sees one snapshot, and takes nothing that a transaction could wait for.** Frozen blocks are read
+//! where they lie, hot rows are gathered a batch at a time, and between any two operators there is a place where an urgent
+//! transaction may run and where a cancelled query ends. Nothing of DataFusion shows outside: the interface is objects,
+//! Arrow batches and boxed closures, with no generics and no async functions, so that nobody else compiles it.
+//!
+//! The modules, in the order to read them:
+//! - [`Runtime`]: the threads that run queries, and what they tell a scheduler ([`WorkerHooks`]);
+//! - [`Database`], [`Prepared`]: an engine's tables, and SQL made ready to run;
+//! - `run`: one run of a prepared query ([`Running`]), from any thread, to its end on a worker;
+//! - `scan`: a table of a snapshot as DataFusion's leaf operator;
+//! - `safepoint`: what stands between any two operators.
+
+mod database;
+mod error;
+mod run;
+mod runtime;
+mod safepoint;
+mod scan;
+
+pub use database::{Database, Prepared};
+pub use error::{Error, Result};
+pub use run::{Answer, BatchHook, Finish, NoHook, RunConfig, Running};
+pub use runtime::{NoHooks, Runtime, RuntimeConfig, WorkerHooks};
+
+/// The most rows of a batch between two operators, and so between two safepoints of a scan over frozen blocks.
+pub const BATCH_ROWS_MAX: usize = 8_192;

@@ -1,0 +1,213 @@
+//! The threads that run queries.
+//!
+//! **Invariant: the hooks see exactly the workers.** Tokio calls its thread hooks for blocking threads too, but it starts
+//! the workers first, one job a thread, and nothing can ask for a blocking thread before [`Runtime::new`] returns, which
+//! waits until all workers have started. So the first N threads that start are the workers. (`block_in_place` would move a
+//! worker to another thread; nothing here calls it.)
+//!
+//! The runtime has neither timers nor sockets: its threads park on a condition variable, and nowhere else.
+
+use crate::error::{Error, Result};
+use crate::run::{Finish, Limits, RunConfig, Running};
+use crate::{Prepared, run};
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use engine::Snapshot;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// What a scheduler wants to know of the worker threads. Called on the thread itself, in its base context.
+pub trait WorkerHooks: Send + Sync {
+    /// The thread has started; it is worker `index`, counting from 0. No query runs before all workers have returned.
+    fn started(&self, index: usize);
+    /// The thread has nothing to do and is about to sleep. It may still start queries here; then it will not sleep.
+    fn parked(&self);
+    /// The thread is awake again.
+    fn unparked(&self);
+    /// The thread ends.
+    fn stopping(&self);
+}
+
+/// For a runtime without a scheduler.
+pub struct NoHooks;
+
+impl WorkerHooks for NoHooks {
+    fn started(&self, _index: usize) {}
+    fn parked(&self) {}
+    fn unparked(&self) {}
+    fn stopping(&self) {}
+}
+
+/// How to make a [`Runtime`].
+pub struct RuntimeConfig {
+    /// The threads' name, as the operating system shows it.
+    pub name: String,
+    /// How many workers.
+    pub workers: usize,
+    /// What all running queries together may hold: hash tables, sorts, aggregates. Nothing is spilled to disk.
+    pub memory_bytes_max: usize,
+    /// The most rows of one answer.
+    pub answer_rows_max: usize,
+    /// What the workers tell their scheduler.
+    pub hooks: Arc<dyn WorkerHooks>,
+}
+
+impl RuntimeConfig {
+    /// `workers` threads, 1 GiB for queries, answers of at most 10 million rows, no scheduler.
+    pub fn new(workers: usize) -> RuntimeConfig {
+        RuntimeConfig {
+            name: "overtake-worker".to_owned(),
+            workers,
+            memory_bytes_max: 1 << 30,
+            answer_rows_max: 10_000_000,
+            hooks: Arc::new(NoHooks),
+        }
+    }
+}
+
+/// Threads that run queries, at most one runtime for each scheduler. Dropping it stops them: queries end as
+/// [`Error::Stopped`] at their next batch.
+pub struct Runtime {
+    /// Always there, but for [`Runtime::drop`], which consumes it.
+    tokio: Option<tokio::runtime::Runtime>,
+    workers: usize,
+    limits: Limits,
+}
+
+thread_local! {
+    /// Whether this thread is a worker. Constant at first use and without a destructor, for urgent contexts' sake.
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Runtime {
+    /// Starts the workers, and returns when each has been told that it is one.
+    ///
+    /// # Errors
+    /// [`Error::NoThread`] if the operating system refuses.
+    pub fn new(config: RuntimeConfig) -> Result<Runtime> {
+        assert!(1 <= config.workers, "somebody must run the queries");
+        let workers = config.workers;
+        let threads_started = AtomicUsize::new(0);
+        let ready = Arc::new(Ready::default());
+        let on_start = {
+            let (hooks, ready) = (Arc::clone(&config.hooks), Arc::clone(&ready));
+            move || {
+                let index = threads_started.fetch_add(1, Ordering::Relaxed);
+                if index < workers {
+                    IS_WORKER.set(true);
+                    hooks.started(index);
+                    ready.arrive(workers);
+                }
+            }
+        };
+        let hook = |call: fn(&dyn WorkerHooks)| {
+            let hooks = Arc::clone(&config.hooks);
+            move || {
+                if IS_WORKER.get() {
+                    call(hooks.as_ref());
+                }
+            }
+        };
+        let tokio = tokio::runtime::Builder::new_multi_thread()
+            .thread_name(config.name)
+            .worker_threads(workers)
+            .max_blocking_threads(1)
+            .on_thread_start(on_start)
+            .on_thread_park(hook(|hooks| hooks.parked()))
+            .on_thread_unpark(hook(|hooks| hooks.unparked()))
+            .on_thread_stop(hook(|hooks| hooks.stopping()))
+            .build()
+            .map_err(|error| Error::NoThread(error.to_string()))?;
+        ready.wait(workers);
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(config.memory_bytes_max));
+        let no_disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
+        let environment = RuntimeEnvBuilder::new()
+            .with_memory_pool(pool)
+            .with_disk_manager_builder(no_disk)
+            .build_arc()
+            .map_err(Error::statement)?;
+        let limits = Limits { environment, answer_rows_max: config.answer_rows_max, stopping: Arc::default() };
+        Ok(Runtime { tokio: Some(tokio), workers, limits })
+    }
+
+    /// How many workers there are.
+    pub fn workers(&self) -> usize {
+        self.workers
+    }
+
+    /// Bytes that running queries hold now, of the limit in the configuration.
+    pub fn memory_bytes(&self) -> usize {
+        self.limits.environment.memory_pool.reserved()
+    }
+
+    /// Starts a run of `prepared` over `snapshot`. From any thread, but from the base context only. `finish` is called on
+    /// the worker that ends it, when nothing of the query is left: that is its boundary.
+    pub fn run(&self, prepared: &Arc<Prepared>, snapshot: Arc<Snapshot>, config: RunConfig, finish: Finish) -> Running {
+        let (running, task) = run::start(Arc::clone(prepared), snapshot, config, self.limits.clone(), finish);
+        // A task that is dropped before its end, even before its start, has called `finish`.
+        drop(self.tokio().spawn(task));
+        running
+    }
+
+    /// Runs `job` on a worker, in its base context: a scan that is not SQL. It holds that worker until it returns.
+    pub fn run_job(&self, job: Box<dyn FnOnce() + Send>) {
+        drop(self.tokio().spawn(async move { job() }));
+    }
+
+    /// Runs `prepared` and waits for its answer; for an ordinary thread, never for a worker.
+    ///
+    /// # Errors
+    /// Those of the query.
+    ///
+    /// # Panics
+    /// Called on a worker, which would wait for itself.
+    pub fn answer(&self, prepared: &Arc<Prepared>, snapshot: Arc<Snapshot>, config: RunConfig) -> Result<run::Answer> {
+        assert!(!IS_WORKER.get(), "a worker would wait for itself");
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        let finish = Box::new(move |answer| drop(sender.send(answer)));
+        let _running = self.run(prepared, snapshot, config, finish);
+        receiver.recv().unwrap_or(Err(Error::Stopped))
+    }
+
+    fn tokio(&self) -> &tokio::runtime::Runtime {
+        self.tokio.as_ref().expect("only drop takes it")
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.limits.stopping.store(true, Ordering::Relaxed);
+        if let Some(tokio) = self.tokio.take() {
+            if IS_WORKER.get() {
+                // The last handle went away on a worker, which cannot join itself.
+                tokio.shutdown_background();
+            }
+            // Else tokio's own drop stops the workers and joins them.
+        }
+    }
+}
+
+/// Counts the workers that have started.
+#[derive(Default)]
+struct Ready {
+    started: Mutex<usize>,
+    all: Condvar,
+}
+
+impl Ready {
+    fn arrive(&self, workers: usize) {
+        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        *started += 1;
+        if *started == workers {
+            self.all.notify_all();
+        }
+    }
+
+    fn wait(&self, workers: usize) {
+        let started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.all.wait_while(started, |started| *started < workers);
+        drop(all.unwrap_or_else(PoisonError::into_inner));
+    }
+}

@@ -1,0 +1,178 @@
+//! A table of a snapshot as DataFusion's leaf operator.
+//!
+//! Invariant: a plan holds the table and the projection, never a snapshot; the run that executes it brings its own.
+//! Statistics are always inexact: an exact row count would make DataFusion answer `count(*)` without looking which rows
+//! the snapshot sees.
+
+use crate::BATCH_ROWS_MAX;
+use crate::run::RunContext;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Statistics, internal_datafusion_err, internal_err};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions};
+use engine::{ScanPart, Table};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A table of the engine, for the planner.
+#[derive(Debug)]
+pub(crate) struct EngineTable {
+    table: Arc<Table>,
+}
+
+impl EngineTable {
+    pub(crate) fn new(table: Arc<Table>) -> EngineTable {
+        EngineTable { table }
+    }
+}
+
+#[async_trait::async_trait]
+impl TableProvider for EngineTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(self.table.schema())
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let all = || (0..self.table.schema().fields().len()).collect();
+        let projection = projection.cloned().unwrap_or_else(all);
+        let partitions = session.config().target_partitions();
+        Ok(Arc::new(TableScan::new(Arc::clone(&self.table), projection, partitions)?))
+    }
+}
+
+/// Reads one table of the run's snapshot.
+#[derive(Debug)]
+struct TableScan {
+    /// Tells the scans of a plan apart.
+    number: u64,
+    table: Arc<Table>,
+    projection: Vec<usize>,
+    properties: Arc<PlanProperties>,
+}
+
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+impl TableScan {
+    fn new(table: Arc<Table>, projection: Vec<usize>, partitions: usize) -> Result<TableScan> {
+        let schema = Arc::new(table.schema().project(&projection)?);
+        // More partitions than batches would only be empty ones.
+        let batches = table.rows_bound().div_ceil(BATCH_ROWS_MAX as u64).max(1);
+        let partitions = partitions.min(usize::try_from(batches).unwrap_or(usize::MAX));
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(partitions),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        Ok(TableScan { number, table, projection, properties: Arc::new(properties) })
+    }
+
+    fn partitions(&self) -> usize {
+        self.properties.partitioning.partition_count()
+    }
+}
+
+impl DisplayAs for TableScan {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns: Vec<&str> =
+            self.properties.eq_properties.schema().fields().iter().map(|field| field.name().as_str()).collect();
+        write!(f, "TableScan: {}({})", self.table.name(), columns.join(", "))
+    }
+}
+
+impl ExecutionPlan for TableScan {
+    fn name(&self) -> &str {
+        "TableScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("a table scan has no children") }
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("a table scan has no children") }
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let run = run_of(&context)?;
+        let part = run.take_part(self.number, partition, || {
+            run.snapshot.scan(&self.table, &self.projection, BATCH_ROWS_MAX).split(self.partitions())
+        });
+        let batches = Batches { part, run };
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), futures::stream::iter(batches))))
+    }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        let parts = if args.partition().is_some() { self.partitions() as u64 } else { 1 };
+        let rows_count = usize::try_from(self.table.rows_bound() / parts).unwrap_or(usize::MAX);
+        let unknown = Statistics::new_unknown(self.schema().as_ref());
+        Ok(Arc::new(Statistics { num_rows: Precision::Inexact(rows_count), ..unknown }))
+    }
+}
+
+/// The batches of one part, until the run is cancelled.
+struct Batches {
+    part: Option<ScanPart>,
+    run: Arc<RunContext>,
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        let part = self.part.as_mut()?;
+        match self.run.check() {
+            Ok(()) => part.next().map(Ok),
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+/// The run that `context` belongs to.
+pub(crate) fn run_of(context: &TaskContext) -> Result<Arc<RunContext>> {
+    context
+        .session_config()
+        .get_extension::<RunContext>()
+        .ok_or_else(|| internal_datafusion_err!("an operator runs outside of any run"))
+}

@@ -1,0 +1,203 @@
+//! Answers of DuckDB at scale factor 0.1 over our rows, and the comparison with one of ours.
+//!
+//! Invariant: every value of every row is compared. Exact numbers (integers, decimals), text and dates must be equal;
+//! numbers that DuckDB gives as floating point (averages and quotients of decimals) may differ by
+//! [`RELATIVE_TOLERANCE`] and by one unit in the last place that our decimal has. Rows must come in the order that the
+//! query asks for; rows that are equal in it may come in any order.
+//!
+//! The files under `answers/` are made by `answers/regenerate.py`: a line of column names, a line of kinds
+//! (`number`, `float`, `text`, `date`), then rows, `|` between cells.
+
+use super::cell::{Cell, cells};
+use super::queries::QUERIES_COUNT;
+use arrow_array::RecordBatch;
+use std::cmp::Ordering;
+
+/// The scale factor of the answers that [`check_answer`] compares with; comments are [`super::Comments::Specified`].
+pub const ANSWERS_SCALE_FACTOR: f64 = 0.1;
+
+/// How far a floating number may be off, relative to DuckDB's.
+const RELATIVE_TOLERANCE: f64 = 1e-9;
+
+/// An answer differs from the independent engine's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("answer of query {query} is wrong: {what}")]
+pub struct Mismatch {
+    /// The query's number.
+    pub query: usize,
+    /// The first difference.
+    pub what: String,
+}
+
+/// Compares the answer of query `number` at [`ANSWERS_SCALE_FACTOR`] with DuckDB's, value by value.
+///
+/// # Errors
+/// The first difference.
+///
+/// # Panics
+/// There is no such query, or the answer has a column of a type that no TPC-H answer has.
+pub fn check_answer(number: usize, answer: &[RecordBatch]) -> Result<(), Mismatch> {
+    assert!((1..=QUERIES_COUNT).contains(&number), "TPC-H has queries 1 to 22, not {number}");
+    compare(EXPECTED[number - 1], ORDER[number - 1], answer).map_err(|what| Mismatch { query: number, what })
+}
+
+/// Compares an answer with the text of a file under `answers/`.
+pub(crate) fn compare(expected: &str, order: &[Key], answer: &[RecordBatch]) -> Result<(), String> {
+    let mut lines = expected.lines();
+    let names: Vec<&str> = lines.next().ok_or("the expected answer is empty")?.split('|').collect();
+    let kinds: Vec<&str> = lines.next().ok_or("the expected answer has no kinds")?.split('|').collect();
+    let mut wanted: Vec<Vec<Cell>> = lines.map(|line| parse(line, &kinds)).collect::<Result<_, _>>()?;
+    let mut found: Vec<Vec<Cell>> = answer.iter().flat_map(cells).collect();
+
+    if found.len() != wanted.len() {
+        return Err(format!("{} rows instead of {}", found.len(), wanted.len()));
+    }
+    if let Some(row) = found.iter().find(|row| row.len() != kinds.len()) {
+        return Err(format!("{} columns instead of {}", row.len(), kinds.len()));
+    }
+    if let Some(pair) = found.windows(2).find(|pair| in_order(&pair[0], &pair[1], order) == Ordering::Greater) {
+        return Err(format!("not in order: {} before {}", show(&pair[0]), show(&pair[1])));
+    }
+    let by_exact_columns = |row: &Vec<Cell>| -> Vec<String> {
+        let exact = row.iter().zip(&kinds).filter(|(_, kind)| **kind != "float");
+        exact.map(|(cell, _)| cell.clone().canonical().to_string()).collect()
+    };
+    wanted.sort_by_cached_key(by_exact_columns);
+    found.sort_by_cached_key(by_exact_columns);
+    for (found, wanted) in found.iter().zip(&wanted) {
+        for (column, name) in names.iter().enumerate() {
+            if !same(&found[column], &wanted[column]) {
+                return Err(format!("{name} differs: {} instead of {}", show(found), show(wanted)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn same(found: &Cell, wanted: &Cell) -> bool {
+    match (found, wanted) {
+        (_, Cell::Float(wanted)) => found.as_f64().is_some_and(|value| {
+            let last_place = match found {
+                Cell::Number { scale, .. } => 10f64.powi(-i32::from(*scale)),
+                _ => 0.0,
+            };
+            (value - wanted).abs() <= wanted.abs() * RELATIVE_TOLERANCE + last_place
+        }),
+        _ => found.clone().canonical() == wanted.clone().canonical(),
+    }
+}
+
+fn show(row: &[Cell]) -> String {
+    row.iter().map(Cell::to_string).collect::<Vec<_>>().join("|")
+}
+
+fn parse(line: &str, kinds: &[&str]) -> Result<Vec<Cell>, String> {
+    let texts: Vec<&str> = line.split('|').collect();
+    if texts.len() != kinds.len() {
+        return Err(format!("the expected answer has a broken row: {line}"));
+    }
+    texts.iter().zip(kinds).map(|(text, kind)| parse_cell(text, kind)).collect()
+}
+
+fn parse_cell(text: &str, kind: &str) -> Result<Cell, String> {
+    let broken = || format!("the expected answer has {text:?} for a {kind}");
+    match kind {
+        _ if text.is_empty() => Ok(Cell::Null),
+        "number" => {
+            let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+            let unscaled = format!("{whole}{fraction}").parse().map_err(|_| broken())?;
+            Ok(Cell::Number { unscaled, scale: fraction.len().try_into().map_err(|_| broken())? })
+        }
+        "float" => text.parse().map(Cell::Float).map_err(|_| broken()),
+        "text" => Ok(Cell::Text(text.to_owned())),
+        "date" => Ok(Cell::Date(parse_date(text).ok_or_else(broken)?)),
+        _ => Err(broken()),
+    }
+}
+
+/// The day number of a date like 1998-12-01 (Howard Hinnant's `days_from_civil`).
+fn parse_date(text: &str) -> Option<i32> {
+    let mut fields = text.splitn(3, '-').map(|field| field.parse::<i32>().ok());
+    let (year, month, day) = (fields.next()??, fields.next()??, fields.next()??);
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    Some(era * 146_097 + day_of_era - 719_468)
+}
+
+/// One key of an `order by`: the position of a column in the answer, and the direction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Key {
+    Up(usize),
+    Down(usize),
+}
+use Key::{Down, Up};
+
+fn in_order(first: &[Cell], second: &[Cell], order: &[Key]) -> Ordering {
+    let compare = |column: usize| match (&first[column], &second[column]) {
+        (Cell::Text(first), Cell::Text(second)) => first.cmp(second),
+        (Cell::Date(first), Cell::Date(second)) => first.cmp(second),
+        // A column has one scale, so the digits alone decide.
+        (Cell::Number { unscaled: first, .. }, Cell::Number { unscaled: second, .. }) => first.cmp(second),
+        (first, second) => first.as_f64().partial_cmp(&second.as_f64()).unwrap_or(Ordering::Equal),
+    };
+    order.iter().fold(Ordering::Equal, |decided, key| {
+        decided.then_with(|| match *key {
+            Up(column) => compare(column),
+            Down(column) => compare(column).reverse(),
+        })
+    })
+}
+
+/// What each query orders by.
+const ORDER: [&[Key]; QUERIES_COUNT] = [
+    &[Up(0), Up(1)],
+    &[Down(0), Up(2), Up(1), Up(3)],
+    &[Down(1), Up(2)],
+    &[Up(0)],
+    &[Down(1)],
+    &[],
+    &[Up(0), Up(1), Up(2)],
+    &[Up(0)],
+    &[Up(0), Down(1)],
+    &[Down(2)],
+    &[Down(1)],
+    &[Up(0)],
+    &[Down(1), Down(0)],
+    &[],
+    &[Up(0)],
+    &[Down(3), Up(0), Up(1), Up(2)],
+    &[],
+    &[Down(4), Up(3)],
+    &[],
+    &[Up(0)],
+    &[Down(1), Up(0)],
+    &[Up(0)],
+];
+
+const EXPECTED: [&str; QUERIES_COUNT] = [
+    include_str!("../../answers/sf0.1/q01.txt"),
+    include_str!("../../answers/sf0.1/q02.txt"),
+    include_str!("../../answers/sf0.1/q03.txt"),
+    include_str!("../../answers/sf0.1/q04.txt"),
+    include_str!("../../answers/sf0.1/q05.txt"),
+    include_str!("../../answers/sf0.1/q06.txt"),
+    include_str!("../../answers/sf0.1/q07.txt"),
+    include_str!("../../answers/sf0.1/q08.txt"),
+    include_str!("../../answers/sf0.1/q09.txt"),
+    include_str!("../../answers/sf0.1/q10.txt"),
+    include_str!("../../answers/sf0.1/q11.txt"),
+    include_str!("../../answers/sf0.1/q12.txt"),
+    include_str!("../../answers/sf0.1/q13.txt"),
+    include_str!("../../answers/sf0.1/q14.txt"),
+    include_str!("../../answers/sf0.1/q15.txt"),
+    include_str!("../../answers/sf0.1/q16.txt"),
+    include_str!("../../answers/sf0.1/q17.txt"),
+    include_str!("../../answers/sf0.1/q18.txt"),
+    include_str!("../../answers/sf0.1/q19.txt"),
+    include_str!("../../answers/sf0.1/q20.txt"),
+    include_str!("../../answers/sf0.1/q21.txt"),
+    include_str!("../../answers/sf0.1/q22.txt"),
+];

@@ -1,0 +1,119 @@
+//! Values of an answer, free of Arrow: what tests compare and what files hold.
+//!
+//! Invariant: a cell keeps its value exactly; decimals are unscaled integers with their scale, and equal decimals of
+//! different scales have the same canonical text.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Date32Type, Decimal128Type, Float64Type, Int32Type, Int64Type, UInt64Type};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::DataType;
+use std::fmt;
+
+/// One value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    /// No value.
+    Null,
+    /// An exact number: `unscaled / 10^scale`. Integers have scale 0.
+    Number {
+        /// All digits.
+        unscaled: i128,
+        /// How many of them stand after the point.
+        scale: u8,
+    },
+    /// A floating number, equal to others only within a tolerance.
+    Float(f64),
+    /// Text.
+    Text(String),
+    /// Days since 1970-01-01.
+    Date(i32),
+}
+
+/// The rows of a batch.
+///
+/// # Panics
+/// The batch has a column of a type that neither TPC-H's tables nor its answers have.
+pub fn cells(batch: &RecordBatch) -> Vec<Vec<Cell>> {
+    (0..batch.num_rows()).map(|row| batch.columns().iter().map(|column| cell(column.as_ref(), row)).collect()).collect()
+}
+
+fn cell(column: &dyn Array, row: usize) -> Cell {
+    if column.is_null(row) {
+        return Cell::Null;
+    }
+    let integer = |value: i128| Cell::Number { unscaled: value, scale: 0 };
+    match column.data_type() {
+        DataType::Int32 => integer(column.as_primitive::<Int32Type>().value(row).into()),
+        DataType::Int64 => integer(column.as_primitive::<Int64Type>().value(row).into()),
+        DataType::UInt64 => integer(column.as_primitive::<UInt64Type>().value(row).into()),
+        DataType::Decimal128(_, scale) => Cell::Number {
+            unscaled: column.as_primitive::<Decimal128Type>().value(row),
+            scale: u8::try_from(*scale).expect("no operation on TPC-H's columns gives a negative scale"),
+        },
+        DataType::Float64 => Cell::Float(column.as_primitive::<Float64Type>().value(row)),
+        DataType::Utf8 => Cell::Text(column.as_string::<i32>().value(row).to_owned()),
+        DataType::Utf8View => Cell::Text(column.as_string_view().value(row).to_owned()),
+        DataType::Date32 => Cell::Date(column.as_primitive::<Date32Type>().value(row)),
+        other => panic!("no TPC-H table or answer has a column of type {other}"),
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cell::Null => Ok(()),
+            Cell::Number { unscaled, scale: 0 } => write!(f, "{unscaled}"),
+            Cell::Number { unscaled, scale } => {
+                let (scale, one) = (usize::from(*scale), 10u128.pow(u32::from(*scale)));
+                let sign = if *unscaled < 0 { "-" } else { "" };
+                let digits = unscaled.unsigned_abs();
+                write!(f, "{sign}{}.{:0scale$}", digits / one, digits % one)
+            }
+            Cell::Float(value) => write!(f, "{value:?}"),
+            Cell::Text(text) => f.write_str(text),
+            Cell::Date(days) => {
+                let (year, month, day) = civil(*days);
+                write!(f, "{year:04}-{month:02}-{day:02}")
+            }
+        }
+    }
+}
+
+impl Cell {
+    /// The number with the smallest scale that holds it, so that equal numbers look equal.
+    pub(crate) fn canonical(self) -> Cell {
+        match self {
+            Cell::Number { mut unscaled, mut scale } => {
+                while 0 < scale && unscaled % 10 == 0 {
+                    unscaled /= 10;
+                    scale -= 1;
+                }
+                Cell::Number { unscaled, scale }
+            }
+            other => other,
+        }
+    }
+
+    /// The nearest floating number; nothing else has one.
+    pub(crate) fn as_f64(&self) -> Option<f64> {
+        match self {
+            Cell::Number { unscaled, scale } => Some(*unscaled as f64 / 10f64.powi(i32::from(*scale))),
+            Cell::Float(value) => Some(*value),
+            Cell::Null | Cell::Text(_) | Cell::Date(_) => None,
+        }
+    }
+}
+
+/// Year, month and day of a day number (Howard Hinnant's `civil_from_days`).
+fn civil(days: i32) -> (i32, u32, u32) {
+    let shifted = i64::from(days) + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year as i32, month as u32, day as u32)
+}

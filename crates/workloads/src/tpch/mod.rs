@@ -1,0 +1,27 @@
+//! TPC-H: eight tables, 22 queries, and answers to compare with.
+//!
+//! **Invariant: the same scale factor gives the same rows, whatever the number of threads**, so an answer can be compared
+//! value by value with one that an independent engine gave over the same rows. The tables are loaded as frozen blocks
+//! and have no indexes, for nothing but scans reads them. There is no query engine here: the queries are texts.
+//!
+//! - [`TpchTable`]: names, definitions and sizes;
+//! - [`load()`]: makes the rows and hands them to the engine, with progress;
+//! - [`query`]: the texts, with the validation parameters of the specification;
+//! - [`check_answer`]: compares an answer at scale factor 0.1 with DuckDB's.
+
+mod answers;
+mod cell;
+mod generate;
+mod load;
+mod queries;
+mod tables;
+
+pub use answers::{ANSWERS_SCALE_FACTOR, Mismatch, check_answer};
+pub use cell::{Cell, cells};
+pub use generate::{Comments, generate};
+pub use load::{LoadConfig, Loaded, Progress, load};
+pub use queries::{QUERIES_COUNT, query};
+pub use tables::TpchTable;
+
+#[cfg(test)]
+mod tests;

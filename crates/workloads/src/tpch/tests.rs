@@ -1,0 +1,81 @@
+//! What the texts, the definitions and the comparison promise, without an engine.
+
+use super::answers::{Key, compare};
+use super::cell::Cell;
+use super::generate::{Comments, generate, parts_count};
+use super::{QUERIES_COUNT, TpchTable, query};
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray};
+use std::sync::Arc;
+
+/// The definitions are what the generator makes: names, order and types.
+#[test]
+fn definitions_match_the_generator() {
+    for table in TpchTable::ALL {
+        let definition = table.definition();
+        let batch = generate(table, 0.001, Comments::Short).next().expect("every table has rows");
+        let schema = batch.schema();
+        assert_eq!(schema.fields().len(), definition.columns.len(), "{}", table.name());
+        for (field, column) in schema.fields().iter().zip(&definition.columns) {
+            assert_eq!(field.name(), &column.name);
+            assert_eq!(field.data_type(), &column.kind.arrow(), "{}", column.name);
+            assert_eq!(field.is_nullable(), column.nullable);
+        }
+    }
+}
+
+/// Row counts are the specification's, in parts of at most one block.
+#[test]
+fn row_counts_are_the_specifications() {
+    for table in TpchTable::ALL {
+        let batches: Vec<usize> = generate(table, 0.05, Comments::Short).map(|batch| batch.num_rows()).collect();
+        let (rows_count, expected) = (batches.iter().sum::<usize>() as f64, table.rows_expected(0.05) as f64);
+        let slack = if table == TpchTable::LineItem { 0.01 * expected } else { 0.0 };
+        assert!((rows_count - expected).abs() <= slack, "{}: {rows_count}", table.name());
+        assert_eq!(batches.len(), parts_count(table, 0.05) as usize, "{}: a part did not fit a batch", table.name());
+    }
+}
+
+#[test]
+fn queries_are_there() {
+    for number in 1..=QUERIES_COUNT {
+        assert!(query(number).contains("select"), "query {number}");
+    }
+}
+
+#[test]
+fn cells_print_exactly() {
+    let number = |unscaled, scale| Cell::Number { unscaled, scale }.to_string();
+    assert_eq!(number(-5, 2), "-0.05");
+    assert_eq!(number(123_456, 4), "12.3456");
+    assert_eq!(Cell::Date(0).to_string(), "1970-01-01");
+    assert_eq!(Cell::Date(10_561).to_string(), "1998-12-01");
+    assert_eq!(Cell::Date(-1).to_string(), "1969-12-31");
+}
+
+fn answer(keys: &[i64], names: &[&str], shares: &[f64]) -> Vec<RecordBatch> {
+    let columns: [(&str, ArrayRef); 3] = [
+        ("key", Arc::new(Int64Array::from(keys.to_vec()))),
+        ("name", Arc::new(StringViewArray::from(names.to_vec()))),
+        ("share", Arc::new(Float64Array::from(shares.to_vec()))),
+    ];
+    vec![RecordBatch::try_from_iter(columns).expect("the columns have one length")]
+}
+
+/// A planted difference of each sort is found, and rows that tie may swap.
+#[test]
+fn comparison_finds_differences() {
+    const EXPECTED: &str = "key|name|share\nnumber|text|float\n1|a|0.5\n1|b|0.25\n2|c|0.125\n";
+    let check =
+        |keys: &[i64], names: &[&str], shares: &[f64]| compare(EXPECTED, &[Key::Up(0)], &answer(keys, names, shares));
+    assert_eq!(check(&[1, 1, 2], &["a", "b", "c"], &[0.5, 0.25, 0.125]), Ok(()));
+    assert_eq!(check(&[1, 1, 2], &["b", "a", "c"], &[0.25, 0.5, 0.125 + 1e-12]), Ok(()));
+    let differs = |found: Result<(), String>, what: &str| {
+        let message = found.expect_err("the difference was planted");
+        assert!(message.contains(what), "{message}");
+    };
+    differs(check(&[1, 1], &["a", "b"], &[0.5, 0.25]), "2 rows instead of 3");
+    differs(check(&[2, 1, 1], &["c", "a", "b"], &[0.125, 0.5, 0.25]), "not in order");
+    differs(check(&[1, 1, 2], &["a", "b", "d"], &[0.5, 0.25, 0.125]), "name differs");
+    differs(check(&[1, 1, 2], &["a", "b", "c"], &[0.5, 0.25, 0.126]), "share differs");
+    differs(check(&[1, 1, 3], &["a", "b", "c"], &[0.5, 0.25, 0.125]), "key differs");
+}
