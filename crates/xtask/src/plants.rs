@@ -5,7 +5,7 @@
 
 use anyhow::{Context, bail, ensure};
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
 /// A deliberate bug, and the test that must notice it.
 struct Plant {
@@ -18,12 +18,8 @@ struct Plant {
 
 const PLANTS: [Plant; 3] = [
     Plant { bug: "allocator_guard_off", package: "preempt", test: "heap::the_guard_covers_the_process" },
-    Plant {
-        bug: "pending_bit_lost",
-        package: "preempt",
-        test: "regions::an_interrupt_in_a_region_is_served_at_its_end",
-    },
-    Plant { bug: "conflict_check_skipped", package: "engine", test: "conflicts::no_update_is_lost" },
+    Plant { bug: "pending_bit_lost", package: "preempt", test: "regions::only_the_outermost_end_serves" },
+    Plant { bug: "conflict_check_skipped", package: "engine", test: "conflicts::a_lost_update_is_prevented" },
 ];
 
 /// Runs each plant's test without and with the plant.
@@ -33,11 +29,12 @@ const PLANTS: [Plant; 3] = [
 pub fn run() -> anyhow::Result<()> {
     let mut unnoticed = 0;
     for plant in &PLANTS {
-        let (status, output) = test(plant, None)?;
-        ensure!(status.success(), "{} is red without any planted bug:\n{output}", plant.test);
-        ensure!(shows(&output, plant.test, "ok"), "there is no test {} in {}:\n{output}", plant.test, plant.package);
-        let (status, output) = test(plant, Some(plant.bug))?;
-        let noticed = !status.success() && shows(&output, plant.test, "FAILED");
+        let output = test(plant, None)?;
+        ensure!(shows(&output, plant.test, "ok"), "{} has no green test {}:\n{output}", plant.package, plant.test);
+        let red = shows(&output, plant.test, "FAILED");
+        ensure!(!red, "{} is red without any planted bug:\n{output}", plant.test);
+        let output = test(plant, Some(plant.bug))?;
+        let noticed = shows(&output, plant.test, "FAILED");
         println!("plant {}: {} of {} {}", plant.bug, plant.test, plant.package, verdict(noticed));
         if !noticed {
             unnoticed += 1;
@@ -56,8 +53,9 @@ fn verdict(noticed: bool) -> &'static str {
     if noticed { "turned red, as it must" } else { "DID NOT NOTICE" }
 }
 
-/// Builds and runs one test, and returns what it printed.
-fn test(plant: &Plant, bug: Option<&str>) -> anyhow::Result<(ExitStatus, String)> {
+/// Builds and runs one test, and returns what it printed. The exit status says too little: one test alone may be too
+/// short for a storm, which is red for the whole binary.
+fn test(plant: &Plant, bug: Option<&str>) -> anyhow::Result<String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["test", "--release", "--package", plant.package, "--test", "it", "--", plant.test]);
     // A folder of its own, so that a planted build never replaces an artefact that something else uses.
@@ -67,8 +65,7 @@ fn test(plant: &Plant, bug: Option<&str>) -> anyhow::Result<(ExitStatus, String)
         None => cargo.env_remove("OVERTAKE_PLANT"),
     };
     let output = cargo.output().context("cargo cannot be started")?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    Ok((output.status, text))
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
 }
 
 fn target_directory() -> PathBuf {
