@@ -123,7 +123,21 @@ pub(crate) fn of_block(table: &Table, index: &Index, block: &Block, at: usize, k
     has_null
 }
 
+/// Turns a prefix into the smallest key above all keys that begin with it. `false`: there is none.
+pub(crate) fn pass_prefix(prefix: &mut Vec<u8>) -> bool {
+    while let Some(last) = prefix.pop() {
+        if last < u8::MAX {
+            prefix.push(last + 1);
+            return true;
+        }
+    }
+    false
+}
+
 #[cold]
 fn misfit(table: &Table, index: &Index, why: &str) -> Error {
     Error::InvalidValue { place: format!("{}.{}", table.name(), index.def.name), why: why.to_owned() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -103,7 +103,7 @@ impl ModelTxn<'_> {
         self.held.abort();
         for (row, change) in self.changes.iter().rev() {
             let pin = self.held.pin();
-            self.held.undo(&self.model.rows[*row], change.base(pin), change.new(pin));
+            self.held.undo(&self.model.rows[*row], change.claimed(pin), change.published(pin));
         }
         self.held.release();
     }

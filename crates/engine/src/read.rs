@@ -3,15 +3,17 @@
 //! **Invariant:** a reader holds nothing and waits for nobody. What it returns is what the snapshot and the commands before
 //! its own say, whatever is changed meanwhile. An index entry is only a hint: the version decides.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key;
 use crate::raw::btree::{Cursor, Order};
 use crate::raw::chain::View;
 use crate::raw::rows::Home;
 use crate::row::{Place, Row, RowId};
+use crate::scratch::Scratch;
 use crate::table::{Index, Table};
 use crate::txn::Txn;
 use crate::value::Value;
+use core::ops::Bound;
 
 /// Which end of a range comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +22,15 @@ pub enum Direction {
     Forward,
     /// Greatest key first.
     Backward,
+}
+
+impl Direction {
+    fn order(self) -> Order {
+        match self {
+            Direction::Forward => Order::Ascending,
+            Direction::Backward => Order::Descending,
+        }
+    }
 }
 
 impl<'e> Txn<'e> {
@@ -40,13 +51,13 @@ impl<'e> Txn<'e> {
             return Ok(Some(row));
         }
         // The first entry was of a dead row, or of one that another transaction is inserting.
-        let mut rows = index.tree.rows(&scratch.key);
-        while let Some(row) = rows.next_row() {
-            if let Some(row) = self.row_with_key(table, index, row, &scratch.key, &mut scratch.other_key, view) {
-                return Ok(Some(row));
-            }
-        }
-        Ok(None)
+        let Scratch { key, other_key, .. } = scratch;
+        let mut found = None;
+        index.tree.for_each(key, &mut |row| {
+            found = self.row_with_key(table, index, row, key, other_key, view);
+            found.is_none()
+        });
+        Ok(found)
     }
 
     /// The row with this id.
@@ -80,11 +91,56 @@ impl<'e> Txn<'e> {
         let index = &table.indexes[index];
         let mut scratch = self.scratch();
         key::of_values(table, index, prefix, &mut scratch.key)?;
-        let order = match direction {
-            Direction::Forward => Order::Ascending,
-            Direction::Backward => Order::Descending,
+        let cursor = index.tree.prefix(&scratch.key, direction.order());
+        Ok(Range { txn: self, table, index, cursor, view, key: Vec::new() })
+    }
+
+    /// As [`Txn::range`], between two bounds. Each may give fewer values than the index has columns; it then stands for
+    /// all keys that begin with them, to be included or excluded together.
+    ///
+    /// # Errors
+    /// As [`Txn::range`].
+    pub fn range_between<'t>(
+        &'t self,
+        table: &'t Table,
+        index: usize,
+        lower: Bound<&[Value<'_>]>,
+        upper: Bound<&[Value<'_>]>,
+        direction: Direction,
+    ) -> Result<Range<'t>>
+    where
+        'e: 't,
+    {
+        self.inner.assert_own(table);
+        let view = self.view()?;
+        let index = &table.indexes[index];
+        let key = |values: &[Value<'_>]| {
+            let mut key = Vec::new();
+            key::of_values(table, index, values, &mut key).map(|()| key)
         };
-        Ok(Range { txn: self, table, index, cursor: index.tree.prefix(&scratch.key, order), view, key: Vec::new() })
+        // Both bounds as the smallest key on their upper side; no key is above a prefix that cannot be passed.
+        let above = |values: &[Value<'_>]| {
+            let mut key = key(values)?;
+            Ok::<_, Error>(key::pass_prefix(&mut key).then_some(key))
+        };
+        let lower = match lower {
+            Bound::Unbounded => Some(Vec::new()),
+            Bound::Included(values) => Some(key(values)?),
+            Bound::Excluded(values) => above(values)?,
+        };
+        let upper = match upper {
+            Bound::Unbounded => None,
+            Bound::Included(values) => above(values)?,
+            Bound::Excluded(values) => Some(key(values)?),
+        };
+        let upper = match (&lower, &upper) {
+            (None, _) => Bound::Excluded(&[][..]),
+            (_, Some(upper)) => Bound::Excluded(&upper[..]),
+            (_, None) => Bound::Unbounded,
+        };
+        let lower = lower.as_ref().map_or(Bound::Unbounded, |lower| Bound::Included(&lower[..]));
+        let cursor = index.tree.range(lower, upper, direction.order());
+        Ok(Range { txn: self, table, index, cursor, view, key: Vec::new() })
     }
 
     #[inline]

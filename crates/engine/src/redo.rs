@@ -44,7 +44,7 @@ pub(crate) fn encode(inner: &Inner, pin: &Pin, scratch: &mut Scratch) {
         redo.push(kind);
         redo.extend_from_slice(&write.table.to_le_bytes());
         redo.extend_from_slice(&write.row.to_le_bytes());
-        let Some(new) = write.change.new(pin) else { continue };
+        let Some(new) = write.change.published(pin) else { continue };
         if kind == UPDATE {
             let layout = &inner.table(write.table).layout;
             redo.extend_from_slice(&write.touched.0.to_le_bytes());

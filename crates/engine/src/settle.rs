@@ -35,7 +35,7 @@ impl Inner {
         let Some(write) = scratch.writes.pop() else { return false };
         let table = self.table(write.table);
         let cell = table.rows.cell(write.row);
-        let (base, new) = (write.change.base(held.pin()), write.change.new(held.pin()));
+        let (base, new) = (write.change.claimed(held.pin()), write.change.published(held.pin()));
         held.undo(cell, base, new);
         if let (Some(new), Some(version)) = (new, write.change.dead_by_undo()) {
             entries::remove_added(table, held, cell, new, &write, scratch);

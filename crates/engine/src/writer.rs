@@ -249,3 +249,6 @@ impl<'a> RowWriter<'a> {
         self.image.extend_from_slice(&tail);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -341,10 +341,10 @@ impl Change {
     /// Replaces the transaction's word by its commit timestamp. The status word said so already.
     #[inline]
     pub(crate) fn stamp(&self, pin: &Pin, timestamp: u64) {
-        if let Some(new) = self.new(pin) {
+        if let Some(new) = self.published(pin) {
             new.begin.store(timestamp, Release);
         }
-        if let Some(base) = self.base(pin) {
+        if let Some(base) = self.claimed(pin) {
             base.end.store(timestamp, Release);
         }
     }
@@ -361,12 +361,12 @@ impl Change {
     }
 
     #[inline]
-    pub(crate) fn base<'p>(&self, pin: &'p Pin) -> Option<&'p Version> {
+    pub(crate) fn claimed<'p>(&self, pin: &'p Pin) -> Option<&'p Version> {
         self.base.map(|base| base.get(pin))
     }
 
     #[inline]
-    pub(crate) fn new<'p>(&self, pin: &'p Pin) -> Option<&'p Version> {
+    pub(crate) fn published<'p>(&self, pin: &'p Pin) -> Option<&'p Version> {
         self.new.map(|new| new.get(pin))
     }
 }

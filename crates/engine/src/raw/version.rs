@@ -91,7 +91,7 @@ impl VersionPtr {
     /// The version. Its holder is the write set of the transaction that owns `pin`, or the queue of the dead that owns
     /// the version, so it was not freed.
     #[inline]
-    pub(super) fn get<'p>(self, _pin: &'p Pin) -> &'p Version {
+    pub(super) fn get(self, _pin: &Pin) -> &Version {
         // SAFETY: a write set names versions that its transaction made or claimed. Those are retired with a time after
         // the transaction's snapshot, so they outlive its pin; what a queue of the dead owns nobody else frees.
         unsafe { self.0.as_ref() }

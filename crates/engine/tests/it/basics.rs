@@ -151,6 +151,40 @@ pub fn values_come_back_exactly() {
     txn.commit().unwrap();
 }
 
+/// Ranges between bounds, whole keys and prefixes, included and excluded, in both directions.
+pub fn ranges_respect_their_bounds() {
+    use std::ops::Bound::{Excluded, Included, Unbounded};
+    let (engine, _accounts) = bank();
+    let columns = vec![Column::required("a", Type::Int32), Column::required("b", Type::Int64)];
+    let indexes = vec![IndexDef::unique("pairs_pkey", &[0, 1])];
+    let table = engine.create_table(TableDef { name: "pairs".to_owned(), columns, indexes }).unwrap();
+    let txn = engine.begin(NORMAL);
+    let pairs: Vec<(i32, i64)> = (-2..3).flat_map(|a| (-3..4).map(move |b| (a, b))).collect();
+    for (a, b) in pairs.iter().rev() {
+        txn.insert(&table, &[Value::Int32(*a), Value::Int64(*b)]).unwrap();
+    }
+    let whole = [[Value::Int32(-1), Value::Int64(2)], [Value::Int32(1), Value::Int64(-1)]];
+    for (lower, upper, expected) in [
+        (Unbounded, Unbounded, (-2, -3)..=(2, 3)),
+        (Included(&whole[0][..]), Included(&whole[1][..]), (-1, 2)..=(1, -1)),
+        (Excluded(&whole[0][..]), Excluded(&whole[1][..]), (-1, 3)..=(1, -2)),
+        (Included(&whole[0][..1]), Included(&whole[1][..1]), (-1, -3)..=(1, 3)),
+        (Excluded(&whole[0][..1]), Excluded(&whole[1][..1]), (0, -3)..=(0, 3)),
+        (Included(&whole[1][..]), Excluded(&whole[1][..]), (9, 9)..=(9, 9)),
+        (Excluded(&[][..]), Unbounded, (9, 9)..=(9, 9)),
+    ] {
+        let read = |direction| -> Vec<(i32, i64)> {
+            let rows = txn.range_between(&table, 0, lower, upper, direction).unwrap();
+            rows.map(|row| (row.get_i32(0), row.get_i64(1))).collect()
+        };
+        let mut wanted: Vec<_> = pairs.iter().copied().filter(|pair| expected.contains(pair)).collect();
+        assert_eq!(read(Direction::Forward), wanted);
+        wanted.reverse();
+        assert_eq!(read(Direction::Backward), wanted);
+    }
+    txn.commit().unwrap();
+}
+
 /// What a column cannot hold is refused, and the refusal leaves no trace.
 pub fn values_that_do_not_fit_are_refused() {
     let (engine, table) = bank_of(1);

@@ -23,9 +23,9 @@ pub fn updates_leave_memory_level() {
             .unwrap();
         }
         if round % 10 == 9 {
-            txn.abort()
+            txn.abort();
         } else {
-            drop(txn.commit().unwrap())
+            txn.commit().unwrap();
         }
         most = most.max(engine.stats().versions);
     }

@@ -21,6 +21,7 @@ fn main() -> ExitCode {
             testkit::test!(basics::a_transaction_changes_its_own_row_again),
             testkit::test!(basics::an_abort_undoes_everything),
             testkit::test!(basics::values_come_back_exactly),
+            testkit::test!(basics::ranges_respect_their_bounds),
             testkit::test!(basics::values_that_do_not_fit_are_refused),
             testkit::test!(basics::definitions_are_checked),
             testkit::test!(conflicts::a_lost_update_is_prevented),

@@ -104,7 +104,11 @@ pub fn records_replay_to_the_same_tables() {
                     .unwrap(),
             }
         }
-        if random.below(4) == 0 { txn.abort() } else { drop(txn.commit().unwrap()) }
+        if random.below(4) == 0 {
+            txn.abort();
+        } else {
+            txn.commit().unwrap();
+        }
     }
     let records = log.0.lock().unwrap();
     assert!(100 < records.len());

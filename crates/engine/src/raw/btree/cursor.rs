@@ -127,7 +127,6 @@ impl<'t> Cursor<'t> {
     }
 
     /// The next entry: its key, and its row.
-    #[expect(clippy::should_implement_trait, reason = "the key is borrowed from the cursor")]
     pub(crate) fn next(&mut self) -> Option<(&[u8], u64)> {
         let hit = self.next_hit()?;
         let length = hit.length as usize;

@@ -128,7 +128,7 @@ impl BTree {
     /// No look-up is open while `visit` runs: it may use the tree.
     pub(crate) fn for_each(&self, key: &[u8], visit: &mut dyn FnMut(u64) -> bool) {
         let mut rows = self.rows(key);
-        while let Some((_, row)) = rows.next() {
+        while let Some(row) = rows.next_row() {
             if !visit(row) {
                 return;
             }

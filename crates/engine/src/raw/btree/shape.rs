@@ -91,9 +91,10 @@ impl BTree {
             let keep = node.split_point(at);
             let last = node.entry(keep - 1);
             let next = if keep < CAPACITY { Some(node.entry(keep)) } else { None };
-            // SAFETY: the entries were loaded under this pin; a probe's words and bytes are its key's.
             let separator = match next {
+                // SAFETY: the entries were loaded under this pin.
                 Some(next) => unsafe { Entry::separator(&last, &next.probe()) },
+                // SAFETY: the entry was loaded under this pin.
                 None => unsafe { Entry::separator(&last, probe) },
             };
             (separator, node.leaf_split(keep, pin))

@@ -95,7 +95,7 @@ fn against_model(seed: u64, operations: u64, key_of: fn(&mut Random) -> Vec<u8>)
     for operation in 0..operations {
         let key = key_of(&mut random);
         let row = random.below(6);
-        let growing = operation * 4 / operations % 2 == 0;
+        let growing = (operation * 4 / operations).is_multiple_of(2);
         let choice = random.below(10);
         if choice < if growing { 7 } else { 2 } {
             assert_eq!(insert(&tree, &key, row), model.insert((key.clone(), row)), "seed {seed}");
