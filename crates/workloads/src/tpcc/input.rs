@@ -1,0 +1,171 @@
+//! What terminals enter (clauses 2.4.1 and 2.5.1), made ahead of the transaction.
+
+use super::random::{Constants, LAST_NAME_SKEW, LastName, Random, last_name};
+use super::scale::Scale;
+
+/// Most lines of an order.
+pub const LINES_MAX: usize = 15;
+
+/// One line of an order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NewOrderLine {
+    /// The item; an unused number in the last line of an order that shall roll back.
+    pub item: i32,
+    /// The warehouse that supplies it.
+    pub supply_warehouse: i32,
+    /// 1 to 10.
+    pub quantity: i32,
+}
+
+/// An order as it is entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewOrderInput {
+    /// The terminal's warehouse.
+    pub warehouse: i32,
+    /// A district of it.
+    pub district: i32,
+    /// A customer of it.
+    pub customer: i32,
+    /// When the order is entered, microseconds since 1970.
+    pub entered_us: i64,
+    lines: [NewOrderLine; LINES_MAX],
+    lines_count: u8,
+}
+
+impl NewOrderInput {
+    /// An order of these lines.
+    ///
+    /// # Panics
+    /// When there are none, or more than 15.
+    pub fn new(
+        warehouse: i32,
+        district: i32,
+        customer: i32,
+        entered_us: i64,
+        order_lines: &[NewOrderLine],
+    ) -> NewOrderInput {
+        assert!((1..=LINES_MAX).contains(&order_lines.len()), "an order has 1 to 15 lines");
+        let mut lines = [NewOrderLine::default(); LINES_MAX];
+        lines[..order_lines.len()].copy_from_slice(order_lines);
+        NewOrderInput { warehouse, district, customer, entered_us, lines, lines_count: order_lines.len() as u8 }
+    }
+
+    /// Its lines.
+    #[inline]
+    pub fn lines(&self) -> &[NewOrderLine] {
+        &self.lines[..usize::from(self.lines_count)]
+    }
+}
+
+/// How a payment names its customer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// By number.
+    Number(i32),
+    /// By last name: the middle one of those who have it.
+    LastName(LastName),
+}
+
+/// A payment as it is entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaymentInput {
+    /// The terminal's warehouse.
+    pub warehouse: i32,
+    /// A district of it.
+    pub district: i32,
+    /// The customer's warehouse: another one in 15 % of the cases.
+    pub customer_warehouse: i32,
+    /// The customer's district.
+    pub customer_district: i32,
+    /// The customer.
+    pub customer: Whom,
+    /// In cents, 1.00 to 5,000.00.
+    pub amount_cents: i64,
+    /// When it is entered, microseconds since 1970.
+    pub entered_us: i64,
+}
+
+/// A terminal's random entries: the same seed gives the same ones.
+#[derive(Clone, Debug)]
+pub struct Inputs {
+    random: Random,
+    scale: Scale,
+    constants: Constants,
+    now_us: i64,
+}
+
+/// 2026-01-01, when the first entry is made; each is a millisecond later. A procedure reads no clock.
+const FIRST_ENTRY_US: i64 = 1_767_225_600_000_000;
+const ENTRY_STEP_US: i64 = 1_000;
+
+impl Inputs {
+    /// The entries of `seed`. All terminals of a run share the constants of NURand (clause 2.1.6.1), so these depend on
+    /// `run_seed`.
+    pub fn new(scale: Scale, run_seed: u64, seed: u64) -> Inputs {
+        let constants = Constants::of_run(&mut Random::new(run_seed), scale.customer_skew, scale.item_skew);
+        Inputs { random: Random::new(seed ^ run_seed.rotate_left(32)), scale, constants, now_us: FIRST_ENTRY_US }
+    }
+
+    fn now_us(&mut self) -> i64 {
+        self.now_us += ENTRY_STEP_US;
+        self.now_us
+    }
+
+    /// A warehouse, all alike: for a terminal that belongs to none.
+    pub fn warehouse(&mut self) -> i32 {
+        self.random.uniform(1, self.scale.warehouses)
+    }
+
+    fn other_warehouse(&mut self, than: i32) -> i32 {
+        match self.random.uniform(1, self.scale.warehouses - 1) {
+            warehouse if warehouse < than => warehouse,
+            warehouse => warehouse + 1,
+        }
+    }
+
+    fn customer(&mut self) -> i32 {
+        let Scale { customers, customer_skew, .. } = self.scale;
+        self.random.nurand(customer_skew, self.constants.customer, 1, customers)
+    }
+
+    /// An order entered at `warehouse`: 5 to 15 lines, each from another warehouse in 1 % of the cases, and an item that
+    /// does not exist at the end of 1 % of the orders.
+    pub fn new_order(&mut self, warehouse: i32) -> NewOrderInput {
+        let district = self.random.uniform(1, self.scale.districts);
+        let customer = self.customer();
+        let lines_count = self.random.uniform(5, 15) as usize;
+        let rolls_back = self.random.percent(1);
+        let mut lines = [NewOrderLine::default(); LINES_MAX];
+        for line in &mut lines[..lines_count] {
+            line.item = self.random.nurand(self.scale.item_skew, self.constants.item, 1, self.scale.items);
+            let is_remote = self.random.percent(1) && 1 < self.scale.warehouses;
+            line.supply_warehouse = if is_remote { self.other_warehouse(warehouse) } else { warehouse };
+            line.quantity = self.random.uniform(1, 10);
+        }
+        if rolls_back {
+            lines[lines_count - 1].item = self.scale.items + 1;
+        }
+        let entered_us = self.now_us();
+        NewOrderInput::new(warehouse, district, customer, entered_us, &lines[..lines_count])
+    }
+
+    /// A payment entered at `warehouse`: of a customer of another one in 15 % of the cases, by last name in 60 %.
+    pub fn payment(&mut self, warehouse: i32) -> PaymentInput {
+        let district = self.random.uniform(1, self.scale.districts);
+        let is_remote = !self.random.percent(85) && 1 < self.scale.warehouses;
+        let (customer_warehouse, customer_district) = if is_remote {
+            (self.other_warehouse(warehouse), self.random.uniform(1, self.scale.districts))
+        } else {
+            (warehouse, district)
+        };
+        let customer = if self.random.percent(60) {
+            let c = self.constants.last_name;
+            Whom::LastName(last_name(self.random.nurand(LAST_NAME_SKEW, c, 0, self.scale.last_names() - 1)))
+        } else {
+            Whom::Number(self.customer())
+        };
+        let amount_cents = i64::from(self.random.uniform(100, 500_000));
+        let entered_us = self.now_us();
+        PaymentInput { warehouse, district, customer_warehouse, customer_district, customer, amount_cents, entered_us }
+    }
+}

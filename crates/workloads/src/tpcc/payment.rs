@@ -1,0 +1,106 @@
+//! Payment (clause 2.5).
+
+use super::Tables;
+use super::columns::{customer as c, district as d, warehouse as w};
+use super::input::{PaymentInput, Whom};
+use super::schema::{BY_NAME, PRIMARY};
+use core::fmt::Write;
+use engine::{Direction, Error, Result, Row, Txn, Value};
+
+/// What the terminal shows at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaymentOutput {
+    /// The customer's number.
+    pub customer: i32,
+    /// The balance afterwards, in cents.
+    pub balance_cents: i64,
+    /// Whether the customer has bad credit.
+    pub has_bad_credit: bool,
+}
+
+/// Most bytes of a customer's data.
+const DATA_BYTES_MAX: usize = 500;
+
+/// Enters a payment; the caller commits it.
+///
+/// # Errors
+/// [`Error::RolledBack`] when warehouse, district or customer do not exist, and what the engine refuses.
+pub fn payment(txn: &Txn<'_>, tables: &Tables, input: &PaymentInput) -> Result<PaymentOutput> {
+    use Value::{Decimal, Int32, Text, Timestamp};
+    let found = |row: Option<_>| row.ok_or(Error::RolledBack);
+    let PaymentInput { warehouse, district, amount_cents, entered_us, .. } = *input;
+
+    let warehouse_row = found(txn.get(&tables.warehouse, PRIMARY, &[Int32(warehouse)])?)?;
+    txn.update(&tables.warehouse, warehouse_row.row_id(), |row| {
+        row.set_decimal_i64(w::W_YTD, row.get_decimal_i64(w::W_YTD) + amount_cents);
+    })?;
+    let district_row = found(txn.get(&tables.district, PRIMARY, &[Int32(warehouse), Int32(district)])?)?;
+    txn.update(&tables.district, district_row.row_id(), |row| {
+        row.set_decimal_i64(d::D_YTD, row.get_decimal_i64(d::D_YTD) + amount_cents);
+    })?;
+
+    let customer_row = find_customer(txn, tables, input)?;
+    let customer = customer_row.get_i32(c::C_ID);
+    let balance_cents = customer_row.get_decimal_i64(c::C_BALANCE) - amount_cents;
+    let has_bad_credit = customer_row.get_text(c::C_CREDIT) == "BC";
+    let data = has_bad_credit.then(|| bad_credit_data(customer, customer_row.get_text(c::C_DATA), input));
+    txn.update(&tables.customer, customer_row.row_id(), |row| {
+        row.set_decimal_i64(c::C_BALANCE, balance_cents);
+        row.set_decimal_i64(c::C_YTD_PAYMENT, row.get_decimal_i64(c::C_YTD_PAYMENT) + amount_cents);
+        row.set_i32(c::C_PAYMENT_CNT, row.get_i32(c::C_PAYMENT_CNT) + 1);
+        if let Some(data) = &data {
+            row.set_text(c::C_DATA, data);
+        }
+    })?;
+
+    let mut history_data = String::with_capacity(24);
+    for part in [warehouse_row.get_text(w::W_NAME), "    ", district_row.get_text(d::D_NAME)] {
+        history_data.push_str(part);
+    }
+    txn.insert(
+        &tables.history,
+        &[
+            Int32(customer),
+            Int32(input.customer_district),
+            Int32(input.customer_warehouse),
+            Int32(district),
+            Int32(warehouse),
+            Timestamp(entered_us),
+            Decimal(i128::from(amount_cents)),
+            Text(&history_data),
+        ],
+    )?;
+    Ok(PaymentOutput { customer, balance_cents, has_bad_credit })
+}
+
+/// By number; or, of those with the last name in the order of first names, number n/2 rounded up (clause 2.5.2.2).
+fn find_customer<'t>(txn: &'t Txn<'_>, tables: &'t Tables, input: &PaymentInput) -> Result<Row<'t>> {
+    use Value::{Int32, Text};
+    let [w, d] = [Int32(input.customer_warehouse), Int32(input.customer_district)];
+    match &input.customer {
+        Whom::Number(number) => txn.get(&tables.customer, PRIMARY, &[w, d, Int32(*number)])?.ok_or(Error::RolledBack),
+        Whom::LastName(name) => {
+            let prefix = [w, d, Text(name.as_str())];
+            let mut same_name = Vec::with_capacity(16);
+            same_name.extend(txn.range(&tables.customer, BY_NAME, &prefix, Direction::Forward)?);
+            let middle = same_name.len().div_ceil(2).checked_sub(1).ok_or(Error::RolledBack)?;
+            Ok(same_name[middle])
+        }
+    }
+}
+
+/// The payment's own data before the customer's earlier data, cut to 500 characters (clause 2.5.2.2).
+fn bad_credit_data(customer: i32, before: &str, input: &PaymentInput) -> String {
+    let mut data = String::with_capacity(DATA_BYTES_MAX + 64);
+    let PaymentInput { customer_district, customer_warehouse, district, warehouse, amount_cents, .. } = *input;
+    write!(
+        data,
+        "{customer} {customer_district} {customer_warehouse} {district} {warehouse} {}.{:02} ",
+        amount_cents / 100,
+        amount_cents % 100
+    )
+    .expect("a string takes what is written");
+    data.push_str(before);
+    data.truncate(data.len().min(DATA_BYTES_MAX));
+    data
+}

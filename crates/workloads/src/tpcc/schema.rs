@@ -1,0 +1,216 @@
+//! The nine tables (clause 1.3).
+
+use super::columns::*;
+use engine::{Column, Engine, IndexDef, Result, Table, TableDef, Type};
+use std::sync::Arc;
+
+/// The nine tables of one engine.
+pub struct Tables {
+    /// One row a warehouse.
+    pub warehouse: Arc<Table>,
+    /// Ten rows a warehouse.
+    pub district: Arc<Table>,
+    /// 3,000 rows a district. Index 1: by last and first name.
+    pub customer: Arc<Table>,
+    /// One row a payment; no key.
+    pub history: Arc<Table>,
+    /// One row for each order that is not delivered.
+    pub new_order: Arc<Table>,
+    /// One row an order. Index 1: by customer.
+    pub orders: Arc<Table>,
+    /// Five to fifteen rows an order.
+    pub order_line: Arc<Table>,
+    /// 100,000 rows.
+    pub item: Arc<Table>,
+    /// 100,000 rows a warehouse.
+    pub stock: Arc<Table>,
+}
+
+/// Index 0 of every table but `history`.
+pub(crate) const PRIMARY: usize = 0;
+/// Index 1 of `customer`.
+pub(crate) const BY_NAME: usize = 1;
+
+const fn decimal(precision: u8, scale: i8) -> Type {
+    Type::Decimal { precision, scale }
+}
+
+const MONEY: Type = decimal(12, 2);
+const RATE: Type = decimal(4, 4);
+
+fn required(columns: &[(&str, Type)]) -> Vec<Column> {
+    columns.iter().map(|(name, kind)| Column::required(name, *kind)).collect()
+}
+
+fn definition(name: &str, columns: Vec<Column>, indexes: Vec<IndexDef>) -> TableDef {
+    TableDef { name: format!("tpcc.{name}"), columns, indexes }
+}
+
+const ADDRESS: [&str; 5] = ["street_1", "street_2", "city", "state", "zip"];
+
+fn address(prefix: &str) -> Vec<Column> {
+    ADDRESS.iter().map(|part| Column::required(&format!("{prefix}_{part}"), Type::Text)).collect()
+}
+
+impl Tables {
+    /// Creates the tables, empty.
+    ///
+    /// # Errors
+    /// When one exists already.
+    pub fn create(engine: &Engine) -> Result<Tables> {
+        use Type::{Int32, Text, Timestamp};
+        let create = |name, columns, indexes| engine.create_table(definition(name, columns, indexes));
+        let primary = |columns: &[usize]| IndexDef::unique("primary", columns);
+        let concat = |parts: [Vec<Column>; 3]| parts.into_iter().flatten().collect::<Vec<Column>>();
+        Ok(Tables {
+            warehouse: create(
+                "warehouse",
+                concat([
+                    required(&[("w_id", Int32), ("w_name", Text)]),
+                    address("w"),
+                    required(&[("w_tax", RATE), ("w_ytd", MONEY)]),
+                ]),
+                vec![primary(&[warehouse::W_ID])],
+            )?,
+            district: create(
+                "district",
+                concat([
+                    required(&[("d_id", Int32), ("d_w_id", Int32), ("d_name", Text)]),
+                    address("d"),
+                    required(&[("d_tax", RATE), ("d_ytd", MONEY), ("d_next_o_id", Int32)]),
+                ]),
+                vec![primary(&[district::D_W_ID, district::D_ID])],
+            )?,
+            customer: create("customer", customer_columns(), {
+                use customer::*;
+                vec![primary(&[C_W_ID, C_D_ID, C_ID]), IndexDef::plain("by_name", &[C_W_ID, C_D_ID, C_LAST, C_FIRST])]
+            })?,
+            history: create(
+                "history",
+                required(&[
+                    ("h_c_id", Int32),
+                    ("h_c_d_id", Int32),
+                    ("h_c_w_id", Int32),
+                    ("h_d_id", Int32),
+                    ("h_w_id", Int32),
+                    ("h_date", Timestamp),
+                    ("h_amount", decimal(6, 2)),
+                    ("h_data", Text),
+                ]),
+                vec![],
+            )?,
+            new_order: create(
+                "new_order",
+                required(&[("no_o_id", Int32), ("no_d_id", Int32), ("no_w_id", Int32)]),
+                vec![primary(&[new_order::NO_W_ID, new_order::NO_D_ID, new_order::NO_O_ID])],
+            )?,
+            orders: create(
+                "orders",
+                concat([
+                    required(&[
+                        ("o_id", Int32),
+                        ("o_d_id", Int32),
+                        ("o_w_id", Int32),
+                        ("o_c_id", Int32),
+                        ("o_entry_d", Timestamp),
+                    ]),
+                    vec![Column::nullable("o_carrier_id", Int32)],
+                    required(&[("o_ol_cnt", Int32), ("o_all_local", Int32)]),
+                ]),
+                {
+                    use orders::*;
+                    vec![
+                        primary(&[O_W_ID, O_D_ID, O_ID]),
+                        IndexDef::unique("by_customer", &[O_W_ID, O_D_ID, O_C_ID, O_ID]),
+                    ]
+                },
+            )?,
+            order_line: create(
+                "order_line",
+                concat([
+                    required(&[
+                        ("ol_o_id", Int32),
+                        ("ol_d_id", Int32),
+                        ("ol_w_id", Int32),
+                        ("ol_number", Int32),
+                        ("ol_i_id", Int32),
+                        ("ol_supply_w_id", Int32),
+                    ]),
+                    vec![Column::nullable("ol_delivery_d", Timestamp)],
+                    required(&[("ol_quantity", Int32), ("ol_amount", decimal(6, 2)), ("ol_dist_info", Text)]),
+                ]),
+                {
+                    use order_line::*;
+                    vec![primary(&[OL_W_ID, OL_D_ID, OL_O_ID, OL_NUMBER])]
+                },
+            )?,
+            item: create(
+                "item",
+                required(&[
+                    ("i_id", Int32),
+                    ("i_im_id", Int32),
+                    ("i_name", Text),
+                    ("i_price", decimal(5, 2)),
+                    ("i_data", Text),
+                ]),
+                vec![primary(&[item::I_ID])],
+            )?,
+            stock: create("stock", stock_columns(), vec![primary(&[stock::S_W_ID, stock::S_I_ID])])?,
+        })
+    }
+
+    /// All nine, with their names.
+    pub fn all(&self) -> [&Arc<Table>; 9] {
+        [
+            &self.warehouse,
+            &self.district,
+            &self.customer,
+            &self.history,
+            &self.new_order,
+            &self.orders,
+            &self.order_line,
+            &self.item,
+            &self.stock,
+        ]
+    }
+}
+
+fn customer_columns() -> Vec<Column> {
+    use Type::{Int32, Text, Timestamp};
+    let mut columns = required(&[
+        ("c_id", Int32),
+        ("c_d_id", Int32),
+        ("c_w_id", Int32),
+        ("c_first", Text),
+        ("c_middle", Text),
+        ("c_last", Text),
+    ]);
+    columns.extend(address("c"));
+    columns.extend(required(&[
+        ("c_phone", Text),
+        ("c_since", Timestamp),
+        ("c_credit", Text),
+        ("c_credit_lim", MONEY),
+        ("c_discount", RATE),
+        ("c_balance", MONEY),
+        ("c_ytd_payment", MONEY),
+        ("c_payment_cnt", Int32),
+        ("c_delivery_cnt", Int32),
+        ("c_data", Text),
+    ]));
+    columns
+}
+
+/// The 17 columns of `stock`.
+pub(crate) fn stock_columns() -> Vec<Column> {
+    use Type::{Int32, Text};
+    let mut columns = required(&[("s_i_id", Int32), ("s_w_id", Int32), ("s_quantity", Int32)]);
+    columns.extend((1..=10).map(|district| Column::required(&format!("s_dist_{district:02}"), Text)));
+    columns.extend(required(&[
+        ("s_ytd", decimal(8, 0)),
+        ("s_order_cnt", Int32),
+        ("s_remote_cnt", Int32),
+        ("s_data", Text),
+    ]));
+    columns
+}
