@@ -1,5 +1,6 @@
 //! Tidiness that no compiler checks. Each test looks at the files of the repository as they are.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -83,11 +84,12 @@ fn unsafe_stays_in_its_rooms() {
 
 #[test]
 fn every_module_begins_with_its_documentation() {
+    let begins = |text: &str| text.starts_with("//!") || text.starts_with("#![doc = include_str!(");
     let bare: Vec<String> = sources("rs")
         .into_iter()
         .filter(|(name, text)| {
             // Unit tests in a sibling file are described by the module beside them.
-            !name.ends_with("/tests.rs") && !name.contains("/tests/") && !text.trim_start().starts_with("//!")
+            !name.ends_with("/tests.rs") && !name.contains("/tests/") && !begins(text)
         })
         .map(|(name, _)| name)
         .collect();
@@ -102,17 +104,39 @@ fn tests_are_never_ignored() {
     assert_none(&ignored, "a known bug is asserted as it is, with a note");
 }
 
-#[test]
-fn the_default_members_do_not_compile_datafusion() {
+/// The packages that a selection builds, each with its features.
+fn tree(selection: &[&str]) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "--offline", "--edges", "all", "--prefix", "none", "--format", "{p}"])
+        .args(["tree", "--offline", "--prefix", "none", "--format", "{p} {f}"])
+        .args(selection)
         .current_dir(root())
         .output()
         .expect("cargo can be started");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let tree = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(tree.lines().any(|line| line.starts_with("preempt ")), "{tree}");
-    let heavy: Vec<String> =
-        tree.lines().filter(|line| line.starts_with("datafusion")).take(3).map(String::from).collect();
+    let lines: BTreeSet<String> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        // Repeated packages are marked, and edges of kind "features" have lines of their own.
+        .map(|line| line.trim_end_matches(" (*)").trim_end().to_owned())
+        .filter(|line| !line.contains(" feature \""))
+        .collect();
+    assert!(lines.iter().any(|line| line.starts_with("preempt ")), "{lines:?}");
+    lines
+}
+
+#[test]
+fn the_default_members_do_not_compile_datafusion() {
+    let tree = tree(&["--edges", "normal,build,dev"]);
+    let heavy: Vec<String> = tree.into_iter().filter(|line| line.starts_with("datafusion")).take(3).collect();
     assert_none(&heavy, "plain `cargo test` must take seconds, so a default member may not use these");
+}
+
+#[test]
+fn the_demo_and_the_tests_share_one_build_of_datafusion() {
+    // Cargo compiles a package once for each set of features, and everything above it too.
+    let parts = ["overtake", "olap", "demo", "workloads"].map(|name| ["--package", name]).concat();
+    let demo = tree(&[parts.as_slice(), &["--edges", "normal,build"]].concat());
+    let tests = tree(&["--workspace", "--edges", "normal,build,dev"]);
+    let ours = format!("({}", root().display());
+    let twice: Vec<String> = demo.difference(&tests).filter(|line| !line.contains(&ours)).cloned().collect();
+    assert_none(&twice, "the README's two commands would compile these, and what uses them, twice");
 }
