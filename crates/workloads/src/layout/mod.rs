@@ -1,0 +1,153 @@
+//! Row images against columns: what appending, reading and scanning TPC-C's stock table costs in each.
+//!
+//! **Invariant:** both stores hold the same rows in chunks of the same number of rows, get their memory in the same way,
+//! and are asked the same questions in the same order; a test compares their answers. Both are safe Rust.
+//!
+//! Neither has versions, row maps or indexes: the figures compare layouts, not engines.
+
+mod columns;
+mod rows;
+mod stock;
+
+#[cfg(test)]
+mod tests;
+
+use columns::Columns;
+use preempt::os::thread_cpu_ns;
+use rows::Rows;
+use std::hint::black_box;
+use stock::{Copied, Stock};
+
+/// Rows of a chunk.
+const CHUNK_ROWS: usize = 4_096;
+/// Different rows that are appended in turn.
+const SAMPLES: usize = 1_024;
+/// Reads between two looks at the clock.
+const READS: u64 = 16_384;
+
+/// What one operation costs in each layout.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figure {
+    /// `append`, `read_row` (all 17 columns), `read_4` (four of them) or `scan_1` (one column of all rows).
+    pub name: &'static str,
+    /// Nanoseconds of processor time each row, as row images.
+    pub row_ns: f64,
+    /// The same, as columns.
+    pub column_ns: f64,
+}
+
+/// Where rows are kept.
+trait Store {
+    /// An empty one.
+    fn new() -> Self;
+    /// Appends a row.
+    fn append(&mut self, row: &Stock);
+    /// Copies all columns of a row.
+    fn read_row(&self, at: usize, into: &mut Copied);
+    /// Adds up what New-Order reads: quantity, year to date, order count and the information of one district.
+    fn read_4(&self, at: usize, district: usize) -> i64;
+    /// The sum of all quantities.
+    fn scan_1(&self) -> i64;
+}
+
+/// Measures both layouts with `rows` rows, for about `seconds_each` seconds a figure and layout. Each store takes
+/// about 330 bytes a row, and both are there at once.
+///
+/// # Panics
+/// When `rows` is 0.
+pub fn run(rows: usize, seconds_each: f64) -> Vec<Figure> {
+    assert!(0 < rows, "there is something to read");
+    let samples = stock::samples(SAMPLES);
+    let limit_ns = (seconds_each * 1e9) as u64;
+    let (as_rows, row) = measure::<Rows>(rows, &samples, limit_ns);
+    let (as_columns, column) = measure::<Columns>(rows, &samples, limit_ns);
+    assert_eq!(as_rows.scan_1(), as_columns.scan_1(), "both stores hold the same rows");
+    let names = ["append", "read_row", "read_4", "scan_1"];
+    let figure = |at: usize| Figure { name: names[at], row_ns: row[at], column_ns: column[at] };
+    (0..names.len()).map(figure).collect()
+}
+
+/// The store, filled, and the nanoseconds a row of the four operations.
+fn measure<S: Store>(rows: usize, samples: &[Stock], limit_ns: u64) -> (S, [f64; 4]) {
+    let mut kept = fill::<S>(rows, samples);
+    // The previous store is dropped before the clock starts: giving back memory is not part of appending.
+    let append = repeat(limit_ns, || {
+        kept = S::new();
+        let started_ns = thread_cpu_ns();
+        append_all(&mut kept, rows, samples);
+        (rows as u64, thread_cpu_ns() - started_ns)
+    });
+    let mut copied = Copied::default();
+    let mut places = Places::new(rows);
+    let read_row = repeat_timed(limit_ns, READS, || {
+        for _ in 0..READS {
+            kept.read_row(places.next().0, &mut copied);
+            black_box(&mut copied);
+        }
+    });
+    let mut places = Places::new(rows);
+    let read_4 = repeat_timed(limit_ns, READS, || {
+        for _ in 0..READS {
+            let (at, district) = places.next();
+            black_box(kept.read_4(at, district));
+        }
+    });
+    let scan_1 = repeat_timed(limit_ns, rows as u64, || {
+        black_box(black_box(&kept).scan_1());
+    });
+    (kept, [append, read_row, read_4, scan_1])
+}
+
+fn fill<S: Store>(rows: usize, samples: &[Stock]) -> S {
+    let mut store = S::new();
+    append_all(&mut store, rows, samples);
+    store
+}
+
+fn append_all<S: Store>(store: &mut S, rows: usize, samples: &[Stock]) {
+    for row in samples.iter().cycle().take(rows) {
+        store.append(row);
+    }
+}
+
+fn repeat_timed(limit_ns: u64, operations: u64, mut body: impl FnMut()) -> f64 {
+    repeat(limit_ns, || {
+        let started_ns = thread_cpu_ns();
+        body();
+        (operations, thread_cpu_ns() - started_ns)
+    })
+}
+
+/// Calls `body`, which says how many operations took how long, at least once and until the limit is reached.
+fn repeat(limit_ns: u64, mut body: impl FnMut() -> (u64, u64)) -> f64 {
+    let (mut operations, mut spent_ns) = (0, 0);
+    loop {
+        let (more, ns) = body();
+        operations += more;
+        spent_ns += ns;
+        if limit_ns <= spent_ns {
+            return spent_ns as f64 / operations as f64;
+        }
+    }
+}
+
+/// Random rows and districts, the same for each store (xorshift64; Marsaglia, 2003).
+struct Places {
+    rows: u64,
+    state: u64,
+}
+
+impl Places {
+    fn new(rows: usize) -> Places {
+        Places { rows: rows as u64, state: 0x9e37_79b9_7f4a_7c15 }
+    }
+
+    #[inline]
+    fn next(&mut self) -> (usize, usize) {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        let at = (u128::from(self.state) * u128::from(self.rows)) >> 64;
+        (at as usize, (self.state % 10) as usize)
+    }
+}
