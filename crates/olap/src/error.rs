@@ -1,6 +1,7 @@
 //! What can go wrong, one variant for each *reaction* of the caller.
 
 use datafusion::error::DataFusionError;
+use std::sync::Arc;
 use tokio::task::JoinError;
 
 /// This crate's result.
@@ -38,7 +39,8 @@ impl Error {
         // Operators that spawn tasks wrap the join error in their own ways, several deep.
         let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |cause| cause.source());
         for cause in causes {
-            if let Some(join) = cause.downcast_ref::<JoinError>() {
+            let shared = || cause.downcast_ref::<Arc<JoinError>>().map(Arc::as_ref);
+            if let Some(join) = cause.downcast_ref::<JoinError>().or_else(shared) {
                 return if join.is_panic() { Error::Panicked(join.to_string()) } else { Error::Stopped };
             }
         }

@@ -174,7 +174,7 @@ pub(crate) fn start(
         control,
         stopping: limits.stopping,
         parts: Mutex::default(),
-        ending: Ending { finish: Some(finish), result: Mutex::new(Err(Error::Stopped)) },
+        ending: Ending(Mutex::new(Some(End { finish, result: Err(Error::Stopped) }))),
     });
     let task = async move {
         let answer = collect(prepared, config.partitions, limits.environment, Arc::clone(&run), limits.answer_rows_max);
@@ -213,22 +213,24 @@ async fn collect(
 }
 
 /// Calls `finish` when it is dropped, with what was set last; [`Error::Stopped`] if the task was dropped before its end.
-struct Ending {
-    finish: Option<Finish>,
-    result: Mutex<Result<Answer>>,
+struct Ending(Mutex<Option<End>>);
+
+struct End {
+    finish: Finish,
+    result: Result<Answer>,
 }
 
 impl Ending {
     fn set(&self, result: Result<Answer>) {
-        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = result;
+        if let Some(end) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            end.result = result;
+        }
     }
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let result = self.result.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let result = std::mem::replace(result, Err(Error::Stopped));
-        if let Some(finish) = self.finish.take() {
+        if let Some(End { finish, result }) = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
             finish(result);
         }
     }
