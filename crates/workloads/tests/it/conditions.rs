@@ -1,0 +1,66 @@
+//! Every consistency condition finds the damage that it is there for.
+
+use crate::support::{commit, delete, loaded, patch};
+use engine::{Engine, Value};
+use workloads::tpcc::columns::{customer, district, order_line, orders, warehouse};
+use workloads::tpcc::{Tables, check};
+
+/// One committed change that breaks a condition.
+type Damage = fn(&Engine, &Tables);
+
+/// With each condition's number, damage that must break it. It may break others too: they share rows. Order 30 is a
+/// district's last one and new, order 1 is delivered.
+const DAMAGES: [(u32, Damage); 11] = [
+    (1, |engine, tables| {
+        patch(engine, &tables.warehouse, &[1], |row| row.set_decimal_i64(warehouse::W_YTD, 1));
+    }),
+    (2, |engine, tables| {
+        patch(engine, &tables.district, &[1, 1], |row| row.set_i32(district::D_NEXT_O_ID, 40));
+    }),
+    // A hole in the middle of the new orders.
+    (3, |engine, tables| delete(engine, &tables.new_order, &[1, 1, 28])),
+    (4, |engine, tables| delete(engine, &tables.order_line, &[1, 1, 1, 1])),
+    (5, |engine, tables| {
+        patch(engine, &tables.orders, &[1, 1, 30], |row| row.set_i32(orders::O_CARRIER_ID, 5));
+    }),
+    (6, |engine, tables| {
+        patch(engine, &tables.orders, &[2, 1, 7], |row| row.set_i32(orders::O_OL_CNT, 99));
+    }),
+    (7, |engine, tables| {
+        patch(engine, &tables.order_line, &[1, 2, 30, 1], |row| row.set_timestamp(order_line::OL_DELIVERY_D, 1));
+    }),
+    // A payment without its customer's and its district's share.
+    (8, |engine, tables| pay(engine, tables, 1, 1)),
+    (9, |engine, tables| {
+        patch(engine, &tables.district, &[2, 2], |row| row.set_decimal_i64(district::D_YTD, 1));
+    }),
+    (10, |engine, tables| {
+        patch(engine, &tables.customer, &[1, 1, 3], |row| row.set_decimal_i64(customer::C_BALANCE, 5));
+    }),
+    (12, |engine, tables| {
+        patch(engine, &tables.customer, &[1, 1, 3], |row| row.set_decimal_i64(customer::C_YTD_PAYMENT, 5));
+    }),
+];
+
+fn pay(engine: &Engine, tables: &Tables, warehouse: i32, district: i32) {
+    use Value::{Decimal, Int32, Text, Timestamp};
+    let ids = [1, district, warehouse, district, warehouse].map(Int32);
+    let row = [ids[0], ids[1], ids[2], ids[3], ids[4], Timestamp(1), Decimal(100), Text("no such payment")];
+    commit(engine, |txn| {
+        txn.insert(&tables.history, &row).unwrap();
+    });
+}
+
+/// Goal: a check that says nothing would be worthless. Method: a fresh database for each damage, checked before and
+/// after; the violation must name the condition.
+pub fn each_condition_detects_a_planted_violation() {
+    for (condition, damage) in DAMAGES {
+        let (engine, tables) = loaded(1);
+        assert_eq!(check(&engine.snapshot(), &tables), Ok(()));
+        damage(&engine, &tables);
+        let violations = check(&engine.snapshot(), &tables).expect_err("the damage is found");
+        let found = violations.iter().any(|violation| violation.condition == condition);
+        assert!(found, "condition {condition} is not among {violations:?}");
+        assert!(violations.iter().all(|violation| violation.to_string().contains("condition")));
+    }
+}

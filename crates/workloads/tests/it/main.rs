@@ -1,0 +1,22 @@
+//! Integration tests of `workloads`: TPC-C on several threads, plain and under random interrupts.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod conditions;
+mod seeds;
+mod support;
+mod threads;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    testkit::main(
+        env!("CARGO_PKG_NAME"),
+        &[
+            testkit::test!(threads::two_terminals_leave_a_consistent_database),
+            testkit::test!(threads::a_rolled_back_order_leaves_nothing),
+            testkit::test!(conditions::each_condition_detects_a_planted_violation),
+            testkit::test!(seeds::the_same_seed_leaves_the_same_rows),
+            testkit::test!(seeds::the_digest_sees_one_changed_row),
+        ],
+    )
+}
