@@ -84,6 +84,12 @@ fn main() {
         let row = txn.get(&table, 0, &key(random)).expect("a valid key").expect("it exists");
         black_box(row.get_decimal_i64(2));
     });
+    measure("get_many of 10 NURand keys, per 10", &engine, 200_000, |txn, random| {
+        let keys: [_; 10] = std::array::from_fn(|_| key(random));
+        let mut found = Vec::with_capacity(10);
+        txn.get_many(&table, 0, &keys, &mut found).expect("valid keys");
+        black_box(found.iter().flatten().map(|row| row.get_decimal_i64(2)).sum::<i64>());
+    });
     measure("get by row id", &engine, 2_000_000, |txn, random| {
         let row = txn.get_row(&table, RowId(random.below(ROWS))).expect("active").expect("it exists");
         black_box(row.get_decimal_i64(2));

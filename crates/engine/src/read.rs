@@ -5,9 +5,10 @@
 
 use crate::error::{Error, Result};
 use crate::key;
-use crate::raw::btree::{Cursor, Order};
+use crate::raw::btree::{Cursor, MANY, Order};
 use crate::raw::chain::View;
 use crate::raw::rows::Home;
+use crate::raw::version::RowCell;
 use crate::row::{Place, Row, RowId};
 use crate::scratch::Scratch;
 use crate::table::{Index, Table};
@@ -47,17 +48,75 @@ impl<'e> Txn<'e> {
         let scratch = &mut *scratch;
         key::of_values(table, index, key, &mut scratch.key)?;
         let Some(first) = index.tree.first(&scratch.key) else { return Ok(None) };
-        if let Some(row) = self.row_with_key(table, index, first, &scratch.key, &mut scratch.other_key, view) {
-            return Ok(Some(row));
+        Ok(self.first_visible(table, index, first, &scratch.key, &mut scratch.other_key, view))
+    }
+
+    /// The visible row with this key; `first` is the first that the index names.
+    #[inline]
+    fn first_visible<'t>(
+        &'t self,
+        table: &'t Table,
+        index: &Index,
+        first: u64,
+        key: &[u8],
+        buffer: &mut Vec<u8>,
+        view: View,
+    ) -> Option<Row<'t>> {
+        if let Some(row) = self.row_with_key(table, index, first, key, buffer, view) {
+            return Some(row);
         }
         // The first entry was of a dead row, or of one that another transaction is inserting.
-        let Scratch { key, other_key, .. } = scratch;
         let mut found = None;
         index.tree.for_each(key, &mut |row| {
-            found = self.row_with_key(table, index, row, key, other_key, view);
+            found = self.row_with_key(table, index, row, key, buffer, view);
             found.is_none()
         });
-        Ok(found)
+        found
+    }
+
+    /// As [`Txn::get`] for each of the keys, in order, into `rows`, which is cleared first. The look-ups share their waiting
+    /// for memory: where rows are spread over more of it than the caches hold, this takes a fraction of the time.
+    ///
+    /// # Errors
+    /// As [`Txn::get`].
+    pub fn get_many<'t, const N: usize>(
+        &'t self,
+        table: &'t Table,
+        index: usize,
+        keys: &[[Value<'_>; N]],
+        rows: &mut Vec<Option<Row<'t>>>,
+    ) -> Result<()> {
+        self.inner.assert_own(table);
+        let view = self.view()?;
+        let index = &table.indexes[index];
+        let mut scratch = self.scratch();
+        let Scratch { key: one, many: all, other_key: buffer, .. } = &mut *scratch;
+        rows.clear();
+        for keys in keys.chunks(MANY) {
+            all.clear();
+            let mut ends = [0; MANY];
+            for (key, end) in keys.iter().zip(&mut ends) {
+                key::of_values(table, index, key, one)?;
+                all.extend_from_slice(one);
+                *end = all.len();
+            }
+            let starts = |at: usize| if at == 0 { 0 } else { ends[at - 1] };
+            let bytes: [&[u8]; MANY] = core::array::from_fn(|at| all.get(starts(at)..ends[at]).unwrap_or(&[]));
+            let bytes = &bytes[..keys.len()];
+            let mut firsts = [None; MANY];
+            let firsts = &mut firsts[..keys.len()];
+            index.tree.first_many(bytes, firsts);
+            let cells = |row: &Option<u64>| match table.rows.home((*row)?) {
+                Some(Home::Hot(cell)) => Some(cell),
+                _ => None,
+            };
+            firsts.iter().filter_map(cells).for_each(RowCell::prefetch);
+            firsts.iter().filter_map(cells).for_each(RowCell::prefetch_newest);
+            for (key, first) in bytes.iter().zip(firsts) {
+                rows.push(first.and_then(|first| self.first_visible(table, index, first, key, buffer, view)));
+            }
+        }
+        Ok(())
     }
 
     /// The row with this id.

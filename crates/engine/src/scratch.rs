@@ -38,6 +38,8 @@ pub(crate) struct Scratch {
     pub(crate) writes: Vec<Write>,
     pub(crate) key: Vec<u8>,
     pub(crate) other_key: Vec<u8>,
+    /// Many keys, one behind the other.
+    pub(crate) many: Vec<u8>,
     pub(crate) image: Vec<u8>,
     pub(crate) redo: Vec<u8>,
     pub(crate) graveyard: Graveyard,
@@ -53,7 +55,7 @@ impl Scratch {
         if KEPT_CHANGES_MAX < self.writes.capacity() {
             self.writes = Vec::new();
         }
-        for buffer in [&mut self.key, &mut self.other_key, &mut self.image, &mut self.redo] {
+        for buffer in [&mut self.key, &mut self.other_key, &mut self.many, &mut self.image, &mut self.redo] {
             if KEPT_BYTES_MAX < buffer.capacity() {
                 *buffer = Vec::new();
             }

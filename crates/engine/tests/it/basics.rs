@@ -185,6 +185,28 @@ pub fn ranges_respect_their_bounds() {
     txn.commit().unwrap();
 }
 
+/// Many look-ups at a time find what single ones find: rows there and not, of this transaction, under moved keys, more
+/// than fit one round.
+pub fn many_are_found_as_one_is() {
+    let (engine, table) = bank_of(5_000);
+    engine.bulk_load(&table, [crate::scans::accounts(6_000..6_100)]).unwrap();
+    let txn = engine.begin(NORMAL);
+    txn.delete(&table, row_of(&txn, &table, 7).unwrap()).unwrap();
+    open(&txn, &table, 7, 1, "again").unwrap();
+    txn.update(&table, row_of(&txn, &table, 8).unwrap(), |row| row.set_i32(ID, -8)).unwrap();
+    let keys: Vec<_> = [7, 8, -8, 6_050, 9_999].into_iter().chain(0..5_200).map(|id| [Value::Int32(id)]).collect();
+    let mut rows = Vec::new();
+    for count in [0, 1, 5, 16, 17, keys.len()] {
+        txn.get_many(&table, BY_ID, &keys[..count], &mut rows).unwrap();
+        assert_eq!(rows.len(), count);
+        for (row, key) in rows.iter().zip(&keys) {
+            let one = txn.get(&table, BY_ID, key).unwrap();
+            assert_eq!(row.map(|row| row.row_id()), one.map(|row| row.row_id()), "{key:?}");
+        }
+    }
+    assert!(txn.get_many(&table, BY_ID, &[[Value::Int64(0)]], &mut rows).is_err());
+}
+
 /// What a column cannot hold is refused, and the refusal leaves no trace.
 pub fn values_that_do_not_fit_are_refused() {
     let (engine, table) = bank_of(1);

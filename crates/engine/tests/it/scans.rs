@@ -11,7 +11,8 @@ use arrow_schema::{DataType, Schema};
 use engine::{Column, Engine, EngineConfig, Error, IndexDef, Snapshot, Table, TableDef, Type, Value};
 use std::sync::Arc;
 
-fn accounts(ids: std::ops::Range<i32>) -> RecordBatch {
+/// Accounts as a batch: 100 each, every tenth of nobody.
+pub fn accounts(ids: std::ops::Range<i32>) -> RecordBatch {
     let count = ids.len();
     let balances = Decimal128Array::from(vec![100; count]).with_precision_and_scale(12, 2).unwrap();
     let owners: StringViewArray = ids.clone().map(|id| (id % 10 != 0).then_some("block")).collect();

@@ -13,7 +13,7 @@
 //! - `node`: the layout of a node, searching and changing one;
 //! - this one: looking up, inserting, removing;
 //! - `shape`: splits and merges;
-//! - `cursor`: ranges in both directions;
+//! - `cursor`: ranges in both directions; `many`: many look-ups side by side;
 //! - `epoch`, `limbo`: when memory that left the tree is freed.
 //!
 //! Keys are any bytes, in lexicographic order (the engine's encoding makes that the order of the values). Row ids are
@@ -26,6 +26,7 @@ mod cursor;
 mod epoch;
 mod key;
 mod limbo;
+mod many;
 mod node;
 mod shape;
 #[cfg(all(test, not(feature = "shuttle")))]
@@ -33,6 +34,7 @@ mod tests;
 mod version;
 
 pub(crate) use cursor::{Cursor, Order};
+pub(crate) use many::MANY;
 
 use core::sync::atomic::{
     AtomicI64, AtomicPtr,
@@ -113,14 +115,7 @@ impl BTree {
     #[inline]
     fn try_first(&self, probe: &Probe<'_>, pin: &Pin) -> Result<Lookup, Restart> {
         let (leaf, version) = self.descend(probe, pin)?;
-        let at = leaf.rank(probe);
-        if leaf.count() <= at {
-            leaf.lock.validate(version)?;
-            return Ok(Lookup::NextLeaf);
-        }
-        let found = if leaf.has_key(at, probe) { Lookup::Found(leaf.row(at)) } else { Lookup::Absent };
-        leaf.lock.validate(version)?;
-        Ok(found)
+        many::look(leaf, version, probe)
     }
 
     /// Calls `visit` for each row with this key, in order, until it says to stop by `false`.

@@ -203,11 +203,25 @@ impl<'p> NodeRef<'p> {
     pub(super) fn step(self, version: u64, at: usize, pin: &'p Pin) -> Result<(NodeRef<'p>, u64), Restart> {
         let child = self.child(at);
         self.lock.validate(version)?;
-        // SAFETY: validated in the line above.
+        self.arrive(version, child, pin)
+    }
+
+    /// The second half of [`step`](Self::step): `child` was read from this node, and this node validated since.
+    #[inline]
+    pub(super) fn arrive(self, version: u64, child: *mut Node, pin: &'p Pin) -> Result<(NodeRef<'p>, u64), Restart> {
+        // SAFETY: when this node was validated the pointer was one of its children's, and the pin is older.
         let child = unsafe { NodeRef::new(child, pin) };
         let child_version = child.lock.read()?;
         self.lock.validate(version)?;
         Ok((child, child_version))
+    }
+
+    /// Asks the processor for the lines that a search of the node begins with: the lock's and those of the pivots.
+    #[inline]
+    pub(super) fn prefetch(node: *mut Node) {
+        for pivot in 0..GROUP {
+            prefetch(node, pivot * GROUP * size_of::<[u64; 2]>());
+        }
     }
 
     /// How many entries are below the probe.
