@@ -235,16 +235,9 @@ fn each<const N: usize>(
 ) {
     for part in snapshot.scan(table, &columns, 1_024).split(1) {
         for batch in part {
-            let values = columns.map(|_| ()).map({
-                let mut at = 0;
-                let batch = &batch;
-                move |()| {
-                    at += 1;
-                    integers(batch.column(at - 1))
-                }
-            });
+            let values: [Vec<i64>; N] = core::array::from_fn(|column| integers(batch.column(column)));
             for at in 0..batch.num_rows() {
-                row(core::array::from_fn(|column| values[column][at]));
+                row(values.each_ref().map(|column| column[at]));
             }
         }
     }

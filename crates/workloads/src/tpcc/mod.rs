@@ -20,6 +20,7 @@ mod load;
 mod new_order;
 mod payment;
 mod random;
+mod run;
 mod scale;
 mod schema;
 
@@ -31,6 +32,7 @@ pub use load::{LoadProgress, load};
 pub use new_order::{NewOrderOutput, new_order};
 pub use payment::{PaymentOutput, payment};
 pub use random::Random;
+pub use run::{run_new_order, run_payment};
 pub use scale::Scale;
 pub use schema::Tables;
 

@@ -16,7 +16,7 @@ impl Random {
 
     /// The next 64 bits.
     #[inline]
-    pub fn next(&mut self) -> u64 {
+    pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -29,7 +29,7 @@ impl Random {
     pub fn uniform(&mut self, low: i32, high: i32) -> i32 {
         debug_assert!(low <= high);
         let span = (i64::from(high) - i64::from(low) + 1) as u64;
-        (i64::from(low) + ((u128::from(self.next()) * u128::from(span)) >> 64) as i64) as i32
+        (i64::from(low) + ((u128::from(self.word()) * u128::from(span)) >> 64) as i64) as i32
     }
 
     /// True in `percent` of a hundred cases.

@@ -1,10 +1,12 @@
 //! Concurrent terminals keep the conditions, and a rollback leaves nothing.
 
 use crate::support::{SCALE, loaded};
+use engine::Begin;
 use stage::Class;
 use std::time::Duration;
 use workloads::tpcc::{
-    DriveConfig, Mix, NewOrderInput, NewOrderLine, Outcome, attempt_new_order, check, digest, drive,
+    DriveConfig, Mix, NewOrderInput, NewOrderLine, Outcome, attempt_new_order, check, digest, drive, new_order,
+    run_new_order,
 };
 
 /// Goal: no update is lost between two threads. Method: both enter orders and payments at one warehouse and its
@@ -40,6 +42,25 @@ pub fn a_rolled_back_order_leaves_nothing() {
     // One item may stand in two lines of an order: the second takes from what the first left.
     assert_eq!(outcome(order(7)), Outcome::Committed);
     assert_ne!(digest(&engine.snapshot(), &tables), before);
+    assert_eq!(check(&engine.snapshot(), &tables), Ok(()));
+}
+
+/// Goal: a conflict ends the transaction after the retries asked for, and without a conflict there are none. Method:
+/// another transaction of the same class holds the district's row, and then gives it back.
+pub fn retries_are_bounded_and_counted() {
+    let (engine, tables) = loaded(1);
+    let line = NewOrderLine { item: 7, supply_warehouse: 1, quantity: 3 };
+    let input = NewOrderInput::new(1, 2, 3, 4, &[line]);
+    let holder = engine.begin(Begin { class: Class::Normal });
+    new_order(&holder, &tables, &input).unwrap();
+    let attempts = || engine.stats().conflicts;
+    let before = attempts();
+    let error = run_new_order(&engine, &tables, Class::Normal, &input, 3).unwrap_err();
+    assert!(error.is_retryable());
+    assert_eq!(attempts() - before, 4);
+    drop(holder);
+    let ended = run_new_order(&engine, &tables, Class::Normal, &input, 3).unwrap();
+    assert_eq!(ended, (Outcome::Committed, 0));
     assert_eq!(check(&engine.snapshot(), &tables), Ok(()));
 }
 
