@@ -1,6 +1,7 @@
 //! The benchmarks: each measures, then publishes one report.
 
 pub mod delivery;
+pub mod preempt;
 
 use crate::cli::{Bench, Measured};
 use crate::report::Report;
@@ -14,6 +15,7 @@ use clap::Args;
 pub fn run(bench: Bench, stop: &Stop) -> anyhow::Result<()> {
     match bench {
         Bench::Delivery(measured) => publish(&measured, |arguments| delivery::run(arguments, stop)),
+        Bench::Preempt(measured) => publish(&measured, |arguments| preempt::run(arguments, stop)),
     }
 }
 

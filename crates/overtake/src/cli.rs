@@ -1,6 +1,6 @@
 //! The command line. One definition feeds parsing, `--help` and the `args` of a report.
 
-use crate::bench::delivery;
+use crate::bench::{delivery, preempt};
 use crate::report::Output;
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
@@ -28,6 +28,8 @@ pub enum Command {
 pub enum Bench {
     /// How fast an interrupt reaches a busy worker, by each way there is, and what it costs both sides.
     Delivery(Measured<delivery::Arguments>),
+    /// When New-Orders start and end beside running queries, under each policy: the published experiment.
+    Preempt(Measured<preempt::Arguments>),
 }
 
 /// A benchmark's own arguments, and where its report goes.
@@ -63,6 +65,17 @@ fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (SECONDS_MIN..=SECONDS_MAX).contains(&seconds) => Ok(seconds),
         _ => Err(format!("a number of seconds from {SECONDS_MIN} to {SECONDS_MAX} is needed")),
+    }
+}
+
+/// Parses a scale factor of TPC-H.
+///
+/// # Errors
+/// A sentence that says what is allowed.
+pub fn scale_factor(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(factor) if (0.01..=100.0).contains(&factor) => Ok(factor),
+        _ => Err("a scale factor from 0.01 to 100 is needed".to_owned()),
     }
 }
 

@@ -8,7 +8,9 @@
 
 mod bench;
 mod cli;
+mod data;
 mod memory;
+mod mixed;
 mod refusal;
 mod report;
 mod stop;

@@ -70,6 +70,26 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     Ok(report)
 }
 
+/// The signal rung alone: what this machine can do at best.
+pub struct SignalAlone {
+    /// Send to first instruction, of all requests.
+    pub delay: stage::Histogram,
+    /// Of those during which neither side had to wait for a processor.
+    pub delay_on_cpu: stage::Histogram,
+}
+
+/// Measures the signal rung alone; nothing on a machine with one processor.
+///
+/// # Errors
+/// When the run is stopped, or an interrupt is lost.
+pub fn signal_alone(duration: Duration, stop: &Stop) -> anyhow::Result<Option<SignalAlone>> {
+    let cpus = os::cpus();
+    let [sender, .., receiver] = cpus[..] else { return Ok(None) };
+    let Measured { delay, delay_on_cpu, .. } =
+        rungs::measure(Way::Signal, Busy::Working, Processors { sender, receiver }, duration, stop)?;
+    Ok(Some(SignalAlone { delay, delay_on_cpu }))
+}
+
 fn report_costs(report: &mut Report, costs: &Costs) {
     let figures = [
         ("region, enter and exit", "region_ns", costs.region_ns),

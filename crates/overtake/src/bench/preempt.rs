@@ -1,0 +1,152 @@
+//! `overtake bench preempt`: the published experiment, first form.
+//!
+//! Low: one query of one partition on each worker, again and again. High: New-Orders in an open loop. Each policy runs
+//! the same in turn, over one loaded database, with a new scheduler and new workers; beside them low alone, high alone,
+//! and the signal rung alone, which is what the machine could do at best.
+//!
+//! **Invariant:** a New-Order counts if it was *due* inside the measured window, however late it ended; the phase waits
+//! for the last one. Retries are inside the times.
+
+mod phase;
+mod report;
+mod variant;
+
+use crate::bench::delivery;
+use crate::cli::PhaseDuration;
+use crate::data::{Data, DataConfig};
+use crate::memory;
+use crate::mixed::LowQuery;
+use crate::refusal::Refusal;
+use crate::report::{Machine, Report};
+use crate::stop::Stop;
+use clap::Args;
+use phase::{Phase, PhaseResult};
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Duration;
+use variant::Variant;
+
+/// Arguments of `bench preempt`.
+#[derive(Args, Debug, Serialize)]
+pub struct Arguments {
+    /// Each policy, low alone and high alone is one phase.
+    #[command(flatten)]
+    #[serde(flatten)]
+    duration: PhaseDuration,
+    /// New-Orders a second.
+    #[arg(long, value_name = "PER_SECOND", default_value_t = 1_000.0, value_parser = rate)]
+    rate: f64,
+    /// Low-priority queries, each measured in turn: q1 to q22, scan (our own, with dense safepoints), or all (the 22
+    /// queries of TPC-H in turn, every answer compared with the undisturbed one).
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values_t = ["q2".to_owned(), "scan".to_owned()])]
+    query: Vec<String>,
+    /// Policies to compare.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values_t = Variant::ALL)]
+    policies: Vec<Variant>,
+    /// TPC-H's scale factor; 1 takes about 1 GiB of memory.
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = crate::cli::scale_factor)]
+    scale_factor: f64,
+    /// TPC-C's warehouses [default: one for each worker].
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    warehouses: Option<u32>,
+    /// Workers, pinned to a processor each [default: one for each processor].
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=128))]
+    workers: Option<u32>,
+    /// `yield`: batch boundaries between two points at which a query yields.
+    #[arg(long, value_name = "BATCHES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    yield_interval: u32,
+    /// Percent of each worker's time that is kept for queries (starvation cap); 0 switches it off.
+    #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=90))]
+    low_share: u8,
+    /// Makes the arrivals and the New-Orders.
+    #[arg(long, value_name = "NUMBER", default_value_t = 42)]
+    seed: u64,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if (1.0..=1e6).contains(&rate) => Ok(rate),
+        _ => Err("a rate from 1 to 1,000,000 a second is needed".to_owned()),
+    }
+}
+
+/// How long the signal rung alone is measured.
+const SIGNAL_ALONE: Duration = Duration::from_secs(2);
+
+/// All phases with one low load.
+struct LowResults {
+    name: String,
+    alone: PhaseResult,
+    policies: Vec<(Variant, PhaseResult)>,
+}
+
+/// Measures and reports.
+///
+/// # Errors
+/// A [`Refusal`] for an argument or a machine that does not allow it; a wrong answer, a violated condition, a failed
+/// query or a lost request fails the run.
+pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
+    let names: Vec<&str> = arguments.query.iter().map(String::as_str).collect();
+    names.iter().try_for_each(|name| check_query_name(name))?;
+    let workers = arguments.workers.map_or_else(|| preempt::os::cpus().len(), |workers| workers as usize);
+    let config = DataConfig {
+        scale_factor: arguments.scale_factor,
+        warehouses: arguments.warehouses.map_or(workers as i32, |warehouses| warehouses as i32),
+        seed: arguments.seed,
+        comments: workloads::tpch::Comments::Specified,
+    };
+    memory::require(config.memory_bytes(), "lower --scale-factor or --warehouses, or raise the container's limit")?;
+    let machine = Machine::read();
+    let mut report = Report::new("preempt", arguments, machine.clone())?;
+    let data = Data::load_with_progress_bar(&config, stop)?;
+    let new_phase = |variant, queries: &[LowQuery], with_high: bool| Phase {
+        variant,
+        queries: queries.to_vec(),
+        rate: with_high.then_some(arguments.rate),
+        workers,
+        duration: arguments.duration.get(),
+        yield_interval: arguments.yield_interval,
+        low_share: arguments.low_share,
+        seed: arguments.seed,
+    };
+    tracing::info!("measuring the signal rung alone");
+    let signal = delivery::signal_alone(SIGNAL_ALONE, stop)?;
+    tracing::info!("measuring New-Orders alone");
+    let high_alone = new_phase(Variant::PREEMPT, &[], true).run(&data, stop)?;
+    let mut results = Vec::new();
+    for name in names {
+        let queries = low_queries(&data, name)?;
+        tracing::info!(query = name, "measuring it alone");
+        let alone = new_phase(Variant::PREEMPT, &queries, false).run(&data, stop)?;
+        let mut policies = Vec::new();
+        for &variant in &arguments.policies {
+            tracing::info!(query = name, policy = variant.name(), "measuring");
+            let result = new_phase(variant, &queries, true).run(&data, stop)?;
+            alone.compare_answers(&result)?;
+            policies.push((variant, result));
+        }
+        results.push(LowResults { name: name.to_owned(), alone, policies });
+    }
+    let conditions = data.check()?;
+    report::fill(&mut report, signal.as_ref(), &high_alone, &results);
+    report.note(format!("TPC-C's consistency conditions hold after all phases: {conditions}."));
+    Ok(report)
+}
+
+fn check_query_name(name: &str) -> Result<(), Refusal> {
+    let is_known = name == "all" || name == "scan" || number_of(name).is_some();
+    is_known.then_some(()).ok_or_else(|| Refusal::new(format!("unknown query \"{name}\": use q1 to q22, scan or all")))
+}
+
+fn number_of(name: &str) -> Option<usize> {
+    let number = name.strip_prefix('q')?.parse().ok()?;
+    (1..=workloads::tpch::QUERIES_COUNT).contains(&number).then_some(number)
+}
+
+fn low_queries(data: &Arc<Data>, name: &str) -> anyhow::Result<Vec<LowQuery>> {
+    match (name, number_of(name)) {
+        ("scan", _) => Ok(vec![data.dense_scan()]),
+        (_, Some(number)) => Ok(vec![data.tpch_query(number)?]),
+        _ => (1..=workloads::tpch::QUERIES_COUNT).map(|number| data.tpch_query(number)).collect(),
+    }
+}

@@ -1,0 +1,130 @@
+//! The loaded database: one engine with TPC-C's and TPC-H's tables, and the New-Orders and queries over it.
+//!
+//! **Invariant:** all instances of a process share one [`Data`]; nothing here belongs to a policy.
+
+mod load;
+mod urgent;
+
+pub use load::{DataConfig, Steps};
+pub use urgent::Outcomes;
+
+use crate::mixed::{LowQuery, MakeRequest};
+use crate::stop::Stop;
+use anyhow::Context;
+use engine::Engine;
+use olap::{Answer, Database};
+use std::sync::Arc;
+use urgent::NewOrders;
+use workloads::tpcc::{self, Inputs, Scale, Tables};
+use workloads::tpch;
+
+/// The database.
+pub struct Data {
+    engine: Engine,
+    database: Database,
+    tpcc: Arc<Tables>,
+    scale: Scale,
+    new_orders: Arc<NewOrders>,
+    rows_count: u64,
+}
+
+impl Data {
+    /// Loads it; `steps` is told of the progress.
+    ///
+    /// # Errors
+    /// A stop, or what engine and generators refuse.
+    pub fn load(config: &DataConfig, stop: &Stop, steps: &Steps) -> anyhow::Result<Arc<Data>> {
+        load::load(config, stop, steps)
+    }
+
+    /// Loads it with a progress bar on standard error.
+    ///
+    /// # Errors
+    /// As [`Data::load`].
+    pub fn load_with_progress_bar(config: &DataConfig, stop: &Stop) -> anyhow::Result<Arc<Data>> {
+        load::load_with_progress_bar(config, stop)
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Rows loaded into all tables.
+    pub fn rows_count(&self) -> u64 {
+        self.rows_count
+    }
+
+    /// TPC-C's scale.
+    pub fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// Memory that the tables take.
+    pub fn bytes(&self) -> u64 {
+        let stats = self.engine.stats();
+        stats.version_bytes + stats.block_bytes
+    }
+
+    /// TPC-H's query `number`, ready to run.
+    ///
+    /// # Errors
+    /// When it does not prepare, which would be a bug.
+    pub fn tpch_query(&self, number: usize) -> anyhow::Result<LowQuery> {
+        let prepared = self.database.prepare(tpch::query(number)).with_context(|| format!("TPC-H's Q{number}"))?;
+        Ok(LowQuery::Sql { name: format!("q{number}"), prepared })
+    }
+
+    /// Our own scan with dense safepoints.
+    pub fn dense_scan(&self) -> LowQuery {
+        let lineitem = self.engine.table(tpch::TpchTable::LineItem.name());
+        LowQuery::Dense(lineitem.expect("the load has created TPC-H's tables"))
+    }
+
+    /// Makes urgent New-Order requests, from `seed`; each is entered at a random warehouse.
+    pub fn new_orders(&self, seed: u64) -> MakeRequest {
+        let mut inputs = Inputs::new(self.scale, seed, seed);
+        let new_orders = Arc::clone(&self.new_orders);
+        Box::new(move |id| {
+            let warehouse = inputs.warehouse();
+            new_orders.request(id, inputs.new_order(warehouse))
+        })
+    }
+
+    /// How New-Orders have ended so far.
+    pub fn outcomes(&self) -> Outcomes {
+        self.new_orders.outcomes()
+    }
+
+    /// Checks TPC-C's consistency conditions on a new snapshot, and says which were.
+    ///
+    /// # Errors
+    /// Which do not hold, and where.
+    pub fn check(&self) -> anyhow::Result<&'static str> {
+        match tpcc::check(&self.engine.snapshot(), &self.tpcc) {
+            Ok(()) => Ok("1 to 10 and 12"),
+            Err(violations) => {
+                let lines: Vec<String> = violations.iter().map(ToString::to_string).collect();
+                anyhow::bail!("{}", lines.join("\n"))
+            }
+        }
+    }
+
+    /// All rows of TPC-C's tables in one number, on a new snapshot.
+    #[cfg(test)]
+    pub fn digest(&self) -> u64 {
+        tpcc::digest(&self.engine.snapshot(), &self.tpcc)
+    }
+}
+
+/// An answer in one number: columns, rows and their order.
+pub fn answer_digest(answer: &Answer) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut digest = DefaultHasher::new();
+    for row in answer.batches.iter().flat_map(tpch::cells) {
+        for cell in row {
+            cell.to_string().hash(&mut digest);
+        }
+    }
+    digest.finish()
+}

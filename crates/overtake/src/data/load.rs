@@ -1,0 +1,122 @@
+//! Loading, step by step, with progress.
+
+use super::Data;
+use super::urgent::NewOrders;
+use crate::stop::{Stop, Stopped};
+use engine::{Engine, EngineConfig};
+use indicatif::{ProgressBar, ProgressStyle};
+use olap::Database;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use workloads::tpcc::{self, Scale};
+use workloads::tpch;
+
+/// What to load.
+#[derive(Clone, Copy, Debug)]
+pub struct DataConfig {
+    /// TPC-H's scale factor.
+    pub scale_factor: f64,
+    /// TPC-C's warehouses.
+    pub warehouses: i32,
+    /// Of TPC-C's population.
+    pub seed: u64,
+    /// Where TPC-H's comments come from.
+    pub comments: tpch::Comments,
+}
+
+impl DataConfig {
+    /// Memory that the process will need with these data, queries and new orders included: measured, with a margin.
+    pub fn memory_bytes(&self) -> u64 {
+        const MIB: f64 = 1_048_576.0;
+        let mib = 384.0 + 1_300.0 * self.scale_factor + 200.0 * f64::from(self.warehouses);
+        (mib * MIB) as u64
+    }
+}
+
+/// One step of loading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// For people.
+    pub name: &'static str,
+    /// Rows loaded.
+    pub rows_count: u64,
+    /// Rows to load.
+    pub rows_expected: u64,
+}
+
+/// The progress of a load, for any thread to read.
+#[derive(Default)]
+pub struct Steps(Mutex<Vec<Step>>);
+
+impl Steps {
+    /// The steps as they are now, those to come included.
+    pub fn read(&self) -> Vec<Step> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, at: usize, rows_count: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)[at].rows_count = rows_count;
+    }
+
+    fn plan(&self, steps: Vec<Step>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = steps;
+    }
+}
+
+pub(super) fn load(config: &DataConfig, stop: &Stop, steps: &Steps) -> anyhow::Result<Arc<Data>> {
+    let scale = Scale::spec(config.warehouses);
+    let tpch_rows = tpch::TpchTable::ALL.iter().map(|table| table.rows_expected(config.scale_factor)).sum();
+    steps.plan(vec![
+        Step { name: "TPC-C", rows_count: 0, rows_expected: scale.rows_expected() },
+        Step { name: "TPC-H", rows_count: 0, rows_expected: tpch_rows },
+    ]);
+    let engine = Engine::new(EngineConfig::in_memory());
+    let mut rows_count = 0;
+    let tables = tpcc::load(&engine, scale, config.seed, &mut |progress| {
+        rows_count = progress.rows_count;
+        steps.set(0, progress.rows_count);
+    })?;
+    stop.wait(Duration::ZERO)?;
+    let threads = preempt::os::cpus().len();
+    let load = tpch::LoadConfig { scale_factor: config.scale_factor, comments: config.comments, threads };
+    rows_count += tpch::load(&engine, &load, &mut |progress| steps.set(1, progress.rows_count))?.rows_count;
+    stop.wait(Duration::ZERO)?;
+    let database = Database::new(engine.clone())?;
+    let tpcc = Arc::new(tables);
+    let new_orders = Arc::new(NewOrders::new(engine.clone(), Arc::clone(&tpcc)));
+    Ok(Arc::new(Data { engine, database, tpcc, scale, new_orders, rows_count }))
+}
+
+/// How often the bar is drawn.
+const DRAW: Duration = Duration::from_millis(100);
+
+pub(super) fn load_with_progress_bar(config: &DataConfig, stop: &Stop) -> anyhow::Result<Arc<Data>> {
+    let steps = Steps::default();
+    let style = ProgressStyle::with_template("{msg:<16} [{bar:40}] {percent:>3} %  {elapsed}")?;
+    let bar = ProgressBar::new(1).with_style(style.progress_chars("=> "));
+    let data = std::thread::scope(|scope| {
+        let loader = scope.spawn(|| load(config, stop, &steps));
+        while !loader.is_finished() {
+            let now = steps.read();
+            if let Some(step) = now.iter().find(|step| step.rows_count < step.rows_expected) {
+                bar.set_message(format!("loading {}", step.name));
+            }
+            bar.set_length(now.iter().map(|step| step.rows_expected).sum::<u64>().max(1));
+            bar.set_position(now.iter().map(|step| step.rows_count).sum());
+            // A stop ends the load at its next step; the bar goes on until then.
+            if stop.wait(DRAW) == Err(Stopped) {
+                std::thread::park_timeout(DRAW);
+            }
+        }
+        loader.join().expect("the load does not panic")
+    });
+    bar.finish_and_clear();
+    let data = data?;
+    tracing::info!(
+        rows = data.rows_count(),
+        memory = crate::memory::in_words(data.bytes()),
+        seconds = bar.elapsed().as_secs_f64(),
+        "loaded"
+    );
+    Ok(data)
+}

@@ -1,0 +1,15 @@
+//! The mixed load: urgent New-Orders over running analytics, by one policy. What the demo shows and the benches measure.
+//!
+//! **Invariant:** an [`Instance`] is one scheduler, its workers and nothing else; the data belongs to all instances. Its
+//! analytics are a closed loop of queries ([`LowLoop`]), its New-Orders come from an open loop ([`Arrivals`]).
+
+mod arrivals;
+mod dense;
+mod instance;
+mod low;
+mod tally;
+
+pub use arrivals::{Arrivals, MakeRequest, Offered, Schedule};
+pub use instance::{Instance, worker_cpus};
+pub use low::{LowLoop, LowQuery, RunEnd};
+pub use tally::Tally;

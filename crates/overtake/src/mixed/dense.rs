@@ -1,0 +1,59 @@
+//! A scan of ours with dense safepoints: TPC-H's Q6 by hand.
+//!
+//! **Invariant:** between two safepoints lie at most [`ROWS`] rows, and the code says so ([`preempt::Dense`]), so an urgent
+//! transaction needs no signal here.
+
+use engine::{ScanPart, Snapshot, Table};
+use preempt::{Dense, safepoint};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use workloads::tpch::TpchTable;
+
+/// Rows between two safepoints.
+pub const ROWS: usize = 1_024;
+
+/// 1994-01-01 and 1995-01-01, in days since 1970.
+const SHIPPED: core::ops::Range<i32> = 8_766..9_131;
+/// Discounts of 5 % to 7 %, quantities below 24, both with two digits after the point.
+const DISCOUNT: core::ops::RangeInclusive<i128> = 5..=7;
+const QUANTITY_MAX: i128 = 2_400;
+
+/// Q6's revenue with four digits after the point, unless the scan is cancelled.
+///
+/// # Panics
+/// When `lineitem` is not TPC-H's table of that name.
+pub fn revenue(snapshot: &Arc<Snapshot>, lineitem: &Arc<Table>, cancelled: &AtomicBool) -> Option<i128> {
+    let column = |name: &str| lineitem.column(name).expect("lineitem has TPC-H's columns");
+    debug_assert_eq!(lineitem.name(), TpchTable::LineItem.name());
+    let projection = ["l_shipdate", "l_discount", "l_quantity", "l_extendedprice"].map(column);
+    let scan = snapshot.scan(lineitem, &projection, ROWS);
+    let _dense = Dense::enter();
+    let mut sum = 0;
+    for part in scan.split(1) {
+        sum += part_revenue(part, cancelled)?;
+    }
+    Some(sum)
+}
+
+fn part_revenue(part: ScanPart, cancelled: &AtomicBool) -> Option<i128> {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Date32Type, Decimal128Type};
+    let mut sum = 0;
+    for batch in part {
+        let shipped = batch.column(0).as_primitive::<Date32Type>().values();
+        let [discount, quantity, price] =
+            [1, 2, 3].map(|at| batch.column(at).as_primitive::<Decimal128Type>().values());
+        for row in 0..batch.num_rows() {
+            let counts =
+                SHIPPED.contains(&shipped[row]) & DISCOUNT.contains(&discount[row]) & (quantity[row] < QUANTITY_MAX);
+            if counts {
+                sum += price[row] * discount[row];
+            }
+        }
+        safepoint();
+        if cancelled.load(Relaxed) {
+            return None;
+        }
+    }
+    Some(sum)
+}

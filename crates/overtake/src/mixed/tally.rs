@@ -1,0 +1,71 @@
+//! What the urgent requests of one phase experienced.
+
+use sched::{Completed, Ended, Start};
+use stage::Histogram;
+
+/// "On CPU" means that the worker waited at most this long for a processor between submit and end.
+pub const ON_CPU_WAIT_NS_MAX: u64 = 100_000;
+
+/// One duration of every request: all of them, and those whose worker was on a processor.
+#[derive(Clone, Default)]
+pub struct Times {
+    /// All requests.
+    pub raw: Histogram,
+    /// The requests whose worker waited at most [`ON_CPU_WAIT_NS_MAX`] for a processor.
+    pub on_cpu: Histogram,
+}
+
+impl Times {
+    fn record(&mut self, ns: u64, is_on_cpu: bool) {
+        self.raw.record_ns(ns);
+        if is_on_cpu {
+            self.on_cpu.record_ns(ns);
+        }
+    }
+}
+
+/// Sums over one phase.
+#[derive(Clone, Default)]
+pub struct Tally {
+    /// From submit to the first instruction of the first attempt.
+    pub start: Times,
+    /// From the first instruction of the first attempt to the end: retries and their waits are inside.
+    pub run: Times,
+    /// From the scheduled arrival to the end.
+    pub e2e: Times,
+    /// Requests that ended.
+    pub done: u64,
+    /// Attempts beyond the first.
+    pub retries: u64,
+    /// Requests that ended without success: attempts used up, or a panic.
+    pub failed: u64,
+    /// How the last runs came about, in the order of [`Start::ALL`].
+    pub starts: [u64; 7],
+}
+
+impl Tally {
+    /// Adds a request that was due at `scheduled_ns`.
+    pub fn add(&mut self, completed: &Completed, scheduled_ns: u64) {
+        let is_on_cpu = completed.run_delay_ns.is_some_and(|waited_ns| waited_ns <= ON_CPU_WAIT_NS_MAX);
+        if let (Some(submit_ns), Some(end_ns)) = (completed.stamps.submit_ns, completed.stamps.end_ns) {
+            self.start.record(completed.first_run_ns.saturating_sub(submit_ns), is_on_cpu);
+            self.run.record(end_ns.saturating_sub(completed.first_run_ns), is_on_cpu);
+            self.e2e.record(end_ns.saturating_sub(scheduled_ns), is_on_cpu);
+        }
+        self.done += 1;
+        self.retries += u64::from(completed.attempts.saturating_sub(1));
+        self.failed += u64::from(completed.ended != Ended::Done);
+        self.starts[completed.start as usize] += 1;
+    }
+
+    /// The share of requests that came to run by one of `starts`; 0 if there were none.
+    pub fn share(&self, starts: &[Start]) -> f64 {
+        let count: u64 = starts.iter().map(|start| self.starts[*start as usize]).sum();
+        count as f64 / self.done.max(1) as f64
+    }
+
+    /// The share of requests that count as on CPU; 0 if there were none.
+    pub fn on_cpu_share(&self) -> f64 {
+        self.e2e.on_cpu.count() as f64 / self.e2e.raw.count().max(1) as f64
+    }
+}
