@@ -111,7 +111,8 @@ impl<'e> Txn<'e> {
                 _ => None,
             };
             firsts.iter().filter_map(cells).for_each(RowCell::prefetch);
-            firsts.iter().filter_map(cells).for_each(RowCell::prefetch_newest);
+            let image_bytes = table.image_bytes();
+            firsts.iter().filter_map(cells).for_each(|cell| cell.prefetch_newest(image_bytes));
             for (key, first) in bytes.iter().zip(firsts) {
                 rows.push(first.and_then(|first| self.first_visible(table, index, first, key, buffer, view)));
             }

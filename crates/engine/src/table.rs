@@ -11,7 +11,7 @@ use crate::raw::rows::RowMap;
 use crate::value::Type;
 use crate::writer::Touched;
 use arrow_schema::{Field, Schema, SchemaRef};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// The most indexes of one table: a bit each in a change's record.
@@ -84,6 +84,8 @@ pub struct Table {
     /// The columns that any index has in its key.
     pub(crate) key_columns: Touched,
     pub(crate) rows: RowMap,
+    /// The length of the first row's image, 0 before it: what others are expected to have.
+    image_bytes: AtomicUsize,
 }
 
 pub(crate) struct Index {
@@ -119,7 +121,30 @@ impl Table {
             })
             .collect();
         let key_columns = Touched(indexes.iter().fold(0, |all, index| all | index.key_columns.0));
-        Ok(Table { id, schema: Arc::new(Schema::new(fields)), layout, indexes, key_columns, rows: RowMap::new(), def })
+        Ok(Table {
+            id,
+            schema: Arc::new(Schema::new(fields)),
+            layout,
+            indexes,
+            key_columns,
+            rows: RowMap::new(),
+            image_bytes: AtomicUsize::new(0),
+            def,
+        })
+    }
+
+    /// About how long a row image is.
+    #[inline]
+    pub(crate) fn image_bytes(&self) -> usize {
+        self.image_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Says how long a row image is. The first one counts.
+    #[inline]
+    pub(crate) fn expect_image_bytes(&self, bytes: usize) {
+        if self.image_bytes() == 0 {
+            self.image_bytes.store(bytes, Ordering::Relaxed);
+        }
     }
 
     /// The table's name.

@@ -34,6 +34,7 @@ impl Txn<'_> {
         let mut scratch = self.scratch();
         let scratch = &mut *scratch;
         table.layout.encode(values, &mut scratch.image).map_err(|unfit| unfit.at(table.name(), table.columns()))?;
+        table.expect_image_bytes(scratch.image.len());
         let row = table.rows.allocate();
         let cell = table.rows.cell(row);
         let mut change = Change::claim(None);

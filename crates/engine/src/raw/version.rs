@@ -153,8 +153,9 @@ impl Drop for NewVersion {
     }
 }
 
-/// Lines of a version that a reader is likely to need first: the header, and the numbers behind it.
-const PREFETCHED_LINES: usize = 2;
+/// Lines of a version that are worth asking for; the processor has about so many misses under way.
+const PREFETCHED_LINES_MAX: usize = 8;
+const LINE_BYTES: usize = 64;
 
 #[inline]
 fn prefetch(line: *const u8) {
@@ -187,12 +188,13 @@ impl RowCell {
         prefetch(std::ptr::from_ref(self).cast());
     }
 
-    /// Asks the processor for the beginning of the newest version.
+    /// Asks the processor for the newest version, whose image is expected to have this length.
     #[inline]
-    pub(crate) fn prefetch_newest(&self) {
+    pub(crate) fn prefetch_newest(&self, image_bytes: usize) {
         let newest = self.0.load(Relaxed).cast_const().cast::<u8>();
-        for line in 0..PREFETCHED_LINES {
-            prefetch(newest.wrapping_add(line * 64));
+        let lines = (size_of::<Version>() + image_bytes).div_ceil(LINE_BYTES);
+        for line in 0..lines.min(PREFETCHED_LINES_MAX) {
+            prefetch(newest.wrapping_add(line * LINE_BYTES));
         }
     }
 

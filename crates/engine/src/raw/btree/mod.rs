@@ -30,6 +30,8 @@ mod many;
 mod node;
 mod shape;
 #[cfg(all(test, not(feature = "shuttle")))]
+mod stress;
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
 mod version;
 

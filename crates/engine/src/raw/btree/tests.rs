@@ -133,3 +133,194 @@ fn awkward_keys_agree_with_the_model() {
 fn dense_keys_agree_with_the_model() {
     (0..SEEDS).for_each(|seed| against_model(100 + seed, OPERATIONS, dense_key));
 }
+
+/// Goal: a tail appended to or consumed keeps the tree dense and small. Method: a queue, inserts at the right and deletes
+/// at the left, of which the tree must never hold more nodes than its entries need.
+#[test]
+fn a_queue_does_not_grow() {
+    let (length, width) = if cfg!(miri) { (2_000, 300) } else { (300_000, 5_000) };
+    let tree = BTree::new();
+    for at in 0..length + width {
+        if at < length {
+            assert!(insert(&tree, &u64::to_be_bytes(at), at));
+        }
+        if width <= at {
+            assert!(remove(&tree, &u64::to_be_bytes(at - width), at - width));
+        }
+        if at % 1_000 == 0 {
+            let needed = tree.len() / 60 + 2;
+            assert!(tree.nodes() <= needed + needed / 16 + 4, "{} nodes for {}", tree.nodes(), tree.len());
+            assert_eq!(tree.first(&u64::to_be_bytes(at)), (at < length).then_some(at));
+        }
+    }
+    assert_eq!(tree.len(), 0);
+    tree.check();
+    assert_eq!(tree.nodes(), 1);
+}
+
+/// Goal: order lines of several districts, each ascending but interleaved, fill their leaves.
+#[test]
+fn interleaved_ascending_runs_fill_leaves() {
+    let (districts, orders) = if cfg!(miri) { (2, 30) } else { (10, 1_000) };
+    let tree = BTree::new();
+    let mut random = Random(5);
+    for order in 0..orders {
+        for _ in 0..districts {
+            let district = random.below(districts);
+            for line in 0..10 {
+                let low = (order << 16 | random.below(1)) << 8 | line;
+                let key = [district.to_be_bytes(), low.to_be_bytes()].concat();
+                insert(&tree, &key, line);
+            }
+        }
+    }
+    tree.check();
+    assert!(tree.len() <= tree.nodes() * 63);
+    if !cfg!(miri) {
+        assert!(tree.nodes() * 63 * 8 / 10 <= tree.len(), "{} nodes for {}", tree.nodes(), tree.len());
+    }
+}
+
+/// Goal: what left the tree is freed, long keys too. Method: fill, empty, collect.
+#[test]
+fn a_mass_delete_returns_the_memory() {
+    let count = if cfg!(miri) { 300 } else { 20_000 };
+    let tree = BTree::new();
+    let key_of = |at: u64| format!("a key that is longer than sixteen bytes {at:08}").into_bytes();
+    (0..count).for_each(|at| assert!(insert(&tree, &key_of(at), at)));
+    let full = tree.nodes();
+    assert!(count as usize / 63 < full);
+    (0..count).rev().for_each(|at| assert!(remove(&tree, &key_of(at), at)));
+    assert_eq!(tree.nodes(), 1);
+    // Others' pins may hold an epoch back for a moment.
+    while 0 < tree.waiting() {
+        no_preempt(|np| tree.collect(np));
+        std::thread::yield_now();
+    }
+    assert!(insert(&tree, b"again", 1));
+    tree.check();
+}
+
+/// Goal: the rows of one key may fill many leaves. Method: 1,000 rows, look-ups and unique inserts around them.
+#[test]
+fn one_key_with_many_rows() {
+    let rows = if cfg!(miri) { 200 } else { 1_000 };
+    for key in [&b"short"[..], b"a key that is longer than sixteen bytes"] {
+        let tree = BTree::new();
+        insert(&tree, b"a", 9);
+        insert(&tree, b"z", 9);
+        for row in (1..=rows).map(|row| row * 7 % 1_009) {
+            assert!(insert(&tree, key, row));
+        }
+        tree.check();
+        let mut expected: Vec<u64> = (1..=rows).map(|row| row * 7 % 1_009).collect();
+        expected.sort_unstable();
+        let mut found = Vec::new();
+        tree.for_each(key, &mut |row| {
+            found.push(row);
+            true
+        });
+        assert_eq!(found, expected);
+        assert_eq!(tree.first(key), Some(expected[0]));
+        // Each row is asked about; the last one counts.
+        let last = expected[expected.len() - 1];
+        let result = no_preempt(|np| tree.insert_unique(key, 2_000, np, &mut |row| row == last));
+        assert_eq!(result, Err(last));
+        // None counts: the new row goes before, between and behind.
+        for row in [0, expected[expected.len() / 2] + 2_000_000, 3] {
+            let mut asked = Vec::new();
+            let result = no_preempt(|np| {
+                tree.insert_unique(key, row, np, &mut |row| {
+                    asked.push(row);
+                    false
+                })
+            });
+            assert_eq!(result, Ok(()));
+            assert_eq!(
+                asked,
+                collect(tree.rows(key)).into_iter().map(|(_, row)| row).filter(|at| *at != row).collect::<Vec<_>>()
+            );
+        }
+        tree.check();
+    }
+}
+
+/// Goal: a panic in `check` leaves no lock behind.
+#[test]
+fn a_panic_in_check_unlocks_the_leaf() {
+    let tree = BTree::new();
+    insert(&tree, b"key", 1);
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        no_preempt(|np| tree.insert_unique(b"key", 2, np, &mut |_| panic!("planted")))
+    }));
+    assert!(panicked.is_err());
+    assert!(insert(&tree, b"key", 2));
+}
+
+/// Goal: a cursor that waits holds nothing and misses nothing. Method: another "context" empties, refills and splits the
+/// tree between its steps, as an urgent one may.
+#[test]
+fn a_cursor_survives_what_happens_between_its_steps() {
+    let count: u64 = if cfg!(miri) { 200 } else { 4_000 };
+    for order in [Order::Ascending, Order::Descending] {
+        let tree = BTree::new();
+        for at in 0..count {
+            insert(&tree, &(at * 4).to_be_bytes(), at);
+        }
+        let mut random = Random(11);
+        let mut cursor = tree.prefix(b"", order);
+        let mut before: Option<u64> = None;
+        let mut kept = 0;
+        while let Some((key, _)) = cursor.next() {
+            let key = u64::from_be_bytes(key.try_into().unwrap());
+            if let Some(before) = before {
+                assert!(if order == Order::Ascending { before < key } else { key < before });
+            }
+            before = Some(key);
+            kept += u64::from(key % 4 == 0);
+            // Multiples of four stay; the rest come and go.
+            for _ in 0..4 {
+                let other = random.below(count * 4) | 1;
+                if !insert(&tree, &other.to_be_bytes(), 1) {
+                    remove(&tree, &other.to_be_bytes(), 1);
+                }
+                assert_eq!(tree.first(&(other / 4 * 4).to_be_bytes()), Some(other / 4));
+            }
+        }
+        assert_eq!(kept, count);
+        tree.check();
+    }
+}
+
+/// Goal: a look-up that was interrupted at any point finds what is there. Method: a timer-like context that nests inside
+/// look-ups is simulated by entering an urgent context while a pin is held, and changing the leaf that was read.
+#[test]
+fn a_nested_context_may_change_what_a_look_up_reads() {
+    let tree = BTree::new();
+    for at in 0..200u64 {
+        insert(&tree, &at.to_be_bytes(), at);
+    }
+    let pin = super::epoch::pin();
+    let probe = super::key::Probe::new(&[0, 0, 0, 0, 0, 0, 0, 20], 0);
+    let (leaf, version) = tree.descend(&probe, &pin).unwrap();
+    let at = leaf.rank(&probe);
+    // The urgent context: it has a pin of its own, and removes the very leaf.
+    let mut nested = || {
+        for at in 0..200u64 {
+            assert_eq!(tree.first(&at.to_be_bytes()), Some(at));
+            assert!(remove(&tree, &at.to_be_bytes(), at));
+        }
+        no_preempt(|np| tree.collect(np));
+    };
+    if cfg!(miri) {
+        nested()
+    } else {
+        preempt::enter_urgent(&mut nested)
+    }
+    // The leaf is still there to be read, and what was read does not count.
+    let _ = leaf.entry(at.min(62));
+    assert!(leaf.lock.validate(version).is_err());
+    assert!(0 < tree.waiting());
+    drop(pin);
+    assert_eq!(tree.first(&20u64.to_be_bytes()), None);
+}
