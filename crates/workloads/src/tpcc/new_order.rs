@@ -2,7 +2,7 @@
 
 use super::Tables;
 use super::columns::{customer as c, district as d, item as i, stock as s, warehouse as w};
-use super::input::NewOrderInput;
+use super::input::{LINES_MAX, NewOrderInput};
 use super::schema::PRIMARY;
 use engine::{Error, Result, Txn, Value};
 
@@ -57,12 +57,20 @@ pub fn new_order(txn: &Txn<'_>, tables: &Tables, input: &NewOrderInput) -> Resul
     )?;
     txn.insert(&tables.new_order, &[Int32(order), Int32(district), Int32(warehouse)])?;
 
+    // All items and all stocks at once: the look-ups wait for memory together.
+    let line = |at: usize| lines.get(at).copied().unwrap_or_default();
+    let item_keys: [_; LINES_MAX] = std::array::from_fn(|at| [Int32(line(at).item)]);
+    let stock_keys: [_; LINES_MAX] = std::array::from_fn(|at| [Int32(line(at).supply_warehouse), Int32(line(at).item)]);
+    let (mut items, mut stocks) = (Vec::with_capacity(LINES_MAX), Vec::with_capacity(LINES_MAX));
+    txn.get_many(&tables.item, PRIMARY, &item_keys[..lines.len()], &mut items)?;
+    txn.get_many(&tables.stock, PRIMARY, &stock_keys[..lines.len()], &mut stocks)?;
+
     let mut sum = 0;
     let mut brand_lines = 0;
     for (at, line) in lines.iter().enumerate() {
-        let item = found(txn.get(&tables.item, PRIMARY, &[Int32(line.item)])?)?;
+        let item = found(items[at])?;
         let amount = i128::from(item.get_decimal_i64(i::I_PRICE)) * i128::from(line.quantity);
-        let stock = found(txn.get(&tables.stock, PRIMARY, &[Int32(line.supply_warehouse), Int32(line.item)])?)?;
+        let stock = found(stocks[at])?;
         let is_remote = line.supply_warehouse != warehouse;
         txn.update(&tables.stock, stock.row_id(), |row| {
             let quantity = row.get_i32(s::S_QUANTITY) - line.quantity;
