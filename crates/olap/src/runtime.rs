@@ -179,12 +179,9 @@ impl Runtime {
 impl Drop for Runtime {
     fn drop(&mut self) {
         self.limits.stopping.store(true, Ordering::Relaxed);
-        if let Some(tokio) = self.tokio.take() {
-            if IS_WORKER.get() {
-                // The last handle went away on a worker, which cannot join itself.
-                tokio.shutdown_background();
-            }
-            // Else tokio's own drop stops the workers and joins them.
+        // Tokio's own drop stops the workers and joins them, but a worker, if it dropped the last handle, cannot join itself.
+        if let Some(tokio) = self.tokio.take_if(|_| IS_WORKER.get()) {
+            tokio.shutdown_background();
         }
     }
 }

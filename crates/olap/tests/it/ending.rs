@@ -27,8 +27,8 @@ fn stop_at(batch: u64) -> (Arc<StopAt>, Receiver<()>, Sender<()>) {
 impl BatchHook for StopAt {
     fn batch(&self) {
         if self.seen.fetch_add(1, Ordering::SeqCst) + 1 == self.batch {
-            self.reached.lock().unwrap().send(()).expect("the test waits");
-            self.go_on.lock().unwrap().recv().expect("the test tells");
+            self.reached.lock().expect("nobody panics while holding it").send(()).expect("the test waits");
+            self.go_on.lock().expect("nobody panics while holding it").recv().expect("the test tells");
         }
     }
 }

@@ -17,21 +17,27 @@ struct Listening {
 
 impl WorkerHooks for Listening {
     fn started(&self, index: usize) {
-        assert_eq!(self.workers.lock().unwrap().insert(std::thread::current().id(), index), None, "started twice");
+        assert_eq!(
+            self.workers.lock().expect("nobody panics while holding it").insert(std::thread::current().id(), index),
+            None,
+            "started twice"
+        );
     }
 
     fn parked(&self) {
-        let before = self.parked.lock().unwrap().insert(std::thread::current().id(), true);
+        let before =
+            self.parked.lock().expect("nobody panics while holding it").insert(std::thread::current().id(), true);
         assert_ne!(before, Some(true), "parked twice");
     }
 
     fn unparked(&self) {
-        let before = self.parked.lock().unwrap().insert(std::thread::current().id(), false);
+        let before =
+            self.parked.lock().expect("nobody panics while holding it").insert(std::thread::current().id(), false);
         assert_eq!(before, Some(true), "unparked without having parked");
     }
 
     fn stopping(&self) {
-        self.stopped.lock().unwrap().push(std::thread::current().id());
+        self.stopped.lock().expect("nobody panics while holding it").push(std::thread::current().id());
     }
 }
 
@@ -39,7 +45,8 @@ pub fn hooks_see_exactly_the_workers() {
     let hooks = Arc::new(Listening::default());
     let runtime =
         Runtime::new(RuntimeConfig { hooks: Arc::clone(&hooks) as _, ..RuntimeConfig::new(3) }).expect("threads start");
-    let indexes: BTreeSet<usize> = hooks.workers.lock().unwrap().values().copied().collect();
+    let indexes: BTreeSet<usize> =
+        hooks.workers.lock().expect("nobody panics while holding it").values().copied().collect();
     assert_eq!(indexes, BTreeSet::from([0, 1, 2]), "all workers have started when the runtime is there");
 
     let database = database();
@@ -50,10 +57,15 @@ pub fn hooks_see_exactly_the_workers() {
         assert_eq!(rows(&answer), ["20000"]);
     }
     drop(runtime);
-    let workers: BTreeSet<String> = hooks.workers.lock().unwrap().keys().map(|id| format!("{id:?}")).collect();
+    let workers: BTreeSet<String> =
+        hooks.workers.lock().expect("nobody panics while holding it").keys().map(|id| format!("{id:?}")).collect();
     let names = |ids: Vec<ThreadId>| ids.iter().map(|id| format!("{id:?}")).collect::<BTreeSet<_>>();
-    assert_eq!(names(hooks.stopped.lock().unwrap().clone()), workers, "each worker stops, and nobody else");
-    let parked = names(hooks.parked.lock().unwrap().keys().copied().collect());
+    assert_eq!(
+        names(hooks.stopped.lock().expect("nobody panics while holding it").clone()),
+        workers,
+        "each worker stops, and nobody else"
+    );
+    let parked = names(hooks.parked.lock().expect("nobody panics while holding it").keys().copied().collect());
     assert!(parked.is_subset(&workers), "only workers park");
 }
 
@@ -74,7 +86,10 @@ pub fn a_query_ends_on_a_worker() {
         let running = runtime.run(&prepared, database.engine().snapshot(), RunConfig::new(1), finish);
         let (thread, is_ok) = receiver.recv().expect("the query ends");
         assert!(is_ok);
-        assert!(hooks.workers.lock().unwrap().contains_key(&thread), "ended on a thread that is no worker");
+        assert!(
+            hooks.workers.lock().expect("nobody panics while holding it").contains_key(&thread),
+            "ended on a thread that is no worker"
+        );
         assert!(ids.insert(running.id()), "two runs have one id");
     }
 }
