@@ -69,11 +69,13 @@ impl Store for Columns {
     }
 
     #[inline]
-    fn read_4(&self, at: usize, district: usize) -> i64 {
+    fn read_4(&self, at: usize, district: usize, into: &mut Copied) {
         let (chunk, at) = (&self.chunks[at / CHUNK_ROWS], at % CHUNK_ROWS);
-        let integers = &chunk.integers;
-        let numbers = integers[QUANTITY][at] + integers[YTD][at] + integers[ORDER_COUNT][at];
-        chunk.texts[district].text(at).iter().fold(numbers, |sum, byte| sum + i64::from(*byte))
+        for column in [QUANTITY, YTD, ORDER_COUNT] {
+            into.integers[column] = chunk.integers[column][at];
+        }
+        into.text.clear();
+        into.text.extend_from_slice(chunk.texts[district].text(at));
     }
 
     fn scan_1(&self) -> i64 {

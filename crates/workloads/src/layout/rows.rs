@@ -99,10 +99,13 @@ impl Store for Rows {
     }
 
     #[inline]
-    fn read_4(&self, at: usize, district: usize) -> i64 {
+    fn read_4(&self, at: usize, district: usize, into: &mut Copied) {
         let image = self.image(at);
-        let numbers = image.integer(QUANTITY) + image.integer(YTD) + image.integer(ORDER_COUNT);
-        image.text(district).iter().fold(numbers, |sum, byte| sum + i64::from(*byte))
+        for column in [QUANTITY, YTD, ORDER_COUNT] {
+            into.integers[column] = image.integer(column);
+        }
+        into.text.clear();
+        into.text.extend_from_slice(image.text(district));
     }
 
     fn scan_1(&self) -> i64 {
