@@ -9,7 +9,7 @@ use shuttle::sync::Arc;
 use shuttle::thread;
 use stage::Class;
 
-const SCHEDULES: usize = 20_000;
+const SCHEDULES: usize = 10_000;
 
 fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_random(model.clone(), SCHEDULES);
