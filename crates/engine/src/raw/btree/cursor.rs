@@ -4,10 +4,10 @@
 //! the bounds of what it has not seen. So it may be kept as long as one likes, by a paused context too, and whoever
 //! changes the tree meanwhile is not disturbed.
 //!
-//! A batch comes from one leaf at one version. Where a leaf ends the cursor goes on
-//! at the leaf's *fence*, the separator that bounded its range at that version, by a new descent; nothing is assumed
-//! about what splits and merges did in between. Hence what it promises: entries come in strict order, and an entry
-//! that was in the tree from the cursor's beginning to its end comes exactly once.
+//! A batch comes from one leaf at one version. Where a leaf ends the cursor goes on at the leaf's *fence*, the separator
+//! that bounded its range at that version, by a new descent; nothing is assumed about what splits and merges did in
+//! between. Hence what it promises: entries come in strict order, and an entry that was in the tree from the cursor's
+//! beginning to its end comes exactly once.
 
 use super::epoch::{self, Pin};
 use super::key::{Entry, INLINE_BYTES, LongKey, Position, Probe, ROW_END, short_length};

@@ -27,6 +27,8 @@ mod epoch;
 mod key;
 mod limbo;
 mod many;
+#[cfg(all(test, feature = "shuttle"))]
+mod model;
 mod node;
 mod shape;
 #[cfg(all(test, not(feature = "shuttle")))]
@@ -304,12 +306,12 @@ impl BTree {
             return Ok(None);
         }
         leaf.lock.upgrade(version)?;
+        let held = Held { leaf };
         if !check() {
-            leaf.lock.unlock_unchanged();
             return Ok(None);
         }
         let removed = leaf.leaf_remove(at);
-        leaf.lock.unlock_changed();
+        held.end_changed();
         self.count(pin).entries.fetch_sub(1, Relaxed);
         self.limbo.retire_tail(removed.tail, no_preempt);
         Ok(Some(leaf.count()))

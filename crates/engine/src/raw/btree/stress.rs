@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 const THREADS: u64 = 4;
-const ROUNDS: u64 = if cfg!(miri) { 150 } else { 60_000 };
+const ROUNDS: u64 = if cfg!(miri) { 150 } else { 30_000 };
 
 fn short(at: u64) -> Vec<u8> {
     at.to_be_bytes().to_vec()
@@ -68,7 +68,7 @@ fn disjoint_writers_of_long_keys_lose_nothing() {
 /// stay; writers add and remove the odd ones, in bursts that split and merge leaves; readers walk in both directions.
 fn ranges_under_change(key_of: fn(u64) -> Vec<u8>) {
     let keys: u64 = if cfg!(miri) { 60 } else { 3_000 };
-    let walks = if cfg!(miri) { 3 } else { 60 };
+    let walks = if cfg!(miri) { 3 } else { 20 };
     let tree = BTree::new();
     for at in 0..keys {
         no_preempt(|np| tree.insert(&key_of(at * 8), at * 8, np));
@@ -185,7 +185,7 @@ fn of_equal_unique_inserts_one_wins() {
 /// Goal: memory that left the tree is freed while others keep reading. Method: a queue whose ends are different threads.
 #[test]
 fn a_queue_between_threads_stays_small() {
-    let length: u64 = if cfg!(miri) { 400 } else { 200_000 };
+    let length: u64 = if cfg!(miri) { 400 } else { 100_000 };
     let width: u64 = if cfg!(miri) { 100 } else { 2_000 };
     let tree = BTree::new();
     let (head, tail) = (AtomicU64::new(0), AtomicU64::new(0));
