@@ -331,7 +331,7 @@ fn a_nested_context_may_change_what_a_look_up_reads() {
 #[test]
 fn many_look_ups_agree_with_single_ones() {
     use super::MANY;
-    let count = if cfg!(miri) { 150 } else { 5_000 };
+    let count: u64 = if cfg!(miri) { 150 } else { 5_000 };
     let tree = BTree::new();
     for at in 0..count {
         insert(&tree, &(at * 2 + 10).to_be_bytes(), at);
