@@ -1,9 +1,14 @@
-//! The consistency conditions that New-Order and Payment can break (clause 3.3.2), on one snapshot.
+//! The consistency conditions that New-Order and Payment can break, on one snapshot.
+//!
+//! Those of clause 3.3.2 say nothing of stock, which New-Order changes most, and nothing of rows that are there twice; so
+//! we add three of our own. They presume that nothing but New-Order and Payment has run since the load.
 
 use super::Tables;
 use super::columns::{
-    customer as c, district as d, history as h, new_order as no, order_line as ol, orders as o, warehouse as w,
+    customer as c, district as d, history as h, new_order as no, order_line as ol, orders as o, stock as s,
+    warehouse as w,
 };
+use super::scale::first_new_order;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int32Type, TimestampMicrosecondType};
@@ -16,7 +21,7 @@ use std::sync::Arc;
 /// A condition that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Its number in clause 3.3.2.
+    /// Its number in clause 3.3.2; 13 and above are our own, see [`check()`].
     pub condition: u32,
     /// Where, and which numbers differ.
     pub what: String,
@@ -33,6 +38,8 @@ const REPORTED_MAX: usize = 5;
 
 type Place = (i64, i64);
 type OrderKey = (i64, i64, i64);
+/// Warehouse and item.
+type StockKey = (i64, i64);
 
 /// What the conditions look at, gathered in one pass over each table.
 #[derive(Default)]
@@ -50,12 +57,33 @@ struct Facts {
     order_customer: HashMap<OrderKey, i64>,
     /// Balance and payments so far.
     customers: HashMap<OrderKey, (i64, i64)>,
+    /// As many as orders at load.
+    customers_count: HashMap<Place, i64>,
+    payments_counted: HashMap<OrderKey, i64>,
+    payments_there: HashMap<OrderKey, i64>,
+    stock_on_hand: HashMap<StockKey, i64>,
+    /// As the row of stock says.
+    sold_counted: HashMap<StockKey, Sold>,
+    /// As the order lines since the load say.
+    sold_there: HashMap<StockKey, Sold>,
+    /// Rows that have the primary key of another one, by table.
+    doubles: HashMap<&'static str, i64>,
     paid_at_warehouse: HashMap<i64, i64>,
     paid_at_district: HashMap<Place, i64>,
     paid_by_customer: HashMap<OrderKey, i64>,
 }
 
-/// Checks conditions 1 to 10 and 12. (Condition 11 holds after loading only: it counts orders that New-Order adds.)
+/// What a warehouse has supplied of an item.
+#[derive(Clone, Copy, Default)]
+struct Sold {
+    quantity: i64,
+    lines: i64,
+    remote_lines: i64,
+}
+
+/// Checks conditions 1 to 12 of clause 3.3.2, and our own: 13, each row of stock counts the lines, quantities and remote
+/// lines ordered of it since the load, and has 10 to 100 on hand; 14, each customer counts its payments; 15, no primary
+/// key is there twice.
 ///
 /// # Errors
 /// What does not hold, at most five places for each condition.
@@ -86,7 +114,7 @@ impl Report {
 
 type Condition = (u32, fn(&Facts, &mut Report));
 
-const CONDITIONS: [Condition; 11] = [
+const CONDITIONS: [Condition; 15] = [
     (1, |facts, report| {
         let sums = sum(facts.district_ytd.iter().map(|((w, _), ytd)| (*w, *ytd)));
         for (w, ytd) in &facts.warehouse_ytd {
@@ -166,11 +194,45 @@ const CONDITIONS: [Condition; 11] = [
             report.equal(customer, "c_balance against deliveries less payments, customer", *balance, expected);
         }
     }),
+    (11, |facts, report| {
+        let orders = sum(facts.orders.keys().map(|(w, d, _)| ((*w, *d), 1)));
+        let new_orders = sum(facts.new_orders.iter().map(|(w, d, _)| ((*w, *d), 1)));
+        for (place, customers) in &facts.customers_count {
+            let rest = of(&orders, place) - of(&new_orders, place);
+            let delivered_at_load = i64::from(first_new_order(*customers as i32)) - 1;
+            report.equal(place, "orders less rows of new_order, district", rest, delivered_at_load);
+        }
+    }),
     (12, |facts, report| {
         let delivered = facts.delivered_by_customer();
         for (customer, (balance, paid)) in &facts.customers {
             let what = "c_balance + c_ytd_payment against deliveries, customer";
             report.equal(customer, what, balance + paid, of(&delivered, customer));
+        }
+    }),
+    (13, |facts, report| {
+        for (key, counted) in &facts.sold_counted {
+            let there = facts.sold_there.get(key).copied().unwrap_or_default();
+            report.equal(key, "s_ytd against quantities ordered, stock", counted.quantity, there.quantity);
+            report.equal(key, "s_order_cnt against order lines, stock", counted.lines, there.lines);
+            report.equal(key, "s_remote_cnt against remote lines, stock", counted.remote_lines, there.remote_lines);
+        }
+        for (key, on_hand) in &facts.stock_on_hand {
+            report.equal(key, "s_quantity against 10 to 100, stock", *on_hand, (*on_hand).clamp(10, 100));
+        }
+        for key in facts.sold_there.keys().filter(|key| !facts.sold_counted.contains_key(key)) {
+            report.equal(key, "order lines against their stock", 1, 0);
+        }
+    }),
+    (14, |facts, report| {
+        for (customer, count) in &facts.payments_counted {
+            let there = of(&facts.payments_there, customer);
+            report.equal(customer, "c_payment_cnt against rows of history, customer", *count, there);
+        }
+    }),
+    (15, |facts, report| {
+        for (table, count) in &facts.doubles {
+            report.equal(table, "rows whose primary key another row has, table", *count, 0);
         }
     }),
 ];
@@ -179,40 +241,72 @@ impl Facts {
     fn gather(snapshot: &Arc<Snapshot>, tables: &Tables) -> Facts {
         let mut facts = Facts::default();
         each(snapshot, &tables.warehouse, [w::W_ID, w::W_YTD], |[w, ytd]| {
-            facts.warehouse_ytd.insert(w, ytd);
+            let before = facts.warehouse_ytd.insert(w, ytd);
+            facts.count_double("warehouse", before.is_some());
         });
         each(snapshot, &tables.district, [d::D_W_ID, d::D_ID, d::D_YTD, d::D_NEXT_O_ID], |[w, d, ytd, next]| {
-            facts.district_ytd.insert((w, d), ytd);
+            let before = facts.district_ytd.insert((w, d), ytd);
+            facts.count_double("district", before.is_some());
             facts.district_next.insert((w, d), next);
+        });
+        let columns = [c::C_W_ID, c::C_D_ID, c::C_ID, c::C_BALANCE, c::C_YTD_PAYMENT, c::C_PAYMENT_CNT];
+        each(snapshot, &tables.customer, columns, |[w, d, id, balance, paid, payments]| {
+            let before = facts.customers.insert((w, d, id), (balance, paid));
+            facts.count_double("customer", before.is_some());
+            facts.payments_counted.insert((w, d, id), payments);
+            *facts.customers_count.entry((w, d)).or_default() += 1;
         });
         let columns = [o::O_W_ID, o::O_D_ID, o::O_ID, o::O_C_ID, o::O_OL_CNT, o::O_CARRIER_ID];
         each(snapshot, &tables.orders, columns, |[w, d, o, customer, lines, carrier]| {
-            facts.orders.insert((w, d, o), (lines, carrier != NULL));
+            let before = facts.orders.insert((w, d, o), (lines, carrier != NULL));
+            facts.count_double("orders", before.is_some());
             facts.order_customer.insert((w, d, o), customer);
         });
         each(snapshot, &tables.new_order, [no::NO_W_ID, no::NO_D_ID, no::NO_O_ID], |[w, d, o]| {
-            facts.new_orders.insert((w, d, o));
+            let is_first = facts.new_orders.insert((w, d, o));
+            facts.count_double("new_order", !is_first);
         });
-        let columns = [ol::OL_W_ID, ol::OL_D_ID, ol::OL_O_ID, ol::OL_DELIVERY_D, ol::OL_AMOUNT];
-        each(snapshot, &tables.order_line, columns, |[w, d, o, delivered, amount]| {
-            let lines = facts.lines.entry((w, d, o)).or_default();
-            lines.0 += 1;
-            if delivered != NULL {
-                lines.1 += 1;
-                *facts.delivered.entry((w, d, o)).or_default() += amount;
-            }
-        });
-        let columns = [c::C_W_ID, c::C_D_ID, c::C_ID, c::C_BALANCE, c::C_YTD_PAYMENT];
-        each(snapshot, &tables.customer, columns, |[w, d, id, balance, paid]| {
-            facts.customers.insert((w, d, id), (balance, paid));
+        facts.gather_lines(snapshot, tables);
+        let columns = [s::S_W_ID, s::S_I_ID, s::S_QUANTITY, s::S_YTD, s::S_ORDER_CNT, s::S_REMOTE_CNT];
+        each(snapshot, &tables.stock, columns, |[w, item, on_hand, quantity, lines, remote_lines]| {
+            let before = facts.stock_on_hand.insert((w, item), on_hand);
+            facts.count_double("stock", before.is_some());
+            facts.sold_counted.insert((w, item), Sold { quantity, lines, remote_lines });
         });
         let columns = [h::H_W_ID, h::H_D_ID, h::H_C_W_ID, h::H_C_D_ID, h::H_C_ID, h::H_AMOUNT];
         each(snapshot, &tables.history, columns, |[w, d, cw, cd, customer, amount]| {
             *facts.paid_at_warehouse.entry(w).or_default() += amount;
             *facts.paid_at_district.entry((w, d)).or_default() += amount;
             *facts.paid_by_customer.entry((cw, cd, customer)).or_default() += amount;
+            *facts.payments_there.entry((cw, cd, customer)).or_default() += 1;
         });
         facts
+    }
+
+    /// After the customers: their number says which orders are from the load.
+    fn gather_lines(&mut self, snapshot: &Arc<Snapshot>, tables: &Tables) {
+        use ol::*;
+        let columns = [OL_W_ID, OL_D_ID, OL_O_ID, OL_DELIVERY_D, OL_AMOUNT, OL_SUPPLY_W_ID, OL_I_ID, OL_QUANTITY];
+        each(snapshot, &tables.order_line, columns, |[w, d, o, delivered, amount, supply, item, quantity]| {
+            let lines = self.lines.entry((w, d, o)).or_default();
+            lines.0 += 1;
+            if delivered != NULL {
+                lines.1 += 1;
+                *self.delivered.entry((w, d, o)).or_default() += amount;
+            }
+            if of(&self.customers_count, &(w, d)) < o {
+                let sold = self.sold_there.entry((supply, item)).or_default();
+                sold.quantity += quantity;
+                sold.lines += 1;
+                sold.remote_lines += i64::from(supply != w);
+            }
+        });
+    }
+
+    fn count_double(&mut self, table: &'static str, is_double: bool) {
+        if is_double {
+            *self.doubles.entry(table).or_default() += 1;
+        }
     }
 
     fn delivered_by_customer(&self) -> HashMap<OrderKey, i64> {

@@ -32,7 +32,7 @@ fn table_digest(snapshot: &Arc<Snapshot>, table: &Arc<Table>) -> u64 {
 fn add_column(rows: &mut [u64], column: &dyn Array) {
     for (at, row) in rows.iter_mut().enumerate() {
         *row = if column.is_null(at) {
-            mix(*row, u64::MAX)
+            mix(!*row, NULL)
         } else {
             match column.data_type() {
                 DataType::Int32 => mix(*row, column.as_primitive::<Int32Type>().value(at) as u64),
@@ -49,6 +49,9 @@ fn add_column(rows: &mut [u64], column: &dyn Array) {
         };
     }
 }
+
+/// Stands for a null, together with the complement of what came before: no value is mixed in so.
+const NULL: u64 = 0x6e75_6c6c;
 
 /// One step of SplitMix64's finaliser over the value and what came before it.
 fn mix(before: u64, value: u64) -> u64 {

@@ -30,7 +30,7 @@ impl Scale {
 
     /// Orders of a district that are new at load: the last 900 of 3,000.
     pub const fn first_new_order(&self) -> i32 {
-        self.customers - self.customers * 3 / 10 + 1
+        first_new_order(self.customers)
     }
 
     /// Different last names: the first 1,000 customers of a district have one each.
@@ -43,4 +43,9 @@ impl Scale {
         let district = 1 + self.customers as u64 * (1 + 1 + 1 + 10) + (self.customers * 3 / 10) as u64;
         self.items as u64 + self.warehouses as u64 * (1 + self.items as u64 + self.districts as u64 * district)
     }
+}
+
+/// The first order that is new at load, of as many orders as customers in a district.
+pub(crate) const fn first_new_order(customers: i32) -> i32 {
+    customers - customers * 3 / 10 + 1
 }

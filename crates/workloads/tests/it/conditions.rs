@@ -1,8 +1,8 @@
 //! Every consistency condition finds the damage that it is there for.
 
 use crate::support::{commit, delete, loaded, patch};
-use engine::{Engine, Value};
-use workloads::tpcc::columns::{customer, district, order_line, orders, warehouse};
+use engine::{Engine, TableDef, Value};
+use workloads::tpcc::columns::{customer, district, order_line, orders, stock, warehouse};
 use workloads::tpcc::{Tables, check};
 
 /// One committed change that breaks a condition.
@@ -10,7 +10,7 @@ type Damage = fn(&Engine, &Tables);
 
 /// With each condition's number, damage that must break it. It may break others too: they share rows. Order 30 is a
 /// district's last one and new, order 1 is delivered.
-const DAMAGES: [(u32, Damage); 11] = [
+const DAMAGES: [(u32, Damage); 16] = [
     (1, |engine, tables| {
         patch(engine, &tables.warehouse, &[1], |row| row.set_decimal_i64(warehouse::W_YTD, 1));
     }),
@@ -37,10 +37,31 @@ const DAMAGES: [(u32, Damage); 11] = [
     (10, |engine, tables| {
         patch(engine, &tables.customer, &[1, 1, 3], |row| row.set_decimal_i64(customer::C_BALANCE, 5));
     }),
+    (11, |engine, tables| delete(engine, &tables.orders, &[1, 1, 2])),
     (12, |engine, tables| {
         patch(engine, &tables.customer, &[1, 1, 3], |row| row.set_decimal_i64(customer::C_YTD_PAYMENT, 5));
     }),
+    // What is left of an order line whose update of stock was lost, and the other way round.
+    (13, |engine, tables| {
+        patch(engine, &tables.stock, &[1, 5], |row| row.set_i32(stock::S_ORDER_CNT, 1));
+    }),
+    (13, |engine, tables| {
+        patch(engine, &tables.stock, &[2, 6], |row| row.set_i32(stock::S_QUANTITY, 9));
+    }),
+    (13, |engine, tables| order_line(engine, tables, 31)),
+    (14, |engine, tables| {
+        patch(engine, &tables.customer, &[1, 1, 3], |row| row.set_i32(customer::C_PAYMENT_CNT, 2));
+    }),
 ];
+
+fn order_line(engine: &Engine, tables: &Tables, order: i32) {
+    use Value::{Decimal, Int32, Null, Text};
+    let [order, district, warehouse, number, item, quantity] = [order, 1, 1, 1, 7, 2].map(Int32);
+    let row = [order, district, warehouse, number, item, warehouse, Null, quantity, Decimal(2), Text("no such order")];
+    commit(engine, |txn| {
+        txn.insert(&tables.order_line, &row).unwrap();
+    });
+}
 
 fn pay(engine: &Engine, tables: &Tables, warehouse: i32, district: i32) {
     use Value::{Decimal, Int32, Text, Timestamp};
@@ -63,4 +84,23 @@ pub fn each_condition_detects_a_planted_violation() {
         assert!(found, "condition {condition} is not among {violations:?}");
         assert!(violations.iter().all(|violation| violation.to_string().contains("condition")));
     }
+}
+
+/// Goal: condition 15, which no unique index lets anybody break. Method: a table of warehouses without any, with one of
+/// them twice.
+pub fn rows_that_are_there_twice_are_detected() {
+    let (engine, tables) = loaded(1);
+    let columns = tables.warehouse.columns().to_vec();
+    let def = TableDef { name: "warehouse_without_key".to_owned(), columns, indexes: vec![] };
+    let warehouse = engine.create_table(def).unwrap();
+    let text = Value::Text("x");
+    let row = |id| [Value::Int32(id), text, text, text, text, text, text, Value::Decimal(0), Value::Decimal(60_000)];
+    commit(&engine, |txn| {
+        for id in [1, 2, 2] {
+            txn.insert(&warehouse, &row(id)).unwrap();
+        }
+    });
+    let tables = Tables { warehouse, ..tables };
+    let violations = check(&engine.snapshot(), &tables).expect_err("the damage is found");
+    assert_eq!(violations.iter().map(|violation| violation.condition).collect::<Vec<_>>(), [15], "{violations:?}");
 }

@@ -16,6 +16,7 @@ fn main() -> ExitCode {
             testkit::test!(threads::a_rolled_back_order_leaves_nothing),
             testkit::test!(threads::retries_are_bounded_and_counted),
             testkit::test!(conditions::each_condition_detects_a_planted_violation),
+            testkit::test!(conditions::rows_that_are_there_twice_are_detected),
             testkit::test!(seeds::the_same_seed_leaves_the_same_rows),
             testkit::test!(seeds::the_digest_sees_one_changed_row),
         ],

@@ -15,13 +15,8 @@ pub fn two_terminals_leave_a_consistent_database() {
     let (engine, tables) = loaded(1);
     let lines_before = rows(&engine, &tables.orders);
     let paid_before = rows(&engine, &tables.history);
-    let config = DriveConfig {
-        scale: SCALE,
-        workers: 2,
-        mix: Mix::NewOrderPayment,
-        duration: Duration::from_millis(300),
-        seed: 2,
-    };
+    let config =
+        DriveConfig { scale: SCALE, workers: 2, mix: Mix::NewOrderPayment, duration: Duration::from_secs(1), seed: 2 };
     let report = drive(&engine, &tables, &config).unwrap();
     assert!(0 < report.new_orders);
     assert!(0 < report.payments);
