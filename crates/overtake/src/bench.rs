@@ -1,7 +1,9 @@
 //! The benchmarks: each measures, then publishes one report.
 
 pub mod delivery;
+pub mod layout;
 pub mod preempt;
+pub mod tpcc;
 
 use crate::cli::{Bench, Measured};
 use crate::report::Report;
@@ -15,6 +17,8 @@ use clap::Args;
 pub fn run(bench: Bench, stop: &Stop) -> anyhow::Result<()> {
     match bench {
         Bench::Delivery(measured) => publish(&measured, |arguments| delivery::run(arguments, stop)),
+        Bench::Layout(measured) => publish(&measured, |arguments| layout::run(arguments, stop)),
+        Bench::Tpcc(measured) => publish(&measured, |arguments| tpcc::run(arguments, stop)),
         Bench::Preempt(measured) => publish(&measured, |arguments| preempt::run(arguments, stop)),
     }
 }

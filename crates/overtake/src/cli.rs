@@ -1,6 +1,7 @@
 //! The command line. One definition feeds parsing, `--help` and the `args` of a report.
 
-use crate::bench::{delivery, preempt};
+use crate::bench::{delivery, layout, preempt, tpcc};
+use crate::live;
 use crate::report::Output;
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
@@ -18,6 +19,8 @@ pub struct Overtake {
 /// What to do.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Open the demonstration: urgent New-Orders beside a long query, under three policies, live in a browser.
+    Demo(live::Arguments),
     /// Measure this machine; each benchmark prints a table and can write JSON and an SVG chart.
     #[command(subcommand)]
     Bench(Bench),
@@ -28,6 +31,10 @@ pub enum Command {
 pub enum Bench {
     /// How fast an interrupt reaches a busy worker, by each way there is, and what it costs both sides.
     Delivery(Measured<delivery::Arguments>),
+    /// Row images against columns on TPC-C's stock table: append, read whole rows, read 4 columns, scan one column.
+    Layout(Measured<layout::Arguments>),
+    /// TPC-C's New-Order and Payment in process, without analytics.
+    Tpcc(Measured<tpcc::Arguments>),
     /// When New-Orders start and end beside running queries, under each policy: the published experiment.
     Preempt(Measured<preempt::Arguments>),
 }

@@ -5,8 +5,8 @@
 mod load;
 mod urgent;
 
-pub use load::{DataConfig, Steps};
-pub use urgent::Outcomes;
+pub use load::{DataConfig, Step, Steps};
+pub use urgent::{Ending, Outcomes, TICKET};
 
 use crate::mixed::{LowQuery, MakeRequest};
 use crate::stop::Stop;
@@ -96,6 +96,11 @@ impl Data {
         self.new_orders.outcomes()
     }
 
+    /// How the New-Order request `id` ended, if it was one of the last 65,536 of its kind.
+    pub fn ending(&self, id: u64) -> Ending {
+        self.new_orders.ending(id)
+    }
+
     /// Checks TPC-C's consistency conditions on a new snapshot, and says which were.
     ///
     /// # Errors
@@ -111,7 +116,6 @@ impl Data {
     }
 
     /// All rows of TPC-C's tables in one number, on a new snapshot.
-    #[cfg(test)]
     pub fn digest(&self) -> u64 {
         tpcc::digest(&self.engine.snapshot(), &self.tpcc)
     }

@@ -9,7 +9,8 @@ mod instance;
 mod low;
 mod tally;
 
-pub use arrivals::{Arrivals, MakeRequest, Offered, Schedule};
+pub use arrivals::{Arrivals, MakeRequest, Offered, Schedule, UNDER_WAY_MAX};
+pub use dense::revenue;
 pub use instance::{Instance, worker_cpus};
 pub use low::{LowLoop, LowQuery, RunEnd};
 pub use tally::Tally;

@@ -35,6 +35,11 @@ impl Stop {
         Ok(stop)
     }
 
+    /// Asks for a stop from inside the program.
+    pub fn request_now(&self) {
+        self.request();
+    }
+
     /// Asks for a stop; true if somebody had asked before.
     fn request(&self) -> bool {
         let before = std::mem::replace(&mut *self.requested(), true);

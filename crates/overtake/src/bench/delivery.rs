@@ -90,6 +90,21 @@ pub fn signal_alone(duration: Duration, stop: &Stop) -> anyhow::Result<Option<Si
     Ok(Some(SignalAlone { delay, delay_on_cpu }))
 }
 
+/// Medians of the poll and the signal rung, µs, on a machine with two processors.
+///
+/// # Errors
+/// As [`signal_alone`].
+pub fn medians_us(duration: Duration, stop: &Stop) -> anyhow::Result<[Option<f64>; 2]> {
+    let cpus = os::cpus();
+    let [sender, .., receiver] = cpus[..] else { return Ok([None; 2]) };
+    let processors = Processors { sender, receiver };
+    let median = |way| {
+        let measured = rungs::measure(way, Busy::Working, processors, duration, stop)?;
+        anyhow::Ok(Some(measured.delay.quantile_us(0.5)))
+    };
+    Ok([median(Way::Poll)?, median(Way::Signal)?])
+}
+
 fn report_costs(report: &mut Report, costs: &Costs) {
     let figures = [
         ("region, enter and exit", "region_ns", costs.region_ns),

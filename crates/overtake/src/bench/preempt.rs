@@ -25,6 +25,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 use variant::Variant;
+use workloads::tpcc::Scale;
 
 /// Arguments of `bench preempt`.
 #[derive(Args, Debug, Serialize)]
@@ -91,7 +92,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let workers = arguments.workers.map_or_else(|| preempt::os::cpus().len(), |workers| workers as usize);
     let config = DataConfig {
         scale_factor: arguments.scale_factor,
-        warehouses: arguments.warehouses.map_or(workers as i32, |warehouses| warehouses as i32),
+        scale: Scale::spec(arguments.warehouses.map_or(workers as i32, |warehouses| warehouses as i32)),
         seed: arguments.seed,
         comments: workloads::tpch::Comments::Specified,
     };

@@ -16,8 +16,8 @@ use workloads::tpch;
 pub struct DataConfig {
     /// TPC-H's scale factor.
     pub scale_factor: f64,
-    /// TPC-C's warehouses.
-    pub warehouses: i32,
+    /// How much of TPC-C.
+    pub scale: Scale,
     /// Of TPC-C's population.
     pub seed: u64,
     /// Where TPC-H's comments come from.
@@ -28,7 +28,7 @@ impl DataConfig {
     /// Memory that the process will need with these data, queries and new orders included: measured, with a margin.
     pub fn memory_bytes(&self) -> u64 {
         const MIB: f64 = 1_048_576.0;
-        let mib = 384.0 + 1_300.0 * self.scale_factor + 200.0 * f64::from(self.warehouses);
+        let mib = 384.0 + 1_300.0 * self.scale_factor + 200.0 * f64::from(self.scale.warehouses);
         (mib * MIB) as u64
     }
 }
@@ -64,7 +64,7 @@ impl Steps {
 }
 
 pub(super) fn load(config: &DataConfig, stop: &Stop, steps: &Steps) -> anyhow::Result<Arc<Data>> {
-    let scale = Scale::spec(config.warehouses);
+    let scale = config.scale;
     let tpch_rows = tpch::TpchTable::ALL.iter().map(|table| table.rows_expected(config.scale_factor)).sum();
     steps.plan(vec![
         Step { name: "TPC-C", rows_count: 0, rows_expected: scale.rows_expected() },

@@ -2,10 +2,11 @@
 //!
 //! **Invariant:** what runs here may run in an urgent context: no lock, no log, no clock; counts are relaxed atomics.
 
+use crate::mixed::UNDER_WAY_MAX;
 use sched::{Outcome, Request, RunCx, Work};
 use stage::Class;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use workloads::tpcc::{self, NewOrderInput, Tables};
 
 /// What all New-Orders share.
@@ -16,6 +17,22 @@ pub struct NewOrders {
     rolled_back: AtomicU64,
     aborts: AtomicU64,
     failed: AtomicU64,
+    /// How each of the last ones ended: those of arrivals, then those of tickets.
+    endings: Box<[AtomicU8]>,
+}
+
+/// This bit marks the ids of New-Orders that somebody issued by hand, so that they differ from those of arrivals.
+pub const TICKET: u64 = 1 << 63;
+
+/// How one New-Order ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It committed.
+    Committed = 0,
+    /// It rolled back as the specification wants.
+    RolledBack = 1,
+    /// It was refused.
+    Failed = 2,
 }
 
 /// How New-Orders have ended.
@@ -52,7 +69,22 @@ impl NewOrders {
     /// New-Orders over these tables.
     pub fn new(engine: engine::Engine, tables: Arc<Tables>) -> NewOrders {
         let [committed, rolled_back, aborts, failed] = [const { AtomicU64::new(0) }; 4];
-        NewOrders { engine, tables, committed, rolled_back, aborts, failed }
+        let endings = (0..2 * UNDER_WAY_MAX).map(|_| AtomicU8::new(0)).collect();
+        NewOrders { engine, tables, committed, rolled_back, aborts, failed, endings }
+    }
+
+    fn ending_of(&self, id: u64) -> &AtomicU8 {
+        let ring = if id & TICKET == 0 { 0 } else { UNDER_WAY_MAX };
+        &self.endings[(ring + id % UNDER_WAY_MAX) as usize]
+    }
+
+    /// How request `id` ended.
+    pub fn ending(&self, id: u64) -> Ending {
+        match self.ending_of(id).load(Relaxed) {
+            0 => Ending::Committed,
+            1 => Ending::RolledBack,
+            _ => Ending::Failed,
+        }
     }
 
     /// An urgent request that enters `input`.
@@ -74,14 +106,17 @@ impl NewOrders {
 impl Work for NewOrder {
     fn run(&self, cx: &RunCx<'_>) -> Outcome {
         let of = &*self.of;
-        let (counter, outcome) = match tpcc::attempt_new_order(&of.engine, cx.request.class(), &of.tables, &self.input)
-        {
-            Ok(tpcc::Outcome::Committed) => (&of.committed, Outcome::Done),
-            Ok(tpcc::Outcome::RolledBack) => (&of.rolled_back, Outcome::Done),
-            Err(error) if error.is_retryable() => (&of.aborts, Outcome::Again),
-            Err(_) => (&of.failed, Outcome::Done),
+        let (counter, ending) = match tpcc::attempt_new_order(&of.engine, cx.request.class(), &of.tables, &self.input) {
+            Ok(tpcc::Outcome::Committed) => (&of.committed, Ending::Committed),
+            Ok(tpcc::Outcome::RolledBack) => (&of.rolled_back, Ending::RolledBack),
+            Err(error) if error.is_retryable() => {
+                of.aborts.fetch_add(1, Relaxed);
+                return Outcome::Again;
+            }
+            Err(_) => (&of.failed, Ending::Failed),
         };
         counter.fetch_add(1, Relaxed);
-        outcome
+        of.ending_of(cx.request.id()).store(ending as u8, Relaxed);
+        Outcome::Done
     }
 }

@@ -38,3 +38,13 @@ pub fn an_output_file_that_cannot_be_written_is_refused() {
         assert!(text(&output.stderr).starts_with(message), "{}", text(&output.stderr));
     }
 }
+
+/// Goal: the demo does not start on a port that somebody has, and says what to do.
+pub fn a_taken_port_is_refused() {
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let output = run(&["demo", "--port", &port]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert!(message.contains(&format!("port {port} is taken")) && message.contains("--port"), "{message}");
+}

@@ -3,6 +3,8 @@
 
 mod command_line;
 mod delivery;
+mod mixed;
+mod page;
 
 use std::process::{Command, ExitCode, Output};
 
@@ -13,6 +15,12 @@ fn main() -> ExitCode {
             testkit::test!(command_line::version_and_help_exist_on_every_level),
             testkit::test!(command_line::a_bad_argument_is_refused),
             testkit::test!(command_line::an_output_file_that_cannot_be_written_is_refused),
+            testkit::test!(command_line::a_taken_port_is_refused),
+            testkit::test!(mixed::policies_change_when_never_what),
+            testkit::test!(mixed::urgent_work_overtakes_a_running_query_under_preempt),
+            testkit::test!(mixed::a_query_can_be_stopped_and_another_started),
+            testkit::test!(mixed::the_dense_scan_gives_q6s_answer),
+            testkit::test!(page::the_demo_works_in_a_browser),
             testkit::test!(delivery::every_promised_figure_is_there),
             testkit::test!(delivery::a_stopped_run_leaves_no_file),
         ],

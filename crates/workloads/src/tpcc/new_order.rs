@@ -3,7 +3,7 @@
 use super::Tables;
 use super::columns::{customer as c, district as d, item as i, stock as s, warehouse as w};
 use super::input::{LINES_MAX, NewOrderInput};
-use super::schema::PRIMARY;
+use super::schema::{PRIMARY, existing};
 use engine::{Error, Result, Txn, Value};
 
 /// What the terminal shows at the end.
@@ -24,20 +24,21 @@ const ONE: i128 = 10_000;
 /// Enters an order; the caller commits it.
 ///
 /// # Errors
-/// [`Error::RolledBack`] for an item that does not exist, and what the engine refuses.
+/// [`Error::RolledBack`] for an item that does not exist, [`Error::InvalidValue`] for any other row, and what the engine
+/// refuses.
 pub fn new_order(txn: &Txn<'_>, tables: &Tables, input: &NewOrderInput) -> Result<NewOrderOutput> {
     use Value::{Decimal, Int32, Null, Text, Timestamp};
-    let found = |row: Option<_>| row.ok_or(Error::RolledBack);
     let NewOrderInput { warehouse, district, customer, entered_us, .. } = *input;
     let place = [Int32(warehouse), Int32(district)];
 
-    let row = found(txn.get(&tables.warehouse, PRIMARY, &place[..1])?)?;
+    let row = existing(txn.get(&tables.warehouse, PRIMARY, &place[..1])?, &tables.warehouse)?;
     let warehouse_tax = i128::from(row.get_decimal_i64(w::W_TAX));
-    let row = found(txn.get(&tables.district, PRIMARY, &place)?)?;
+    let row = existing(txn.get(&tables.district, PRIMARY, &place)?, &tables.district)?;
     let district_tax = i128::from(row.get_decimal_i64(d::D_TAX));
     let order = row.get_i32(d::D_NEXT_O_ID);
     txn.update(&tables.district, row.row_id(), |row| row.set_i32(d::D_NEXT_O_ID, order + 1))?;
-    let row = found(txn.get(&tables.customer, PRIMARY, &[place[0], place[1], Int32(customer)])?)?;
+    let key = [place[0], place[1], Int32(customer)];
+    let row = existing(txn.get(&tables.customer, PRIMARY, &key)?, &tables.customer)?;
     let discount = i128::from(row.get_decimal_i64(c::C_DISCOUNT));
 
     let lines = input.lines();
@@ -68,9 +69,10 @@ pub fn new_order(txn: &Txn<'_>, tables: &Tables, input: &NewOrderInput) -> Resul
     let mut sum = 0;
     let mut brand_lines = 0;
     for (at, line) in lines.iter().enumerate() {
-        let item = found(items[at])?;
+        // The specification's way to roll back: only items may be missing.
+        let item = items[at].ok_or(Error::RolledBack)?;
         let amount = i128::from(item.get_decimal_i64(i::I_PRICE)) * i128::from(line.quantity);
-        let stock = found(stocks[at])?;
+        let stock = existing(stocks[at], &tables.stock)?;
         let is_remote = line.supply_warehouse != warehouse;
         txn.update(&tables.stock, stock.row_id(), |row| {
             let quantity = row.get_i32(s::S_QUANTITY) - line.quantity;

@@ -3,9 +3,9 @@
 use super::Tables;
 use super::columns::{customer as c, district as d, warehouse as w};
 use super::input::{PaymentInput, Whom};
-use super::schema::{BY_NAME, PRIMARY};
+use super::schema::{BY_NAME, PRIMARY, existing};
 use core::fmt::Write;
-use engine::{Direction, Error, Result, Row, Txn, Value};
+use engine::{Direction, Result, Row, Txn, Value};
 
 /// What the terminal shows at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,17 +24,17 @@ const DATA_BYTES_MAX: usize = 500;
 /// Enters a payment; the caller commits it.
 ///
 /// # Errors
-/// [`Error::RolledBack`] when warehouse, district or customer do not exist, and what the engine refuses.
+/// [`engine::Error::InvalidValue`] when warehouse, district or customer do not exist, and what the engine refuses.
 pub fn payment(txn: &Txn<'_>, tables: &Tables, input: &PaymentInput) -> Result<PaymentOutput> {
     use Value::{Decimal, Int32, Text, Timestamp};
-    let found = |row: Option<_>| row.ok_or(Error::RolledBack);
     let PaymentInput { warehouse, district, amount_cents, entered_us, .. } = *input;
 
-    let warehouse_row = found(txn.get(&tables.warehouse, PRIMARY, &[Int32(warehouse)])?)?;
+    let warehouse_row = existing(txn.get(&tables.warehouse, PRIMARY, &[Int32(warehouse)])?, &tables.warehouse)?;
     txn.update(&tables.warehouse, warehouse_row.row_id(), |row| {
         row.set_decimal_i64(w::W_YTD, row.get_decimal_i64(w::W_YTD) + amount_cents);
     })?;
-    let district_row = found(txn.get(&tables.district, PRIMARY, &[Int32(warehouse), Int32(district)])?)?;
+    let district_row =
+        existing(txn.get(&tables.district, PRIMARY, &[Int32(warehouse), Int32(district)])?, &tables.district)?;
     txn.update(&tables.district, district_row.row_id(), |row| {
         row.set_decimal_i64(d::D_YTD, row.get_decimal_i64(d::D_YTD) + amount_cents);
     })?;
@@ -78,13 +78,15 @@ fn find_customer<'t>(txn: &'t Txn<'_>, tables: &'t Tables, input: &PaymentInput)
     use Value::{Int32, Text};
     let [w, d] = [Int32(input.customer_warehouse), Int32(input.customer_district)];
     match &input.customer {
-        Whom::Number(number) => txn.get(&tables.customer, PRIMARY, &[w, d, Int32(*number)])?.ok_or(Error::RolledBack),
+        Whom::Number(number) => {
+            existing(txn.get(&tables.customer, PRIMARY, &[w, d, Int32(*number)])?, &tables.customer)
+        }
         Whom::LastName(name) => {
             let prefix = [w, d, Text(name.as_str())];
             let mut same_name = Vec::with_capacity(16);
             same_name.extend(txn.range(&tables.customer, BY_NAME, &prefix, Direction::Forward)?);
-            let middle = same_name.len().div_ceil(2).checked_sub(1).ok_or(Error::RolledBack)?;
-            Ok(same_name[middle])
+            let middle = same_name.len().div_ceil(2).checked_sub(1).map(|at| same_name[at]);
+            existing(middle, &tables.customer)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The nine tables (clause 1.3).
 
 use super::columns::*;
-use engine::{Column, Engine, IndexDef, Result, Table, TableDef, Type};
+use engine::{Column, Engine, Error, IndexDef, Result, Table, TableDef, Type};
 use std::sync::Arc;
 
 /// The nine tables of one engine.
@@ -31,11 +31,22 @@ pub(crate) const PRIMARY: usize = 0;
 /// Index 1 of `customer`.
 pub(crate) const BY_NAME: usize = 1;
 
+/// The row that an input names.
+pub(crate) fn existing<R>(row: Option<R>, table: &Table) -> Result<R> {
+    row.ok_or_else(|| Error::InvalidValue {
+        place: table.name().to_owned(),
+        why: "the input names a row that does not exist".to_owned(),
+    })
+}
+
 const fn decimal(precision: u8, scale: i8) -> Type {
     Type::Decimal { precision, scale }
 }
 
 const MONEY: Type = decimal(12, 2);
+/// Sums over the life of a warehouse or district: the specification asks for 12 digits at least, which a fast engine fills in
+/// minutes.
+const YEAR_TO_DATE: Type = decimal(18, 2);
 const RATE: Type = decimal(4, 4);
 
 fn required(columns: &[(&str, Type)]) -> Vec<Column> {
@@ -68,7 +79,7 @@ impl Tables {
                 concat([
                     required(&[("w_id", Int32), ("w_name", Text)]),
                     address("w"),
-                    required(&[("w_tax", RATE), ("w_ytd", MONEY)]),
+                    required(&[("w_tax", RATE), ("w_ytd", YEAR_TO_DATE)]),
                 ]),
                 vec![primary(&[warehouse::W_ID])],
             )?,
@@ -77,7 +88,7 @@ impl Tables {
                 concat([
                     required(&[("d_id", Int32), ("d_w_id", Int32), ("d_name", Text)]),
                     address("d"),
-                    required(&[("d_tax", RATE), ("d_ytd", MONEY), ("d_next_o_id", Int32)]),
+                    required(&[("d_tax", RATE), ("d_ytd", YEAR_TO_DATE), ("d_next_o_id", Int32)]),
                 ]),
                 vec![primary(&[district::D_W_ID, district::D_ID])],
             )?,
@@ -192,8 +203,8 @@ fn customer_columns() -> Vec<Column> {
         ("c_credit", Text),
         ("c_credit_lim", MONEY),
         ("c_discount", RATE),
-        ("c_balance", MONEY),
-        ("c_ytd_payment", MONEY),
+        ("c_balance", YEAR_TO_DATE),
+        ("c_ytd_payment", YEAR_TO_DATE),
         ("c_payment_cnt", Int32),
         ("c_delivery_cnt", Int32),
         ("c_data", Text),

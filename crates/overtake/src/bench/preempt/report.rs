@@ -117,6 +117,9 @@ fn figures_of_policy(report: &mut Report, prefix: &str, low_alone_per_s: f64, va
     report.figure(format!("{prefix}.idle_share"), tally.share(&[Start::Idle]));
     report.figure(format!("{prefix}.versions_dead_first_half"), result.versions_dead_max[0] as f64);
     report.figure(format!("{prefix}.versions_dead_second_half"), result.versions_dead_max[1] as f64);
+    report.figure(format!("{prefix}.stolen"), result.counters.stolen as f64);
+    report.figure(format!("{prefix}.overflowed"), result.counters.overflowed as f64);
+    report.figure(format!("{prefix}.capped"), result.counters.capped as f64);
     if variant.policy == Policy::Preempt {
         let interrupts = &result.interrupts;
         report.figure(format!("{prefix}.interrupts.taken"), interrupts.signals as f64);

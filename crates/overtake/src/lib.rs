@@ -1,0 +1,50 @@
+//! Everything behind the binary `overtake`: the command line, the demonstration, the benchmarks, their reports.
+//!
+//! A library so that tests can drive instances directly; [`run_command_line`] is what the binary calls.
+//!
+//! Exit codes: 0 it worked; 1 a run failed; 2 the arguments or this machine do not allow the run; 130 Ctrl-C ended a run
+//! that had not finished.
+
+mod bench;
+mod cli;
+pub mod data;
+mod live;
+mod memory;
+pub mod mixed;
+mod refusal;
+mod report;
+pub mod stop;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+/// Parses the arguments of this process, does what they say, and tells how it went.
+pub fn run_command_line() -> ExitCode {
+    let command = cli::Overtake::parse().command;
+    match run(command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("overtake: {error:#}");
+            refusal::exit_code(&error)
+        }
+    }
+}
+
+fn run(command: cli::Command) -> anyhow::Result<()> {
+    preempt::self_test()?;
+    // Freed memory is kept: giving it back would take milliseconds inside the allocator, where nothing can interrupt.
+    preempt::prepare_heap(0);
+    init_tracing();
+    let stop = stop::Stop::install()?;
+    match command {
+        cli::Command::Demo(arguments) => live::run(&arguments, &stop),
+        cli::Command::Bench(bench) => bench::run(bench, &stop),
+    }
+}
+
+/// Messages go to standard error, so that a report on standard output stays clean. `OVERTAKE_LOG` filters them.
+fn init_tracing() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("OVERTAKE_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(std::io::stderr).init();
+}

@@ -1,0 +1,143 @@
+//! Instances over a small database, driven directly.
+
+use overtake::data::{Data, DataConfig, Steps, answer_digest};
+use overtake::mixed::{Instance, LowQuery, RunEnd};
+use overtake::stop::Stop;
+use sched::{Event, Policy, Rungs, Settings, Start};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use workloads::tpcc::Scale;
+use workloads::tpch::Comments;
+
+fn load(warehouses: i32) -> Arc<Data> {
+    let config = DataConfig { scale_factor: 0.01, scale: Scale::small(warehouses), seed: 7, comments: Comments::Short };
+    Data::load(&config, &Stop::default(), &Steps::default()).unwrap()
+}
+
+fn settings(policy: Policy, workers: usize) -> Settings {
+    Settings { name: policy.name().to_owned(), policy, workers, ..Settings::default() }
+}
+
+/// Sends `count` New-Orders and waits for all of them; returns how each came to run.
+fn send(data: &Data, instance: &Instance, count: u64) -> Vec<Start> {
+    let mut make = data.new_orders(11);
+    let mut starts = Vec::new();
+    let collect = |starts: &mut Vec<Start>| {
+        instance.scheduler().drain_events(&mut |event| {
+            if let Event::Completed(completed) = event {
+                starts.push(completed.start);
+            }
+        });
+    };
+    for id in 0..count {
+        instance.scheduler().submit(make(id)).unwrap();
+        std::thread::yield_now();
+        collect(&mut starts);
+    }
+    while (starts.len() as u64) < count {
+        std::thread::yield_now();
+        collect(&mut starts);
+    }
+    starts
+}
+
+/// Goal: preemption is invisible. The same seed under wait, yield and preempt, one worker, New-Orders in the order of
+/// submission: the same final tables, and the same answers over tables that nobody writes.
+pub fn policies_change_when_never_what() {
+    let mut seen: Vec<(&str, u64, BTreeMap<String, u64>)> = Vec::new();
+    for policy in [Policy::Wait, Policy::Yield, Policy::Preempt] {
+        let data = load(2);
+        let before = data.digest();
+        let instance = Instance::start(&data, settings(policy, 1)).unwrap();
+        let answers = Arc::new(Mutex::new(BTreeMap::new()));
+        let queries: Vec<LowQuery> = [2, 3, 9, 13, 21].map(|number| data.tpch_query(number).unwrap()).into();
+        let (runs, kept) = (Arc::new(AtomicU64::new(0)), answers.clone());
+        let counted = runs.clone();
+        let on_end = Arc::new(move |end: &RunEnd<'_>| {
+            if let Some(answer) = end.answer {
+                let digest = answer_digest(answer);
+                let before = kept.lock().unwrap().insert(end.query.name().to_owned(), digest);
+                assert!(before.is_none_or(|before| before == digest), "{} changed its answer", end.query.name());
+                counted.fetch_add(1, SeqCst);
+            }
+        });
+        let low = instance.run_queries(queries, 1, 1, on_end).unwrap();
+        send(&data, &instance, 400);
+        while runs.load(SeqCst) < 5 {
+            std::thread::yield_now();
+        }
+        low.stop().unwrap();
+        drop(instance);
+        let outcomes = data.outcomes();
+        assert_eq!((outcomes.committed + outcomes.rolled_back, outcomes.failed), (400, 0));
+        data.check().unwrap();
+        assert_ne!(data.digest(), before, "New-Orders changed nothing");
+        let answers = answers.lock().unwrap().clone();
+        assert_eq!(answers.len(), 5);
+        seen.push((policy.name(), data.digest(), answers));
+    }
+    for (policy, digest, answers) in &seen[1..] {
+        assert_eq!(*digest, seen[0].1, "the tables under {policy} differ from those under wait");
+        assert_eq!(*answers, seen[0].2, "the answers under {policy} differ from those under wait");
+    }
+}
+
+/// Goal: under preempt a New-Order runs while the query goes on, on each rung; under wait only at the query's end.
+pub fn urgent_work_overtakes_a_running_query_under_preempt() {
+    let data = load(1);
+    let rungs = [(Policy::Preempt, Rungs::Signal), (Policy::Preempt, Rungs::Both), (Policy::Preempt, Rungs::Poll)];
+    for (policy, rungs) in rungs.into_iter().chain([(Policy::Wait, Rungs::Both)]) {
+        let instance = Instance::start(&data, Settings { rungs, ..settings(policy, 1) }).unwrap();
+        let query = if rungs == Rungs::Poll { data.dense_scan() } else { data.tpch_query(9).unwrap() };
+        let low = instance.run_queries(vec![query], 1, 1, Arc::new(|_| {})).unwrap();
+        let starts = send(&data, &instance, 300);
+        low.stop().unwrap();
+        let is_nested = |start: &&Start| matches!(start, Start::Polled | Start::Signalled | Start::Deferred);
+        let nested = starts.iter().filter(is_nested).count();
+        match policy {
+            Policy::Wait => assert_eq!(nested, 0, "under wait a query was interrupted"),
+            _ => assert!(nested > 150, "{rungs}: only {nested} of 300 New-Orders interrupted the query"),
+        }
+    }
+    data.check().unwrap();
+}
+
+/// Goal: stopping a loop cancels the query and waits for its end, however often.
+pub fn a_query_can_be_stopped_and_another_started() {
+    let data = load(1);
+    let instance = Instance::start(&data, settings(Policy::Preempt, 2)).unwrap();
+    for turn in 0..20 {
+        let running = Arc::new(AtomicBool::new(false));
+        let ended = running.clone();
+        let query = if turn % 2 == 0 { data.tpch_query(18).unwrap() } else { data.dense_scan() };
+        let on_end = Arc::new(move |_: &RunEnd<'_>| ended.store(true, SeqCst));
+        let low = instance.run_queries(vec![query], 2, 1, on_end).unwrap();
+        low.stop().unwrap();
+        assert!(running.load(SeqCst), "a stop waits for the end");
+        assert_eq!(instance.scheduler().queued_low_jobs(), 0);
+    }
+}
+
+/// Goal: our scan by hand computes what Q6 computes through SQL.
+pub fn the_dense_scan_gives_q6s_answer() {
+    let data = load(1);
+    let instance = Instance::start(&data, settings(Policy::Wait, 1)).unwrap();
+    let expected = Arc::new(Mutex::new(None));
+    let kept = expected.clone();
+    let on_end = Arc::new(move |end: &RunEnd<'_>| {
+        if let Some(answer) = end.answer {
+            let cells = workloads::tpch::cells(&answer.batches[0]);
+            *kept.lock().unwrap() = Some(cells[0][0].to_string());
+        }
+    });
+    let low = instance.run_queries(vec![data.tpch_query(6).unwrap()], 1, 1, on_end).unwrap();
+    while expected.lock().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    low.stop().unwrap();
+    let lineitem = data.engine().table("lineitem").unwrap();
+    let sum = overtake::mixed::revenue(&data.engine().snapshot(), &lineitem, &AtomicBool::new(false)).unwrap();
+    let text = format!("{}.{:04}", sum / 10_000, sum % 10_000);
+    assert_eq!(expected.lock().unwrap().as_deref(), Some(text.as_str()));
+}
