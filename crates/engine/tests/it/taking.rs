@@ -54,7 +54,7 @@ pub fn a_paused_less_important_holder_loses_its_rows() {
     assert_eq!(balance_now(&engine, &table, 3), Some(101));
     assert_eq!(engine.stats().taken, 1);
     let txn = engine.begin(NORMAL);
-    assert_eq!(ids_of(&txn, &table, "victim"), []);
+    assert_eq!(ids_of(&txn, &table, "victim"), Vec::<i32>::new());
     assert_eq!(ids_of(&txn, &table, "taker"), [77]);
 }
 
