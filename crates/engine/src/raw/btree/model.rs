@@ -2,6 +2,8 @@
 //!
 //! Shuttle explores interleavings of sequentially consistent accesses; the orderings are argued in `version`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use super::version::{Restart, VersionLock};
 use core::sync::atomic::Ordering::Relaxed;
 use shuttle::sync::Arc;

@@ -1,5 +1,7 @@
 //! The tree against the standard library's, alone and among threads.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use super::{BTree, Order};
 use preempt::no_preempt;
 use std::collections::BTreeSet;
