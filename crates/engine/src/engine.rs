@@ -90,6 +90,14 @@ pub(crate) struct Inner {
     pub(crate) counters: Box<[Counters]>,
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        for mut scratch in self.scratch.iter().filter_map(Parcel::take) {
+            scratch.graveyard.free_all();
+        }
+    }
+}
+
 impl Inner {
     /// The table with this id, which was given out before.
     #[inline]

@@ -83,6 +83,18 @@ pub(crate) fn of_values(table: &Table, index: &Index, values: &[Value<'_>], key:
     Ok(())
 }
 
+/// As [`of_values`], for a whole key.
+///
+/// # Errors
+/// As [`of_values`], and when there are fewer values than the index has columns.
+#[inline]
+pub(crate) fn of_all_values(table: &Table, index: &Index, values: &[Value<'_>], key: &mut Vec<u8>) -> Result<()> {
+    if values.len() < index.def.columns.len() {
+        return Err(misfit(table, index, "fewer values than the index has columns"));
+    }
+    of_values(table, index, values, key)
+}
+
 /// Writes the key of a row image to `key`. Says whether a column of it is null.
 #[inline]
 pub(crate) fn of_image(index: &Index, image: Image<'_>, key: &mut Vec<u8>) -> bool {

@@ -13,7 +13,9 @@ use crate::key;
 use crate::raw::slots::{Held, NEVER};
 use crate::sync::{AtomicU64, Release};
 use crate::table::Table;
+use crate::value::Type;
 use arrow_array::cast::AsArray;
+use arrow_array::types::Decimal128Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringViewArray};
 use arrow_schema::DataType;
 use preempt::Region;
@@ -25,7 +27,8 @@ impl Engine {
     /// for `Utf8View`. Returns the number of rows.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when a column has another type, or nulls where none may be; [`Error::UniqueViolation`].
+    /// [`Error::InvalidValue`] when a column has another type, nulls where none may be, or a decimal of too many
+    /// digits; [`Error::UniqueViolation`].
     pub fn bulk_load(&self, table: &Table, batches: impl IntoIterator<Item = RecordBatch>) -> Result<u64> {
         self.inner.assert_own(table);
         let held = self.inner.registry.begin(Class::Low, None).ok_or(Error::Limit("transactions open at once"))?;
@@ -119,6 +122,11 @@ fn fit(table: &Table, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
         };
         if !column.nullable && 0 < array.null_count() {
             return Err(bad(&column.name, "null in a column that is not nullable".to_owned()));
+        }
+        if let Type::Decimal { precision, .. } = column.kind {
+            // Arrow does not: a value out of range would become another key.
+            let decimals = array.as_primitive::<Decimal128Type>();
+            decimals.validate_decimal_precision(precision).map_err(|error| bad(&column.name, error.to_string()))?;
         }
         Ok(array)
     };

@@ -9,7 +9,8 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct LogPosition(pub u64);
 
-/// A log. It may be called in an urgent context, so it neither blocks nor does I/O.
+/// A log. It may be called in an urgent context, so it neither blocks nor does I/O; nor does it panic, because the commit
+/// is decided when it is told.
 pub trait Log: Send + Sync {
     /// Takes one record and returns the position behind it.
     fn append(&self, record: &[u8]) -> LogPosition;

@@ -46,7 +46,7 @@ impl<'e> Txn<'e> {
         let index = &table.indexes[index];
         let mut scratch = self.scratch();
         let scratch = &mut *scratch;
-        key::of_values(table, index, key, &mut scratch.key)?;
+        key::of_all_values(table, index, key, &mut scratch.key)?;
         let Some(first) = index.tree.first(&scratch.key) else { return Ok(None) };
         Ok(self.first_visible(table, index, first, &scratch.key, &mut scratch.other_key, view))
     }
@@ -96,7 +96,7 @@ impl<'e> Txn<'e> {
             all.clear();
             let mut ends = [0; MANY];
             for (key, end) in keys.iter().zip(&mut ends) {
-                key::of_values(table, index, key, one)?;
+                key::of_all_values(table, index, key, one)?;
                 all.extend_from_slice(one);
                 *end = all.len();
             }

@@ -18,7 +18,7 @@ use preempt::{Dense, safepoint};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Hot rows between two safepoints. The design allows 1,024; a row that is not in the cache costs up to 0.1 µs.
+/// Hot rows, or newer versions of one, between two safepoints. The design allows 1,024; a row that is not in the cache costs up to 0.1 µs.
 pub(crate) const GATHER_ROWS: usize = 256;
 
 /// A registered snapshot: what was committed when it was taken, until it is dropped.
@@ -231,6 +231,14 @@ impl Shared {
         let hold = &self.snapshot.hold;
         let view = self.snapshot.view();
         let mut seen: Vec<&Version> = Vec::with_capacity(self.batch_rows.min((end - *next) as usize));
+        // A row that is written all the time has very many versions newer than an old snapshot.
+        let mut passed_count = 0;
+        let mut passed = || {
+            passed_count += 1;
+            if passed_count % GATHER_ROWS == 0 {
+                safepoint();
+            }
+        };
         while *next < end && seen.len() < self.batch_rows {
             let within = (*next % CHUNK_ROWS) as usize;
             let Some(Chunk::Hot(cells)) = self.table.rows.chunk(*next / CHUNK_ROWS) else {
@@ -242,7 +250,8 @@ impl Shared {
                 .min(CHUNK_ROWS as usize - within)
                 .min((end - *next) as usize);
             let cells = &cells[within..within + rows_count];
-            seen.extend(cells.iter().filter_map(|cell| hold.registry().visible(cell, hold.pin(), view)));
+            let visible = |cell| hold.registry().visible_after(cell, hold.pin(), view, &mut passed);
+            seen.extend(cells.iter().filter_map(visible));
             *next += rows_count as u64;
             safepoint();
         }

@@ -39,8 +39,11 @@ impl Inner {
         held.undo(cell, base, new);
         if let (Some(new), Some(version)) = (new, write.change.dead_by_undo()) {
             entries::remove_added(table, held, cell, new, &write, scratch);
+            // An entry that its key found present was an older version's. That one may have gone meanwhile and left the
+            // entry to us, so it is looked at once more when nobody can reach an older version.
+            let keys = write.keys_left & !write.keys_added;
             // The entries are gone and the map points elsewhere: whoever registers from this tick on cannot find it.
-            scratch.graveyard.push(Dead::new(held.unlinked_at(), version, write.table, Rest::Free, 0));
+            scratch.graveyard.push(Dead::new(held.unlinked_at(), version, write.table, Rest::Free, keys));
             counters.died.add(1);
         }
         true

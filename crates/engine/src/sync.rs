@@ -5,4 +5,4 @@ pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU64};
 #[cfg(feature = "shuttle")]
 pub(crate) use shuttle::sync::atomic::{AtomicPtr, AtomicU64};
 
-pub(crate) use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+pub(crate) use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};

@@ -62,12 +62,25 @@ impl Registry {
     /// The version of the row that `view` sees.
     #[inline]
     pub fn visible<'p>(&self, cell: &RowCell, pin: &'p Pin, view: View) -> Option<&'p Version> {
+        self.visible_after(cell, pin, view, || ())
+    }
+
+    /// The same; `passed` is called for each newer version. An old snapshot may have to pass very many.
+    #[inline]
+    pub(crate) fn visible_after<'p>(
+        &self,
+        cell: &RowCell,
+        pin: &'p Pin,
+        view: View,
+        mut passed: impl FnMut(),
+    ) -> Option<&'p Version> {
         let mut version = cell.load(pin)?;
         loop {
             if self.sees(&version.begin, view) {
                 return if self.sees(&version.end, view) { None } else { Some(version) };
             }
             version = version.prev(pin)?;
+            passed();
         }
     }
 

@@ -97,9 +97,13 @@ impl Graveyard {
     }
 }
 
-impl Drop for Graveyard {
-    fn drop(&mut self) {
-        // The engine ends. What is still linked belongs to its table's row map.
+impl Graveyard {
+    /// The engine ends: frees all. What is still linked belongs to its table's row map.
+    ///
+    /// Not a destructor: a graveyard that is dropped earlier, by a panic halfway through a commit, leaks, because
+    /// readers may still reach what is in it. So this is for who knows that there are none, which `&mut` of the whole
+    /// engine proves.
+    pub(crate) fn free_all(&mut self) {
         for dead in self.0.drain(..).filter(|dead| dead.rest == Rest::Free) {
             dead.free();
         }

@@ -17,7 +17,7 @@
 //! ```
 
 use super::bitmap::Bitmap;
-use crate::sync::{Acquire, AtomicPtr, AtomicU64, Relaxed, Release, SeqCst};
+use crate::sync::{AcqRel, Acquire, AtomicPtr, AtomicU64, Relaxed, Release, SeqCst};
 use core::marker::PhantomData;
 use preempt::{Mode, Worker};
 use stage::Class;
@@ -190,13 +190,14 @@ impl Registry {
         for reader in &self.readers[..self.readers_free.high_water()] {
             horizon = horizon.min(reader.0.load(SeqCst));
         }
-        self.horizon.fetch_max(horizon, Relaxed).max(horizon)
+        // Release, and acquire in `known_horizon`: who frees by another's horizon is ordered after the readers it saw end.
+        self.horizon.fetch_max(horizon, AcqRel).max(horizon)
     }
 
     /// The last horizon that anybody found.
     #[inline]
     pub(crate) fn known_horizon(&self) -> u64 {
-        self.horizon.load(Relaxed)
+        self.horizon.load(Acquire)
     }
 
     /// Slots that were ever used.

@@ -226,6 +226,8 @@ pub fn values_that_do_not_fit_are_refused() {
     assert!(matches!(refused, Err(Error::InvalidValue { .. })));
     assert!(txn.get(&table, BY_ID, &[Value::Int64(0)]).is_err());
     assert!(txn.get(&table, BY_ID, &[Value::Int32(0), Value::Int32(0)]).is_err());
+    assert!(txn.get(&table, BY_ID, &[]).is_err());
+    assert!(txn.get_many(&table, BY_ID, &[[]], &mut Vec::new()).is_err());
     pay(&txn, &table, 0, 1).unwrap();
     txn.commit().unwrap();
     assert_eq!(balance_now(&engine, &table, 0), Some(101));

@@ -100,6 +100,10 @@ pub fn a_failed_load_leaves_nothing() {
     assert!(matches!(failed, Err(Error::UniqueViolation { .. })));
     let wrong = RecordBatch::try_from_iter([("id", accounts(0..1).column(0).clone())]).unwrap();
     assert!(matches!(engine.bulk_load(&table, [wrong]), Err(Error::InvalidValue { .. })));
+    let mut columns = accounts(100..101).columns().to_vec();
+    columns[BALANCE] = Arc::new(Decimal128Array::from(vec![10_i128.pow(12)]).with_precision_and_scale(12, 2).unwrap());
+    let too_much = RecordBatch::try_new(table.schema().clone(), columns).unwrap();
+    assert!(matches!(engine.bulk_load(&table, [too_much]), Err(Error::InvalidValue { .. })));
     assert_eq!(balance_now(&engine, &table, 150), None);
     assert_eq!(ids_and_sum(&scan(&engine.snapshot(), &table, &[ID, BALANCE], 1)).0.len(), 10);
     assert_eq!(engine.bulk_load(&table, [accounts(100..200)]).unwrap(), 100);
