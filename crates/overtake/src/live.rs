@@ -37,7 +37,7 @@ pub struct Arguments {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=64))]
     workers: Option<u32>,
     /// `yield`: batch boundaries between two points at which the query yields.
-    #[arg(long, value_name = "BATCHES", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "BATCHES", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     yield_interval: u32,
 }
 
