@@ -5,10 +5,11 @@
 
 use crate::arch;
 use crate::line::Mode;
+use crate::os;
 use crate::region::{LOCAL, Local};
 use crate::worker::Worker;
 use core::ffi::c_void;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, compiler_fence};
 
 /// How an urgent context came to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,7 +46,9 @@ fn run_urgent(worker: &'static Worker, local: &Local, body: &mut dyn FnMut()) {
         }
     }
     local.urgent.store(false, Relaxed);
-    // A signal between `end_urgent` and the line above found `urgent` set and left `pending`.
+    // A signal between `end_urgent` and the line above found `urgent` set and left `pending`; the compiler may not look
+    // at that before.
+    compiler_fence(SeqCst);
     if local.pending.load(Relaxed) && local.depth.load(Relaxed) == 0 {
         serve_deferred(local);
     }
@@ -73,7 +76,8 @@ pub(crate) fn serve_deferred(local: &Local) {
     local.pending.store(false, Relaxed);
     if let Some(worker) = worker_of(local) {
         worker.count_deferred_wait();
-        serve(worker, local, Arrival::Deferred);
+        // A region may end between a failed system call and the look at its error: in a drop, for instance.
+        os::keeping_errno(|| serve(worker, local, Arrival::Deferred));
     }
 }
 

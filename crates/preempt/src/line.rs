@@ -141,6 +141,11 @@ impl Line {
         self.signal.store(0, SeqCst);
     }
 
+    /// Whether a signal is on its way.
+    pub(crate) fn is_signal_due(&self) -> bool {
+        self.signal.load(SeqCst) == 1
+    }
+
     /// Worker: the urgent context wants to end. False, and still urgent, if a request came in meanwhile.
     pub fn end_urgent(&self, before: Mode) -> bool {
         self.mode.store(before as u32, SeqCst);

@@ -95,6 +95,17 @@ pub fn set_nice(nice: i32) -> io::Result<()> {
     checked(unsafe { libc::setpriority(libc::PRIO_PROCESS, thread_id() as libc::id_t, nice) })
 }
 
+/// Calls `f` and leaves this thread's `errno` as it was.
+pub(crate) fn keeping_errno(f: impl FnOnce()) {
+    // SAFETY: __errno_location is this thread's errno, which lives as long as the thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let before = unsafe { *errno };
+    f();
+    // SAFETY: as above; urgent code returns on the thread that it interrupted.
+    unsafe { *errno = before };
+}
+
 fn checked(result: i32) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -8,7 +8,7 @@
 use crate::context::{self, Arrival};
 use crate::os;
 use crate::stack::Stack;
-use crate::worker;
+use crate::worker::{self, Worker};
 use core::ffi::{c_int, c_void};
 use core::mem::{self, MaybeUninit};
 use core::ptr;
@@ -103,10 +103,18 @@ pub(crate) fn use_alternate_stack(stack: &Stack) -> libc::stack_t {
     before
 }
 
-/// Gives the thread its earlier signal stack back.
-pub(crate) fn restore_alternate_stack(before: &libc::stack_t) {
-    // SAFETY: `before` came from the kernel and std keeps that stack mapped for the life of its thread.
-    unsafe { libc::sigaltstack(before, ptr::null_mut()) };
+/// Gives the thread its earlier signal stack back, if `stack` is still its present one. It is not while the thread's
+/// locals are dropped: std has then taken its own stack away, and with it the earlier one.
+pub(crate) fn restore_alternate_stack(stack: &Stack, before: &libc::stack_t) {
+    let mut now = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+    // SAFETY: `now` is a local; `before` came from the kernel and std keeps that stack mapped as long as the thread's
+    // own code runs.
+    unsafe {
+        libc::sigaltstack(ptr::null(), &raw mut now);
+        if now.ss_flags & libc::SS_DISABLE == 0 && now.ss_sp == stack.bottom() {
+            libc::sigaltstack(before, ptr::null_mut());
+        }
+    }
 }
 
 /// Sends the interrupt to the worker at `index`, on thread `tid`. False if that thread is gone.
@@ -146,24 +154,27 @@ extern "C" fn on_interrupt(_signal: c_int, info: *mut libc::siginfo_t, _ucontext
         let info = &*info;
         (info.si_code == libc::SI_QUEUE && info.si_pid() == PROCESS.load(Relaxed), info.si_value().sival_ptr as usize)
     };
-    if !ours {
-        return; // Out-of-band data on a socket, or another process: not an interrupt.
-    }
-    let Some(worker) = worker::worker_at(index, os::thread_id()) else { return };
-    // SAFETY: __errno_location is this thread's errno.
-    let errno = unsafe { *libc::__errno_location() };
+    let worker = if ours {
+        worker::worker_at(index, os::thread_id())
+    } else {
+        // Out-of-band data on a socket, or another process: not an interrupt. But the kernel keeps one SIGURG for a thread
+        // and drops the value beyond RLIMIT_SIGPENDING, so one of ours may have become this one.
+        Worker::current().filter(|worker| worker.line().is_signal_due())
+    };
+    let Some(worker) = worker else { return };
     // SAFETY: the worker is registered on this thread, so its thread state is this thread's, which outlives it.
     let local = unsafe { &*worker.local() };
-    worker.line().arrived();
-    worker.count_signal();
-    if local.urgent.load(Relaxed) || local.depth.load(Relaxed) > 0 {
-        worker.count_landed();
-        local.pending.store(true, Relaxed);
-    } else {
-        context::serve(worker, local, Arrival::Signalled);
-    }
-    // SAFETY: as above; the interrupted code must not see our errno.
-    unsafe { *libc::__errno_location() = errno };
+    os::keeping_errno(|| {
+        worker.line().arrived();
+        worker.count_signal();
+        let is_urgent = local.urgent.load(Relaxed);
+        if is_urgent || local.depth.load(Relaxed) > 0 {
+            worker.count_landed(is_urgent);
+            local.pending.store(true, Relaxed);
+        } else {
+            context::serve(worker, local, Arrival::Signalled);
+        }
+    });
 }
 
 /// Reports an overflow of an urgent stack and ends the process; passes every other fault on.

@@ -12,7 +12,9 @@ use crate::stack::{SIGNAL_STACK_BYTES, STACK_BYTES, Stack};
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::marker::PhantomData;
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{
+    AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence,
+};
 use std::io;
 use std::sync::Arc;
 
@@ -223,9 +225,10 @@ impl Worker {
         add_own(&self.signals, 1);
     }
 
-    pub(crate) fn count_landed(&self) {
+    /// A signal was remembered. One that a running urgent context takes along waits for no region.
+    pub(crate) fn count_landed(&self, is_urgent: bool) {
         add_own(&self.landed_in_region, 1);
-        if self.landed_at_ns.load(Relaxed) == 0 {
+        if !is_urgent && self.landed_at_ns.load(Relaxed) == 0 {
             self.landed_at_ns.store(os::now_ns(), Relaxed);
         }
     }
@@ -295,7 +298,8 @@ pub(crate) fn worker_at(index: usize, tid: i32) -> Option<&'static Worker> {
 /// A thread's registration; dropping it ends the thread's life as a worker.
 pub struct Registration {
     worker: &'static Worker,
-    _stacks: [Stack; 2],
+    /// For signals, and for urgent contexts.
+    stacks: [Stack; 2],
     alternate_before: libc::stack_t,
     _own_thread: PhantomData<*const ()>,
 }
@@ -348,8 +352,11 @@ pub fn register(name: &str, serve: Arc<dyn Serve>) -> io::Result<Registration> {
     });
     // Release: whoever finds the worker registered finds all of the above.
     worker.state.store(2, Release);
+    // A sender that still knew the worker's last owner may have set the mark above, and its signal found nobody: the mark
+    // would keep every later signal away. One that is set from now on belongs to a signal that will be served.
+    worker.line.arrived();
     signal::unblock();
-    Ok(Registration { worker, _stacks: [signal_stack, urgent_stack], alternate_before, _own_thread: PhantomData })
+    Ok(Registration { worker, stacks: [signal_stack, urgent_stack], alternate_before, _own_thread: PhantomData })
 }
 
 impl Drop for Registration {
@@ -357,13 +364,14 @@ impl Drop for Registration {
         assert!(!context::in_urgent(), "a worker cannot end inside its urgent context");
         // From here on a late signal finds no worker and does nothing.
         self.worker.state.store(1, SeqCst);
+        compiler_fence(SeqCst);
         remember_counts(self.worker.counters());
         LOCAL.with(|local| {
             local.worker.store(core::ptr::null_mut(), Relaxed);
             local.pending.store(false, Relaxed);
         });
         self.worker.local.store(core::ptr::null_mut(), Relaxed);
-        signal::restore_alternate_stack(&self.alternate_before);
+        signal::restore_alternate_stack(&self.stacks[0], &self.alternate_before);
         // SAFETY: no context of this worker runs any more, and its thread is this one.
         drop(unsafe { (*self.worker.serve.get()).take() });
         self.worker.line.reset();

@@ -36,6 +36,11 @@ impl Counts {
         self.micros += other.micros;
     }
 
+    /// How long it lasted.
+    pub(crate) fn lasted(&self) -> Duration {
+        Duration::from_micros(self.micros)
+    }
+
     /// The storm's own interrupts per second; those that the test sends itself do not count.
     pub(crate) fn per_second(&self) -> f64 {
         self.sent as f64 / (self.micros.max(1) as f64 / 1e6)

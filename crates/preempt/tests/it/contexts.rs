@@ -313,3 +313,110 @@ pub fn a_worker_slot_is_used_again() {
     }
     assert!(preempt::totals().polled >= before + 2 * preempt::WORKERS_MAX as u64);
 }
+
+/// Goal: a worker gets its interrupts although a sender that still knew its place's last owner sent while it registered.
+/// Method: one thread sends to one place without a break while workers come and go there.
+pub fn a_late_sender_mutes_no_new_worker() {
+    let place = std::thread::spawn(|| preempt::register("first", Arc::new(Seen::default())).unwrap().worker());
+    let place = place.join().unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(SeqCst) {
+                Signal.send(place);
+            }
+        });
+        let are_reached = (0..500).all(|_| {
+            let life = || {
+                let seen = Arc::new(Seen::default());
+                let registration = preempt::register("next", seen.clone()).unwrap();
+                assert!(std::ptr::eq(registration.worker(), place));
+                until(|| seen.calls() > 2);
+            };
+            scope.spawn(life).join().is_ok()
+        });
+        is_over.store(true, SeqCst);
+        assert!(are_reached);
+    });
+}
+
+/// Goal: a signal whose value the kernel could not keep is still an interrupt. Method: no room for values at all.
+#[allow(unsafe_code)]
+pub fn a_signal_that_lost_its_value_is_served() {
+    let nothing = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: reads a local; the limit is this process's own, and the test has that to itself.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_SIGPENDING, &raw const nothing) }, 0);
+    let seen = Arc::new(Seen::default());
+    with_worker(seen.clone(), spin, |worker| {
+        for n in 1..=20 {
+            seen.queued.fetch_add(1, SeqCst);
+            Signal.send(worker);
+            until(|| seen.served.load(SeqCst) == n);
+        }
+    });
+}
+
+/// Goal: a worker whose registration ends with its thread's locals leaves no signal stack behind that std has unmapped.
+#[allow(unsafe_code)]
+pub fn a_worker_may_end_with_its_threads_locals() {
+    static CHECKED: AtomicBool = AtomicBool::new(false);
+    struct Last(Option<preempt::Registration>);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            self.0.take();
+            // SAFETY: raises a signal whose handler is installed, on the stack that the kernel finds for it.
+            CHECKED.store(unsafe { libc::raise(libc::SIGURG) } == 0, SeqCst);
+        }
+    }
+    thread_local! {
+        static LAST: std::cell::RefCell<Last> = const { std::cell::RefCell::new(Last(None)) };
+    }
+    std::thread::spawn(|| {
+        let registration = preempt::register("last", Arc::new(Seen::default())).unwrap();
+        LAST.with_borrow_mut(|last| last.0 = Some(registration));
+    })
+    .join()
+    .unwrap();
+    until(|| CHECKED.load(SeqCst));
+}
+
+/// Keeps interrupts from this thread, or lets them through.
+#[allow(unsafe_code)]
+fn mask_interrupts(how: i32) {
+    // SAFETY: the set is a local.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGURG);
+        assert_eq!(libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()), 0);
+    }
+}
+
+/// Goal: the time that interrupts wait for regions holds no time between them. Method: a signal that a running urgent
+/// context takes along, then a flag that waits for a region: neither has waited for a region since it landed.
+pub fn what_an_urgent_context_takes_along_waits_for_no_region() {
+    let seen = Arc::new(Seen::default());
+    let ready = AtomicBool::new(false);
+    let base = |_: &AtomicBool| {
+        let worker = Worker::current().unwrap();
+        mask_interrupts(libc::SIG_BLOCK);
+        Signal.send(worker);
+        preempt::enter_urgent(&mut || {
+            mask_interrupts(libc::SIG_UNBLOCK);
+            until(|| worker.counters().landed_in_region > 0);
+        });
+        let region = preempt::Region::enter();
+        Poll.send(worker);
+        preempt::safepoint();
+        drop(region);
+        ready.store(true, SeqCst);
+    };
+    with_worker(seen.clone(), base, |worker| {
+        until(|| ready.load(SeqCst));
+        // In a storm, others land in regions of this thread's life as a worker.
+        if Worker::current().is_none() {
+            assert_eq!(worker.counters().deferred_ns_sum, 0);
+        }
+    });
+    assert!(seen.deferred.load(SeqCst) >= 1);
+}

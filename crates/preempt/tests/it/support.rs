@@ -34,6 +34,17 @@ impl Serve for Seen {
     }
 }
 
+/// The worker of a test, or the thread beside it, has panicked. A test has its process to itself.
+static PANICKED: AtomicBool = AtomicBool::new(false);
+
+/// Runs `f`; if it panics, whoever waits by [`until`] panics too, instead of for ever.
+fn telling_of_panics<R>(f: impl FnOnce() -> R) -> R {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or_else(|panic| {
+        PANICKED.store(true, SeqCst);
+        std::panic::resume_unwind(panic)
+    })
+}
+
 /// Runs `base` on a thread that is a worker, and `beside` on this one; `base` gets a flag that says when to stop.
 pub fn with_worker<S: Serve + 'static>(
     serve: Arc<S>,
@@ -47,20 +58,28 @@ pub fn with_worker<S: Serve + 'static>(
         scope.spawn(move || {
             let registration = preempt::register("tested", serve).expect("this thread can be a worker");
             ready.send(registration.worker()).expect("the test waits for the worker");
-            base(stop);
+            telling_of_panics(|| base(stop));
         });
         let worker = worker.recv().expect("the worker starts");
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| beside(worker)));
-        stop.store(true, SeqCst);
-        if let Err(panic) = result {
-            std::panic::resume_unwind(panic);
+        // Also when `beside` panics.
+        struct Stop<'a>(&'a AtomicBool);
+        impl Drop for Stop<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, SeqCst);
+            }
         }
+        let _stop = Stop(stop);
+        telling_of_panics(|| beside(worker));
     });
 }
 
 /// Waits, without sleeping for a fixed time, until `condition` holds.
+///
+/// # Panics
+/// When the other side of the test has panicked.
 pub fn until(condition: impl Fn() -> bool) {
     while !condition() {
+        assert!(!PANICKED.load(SeqCst), "the other side of the test has panicked");
         std::thread::yield_now();
     }
 }
