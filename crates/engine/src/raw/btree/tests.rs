@@ -123,7 +123,7 @@ fn against_model(seed: u64, operations: u64, key_of: fn(&mut Random) -> Vec<u8>)
     assert!(tree.nodes() <= 3, "{} nodes hold nothing", tree.nodes());
 }
 
-const OPERATIONS: u64 = if cfg!(miri) { 600 } else { 20_000 };
+const OPERATIONS: u64 = if cfg!(miri) { 250 } else { 20_000 };
 const SEEDS: u64 = if cfg!(miri) { 1 } else { 4 };
 
 #[test]
@@ -140,7 +140,7 @@ fn dense_keys_agree_with_the_model() {
 /// at the left, of which the tree must never hold more nodes than its entries need.
 #[test]
 fn a_queue_does_not_grow() {
-    let (length, width) = if cfg!(miri) { (2_000, 300) } else { (300_000, 5_000) };
+    let (length, width) = if cfg!(miri) { (300, 100) } else { (300_000, 5_000) };
     let tree = BTree::new();
     for at in 0..length + width {
         if at < length {
@@ -186,7 +186,7 @@ fn interleaved_ascending_runs_fill_leaves() {
 /// Goal: what left the tree is freed, long keys too. Method: fill, empty, collect.
 #[test]
 fn a_mass_delete_returns_the_memory() {
-    let count = if cfg!(miri) { 300 } else { 20_000 };
+    let count = if cfg!(miri) { 100 } else { 20_000 };
     let tree = BTree::new();
     let key_of = |at: u64| format!("a key that is longer than sixteen bytes {at:08}").into_bytes();
     (0..count).for_each(|at| assert!(insert(&tree, &key_of(at), at)));
@@ -206,7 +206,7 @@ fn a_mass_delete_returns_the_memory() {
 /// Goal: the rows of one key may fill many leaves. Method: 1,000 rows, look-ups and unique inserts around them.
 #[test]
 fn one_key_with_many_rows() {
-    let rows = if cfg!(miri) { 200 } else { 1_000 };
+    let rows = if cfg!(miri) { 80 } else { 1_000 };
     for key in [&b"short"[..], b"a key that is longer than sixteen bytes"] {
         let tree = BTree::new();
         insert(&tree, b"a", 9);
@@ -264,7 +264,7 @@ fn a_panic_in_check_unlocks_the_leaf() {
 /// tree between its steps, as an urgent one may.
 #[test]
 fn a_cursor_survives_what_happens_between_its_steps() {
-    let count: u64 = if cfg!(miri) { 200 } else { 4_000 };
+    let count: u64 = if cfg!(miri) { 30 } else { 4_000 };
     for order in [Order::Ascending, Order::Descending] {
         let tree = BTree::new();
         for at in 0..count {
