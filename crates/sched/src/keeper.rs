@@ -8,7 +8,7 @@ use crate::policy::Policy;
 use crate::shared::Shared;
 use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use core::time::Duration;
-use preempt::{Mode, no_preempt, os};
+use preempt::{no_preempt, os};
 use stage::Class;
 use std::sync::OnceLock;
 use std::thread::{self, Thread};
@@ -66,7 +66,8 @@ impl Shared {
         let mut pause_ns: Option<u64> = None;
         for (at, slot) in self.slots.iter().enumerate() {
             let Some(worker) = slot.worker() else { continue };
-            let is_idle = has_queued && worker.mode() == Mode::Idle;
+            // By the mark, not by the mode: the worker may have woken us from its urgent context, just before it sleeps.
+            let is_idle = has_queued && slot.is_parked.load(SeqCst);
             let is_interruptible =
                 self.settings.policy == Policy::Preempt && (slot.lanes.has_urgent() || self.overflow.has_urgent());
             if !is_idle && !is_interruptible {

@@ -190,8 +190,9 @@ impl Shared {
     pub(crate) fn cancel_low(self: &Arc<Self>, id: u64) -> bool {
         let Some(job) = self.low.remove(id) else { return false };
         drop(job);
-        // A narrower one may have stood behind it.
+        // A narrower one may have stood behind it, or, under `wait`, requests that idle workers may run.
         self.start_low_jobs();
+        self.wake_idle_workers();
         true
     }
 

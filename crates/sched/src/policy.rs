@@ -13,7 +13,7 @@
 //!
 //! *Urgent* is the classes high and normal: a request of class low is as important as a query and interrupts none.
 //! *By class* is high, normal, then whichever is older of the low requests and the waiting queries. A closed starvation
-//! cap turns every entry into "–", but for `wait` and for low requests at the end of a query, which the line limits.
+//! cap turns every entry into "–", but, at the end of a query, for `wait` and for low requests, which the line limits.
 
 use stage::Class;
 use std::fmt;

@@ -159,11 +159,7 @@ impl Scheduler {
 
     /// Ends this thread's life as a worker. What is queued with it is left to the others.
     pub fn detach(&self) {
-        let attachment = ATTACHMENT.with_borrow_mut(Option::take);
-        if attachment.is_some() {
-            drop(attachment);
-            self.shared.wake_idle_workers();
-        }
+        drop(ATTACHMENT.with_borrow_mut(Option::take));
     }
 
     /// This thread is about to sleep. Nothing happens on a thread that is no worker of ours.
@@ -237,6 +233,7 @@ impl Scheduler {
     /// runs goes on to its end.
     pub fn shutdown(&self) {
         self.shared.stop();
+        self.shared.low.close();
         self.shared.keeper.unpark();
         for slot in &self.shared.slots {
             if let Some(thread) = slot.dedicated.get() {
@@ -247,7 +244,6 @@ impl Scheduler {
         for thread in threads {
             thread.join().expect("the scheduler's own threads catch the panics of requests");
         }
-        self.shared.low.close();
         self.shared.cancel_queued();
     }
 }

@@ -107,6 +107,10 @@ impl Shared {
         self.slots[slot].is_parked.store(false, SeqCst);
         worker.set_mode(preempt::Mode::Foreign);
         self.log(Some(slot), Event::Busy { worker: slot as u32, from_ns: os::now_ns() });
+        // After the mode: a request that was sent to an idle worker and finds a busy one is left to those still idle.
+        if self.has_queued_for(slot) {
+            self.wake_idle_workers();
+        }
     }
 }
 

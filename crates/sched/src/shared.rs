@@ -120,6 +120,8 @@ impl Shared {
     pub(crate) fn detach(&self, slot: usize, worker: &'static Worker) {
         self.slots[slot].is_attached.store(false, SeqCst);
         self.slot_of[worker.id()].store(0, SeqCst);
+        // What is queued there is left to the others.
+        self.wake_idle_workers();
     }
 
     pub(crate) fn is_free(&self, slot: usize) -> bool {
@@ -248,7 +250,10 @@ impl Shared {
             }
             return;
         }
-        let Some(worker) = self.slots[slot].worker() else { return };
+        let Some(worker) = self.slots[slot].worker() else {
+            // It left since the choice was made, or none has come yet.
+            return self.wake_idle_workers();
+        };
         if self.settings.policy == Policy::Preempt && class != Class::Low {
             self.delivery.send(worker);
         } else if !matches!(preempt::wake_idle(worker), Sent::Signalled | Sent::Outstanding) {
