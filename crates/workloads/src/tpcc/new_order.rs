@@ -11,8 +11,8 @@ use engine::{Error, Result, Txn, Value};
 pub struct NewOrderOutput {
     /// The order's number.
     pub order: i32,
-    /// What the customer pays, in millionths of a cent (two digits of the price, four of the discount and four of the
-    /// taxes behind the point, less two): exact.
+    /// What the customer pays, exact, with ten digits behind the point: two of the price, four of the discount, four of
+    /// the taxes.
     pub total: i128,
     /// Lines of which item and stock both say ORIGINAL.
     pub brand_lines: u32,

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod conditions;
+mod procedures;
 mod seeds;
 mod support;
 mod threads;
@@ -15,6 +16,8 @@ fn main() -> ExitCode {
             testkit::test!(threads::two_terminals_leave_a_consistent_database),
             testkit::test!(threads::a_rolled_back_order_leaves_nothing),
             testkit::test!(threads::retries_are_bounded_and_counted),
+            testkit::test!(procedures::an_order_writes_what_the_specification_says),
+            testkit::test!(procedures::a_payment_finds_its_customer_by_name),
             testkit::test!(conditions::each_condition_detects_a_planted_violation),
             testkit::test!(conditions::rows_that_are_there_twice_are_detected),
             testkit::test!(seeds::the_same_seed_leaves_the_same_rows),
