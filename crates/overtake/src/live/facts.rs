@@ -24,7 +24,7 @@ const QUERIES: [(usize, &str); 6] = [
     (18, "Q18, large volume customer"),
     (21, "Q21, suppliers who kept orders waiting"),
 ];
-const SCAN: &str = "Scan of ours, with dense safepoints (Q6 by hand)";
+const SCAN: &str = "Our own scan (Q6 by hand), dense safepoints";
 const SCAN_SQL: &str = "-- not SQL: TPC-H's Q6 written against the engine, a safepoint each 1,024 rows";
 
 /// Medians of the rungs, µs.
