@@ -107,24 +107,31 @@ pub fn low_jobs_start_in_order_and_can_be_taken_back() {
 }
 
 /// Goal: under `wait`, requests behind a wide query run on an idle worker at once when that query is taken back. Method:
-/// many rounds; the keeper, who looks around ten times a second, may have helped in some, but not in all.
+/// many rounds; the keeper, who looks around ten times a second, may have helped in some, but not in most.
 pub fn what_stood_behind_a_query_that_is_taken_back_runs() {
     const ROUNDS: u64 = 40;
     let runtime = Runtime::new(Settings { workers: 2, ..settings(Policy::Wait) });
     let gate = Gate::new();
     runtime.query_until(&gate, core::hint::spin_loop);
     let ran = Arc::new(AtomicU64::new(0));
+    let idle = (0..2).find(|&index| runtime.is_idle(index)).and_then(|index| runtime.scheduler.worker(index)).unwrap();
     let mut rounds_of_keeper = 0;
     for round in 0..ROUNDS {
-        let before = runtime.scheduler.counters().redelivered;
+        let signals = idle.counters().signals;
         let wide = runtime.scheduler.submit_low(Box::new(|finish: Finish| finish.finish()), 2).unwrap();
         runtime.submit(round, Class::High, count(&ran));
+        // The idle worker has looked, and sleeps again.
+        until(|| signals < idle.counters().signals && idle.mode() == preempt::Mode::Idle);
         assert_eq!(ran.load(SeqCst), round, "a request overtook a query under wait");
+        let before = runtime.scheduler.counters().redelivered;
         assert!(runtime.scheduler.cancel_low(wide));
         until(|| ran.load(SeqCst) == round + 1);
         rounds_of_keeper += u64::from(before < runtime.scheduler.counters().redelivered);
     }
-    assert!(rounds_of_keeper < ROUNDS, "nobody but the keeper woke the idle worker");
+    assert!(
+        rounds_of_keeper < ROUNDS / 2,
+        "{rounds_of_keeper} of {ROUNDS} times nobody but the keeper woke the idle worker"
+    );
     gate.open();
     runtime.end();
 }
