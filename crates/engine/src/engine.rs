@@ -229,7 +229,8 @@ impl Engine {
 
     /// Frees what is dead and out of every snapshot's reach, at most `limit` versions. Returns how many it freed.
     ///
-    /// Transactions do this in passing; a caller is needed only to free what the last of them left.
+    /// Transactions do this in passing, each for the slot it uses; a caller is needed only to free what the last of them
+    /// left on slots that are used no more. What a running transaction's slot holds is left to that one.
     pub fn collect_garbage(&self, limit: usize) -> usize {
         for index in self.all_tables().flat_map(|table| &table.indexes) {
             no_preempt(|no_preempt| index.tree.collect(no_preempt));

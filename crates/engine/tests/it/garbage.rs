@@ -1,9 +1,7 @@
 //! Dead versions go, and take their index entries with them.
 
 use crate::support::*;
-use engine::{Column, Engine, EngineConfig, IndexDef, Log, LogPosition, TableDef, Txn, Type, Value};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use engine::{Txn, Value};
 
 /// 200,000 updates of a few rows, some of them of keys: versions, bytes and entries stay level all the way.
 pub fn updates_leave_memory_level() {
@@ -119,55 +117,4 @@ pub fn a_key_regained_and_undone_leaves_no_entry() {
     }
     let stats = engine.stats();
     assert_eq!((stats.versions, stats.versions_dead, stats.index_entries), (1, 0, 2));
-}
-
-/// A log that panics in a commit costs its slot, but frees nothing that others read.
-pub fn a_panic_in_a_commit_frees_nothing() {
-    let log = Arc::new(Fails::default());
-    let engine = Engine::new(EngineConfig { log: log.clone(), retries_max: 0 });
-    let columns = vec![Column::required("id", Type::Int32), Column::required("text", Type::Text)];
-    let indexes = vec![IndexDef::unique("t_pkey", &[0])];
-    let table = engine.create_table(TableDef { name: "t".to_owned(), columns, indexes }).unwrap();
-    let set = |id: i32, text: &str| {
-        let txn = engine.begin(NORMAL);
-        let row = txn.get(&table, 0, &[Value::Int32(id)]).unwrap().map(|row| row.row_id());
-        match row {
-            Some(row) => txn.update(&table, row, |row| row.set_text(1, text)).unwrap(),
-            None => txn.insert(&table, &[Value::Int32(id), Value::Text(text)]).map(|_| ()).unwrap(),
-        }
-        txn.commit().unwrap();
-    };
-    let reader_text = "what the reader reads, long enough to be overwritten";
-    set(0, reader_text);
-    let reader = engine.begin(NORMAL);
-    let row = reader.get(&table, 0, &[Value::Int32(0)]).unwrap().unwrap();
-    set(0, "newer");
-    log.fails.store(true, Relaxed);
-    let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| set(1, "x")));
-    assert!(failed.is_err());
-    log.fails.store(false, Relaxed);
-    for id in 2..1_000 {
-        set(id, &"y".repeat(reader_text.len()));
-    }
-    assert_eq!(row.get_text(1), reader_text);
-}
-
-#[derive(Default)]
-struct Fails {
-    fails: AtomicBool,
-}
-
-impl Log for Fails {
-    fn append(&self, _record: &[u8]) -> LogPosition {
-        assert!(!self.fails.load(Relaxed), "the log fails");
-        LogPosition(0)
-    }
-
-    fn end(&self) -> LogPosition {
-        LogPosition(0)
-    }
-
-    fn reached(&self, _position: LogPosition) -> bool {
-        true
-    }
 }

@@ -39,7 +39,6 @@ fn main() -> ExitCode {
             testkit::test!(garbage::a_snapshot_holds_back_only_while_it_lives),
             testkit::test!(garbage::deleted_rows_leave_no_entries),
             testkit::test!(garbage::a_key_regained_and_undone_leaves_no_entry),
-            testkit::test!(garbage::a_panic_in_a_commit_frees_nothing),
             testkit::test!(scans::a_snapshot_scans_blocks_and_hot_rows),
             testkit::test!(scans::blocks_go_out_without_copying),
             testkit::test!(scans::frozen_rows_are_read_by_key_and_refuse_writes),

@@ -30,6 +30,11 @@ impl BTree {
                 *place = self.enter(&pin).ok();
             }
             while self.go_down(&probes[..keys.len()], &mut places, &pin) {}
+            for (place, probe) in places.iter().zip(&probes) {
+                if let Some((leaf, _)) = place {
+                    leaf.prefetch_second_round(probe);
+                }
+            }
             for (at, row) in rows.iter_mut().enumerate() {
                 let found = places[at].map(|(leaf, version)| look(leaf, version, &probes[at]));
                 *row = match found {

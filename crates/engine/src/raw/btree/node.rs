@@ -224,17 +224,34 @@ impl<'p> NodeRef<'p> {
         }
     }
 
+    /// The group where the probe belongs, by its first entry: the first round of a search.
+    #[inline]
+    fn group(self, probe: &Probe<'_>) -> usize {
+        let mut group = 0;
+        for pivot in (GROUP - 1..CAPACITY).step_by(GROUP) {
+            group += GROUP * usize::from(self.words(pivot) < probe.words);
+        }
+        group
+    }
+
+    /// Asks the processor for the lines that the second round of a search for the probe needs, where those of the first
+    /// are at hand.
+    #[inline]
+    pub(super) fn prefetch_second_round(self, probe: &Probe<'_>) {
+        let group = self.group(probe);
+        // A group's words begin in the line of a pivot; this is the line behind it.
+        prefetch(self.node, group * size_of::<[u64; 2]>() + 64);
+        self.prefetch_group(group);
+    }
+
     /// How many entries are below the probe.
     #[inline]
     pub(super) fn rank(self, probe: &Probe<'_>) -> usize {
         // Two rounds of seven independent comparisons, without a branch: seven loads at a time are on their way, and no
         // comparison waits for the one before.
-        let mut base = 0;
-        for pivot in (GROUP - 1..CAPACITY).step_by(GROUP) {
-            base += GROUP * usize::from(self.words(pivot) < probe.words);
-        }
-        self.prefetch_group(base);
-        let group = base;
+        let group = self.group(probe);
+        self.prefetch_group(group);
+        let mut base = group;
         for at in group..group + GROUP - 1 {
             base += usize::from(self.words(at) < probe.words);
         }
