@@ -71,6 +71,18 @@ fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
+/// What a New-Order adds to the database: about 1,900 bytes, indexes included.
+const ORDER_BYTES: f64 = 2_000.0;
+
+impl Arguments {
+    /// What the New-Orders of all phases add to the database.
+    fn growth_bytes(&self) -> u64 {
+        let phases = 1 + self.query.len() * self.policies.len();
+        let seconds = self.duration.get().as_secs_f64() + phase::WARM_UP.as_secs_f64();
+        (self.rate * seconds * phases as f64 * ORDER_BYTES) as u64
+    }
+}
+
 /// How long the signal rung alone is measured.
 const SIGNAL_ALONE: Duration = Duration::from_secs(2);
 
@@ -96,9 +108,13 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
         seed: arguments.seed,
         comments: workloads::tpch::Comments::Specified,
     };
-    memory::require(config.memory_bytes(), "lower --scale-factor or --warehouses, or raise the container's limit")?;
+    let growth_bytes = arguments.growth_bytes();
+    let advice = "lower --scale-factor, --warehouses, --rate or --duration, or raise the container's limit";
+    memory::require(config.memory_bytes() + growth_bytes, advice)?;
     let machine = Machine::read();
     let mut report = Report::new("preempt", arguments, machine.clone())?;
+    tracing::info!(size = memory::in_words(growth_bytes), "touching memory for the new orders");
+    memory::warm(growth_bytes);
     let data = Data::load_with_progress_bar(&config, stop)?;
     let new_phase = |variant, queries: &[LowQuery], with_high: bool| Phase {
         variant,

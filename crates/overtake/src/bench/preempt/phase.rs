@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Loads run this long before the measured window begins.
-const WARM_UP: Duration = Duration::from_millis(500);
+pub const WARM_UP: Duration = Duration::from_millis(500);
 /// How often the workers' events are collected.
 const COLLECT: Duration = Duration::from_millis(10);
 /// A New-Order that has not ended this long after the last arrival is lost.
