@@ -33,7 +33,7 @@ pub fn run_command_line() -> ExitCode {
 fn run(command: cli::Command) -> anyhow::Result<()> {
     preempt::self_test()?;
     // Freed memory is kept: giving it back would take milliseconds inside the allocator, where nothing can interrupt.
-    preempt::prepare_heap(0);
+    preempt::prepare_heap();
     init_tracing();
     let stop = stop::Stop::install()?;
     match command {

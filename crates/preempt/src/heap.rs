@@ -186,19 +186,11 @@ pub fn self_test() -> Result<(), GuardMissing> {
     if boxed && by_std && large { Ok(()) } else { Err(GuardMissing) }
 }
 
-/// Sets the allocator up for short stays: freed memory is kept, and `bytes` are taken from the kernel now, so that the
-/// page faults happen here and not inside a later allocation. Returns whether the kernel gave the memory.
-pub fn prepare_heap(bytes: usize) -> bool {
+/// Sets the allocator up for short stays: freed memory is kept instead of being given back to the kernel, which costs
+/// milliseconds inside the allocator. Call it at start.
+pub fn prepare_heap() {
     /// `mi_option_purge_delay` of mimalloc 3 (`mimalloc.h`, `mi_option_e`); the Rust crate does not name it.
     const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
-    // SAFETY: plain calls into mimalloc, which this process uses as its allocator.
-    unsafe {
-        libmimalloc_sys::mi_option_set(PURGE_DELAY, -1);
-        bytes == 0 || mi_reserve_os_memory(bytes, true, false) == 0
-    }
-}
-
-unsafe extern "C" {
-    /// mimalloc: takes an arena from the system; see `mimalloc.h`.
-    fn mi_reserve_os_memory(size: usize, commit: bool, allow_large: bool) -> core::ffi::c_int;
+    // SAFETY: a plain call into mimalloc, which this process uses as its allocator.
+    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, -1) };
 }

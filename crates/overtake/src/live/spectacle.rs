@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 /// How often events are collected.
 const COLLECT: Duration = Duration::from_millis(20);
 
+/// Dead versions that one turn of the housekeeping frees at most.
+const GARBAGE_VERSIONS: usize = 256;
+
 /// The demonstration.
 pub struct Spectacle {
     config: DataConfig,
@@ -109,6 +112,8 @@ impl Spectacle {
             for (source, schedule) in sources.iter_mut().zip(&schedules) {
                 source.collect(&loaded.data, schedule.as_ref(), &self.history);
             }
+            // What slots that are no longer used have left; transactions free the rest in passing.
+            loaded.data.engine().collect_garbage(GARBAGE_VERSIONS);
         }
     }
 
