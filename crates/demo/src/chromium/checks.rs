@@ -181,6 +181,11 @@ impl Visit<'_> {
                 "document.getElementById('query-toggle').getAttribute('aria-pressed') === 'true'",
             )?;
             self.page.press("r")?;
+            // The row may be there from earlier checks; a second key before the page knows of the rate would start it again.
+            self.until(
+                "the rate has begun",
+                "document.getElementById('rate-toggle').getAttribute('aria-pressed') === 'true'",
+            )?;
             self.until("it has a row", &format!("Number(document.querySelector('tr[data-policy={policy}] [data-what=count]').textContent.replaceAll(',', '')) >= 40"))?;
             self.page.value("document.querySelector('.stage').scrollIntoView({ block: 'center' })")?;
             self.picture(&format!("running-{policy}"), false)?;
