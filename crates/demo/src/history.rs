@@ -14,8 +14,8 @@ use crate::records::{Cursor, Quantiles, QueryRun, Span, Summary, Transaction, Up
 
 /// Transactions kept for a page that opens or reconnects.
 const TRANSACTIONS_MAX: usize = 6_000;
-/// Query runs kept.
-const RUNS_MAX: usize = 600;
+/// Query runs kept: a good part of a minute of short ones, so that the policies can be compared.
+const RUNS_MAX: usize = 3_000;
 /// Spans kept.
 const SPANS_MAX: usize = 12_000;
 /// Records of one kind in one update.

@@ -6,7 +6,7 @@ mod load;
 mod urgent;
 
 pub use load::{DataConfig, Step, Steps};
-pub use urgent::{Ending, Outcomes, TICKET};
+pub use urgent::{ATTEMPTS_MAX, Ending, Outcomes, TICKET};
 
 use crate::mixed::{LowQuery, MakeRequest};
 use crate::stop::Stop;

@@ -27,7 +27,7 @@ pub struct Arguments {
     /// The page is at http://127.0.0.1:PORT/; 0 takes a free port.
     #[arg(long, default_value_t = 7878)]
     port: u16,
-    /// TPC-H's scale factor; the default takes about 1 GB of memory, and 1 about 3 GB.
+    /// TPC-H's scale factor, 0.01 to 100; the default takes about 1 GB of memory, and 1 about 3 GB.
     #[arg(long, value_name = "FACTOR", default_value_t = 0.25, value_parser = cli::scale_factor)]
     scale_factor: f64,
     /// TPC-C's warehouses.

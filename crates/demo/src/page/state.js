@@ -2,7 +2,7 @@
 // server empties them all, because the stream then tells everything anew.
 
 const TRANSACTIONS_MAX = 6000;
-const RUNS_MAX = 600;
+const RUNS_MAX = 3000;
 const SPANS_MAX = 12000;
 /** The server sends ten updates a second; without any for this long it is taken for gone. */
 const SILENCE_MS = 5000;

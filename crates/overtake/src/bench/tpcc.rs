@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let mut report = Report::new("tpcc", arguments, Machine::read())?;
     let engine = Engine::new(EngineConfig::in_memory());
     tracing::info!(size = memory::in_words(growth_bytes), "touching memory");
-    memory::warm(growth_bytes);
+    memory::warm(growth_bytes, stop)?;
     tracing::info!(warehouses = scale.warehouses, "loading");
     let tables = tpcc::load(&engine, scale, arguments.seed, &mut |_| {})?;
     let header = ["", "New-Order/CPU s", "all/CPU s", "all/s", "p50 µs", "p99 µs", "p99.9 µs", "max µs", "retries"];

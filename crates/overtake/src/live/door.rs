@@ -61,6 +61,7 @@ impl Door {
             cpus: worker_cpus(),
             yield_interval,
             placement: Placement::RoundRobin,
+            attempts_max: crate::data::ATTEMPTS_MAX,
             ..Settings::default()
         };
         Ok(Door {

@@ -95,7 +95,7 @@ fn rungs(measured: &Measured, realtime: bool, uintr: &str) -> Delivery {
     Delivery {
         in_use: "poll and signal".to_owned(),
         why: "A query of DataFusion is foreign code without safepoints of ours, so a signal interrupts it. Our own scans \
-              poll a flag each 1,024 rows or fewer, which is faster and costs the sender nothing."
+              poll a flag each 1,024 rows or fewer, which is faster and costs the sender a tenth of a microsecond."
             .to_owned(),
         rungs: vec![
             rung("poll", true, true, "A flag in the worker's own cache line, read where safepoints are dense.", measured.poll_us),

@@ -11,6 +11,8 @@ use workloads::tpch::TpchTable;
 
 /// Rows between two safepoints.
 pub const ROWS: usize = 1_024;
+/// Stretches of [`ROWS`] between two batch boundaries, where a query may yield: as many rows as in a batch of DataFusion.
+const PER_BATCH: usize = 8;
 
 /// 1994-01-01 and 1995-01-01, in days since 1970.
 const SHIPPED: core::ops::Range<i32> = 8_766..9_131;
@@ -18,11 +20,16 @@ const SHIPPED: core::ops::Range<i32> = 8_766..9_131;
 const DISCOUNT: core::ops::RangeInclusive<i128> = 5..=7;
 const QUANTITY_MAX: i128 = 2_400;
 
-/// Q6's revenue with four digits after the point, unless the scan is cancelled.
+/// Q6's revenue with four digits after the point, unless the scan is cancelled. `at_batch` is called at each batch boundary.
 ///
 /// # Panics
 /// When `lineitem` is not TPC-H's table of that name.
-pub fn revenue(snapshot: &Arc<Snapshot>, lineitem: &Arc<Table>, cancelled: &AtomicBool) -> Option<i128> {
+pub fn revenue(
+    snapshot: &Arc<Snapshot>,
+    lineitem: &Arc<Table>,
+    cancelled: &AtomicBool,
+    at_batch: &mut dyn FnMut(),
+) -> Option<i128> {
     let column = |name: &str| lineitem.column(name).expect("lineitem has TPC-H's columns");
     debug_assert_eq!(lineitem.name(), TpchTable::LineItem.name());
     let projection = ["l_shipdate", "l_discount", "l_quantity", "l_extendedprice"].map(column);
@@ -30,16 +37,16 @@ pub fn revenue(snapshot: &Arc<Snapshot>, lineitem: &Arc<Table>, cancelled: &Atom
     let _dense = Dense::enter();
     let mut sum = 0;
     for part in scan.split(1) {
-        sum += part_revenue(part, cancelled)?;
+        sum += part_revenue(part, cancelled, at_batch)?;
     }
     Some(sum)
 }
 
-fn part_revenue(part: ScanPart, cancelled: &AtomicBool) -> Option<i128> {
+fn part_revenue(part: ScanPart, cancelled: &AtomicBool, at_batch: &mut dyn FnMut()) -> Option<i128> {
     use arrow_array::cast::AsArray;
     use arrow_array::types::{Date32Type, Decimal128Type};
     let mut sum = 0;
-    for batch in part {
+    for (at, batch) in part.enumerate() {
         let shipped = batch.column(0).as_primitive::<Date32Type>().values();
         let [discount, quantity, price] =
             [1, 2, 3].map(|at| batch.column(at).as_primitive::<Decimal128Type>().values());
@@ -51,6 +58,9 @@ fn part_revenue(part: ScanPart, cancelled: &AtomicBool) -> Option<i128> {
             }
         }
         safepoint();
+        if at % PER_BATCH == PER_BATCH - 1 {
+            at_batch();
+        }
         if cancelled.load(Relaxed) {
             return None;
         }

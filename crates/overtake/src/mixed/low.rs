@@ -287,7 +287,7 @@ fn start_dense(
 ) {
     let started_ns = os::now_ns();
     runtime.run_job(Box::new(move || {
-        let sum = dense::revenue(&snapshot, &table, &of.stopping);
+        let sum = dense::revenue(&snapshot, &table, &of.stopping, &mut || of.hook.batch());
         drop(snapshot);
         let end = RunEnd {
             query: &of.queries[query],

@@ -15,7 +15,7 @@ const PAPER: RGBColor = RGBColor(0xFF, 0xFF, 0xFF);
 const INK: RGBColor = RGBColor(0x1F, 0x23, 0x28);
 const FAINT: RGBColor = RGBColor(0xD8, 0xDE, 0xE4);
 /// Colours that people with any colour vision tell apart (Okabe and Ito), as light shows them and as dark does.
-const LINES: [(RGBColor, &str); 7] = [
+const LINES: [(RGBColor, &str); 8] = [
     (RGBColor(0x00, 0x72, 0xB2), "#56B4E9"),
     (RGBColor(0xD5, 0x5E, 0x00), "#FF9248"),
     (RGBColor(0x00, 0x9E, 0x73), "#2FD6A6"),
@@ -23,6 +23,7 @@ const LINES: [(RGBColor, &str); 7] = [
     (RGBColor(0xB5, 0x89, 0x00), "#F0E442"),
     (RGBColor(0x5B, 0x4F, 0xB5), "#A79CFF"),
     (RGBColor(0x6E, 0x77, 0x81), "#9198A1"),
+    (RGBColor(0x88, 0x1F, 0x3C), "#FF7A90"),
 ];
 
 /// Points of a line: enough that it looks smooth, and all quantiles that reports name are among them.

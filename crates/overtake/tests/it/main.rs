@@ -18,6 +18,7 @@ fn main() -> ExitCode {
             testkit::test!(command_line::a_taken_port_is_refused),
             testkit::test!(mixed::policies_change_when_never_what),
             testkit::test!(mixed::urgent_work_overtakes_a_running_query_under_preempt),
+            testkit::test!(mixed::both_kinds_of_query_yield),
             testkit::test!(mixed::a_query_can_be_stopped_and_another_started),
             testkit::test!(mixed::the_dense_scan_gives_q6s_answer),
             testkit::test!(page::the_demo_works_in_a_browser),

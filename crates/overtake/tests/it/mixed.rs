@@ -103,6 +103,20 @@ pub fn urgent_work_overtakes_a_running_query_under_preempt() {
     data.check().unwrap();
 }
 
+/// Goal: under yield a New-Order starts at a yield point of the query, also of our own scan.
+pub fn both_kinds_of_query_yield() {
+    let data = load(1);
+    for query in [data.dense_scan(), data.tpch_query(9).unwrap()] {
+        let name = query.name().to_owned();
+        let instance = Instance::start(&data, settings(Policy::Yield, 1)).unwrap();
+        let low = instance.run_queries(vec![query], 1, 1, Arc::new(|_| {})).unwrap();
+        let starts = send(&data, &instance, 300);
+        low.stop().unwrap();
+        let yielded = starts.iter().filter(|start| **start == Start::Yielded).count();
+        assert!(yielded > 0, "{name} never yielded");
+    }
+}
+
 /// Goal: stopping a loop cancels the query and waits for its end, however often.
 pub fn a_query_can_be_stopped_and_another_started() {
     let data = load(1);
@@ -137,7 +151,8 @@ pub fn the_dense_scan_gives_q6s_answer() {
     }
     low.stop().unwrap();
     let lineitem = data.engine().table("lineitem").unwrap();
-    let sum = overtake::mixed::revenue(&data.engine().snapshot(), &lineitem, &AtomicBool::new(false)).unwrap();
+    let sum =
+        overtake::mixed::revenue(&data.engine().snapshot(), &lineitem, &AtomicBool::new(false), &mut || ()).unwrap();
     let text = format!("{}.{:04}", sum / 10_000, sum % 10_000);
     assert_eq!(expected.lock().unwrap().as_deref(), Some(text.as_str()));
 }

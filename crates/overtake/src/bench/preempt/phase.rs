@@ -169,6 +169,7 @@ impl Phase {
             cpus: worker_cpus(),
             yield_interval: self.yield_interval,
             cap: CapSettings { low_share_percent: self.low_share, ..CapSettings::default() },
+            attempts_max: crate::data::ATTEMPTS_MAX,
             track_run_delay: true,
             ..Settings::default()
         }
