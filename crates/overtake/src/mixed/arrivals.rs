@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use workloads::tpcc::Random;
 
 /// Requests that may be under way at a time; their scheduled times are kept in a ring of this size.
 pub const UNDER_WAY_MAX: u64 = 1 << 16;
@@ -75,7 +76,7 @@ impl Arrivals {
         let for_thread = Arc::clone(&shared);
         let thread = thread::Builder::new()
             .name("arrivals".into())
-            .spawn(move || generate(&for_thread, &scheduler, make, Random(seed)))?;
+            .spawn(move || generate(&for_thread, &scheduler, make, Random::new(seed)))?;
         Ok(Arrivals { shared, thread: Some(thread) })
     }
 
@@ -136,7 +137,7 @@ fn generate(shared: &Shared, scheduler: &Scheduler, mut make: MakeRequest, mut r
             continue;
         }
         // The gap is drawn before the pause and the request made before it, so that neither delays the arrival.
-        due_ns += (random.exponential() / rate * 1e9) as u64;
+        due_ns += (exponential(&mut random) / rate * 1e9) as u64;
         let request = make(id);
         if !pause_until(shared, due_ns, rate) {
             // The rate changed meanwhile: this arrival happens now, the next ones at the new rate.
@@ -170,23 +171,10 @@ fn pause_until(shared: &Shared, due_ns: u64, rate: f64) -> bool {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// An exponentially distributed number with mean 1.
-    fn exponential(&mut self) -> f64 {
-        let uniform = ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-        -uniform.ln()
-    }
+/// An exponentially distributed number with mean 1.
+fn exponential(random: &mut Random) -> f64 {
+    let uniform = ((random.word() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+    -uniform.ln()
 }
 
 #[cfg(test)]
@@ -195,8 +183,8 @@ mod tests {
 
     #[test]
     fn gaps_have_the_mean_and_spread_of_an_exponential_distribution() {
-        let mut random = Random(7);
-        let gaps: Vec<f64> = (0..200_000).map(|_| random.exponential()).collect();
+        let mut random = Random::new(7);
+        let gaps: Vec<f64> = (0..200_000).map(|_| exponential(&mut random)).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
         assert!((mean - 1.0).abs() < 0.01, "mean {mean}");

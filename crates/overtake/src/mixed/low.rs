@@ -178,10 +178,10 @@ impl Inner {
         self.state().error.get_or_insert(error);
     }
 
-    /// A run has ended: tells it, goes on or not, and lets the scheduler know last.
-    fn run_ended(self: &Arc<Self>, end: &RunEnd<'_>, goes_on: bool, finish: Finish) {
+    /// A run has ended: tells it, goes on if it finished, and lets the scheduler know last.
+    fn run_ended(self: &Arc<Self>, end: &RunEnd<'_>, finish: Finish) {
         (self.on_end)(end);
-        let goes_on = goes_on && !self.stopping.load(SeqCst);
+        let goes_on = end.is_finished && !self.stopping.load(SeqCst);
         let submitted = goes_on.then(|| self.submit());
         drop(finish);
         match submitted {
@@ -247,32 +247,23 @@ fn start_sql(
         config,
         Box::new(move |result| {
             for_end.state().running.retain(|(other, _)| *other != token);
-            let (is_finished, goes_on) = match &result {
-                Ok(_) => (true, true),
-                Err(olap::Error::Cancelled | olap::Error::Stopped) => (false, false),
-                Err(error) => {
-                    for_end.fail(error.to_string());
-                    (false, false)
-                }
-            };
+            match &result {
+                Ok(_) | Err(olap::Error::Cancelled | olap::Error::Stopped) => {}
+                Err(error) => for_end.fail(error.to_string()),
+            }
             let end = RunEnd {
                 query: &for_end.queries[query],
                 started_ns,
                 ended_ns: os::now_ns(),
                 answer: result.as_ref().ok(),
-                is_finished,
+                is_finished: result.is_ok(),
             };
-            for_end.run_ended(&end, goes_on, finish);
+            for_end.run_ended(&end, finish);
         }),
     );
-    // Whoever stops the loop cancels the runs that he finds; one that is being started sees the flag here.
+    let started = running.get_or_init(|| started);
+    // Whoever stops the loop cancels the runs that he finds; one that he does not find yet sees the flag here.
     if of.stopping.load(SeqCst) {
-        started.cancel();
-    }
-    let _ = running.set(started);
-    if of.stopping.load(SeqCst)
-        && let Some(started) = running.get()
-    {
         started.cancel();
     }
 }
@@ -296,6 +287,6 @@ fn start_dense(
             answer: None,
             is_finished: sum.is_some(),
         };
-        of.run_ended(&end, sum.is_some(), finish);
+        of.run_ended(&end, finish);
     }));
 }
