@@ -14,6 +14,7 @@
 //! - `block`, [`Snapshot`]: bulk loaded columns, and scans for analytics;
 //! - `redo`, [`Log`]: what a commit hands to the log.
 
+mod condition;
 mod error;
 mod value;
 
@@ -48,6 +49,7 @@ mod redo;
 #[doc(hidden)]
 pub mod model;
 
+pub use condition::{Comparison, Condition, Constant, Test};
 pub use engine::{Begin, Engine, EngineConfig, Stats};
 pub use error::{Error, Result};
 pub use log::{AlwaysReached, Log, LogPosition};
