@@ -31,6 +31,7 @@ mod sync;
 mod counters;
 mod engine;
 mod entries;
+mod insert_many;
 mod read;
 mod scratch;
 mod settle;

@@ -208,7 +208,7 @@ impl Txn<'_> {
     }
 
     #[inline]
-    fn count_made(&self, version: &Version) {
+    pub(crate) fn count_made(&self, version: &Version) {
         let counters = self.counters();
         counters.versions_made.add(1);
         counters.bytes_made.add(version.bytes() as u64);

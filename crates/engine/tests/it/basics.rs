@@ -259,3 +259,36 @@ pub fn definitions_are_checked() {
     assert!(engine.table("t").is_some_and(|table| table.column("a") == Some(0)));
     assert!(engine.table("u").is_none());
 }
+
+/// Rows inserted together: all are there, or none; in any order of keys, with keys that are taken, doubled or freed.
+pub fn rows_inserted_together_are_all_there_or_none() {
+    let (engine, table) = bank_of(10);
+    let rows = |ids: &[i32]| -> Vec<[Value<'static>; 3]> {
+        ids.iter().map(|id| [Value::Int32(*id), Value::Decimal(5), Value::Null]).collect()
+    };
+    let txn = engine.begin(NORMAL);
+    let forward: Vec<i32> = (100..150).collect();
+    let backward: Vec<i32> = (200..250).rev().collect();
+    txn.insert_many(&table, &rows(&forward)).unwrap();
+    txn.insert_many(&table, &rows(&backward)).unwrap();
+    let entries = engine.stats().index_entries;
+    for refused in
+        [vec![50, 51, 3, 52], vec![60, 61, 61], vec![(0..40).map(|id| 300 + id).collect(), vec![100]].concat()]
+    {
+        let error = txn.insert_many(&table, &rows(&refused)).unwrap_err();
+        assert!(matches!(error, Error::UniqueViolation { .. }), "{error}");
+        assert!(refused.iter().all(|id| *id == 3 || *id == 100 || balance(&txn, &table, *id).is_none()));
+        assert_eq!(engine.stats().index_entries, entries, "a refused statement leaves no entry");
+    }
+    let deleted = row_of(&txn, &table, 3).unwrap();
+    txn.delete(&table, deleted).unwrap();
+    txn.insert_many(&table, &rows(&[2_000, 3, 2_001])).unwrap();
+    txn.insert_many(&table, &rows(&[])).unwrap();
+    txn.commit().unwrap();
+    for id in forward.iter().chain(&backward).chain(&[3, 2_000, 2_001]) {
+        assert_eq!(balance_now(&engine, &table, *id), Some(5));
+    }
+    let txn = engine.begin(NORMAL);
+    let nobody = txn.range(&table, BY_OWNER, &[Value::Null], Direction::Forward).unwrap();
+    assert_eq!(nobody.count(), forward.len() + backward.len() + 3);
+}

@@ -18,6 +18,7 @@ pub struct NewOrderOutput {
     pub brand_lines: u32,
 }
 
+const ORDER_LINE_COLUMNS: usize = 10;
 const ORIGINAL: &str = "ORIGINAL";
 const ONE: i128 = 10_000;
 
@@ -67,6 +68,7 @@ pub fn new_order(txn: &Txn<'_>, tables: &Tables, input: &NewOrderInput) -> Resul
     txn.get_many(&tables.stock, PRIMARY, &stock_keys[..lines.len()], &mut stocks)?;
 
     let mut sum = 0;
+    let mut order_lines = [[Null; ORDER_LINE_COLUMNS]; LINES_MAX];
     let mut brand_lines = 0;
     for (at, line) in lines.iter().enumerate() {
         // The specification's way to roll back: only items may be missing.
@@ -85,22 +87,20 @@ pub fn new_order(txn: &Txn<'_>, tables: &Tables, input: &NewOrderInput) -> Resul
         let is_brand = item.get_text(i::I_DATA).contains(ORIGINAL) && stock.get_text(s::S_DATA).contains(ORIGINAL);
         brand_lines += u32::from(is_brand);
         sum += amount;
-        txn.insert(
-            &tables.order_line,
-            &[
-                Int32(order),
-                Int32(district),
-                Int32(warehouse),
-                Int32(at as i32 + 1),
-                Int32(line.item),
-                Int32(line.supply_warehouse),
-                Null,
-                Int32(line.quantity),
-                Decimal(amount),
-                Text(stock.get_text(s::S_DIST_01 + district as usize - 1)),
-            ],
-        )?;
+        order_lines[at] = [
+            Int32(order),
+            Int32(district),
+            Int32(warehouse),
+            Int32(at as i32 + 1),
+            Int32(line.item),
+            Int32(line.supply_warehouse),
+            Null,
+            Int32(line.quantity),
+            Decimal(amount),
+            Text(stock.get_text(s::S_DIST_01 + district as usize - 1)),
+        ];
     }
+    txn.insert_many(&tables.order_line, &order_lines[..lines.len()])?;
     let total = sum * (ONE - discount) * (ONE + warehouse_tax + district_tax);
     Ok(NewOrderOutput { order, total, brand_lines })
 }

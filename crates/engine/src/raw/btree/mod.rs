@@ -13,6 +13,7 @@
 //! - `node`: the layout of a node, searching and changing one;
 //! - this one: looking up, inserting, removing;
 //! - `shape`: splits and merges;
+//! - `unique`: inserting under the uniqueness rule;
 //! - `cursor`: ranges in both directions; `many`: many look-ups side by side;
 //! - `epoch`, `limbo`: when memory that left the tree is freed.
 //!
@@ -35,10 +36,14 @@ mod shape;
 mod stress;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
+mod unique;
 mod version;
 
 pub(crate) use cursor::{Cursor, Order};
 pub(crate) use many::MANY;
+#[cfg(all(test, not(feature = "shuttle")))]
+use unique::Occupied;
+pub(crate) use unique::RUN_MAX;
 
 use core::sync::atomic::{
     AtomicI64, AtomicPtr,
@@ -181,83 +186,6 @@ impl BTree {
         Inserted::Added
     }
 
-    /// Adds an entry unless a row with the same key counts as present by `check`; then that row is the error.
-    ///
-    /// `check` is asked, in order, for each row that has the key; it must be short, must not use the tree, and runs under
-    /// the latch that every other `insert_unique` of this key needs: of two at the same time, the second sees the
-    /// first's row. (Plain `insert`s of the same key are not kept away.)
-    ///
-    /// That latch is the lock of the leaf where the key with row 0 belongs. When a key's rows reach into leaves further
-    /// right, this is the one place that waits for a lock while it holds one. Nobody else does, and here always the
-    /// leaf waited for is right of the leaf held, so no circle can close.
-    pub(crate) fn insert_unique(
-        &self,
-        key: &[u8],
-        row: u64,
-        no_preempt: &NoPreempt,
-        check: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<(), u64> {
-        debug_assert!(row < ROW_END);
-        let probe = Probe::new(key, row);
-        let pin = epoch::pin();
-        let mut backoff = Backoff::new();
-        loop {
-            match self.try_insert_unique(key, &probe, &pin, no_preempt, check) {
-                Ok(result) => return result,
-                Err(Restart) => backoff.wait(),
-            }
-        }
-    }
-
-    fn try_insert_unique(
-        &self,
-        key: &[u8],
-        probe: &Probe<'_>,
-        pin: &Pin,
-        no_preempt: &NoPreempt,
-        check: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<Result<(), u64>, Restart> {
-        let start = probe.with_row(0);
-        let (leaf, version, fence) = self.descend_fenced(&start, pin)?;
-        leaf.lock.upgrade(version)?;
-        let held = Held { leaf };
-        let mut at = leaf.rank(&start);
-        while at < leaf.count() && leaf.has_key(at, probe) {
-            let row = leaf.row(at);
-            if check(row) {
-                return Ok(Err(row));
-            }
-            at += 1;
-        }
-        // SAFETY: the fence was loaded under this pin.
-        if let Some(fence) = fence.filter(|fence| unsafe { fence.compare_key(probe) }.is_eq()) {
-            // The key's rows from `fence.row` on are in the leaves to the right, and cannot become more while we hold
-            // this one.
-            let mut further = self.rows_from(key, fence.row);
-            while let Some((_, row)) = further.next() {
-                if check(row) {
-                    return Ok(Err(row));
-                }
-            }
-            if fence.row <= probe.row {
-                self.insert(key, probe.row, no_preempt);
-                return Ok(Ok(()));
-            }
-        }
-        match self.insert_locked(leaf, probe, pin) {
-            Inserted::Added => {
-                held.end_changed();
-                Ok(Ok(()))
-            }
-            Inserted::Present => Ok(Ok(())),
-            Inserted::Full => {
-                drop(held);
-                self.make_room(probe, pin, no_preempt)?;
-                Err(Restart)
-            }
-        }
-    }
-
     /// Takes an entry out. `false`: it was not there.
     pub(crate) fn remove(&self, key: &[u8], row: u64, no_preempt: &NoPreempt) -> bool {
         self.remove_if(key, row, no_preempt, &mut || true)
@@ -306,12 +234,13 @@ impl BTree {
             return Ok(None);
         }
         leaf.lock.upgrade(version)?;
-        let held = Held { leaf };
+        let mut held = Held::new(leaf);
         if !check() {
             return Ok(None);
         }
         let removed = leaf.leaf_remove(at);
-        held.end_changed();
+        held.changed = true;
+        drop(held);
         self.count(pin).entries.fetch_sub(1, Relaxed);
         self.limbo.retire_tail(removed.tail, no_preempt);
         Ok(Some(leaf.count()))
@@ -376,18 +305,21 @@ impl Drop for BTree {
 /// A locked leaf, unlocked also when `check` panics.
 struct Held<'p> {
     leaf: NodeRef<'p>,
+    changed: bool,
 }
 
-impl Held<'_> {
-    fn end_changed(self) {
-        self.leaf.lock.unlock_changed();
-        core::mem::forget(self);
+impl<'p> Held<'p> {
+    /// The leaf's lock was taken just now.
+    #[inline]
+    fn new(leaf: NodeRef<'p>) -> Held<'p> {
+        Held { leaf, changed: false }
     }
 }
 
 impl Drop for Held<'_> {
+    #[inline]
     fn drop(&mut self) {
-        self.leaf.lock.unlock_unchanged();
+        if self.changed { self.leaf.lock.unlock_changed() } else { self.leaf.lock.unlock_unchanged() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use super::{BTree, Order};
+use super::{BTree, Occupied, Order, RUN_MAX};
 use preempt::no_preempt;
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -347,4 +347,50 @@ fn many_look_ups_agree_with_single_ones() {
         let alone: Vec<_> = keys.iter().map(|key| tree.first(key)).collect();
         assert_eq!(rows, alone);
     }
+}
+
+/// Runs across many leaves, in the middle and at the ends of the tree, with keys that are held and rows that do not
+/// count: a run does what its keys one by one would have done.
+#[test]
+fn a_run_does_what_its_keys_one_by_one_do() {
+    let mut random = Random(7);
+    let mut below = |bound: u64| random.next() % bound;
+    let (together, singly) = (BTree::new(), BTree::new());
+    for round in 0..3_000_u64 {
+        let first = below(20_000);
+        let count = 1 + below(RUN_MAX as u64);
+        let step = 1 + below(3);
+        let bytes: Vec<Vec<u8>> = (0..count)
+            .map(|at| {
+                let mut key = (first + at * step).to_be_bytes().to_vec();
+                if round % 3 == 0 {
+                    key.extend_from_slice(b"a tail that makes the key a long one");
+                }
+                key
+            })
+            .collect();
+        let keys: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
+        let rows: Vec<u64> = (0..count).map(|at| round * 100 + at).collect();
+        // A fifth of the rows count as gone, so keys with several entries come about.
+        let counts = |row: u64| row % 5 != 0;
+        let result = no_preempt(|np| together.insert_unique_run(&keys, &rows, np, &mut |_, row| counts(row)));
+        let mut expected = Ok(());
+        for (at, (key, row)) in keys.iter().zip(&rows).enumerate() {
+            if let Err(row) = no_preempt(|np| singly.insert_unique(key, *row, np, &mut |row| counts(row))) {
+                expected = Err(Occupied { at, row });
+                break;
+            }
+        }
+        assert_eq!(result, expected);
+    }
+    let all = |tree: &BTree| -> Vec<(Vec<u8>, u64)> {
+        let mut cursor = tree.range(Bound::Unbounded, Bound::Unbounded, Order::Ascending);
+        let mut all = Vec::new();
+        while let Some((key, row)) = cursor.next() {
+            all.push((key.to_vec(), row));
+        }
+        all
+    };
+    assert!(10_000 < together.len());
+    assert_eq!(all(&together), all(&singly));
 }
