@@ -88,6 +88,10 @@ counters! {
     cancelled,
     /// Runs that asked to run again.
     retried,
+    /// Runs that parked.
+    parks,
+    /// Parked requests that were submitted again. The others still wait.
+    resubmits,
     /// Requests that panicked.
     panicked,
     /// Requests whose attempts were used up.

@@ -19,6 +19,8 @@ pub struct Completed {
     pub first_run_ns: u64,
     /// How often it was run.
     pub attempts: u32,
+    /// How many of these runs parked; [`Stamps::lock_wait_ns`] says for how long.
+    pub parks: u32,
     /// How its last run came about.
     pub start: Start,
     /// How long its worker had to wait for a processor between submit and end, if that is tracked.

@@ -1,7 +1,8 @@
 //! Workers, priority queues, policies, starvation cap: who runs when.
 //!
 //! **Invariants.** A request runs exactly once at a time, on whoever claimed it, whatever queues it stands in. Urgent
-//! work runs in an urgent context of [`preempt`], never nested in itself. No worker sleeps while something that it may
+//! work runs in an urgent context of [`preempt`], never nested in itself. A request that parks comes back by its wake-up, and
+//! no wake-up is lost. No worker sleeps while something that it may
 //! run is queued. Nothing else than [`decide`] chooses what runs.
 //!
 //! Workers are threads of somebody else's runtime; they call [`Scheduler::attach`] and tell when they sleep. This crate
@@ -38,7 +39,7 @@ pub use counters::{Counters, Start};
 pub use event::{Completed, Event};
 pub use low::{Finish, LowWork};
 pub use policy::{Heads, Point, Policy, Share, UnknownPolicy, class_index, decide};
-pub use request::{Ended, Outcome, Request, RunCx, State, Work};
+pub use request::{Ended, Outcome, Request, Resubmit, RunCx, State, Work};
 pub use scheduler::{Rejected, Scheduler};
 pub use settings::{Placement, Rungs, Settings};
 

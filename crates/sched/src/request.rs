@@ -1,17 +1,25 @@
 //! Requests: a piece of work, its claim and its stamps.
 //!
 //! **Invariant:** whoever moves the state from queued to claimed by compare-and-swap, and nobody else, runs the work,
-//! and gives the claim up when the run ends. A cancelled request never runs.
+//! and gives the claim up when the run ends. A cancelled request never runs. Of a run that parks, the wake-up and the
+//! end of the run are two compare-and-swaps on one word, in either order: the second of them queues the request again,
+//! so no wake-up is lost and none counts twice. A wake-up names the run it is for; one that comes late does nothing.
 //!
 //! ```text
 //! new -> queued <-> claimed -> done
-//!           \-> cancelled
+//!          | \        \-> parked -> queued           the run ended, then the wake-up came
+//!          |  \-------- woken                        the wake-up came first
+//!          \-> cancelled
 //! ```
 
 use crate::counters::Start;
-use crate::sync::{AtomicU8, AtomicU64, Ordering};
+use crate::shared::Shared;
+use crate::sync::{AtomicU64, Ordering};
 use core::sync::atomic::{AtomicU32, AtomicU64 as PlainU64};
+use preempt::os;
 use stage::{Class, Clock};
+use std::fmt;
+use std::sync::Arc;
 
 /// How a run went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +28,9 @@ pub enum Outcome {
     Done,
     /// It was aborted and wants to run again, after what is queued.
     Again,
+    /// It waits for something that is not there yet, and has left a [`Resubmit`] of this run with whoever will know:
+    /// the request is submitted again when that is used. The worker goes on with other work meanwhile.
+    Parked,
 }
 
 /// How a request ended.
@@ -35,14 +46,53 @@ pub enum Ended {
 
 /// What a run may know.
 pub struct RunCx<'a> {
+    pub(crate) shared: &'a Shared,
     /// The request that runs.
-    pub request: &'a Request,
+    pub request: &'a Arc<Request>,
     /// The index of the worker that runs it.
     pub worker: usize,
     /// 1 for the first run.
     pub attempt: u32,
     /// How it came to run.
     pub start: Start,
+}
+
+impl RunCx<'_> {
+    /// The wake-up for this run, to be left with what the work waits for before it says [`Outcome::Parked`]. Neither
+    /// this nor its clones allocate.
+    pub fn resubmitter(&self) -> Resubmit {
+        Resubmit { shared: self.shared.own(), request: Arc::clone(self.request), attempt: self.attempt }
+    }
+}
+
+/// Submits a parked request again. Any thread may use it, in any context outside of a region, urgent ones included.
+#[derive(Clone)]
+pub struct Resubmit {
+    shared: Arc<Shared>,
+    request: Arc<Request>,
+    attempt: u32,
+}
+
+impl Resubmit {
+    /// The run that this was made in may be repeated now, whether it has ended yet or not. The first call counts; later
+    /// ones, and those for a run that did not park, do nothing.
+    pub fn resubmit(&self) {
+        if let Some(parked_ns) = self.request.wake(self.attempt, os::now_ns()) {
+            self.request.clock().add_lock_wait(parked_ns);
+            self.shared.resubmit(Arc::clone(&self.request));
+        }
+    }
+
+    /// The request.
+    pub fn request(&self) -> &Arc<Request> {
+        &self.request
+    }
+}
+
+impl fmt::Debug for Resubmit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resubmit").field("request", &self.request.id).field("attempt", &self.attempt).finish()
+    }
 }
 
 /// A piece of work that may run in an urgent context, under the rules of the design, section 4: it does not block,
@@ -70,8 +120,32 @@ pub enum State {
     Claimed = 2,
     /// It has ended.
     Done = 3,
-    /// It was cancelled before anybody claimed it.
+    /// It was cancelled while it was queued.
     Cancelled = 4,
+    /// It runs, and what it will wait for is there already.
+    Woken = 5,
+    /// It waits for something outside of the scheduler.
+    Parked = 6,
+}
+
+/// State and number of the run, in one word: `attempt << 8 | state`.
+const ATTEMPT_SHIFT: u32 = 8;
+const STATE_MASK: u64 = (1 << ATTEMPT_SHIFT) - 1;
+
+const fn word(state: State, attempt: u64) -> u64 {
+    attempt << ATTEMPT_SHIFT | state as u64
+}
+
+fn state_of(word: u64) -> State {
+    match word & STATE_MASK {
+        0 => State::New,
+        1 => State::Queued,
+        2 => State::Claimed,
+        3 => State::Done,
+        4 => State::Cancelled,
+        5 => State::Woken,
+        _ => State::Parked,
+    }
 }
 
 /// A piece of work for the scheduler. Submit it once.
@@ -79,16 +153,21 @@ pub struct Request {
     id: u64,
     class: Class,
     work: Box<dyn Work>,
-    state: AtomicU8,
+    /// See [`word`].
+    word: AtomicU64,
     /// Its place in the one line of submissions.
     place: AtomicU64,
     clock: Clock,
-    attempts: AtomicU32,
+    /// Runs that said [`Outcome::Again`].
+    repeats: AtomicU32,
+    /// Runs that said [`Outcome::Parked`].
+    parks: AtomicU32,
     /// The worker it was placed with; its index plus one, 0 for none.
     target: AtomicU32,
     /// What to subtract from its worker's run-queue delay in the end.
     run_delay_base_ns: PlainU64,
     first_run_ns: PlainU64,
+    parked_ns: PlainU64,
 }
 
 impl Request {
@@ -98,13 +177,15 @@ impl Request {
             id,
             class,
             work,
-            state: AtomicU8::new(State::New as u8),
+            word: AtomicU64::new(word(State::New, 0)),
             place: AtomicU64::new(0),
             clock: Clock::new(),
-            attempts: AtomicU32::new(0),
+            repeats: AtomicU32::new(0),
+            parks: AtomicU32::new(0),
             target: AtomicU32::new(0),
             run_delay_base_ns: PlainU64::new(0),
             first_run_ns: PlainU64::new(0),
+            parked_ns: PlainU64::new(0),
         }
     }
 
@@ -125,29 +206,29 @@ impl Request {
 
     /// How often it was started so far.
     pub fn attempts(&self) -> u32 {
-        self.attempts.load(Ordering::Relaxed)
+        (self.word.load(Ordering::SeqCst) >> ATTEMPT_SHIFT) as u32
+    }
+
+    /// How many of its runs parked.
+    pub fn parks(&self) -> u32 {
+        self.parks.load(Ordering::Relaxed)
     }
 
     /// Where it is in its life.
     pub fn state(&self) -> State {
-        match self.state.load(Ordering::SeqCst) {
-            0 => State::New,
-            1 => State::Queued,
-            2 => State::Claimed,
-            3 => State::Done,
-            _ => State::Cancelled,
-        }
+        state_of(self.word.load(Ordering::SeqCst))
     }
 
-    /// Takes it back. False if it runs, or has run, or was never submitted.
+    /// Takes it back. False if it runs, or has run, or was never submitted. A parked one is not taken back, because it
+    /// may have a place elsewhere: end what it waits for, and it runs once more to learn of that.
     pub fn cancel(&self) -> bool {
-        self.moves(State::Queued, State::Cancelled)
+        self.change(State::Queued, State::Cancelled, 0).is_some()
     }
 
     /// The submitter's step.
     #[doc(hidden)]
     pub fn enqueue(&self, place: u64) -> bool {
-        let is_mine = self.moves(State::New, State::Queued);
+        let is_mine = self.change(State::New, State::Queued, 0).is_some();
         if is_mine {
             self.place.store(place, Ordering::Relaxed);
         }
@@ -156,27 +237,74 @@ impl Request {
 
     /// The submitter found no room. True if nobody cancelled it meanwhile.
     pub(crate) fn withdraw(&self) -> bool {
-        self.moves(State::Queued, State::New)
+        self.change(State::Queued, State::New, 0).is_some()
     }
 
-    /// The right to run it. At most one caller gets it.
+    /// The right to run it. At most one caller gets it, with the number of the run: 1 for the first.
     #[doc(hidden)]
-    pub fn claim(&self) -> bool {
-        self.moves(State::Queued, State::Claimed)
+    pub fn claim(&self) -> Option<u32> {
+        self.change(State::Queued, State::Claimed, 1)
     }
 
-    /// The claimant lets it wait again.
+    /// The claimant lets it wait again, whether somebody woke it or not.
     pub(crate) fn release(&self) {
-        self.state.store(State::Queued as u8, Ordering::SeqCst);
+        self.set(State::Queued);
     }
 
     /// The claimant is through with it.
     pub(crate) fn end(&self) {
-        self.state.store(State::Done as u8, Ordering::SeqCst);
+        self.set(State::Done);
     }
 
-    fn moves(&self, from: State, to: State) -> bool {
-        self.state.compare_exchange(from as u8, to as u8, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    /// The claimant's run ended at `now_ns` and waits. False if the wake-up came before: the request is queued then, and
+    /// the caller has to put it into a queue.
+    #[doc(hidden)]
+    pub fn park(&self, now_ns: u64) -> bool {
+        self.parks.fetch_add(1, Ordering::Relaxed);
+        self.parked_ns.store(now_ns, Ordering::Relaxed);
+        if cfg!(overtake_plant = "early_wake_up_lost") {
+            self.set(State::Parked);
+            return true;
+        }
+        if self.change(State::Claimed, State::Parked, 0).is_some() {
+            return true;
+        }
+        self.set(State::Queued);
+        false
+    }
+
+    /// What run `attempt` waits for is there. The nanoseconds that it was parked if the caller has to put it into a
+    /// queue; none if its run has not ended yet, or if this wake-up is for nobody.
+    #[doc(hidden)]
+    pub fn wake(&self, attempt: u32, now_ns: u64) -> Option<u64> {
+        let swap = |from, to| {
+            let (from, to) = (word(from, attempt.into()), word(to, attempt.into()));
+            self.word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        };
+        // Parking comes after the claim, so whoever finds it parked neither yet nor still finds nothing to do.
+        if !swap(State::Claimed, State::Woken) && swap(State::Parked, State::Queued) {
+            return Some(now_ns.saturating_sub(self.parked_ns.load(Ordering::Relaxed)));
+        }
+        None
+    }
+
+    /// The claimant's store. Only a wake-up can come between, and the claimant wants to hear of none.
+    fn set(&self, to: State) {
+        let attempt = self.word.load(Ordering::SeqCst) >> ATTEMPT_SHIFT;
+        self.word.store(word(to, attempt), Ordering::SeqCst);
+    }
+
+    /// Moves `from` one state `to` another, and `runs` runs on; the number of the run, or none if it was in another state.
+    fn change(&self, from: State, to: State, runs: u64) -> Option<u32> {
+        let mut now = self.word.load(Ordering::SeqCst);
+        while state_of(now) == from {
+            let attempt = (now >> ATTEMPT_SHIFT) + runs;
+            match self.word.compare_exchange(now, word(to, attempt), Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return Some(attempt as u32),
+                Err(other) => now = other,
+            }
+        }
+        None
     }
 
     pub(crate) fn place(&self) -> u64 {
@@ -187,11 +315,9 @@ impl Request {
         &*self.work
     }
 
-    /// Counts one more attempt and returns its number.
-    pub(crate) fn begin_attempt(&self) -> u32 {
-        let attempt = self.attempts.load(Ordering::Relaxed) + 1;
-        self.attempts.store(attempt, Ordering::Relaxed);
-        attempt
+    /// Counts one more run that asked to run again.
+    pub(crate) fn count_repeat(&self) -> u32 {
+        self.repeats.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     pub(crate) fn target(&self) -> Option<usize> {

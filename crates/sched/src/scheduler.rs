@@ -73,7 +73,7 @@ impl Scheduler {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         panics::silence_requests();
-        let shared = Arc::new(Shared::new(settings));
+        let shared = Shared::new(settings);
         let scheduler = Scheduler { shared, threads: Mutex::new(Vec::new()) };
         let name = &scheduler.shared.settings.name;
         let for_keeper = Arc::clone(&scheduler.shared);
@@ -230,7 +230,7 @@ impl Scheduler {
     }
 
     /// Takes no more work, cancels what is queued, and ends its own threads. The workers are left to their runtime. What
-    /// runs goes on to its end.
+    /// runs goes on to its end; what is parked is cancelled by its wake-up.
     pub fn shutdown(&self) {
         self.shared.stop();
         self.shared.low.close();

@@ -7,6 +7,7 @@ use crate::cap::Cap;
 use crate::counters::Start;
 use crate::entry::{self, Host, Left, Ran};
 use crate::event::{Completed, Event};
+use crate::lanes::Lanes;
 use crate::panics;
 use crate::policy::{Heads, Point, Policy, Share, class_index};
 use crate::request::{Ended, Outcome, Request, RunCx};
@@ -114,8 +115,9 @@ impl Shared {
     }
 }
 
-/// The global queue, as a source of requests.
+/// The global queues, as sources of requests.
 const OVERFLOW: usize = usize::MAX;
+const RETURNED: usize = usize::MAX - 1;
 
 struct OnWorker<'a> {
     shared: &'a Shared,
@@ -127,13 +129,21 @@ struct OnWorker<'a> {
     from: [usize; 3],
 }
 
-impl OnWorker<'_> {
+impl<'a> OnWorker<'a> {
     fn own(&self) -> &Slot {
         &self.shared.slots[self.slot]
     }
 
+    fn lanes(&self, from: usize) -> &'a Lanes {
+        match from {
+            OVERFLOW => &self.shared.overflow,
+            RETURNED => &self.shared.returned,
+            slot => &self.shared.slots[slot].lanes,
+        }
+    }
+
     fn look(&mut self, heads: &mut Heads, from: usize) {
-        let lanes = if from == OVERFLOW { &self.shared.overflow } else { &self.shared.slots[from].lanes };
+        let lanes = self.lanes(from);
         for class in Class::ALL {
             let at = class_index(class);
             if let Some(place) = lanes.of(class).peek()
@@ -163,43 +173,69 @@ impl OnWorker<'_> {
     }
 
     /// Runs a claimed request, as often as it takes, and returns when.
-    fn run_claimed(&self, mut request: Arc<Request>) -> Ran {
+    fn run_claimed(&self, mut request: Arc<Request>, mut attempt: u32) -> Ran {
         let mut ran: Option<Ran> = None;
         loop {
             let run_ns = os::now_ns();
             request.clock().set(Stage::Dispatch, run_ns);
-            let attempt = request.begin_attempt();
             if attempt == 1 {
                 request.set_first_run_ns(run_ns);
             }
             self.shared.counters.starts[self.start as usize].add_one();
             request.clock().set(Stage::Run, run_ns);
-            let cx = RunCx { request: &request, worker: self.slot, attempt, start: self.start };
+            let cx = RunCx { shared: self.shared, request: &request, worker: self.slot, attempt, start: self.start };
             let outcome = panics::caught(|| request.work().run(&cx));
             let to_ns = os::now_ns();
             ran.get_or_insert(Ran { from_ns: run_ns, to_ns }).to_ns = to_ns;
             let ended = match outcome {
                 Some(Outcome::Done) => Ended::Done,
                 None => Ended::Panicked,
-                Some(Outcome::Again) if attempt < self.shared.settings.attempts_max => {
+                Some(Outcome::Again) if request.count_repeat() < self.shared.settings.attempts_max => {
                     self.shared.counters.retried.add_one();
                     request.release();
-                    match self.shared.queue_again(request, self.slot) {
-                        Ok(()) => break,
-                        // No room: once more at once, unless somebody cancels it in between.
-                        Err(back) if back.claim() => {
-                            request = back;
-                            continue;
-                        }
-                        Err(_) => break,
+                    match self.queue_again(request) {
+                        None => break,
+                        Some(again) => (request, attempt) = again,
                     }
+                    continue;
                 }
                 Some(Outcome::Again) => Ended::Exhausted,
+                Some(Outcome::Parked) => match self.park(request, to_ns) {
+                    None => break,
+                    Some(again) => {
+                        (request, attempt) = again;
+                        continue;
+                    }
+                },
             };
             self.end(&request, to_ns, ended);
             break;
         }
         ran.expect("the loop runs at least once")
+    }
+
+    /// Queues a request that this worker has let go. Without room it has to run once more at once, unless somebody
+    /// cancelled it meanwhile.
+    fn queue_again(&self, request: Arc<Request>) -> Option<(Arc<Request>, u32)> {
+        let back = self.shared.queue_again(request, self.slot).err()?;
+        let attempt = back.claim()?;
+        Some((back, attempt))
+    }
+
+    /// The run ended at `to_ns` and waits: leaves the request to its wake-up, or queues it if that was there before.
+    fn park(&self, request: Arc<Request>, to_ns: u64) -> Option<(Arc<Request>, u32)> {
+        self.shared.counters.parks.add_one();
+        if self.shared.reserve_return() {
+            if request.park(to_ns) {
+                return None;
+            }
+            self.shared.release_return();
+        } else {
+            // More are parked than could come back at once: this one asks again instead, when its turn comes.
+            request.release();
+        }
+        self.shared.counters.resubmits.add_one();
+        self.queue_again(request)
     }
 
     fn end(&self, request: &Request, to_ns: u64, ended: Ended) {
@@ -220,6 +256,7 @@ impl OnWorker<'_> {
             stamps: request.clock().stamps(),
             first_run_ns: request.first_run_ns(),
             attempts: request.attempts(),
+            parks: request.parks(),
             start: self.start,
             run_delay_ns: run_delay.map(|run_delay| run_delay.read_ns().saturating_sub(request.run_delay_base_ns())),
             ended,
@@ -247,6 +284,9 @@ impl Host for OnWorker<'_> {
         if !self.shared.overflow.is_empty() {
             self.look(&mut heads, OVERFLOW);
         }
+        if !self.shared.returned.is_empty() {
+            self.look(&mut heads, RETURNED);
+        }
         // A worker that holds up no query, or whose query has ended, takes from the others too.
         if matches!(self.point, Point::Boundary | Point::Idle | Point::Dedicated) {
             for other in 0..self.shared.slots.len() {
@@ -272,14 +312,16 @@ impl Host for OnWorker<'_> {
 
     fn run(&mut self, class: Class) -> Option<Ran> {
         let from = self.from[class_index(class)];
-        let lanes = if from == OVERFLOW { &self.shared.overflow } else { &self.shared.slots[from].lanes };
-        let request = lanes.of(class).take()?;
-        if !request.claim() {
+        let request = self.lanes(from).of(class).take()?;
+        if from == RETURNED {
+            self.shared.release_return();
+        }
+        let Some(attempt) = request.claim() else {
             self.shared.counters.cancelled.add_one();
             return None;
-        }
+        };
         self.take_over(&request);
-        Some(self.run_claimed(request))
+        Some(self.run_claimed(request, attempt))
     }
 
     fn charge(&mut self, ran: Ran) {

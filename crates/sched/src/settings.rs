@@ -76,9 +76,12 @@ pub struct Settings {
     pub queue_requests: usize,
     /// Requests that fit in the global queue of one class, used when the workers' queues are full.
     pub overflow_requests: usize,
+    /// Requests that may be parked at a time. Beyond that, a run that says [`crate::Outcome::Parked`] is repeated when its
+    /// turn comes, as if it had been woken.
+    pub parked_requests_max: usize,
     /// Queries that may wait to be started.
     pub low_jobs_max: usize,
-    /// Times that a request is run before [`crate::Outcome::Again`] ends it.
+    /// Runs that say [`crate::Outcome::Again`] before one of them ends the request.
     pub attempts_max: u32,
     /// Events that fit in the ring of one worker.
     pub events_per_worker: usize,
@@ -101,6 +104,7 @@ impl Default for Settings {
             cap: CapSettings::default(),
             queue_requests: 1_024,
             overflow_requests: 65_536,
+            parked_requests_max: 16_384,
             low_jobs_max: 1_024,
             attempts_max: 256,
             events_per_worker: 16_384,

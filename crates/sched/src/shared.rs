@@ -19,7 +19,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 use preempt::os::RunDelay;
 use preempt::{BoundedQueue, Delivery, Latch, Mode, Sent, WORKERS_MAX, Worker, os};
 use stage::{Class, Stage};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// What one worker has.
 pub(crate) struct Slot {
@@ -59,6 +59,12 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) slots: Box<[Slot]>,
     pub(crate) overflow: Lanes,
+    /// Room for parked requests that come back when every other queue is full: nobody could take a refusal.
+    pub(crate) returned: Lanes,
+    /// Places in `returned` that are free: a parked request holds one until it is queued elsewhere or taken from there.
+    return_places: AtomicUsize,
+    /// For those who wake parked requests.
+    me: Weak<Shared>,
     /// The line of submissions: requests and low jobs take their places here.
     pub(crate) next_place: AtomicU64,
     pub(crate) low: LowQueue,
@@ -75,23 +81,27 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(settings: Settings) -> Shared {
+    pub(crate) fn new(settings: Settings) -> Arc<Shared> {
+        let Settings { cap, queue_requests, events_per_worker, .. } = settings;
         let slot = |_| Slot {
-            lanes: Lanes::new(settings.queue_requests),
+            lanes: Lanes::new(queue_requests),
             worker: OnceLock::new(),
             is_attached: AtomicBool::new(false),
             is_parked: AtomicBool::new(false),
             yield_points: AtomicU32::new(0),
-            cap: Latch::new(Cap::new(settings.cap, os::now_ns())),
+            cap: Latch::new(Cap::new(cap, os::now_ns())),
             opens_at_ns: AtomicU64::new(0),
             run_delay: OnceLock::new(),
-            events: BoundedQueue::new(settings.events_per_worker),
+            events: BoundedQueue::new(events_per_worker),
             dedicated: OnceLock::new(),
             dedicated_sleeps: AtomicBool::new(false),
         };
-        Shared {
+        Arc::new_cyclic(|me| Shared {
+            me: Weak::clone(me),
             slots: (0..settings.workers).map(slot).collect(),
             overflow: Lanes::new(settings.overflow_requests),
+            returned: Lanes::new(settings.parked_requests_max),
+            return_places: AtomicUsize::new(settings.parked_requests_max),
             next_place: AtomicU64::new(0),
             low: LowQueue::new(settings.low_jobs_max),
             counters: Cells::default(),
@@ -107,7 +117,12 @@ impl Shared {
             outside_events: BoundedQueue::new(settings.events_per_worker),
             is_stopped: AtomicBool::new(false),
             settings,
-        }
+        })
+    }
+
+    /// A handle of its own for somebody who may outlive this call.
+    pub(crate) fn own(&self) -> Arc<Shared> {
+        self.me.upgrade().expect("whoever calls this has a handle")
     }
 
     pub(crate) fn attach(&self, slot: usize, worker: &'static Worker) {
@@ -166,7 +181,7 @@ impl Shared {
         {
             request.set_run_delay_base_ns(run_delay.read_ns());
         }
-        let Some(slot) = self.queue(Arc::clone(&request), first) else {
+        let Ok(slot) = self.queue(Arc::clone(&request), first) else {
             if !request.withdraw() {
                 return Ok(()); // Cancelled meanwhile, which is an answer too.
             }
@@ -177,29 +192,70 @@ impl Shared {
         if self.is_stopped() && request.cancel() {
             return Err(Rejected::Stopped);
         }
-        if self.settings.policy == Policy::Preempt && class != Class::Low && self.slots[slot].is_closed(submit_ns) {
+        self.tell(slot, class, submit_ns);
+        Ok(())
+    }
+
+    /// Something was queued with `slot`, at `now_ns`.
+    fn tell(&self, slot: usize, class: Class, now_ns: u64) {
+        if self.settings.policy == Policy::Preempt && class != Class::Low && self.slots[slot].is_closed(now_ns) {
             // An interrupt would only find the cap closed.
             self.keeper.wake();
         } else {
             self.deliver(slot, class);
         }
-        Ok(())
     }
 
-    /// Queues with `first`, else with the next worker that has room, else globally; none if everything is full.
+    /// Takes a parked request back whose wake-up came: it is queued by its state, and the caller is its only owner. It
+    /// cannot be turned away. It keeps its first place in the line of submissions.
+    pub(crate) fn resubmit(&self, request: Arc<Request>) {
+        self.counters.resubmits.add_one();
+        let class = request.class();
+        let first = self.choose(class);
+        let slot = match self.queue(request, first) {
+            Ok(slot) => {
+                self.release_return();
+                slot
+            }
+            Err(mut back) => {
+                // There is a place for it. A push that finds none all the same meets one who is just taking from there.
+                while let Err(again) = self.returned.of(class).push(back) {
+                    back = again;
+                    core::hint::spin_loop();
+                }
+                first
+            }
+        };
+        if self.is_stopped() {
+            // Whoever stopped it may have looked before.
+            return self.cancel_queued();
+        }
+        self.tell(slot, class, os::now_ns());
+    }
+
+    /// A place in `returned` for a request that parks.
+    pub(crate) fn reserve_return(&self) -> bool {
+        self.return_places.fetch_update(SeqCst, SeqCst, |places| places.checked_sub(1)).is_ok()
+    }
+
+    pub(crate) fn release_return(&self) {
+        self.return_places.fetch_add(1, SeqCst);
+    }
+
+    /// Queues with `first`, else with the next worker that has room, else globally; gives it back if everything is full.
     /// Returns whom to tell.
-    fn queue(&self, mut request: Arc<Request>, first: usize) -> Option<usize> {
+    fn queue(&self, mut request: Arc<Request>, first: usize) -> Result<usize, Arc<Request>> {
         let class = request.class();
         for step in 0..self.slots.len() {
             let slot = (first + step) % self.slots.len();
             match self.slots[slot].lanes.of(class).push(request) {
-                Ok(()) => return Some(slot),
+                Ok(()) => return Ok(slot),
                 Err(back) => request = back,
             }
         }
-        self.overflow.of(class).push(request).ok()?;
+        self.overflow.of(class).push(request)?;
         self.counters.overflowed.add_one();
-        Some(first)
+        Ok(first)
     }
 
     /// Queues a request that runs again; gives it back if everything is full.
@@ -275,17 +331,22 @@ impl Shared {
 
     #[inline]
     pub(crate) fn has_queued(&self) -> bool {
-        !self.overflow.is_empty() || self.slots.iter().any(|slot| !slot.lanes.is_empty())
+        self.has_queued_globally() || self.slots.iter().any(|slot| !slot.lanes.is_empty())
     }
 
     /// Whether a worker that is busy could find something: in its own queues or the global one.
     #[inline]
     pub(crate) fn has_queued_for(&self, slot: usize) -> bool {
-        !self.slots[slot].lanes.is_empty() || !self.overflow.is_empty()
+        !self.slots[slot].lanes.is_empty() || self.has_queued_globally()
+    }
+
+    #[inline]
+    fn has_queued_globally(&self) -> bool {
+        !self.overflow.is_empty() || !self.returned.is_empty()
     }
 
     pub(crate) fn queued_count(&self) -> usize {
-        self.overflow.len() + self.slots.iter().map(|slot| slot.lanes.len()).sum::<usize>()
+        self.overflow.len() + self.returned.len() + self.slots.iter().map(|slot| slot.lanes.len()).sum::<usize>()
     }
 
     pub(crate) fn log(&self, slot: Option<usize>, event: Event) {
@@ -307,7 +368,7 @@ impl Shared {
 
     /// Cancels whatever is queued.
     pub(crate) fn cancel_queued(&self) {
-        for lanes in self.slots.iter().map(|slot| &slot.lanes).chain([&self.overflow]) {
+        for lanes in self.slots.iter().map(|slot| &slot.lanes).chain([&self.overflow, &self.returned]) {
             for class in Class::ALL {
                 while let Some(request) = lanes.of(class).take() {
                     if request.cancel() {

@@ -1,11 +1,11 @@
 //! The atomics of claiming and queueing: the processor's, or shuttle's when a test explores their interleavings.
 
 #[cfg(not(feature = "shuttle"))]
-pub(crate) use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+pub(crate) use core::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use preempt::Latch;
 #[cfg(feature = "shuttle")]
-pub(crate) use shuttle::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+pub(crate) use shuttle::sync::atomic::{AtomicU64, Ordering};
 
 /// A latch that shuttle's scheduler sees, so that it may switch tasks while one holds it.
 #[cfg(feature = "shuttle")]

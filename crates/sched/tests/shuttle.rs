@@ -1,4 +1,5 @@
-//! Model checks of claiming and queueing: each request runs once, and no worker sleeps beside a queued one.
+//! Model checks of claiming, queueing and parking: each request runs once for each time that it is queued, no worker
+//! sleeps beside a queued one, and no wake-up of a parked one is lost or counts twice.
 //! `cargo test -p sched --features shuttle --test shuttle`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,6 +8,7 @@ use sched::model::Lane;
 use sched::{Outcome, Request, RunCx, State};
 use shuttle::sync::Arc as ModelArc;
 use shuttle::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use shuttle::sync::mpsc::{Sender, channel};
 use shuttle::thread;
 use stage::Class;
 use std::sync::Arc;
@@ -28,7 +30,7 @@ fn one_claims_or_one_cancels() {
             let threads: Vec<_> = (0..4)
                 .map(|at| {
                     let request = request.clone();
-                    thread::spawn(move || if at == 0 { request.cancel() } else { request.claim() })
+                    thread::spawn(move || if at == 0 { request.cancel() } else { request.claim().is_some() })
                 })
                 .collect();
             let won: Vec<bool> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
@@ -98,18 +100,77 @@ fn a_lane_with_a_request_is_not_empty() {
     );
 }
 
+/// Goal: whatever the order of the end of a run that parks and of its wake-ups, exactly one of them has to queue the
+/// request; a wake-up for an earlier run does nothing.
+#[test]
+fn one_queues_what_parked() {
+    shuttle::check_random(
+        || {
+            let request = queued(0);
+            let mut stale = Vec::new();
+            for attempt in 1..=2 {
+                assert_eq!(request.claim(), Some(attempt));
+                let wakers: Vec<_> = (0..2)
+                    .map(|_| {
+                        let request = request.clone();
+                        thread::spawn(move || request.wake(attempt, 0).is_some())
+                    })
+                    .collect();
+                let is_parked = request.park(0);
+                let woken = wakers.into_iter().map(|waker| waker.join().unwrap()).filter(|queues| *queues).count();
+                stale.extend((attempt == 2).then(|| request.wake(1, 0)));
+                assert_eq!(usize::from(!is_parked) + woken, 1);
+                assert_eq!(request.state(), State::Queued);
+            }
+            assert_eq!(stale, [None]);
+            assert_eq!((request.attempts(), request.parks()), (2, 2));
+        },
+        SCHEDULES,
+    );
+}
+
 /// A worker that parks and unparks as `Shared::parks` does; a signal is a word that it notices between two steps.
 struct Model {
     line: Line,
     lane: Lane,
     signal: AtomicU32,
     ran: AtomicU32,
+    /// First runs of these requests park, and leave their wake-up here.
+    parks: Option<Sender<(Arc<Request>, u32)>>,
 }
 
 impl Model {
+    fn new(parks: Option<Sender<(Arc<Request>, u32)>>) -> ModelArc<Model> {
+        let (signal, ran) = (AtomicU32::new(0), AtomicU32::new(0));
+        ModelArc::new(Model { line: Line::new(), lane: Lane::new(8), signal, ran, parks })
+    }
+
     /// `Shared::submit` under a policy without preemption: push, then wake if idle.
     fn submit(&self, place: u64) {
-        assert!(self.lane.push(queued(place)).is_ok());
+        self.push(queued(place));
+    }
+
+    /// As `OnWorker::run_claimed`.
+    fn run(&self, request: Arc<Request>) {
+        let Some(attempt) = request.claim() else { return };
+        self.ran.fetch_add(1, SeqCst);
+        if let Some(parks) = self.parks.as_ref().filter(|_| attempt == 1) {
+            parks.send((request.clone(), attempt)).unwrap();
+            if !request.park(0) {
+                assert!(self.lane.push(request).is_ok());
+            }
+        }
+    }
+
+    /// `Resubmit::resubmit`.
+    fn wake(&self, request: Arc<Request>, attempt: u32) {
+        if request.wake(attempt, 0).is_some() {
+            self.push(request);
+        }
+    }
+
+    fn push(&self, request: Arc<Request>) {
+        assert!(self.lane.push(request).is_ok());
         if self.line.request(Want { poll: false, signal: false }) == Sent::Signalled {
             self.signal.store(1, SeqCst);
         }
@@ -121,8 +182,8 @@ impl Model {
         loop {
             self.line.take();
             while self.lane.peek().is_some() {
-                if self.lane.take().is_some_and(|request| request.claim()) {
-                    self.ran.fetch_add(1, SeqCst);
+                if let Some(request) = self.lane.take() {
+                    self.run(request);
                 }
             }
             if self.line.end_urgent(before) {
@@ -160,12 +221,7 @@ impl Model {
 fn a_sleeping_worker_has_nothing_queued() {
     shuttle::check_random(
         || {
-            let model = ModelArc::new(Model {
-                line: Line::new(),
-                lane: Lane::new(8),
-                signal: AtomicU32::new(0),
-                ran: AtomicU32::new(0),
-            });
+            let model = Model::new(None);
             let submitters: Vec<_> = (0..2)
                 .map(|at| {
                     let model = model.clone();
@@ -188,6 +244,44 @@ fn a_sleeping_worker_has_nothing_queued() {
             submitters.into_iter().for_each(|submitter| submitter.join().unwrap());
             worker.join().unwrap();
             // A signal that is on its way arrives in the sleep.
+            model.notice_signal(true);
+            assert_eq!(model.ran.load(SeqCst), 4);
+            assert!(model.lane.is_empty());
+        },
+        SCHEDULES,
+    );
+}
+
+/// Goal: a parked request is run again, whatever the interleaving of its run's end, its wake-up and the worker's sleep.
+#[test]
+fn a_sleeping_worker_leaves_no_woken_request() {
+    shuttle::check_random(
+        || {
+            let (parks, parked) = channel();
+            let model = Model::new(Some(parks));
+            let granter = {
+                let model = model.clone();
+                thread::spawn(move || {
+                    for _ in 0..2 {
+                        let (request, attempt) = parked.recv().unwrap();
+                        model.wake(request, attempt);
+                    }
+                })
+            };
+            let worker = {
+                let model = model.clone();
+                thread::spawn(move || {
+                    model.park();
+                    model.unpark();
+                    model.park();
+                })
+            };
+            model.submit(0);
+            model.submit(1);
+            worker.join().unwrap();
+            // Signals arrive in the sleep: that of the submissions, then that of the wake-ups.
+            model.notice_signal(true);
+            granter.join().unwrap();
             model.notice_signal(true);
             assert_eq!(model.ran.load(SeqCst), 4);
             assert!(model.lane.is_empty());

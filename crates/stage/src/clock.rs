@@ -26,12 +26,13 @@ const ABSENT: u64 = 0;
 #[derive(Debug, Default)]
 pub struct Clock {
     stamps: [AtomicU64; STAGES],
+    lock_wait_ns: AtomicU64,
 }
 
 impl Clock {
     /// A clock without stamps.
     pub const fn new() -> Clock {
-        Clock { stamps: [const { AtomicU64::new(ABSENT) }; STAGES] }
+        Clock { stamps: [const { AtomicU64::new(ABSENT) }; STAGES], lock_wait_ns: AtomicU64::new(0) }
     }
 
     /// Stamps `stage` with the time now and returns it.
@@ -46,6 +47,12 @@ impl Clock {
     #[inline]
     pub fn set(&self, stage: Stage, at_ns: u64) {
         self.stamps[stage as usize].store(at_ns, Relaxed);
+    }
+
+    /// Adds `ns` to the stage *lock wait*, which a transaction may enter several times: it is a sum, not a moment.
+    #[inline]
+    pub fn add_lock_wait(&self, ns: u64) {
+        self.lock_wait_ns.fetch_add(ns, Relaxed);
     }
 
     /// When `stage` was reached, if it was.
@@ -64,6 +71,7 @@ impl Clock {
             dispatch_ns: self.at(Stage::Dispatch),
             run_ns: self.at(Stage::Run),
             end_ns: self.at(Stage::End),
+            lock_wait_ns: self.lock_wait_ns.load(Relaxed),
         }
     }
 }
@@ -79,6 +87,8 @@ pub struct Stamps {
     pub run_ns: Option<u64>,
     /// See [`Stage::End`].
     pub end_ns: Option<u64>,
+    /// How long it was parked, all its waits together; see [`Clock::add_lock_wait`].
+    pub lock_wait_ns: u64,
 }
 
 impl Stamps {
@@ -112,6 +122,9 @@ mod tests {
         clock.set(Stage::Submit, 100);
         clock.set(Stage::Run, 130);
         clock.set(Stage::End, 200);
+        clock.add_lock_wait(20);
+        clock.add_lock_wait(15);
+        assert_eq!(clock.stamps().lock_wait_ns, 35);
         assert_eq!(clock.stamps().start_delay_ns(), Some(30));
         assert_eq!(clock.stamps().run_time_ns(), Some(70));
     }

@@ -114,7 +114,7 @@ fn transaction(policy: Policy, completed: &Completed, data: &Data, schedule: Opt
             sched::Start::Boundary => Start::Boundary,
             sched::Start::Idle | sched::Start::Dedicated => Start::Idle,
         },
-        aborts_count: completed.attempts.saturating_sub(1),
+        aborts_count: completed.attempts.saturating_sub(1 + completed.parks),
         outcome,
     })
 }

@@ -35,7 +35,7 @@ pub struct Tally {
     pub e2e: Times,
     /// Requests that ended.
     pub done: u64,
-    /// Attempts beyond the first.
+    /// Attempts beyond the first, those that only waited for a lock excluded.
     pub retries: u64,
     /// Requests that ended without success: attempts used up, or a panic.
     pub failed: u64,
@@ -53,7 +53,7 @@ impl Tally {
             self.e2e.record(end_ns.saturating_sub(scheduled_ns), is_on_cpu);
         }
         self.done += 1;
-        self.retries += u64::from(completed.attempts.saturating_sub(1));
+        self.retries += u64::from(completed.attempts.saturating_sub(1 + completed.parks));
         self.failed += u64::from(completed.ended != Ended::Done);
         self.starts[completed.start as usize] += 1;
     }

@@ -3,6 +3,7 @@
 
 mod lives;
 mod load;
+mod parking;
 mod policies;
 mod support;
 
@@ -30,6 +31,14 @@ fn main() -> ExitCode {
             testkit::test!(lives::what_stood_behind_a_query_that_is_taken_back_runs),
             testkit::test!(lives::shutdown_cancels_and_turns_away),
             testkit::test!(lives::events_tell_the_story),
+            testkit::test!(parking::a_wake_up_before_the_end_of_the_run_counts),
+            testkit::test!(parking::a_parked_request_comes_back_under_every_policy),
+            testkit::test!(parking::a_wake_up_counts_once_and_only_for_its_run),
+            testkit::test!(parking::what_is_parked_does_not_use_up_attempts),
+            testkit::test!(parking::a_full_scheduler_takes_parked_requests_back),
+            testkit::test!(parking::more_than_fit_in_the_room_for_parked_requests_ask_again),
+            testkit::test!(parking::a_parked_request_is_not_taken_back),
+            testkit::test!(parking::many_sessions_take_turns_at_one_lock),
             testkit::test!(load::everything_runs_exactly_once),
             testkit::test!(load::the_cap_leaves_queries_their_share),
         ],
