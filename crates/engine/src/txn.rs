@@ -106,13 +106,20 @@ impl<'e> Txn<'e> {
             self.inner.end(held, scratch, counters);
             return Ok(log.end());
         }
-        redo::encode(self.inner, held.pin(), &mut scratch);
+        let keeps_records = log.keeps_records();
+        if keeps_records {
+            redo::encode(self.inner, held.pin(), &mut scratch);
+        }
         let Some(timestamp) = held.commit() else {
             self.inner.roll_back(held, scratch, counters);
             return Err(Error::Taken);
         };
-        redo::seal(&mut scratch.redo, timestamp);
-        let position = log.append(&scratch.redo);
+        let position = if keeps_records {
+            redo::seal(&mut scratch.redo, timestamp);
+            log.append(&scratch.redo)
+        } else {
+            log.end()
+        };
         counters.commits.add(1);
         // From the decision on the changes exist for all; this only spares readers the way to the status word. It may be
         // interrupted anywhere, whatever the length of the write set.
