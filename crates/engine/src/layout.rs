@@ -209,7 +209,7 @@ impl<'a> Image<'a> {
 
     #[inline]
     pub(crate) fn text(&self, column: usize) -> &'a str {
-        std::str::from_utf8(self.text_bytes(column)).expect("only &str is ever written to a text slot")
+        crate::raw::text::trusted(self.text_bytes(column))
     }
 
     /// The bytes of the column's slot.

@@ -8,4 +8,5 @@ pub(crate) mod garbage;
 pub(crate) mod once;
 pub(crate) mod rows;
 pub(crate) mod slots;
+pub(crate) mod text;
 pub(crate) mod version;

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  bytes   0..16    version 8 | count 2 | level 2 | last 2 | run 2
-//!         16..1024  words  [high, low; 63]
+//!         16..128   words of the seven pivots: entries 7, 15, .. 55      [high, low]
+//!        128..1024  words of the others, seven of each group together
 //!       1024..2032  rests  [tail, row; 63]
 //!       2032..2048  unused
 //!       2048..2560  children [64], inner nodes only
@@ -11,6 +12,8 @@
 //! **Invariants**, for whoever validated the version, and for the holder of its lock:
 //! - `entries[0..count]` ascend strictly by (key, row);
 //! - an inner node's child `i` holds the entries `e` with `entries[i - 1] <= e < entries[i]`, at `level - 1`;
+//! - the words of entry `i` are at `place(i)`: pivots first, so that a search, in two rounds, meets the first two lines
+//!   of the node and then two or three more, and not a line for each pivot;
 //! - a slot from `count` on has words of all ones, so that searching the words needs no count, and a short tail.
 //!
 //! For everybody, at any time: every index that a search can give is inside the arrays, and a tail or child that is not
@@ -33,6 +36,11 @@ use core::sync::atomic::{
 /// Entries of a node: eight groups of eight less one, so that a search has 64 outcomes in two rounds of eight.
 pub(super) const CAPACITY: usize = GROUP * GROUP - 1;
 const GROUP: usize = 8;
+/// Each the last entry of a group; the last group has none.
+const PIVOTS: usize = GROUP - 1;
+const LINE_BYTES: usize = 64;
+const WORDS_START: usize = 16;
+const WORDS_BYTES: usize = size_of::<[u64; 2]>();
 /// Inserts in a row, each after the one before, after which a leaf counts as being appended to.
 pub(super) const RUN_MIN: u16 = 4;
 const NOWHERE: u16 = u16::MAX;
@@ -68,9 +76,18 @@ struct Inner {
 const _: () = {
     assert!(size_of::<Node>() == 2048);
     assert!(size_of::<Inner>() == 2560);
+    assert!(core::mem::offset_of!(Node, words) == WORDS_START);
+    assert!(place(CAPACITY - 1) == CAPACITY - 1);
     assert!(core::mem::offset_of!(Node, rests) == 1024);
     assert!(core::mem::offset_of!(Inner, children) == 2048);
 };
+
+/// Where the words of entry `at` are.
+#[inline]
+const fn place(at: usize) -> usize {
+    let (group, within) = (at / GROUP, at % GROUP);
+    if within == PIVOTS { group } else { PIVOTS + group * PIVOTS + within }
+}
 
 impl Node {
     fn new(level: u16) -> Node {
@@ -166,9 +183,15 @@ impl<'p> NodeRef<'p> {
 
     #[inline]
     fn words(self, at: usize) -> u128 {
-        debug_assert!(at < CAPACITY);
-        // SAFETY: `entry` has checked the index; in `rank` the seven pivots add up to 56 at most, and six more is 62.
-        let [high, low] = unsafe { (*self.node).words.get_unchecked(at) };
+        self.words_at(place(at))
+    }
+
+    #[inline]
+    fn words_at(self, place: usize) -> u128 {
+        debug_assert!(place < CAPACITY);
+        // SAFETY: `place` is below the capacity for any entry's index, and `entry` has checked that; in `rank` there are
+        // seven pivots, and of the last group the last place is 62.
+        let [high, low] = unsafe { (*self.node).words.get_unchecked(place) };
         let (high, low) = (high.load(Relaxed), low.load(Relaxed));
         u128::from(high) << 64 | u128::from(low)
     }
@@ -219,19 +242,14 @@ impl<'p> NodeRef<'p> {
     /// Asks the processor for the lines that a search of the node begins with: the lock's and those of the pivots.
     #[inline]
     pub(super) fn prefetch(node: *mut Node) {
-        for pivot in 0..GROUP {
-            prefetch(node, pivot * GROUP * size_of::<[u64; 2]>());
-        }
+        prefetch(node, 0);
+        prefetch(node, LINE_BYTES);
     }
 
-    /// The group where the probe belongs, by its first entry: the first round of a search.
+    /// The group where the probe belongs: the first round of a search.
     #[inline]
     fn group(self, probe: &Probe<'_>) -> usize {
-        let mut group = 0;
-        for pivot in (GROUP - 1..CAPACITY).step_by(GROUP) {
-            group += GROUP * usize::from(self.words(pivot) < probe.words);
-        }
-        group
+        (0..PIVOTS).map(|pivot| usize::from(self.words_at(pivot) < probe.words)).sum()
     }
 
     /// Asks the processor for the lines that the second round of a search for the probe needs, where those of the first
@@ -239,8 +257,10 @@ impl<'p> NodeRef<'p> {
     #[inline]
     pub(super) fn prefetch_second_round(self, probe: &Probe<'_>) {
         let group = self.group(probe);
-        // A group's words begin in the line of a pivot; this is the line behind it.
-        prefetch(self.node, group * size_of::<[u64; 2]>() + 64);
+        let words = WORDS_START + place(GROUP * group) * WORDS_BYTES;
+        prefetch(self.node, words);
+        prefetch(self.node, words + LINE_BYTES);
+        prefetch(self.node, words + PIVOTS * WORDS_BYTES - 1);
         self.prefetch_group(group);
     }
 
@@ -251,10 +271,9 @@ impl<'p> NodeRef<'p> {
         // comparison waits for the one before.
         let group = self.group(probe);
         self.prefetch_group(group);
-        let mut base = group;
-        for at in group..group + GROUP - 1 {
-            base += usize::from(self.words(at) < probe.words);
-        }
+        let first = place(GROUP * group);
+        let below: usize = (first..first + PIVOTS).map(|at| usize::from(self.words_at(at) < probe.words)).sum();
+        let base = GROUP * group + below;
         if base < CAPACITY && self.words(base) == probe.words { self.rank_equal(base, probe) } else { base }
     }
 
@@ -300,11 +319,11 @@ impl<'p> NodeRef<'p> {
     #[inline]
     fn prefetch_group(self, group: usize) {
         if self.is_leaf() {
-            let rests = 1024 + group * size_of::<Rest>();
+            let rests = 1024 + GROUP * group * size_of::<Rest>();
             prefetch(self.node, rests);
             prefetch(self.node, rests + 64);
         } else {
-            prefetch(self.node, 2048 + group * size_of::<*mut Node>());
+            prefetch(self.node, 2048 + GROUP * group * size_of::<*mut Node>());
         }
     }
 }
@@ -325,8 +344,9 @@ fn prefetch(node: *mut Node, byte: usize) {
 /// What only the holder of the lock may do.
 impl<'p> NodeRef<'p> {
     fn set_words(self, at: usize, words: u128) {
-        self.words[at][0].store((words >> 64) as u64, Relaxed);
-        self.words[at][1].store(words as u64, Relaxed);
+        let place = &self.words[place(at)];
+        place[0].store((words >> 64) as u64, Relaxed);
+        place[1].store(words as u64, Relaxed);
     }
 
     fn set_entry(self, at: usize, entry: Entry) {
