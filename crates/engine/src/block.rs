@@ -2,13 +2,17 @@
 //!
 //! **Invariant:** the columns never change, so an `Arc` of the block owns everything that a scan hands out, and a scan
 //! copies nothing. `since` is a begin word like any version's: uncommitted while the load runs, then a commit timestamp.
-//! The map of ends, which a delete or an update of a frozen row will need, does not exist yet, and neither do such writes.
+//! What a block says of a row counts only as long as the row's cell in the row map is empty. A row that is deleted becomes
+//! hot first, and *gone* here before its cell is emptied again.
 
-use crate::sync::AtomicU64;
+use crate::raw::once::OnceBox;
+use crate::raw::rows::CHUNK_ROWS;
+use crate::sync::{Acquire, AtomicU64, Release};
 use crate::value::{Type, Value};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Decimal128Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, ArrayRef};
+use core::ops::Range;
 
 /// The most rows of one block.
 pub(crate) const BLOCK_ROWS_MAX: usize = 65_536;
@@ -18,6 +22,8 @@ pub struct Block {
     /// The row id of the first row.
     pub(crate) first_row: u64,
     pub(crate) rows_count: usize,
+    /// Rows that were deleted since, before every snapshot: a bit each. Made when the first of them is.
+    gone: OnceBox<Box<[AtomicU64]>>,
     /// Begin word of all rows.
     pub(crate) since: AtomicU64,
     pub(crate) kinds: Vec<Type>,
@@ -25,6 +31,52 @@ pub struct Block {
 }
 
 impl Block {
+    /// A block of columns with one row for each id from `first_row` on.
+    pub(crate) fn new(
+        first_row: u64,
+        since: u64,
+        kinds: Vec<Type>,
+        columns: Vec<ArrayRef>,
+        rows_count: usize,
+    ) -> Block {
+        Block { first_row, rows_count, gone: OnceBox::new(), since: AtomicU64::new(since), kinds, columns }
+    }
+
+    /// One past its last row's id.
+    pub(crate) fn end(&self) -> u64 {
+        self.first_row + self.rows_count as u64
+    }
+
+    /// The chunks that it has a share of.
+    pub(crate) fn chunks(&self) -> Range<u64> {
+        self.first_row / CHUNK_ROWS..self.end().div_ceil(CHUNK_ROWS)
+    }
+
+    /// Where the row is in the columns; nothing if it is not here, or gone.
+    #[inline]
+    pub(crate) fn position(&self, row: u64) -> Option<usize> {
+        let at = row.checked_sub(self.first_row)? as usize;
+        (at < self.rows_count && !self.is_gone(at)).then_some(at)
+    }
+
+    /// Whether the row at this position was deleted before every snapshot.
+    #[inline]
+    pub(crate) fn is_gone(&self, at: usize) -> bool {
+        self.gone.get().is_some_and(|gone| gone[at / 64].load(Acquire) & (1 << (at % 64)) != 0)
+    }
+
+    /// Whether any row is gone.
+    pub(crate) fn has_gone(&self) -> bool {
+        self.gone.get().is_some()
+    }
+
+    /// Remembers that the row was deleted before every snapshot.
+    pub(crate) fn set_gone(&self, row: u64) {
+        let Some(at) = self.position(row) else { return };
+        let gone = self.gone.get_or_make(|| (0..self.rows_count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect());
+        gone[at / 64].fetch_or(1 << (at % 64), Release);
+    }
+
     /// Bytes held by the columns.
     pub(crate) fn bytes(&self) -> usize {
         self.columns.iter().map(|column| column.get_array_memory_size()).sum()

@@ -37,4 +37,6 @@ pub(crate) struct Counters {
     pub(crate) bytes_freed: Count,
     pub(crate) died: Count,
     pub(crate) block_bytes: Count,
+    /// Frozen rows made hot.
+    pub(crate) thawed: Count,
 }

@@ -53,6 +53,8 @@ pub struct Stats {
     pub version_bytes: u64,
     /// Bytes of frozen blocks.
     pub block_bytes: u64,
+    /// Frozen rows that a write made hot.
+    pub thawed: u64,
     /// Committed transactions.
     pub commits: u64,
     /// Aborted transactions, for whatever reason.
@@ -249,6 +251,7 @@ impl Engine {
             stats.version_bytes =
                 stats.version_bytes.wrapping_add(slot.bytes_made.get()).wrapping_sub(slot.bytes_freed.get());
             stats.block_bytes += slot.block_bytes.get();
+            stats.thawed += slot.thawed.get();
             stats.commits += slot.commits.get();
             stats.aborts += slot.aborts.get();
             stats.taken += slot.taken.get();

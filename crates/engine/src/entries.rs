@@ -5,14 +5,15 @@
 //! that too is decided under the latch, and whoever publishes a version with the key inserts the entry after publishing,
 //! so one of the two sees the other.
 
+use crate::block::Block;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::key;
 use crate::layout::Image;
 use crate::raw::chain::KeyHeld;
-use crate::raw::rows::Home;
+use crate::raw::rows::Newest;
 use crate::raw::slots::Held;
-use crate::raw::version::{RowCell, Version};
+use crate::raw::version::Version;
 use crate::scratch::{Scratch, Write};
 use crate::table::{Index, Table};
 use preempt::Region;
@@ -47,12 +48,14 @@ pub(crate) fn add(new: &NewKey<'_>, held: &Held<'_>, counters: &Counters, buffer
             present = true;
             return false;
         }
-        state = match table.rows.home(other) {
-            Some(Home::Hot(cell)) => {
-                held.key_held(cell, &mut took, |version| table.has_key(index, version, key, buffer))
+        state = match table.rows.newest(other, held.pin()) {
+            Newest::Hot(newest) => {
+                held.key_held(newest, &mut took, |version| table.has_key(index, version, key, buffer))
             }
-            Some(Home::Frozen(block, _)) => held.block_key_held(&block.since),
-            None => KeyHeld::Free,
+            Newest::Frozen(block, at) if table.block_has_key(index, block, at, key, buffer) => {
+                held.block_key_held(&block.since)
+            }
+            Newest::Frozen(..) | Newest::Nowhere => KeyHeld::Free,
         };
         state != KeyHeld::Free
     });
@@ -73,14 +76,7 @@ pub(crate) fn add(new: &NewKey<'_>, held: &Held<'_>, counters: &Counters, buffer
 }
 
 /// Removes the entries that an undone change added, unless somebody who came later needs them.
-pub(crate) fn remove_added(
-    table: &Table,
-    held: &Held<'_>,
-    cell: &RowCell,
-    new: &Version,
-    write: &Write,
-    scratch: &mut Scratch,
-) {
+pub(crate) fn remove_added(table: &Table, held: &Held<'_>, new: &Version, write: &Write, scratch: &mut Scratch) {
     for (position, index) in table.indexes.iter().enumerate() {
         if write.keys_added & (1 << position) == 0 {
             continue;
@@ -88,7 +84,7 @@ pub(crate) fn remove_added(
         let Scratch { key, other_key, .. } = scratch;
         key::of_image(index, table.image(new), key);
         index.tree.remove_if(key, write.row, &Region::enter(), &mut || {
-            !held.any_version(cell, |other| table.has_key(index, other, key, other_key)).0
+            !row_has_key(table, index, held, write.row, key, other_key).0
         });
     }
 }
@@ -110,17 +106,32 @@ pub(crate) fn remove_left(
     horizon: u64,
     scratch: &mut Scratch,
 ) -> Left {
-    let Some(Home::Hot(cell)) = table.rows.home(version.row()) else { unreachable!("hot rows stay hot") };
     let Scratch { key, other_key, .. } = scratch;
     key::of_image(index, table.image(version), key);
     let mut left = Left::Settled;
     index.tree.remove_if(key, version.row(), &Region::enter(), &mut || {
-        let (has_key, floor) = held.any_version(cell, |other| table.has_key(index, other, key, other_key));
+        let (has_key, floor) = row_has_key(table, index, held, version.row(), key, other_key);
         // Versions older than `floor` matter to snapshots below it. Those must be gone before "none" is final.
         left = if !has_key && horizon < floor { Left::Until(floor) } else { Left::Settled };
         !has_key && floor <= horizon
     });
     left
+}
+
+/// Whether a version of the row, or its place in a block, has the key; and the timestamp of [`Held::any_version`].
+fn row_has_key(
+    table: &Table,
+    index: &Index,
+    held: &Held<'_>,
+    row: u64,
+    key: &[u8],
+    buffer: &mut Vec<u8>,
+) -> (bool, u64) {
+    match table.rows.newest(row, held.pin()) {
+        Newest::Hot(newest) => held.any_version(newest, |version| table.has_key(index, version, key, buffer)),
+        Newest::Frozen(block, at) => (table.block_has_key(index, block, at, key, buffer), 0),
+        Newest::Nowhere => (false, 0),
+    }
 }
 
 impl Table {
@@ -137,6 +148,23 @@ impl Table {
             return true;
         }
         key::of_image(index, self.image(version), buffer);
+        buffer == key
+    }
+
+    /// The same of a frozen row.
+    #[inline]
+    pub(crate) fn block_has_key(
+        &self,
+        index: &Index,
+        block: &Block,
+        at: usize,
+        key: &[u8],
+        buffer: &mut Vec<u8>,
+    ) -> bool {
+        if !index.needs_recheck() {
+            return true;
+        }
+        key::of_block(self, index, block, at, buffer);
         buffer == key
     }
 }

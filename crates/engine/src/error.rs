@@ -34,14 +34,6 @@ pub enum Error {
         /// The row id asked for.
         row: u64,
     },
-    /// The row lives in a frozen block, and those take no writes yet.
-    #[error("row {row} of {table} is frozen: bulk loaded rows take no writes yet")]
-    FrozenRow {
-        /// The table of the row.
-        table: String,
-        /// The row id.
-        row: u64,
-    },
     /// A value that the column cannot hold, or the wrong number of values.
     #[error("invalid value for {place}: {why}")]
     InvalidValue {
@@ -76,7 +68,6 @@ impl Error {
             Error::WriteConflict { .. } | Error::Taken => true,
             Error::UniqueViolation { .. }
             | Error::NoSuchRow { .. }
-            | Error::FrozenRow { .. }
             | Error::InvalidValue { .. }
             | Error::InvalidDefinition { .. }
             | Error::Limit(_)

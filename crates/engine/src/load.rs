@@ -11,7 +11,7 @@ use crate::entries::{self, NewKey};
 use crate::error::{Error, Result};
 use crate::key;
 use crate::raw::slots::{Held, NEVER};
-use crate::sync::{AtomicU64, Release};
+use crate::sync::Release;
 use crate::table::Table;
 use crate::value::Type;
 use arrow_array::cast::AsArray;
@@ -67,13 +67,10 @@ impl Load<'_> {
         let columns = fit(self.table, batch)?;
         for start in (0..batch.num_rows()).step_by(BLOCK_ROWS_MAX) {
             let rows_count = BLOCK_ROWS_MAX.min(batch.num_rows() - start);
-            let block = Arc::new(Block {
-                first_row: self.table.rows.allocate_chunks(rows_count),
-                rows_count,
-                since: AtomicU64::new(self.held.word(0)),
-                kinds: self.table.columns().iter().map(|column| column.kind).collect(),
-                columns: columns.iter().map(|column| column.slice(start, rows_count)).collect(),
-            });
+            let first_row = self.table.rows.allocate_chunks(rows_count);
+            let kinds = self.table.columns().iter().map(|column| column.kind).collect();
+            let columns = columns.iter().map(|column| column.slice(start, rows_count)).collect();
+            let block = Arc::new(Block::new(first_row, self.held.word(0), kinds, columns, rows_count));
             self.table.rows.install(&block);
             self.blocks.push(block.clone());
             self.rows_count += rows_count as u64;

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::key;
 use crate::raw::btree::{Cursor, MANY, Order};
 use crate::raw::chain::View;
-use crate::raw::rows::Home;
+use crate::raw::rows::Newest;
 use crate::raw::version::RowCell;
 use crate::row::{Place, Row, RowId};
 use crate::scratch::Scratch;
@@ -106,10 +106,7 @@ impl<'e> Txn<'e> {
             let mut firsts = [None; MANY];
             let firsts = &mut firsts[..keys.len()];
             index.tree.first_many(bytes, firsts);
-            let cells = |row: &Option<u64>| match table.rows.home((*row)?) {
-                Some(Home::Hot(cell)) => Some(cell),
-                _ => None,
-            };
+            let cells = |row: &Option<u64>| table.rows.hot_cell((*row)?, self.held().pin());
             firsts.iter().filter_map(cells).for_each(RowCell::prefetch);
             let image_bytes = table.image_bytes();
             firsts.iter().filter_map(cells).for_each(|cell| cell.prefetch_newest(image_bytes));
@@ -205,11 +202,11 @@ impl<'e> Txn<'e> {
 
     #[inline]
     fn visible_row<'t>(&'t self, table: &'t Table, row: u64, view: View) -> Option<Row<'t>> {
-        let registry = &self.inner.registry;
-        let place = match table.rows.home(row)? {
-            Home::Hot(cell) => Place::Hot(registry.visible(cell, self.held().pin(), view)?.image()),
-            Home::Frozen(block, index) if registry.sees_block(&block.since, view) => Place::Frozen(block, index),
-            Home::Frozen(..) => return None,
+        let (registry, pin) = (&self.inner.registry, self.held().pin());
+        let place = match table.rows.newest(row, pin) {
+            Newest::Hot(newest) => Place::Hot(registry.visible_after(newest, pin, view, || ())?.image()),
+            Newest::Frozen(block, at) if registry.sees_block(&block.since, view) => Place::Frozen(block, at),
+            Newest::Frozen(..) | Newest::Nowhere => return None,
         };
         Some(Row { id: RowId(row), table, place })
     }
@@ -237,8 +234,10 @@ impl Row<'_> {
                 key::of_image(index, crate::layout::Image { layout: &self.table.layout, bytes }, buffer);
                 buffer == key
             }
-            // The keys of frozen rows never change.
-            Place::Frozen(..) => true,
+            Place::Frozen(block, at) => {
+                key::of_block(self.table, index, block, at, buffer);
+                buffer == key
+            }
         }
     }
 }

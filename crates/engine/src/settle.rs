@@ -34,11 +34,11 @@ impl Inner {
     pub(crate) fn undo_last(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters) -> bool {
         let Some(write) = scratch.writes.pop() else { return false };
         let table = self.table(write.table);
-        let cell = table.rows.cell(write.row);
+        let cell = table.rows.cell(write.row, held.pin());
         let (base, new) = (write.change.claimed(held.pin()), write.change.published(held.pin()));
         held.undo(cell, base, new);
         if let (Some(new), Some(version)) = (new, write.change.dead_by_undo()) {
-            entries::remove_added(table, held, cell, new, &write, scratch);
+            entries::remove_added(table, held, new, &write, scratch);
             // An entry that its key found present was an older version's. That one may have gone meanwhile and left the
             // entry to us, so it is looked at once more when nobody can reach an older version.
             let keys = write.keys_left & !write.keys_added;
@@ -102,12 +102,11 @@ impl Inner {
     fn unlink(&self, held: &Held<'_>, scratch: &mut Scratch, dead: Dead) {
         let table = self.table(dead.table);
         let version = dead.version(held.pin());
-        let cell = table.rows.cell(version.row());
         for index in &table.indexes {
             key::of_image(index, table.image(version), &mut scratch.key);
             index.tree.remove(&scratch.key, version.row(), &Region::enter());
         }
-        cell.clear();
+        table.rows.clear(version.row(), held.pin());
         scratch.graveyard.push(dead.unlinked(held.unlinked_at()));
     }
 

@@ -8,7 +8,7 @@ use crate::entries::{self, NewKey};
 use crate::error::{Error, Result};
 use crate::key;
 use crate::raw::chain::{Change, Claim, Taken};
-use crate::raw::rows::Home;
+use crate::raw::rows::Newest;
 use crate::raw::version::{NewVersion, RowCell, Version};
 use crate::row::RowId;
 use crate::scratch::{Kind, Scratch, Write};
@@ -36,7 +36,7 @@ impl Txn<'_> {
         table.layout.encode(values, &mut scratch.image).map_err(|unfit| unfit.at(table.name(), table.columns()))?;
         table.expect_image_bytes(scratch.image.len());
         let row = table.rows.allocate();
-        let cell = table.rows.cell(row);
+        let cell = table.rows.cell(row, self.held().pin());
         let mut change = Change::claim(None);
         let version = self.held().publish_first(cell, NewVersion::new(word, row, None, &scratch.image));
         change.made(version);
@@ -60,7 +60,7 @@ impl Txn<'_> {
     /// Changes a row: `patch` gets a copy of it. It may read through the transaction.
     ///
     /// # Errors
-    /// [`Error::NoSuchRow`]; [`Error::FrozenRow`]; [`Error::WriteConflict`] when another transaction changed the row after
+    /// [`Error::NoSuchRow`]; [`Error::WriteConflict`] when another transaction changed the row after
     /// the snapshot or is changing it; the errors of [`Txn::insert`] for new keys and values.
     ///
     /// # Panics
@@ -111,7 +111,7 @@ impl Txn<'_> {
     /// Deletes a row.
     ///
     /// # Errors
-    /// [`Error::NoSuchRow`], [`Error::FrozenRow`], [`Error::WriteConflict`], [`Error::Taken`], as [`Txn::update`].
+    /// [`Error::NoSuchRow`], [`Error::WriteConflict`], [`Error::Taken`], as [`Txn::update`].
     pub fn delete(&self, table: &Table, row: RowId) -> Result<()> {
         let command = self.write_command()?;
         self.claim(table, row, command, Kind::Delete).map(|_| ())
@@ -127,13 +127,17 @@ impl Txn<'_> {
         kind: Kind,
     ) -> Result<(&'t RowCell, &'t Version)> {
         self.inner.assert_own(table);
-        let cell = match table.rows.home(row.0) {
-            Some(Home::Hot(cell)) => cell,
-            Some(Home::Frozen(..)) => return Err(Error::FrozenRow { table: table.name().to_owned(), row: row.0 }),
-            None => return Err(Error::NoSuchRow { table: table.name().to_owned(), row: row.0 }),
-        };
         let mut took = 0;
-        let claim = self.held().claim(cell, command, &mut took);
+        let (cell, claim) = loop {
+            let cell = match table.rows.hot_cell(row.0, self.held().pin()) {
+                Some(cell) if !cell.is_empty() => cell,
+                _ => self.thaw(table, row)?,
+            };
+            match self.held().claim(cell, command, &mut took) {
+                Claim::Moved => {}
+                claim => break (cell, claim),
+            }
+        };
         if 0 < took {
             self.counters().took.add(u64::from(took));
         }
@@ -155,6 +159,33 @@ impl Txn<'_> {
                 Err(Error::NoSuchRow { table: table.name().to_owned(), row: row.0 })
             }
             Claim::Conflict => Err(self.conflict(table)),
+            Claim::Moved => unreachable!("the loop goes on then"),
+        }
+    }
+
+    /// Makes a frozen row hot: its first version says what the block says, since when the block says it. Nothing of this
+    /// is undone if the transaction aborts; the row is the same, hot or frozen.
+    #[cold]
+    fn thaw<'t>(&'t self, table: &'t Table, row: RowId) -> Result<&'t RowCell> {
+        let pin = self.held().pin();
+        loop {
+            if let Newest::Frozen(block, at) = table.rows.newest(row.0, pin)
+                && let Some(since) = self.held().block_since(&block.since)
+            {
+                let values: Vec<Value<'_>> = (0..table.columns().len()).map(|column| block.value(column, at)).collect();
+                let mut image = Vec::new();
+                table.layout.encode(&values, &mut image).map_err(|unfit| unfit.at(table.name(), table.columns()))?;
+                if let Ok(version) = table.rows.thaw(row.0, NewVersion::new(since, row.0, None, &image), pin) {
+                    self.count_made(version);
+                    self.counters().thawed.add(1);
+                }
+            }
+            match (table.rows.newest(row.0, pin), table.rows.hot_cell(row.0, pin)) {
+                (Newest::Hot(_), Some(cell)) => return Ok(cell),
+                // Somebody thawed it and it was frozen again.
+                (Newest::Frozen(block, _), _) if self.held().block_since(&block.since).is_some() => {}
+                _ => return Err(Error::NoSuchRow { table: table.name().to_owned(), row: row.0 }),
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 //! and `prev` chains hold no aborted version in their middle. An aborted transaction's words and versions may be passed
 //! over, and taken over, by anyone at any time; it undoes only what still carries its name. See `README.md` here.
 
-use super::slots::{Fate, GiveWay, Held, NEVER, Pin, Registry, UNCOMMITTED, command_of, owner_of};
+use super::slots::{Fate, GiveWay, Held, MOVED, NEVER, Pin, Registry, UNCOMMITTED, command_of, owner_of};
 use super::version::{NewVersion, RowCell, Version, VersionPtr};
 use crate::sync::{Acquire, AtomicU64, Release, SeqCst};
 
@@ -24,6 +24,8 @@ pub struct View {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Said {
     Never,
+    /// Only an end word: the version lives on as a row of a block.
+    Moved,
     Committed(u64),
     Mine,
     Active(u64),
@@ -60,21 +62,22 @@ impl Registry {
     }
 
     /// The version of the row that `view` sees.
-    #[inline]
+    #[cfg(feature = "shuttle")]
     pub fn visible<'p>(&self, cell: &RowCell, pin: &'p Pin, view: View) -> Option<&'p Version> {
-        self.visible_after(cell, pin, view, || ())
+        self.visible_after(cell.load(pin)?, pin, view, || ())
     }
 
-    /// The same; `passed` is called for each newer version. An old snapshot may have to pass very many.
+    /// The version that `view` sees, from the row's newest on; `passed` is called for each newer one. An old snapshot may
+    /// have to pass very many.
     #[inline]
     pub(crate) fn visible_after<'p>(
         &self,
-        cell: &RowCell,
+        newest: &'p Version,
         pin: &'p Pin,
         view: View,
         mut passed: impl FnMut(),
     ) -> Option<&'p Version> {
-        let mut version = cell.load(pin)?;
+        let mut version = newest;
         loop {
             if self.sees(&version.begin, view) {
                 return if self.sees(&version.end, view) { None } else { Some(version) };
@@ -91,7 +94,7 @@ impl Registry {
                 return Said::Never;
             }
             if word & UNCOMMITTED == 0 {
-                return Said::Committed(word);
+                return if word == MOVED { Said::Moved } else { Said::Committed(word) };
             }
             if owner_of(word) == owner {
                 return Said::Mine;
@@ -109,11 +112,11 @@ impl Registry {
 impl Held<'_> {
     /// Whether a version of the row, down to the newest that our snapshot sees, satisfies `has_key`. The second value is
     /// the timestamp of the version where the walk ended: nothing older matters to snapshots from that one on.
-    pub(crate) fn any_version(&self, cell: &RowCell, mut has_key: impl FnMut(&Version) -> bool) -> (bool, u64) {
-        let mut next = cell.load(self.pin());
+    pub(crate) fn any_version(&self, newest: &Version, mut has_key: impl FnMut(&Version) -> bool) -> (bool, u64) {
+        let mut next = Some(newest);
         while let Some(version) = next {
             match self.registry.said(&version.begin, self.owner) {
-                Said::Never | Said::Aborted(_) => {}
+                Said::Never | Said::Moved | Said::Aborted(_) => {}
                 Said::Committed(timestamp) if timestamp <= self.snapshot() => return (has_key(version), timestamp),
                 Said::Committed(_) | Said::Mine | Said::Active(_) => {
                     if has_key(version) {
@@ -135,6 +138,8 @@ pub enum Claim<'p> {
     NotFound,
     /// Somebody else changed it after our snapshot, or is changing it.
     Conflict,
+    /// It was moved to a block just now: look there.
+    Moved,
 }
 
 /// What holds the key that somebody wants to insert.
@@ -163,7 +168,7 @@ impl Held<'_> {
                 match registry.said(&base.begin, self.owner) {
                     Said::Committed(timestamp) if self.snapshot() < timestamp && !skip_check => return Claim::Conflict,
                     Said::Committed(_) | Said::Mine => break,
-                    Said::Never | Said::Aborted(_) => match base.prev(self.pin()) {
+                    Said::Never | Said::Moved | Said::Aborted(_) => match base.prev(self.pin()) {
                         Some(prev) => base = prev,
                         None => return Claim::NotFound,
                     },
@@ -178,6 +183,10 @@ impl Held<'_> {
                 Said::Never => NEVER,
                 Said::Aborted(word) => word,
                 Said::Mine => return Claim::NotFound,
+                Said::Moved => {
+                    registry.vacate(cell, base, self.pin());
+                    return Claim::Moved;
+                }
                 Said::Committed(_)
                     if skip_check && !cell.load(self.pin()).is_some_and(|top| std::ptr::eq(top, base)) =>
                 {
@@ -216,7 +225,7 @@ impl Held<'_> {
             while !std::ptr::eq(below, base) {
                 match self.registry.said(&below.begin, self.owner) {
                     Said::Never | Said::Aborted(_) => below = below.prev(pin).ok_or(Taken)?,
-                    Said::Committed(_) | Said::Mine | Said::Active(_) => return Err(Taken),
+                    Said::Committed(_) | Said::Moved | Said::Mine | Said::Active(_) => return Err(Taken),
                 }
             }
             match cell.publish(Some(top), new, pin) {
@@ -240,6 +249,10 @@ impl Held<'_> {
     pub fn undo(&self, cell: &RowCell, base: Option<&Version>, new: Option<&Version>) {
         if let Some(new) = new {
             cell.restore(new, base);
+            if let Some(base) = base.filter(|base| base.end.load(SeqCst) == MOVED) {
+                // We lost it long ago, and it moved to a block: the cell must not lead back to it.
+                self.registry.vacate(cell, base, self.pin());
+            }
         }
         if let Some(base) = base {
             let word = base.end.load(Acquire);
@@ -263,16 +276,16 @@ impl Held<'_> {
     /// less important holder is aborted.
     pub(crate) fn key_held(
         &self,
-        cell: &RowCell,
+        newest: &Version,
         took: &mut u32,
         mut has_key: impl FnMut(&Version) -> bool,
     ) -> KeyHeld {
-        let mut next = cell.load(self.pin());
+        let mut next = Some(newest);
         // Whether the versions met so far belong to a transaction that may still abort.
         let mut pending = false;
         while let Some(version) = next {
             match self.registry.said(&version.begin, self.owner) {
-                Said::Never | Said::Aborted(_) => next = version.prev(self.pin()),
+                Said::Never | Said::Moved | Said::Aborted(_) => next = version.prev(self.pin()),
                 Said::Active(word) => match self.registry.give_way(word, self.importance) {
                     GiveWay::Taken => *took += 1,
                     GiveWay::Settled => {}
@@ -290,7 +303,7 @@ impl Held<'_> {
                         return KeyHeld::Undecided; // It comes back if the transaction above it aborts.
                     }
                     match self.registry.said(&version.end, self.owner) {
-                        Said::Never | Said::Aborted(_) => return KeyHeld::Taken,
+                        Said::Never | Said::Moved | Said::Aborted(_) => return KeyHeld::Taken,
                         Said::Committed(_) | Said::Mine => return KeyHeld::Free,
                         Said::Active(word) => match self.registry.give_way(word, self.importance) {
                             GiveWay::Taken => *took += 1,
@@ -309,9 +322,38 @@ impl Held<'_> {
     /// Whether the rows of a block, whose begin word this is, hold their keys.
     pub(crate) fn block_key_held(&self, since: &AtomicU64) -> KeyHeld {
         match self.registry.said(since, self.owner) {
-            Said::Never | Said::Aborted(_) => KeyHeld::Free,
+            Said::Never | Said::Moved | Said::Aborted(_) => KeyHeld::Free,
             Said::Committed(_) | Said::Mine => KeyHeld::Taken,
             Said::Active(_) => KeyHeld::Undecided,
+        }
+    }
+
+    /// From when the rows of a block, whose begin word this is, exist: nothing if they do not, or may not yet.
+    pub(crate) fn block_since(&self, since: &AtomicU64) -> Option<u64> {
+        match self.registry.said(since, self.owner) {
+            Said::Committed(timestamp) => Some(timestamp),
+            Said::Never | Said::Moved | Said::Aborted(_) | Said::Mine | Said::Active(_) => None,
+        }
+    }
+}
+
+impl Registry {
+    /// Empties the cell of a row whose committed version `moved` went to a block, if that was not done before.
+    ///
+    /// On top of it may stand versions of aborted transactions whose owners have not undone them yet: they go with it.
+    /// Such an owner then finds neither its version nor `moved` in the cell, and leaves it alone.
+    pub(super) fn vacate(&self, cell: &RowCell, moved: &Version, pin: &Pin) {
+        while let Some(top) = cell.load(pin) {
+            let mut below = top;
+            while !std::ptr::eq(below, moved) {
+                match (self.said(&below.begin, 0), below.prev(pin)) {
+                    (Said::Never | Said::Aborted(_), Some(prev)) => below = prev,
+                    _ => return, // The row was thawed since.
+                }
+            }
+            if cell.vacate(top) {
+                return;
+            }
         }
     }
 }

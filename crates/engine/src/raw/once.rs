@@ -41,11 +41,6 @@ impl<T> OnceBox<T> {
             }
         }
     }
-
-    pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
-        // SAFETY: as in `get`, and `&mut self` is exclusive.
-        unsafe { self.0.get_mut().as_mut() }
-    }
 }
 
 impl<T> Drop for OnceBox<T> {

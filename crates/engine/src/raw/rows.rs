@@ -1,17 +1,23 @@
-//! The row map: from row id to the newest hot version, or to a frozen block.
+//! The row map: from row id to the newest hot version, or to the row of a frozen block.
 //!
-//! **Invariant:** a row id, once given out, names the same row for ever. A chunk, once made, stays hot or stays frozen.
+//! **Invariant:** a row id names one row as long as that row lives. A chunk has cells, a share in a block, or both. A cell
+//! that is not empty is the truth about its row; behind an empty one the block is, if it has the row and does not call it
+//! gone. So whoever empties a cell has published the block that has the row before, or has called it gone.
 //!
 //! ```text
 //! row id = chunk (52 bits) | index in chunk (12 bits)
 //! directory: bucket k holds 64 << k chunks, made when the first of them is      (never moved, so readers need no latch)
-//! chunk:     4,096 cells, or a share in a frozen block of up to 16 consecutive chunks
+//! chunk:     4,096 cells or null | a share in a frozen block of up to 16 consecutive chunks, or null
 //! ```
 
 use super::once::OnceBox;
-use super::version::RowCell;
+use super::slots::Pin;
+use super::version::{NewVersion, RowCell, Version};
 use crate::block::Block;
+use crate::sync::{AcqRel, Acquire, AtomicPtr, Release};
 use core::sync::atomic::{AtomicU64, Ordering};
+use preempt::{Latch, no_preempt};
+use std::ptr::null_mut;
 use std::sync::Arc;
 
 /// Rows of one chunk.
@@ -20,21 +26,130 @@ const CHUNK_BITS: u32 = 12;
 const FIRST_BUCKET: u64 = 64;
 const BUCKETS: usize = 26;
 
-/// Rows with neighbouring ids.
-pub(crate) enum Chunk {
-    Hot(Box<[RowCell]>),
-    Frozen(Arc<Block>),
+/// The cells of one chunk.
+pub(crate) type Cells = [RowCell; CHUNK_ROWS as usize];
+
+fn new_cells() -> Box<Cells> {
+    let cells: Box<[RowCell]> = (0..CHUNK_ROWS).map(|_| RowCell::new()).collect();
+    cells.try_into().unwrap_or_else(|_| unreachable!("it has as many cells as a chunk has rows"))
 }
 
-/// Where a row lives.
-pub(crate) enum Home<'a> {
-    Hot(&'a RowCell),
-    Frozen(&'a Arc<Block>, usize),
+/// Rows with neighbouring ids.
+pub(crate) struct Chunk {
+    cells: AtomicPtr<Cells>,
+    /// From `Arc::into_raw`.
+    block: AtomicPtr<Block>,
+}
+
+/// Where a row's newest state is.
+pub(crate) enum Newest<'a> {
+    /// Its newest hot version, committed or not.
+    Hot(&'a Version),
+    /// Its place in a block.
+    Frozen(&'a Block, usize),
+    /// There is no such row.
+    Nowhere,
+}
+
+impl Chunk {
+    fn new() -> Chunk {
+        Chunk { cells: AtomicPtr::new(null_mut()), block: AtomicPtr::new(null_mut()) }
+    }
+
+    /// Its cells. None: no row of it is hot.
+    #[inline]
+    pub(crate) fn cells<'a>(&'a self, _pin: &'a Pin) -> Option<&'a Cells> {
+        // SAFETY: null or from `Box::into_raw`; freed by the table's end, or retired and then not before `_pin` is gone.
+        unsafe { self.cells.load(Acquire).as_ref() }
+    }
+
+    /// Gives it cells, if it has none.
+    fn set_cells(&self, cells: Box<Cells>) {
+        let cells = Box::into_raw(cells);
+        if self.cells.compare_exchange(null_mut(), cells, AcqRel, Acquire).is_err() {
+            // SAFETY: from the line above, and nobody else got it.
+            drop(unsafe { Box::from_raw(cells) });
+        }
+    }
+
+    /// Its block.
+    #[inline]
+    pub(crate) fn block<'a>(&'a self, _pin: &'a Pin) -> Option<&'a Block> {
+        // SAFETY: null or from `Arc::into_raw`; a block that is replaced is retired, and not freed before `_pin` is gone.
+        unsafe { self.block.load(Acquire).as_ref() }
+    }
+
+    /// A share in its block.
+    pub(crate) fn share_block(&self, _pin: &Pin) -> Option<Arc<Block>> {
+        let block = self.block.load(Acquire);
+        if block.is_null() {
+            return None;
+        }
+        // SAFETY: as in `block`: the chunk's own share, or the retired one, keeps the count above zero meanwhile.
+        unsafe {
+            Arc::increment_strong_count(block);
+            Some(Arc::from_raw(block))
+        }
+    }
+
+    /// Whether `block` is the one that it has now.
+    #[inline]
+    pub(crate) fn has_block(&self, block: Option<&Block>) -> bool {
+        std::ptr::eq(self.block.load(Acquire), block.map_or(null_mut(), |block| std::ptr::from_ref(block).cast_mut()))
+    }
+
+    #[inline]
+    fn newest<'a>(&'a self, row: u64, pin: &'a Pin) -> Newest<'a> {
+        let within = (row & (CHUNK_ROWS - 1)) as usize;
+        if let Some(version) = self.cells(pin).and_then(|cells| cells[within].load(pin)) {
+            return Newest::Hot(version);
+        }
+        self.settled(row, within, pin)
+    }
+
+    /// The row behind an empty cell.
+    ///
+    /// A block that has the row is right whenever it is read: while our snapshot lives, the row cannot change in a way
+    /// that we must not see and be frozen again, and what a block says of a row that is hot meanwhile is what it was
+    /// before. "Not here" is believed only if neither the cell nor the block has changed meanwhile: the row may have been
+    /// thawed, left out of a new block for that, and frozen again.
+    fn settled<'a>(&'a self, row: u64, within: usize, pin: &'a Pin) -> Newest<'a> {
+        loop {
+            let block = self.block(pin);
+            if let Some((block, at)) = block.and_then(|block| Some((block, block.position(row)?))) {
+                return Newest::Frozen(block, at);
+            }
+            if let Some(version) = self.cells(pin).and_then(|cells| cells[within].load(pin)) {
+                return Newest::Hot(version);
+            }
+            if self.has_block(block) {
+                return Newest::Nowhere;
+            }
+        }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        let (cells, block) = (self.cells.load(Acquire), self.block.load(Acquire));
+        // SAFETY: the pointers came from `Box::into_raw` and `Arc::into_raw`, and `&mut self` proves that nobody reads
+        // them any more.
+        unsafe {
+            if !cells.is_null() {
+                Box::from_raw(cells).iter_mut().for_each(RowCell::free_newest);
+            }
+            if !block.is_null() {
+                drop(Arc::from_raw(block));
+            }
+        }
+    }
 }
 
 pub(crate) struct RowMap {
-    buckets: [OnceBox<Box<[OnceBox<Chunk>]>>; BUCKETS],
+    buckets: [OnceBox<Box<[Chunk]>>; BUCKETS],
     next_row: AtomicU64,
+    /// Held while a frozen row becomes hot, which may need new cells.
+    thawing: Latch<()>,
 }
 
 #[inline]
@@ -46,7 +161,11 @@ fn bucket_of(chunk: u64) -> (usize, usize) {
 
 impl RowMap {
     pub(crate) fn new() -> RowMap {
-        RowMap { buckets: std::array::from_fn(|_| OnceBox::new()), next_row: AtomicU64::new(0) }
+        RowMap {
+            buckets: std::array::from_fn(|_| OnceBox::new()),
+            next_row: AtomicU64::new(0),
+            thawing: Latch::new(()),
+        }
     }
 
     /// One past the highest row id given out.
@@ -76,57 +195,81 @@ impl RowMap {
     #[inline]
     pub(crate) fn chunk(&self, chunk: u64) -> Option<&Chunk> {
         let (bucket, index) = bucket_of(chunk);
-        self.buckets.get(bucket)?.get()?[index].get()
+        Some(&self.buckets.get(bucket)?.get()?[index])
     }
 
-    /// Where the row lives, if it was ever made.
-    #[inline]
-    pub(crate) fn home(&self, row: u64) -> Option<Home<'_>> {
-        match self.chunk(row >> CHUNK_BITS)? {
-            Chunk::Hot(cells) => Some(Home::Hot(&cells[(row & (CHUNK_ROWS - 1)) as usize])),
-            Chunk::Frozen(block) => {
-                let index = (row - block.first_row) as usize;
-                (index < block.rows_count).then_some(Home::Frozen(block, index))
-            }
-        }
-    }
-
-    fn place(&self, chunk: u64) -> &OnceBox<Chunk> {
+    fn place(&self, chunk: u64) -> &Chunk {
         let (bucket, index) = bucket_of(chunk);
         let chunks = (FIRST_BUCKET << bucket) as usize;
-        &self.buckets[bucket].get_or_make(|| (0..chunks).map(|_| OnceBox::new()).collect())[index]
+        &self.buckets[bucket].get_or_make(|| (0..chunks).map(|_| Chunk::new()).collect())[index]
     }
 
-    /// The cell of a hot row that was just given out.
+    /// Where the row's newest state is.
     #[inline]
-    pub(crate) fn cell(&self, row: u64) -> &RowCell {
-        if let Some(Home::Hot(cell)) = self.home(row) {
-            return cell;
+    pub(crate) fn newest<'a>(&'a self, row: u64, pin: &'a Pin) -> Newest<'a> {
+        match self.chunk(row >> CHUNK_BITS) {
+            Some(chunk) => chunk.newest(row, pin),
+            None => Newest::Nowhere,
         }
-        self.place(row >> CHUNK_BITS).get_or_make(|| Chunk::Hot((0..CHUNK_ROWS).map(|_| RowCell::new()).collect()));
-        match self.home(row) {
-            Some(Home::Hot(cell)) => cell,
-            _ => unreachable!("ids of blocks share no chunk with others"),
+    }
+
+    /// The row's cell, if its chunk has cells. It may be empty.
+    #[inline]
+    pub(crate) fn hot_cell<'a>(&'a self, row: u64, pin: &'a Pin) -> Option<&'a RowCell> {
+        Some(&self.chunk(row >> CHUNK_BITS)?.cells(pin)?[(row & (CHUNK_ROWS - 1)) as usize])
+    }
+
+    /// The cell of a row that is hot, or whose id was just given out.
+    #[inline]
+    pub(crate) fn cell<'a>(&'a self, row: u64, pin: &'a Pin) -> &'a RowCell {
+        match self.hot_cell(row, pin) {
+            Some(cell) => cell,
+            None => self.make_cell(row, pin),
+        }
+    }
+
+    #[cold]
+    fn make_cell<'a>(&'a self, row: u64, pin: &'a Pin) -> &'a RowCell {
+        let chunk = self.place(row >> CHUNK_BITS);
+        chunk.set_cells(new_cells());
+        self.hot_cell(row, pin).expect("the cells of a chunk with ids that may be given out stay")
+    }
+
+    /// Makes `new`, which says what the block says, the newest version of a frozen row. Gives it back if the row is hot.
+    pub(crate) fn thaw<'a>(&'a self, row: u64, new: NewVersion, pin: &'a Pin) -> Result<&'a Version, NewVersion> {
+        let chunk = self.place(row >> CHUNK_BITS);
+        // What is large is allocated before the latch.
+        let spare = if chunk.cells(pin).is_none() { Some(new_cells()) } else { None };
+        no_preempt(|no_preempt| {
+            let _latch = self.thawing.lock(no_preempt);
+            if let Some(spare) = spare {
+                chunk.set_cells(spare);
+            }
+            match chunk.cells(pin) {
+                Some(cells) => cells[(row & (CHUNK_ROWS - 1)) as usize].publish(None, new, pin),
+                None => Err(new), // They were given back meanwhile. The caller looks again.
+            }
+        })
+    }
+
+    /// Removes a row that was deleted before every snapshot.
+    pub(crate) fn clear(&self, row: u64, pin: &Pin) {
+        let Some(chunk) = self.chunk(row >> CHUNK_BITS) else { return };
+        // First: whoever finds the cell empty must find this too.
+        if let Some(block) = chunk.block(pin) {
+            block.set_gone(row);
+        }
+        if let Some(cells) = chunk.cells(pin) {
+            cells[(row & (CHUNK_ROWS - 1)) as usize].clear();
         }
     }
 
     /// Puts a block where its ids were given out.
     pub(crate) fn install(&self, block: &Arc<Block>) {
-        let first = block.first_row / CHUNK_ROWS;
-        for chunk in first..first + (block.rows_count as u64).div_ceil(CHUNK_ROWS) {
-            let placed = self.place(chunk).set(Box::new(Chunk::Frozen(block.clone())));
-            assert!(placed.is_ok(), "ids of blocks share no chunk with others");
-        }
-    }
-}
-
-impl Drop for RowMap {
-    fn drop(&mut self) {
-        let buckets = self.buckets.iter_mut().filter_map(OnceBox::get_mut);
-        for chunk in buckets.flat_map(|bucket| bucket.iter_mut()).filter_map(OnceBox::get_mut) {
-            if let Chunk::Hot(cells) = chunk {
-                cells.iter_mut().for_each(RowCell::free_newest);
-            }
+        for chunk in block.chunks() {
+            let share = Arc::into_raw(block.clone()).cast_mut();
+            let placed = self.place(chunk).block.compare_exchange(null_mut(), share, Release, Acquire);
+            assert!(placed.is_ok(), "ids of a load share no chunk with others");
         }
     }
 }

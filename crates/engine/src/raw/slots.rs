@@ -9,6 +9,7 @@
 //!
 //! ```text
 //! begin and end words   0 | commit timestamp (63)                          NEVER = all ones: open end, or undone
+//!                                                                          MOVED = one less: open end, moved to a block
 //!                       1 | slot (12) | generation (31) | command (20)
 //! status word           00 active     | generation (31)
 //!                       01 committing | generation                         whoever meets it helps to decide
@@ -26,6 +27,8 @@ use std::sync::Arc;
 /// As an end word: nobody ended the version. As a begin word: the creation was undone.
 pub const NEVER: u64 = UNCOMMITTED - 1;
 pub(crate) const UNCOMMITTED: u64 = 1 << 63;
+/// As an end word: nobody ended the version, but it is a row of a block now, and changes begin there.
+pub(crate) const MOVED: u64 = NEVER - 1;
 
 const COMMAND_BITS: u32 = 20;
 const GENERATION_BITS: u32 = 31;

@@ -182,6 +182,12 @@ impl RowCell {
         unsafe { self.0.load(Acquire).as_ref() }
     }
 
+    /// Whether there is no version.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.load(Relaxed).is_null()
+    }
+
     /// Asks the processor for this entry.
     #[inline]
     pub(crate) fn prefetch(&self) {
@@ -221,9 +227,15 @@ impl RowCell {
         let _ = self.0.compare_exchange(std::ptr::from_ref(new).cast_mut(), old, SeqCst, Acquire);
     }
 
-    /// Removes the row from the map: it was deleted before every snapshot.
-    pub(crate) fn clear(&self) {
+    /// Empties it: the row was deleted before every snapshot.
+    pub(super) fn clear(&self) {
         self.0.store(std::ptr::null_mut(), Release);
+    }
+
+    /// Empties it, if `top` still is the newest version.
+    pub(super) fn vacate(&self, top: &Version) -> bool {
+        let top = std::ptr::from_ref(top).cast_mut();
+        self.0.compare_exchange(top, std::ptr::null_mut(), SeqCst, Acquire).is_ok()
     }
 
     /// Frees the newest version when the whole table goes.

@@ -9,6 +9,7 @@ mod scans;
 mod stress;
 mod support;
 mod taking;
+mod thaw;
 
 use std::process::ExitCode;
 
@@ -42,9 +43,12 @@ fn main() -> ExitCode {
             testkit::test!(garbage::a_key_regained_and_undone_leaves_no_entry),
             testkit::test!(scans::a_snapshot_scans_blocks_and_hot_rows),
             testkit::test!(scans::blocks_go_out_without_copying),
-            testkit::test!(scans::frozen_rows_are_read_by_key_and_refuse_writes),
+            testkit::test!(scans::frozen_rows_are_read_by_key),
             testkit::test!(scans::a_failed_load_leaves_nothing),
             testkit::test!(scans::all_types_are_scanned),
+            testkit::test!(thaw::frozen_rows_take_writes),
+            testkit::test!(thaw::keys_of_frozen_rows_are_given_up),
+            testkit::test!(thaw::money_thaws_under_scans),
             testkit::test!(redo::records_replay_to_the_same_tables),
             testkit::test!(redo::commits_return_positions),
             testkit::test!(stress::money_is_conserved),
