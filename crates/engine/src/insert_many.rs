@@ -48,7 +48,7 @@ impl Txn<'_> {
             table.layout.encode(values, &mut scratch.image).map_err(|unfit| unfit.at(table.name(), table.columns()))?;
             table.expect_image_bytes(scratch.image.len());
             let row = table.rows.allocate();
-            let cell = table.rows.cell(row);
+            let cell = table.rows.cell(row, self.held().pin());
             let new = NewVersion::new(self.held().word(command), row, None, &scratch.image);
             let mut change = Change::claim(None);
             let version = self.held().publish_first(cell, new);
