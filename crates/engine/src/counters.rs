@@ -29,6 +29,7 @@ pub(crate) struct Counters {
     /// Holders that this slot's transactions aborted.
     pub(crate) took: Count,
     pub(crate) conflicts: Count,
+    pub(crate) serialization_failures: Count,
     pub(crate) unique_violations: Count,
     pub(crate) retries: Count,
     pub(crate) versions_made: Count,

@@ -10,6 +10,7 @@ use crate::raw::once::{OnceBox, Parcel};
 use crate::raw::slots::{READERS_MAX, Registry, SLOTS_MAX};
 use crate::scan::Snapshot;
 use crate::scratch::Scratch;
+use crate::serial::Serial;
 use crate::table::{Table, TableDef};
 use crate::txn::Txn;
 use preempt::{Latch, Worker, in_urgent, no_preempt};
@@ -26,12 +27,15 @@ pub struct EngineConfig {
     pub log: Arc<dyn Log>,
     /// How often [`Engine::run`] repeats a transaction after a retryable error.
     pub retries_max: u32,
+    /// The most recent writes that are kept for SERIALIZABLE transactions to check, 48 bytes each. Past it the oldest of
+    /// those transactions are aborted.
+    pub recent_writes_max: usize,
 }
 
 impl EngineConfig {
     /// An engine that keeps nothing beyond the process, and repeats a transaction up to 16 times.
     pub fn in_memory() -> EngineConfig {
-        EngineConfig { log: Arc::new(AlwaysReached), retries_max: 16 }
+        EngineConfig { log: Arc::new(AlwaysReached), retries_max: 16, recent_writes_max: 1 << 20 }
     }
 }
 
@@ -63,6 +67,10 @@ pub struct Stats {
     pub taken: u64,
     /// Write conflicts.
     pub conflicts: u64,
+    /// SERIALIZABLE transactions refused because another wrote what they had read.
+    pub serialization_failures: u64,
+    /// Writes kept for SERIALIZABLE transactions to check.
+    pub recent_writes: u64,
     /// Unique violations.
     pub unique_violations: u64,
     /// Transactions begun again by [`Engine::run`].
@@ -90,6 +98,7 @@ pub(crate) struct Inner {
     /// What each slot's next transaction takes over from the last.
     pub(crate) scratch: Box<[Parcel<Scratch>]>,
     pub(crate) counters: Box<[Counters]>,
+    pub(crate) serial: Serial,
 }
 
 impl Drop for Inner {
@@ -123,9 +132,11 @@ impl Inner {
 impl Engine {
     /// An engine without tables.
     pub fn new(config: EngineConfig) -> Engine {
+        let serial = Serial::new(config.recent_writes_max);
         let inner = Inner {
             registry: Arc::new(Registry::new(SLOTS_MAX, READERS_MAX)),
             config,
+            serial,
             tables: (0..TABLES_MAX).map(|_| OnceBox::new()).collect(),
             tables_count: Latch::new(0),
             scratch: (0..SLOTS_MAX).map(|_| Parcel::new()).collect(),
@@ -183,9 +194,23 @@ impl Engine {
     /// [`Error::Limit`] when too many are open.
     #[inline]
     pub fn try_begin(&self, begin: Begin) -> Result<Txn<'_>> {
+        self.try_begin_as(begin, false)
+    }
+
+    /// Begins a SERIALIZABLE transaction.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when too many are open.
+    pub fn begin_serializable(&self, begin: Begin) -> Result<Txn<'_>> {
+        self.try_begin_as(begin, true)
+    }
+
+    #[inline]
+    fn try_begin_as(&self, begin: Begin, serial: bool) -> Result<Txn<'_>> {
         // An urgent context is never paused: only a transaction of a worker's base context is known by its worker.
         let worker = if in_urgent() { None } else { Worker::current() };
-        let held = self.inner.registry.begin(begin.class, worker).ok_or(Error::Limit("transactions open at once"))?;
+        let held =
+            self.inner.registry.begin(begin.class, worker, serial).ok_or(Error::Limit("transactions open at once"))?;
         Ok(Txn::new(&self.inner, held))
     }
 
@@ -240,9 +265,15 @@ impl Engine {
         self.inner.collect_garbage(limit)
     }
 
+    /// Lets commits go the short way again when there has been no SERIALIZABLE transaction for a second. To be called now
+    /// and then, with a clock that never goes back.
+    pub fn rest_serial_mode(&self, now_ns: u64) {
+        self.inner.serial.housekeep(&self.inner.registry, now_ns);
+    }
+
     /// The figures now. Those of transactions that run may be missing.
     pub fn stats(&self) -> Stats {
-        let mut stats = Stats::default();
+        let mut stats = Stats { recent_writes: self.inner.serial.kept() as u64, ..Stats::default() };
         for slot in &self.inner.counters[..self.inner.registry.slots_used()] {
             stats.versions =
                 stats.versions.wrapping_add(slot.versions_made.get()).wrapping_sub(slot.versions_freed.get());
@@ -256,6 +287,7 @@ impl Engine {
             stats.aborts += slot.aborts.get();
             stats.taken += slot.taken.get();
             stats.conflicts += slot.conflicts.get();
+            stats.serialization_failures += slot.serialization_failures.get();
             stats.unique_violations += slot.unique_violations.get();
             stats.retries += slot.retries.get();
         }

@@ -15,6 +15,9 @@ pub enum Error {
         /// The table of the row.
         table: String,
     },
+    /// Another transaction wrote what this one has read, and committed before it. Run the transaction again.
+    #[error("could not serialize access due to read/write dependencies among transactions")]
+    SerializationFailure,
     /// A more important transaction took a row from this one. Run the transaction again.
     #[error("transaction was aborted by a more important one")]
     Taken,
@@ -65,7 +68,7 @@ impl Error {
     /// Whether the same transaction, run again from its start, may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Error::WriteConflict { .. } | Error::Taken => true,
+            Error::WriteConflict { .. } | Error::SerializationFailure | Error::Taken => true,
             Error::UniqueViolation { .. }
             | Error::NoSuchRow { .. }
             | Error::InvalidValue { .. }

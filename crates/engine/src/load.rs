@@ -31,13 +31,15 @@ impl Engine {
     /// digits; [`Error::UniqueViolation`].
     pub fn bulk_load(&self, table: &Table, batches: impl IntoIterator<Item = RecordBatch>) -> Result<u64> {
         self.inner.assert_own(table);
-        let held = self.inner.registry.begin(Class::Low, None).ok_or(Error::Limit("transactions open at once"))?;
+        let held =
+            self.inner.registry.begin(Class::Low, None, false).ok_or(Error::Limit("transactions open at once"))?;
         let counters = &self.inner.counters[held.index()];
         let mut load = Load { table, held: &held, counters, blocks: Vec::new(), rows_count: 0 };
         let result = batches.into_iter().try_for_each(|batch| load.add(&batch));
         let (blocks, rows_count) = (core::mem::take(&mut load.blocks), load.rows_count);
         let timestamp = match result {
-            Ok(()) => held.commit(),
+            // The blocks have growing ids. A load without rows changes nothing.
+            Ok(()) => self.inner.decide_load(&held, table.id, blocks.first().map_or(0, |block| block.first_row)).ok(),
             Err(_) => {
                 held.abort();
                 blocks.iter().for_each(|block| forget(table, block));

@@ -44,7 +44,7 @@ impl Model {
 
     /// Begins a transaction.
     pub fn begin(&self, class: Class) -> ModelTxn<'_> {
-        let held = self.registry.begin(class, None).expect("the model has slots for all its transactions");
+        let held = self.registry.begin(class, None, false).expect("the model has slots for all its transactions");
         ModelTxn { model: self, held, changes: Vec::new() }
     }
 
@@ -87,7 +87,7 @@ impl ModelTxn<'_> {
     /// # Errors
     /// When somebody took a row of it; everything is undone then.
     pub fn commit(self) -> Result<u64, Refused> {
-        let Some(timestamp) = self.held.commit() else {
+        let Ok(timestamp) = self.held.commit() else {
             self.abort();
             return Err(Refused);
         };

@@ -9,6 +9,7 @@ use crate::raw::btree::{Cursor, MANY, Order};
 use crate::raw::chain::View;
 use crate::raw::rows::Newest;
 use crate::raw::version::RowCell;
+use crate::reads::{Consumed, OpenRange, ReadLog};
 use crate::row::{Place, Row, RowId};
 use crate::scratch::Scratch;
 use crate::table::{Index, Table};
@@ -43,12 +44,19 @@ impl<'e> Txn<'e> {
     pub fn get<'t>(&'t self, table: &'t Table, index: usize, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
         self.inner.assert_own(table);
         let view = self.view()?;
-        let index = &table.indexes[index];
+        let position = index;
+        let index = &table.indexes[position];
         let mut scratch = self.scratch();
         let scratch = &mut *scratch;
         key::of_all_values(table, index, key, &mut scratch.key)?;
-        let Some(first) = index.tree.first(&scratch.key) else { return Ok(None) };
-        Ok(self.first_visible(table, index, first, &scratch.key, &mut scratch.other_key, view))
+        let found = match index.tree.first(&scratch.key) {
+            Some(first) => self.first_visible(table, index, first, &scratch.key, &mut scratch.other_key, view),
+            None => None,
+        };
+        if self.held().is_serial() {
+            note_key(&mut scratch.reads, table, position, key, &scratch.key, found);
+        }
+        Ok(found)
     }
 
     /// The visible row with this key; `first` is the first that the index names.
@@ -88,9 +96,11 @@ impl<'e> Txn<'e> {
     ) -> Result<()> {
         self.inner.assert_own(table);
         let view = self.view()?;
-        let index = &table.indexes[index];
+        let position = index;
+        let index = &table.indexes[position];
+        let is_serial = self.held().is_serial();
         let mut scratch = self.scratch();
-        let Scratch { key: one, many: all, other_key: buffer, .. } = &mut *scratch;
+        let Scratch { key: one, many: all, other_key: buffer, reads, .. } = &mut *scratch;
         rows.clear();
         for keys in keys.chunks(MANY) {
             all.clear();
@@ -110,8 +120,12 @@ impl<'e> Txn<'e> {
             firsts.iter().filter_map(cells).for_each(RowCell::prefetch);
             let image_bytes = table.image_bytes();
             firsts.iter().filter_map(cells).for_each(|cell| cell.prefetch_newest(image_bytes));
-            for (key, first) in bytes.iter().zip(firsts) {
-                rows.push(first.and_then(|first| self.first_visible(table, index, first, key, buffer, view)));
+            for ((key, first), values) in bytes.iter().zip(firsts).zip(keys) {
+                let found = first.and_then(|first| self.first_visible(table, index, first, key, buffer, view));
+                if is_serial {
+                    note_key(reads, table, position, values, key, found);
+                }
+                rows.push(found);
             }
         }
         Ok(())
@@ -125,6 +139,9 @@ impl<'e> Txn<'e> {
     pub fn get_row<'t>(&'t self, table: &'t Table, row: RowId) -> Result<Option<Row<'t>>> {
         self.inner.assert_own(table);
         let view = self.view()?;
+        if self.held().is_serial() {
+            self.scratch().reads.row(table.id, row.0);
+        }
         Ok(self.visible_row(table, row.0, view))
     }
 
@@ -145,11 +162,18 @@ impl<'e> Txn<'e> {
     {
         self.inner.assert_own(table);
         let view = self.view()?;
-        let index = &table.indexes[index];
+        let position = index;
+        let index = &table.indexes[position];
         let mut scratch = self.scratch();
-        key::of_values(table, index, prefix, &mut scratch.key)?;
-        let cursor = index.tree.prefix(&scratch.key, direction.order());
-        Ok(Range { txn: self, table, index, cursor, view, key: Vec::new() })
+        let Scratch { key, other_key, reads, .. } = &mut *scratch;
+        key::of_values(table, index, prefix, key)?;
+        let cursor = index.tree.prefix(key, direction.order());
+        let read = self.held().is_serial().then(|| {
+            other_key.clone_from(key);
+            let high = key::pass_prefix(other_key).then_some(&other_key[..]);
+            reads.open(table.id, position, key, high)
+        });
+        Ok(Range { txn: self, table, index, cursor, view, key: Vec::new(), direction, read })
     }
 
     /// As [`Txn::range`], between two bounds. Each may give fewer values than the index has columns; it then stands for
@@ -170,7 +194,8 @@ impl<'e> Txn<'e> {
     {
         self.inner.assert_own(table);
         let view = self.view()?;
-        let index = &table.indexes[index];
+        let position = index;
+        let index = &table.indexes[position];
         let key = |values: &[Value<'_>]| {
             let mut key = Vec::new();
             key::of_values(table, index, values, &mut key).map(|()| key)
@@ -190,6 +215,12 @@ impl<'e> Txn<'e> {
             Bound::Included(values) => above(values)?,
             Bound::Excluded(values) => Some(key(values)?),
         };
+        let read = match &lower {
+            Some(lower) if self.held().is_serial() => {
+                Some(self.scratch().reads.open(table.id, position, lower, upper.as_deref()))
+            }
+            _ => None,
+        };
         let upper = match (&lower, &upper) {
             (None, _) => Bound::Excluded(&[][..]),
             (_, Some(upper)) => Bound::Excluded(&upper[..]),
@@ -197,11 +228,11 @@ impl<'e> Txn<'e> {
         };
         let lower = lower.as_ref().map_or(Bound::Unbounded, |lower| Bound::Included(&lower[..]));
         let cursor = index.tree.range(lower, upper, direction.order());
-        Ok(Range { txn: self, table, index, cursor, view, key: Vec::new() })
+        Ok(Range { txn: self, table, index, cursor, view, key: Vec::new(), direction, read })
     }
 
     #[inline]
-    fn visible_row<'t>(&'t self, table: &'t Table, row: u64, view: View) -> Option<Row<'t>> {
+    pub(crate) fn visible_row<'t>(&'t self, table: &'t Table, row: u64, view: View) -> Option<Row<'t>> {
         let (registry, pin) = (&self.inner.registry, self.held().pin());
         let place = match table.rows.newest(row, pin) {
             Newest::Hot(newest) => Place::Hot(registry.visible_after(newest, pin, view, || ())?.image()),
@@ -224,6 +255,25 @@ impl<'e> Txn<'e> {
     ) -> Option<Row<'t>> {
         let row = self.visible_row(table, row, view)?;
         if !index.needs_recheck() || row.has_key(index, key, buffer) { Some(row) } else { None }
+    }
+}
+
+/// Remembers what a look-up by a whole key found.
+#[inline]
+fn note_key(
+    reads: &mut ReadLog,
+    table: &Table,
+    position: usize,
+    values: &[Value<'_>],
+    key: &[u8],
+    found: Option<Row<'_>>,
+) {
+    let is_single = table.indexes[position].def.unique && !values.contains(&Value::Null);
+    match found {
+        Some(row) if is_single => reads.row(table.id, row.id.0),
+        Some(row) => reads.key_up_to(table.id, position, key, row.id.0),
+        None if cfg!(overtake_plant = "absent_key_unchecked") => {}
+        None => reads.key(table.id, position, key),
     }
 }
 
@@ -250,6 +300,32 @@ pub struct Range<'t> {
     cursor: Cursor<'t>,
     view: View,
     key: Vec<u8>,
+    direction: Direction,
+    /// What the log of a SERIALIZABLE transaction has of it, until it has come to its end.
+    read: Option<OpenRange>,
+}
+
+impl Drop for Range<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(read) = self.read.take() {
+            self.close(read);
+        }
+    }
+}
+
+impl Range<'_> {
+    /// What was not consumed was not read.
+    fn close(&self, read: OpenRange) {
+        // Whoever has the scratch now panics: the log keeps the whole range.
+        let Ok(mut scratch) = self.txn.try_scratch() else { return };
+        let consumed = match (self.cursor.last(), self.direction) {
+            (None, _) => Consumed::Nothing,
+            (Some((key, row)), Direction::Forward) => Consumed::Up(key, row),
+            (Some((key, row)), Direction::Backward) => Consumed::Down(key, row),
+        };
+        scratch.reads.close(read, &consumed);
+    }
 }
 
 impl<'t> Iterator for Range<'t> {
@@ -257,7 +333,10 @@ impl<'t> Iterator for Range<'t> {
 
     fn next(&mut self) -> Option<Row<'t>> {
         loop {
-            let (key, row) = self.cursor.next()?;
+            let Some((key, row)) = self.cursor.next() else {
+                self.read = None;
+                return None;
+            };
             let row = self.txn.row_with_key(self.table, self.index, row, key, &mut self.key, self.view);
             if row.is_some() {
                 return row;

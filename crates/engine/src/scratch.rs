@@ -3,6 +3,7 @@
 
 use crate::raw::chain::Change;
 use crate::raw::garbage::Graveyard;
+use crate::reads::ReadLog;
 use crate::writer::Touched;
 
 /// Bytes that a buffer may keep between transactions.
@@ -42,6 +43,7 @@ pub(crate) struct Scratch {
     pub(crate) many: Vec<u8>,
     pub(crate) image: Vec<u8>,
     pub(crate) redo: Vec<u8>,
+    pub(crate) reads: ReadLog,
     pub(crate) graveyard: Graveyard,
     /// Transactions since the horizon was last computed.
     pub(crate) since_horizon: u32,
@@ -51,6 +53,7 @@ impl Scratch {
     /// Makes it ready for the next transaction. What grew out of proportion shrinks.
     #[inline]
     pub(crate) fn reset(&mut self) {
+        self.reads.reset();
         self.writes.clear();
         if KEPT_CHANGES_MAX < self.writes.capacity() {
             self.writes = Vec::new();

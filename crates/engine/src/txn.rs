@@ -12,7 +12,8 @@ use crate::raw::garbage::{Dead, Rest};
 use crate::raw::slots::{COMMANDS_MAX, Held};
 use crate::redo;
 use crate::scratch::{Kind, Scratch};
-use core::cell::{Cell, RefCell, RefMut};
+use crate::serial::Refused;
+use core::cell::{BorrowMutError, Cell, RefCell, RefMut};
 
 /// A transaction. It reads the snapshot of its beginning and its own earlier commands; dropping it aborts it.
 ///
@@ -50,6 +51,12 @@ impl<'e> Txn<'e> {
     #[inline]
     pub(crate) fn scratch(&self) -> RefMut<'_, Scratch> {
         RefMut::map(self.scratch.borrow_mut(), |scratch| &mut **scratch.as_mut().expect("only the two ends give it up"))
+    }
+
+    /// The scratch, if nobody has it.
+    pub(crate) fn try_scratch(&self) -> Result<RefMut<'_, Scratch>, BorrowMutError> {
+        let scratch = self.scratch.try_borrow_mut()?;
+        Ok(RefMut::map(scratch, |scratch| &mut **scratch.as_mut().expect("only the two ends give it up")))
     }
 
     #[inline]
@@ -94,7 +101,8 @@ impl<'e> Txn<'e> {
     /// Commits. Replies may leave when the log has reached the position returned.
     ///
     /// # Errors
-    /// [`Error::Taken`] when a more important transaction aborted it before.
+    /// [`Error::Taken`] when a more important transaction aborted it before; [`Error::SerializationFailure`] when it is
+    /// SERIALIZABLE and another transaction wrote, after its snapshot, what it has read.
     #[inline]
     pub fn commit(mut self) -> Result<LogPosition> {
         let log = &self.inner.config.log;
@@ -110,9 +118,13 @@ impl<'e> Txn<'e> {
         if keeps_records {
             redo::encode(self.inner, held.pin(), &mut scratch);
         }
-        let Some(timestamp) = held.commit() else {
-            self.inner.roll_back(held, scratch, counters);
-            return Err(Error::Taken);
+        let timestamp = match self.inner.decide(&held, &mut scratch) {
+            Ok(timestamp) => timestamp,
+            Err(refused) => {
+                counters.serialization_failures.add(u64::from(refused == Refused::Conflict));
+                self.inner.roll_back(held, scratch, counters);
+                return Err(refused.into());
+            }
         };
         let position = if keeps_records {
             redo::seal(&mut scratch.redo, timestamp);

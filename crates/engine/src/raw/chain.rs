@@ -404,6 +404,15 @@ impl Change {
         }
     }
 
+    /// The version that it ended and the one that it made, without those that only its own transaction ever saw. Between
+    /// the transaction's decision and its stamping.
+    pub(crate) fn seen_by_others<'p>(&self, held: &'p Held<'_>) -> (Option<&'p Version>, Option<&'p Version>) {
+        let is_own = |word: &AtomicU64| owner_of(word.load(Acquire)) == held.owner;
+        let before = self.claimed(held.pin()).filter(|base| !is_own(&base.begin));
+        let after = self.published(held.pin()).filter(|new| !is_own(&new.end));
+        (before, after)
+    }
+
     /// The version that died with the commit.
     #[inline]
     pub(crate) fn dead_by_commit(&self) -> Option<VersionPtr> {

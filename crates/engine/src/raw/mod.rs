@@ -6,6 +6,8 @@ pub(crate) mod btree;
 pub(crate) mod chain;
 pub(crate) mod garbage;
 pub(crate) mod once;
+pub(crate) mod publish;
+pub(crate) mod recent;
 pub(crate) mod rows;
 pub(crate) mod slots;
 pub(crate) mod text;

@@ -11,13 +11,14 @@
 //! begin and end words   0 | commit timestamp (63)                          NEVER = all ones: open end, or undone
 //!                                                                          MOVED = one less: open end, moved to a block
 //!                       1 | slot (12) | generation (31) | command (20)
-//! status word           00 active     | generation (31)
+//! status word           00 active     | publish (1) | 0 (30) | generation (31)
 //!                       01 committing | generation                         whoever meets it helps to decide
 //!                       10 aborted    | generation
 //!                       11 committed  | timestamp (62)
 //! ```
 
 use super::bitmap::Bitmap;
+use super::publish::SerialState;
 use crate::sync::{AcqRel, Acquire, AtomicPtr, AtomicU64, Relaxed, Release, SeqCst};
 use core::marker::PhantomData;
 use preempt::{Mode, Worker};
@@ -49,6 +50,8 @@ const COMMITTING: u64 = 1;
 const ABORTED: u64 = 2;
 const COMMITTED: u64 = 3;
 const VALUE_MASK: u64 = (1 << STATE_SHIFT) - 1;
+/// In an active status: the transaction must commit the serial way. See [`super::publish`].
+const PUBLISH: u64 = 1 << (STATE_SHIFT - 1);
 /// A snapshot number that holds nothing back.
 const NO_SNAPSHOT: u64 = u64::MAX;
 
@@ -101,6 +104,8 @@ struct Slot {
     importance: AtomicU64,
     /// The worker whose base context runs the transaction, or null.
     worker: AtomicPtr<Worker>,
+    /// 1 while the transaction is SERIALIZABLE and may write. Stored before `snapshot`, so read it after that.
+    serial: AtomicU64,
 }
 
 impl Slot {
@@ -128,6 +133,8 @@ fn importance(class: Class) -> u64 {
 /// The clock, the slots and the live snapshots of one engine.
 pub struct Registry {
     clock: Clock,
+    /// See [`super::publish`].
+    pub(super) serial: SerialState,
     slots: Box<[Slot]>,
     slots_free: Bitmap,
     readers: Box<[Reader]>,
@@ -157,9 +164,11 @@ impl Registry {
             snapshot: AtomicU64::new(NO_SNAPSHOT),
             importance: AtomicU64::new(0),
             worker: AtomicPtr::new(std::ptr::null_mut()),
+            serial: AtomicU64::new(0),
         };
         Registry {
             clock: Clock(AtomicU64::new(1)),
+            serial: SerialState::new(),
             slots: (0..slots_count).map(slot).collect(),
             slots_free: Bitmap::new(slots_count),
             readers: (0..readers_count).map(|_| Reader(AtomicU64::new(NO_SNAPSHOT))).collect(),
@@ -197,6 +206,59 @@ impl Registry {
         self.horizon.fetch_max(horizon, AcqRel).max(horizon)
     }
 
+    /// Makes every transaction that is active now commit the serial way, and helps to decide those that are committing:
+    /// their timestamps are not above the clock when this returns.
+    pub(super) fn publish_all(&self) {
+        for slot in &self.slots[..self.slots_free.high_water()] {
+            // Who published a snapshot before this load has stored its status before it, so the next load sees that.
+            slot.snapshot.load(SeqCst);
+            let mut seen = slot.status.load(SeqCst);
+            loop {
+                let next = match seen >> STATE_SHIFT {
+                    ACTIVE if seen & PUBLISH == 0 => {
+                        slot.status.compare_exchange(seen, seen | PUBLISH, SeqCst, SeqCst).map(|_| ())
+                    }
+                    COMMITTING => self.decide(slot, seen).map(|_| ()),
+                    _ => Ok(()),
+                };
+                match next {
+                    Ok(()) => break,
+                    Err(now) => seen = now,
+                }
+            }
+        }
+    }
+
+    /// The least snapshot of the live SERIALIZABLE transactions that may write; the clock, read before, if there is none.
+    /// With `only_active`, those that somebody aborted do not count.
+    pub(super) fn least_serial(&self, only_active: bool) -> u64 {
+        let mut least = self.clock.0.load(SeqCst);
+        for slot in &self.slots[..self.slots_free.high_water()] {
+            let snapshot = slot.snapshot.load(SeqCst);
+            let counts =
+                slot.serial.load(Relaxed) == 1 && !(only_active && slot.status.load(Relaxed) >> STATE_SHIFT == ABORTED);
+            if counts {
+                least = least.min(snapshot);
+            }
+        }
+        least
+    }
+
+    /// Aborts the SERIALIZABLE transactions whose snapshots are below `bound`. Returns how many.
+    pub(crate) fn abort_serial_below(&self, bound: u64) -> usize {
+        let abort = |slot: &&Slot| {
+            let active = slot.status.load(Acquire);
+            active >> STATE_SHIFT == ACTIVE
+                && slot.snapshot.load(SeqCst) < bound
+                && slot.serial.load(Relaxed) == 1
+                && slot
+                    .status
+                    .compare_exchange(active, status(ABORTED, active & GENERATION_MASK), SeqCst, Relaxed)
+                    .is_ok()
+        };
+        self.slots[..self.slots_free.high_water()].iter().filter(abort).count()
+    }
+
     /// The last horizon that anybody found.
     #[inline]
     pub(crate) fn known_horizon(&self) -> u64 {
@@ -210,18 +272,21 @@ impl Registry {
 
     /// Begins a transaction: a slot, a new generation, a snapshot. Nothing when all slots are in use.
     #[inline]
-    pub fn begin(&self, class: Class, worker: Option<&'static Worker>) -> Option<Held<'_>> {
+    pub fn begin(&self, class: Class, worker: Option<&'static Worker>, serial: bool) -> Option<Held<'_>> {
         let index = self.slots_free.acquire()?;
-        Some(self.hold(index, class, worker))
+        if serial {
+            self.enter_serial();
+        }
+        Some(self.hold(index, class, worker, serial))
     }
 
     /// Begins a transaction on a given slot, if nobody holds it.
     pub(crate) fn begin_on(&self, index: usize, class: Class) -> Option<Held<'_>> {
-        self.slots_free.acquire_at(index).then(|| self.hold(index, class, None))
+        self.slots_free.acquire_at(index).then(|| self.hold(index, class, None, false))
     }
 
     #[inline]
-    fn hold(&self, index: usize, class: Class, worker: Option<&'static Worker>) -> Held<'_> {
+    fn hold(&self, index: usize, class: Class, worker: Option<&'static Worker>, serial: bool) -> Held<'_> {
         let slot = &self.slots[index];
         let generation = (slot.generation.load(Relaxed) + 1) & GENERATION_MASK;
         // The order matters to `fate`: the generation moves on before the status does.
@@ -229,8 +294,10 @@ impl Registry {
         slot.importance.store(importance(class), Relaxed);
         let worker = worker.map_or(std::ptr::null_mut(), |worker| std::ptr::from_ref(worker).cast_mut());
         slot.worker.store(worker, Relaxed);
-        let snapshot = self.register(&slot.snapshot);
+        slot.serial.store(u64::from(serial), Relaxed);
+        // Before the snapshot is published: see `publish` for who relies on that.
         slot.status.store(status(ACTIVE, generation), Release);
+        let snapshot = self.register(&slot.snapshot);
         let owner = UNCOMMITTED | ((index as u64) << (COMMAND_BITS + GENERATION_BITS)) | (generation << COMMAND_BITS);
         Held {
             registry: self,
@@ -238,6 +305,7 @@ impl Registry {
             owner,
             snapshot,
             importance: importance(class),
+            serial,
             pin: Pin { _only_here: PhantomData },
         }
     }
@@ -262,7 +330,7 @@ impl Registry {
                         Fate::Moved
                     };
                 }
-                _ if value != generation => return Fate::Moved,
+                _ if value & !PUBLISH != generation => return Fate::Moved,
                 ACTIVE => return Fate::Active,
                 ABORTED => return Fate::Aborted,
                 _ => match self.decide(slot, seen) {
@@ -289,8 +357,8 @@ impl Registry {
     /// Aborts the transaction that wrote `word`, if it is active, less important than `importance`, and paused.
     pub(super) fn give_way(&self, word: u64, importance: u64) -> GiveWay {
         let slot = &self.slots[slot_of(word)];
-        let active = status(ACTIVE, generation_of(word));
-        if slot.status.load(Acquire) != active {
+        let active = slot.status.load(Acquire);
+        if active & !PUBLISH != status(ACTIVE, generation_of(word)) {
             return GiveWay::Settled;
         }
         // If the slot changes hands now, these two are another transaction's; the compare-and-swap below then fails.
@@ -316,6 +384,15 @@ pub(super) enum GiveWay {
     Refused,
 }
 
+/// Why a commit did not happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotCommitted {
+    /// Somebody aborted the transaction.
+    Aborted,
+    /// The transaction must commit the serial way.
+    Publish,
+}
+
 /// A transaction's hold on its slot.
 pub struct Held<'e> {
     pub(super) registry: &'e Registry,
@@ -324,6 +401,7 @@ pub struct Held<'e> {
     pub(super) owner: u64,
     snapshot: u64,
     pub(super) importance: u64,
+    serial: bool,
     pin: Pin,
 }
 
@@ -362,37 +440,82 @@ impl<'e> Held<'e> {
         generation_of(self.owner)
     }
 
+    /// Whether what it reads is checked at its commit.
+    #[inline]
+    pub(crate) fn is_serial(&self) -> bool {
+        self.serial
+    }
+
     /// Whether nobody has aborted it.
     #[inline]
     pub fn is_active(&self) -> bool {
-        self.slot().status.load(Acquire) == status(ACTIVE, self.generation())
+        self.slot().status.load(Acquire) & !PUBLISH == status(ACTIVE, self.generation())
     }
 
-    /// Commits: from here on all its effects exist. Returns the timestamp, or nothing if somebody aborted it before.
+    /// Commits: from here on all its effects exist. Returns the timestamp.
+    ///
+    /// Ordering: the serial state is loaded after the status became active and the snapshot was published, both above.
     #[inline]
-    pub fn commit(&self) -> Option<u64> {
+    pub fn commit(&self) -> Result<u64, NotCommitted> {
+        if self.registry.is_serial() {
+            return Err(NotCommitted::Publish);
+        }
+        let committed = self.decide_from(status(ACTIVE, self.generation()));
+        committed.map_err(|now| {
+            if now & !PUBLISH == status(ACTIVE, self.generation()) {
+                NotCommitted::Publish
+            } else {
+                NotCommitted::Aborted
+            }
+        })
+    }
+
+    /// The same for one who has the serial latch and publishes its writes before it gives it back. Nothing if somebody
+    /// aborted it before.
+    pub(crate) fn commit_published(&self) -> Option<u64> {
+        let mut seen = status(ACTIVE, self.generation());
+        loop {
+            match self.decide_from(seen) {
+                Ok(timestamp) => return Some(timestamp),
+                Err(now) if now & !PUBLISH == status(ACTIVE, self.generation()) => seen = now,
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Goes from this active status to committed, or says what the status is instead.
+    #[inline]
+    fn decide_from(&self, active: u64) -> Result<u64, u64> {
         let slot = self.slot();
         let committing = status(COMMITTING, self.generation());
-        if slot.status.compare_exchange(status(ACTIVE, self.generation()), committing, SeqCst, Acquire).is_err() {
-            return None;
-        }
+        slot.status.compare_exchange(active, committing, SeqCst, Acquire)?;
         match self.registry.decide(slot, committing) {
-            Ok(timestamp) => Some(timestamp),
+            Ok(timestamp) => Ok(timestamp),
             // Only helpers change a committing status, and only to committed; the slot is ours until it is released.
-            Err(now) => Some(now & VALUE_MASK),
+            Err(now) => Ok(now & VALUE_MASK),
         }
     }
 
     /// Aborts. Returns whether somebody else had done so before.
     pub fn abort(&self) -> bool {
-        let active = status(ACTIVE, self.generation());
-        self.slot().status.compare_exchange(active, status(ABORTED, self.generation()), SeqCst, Acquire).is_err()
+        let mut seen = status(ACTIVE, self.generation());
+        let aborted = status(ABORTED, self.generation());
+        while let Err(now) = self.slot().status.compare_exchange(seen, aborted, SeqCst, Acquire) {
+            if now & !PUBLISH != status(ACTIVE, self.generation()) {
+                return true;
+            }
+            seen = now;
+        }
+        false
     }
 
     /// Ends the snapshot and gives the slot back. No word may carry its owner any more.
     #[inline]
     pub fn release(self) {
         self.slot().snapshot.store(NO_SNAPSHOT, SeqCst);
+        if self.serial {
+            self.registry.leave_serial();
+        }
         self.registry.slots_free.release(self.index);
     }
 }

@@ -89,11 +89,12 @@ unsafe impl Send for VersionPtr {}
 
 impl VersionPtr {
     /// The version. Its holder is the write set of the transaction that owns `pin`, or the queue of the dead that owns
-    /// the version, so it was not freed.
+    /// the version, or a recent write that `pin`'s transaction checks, so it was not freed.
     #[inline]
     pub(super) fn get(self, _pin: &Pin) -> &Version {
         // SAFETY: a write set names versions that its transaction made or claimed. Those are retired with a time after
-        // the transaction's snapshot, so they outlive its pin; what a queue of the dead owns nobody else frees.
+        // the transaction's snapshot, so they outlive its pin; what a queue of the dead owns nobody else frees. The third
+        // kind of holder, a recent write, says in `recent` why its versions stay.
         unsafe { self.0.as_ref() }
     }
 

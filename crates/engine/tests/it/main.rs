@@ -6,6 +6,7 @@ mod conflicts;
 mod garbage;
 mod redo;
 mod scans;
+mod serial;
 mod stress;
 mod support;
 mod taking;
@@ -51,6 +52,20 @@ fn main() -> ExitCode {
             testkit::test!(thaw::money_thaws_under_scans),
             testkit::test!(redo::records_replay_to_the_same_tables),
             testkit::test!(redo::commits_return_positions),
+            testkit::test!(serial::write_skew_by_keys_is_refused),
+            testkit::test!(serial::write_skew_by_absent_keys_is_refused),
+            testkit::test!(serial::ranges_are_read_as_far_as_consumed),
+            testkit::test!(serial::ranges_by_prefix_know_their_rows),
+            testkit::test!(serial::scans_are_read_by_their_conditions),
+            testkit::test!(serial::a_scan_sees_own_changes),
+            testkit::test!(serial::the_read_only_anomaly_is_prevented),
+            testkit::test!(serial::a_lost_update_is_refused),
+            testkit::test!(serial::disjoint_writers_both_commit),
+            testkit::test!(serial::others_are_checked_too),
+            testkit::test!(serial::serial_mode_comes_and_goes),
+            testkit::test!(serial::the_memory_for_recent_writes_is_bounded),
+            testkit::test!(serial::a_long_read_log_stands_for_whole_tables),
+            testkit::test!(serial::somebody_stays_on_call),
             testkit::test!(stress::money_is_conserved),
         ],
     )

@@ -138,6 +138,19 @@ impl<'t> Cursor<'t> {
         Some((&self.bytes[start..start + length], hit.row))
     }
 
+    /// What [`Cursor::next`] returned last, if it ever returned an entry, and has not come to the end.
+    pub(crate) fn last(&self) -> Option<(&[u8], u64)> {
+        let at = self.batch_next.checked_sub(1)?;
+        // SAFETY: `fill` wrote the hits below `batch_len`, of which this one was handed out.
+        let hit = unsafe { self.batch[at].assume_init_ref() };
+        let length = hit.length as usize;
+        if length <= INLINE_BYTES {
+            return Some((&self.key[..length], hit.row));
+        }
+        let start = hit.start as usize;
+        Some((&self.bytes[start..start + length], hit.row))
+    }
+
     /// The next entry's row: cheaper where the key is not wanted.
     pub(crate) fn next_row(&mut self) -> Option<u64> {
         self.next_hit().map(|hit| hit.row)

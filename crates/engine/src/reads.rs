@@ -1,0 +1,318 @@
+//! What a SERIALIZABLE transaction has read.
+//!
+//! **Invariant:** if no write of others satisfies a predicate here, by its version before or by the one after it, then
+//! everything that was read would be read again. Each read leaves its predicate before its result is used; a range leaves
+//! the whole of itself at first, and takes back what was not consumed when it is dropped.
+//!
+//! Two transactions on different rows do not meet here, unless one looked for what the other made. The exception is a log
+//! that has grown too long: it is replaced by whole tables.
+
+use crate::condition::Condition;
+use crate::engine::Inner;
+use crate::key;
+use crate::layout::Image;
+use crate::raw::recent::RecentWrite;
+use crate::raw::slots::Pin;
+use crate::serial::Check;
+use crate::table::Table;
+use core::cmp::Ordering;
+
+/// Rows, ranges or bytes of keys that are kept before whole tables take their place.
+const ROWS_MAX: usize = 1 << 20;
+const RANGES_MAX: usize = 1 << 18;
+const BYTES_MAX: usize = 16 << 20;
+/// Entries and bytes that the buffers may keep between transactions.
+const KEPT_MAX: usize = 4096;
+const KEPT_BYTES_MAX: usize = 1 << 16;
+
+/// A place in an index: before the entry of this key and row. The key's bytes are in [`ReadLog::bytes`].
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    start: u32,
+    bytes: u32,
+    row: u64,
+}
+
+/// A stretch of an index: from `low`, included, to `high`, excluded. No `high`: to the end.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    table: u32,
+    index: u32,
+    low: Place,
+    high: Option<Place>,
+}
+
+#[derive(Debug)]
+struct Scanned {
+    table: u32,
+    conditions: Vec<Condition>,
+}
+
+/// The log. Its buffers stay with the slot, as all of [`crate::scratch`].
+#[derive(Debug, Default)]
+pub(crate) struct ReadLog {
+    /// Table and row id.
+    rows: Vec<(u32, u64)>,
+    stretches: Vec<Stretch>,
+    bytes: Vec<u8>,
+    scans: Vec<Scanned>,
+    /// Tables by bits: table modulo 64.
+    tables: u64,
+    /// Counts how often the stretches were replaced.
+    epoch: u32,
+    /// Sorted, for the check.
+    is_sorted: bool,
+    key: Vec<u8>,
+    buffer: Vec<RecentWrite>,
+}
+
+/// A range that is being consumed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OpenRange {
+    at: usize,
+    epoch: u32,
+}
+
+/// Up to where a range was consumed that was not consumed to its end.
+pub(crate) enum Consumed<'a> {
+    Nothing,
+    /// Upwards to this key and row, included.
+    Up(&'a [u8], u64),
+    /// Downwards to this key and row, included.
+    Down(&'a [u8], u64),
+}
+
+#[inline]
+fn bit(table: u32) -> u64 {
+    1 << (table % u64::BITS)
+}
+
+impl ReadLog {
+    /// Makes it ready for the next transaction.
+    #[inline]
+    pub(crate) fn reset(&mut self) {
+        if self.tables == 0 {
+            return;
+        }
+        self.rows.clear();
+        self.stretches.clear();
+        self.bytes.clear();
+        self.scans.clear();
+        self.tables = 0;
+        self.epoch = 0;
+        self.is_sorted = false;
+        if KEPT_MAX < self.rows.capacity().max(self.stretches.capacity()) || KEPT_BYTES_MAX < self.bytes.capacity() {
+            *self = ReadLog::default();
+        }
+    }
+
+    /// A row was read by its id, or by a unique key; or there is none with the id.
+    #[inline]
+    pub(crate) fn row(&mut self, table: u32, row: u64) {
+        if self.rows.last() == Some(&(table, row)) {
+            return;
+        }
+        self.tables |= bit(table);
+        self.rows.push((table, row));
+        if self.rows.len() == ROWS_MAX {
+            self.shorten();
+        }
+    }
+
+    /// All rows with this key were looked for.
+    pub(crate) fn key(&mut self, table: u32, index: usize, key: &[u8]) {
+        self.key_up_to(table, index, key, u64::MAX - 1);
+    }
+
+    /// The rows with this key were looked for, up to this one.
+    pub(crate) fn key_up_to(&mut self, table: u32, index: usize, key: &[u8], row: u64) {
+        let start = self.add_bytes(key);
+        let place = |row| Place { start, bytes: key.len() as u32, row };
+        self.add(Stretch { table, index: index as u32, low: place(0), high: Some(place(row + 1)) });
+    }
+
+    /// A range begins, of the keys from `low` to below `high`.
+    pub(crate) fn open(&mut self, table: u32, index: usize, low: &[u8], high: Option<&[u8]>) -> OpenRange {
+        let low = Place { start: self.add_bytes(low), bytes: low.len() as u32, row: 0 };
+        let high = high.map(|high| Place { start: self.add_bytes(high), bytes: high.len() as u32, row: 0 });
+        let epoch = self.epoch;
+        self.add(Stretch { table, index: index as u32, low, high });
+        OpenRange { at: self.stretches.len().wrapping_sub(1), epoch }
+    }
+
+    /// A range ends that was not consumed to its end.
+    pub(crate) fn close(&mut self, open: OpenRange, consumed: &Consumed<'_>) {
+        if open.epoch != self.epoch {
+            return; // A whole table stands for it.
+        }
+        match *consumed {
+            Consumed::Nothing => self.stretches[open.at].high = Some(self.stretches[open.at].low),
+            Consumed::Up(key, row) => {
+                let place = Place { start: self.add_bytes(key), bytes: key.len() as u32, row: row + 1 };
+                self.stretches[open.at].high = Some(place);
+            }
+            Consumed::Down(key, row) => {
+                let place = Place { start: self.add_bytes(key), bytes: key.len() as u32, row };
+                self.stretches[open.at].low = place;
+            }
+        }
+    }
+
+    /// A table was scanned for rows that satisfy all the conditions.
+    pub(crate) fn scan(&mut self, table: u32, conditions: &[Condition]) {
+        self.tables |= bit(table);
+        self.scans.push(Scanned { table, conditions: conditions.to_vec() });
+    }
+
+    fn add_bytes(&mut self, key: &[u8]) -> u32 {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(key);
+        start
+    }
+
+    fn add(&mut self, stretch: Stretch) {
+        self.tables |= bit(stretch.table);
+        self.stretches.push(stretch);
+        if RANGES_MAX <= self.stretches.len() || BYTES_MAX <= self.bytes.len() {
+            self.shorten();
+        }
+    }
+
+    /// The log is too long: whole tables take the place of rows and stretches.
+    #[cold]
+    fn shorten(&mut self) {
+        let mut tables: Vec<u32> = self.rows.iter().map(|(table, _)| *table).collect();
+        tables.extend(self.stretches.iter().map(|stretch| stretch.table));
+        tables.sort_unstable();
+        tables.dedup();
+        for table in tables {
+            let is_whole = |scan: &Scanned| scan.table == table && scan.conditions.is_empty();
+            if !self.scans.iter().any(is_whole) {
+                self.scans.push(Scanned { table, conditions: Vec::new() });
+            }
+        }
+        self.rows.clear();
+        self.stretches.clear();
+        self.bytes.clear();
+        self.epoch += 1;
+    }
+
+    /// Ready to be checked. Nothing is read any more.
+    pub(crate) fn against<'a>(&'a mut self, inner: &'a Inner, pin: &'a Pin) -> Against<'a> {
+        Against { log: self, inner, pin }
+    }
+
+    /// Sorts rows and stretches, so that a write need not be compared with each.
+    fn sort(&mut self) {
+        if core::mem::replace(&mut self.is_sorted, true) {
+            return;
+        }
+        self.rows.sort_unstable();
+        self.rows.dedup();
+        let ReadLog { stretches, bytes, .. } = self;
+        stretches.retain(|stretch| stretch.high.is_none_or(|high| compare(bytes, &stretch.low, &high).is_lt()));
+        stretches.sort_unstable_by(|a, b| {
+            (a.table, a.index).cmp(&(b.table, b.index)).then_with(|| compare(bytes, &a.low, &b.low))
+        });
+        // Those that overlap become one, so that at most one can hold a key.
+        stretches.dedup_by(|next, kept| {
+            let meets = (next.table, next.index) == (kept.table, kept.index)
+                && kept.high.is_none_or(|high| compare(bytes, &next.low, &high).is_le());
+            if meets && let Some(high) = kept.high {
+                let is_longer = next.high.is_none_or(|next| compare(bytes, &high, &next).is_lt());
+                kept.high = if is_longer { next.high } else { Some(high) };
+            }
+            meets
+        });
+    }
+
+    fn conflict(&mut self, inner: &Inner, pin: &Pin, write: &RecentWrite) -> bool {
+        if self.tables & bit(write.table) == 0 {
+            return false;
+        }
+        if write.is_load {
+            return self.meets_load(write);
+        }
+        if self.rows.binary_search(&(write.table, write.row)).is_ok() {
+            return true;
+        }
+        let from = self.stretches.partition_point(|stretch| stretch.table < write.table);
+        let is_read = self.stretches.get(from).is_some_and(|stretch| stretch.table == write.table)
+            || self.scans.iter().any(|scan| scan.table == write.table);
+        if !is_read {
+            return false;
+        }
+        let table = inner.table(write.table);
+        let images = [write.before(pin), write.after(pin)];
+        images.into_iter().flatten().any(|version| self.meets(table, from, write, table.image(version)))
+    }
+
+    /// Whether new rows from a load meet what was read. Their contents are not looked at.
+    fn meets_load(&self, write: &RecentWrite) -> bool {
+        let row = self.rows.partition_point(|row| *row < (write.table, write.row));
+        self.rows.get(row).is_some_and(|(table, _)| *table == write.table)
+            || self.stretches.iter().any(|stretch| stretch.table == write.table)
+            || self.scans.iter().any(|scan| scan.table == write.table)
+    }
+
+    /// Whether a row image meets a stretch, of which the table's begin at `from`, or a scan.
+    fn meets(&mut self, table: &Table, mut from: usize, write: &RecentWrite, image: Image<'_>) -> bool {
+        let ReadLog { stretches, bytes, scans, key, .. } = self;
+        while let Some(first) = stretches.get(from).filter(|stretch| stretch.table == write.table) {
+            let index = first.index;
+            let of_index = |stretch: &Stretch| (stretch.table, stretch.index) == (write.table, index);
+            let end = from + stretches[from..].partition_point(of_index);
+            key::of_image(&table.indexes[index as usize], image, key);
+            let not_above = |stretch: &Stretch| compare_key(bytes, &stretch.low, key, write.row).is_le();
+            let above = from + stretches[from..end].partition_point(not_above);
+            let holds =
+                |stretch: &Stretch| stretch.high.is_none_or(|high| compare_key(bytes, &high, key, write.row).is_gt());
+            if from < above && holds(&stretches[above - 1]) {
+                return true;
+            }
+            from = end;
+        }
+        let satisfies = |condition: &Condition| condition.holds(image.value(condition.column));
+        scans.iter().any(|scan| scan.table == write.table && scan.conditions.iter().all(satisfies))
+    }
+}
+
+fn key_of<'a>(bytes: &'a [u8], place: &Place) -> &'a [u8] {
+    &bytes[place.start as usize..][..place.bytes as usize]
+}
+
+fn compare(bytes: &[u8], left: &Place, right: &Place) -> Ordering {
+    compare_key(bytes, left, key_of(bytes, right), right.row)
+}
+
+fn compare_key(bytes: &[u8], place: &Place, key: &[u8], row: u64) -> Ordering {
+    key_of(bytes, place).cmp(key).then(place.row.cmp(&row))
+}
+
+/// The log against the writes of others.
+pub(crate) struct Against<'a> {
+    log: &'a mut ReadLog,
+    inner: &'a Inner,
+    pin: &'a Pin,
+}
+
+impl Check for Against<'_> {
+    fn conflicts(&mut self, writes: &[RecentWrite]) -> bool {
+        if writes.is_empty() || self.log.tables == 0 {
+            return false;
+        }
+        self.log.sort();
+        writes.iter().any(|write| self.log.conflict(self.inner, self.pin, write))
+    }
+
+    fn buffer(&mut self) -> &mut Vec<RecentWrite> {
+        &mut self.log.buffer
+    }
+
+    fn buffered_conflict(&mut self) -> bool {
+        let buffer = core::mem::take(&mut self.log.buffer);
+        let conflict = self.conflicts(&buffer);
+        self.log.buffer = buffer;
+        conflict
+    }
+}

@@ -1,0 +1,49 @@
+//! Scans by a transaction, row by row: its snapshot and its own changes.
+//!
+//! **Invariant:** a SERIALIZABLE transaction remembers the conditions before it looks at the first row, so whatever anybody
+//! writes that satisfies them, by its old image or by its new one, meets them at the commit.
+
+use crate::condition::Condition;
+use crate::error::Result;
+use crate::row::Row;
+use crate::table::Table;
+use crate::txn::Txn;
+
+/// Rows between two looks whether somebody has aborted the transaction.
+const ROWS_BETWEEN_LOOKS: u64 = 1024;
+
+impl Txn<'_> {
+    /// Calls `each` with every row that satisfies all the conditions, in the order of row ids. It may read and write through
+    /// the transaction; what it writes does not appear.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidValue`] when a condition does not fit the table, [`crate::Error::Taken`].
+    pub fn scan<'t>(&'t self, table: &'t Table, conditions: &[Condition], mut each: impl FnMut(Row<'t>)) -> Result<()> {
+        self.note_scan(table, conditions)?;
+        let view = self.view()?;
+        for row in 0..table.rows.end() {
+            if row % ROWS_BETWEEN_LOOKS == 0 {
+                self.check_active()?;
+            }
+            let Some(row) = self.visible_row(table, row, view) else { continue };
+            if conditions.iter().all(|condition| condition.holds(row.get(condition.column))) {
+                each(row);
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers, if the transaction is SERIALIZABLE, that it reads the rows that satisfy all the conditions: for a scan of
+    /// its snapshot that happens elsewhere, as an analytical query does. Call it before the scan begins.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidValue`] when a condition does not fit the table.
+    pub fn note_scan(&self, table: &Table, conditions: &[Condition]) -> Result<()> {
+        self.inner.assert_own(table);
+        conditions.iter().try_for_each(|condition| condition.check(table))?;
+        if self.held().is_serial() {
+            self.scratch().reads.scan(table.id, conditions);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,16 @@
+//! A latch whose waiting shuttle sees.
+
+use preempt::NoPreempt;
+
+/// As `preempt::Latch`.
+pub(crate) struct Latch<T>(shuttle::sync::Mutex<T>);
+
+impl<T> Latch<T> {
+    pub(crate) fn new(value: T) -> Latch<T> {
+        Latch(shuttle::sync::Mutex::new(value))
+    }
+
+    pub(crate) fn lock<'a>(&'a self, _no_preempt: &'a NoPreempt) -> shuttle::sync::MutexGuard<'a, T> {
+        self.0.lock().expect("no holder panics")
+    }
+}

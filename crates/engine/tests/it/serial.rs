@@ -1,0 +1,552 @@
+//! SERIALIZABLE: what a transaction has read is checked at its commit. Only the order of commits is a serial order.
+
+use crate::support::*;
+use engine::{
+    Column, Comparison, Condition, Direction, Engine, EngineConfig, Error, IndexDef, Result, Row, Table, TableDef, Txn,
+    Type, Value,
+};
+use std::ops::Bound;
+use std::sync::{Arc, Barrier};
+
+/// Begins a SERIALIZABLE transaction.
+fn serial(engine: &Engine) -> Txn<'_> {
+    engine.begin_serializable(NORMAL).unwrap()
+}
+
+fn refused(txn: Txn<'_>) -> bool {
+    match txn.commit() {
+        Ok(_) => false,
+        Err(error) => {
+            assert_eq!(error, Error::SerializationFailure);
+            assert!(error.is_retryable());
+            true
+        }
+    }
+}
+
+/// Commits both, in this order. Says whether the second was refused; the first must not be.
+fn second_is_refused(first: Txn<'_>, second: Txn<'_>) -> bool {
+    assert!(!refused(first), "the first to commit is never refused");
+    refused(second)
+}
+
+/// Each reads what the other writes. By keys: two withdraw from two accounts that together must not be overdrawn.
+pub fn write_skew_by_keys_is_refused() {
+    let (engine, table) = bank_of(3);
+    for commits_first in [0, 1] {
+        let (one, two) = (serial(&engine), serial(&engine));
+        for (txn, own) in [(&one, 0), (&two, 1)] {
+            let sum = balance(txn, &table, 0).unwrap() + balance(txn, &table, 1).unwrap();
+            pay(txn, &table, own, -sum).unwrap();
+        }
+        assert!(if commits_first == 0 { second_is_refused(one, two) } else { second_is_refused(two, one) });
+    }
+    // By row ids, and by many keys at once, it is the same.
+    let (one, two) = (serial(&engine), serial(&engine));
+    let (row_0, row_1) =
+        (row_of(&engine.begin(NORMAL), &table, 0).unwrap(), row_of(&engine.begin(NORMAL), &table, 1).unwrap());
+    one.get_row(&table, row_1).unwrap().unwrap();
+    one.update(&table, row_0, |row| row.set_decimal_i64(BALANCE, 1)).unwrap();
+    let mut rows = Vec::new();
+    two.get_many(&table, BY_ID, &[[Value::Int32(0)], [Value::Int32(2)]], &mut rows).unwrap();
+    two.update(&table, row_1, |row| row.set_decimal_i64(BALANCE, 1)).unwrap();
+    assert!(second_is_refused(one, two));
+    assert_eq!(engine.stats().serialization_failures, 3);
+}
+
+/// Two insert different keys, each because the other's does not exist. (With the planted bug `absent_key_unchecked` both
+/// commit.)
+pub fn write_skew_by_absent_keys_is_refused() {
+    let (engine, table) = bank_of(1);
+    let (one, two) = (serial(&engine), serial(&engine));
+    for (txn, own, other) in [(&one, 10, 11), (&two, 11, 10)] {
+        assert_eq!(balance(txn, &table, other), None);
+        open(txn, &table, own, 0, "skewed").unwrap();
+    }
+    assert!(second_is_refused(one, two));
+    assert_eq!((balance_now(&engine, &table, 10), balance_now(&engine, &table, 11)), (Some(0), None));
+    // A key that appears because a row moves to it, looked for among many.
+    let (one, two) = (serial(&engine), serial(&engine));
+    let mut rows = Vec::new();
+    one.get_many(&table, BY_ID, &[[Value::Int32(20)], [Value::Int32(21)]], &mut rows).unwrap();
+    assert!(rows.iter().all(Option::is_none));
+    open(&one, &table, 22, 0, "skewed").unwrap();
+    assert_eq!(balance(&two, &table, 22), None);
+    two.update(&table, row_of(&two, &table, 10).unwrap(), |row| row.set_i32(ID, 21)).unwrap();
+    assert!(second_is_refused(two, one));
+}
+
+/// A stretch of an index, consumed in one direction or the other, wholly or up to a row.
+struct Read {
+    direction: Direction,
+    rows: usize,
+}
+
+const READS: [Read; 4] = [
+    Read { direction: Direction::Forward, rows: usize::MAX },
+    Read { direction: Direction::Backward, rows: usize::MAX },
+    Read { direction: Direction::Forward, rows: 2 },
+    Read { direction: Direction::Backward, rows: 2 },
+];
+
+/// Of the accounts 10, 20, ... 60, the ids that `read` consumes in the range from 20 to 50.
+fn consume(txn: &Txn<'_>, table: &Table, read: &Read) -> Vec<i32> {
+    let (lower, upper) = ([Value::Int32(20)], [Value::Int32(50)]);
+    let (lower, upper) = (Bound::Included(&lower[..]), Bound::Included(&upper[..]));
+    let mut range = txn.range_between(table, BY_ID, lower, upper, read.direction).unwrap();
+    let mut ids = Vec::new();
+    while ids.len() < read.rows
+        && let Some(row) = range.next()
+    {
+        ids.push(row.get_i32(ID));
+    }
+    ids
+}
+
+fn tens() -> (Engine, Arc<Table>) {
+    let (engine, table) = bank();
+    let txn = engine.begin(NORMAL);
+    for id in 1..7 {
+        open(&txn, &table, 10 * id, 0, "ten").unwrap();
+    }
+    txn.commit().unwrap();
+    (engine, table)
+}
+
+/// What is written inside of what was consumed is refused, before, between and behind the rows found; what is written
+/// outside is not. Writes are inserts, updates that leave the key alone, moves into and out of the range, and deletes.
+pub fn ranges_are_read_as_far_as_consumed() {
+    type Change = fn(&Txn<'_>, &Table, i32) -> Result<()>;
+    let insert: Change = |txn, table, id| open(txn, table, id, 0, "new").map(|_| ());
+    let touch: Change = |txn, table, id| pay(txn, table, id, 1);
+    let move_in: Change = |txn, table, id| {
+        let row = row_of(txn, table, 60).unwrap();
+        txn.update(table, row, |row| row.set_i32(ID, id))
+    };
+    let move_out: Change = |txn, table, id| {
+        let row = row_of(txn, table, id).unwrap();
+        txn.update(table, row, |row| row.set_i32(ID, 99))
+    };
+    let delete: Change = |txn, table, id| txn.delete(table, row_of(txn, table, id).unwrap());
+    let changes: [(Change, &[i32]); 5] = [
+        (insert, &[15, 21, 25, 31, 39, 45, 49, 51]),
+        (touch, &[10, 20, 30, 40, 50, 60]),
+        (move_in, &[15, 22, 35, 48, 55]),
+        (move_out, &[10, 20, 30, 40, 50]),
+        (delete, &[10, 20, 30, 40, 50, 60]),
+    ];
+    let mut refusals = 0;
+    for read in &READS {
+        let consumed = match (read.direction, read.rows) {
+            (_, usize::MAX) => 20..=50,
+            (Direction::Forward, _) => 20..=30,
+            (Direction::Backward, _) => 40..=50,
+        };
+        for (change, ids) in &changes {
+            for id in *ids {
+                let (engine, table) = tens();
+                let (reader, writer) = (serial(&engine), serial(&engine));
+                let ids = consume(&reader, &table, read);
+                assert_eq!(ids.len(), read.rows.min(4));
+                open(&reader, &table, 1_000, 0, "makes it a writer").unwrap();
+                change(&writer, &table, *id).unwrap();
+                let is_refused = second_is_refused(writer, reader);
+                assert_eq!(is_refused, consumed.contains(id), "{id} after {ids:?}");
+                refusals += u64::from(is_refused);
+            }
+        }
+    }
+    assert!(40 < refusals);
+}
+
+/// Ranges by prefix, in an index with equal keys; an iterator that was made and never asked has read nothing, and one that
+/// is never dropped has read all.
+pub fn ranges_by_prefix_know_their_rows() {
+    let (engine, table) = bank();
+    let txn = engine.begin(NORMAL);
+    for id in 0..4 {
+        open(&txn, &table, id, 0, "same").unwrap();
+    }
+    open(&txn, &table, 9, 0, "samuel").unwrap();
+    txn.commit().unwrap();
+    let owner = [Value::Text("same")];
+    let case = |consume: &dyn Fn(&Txn<'_>), write: &dyn Fn(&Txn<'_>)| {
+        let (reader, writer) = (serial(&engine), serial(&engine));
+        consume(&reader);
+        open(&reader, &table, 1_000, 0, "reader").unwrap();
+        write(&writer);
+        let is_refused = second_is_refused(writer, reader);
+        let txn = engine.begin(NORMAL);
+        if let Some(row) = row_of(&txn, &table, 1_000) {
+            txn.delete(&table, row).unwrap();
+        }
+        txn.commit().unwrap();
+        is_refused
+    };
+    let first = |txn: &Txn<'_>| {
+        assert_eq!(txn.range(&table, BY_OWNER, &owner, Direction::Forward).unwrap().next().unwrap().get_i32(ID), 0);
+    };
+    let last = |txn: &Txn<'_>| {
+        assert_eq!(txn.range(&table, BY_OWNER, &owner, Direction::Backward).unwrap().next().unwrap().get_i32(ID), 3);
+    };
+    let pay_to = |id: i32| move |txn: &Txn<'_>, table: &Table| pay(txn, table, id, 1).unwrap();
+    for (id, meets_first, meets_last) in [(0, true, false), (1, false, false), (3, false, true), (9, false, false)] {
+        assert_eq!(case(&first, &|txn| pay_to(id)(txn, &table)), meets_first, "{id} and the first of equal keys");
+        assert_eq!(case(&last, &|txn| pay_to(id)(txn, &table)), meets_last, "{id} and the last of equal keys");
+    }
+    let all = |txn: &Txn<'_>| assert_eq!(ids_of(txn, &table, "same").len(), 4);
+    assert!(case(&all, &|txn| pay_to(2)(txn, &table)));
+    assert!(!case(&all, &|txn| pay_to(9)(txn, &table)));
+    // A look-up in an index with equal keys reads the first of them.
+    let get = |txn: &Txn<'_>| assert_eq!(txn.get(&table, BY_OWNER, &owner).unwrap().unwrap().get_i32(ID), 0);
+    assert!(case(&get, &|txn| pay_to(0)(txn, &table)));
+    assert!(!case(&get, &|txn| pay_to(1)(txn, &table)));
+    let none = |txn: &Txn<'_>| drop(txn.range(&table, BY_OWNER, &owner, Direction::Forward).unwrap());
+    assert!(!case(&none, &|txn| pay_to(0)(txn, &table)));
+    let forgotten = |txn: &Txn<'_>| {
+        std::mem::forget(txn.range(&table, BY_OWNER, &owner, Direction::Forward).unwrap());
+    };
+    assert!(case(&forgotten, &|txn| pay_to(0)(txn, &table)));
+}
+
+/// Scans are read as their conditions say, nulls included, before and after a change.
+pub fn scans_are_read_by_their_conditions() {
+    let rich = || vec![Condition::compare(BALANCE, Comparison::Greater, Value::Decimal(50))];
+    let nobody = || vec![Condition::is_null(OWNER)];
+    let ann = || vec![Condition::compare(OWNER, Comparison::Equal, Value::Text("ann")), rich().remove(0)];
+    let not_ann = || vec![Condition::compare(OWNER, Comparison::NotEqual, Value::Text("ann"))];
+    // Conditions; balance and owner before and after the other's change; whether that meets them.
+    type State = Option<(i64, Option<&'static str>)>;
+    let cases: [(Vec<Condition>, State, State, bool); 14] = [
+        (vec![], None, Some((0, None)), true),
+        (rich(), Some((10, None)), Some((20, None)), false),
+        (rich(), Some((10, None)), Some((51, None)), true),
+        (rich(), Some((51, None)), Some((10, None)), true),
+        (rich(), Some((51, None)), None, true),
+        (rich(), Some((50, None)), None, false),
+        (nobody(), Some((0, Some("ann"))), Some((0, Some("bob"))), false),
+        (nobody(), Some((0, Some("ann"))), Some((0, None)), true),
+        (nobody(), None, Some((0, None)), true),
+        (ann(), None, Some((60, Some("bob"))), false),
+        (ann(), None, Some((40, Some("ann"))), false),
+        (ann(), None, Some((60, Some("ann"))), true),
+        (not_ann(), None, Some((60, None)), false),
+        (not_ann(), Some((60, Some("bob"))), None, true),
+    ];
+    for (conditions, before, after, meets) in cases {
+        let (engine, table) = bank();
+        let values = |state: (i64, Option<&'static str>)| {
+            [Value::Int32(1), Value::Decimal(i128::from(state.0)), state.1.map_or(Value::Null, Value::Text)]
+        };
+        let setup = engine.begin(NORMAL);
+        if let Some(state) = before {
+            setup.insert(&table, &values(state)).unwrap();
+        }
+        setup.commit().unwrap();
+        let (reader, writer) = (serial(&engine), serial(&engine));
+        let mut found = 0;
+        reader.scan(&table, &conditions, |row: Row<'_>| found += row.get_i32(ID)).unwrap();
+        open(&reader, &table, 2, 0, "makes it a writer").unwrap();
+        match (before, after) {
+            (None, Some(state)) => drop(writer.insert(&table, &values(state)).unwrap()),
+            (_, Some((balance, owner))) => {
+                let row = row_of(&writer, &table, 1).unwrap();
+                let owner = owner.map_or(Value::Null, Value::Text);
+                writer
+                    .update(&table, row, |row| {
+                        row.set_decimal_i64(BALANCE, balance);
+                        row.set(OWNER, owner);
+                    })
+                    .unwrap();
+            }
+            (_, None) => writer.delete(&table, row_of(&writer, &table, 1).unwrap()).unwrap(),
+        }
+        assert_eq!(second_is_refused(writer, reader), meets, "{conditions:?}: {before:?} to {after:?}, found {found}");
+    }
+    let (engine, table) = bank_of(1);
+    let misfits = [
+        Condition::compare(BALANCE, Comparison::Less, Value::Int32(1)),
+        Condition::compare(9, Comparison::Less, Value::Int32(1)),
+    ];
+    for misfit in misfits {
+        let result = engine.begin(NORMAL).scan(&table, &[misfit], |_| ());
+        assert!(matches!(result, Err(Error::InvalidValue { .. })));
+    }
+}
+
+/// A scan by a transaction sees its snapshot and its own changes, and goes on while it writes.
+pub fn a_scan_sees_own_changes() {
+    let (engine, table) = bank_of(4);
+    let txn = serial(&engine);
+    txn.delete(&table, row_of(&txn, &table, 0).unwrap()).unwrap();
+    pay(&txn, &table, 1, 1).unwrap();
+    open(&txn, &table, 7, 200, "own").unwrap();
+    let mut seen = Vec::new();
+    txn.scan(&table, &[], |row| {
+        seen.push((row.get_i32(ID), row.get_decimal_i64(BALANCE)));
+        pay(&txn, &table, row.get_i32(ID), 1).unwrap();
+    })
+    .unwrap();
+    assert_eq!(seen, [(1, 101), (2, 100), (3, 100), (7, 200)]);
+    txn.commit().unwrap();
+    assert_eq!(balance_now(&engine, &table, 7), Some(201));
+}
+
+/// Fekete's anomaly: X and Y are 0. One deposits 20 to Y; another, which has seen neither, withdraws 10 from X and pays a
+/// fee because X + Y would be below zero; a third only reads, and sees the deposit but no withdrawal. No serial order
+/// gives all three.
+pub fn the_read_only_anomaly_is_prevented() {
+    let (engine, table) = bank();
+    let txn = engine.begin(NORMAL);
+    open(&txn, &table, 0, 0, "x").unwrap();
+    open(&txn, &table, 1, 0, "y").unwrap();
+    txn.commit().unwrap();
+    let withdrawal = serial(&engine);
+    let sum = balance(&withdrawal, &table, 0).unwrap() + balance(&withdrawal, &table, 1).unwrap();
+    let deposit = serial(&engine);
+    pay(&deposit, &table, 1, 20).unwrap();
+    assert!(!refused(deposit));
+    let only_reads = serial(&engine);
+    assert_eq!((balance(&only_reads, &table, 0), balance(&only_reads, &table, 1)), (Some(0), Some(20)));
+    assert!(!refused(only_reads), "who has written nothing is never refused");
+    pay(&withdrawal, &table, 0, if sum < 10 { -11 } else { -10 }).unwrap();
+    assert!(refused(withdrawal));
+}
+
+/// Two read one balance and add to it: the second to write is refused at once.
+pub fn a_lost_update_is_refused() {
+    let (engine, table) = bank_of(1);
+    let (one, two) = (serial(&engine), serial(&engine));
+    pay(&one, &table, 0, 1).unwrap();
+    assert_eq!(balance(&two, &table, 0), Some(100));
+    one.commit().unwrap();
+    assert!(matches!(pay(&two, &table, 0, 1), Err(Error::WriteConflict { .. })));
+    drop(two);
+    assert_eq!(balance_now(&engine, &table, 0), Some(101));
+}
+
+/// Writers on different rows both commit, though they use one table, one index and neighbouring keys.
+pub fn disjoint_writers_both_commit() {
+    let (engine, table) = bank_of(10);
+    let (one, two) = (serial(&engine), serial(&engine));
+    for (txn, first) in [(&one, 0), (&two, 5)] {
+        for id in first..first + 5 {
+            pay(txn, &table, id, 1).unwrap();
+        }
+        let bounds = [Value::Int32(first), Value::Int32(first + 5)];
+        let (lower, upper) = (Bound::Included(&bounds[..1]), Bound::Excluded(&bounds[1..]));
+        assert_eq!(txn.range_between(&table, BY_ID, lower, upper, Direction::Forward).unwrap().count(), 5);
+        assert_eq!(balance(txn, &table, 100 + first), None);
+        open(txn, &table, 200 + first, 0, "new").unwrap();
+        let own = [Condition::compare(ID, Comparison::Equal, Value::Int32(200 + first))];
+        txn.scan(&table, &own, |row| assert_eq!(row.get_i32(ID), 200 + first)).unwrap();
+    }
+    assert!(!second_is_refused(one, two));
+    // A row that the other made and removed again was never there.
+    let (one, two) = (serial(&engine), serial(&engine));
+    assert_eq!(balance(&one, &table, 300), None);
+    open(&one, &table, 301, 0, "stays").unwrap();
+    let row = open(&two, &table, 300, 0, "passes").unwrap();
+    two.delete(&table, row).unwrap();
+    pay(&two, &table, 3, 1).unwrap();
+    assert!(!second_is_refused(two, one));
+    assert_eq!(engine.stats().serialization_failures, 0);
+}
+
+/// Writers of other levels are checked too, and a bulk load; and they are never refused themselves.
+pub fn others_are_checked_too() {
+    let (engine, table) = bank_of(3);
+    let before_all = engine.begin(NORMAL);
+    pay(&before_all, &table, 0, 1).unwrap();
+    let reader = serial(&engine);
+    assert_eq!(balance(&reader, &table, 0), Some(100));
+    pay(&reader, &table, 2, 1).unwrap();
+    // It began, and wrote, before there was any SERIALIZABLE transaction, and has been away since.
+    before_all.commit().unwrap();
+    assert!(refused(reader));
+    let reader = serial(&engine);
+    assert_eq!(balance(&reader, &table, 1), Some(100));
+    let (result, retries) = engine.run(NORMAL, |txn| pay(txn, &table, 1, 1));
+    result.unwrap();
+    assert_eq!(retries, 0);
+    pay(&reader, &table, 2, 1).unwrap();
+    assert!(refused(reader));
+    let reader = serial(&engine);
+    assert_eq!(balance(&reader, &table, 1_000), None);
+    pay(&reader, &table, 2, 1).unwrap();
+    let ids: arrow_array::ArrayRef = Arc::new(arrow_array::Int32Array::from(vec![1_000]));
+    let balances = arrow_array::Decimal128Array::from(vec![1]).with_precision_and_scale(12, 2).unwrap();
+    let owners: arrow_array::ArrayRef = Arc::new(arrow_array::StringViewArray::from(vec!["loaded"]));
+    let batch =
+        arrow_array::RecordBatch::try_new(table.schema().clone(), vec![ids, Arc::new(balances), owners]).unwrap();
+    engine.bulk_load(&table, [batch]).unwrap();
+    assert!(refused(reader));
+    assert_eq!(balance_now(&engine, &table, 2), Some(100));
+}
+
+/// Serial mode ends after a second in which nobody asked for it, and begins again, with a writer from before each time.
+pub fn serial_mode_comes_and_goes() {
+    let (engine, table) = bank_of(2);
+    let second = 1_000_000_000;
+    let mut now_ns = 0;
+    for round in 0..5 {
+        let writer = engine.begin(NORMAL);
+        pay(&writer, &table, 0, 1).unwrap();
+        let reader = serial(&engine);
+        assert_eq!(balance(&reader, &table, 0), Some(100 + round));
+        pay(&reader, &table, 1, 1).unwrap();
+        // Whatever the time: the reader is there.
+        for _ in 0..3 {
+            engine.rest_serial_mode(now_ns);
+            now_ns += second;
+        }
+        writer.commit().unwrap();
+        assert!(refused(reader));
+        // Between, writers go the short way; a SERIALIZABLE one that begins then is checked all the same.
+        let long = engine.begin(NORMAL);
+        pay(&long, &table, 1, 0).unwrap();
+        for _ in 0..3 {
+            engine.rest_serial_mode(now_ns);
+            now_ns += second;
+        }
+        assert_eq!(engine.stats().recent_writes, 0);
+        engine.run(NORMAL, |txn| pay(txn, &table, 0, 0)).0.unwrap();
+        long.commit().unwrap();
+    }
+    assert_eq!(engine.stats().serialization_failures, 5);
+}
+
+/// Writes that a SERIALIZABLE transaction holds back are bounded: it is aborted when there are too many.
+pub fn the_memory_for_recent_writes_is_bounded() {
+    let engine = Engine::new(EngineConfig { recent_writes_max: 4_096, ..EngineConfig::in_memory() });
+    let columns = vec![Column::required("id", Type::Int32), Column::required("number", Type::Int64)];
+    let def = TableDef { name: "t".to_owned(), columns, indexes: vec![IndexDef::unique("t_pkey", &[0])] };
+    let table = engine.create_table(def).unwrap();
+    let write = |txn: &Txn<'_>, id: i32| txn.insert(&table, &[Value::Int32(id), Value::Int64(0)]).map(drop);
+    let oldest = serial(&engine);
+    write(&oldest, -1).unwrap();
+    let mut most = 0;
+    for id in 0..20_000 {
+        let txn = serial(&engine);
+        write(&txn, id).unwrap();
+        txn.commit().unwrap();
+        most = most.max(engine.stats().recent_writes);
+    }
+    assert!((4_096..8_192).contains(&most), "{most} writes were kept");
+    assert_eq!(oldest.commit(), Err(Error::Taken));
+    // A long write set, and one who reads beside it, are no reason to abort anybody.
+    let beside = serial(&engine);
+    assert!(beside.get(&table, 0, &[Value::Int32(5)]).unwrap().is_some());
+    let long = serial(&engine);
+    for id in 100_000..102_000 {
+        write(&long, id).unwrap();
+    }
+    long.commit().unwrap();
+    write(&beside, -2).unwrap();
+    beside.commit().unwrap();
+    serial(&engine).abort();
+    engine.run(NORMAL, |txn| write(txn, -3)).0.unwrap();
+    assert!(engine.stats().recent_writes < 4_096);
+}
+
+/// A log that has grown too long stands for whole tables.
+pub fn a_long_read_log_stands_for_whole_tables() {
+    let (engine, table) = bank_of(2);
+    let other = engine.create_table(TableDef {
+        name: "other".to_owned(),
+        columns: vec![Column::required("id", Type::Int32)],
+        indexes: vec![IndexDef::unique("other_pkey", &[0])],
+    });
+    let other = other.unwrap();
+    let case = |writes_other: bool| {
+        let (reader, writer) = (serial(&engine), serial(&engine));
+        let open_range = reader.range(&table, BY_ID, &[Value::Int32(0)], Direction::Forward).unwrap();
+        for id in 0..1 << 18 {
+            assert!(reader.get(&table, BY_ID, &[Value::Int32(1_000 + id)]).unwrap().is_none());
+        }
+        drop(open_range);
+        reader.insert(&other, &[Value::Int32(1)]).unwrap();
+        if writes_other {
+            writer.insert(&other, &[Value::Int32(2)]).unwrap();
+        } else {
+            pay(&writer, &table, 1, 1).unwrap();
+        }
+        second_is_refused(writer, reader)
+    };
+    assert!(case(false));
+    assert!(!case(true));
+}
+
+/// Doctors on call, on two threads: each goes off call only if another stays; by keys, by a range or by a scan, whichever
+/// the draw says. In between others, READ COMMITTED, go on call. Somebody always is on call.
+pub fn somebody_stays_on_call() {
+    const DOCTORS: i32 = 4;
+    const ROUNDS: u64 = 20_000;
+    let (engine, table) = bank();
+    let setup = engine.begin(NORMAL);
+    for id in 0..DOCTORS {
+        open(&setup, &table, id, 1, "doctor").unwrap();
+    }
+    setup.commit().unwrap();
+    let on_call = |txn: &Txn<'_>, way: u64| -> Result<i64> {
+        let mut count = 0;
+        match way {
+            0 => {
+                for id in 0..DOCTORS {
+                    let row = txn.get(&table, BY_ID, &[Value::Int32(id)])?;
+                    count += row.map_or(0, |row| row.get_decimal_i64(BALANCE));
+                }
+            }
+            1 => {
+                let doctors = txn.range(&table, BY_OWNER, &[Value::Text("doctor")], Direction::Backward)?;
+                count = doctors.map(|row| row.get_decimal_i64(BALANCE)).sum();
+            }
+            _ => {
+                let serving = [Condition::compare(BALANCE, Comparison::Greater, Value::Decimal(0))];
+                txn.scan(&table, &serving, |_| count += 1)?;
+            }
+        }
+        Ok(count)
+    };
+    let begin = Barrier::new(2);
+    let work = |seed: u64| {
+        let mut random = Random(seed);
+        let mut left = 0;
+        begin.wait();
+        for _ in 0..ROUNDS {
+            let (id, way) = (random.below(DOCTORS as u64) as i32, random.below(3));
+            if random.below(4) == 0 {
+                let back = engine.begin(NORMAL);
+                let set = |txn: &Txn<'_>| {
+                    let row = row_of(txn, &table, id).unwrap();
+                    txn.update(&table, row, |row| row.set_decimal_i64(BALANCE, 1))
+                };
+                let _ = set(&back).and_then(|()| back.commit());
+                continue;
+            }
+            let txn = serial(&engine);
+            let off = |txn: &Txn<'_>| -> Result<bool> {
+                let serving = on_call(txn, way)?;
+                assert!(0 < serving, "nobody is on call");
+                if balance(txn, &table, id) == Some(0) || serving < 2 {
+                    return Ok(false);
+                }
+                let row = row_of(txn, &table, id).unwrap();
+                txn.update(&table, row, |row| row.set_decimal_i64(BALANCE, 0))?;
+                Ok(true)
+            };
+            match off(&txn).and_then(|off| txn.commit().map(|_| off)) {
+                Ok(off) => left += u64::from(off),
+                Err(error) => assert!(error.is_retryable(), "{error}"),
+            }
+        }
+        left
+    };
+    let left = std::thread::scope(|scope| {
+        let other = scope.spawn(|| work(1));
+        work(2) + other.join().unwrap()
+    });
+    println!("{left} went off call; {:?}", engine.stats());
+    assert!(0 < left);
+    assert!(0 < on_call(&engine.begin(NORMAL), 1).unwrap());
+}
