@@ -1,6 +1,6 @@
 //! The command line. One definition feeds parsing, `--help` and the `args` of a report.
 
-use crate::bench::{delivery, layout, preempt, tpcc};
+use crate::bench::{delivery, layout, preempt, tpcc, tpch};
 use crate::live;
 use crate::report::Output;
 use clap::{Args, Parser, Subcommand};
@@ -35,6 +35,8 @@ pub enum Bench {
     Layout(Measured<layout::Arguments>),
     /// TPC-C's New-Order and Payment in process, without analytics.
     Tpcc(Measured<tpcc::Arguments>),
+    /// TPC-H's 22 queries from our frozen blocks, against DataFusion's own in-memory tables and DuckDB.
+    Tpch(Measured<tpch::Arguments>),
     /// When New-Orders start and end beside running queries, under each policy: the published experiment.
     Preempt(Measured<preempt::Arguments>),
 }

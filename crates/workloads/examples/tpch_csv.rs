@@ -4,7 +4,7 @@
 use std::fs::{File, create_dir_all};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
-use workloads::tpch::{Comments, TpchTable, cells, generate};
+use workloads::tpch::{Comments, TpchTable, generate, write_rows};
 
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -18,10 +18,7 @@ fn main() -> std::io::Result<()> {
     for table in TpchTable::ALL {
         let mut file = BufWriter::new(File::create(directory.join(table.name()).with_extension("tbl"))?);
         for batch in generate(table, scale_factor, Comments::Specified) {
-            for row in cells(&batch) {
-                let row: Vec<String> = row.iter().map(ToString::to_string).collect();
-                writeln!(file, "{}", row.join("|"))?;
-            }
+            write_rows(&batch, &mut file)?;
         }
         file.flush()?;
     }

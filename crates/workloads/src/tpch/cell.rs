@@ -37,6 +37,18 @@ pub fn cells(batch: &RecordBatch) -> Vec<Vec<Cell>> {
     (0..batch.num_rows()).map(|row| batch.columns().iter().map(|column| cell(column.as_ref(), row)).collect()).collect()
 }
 
+/// The rows of an answer as text, in an order of their own: equal for equal answers, however ties were shown.
+///
+/// # Panics
+/// As [`cells`].
+pub fn sorted_rows(answer: &[RecordBatch]) -> Vec<String> {
+    let show = |row: &Vec<Cell>| row.iter().map(Cell::to_string).collect::<Vec<_>>().join("|");
+    let mut rows: Vec<String> =
+        answer.iter().flat_map(|batch| cells(batch).iter().map(show).collect::<Vec<_>>()).collect();
+    rows.sort_unstable();
+    rows
+}
+
 fn cell(column: &dyn Array, row: usize) -> Cell {
     if column.is_null(row) {
         return Cell::Null;
@@ -105,7 +117,7 @@ impl Cell {
 }
 
 /// Year, month and day of a day number (Howard Hinnant's `civil_from_days`).
-fn civil(days: i32) -> (i32, u32, u32) {
+pub(crate) fn civil(days: i32) -> (i32, u32, u32) {
     let shifted = i64::from(days) + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);

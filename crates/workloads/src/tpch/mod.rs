@@ -7,17 +7,20 @@
 //! - [`TpchTable`]: names, definitions and sizes;
 //! - [`load()`]: makes the rows and hands them to the engine, with progress;
 //! - [`query`]: the texts, with the validation parameters of the specification;
-//! - [`check_answer`]: compares an answer at scale factor 0.1 with DuckDB's.
+//! - [`check_answer`]: compares an answer at scale factor 0.1 with DuckDB's; [`compare_answer`]: any answer with any engine's;
+//! - [`write_rows`]: the rows as text, for that engine.
 
 mod answers;
 mod cell;
+mod csv;
 mod generate;
 mod load;
 mod queries;
 mod tables;
 
-pub use answers::{ANSWERS_SCALE_FACTOR, Mismatch, check_answer};
-pub use cell::{Cell, cells};
+pub use answers::{ANSWERS_SCALE_FACTOR, Mismatch, check_answer, compare_answer};
+pub use cell::{Cell, cells, sorted_rows};
+pub use csv::write_rows;
 pub use generate::{Comments, generate};
 pub use load::{LoadConfig, Loaded, Progress, load};
 pub use queries::{QUERIES_COUNT, query};

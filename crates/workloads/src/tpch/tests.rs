@@ -1,9 +1,9 @@
 //! What the texts, the definitions and the comparison promise, without an engine.
 
 use super::answers::{Key, compare};
-use super::cell::Cell;
+use super::cell::{Cell, cells};
 use super::generate::{Comments, generate, parts_count};
-use super::{QUERIES_COUNT, TpchTable, query};
+use super::{QUERIES_COUNT, TpchTable, compare_answer, query, write_rows};
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray};
 use std::sync::Arc;
 
@@ -78,4 +78,44 @@ fn comparison_finds_differences() {
     differs(check(&[1, 1, 2], &["a", "b", "d"], &[0.5, 0.25, 0.125]), "name differs");
     differs(check(&[1, 1, 2], &["a", "b", "c"], &[0.5, 0.25, 0.126]), "share differs");
     differs(check(&[1, 1, 3], &["a", "b", "c"], &[0.5, 0.25, 0.125]), "key differs");
+}
+
+/// Goal: what another engine reads is what a [`Cell`] shows. Method: all tables, both ways.
+#[test]
+fn rows_are_written_as_cells_show_them() {
+    for table in TpchTable::ALL {
+        let batch = generate(table, 0.001, Comments::Short).next().expect("every table has rows");
+        let mut written = Vec::new();
+        write_rows(&batch, &mut written).expect("memory takes what is written");
+        let shown: String = cells(&batch)
+            .iter()
+            .map(|row| row.iter().map(Cell::to_string).collect::<Vec<_>>().join("|") + "\n")
+            .collect();
+        assert_eq!(String::from_utf8(written).expect("it is text"), shown, "{}", table.name());
+    }
+}
+
+/// Goal: rows that tie at the limit may be others, all before them may not.
+#[test]
+fn ties_at_the_limit_are_left_out() {
+    let answer = |last: i64, first_key: i64| {
+        let keys: Vec<i64> =
+            (0..20).map(|row| if row == 0 { first_key } else { 20 - i64::from(row).min(18) }).collect();
+        let names: Vec<i64> = (0..20).map(|row| if row == 19 { last } else { row }).collect();
+        let columns: [(&str, ArrayRef); 3] = [
+            ("a", Arc::new(Int64Array::from(names.clone()))),
+            ("b", Arc::new(Int64Array::from(names))),
+            ("revenue", Arc::new(Int64Array::from(keys))),
+        ];
+        RecordBatch::try_from_iter(columns).expect("the columns have one length")
+    };
+    let text = |batch: &RecordBatch| {
+        let rows: Vec<String> =
+            cells(batch).iter().map(|row| row.iter().map(Cell::to_string).collect::<Vec<_>>().join("|")).collect();
+        format!("a|b|revenue\nnumber|number|number\n{}\n", rows.join("\n"))
+    };
+    let expected = text(&answer(19, 100));
+    assert_eq!(compare_answer(10, &expected, &[answer(19, 100)]), Ok(()));
+    assert_eq!(compare_answer(10, &expected, &[answer(77, 100)]), Ok(()), "the last two tie");
+    assert!(compare_answer(10, &expected, &[answer(19, 99)]).is_err());
 }
