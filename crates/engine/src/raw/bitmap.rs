@@ -1,23 +1,43 @@
-//! Which numbers are free: taken lowest first, so that few are ever used and those stay warm in the cache.
+//! Which numbers are free. A thread takes the number that it gave back last, so that what belongs to the number stays warm
+//! in its cache, and no two threads meet on one line of memory; else the lowest, so that few are ever used.
 //!
 //! **Invariant:** a set bit is a free number. Whoever clears it owns the number until it sets it again. Nobody waits: a
 //! caller that is paused between two steps has either taken a number or not.
 
+use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+/// Words, each on a line of its own. Number `n` is bit `n / WORDS` of word `n % WORDS`: neighbours share no line.
+const WORDS: usize = 64;
+const NO_HINT: usize = usize::MAX;
+
+thread_local! {
+    /// The number that this thread tries first. An urgent context may change it between any two instructions of the one
+    /// that it interrupted, which costs a miss and nothing else.
+    static HINT: Cell<usize> = const { Cell::new(NO_HINT) };
+}
+
+/// Threads so far. Each begins two numbers after the one before: a nested context finds the neighbour free.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+#[repr(align(64))]
+struct Word(AtomicU64);
+
 pub(super) struct Bitmap {
-    words: Box<[AtomicU64]>,
+    words: Box<[Word]>,
     /// One past the highest number ever taken.
     high_water: AtomicUsize,
 }
 
 impl Bitmap {
+    /// Numbers from 0 to `count`, all free.
     pub(super) fn new(count: usize) -> Bitmap {
-        let word = |index: usize| match count - index * 64 {
-            64.. => AtomicU64::new(u64::MAX),
-            rest => AtomicU64::new((1 << rest) - 1),
+        assert!(count <= WORDS * u64::BITS as usize);
+        let word = |index: usize| {
+            let numbers = count.saturating_sub(index).div_ceil(WORDS);
+            Word(AtomicU64::new(if numbers == 64 { u64::MAX } else { (1 << numbers) - 1 }))
         };
-        Bitmap { words: (0..count.div_ceil(64)).map(word).collect(), high_water: AtomicUsize::new(0) }
+        Bitmap { words: (0..WORDS).map(word).collect(), high_water: AtomicUsize::new(0) }
     }
 
     /// One past the highest number ever taken. Sequentially consistent: see `Registry::register`.
@@ -26,43 +46,98 @@ impl Bitmap {
         self.high_water.load(Ordering::SeqCst)
     }
 
-    /// Takes the lowest free number.
+    /// Takes a free number.
     #[inline]
     pub(super) fn acquire(&self) -> Option<usize> {
-        for (index, word) in self.words.iter().enumerate() {
-            let mut free = word.load(Ordering::Relaxed);
-            while free != 0 {
-                let rest = free & (free - 1);
-                match word.compare_exchange_weak(free, rest, Ordering::Acquire, Ordering::Relaxed) {
-                    Ok(_) => return Some(self.taken(index * 64 + free.trailing_zeros() as usize)),
-                    Err(now) => free = now,
-                }
+        HINT.with(|hint| {
+            let first = hint.get();
+            if first != NO_HINT && self.acquire_at(first) {
+                return Some(first);
+            }
+            self.acquire_other(hint)
+        })
+    }
+
+    #[cold]
+    fn acquire_other(&self, hint: &Cell<usize>) -> Option<usize> {
+        if hint.get() == NO_HINT {
+            hint.set(2 * THREADS.fetch_add(1, Ordering::Relaxed) % WORDS);
+            if self.acquire_at(hint.get()) {
+                return Some(hint.get());
             }
         }
-        None
+        // The hint stays: it is the neighbour, or the lowest, only for as long as its own number is in use.
+        let neighbour = (hint.get() + 1) % WORDS;
+        if self.acquire_at(neighbour) { Some(neighbour) } else { self.acquire_lowest() }
+    }
+
+    fn acquire_lowest(&self) -> Option<usize> {
+        loop {
+            let lowest = |index: usize| {
+                let free = self.words[index].0.load(Ordering::Relaxed);
+                (free != 0).then(|| free.trailing_zeros() as usize * WORDS + index)
+            };
+            let number = (0..WORDS).filter_map(lowest).min()?;
+            if self.acquire_at(number) {
+                return Some(number);
+            }
+        }
     }
 
     /// Takes this number, if it is free.
+    #[inline]
     pub(super) fn acquire_at(&self, number: usize) -> bool {
-        let bit = 1 << (number % 64);
-        let taken = self.words[number / 64].fetch_and(!bit, Ordering::Acquire) & bit != 0;
+        let word = &self.words[number % WORDS].0;
+        let bit = 1 << (number / WORDS);
+        // Looked at first: a number that is in use costs no write.
+        let taken = word.load(Ordering::Relaxed) & bit != 0 && word.fetch_and(!bit, Ordering::Acquire) & bit != 0;
         if taken {
-            self.taken(number);
+            self.raise_high_water(number);
         }
         taken
     }
 
     #[inline]
-    fn taken(&self, number: usize) -> usize {
+    fn raise_high_water(&self, number: usize) {
         if self.high_water.load(Ordering::Relaxed) <= number {
             self.high_water.fetch_max(number + 1, Ordering::SeqCst);
         }
-        number
     }
 
     /// Gives a number back.
     #[inline]
     pub(super) fn release(&self, number: usize) {
-        self.words[number / 64].fetch_or(1 << (number % 64), Ordering::Release);
+        self.words[number % WORDS].0.fetch_or(1 << (number / WORDS), Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_is_taken_once() {
+        for count in [1, 2, 8, 63, 64, 65, 1_024, 4_096] {
+            let bitmap = Bitmap::new(count);
+            let mut taken: Vec<usize> = core::iter::from_fn(|| bitmap.acquire()).collect();
+            taken.sort_unstable();
+            assert_eq!(taken, (0..count).collect::<Vec<_>>());
+            assert_eq!(bitmap.high_water(), count);
+            bitmap.release(count - 1);
+            assert!((0..count - 1).all(|number| !bitmap.acquire_at(number)));
+            assert_eq!(bitmap.acquire(), Some(count - 1));
+        }
+    }
+
+    #[test]
+    fn a_thread_takes_its_own_again() {
+        let bitmap = Bitmap::new(64);
+        let first = bitmap.acquire().expect("all are free");
+        let nested = bitmap.acquire().expect("one is taken");
+        assert_ne!(first, nested);
+        bitmap.release(nested);
+        bitmap.release(first);
+        assert_eq!(bitmap.acquire(), Some(first));
+        assert!(bitmap.high_water() <= first.max(nested) + 1);
     }
 }
