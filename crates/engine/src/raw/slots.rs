@@ -139,8 +139,8 @@ pub struct Registry {
     slots_free: Bitmap,
     readers: Box<[Reader]>,
     readers_free: Bitmap,
-    /// The highest horizon found so far.
-    horizon: AtomicU64,
+    /// The highest horizon found so far. On a line of its own: what stands beside it is read all the time.
+    horizon: Clock,
 }
 
 #[repr(align(128))]
@@ -173,7 +173,7 @@ impl Registry {
             slots_free: Bitmap::new(slots_count),
             readers: (0..readers_count).map(|_| Reader(AtomicU64::new(NO_SNAPSHOT))).collect(),
             readers_free: Bitmap::new(readers_count),
-            horizon: AtomicU64::new(0),
+            horizon: Clock(AtomicU64::new(0)),
         }
     }
 
@@ -203,7 +203,7 @@ impl Registry {
             horizon = horizon.min(reader.0.load(SeqCst));
         }
         // Release, and acquire in `known_horizon`: who frees by another's horizon is ordered after the readers it saw end.
-        self.horizon.fetch_max(horizon, AcqRel).max(horizon)
+        self.horizon.0.fetch_max(horizon, AcqRel).max(horizon)
     }
 
     /// Makes every transaction that is active now commit the serial way, and helps to decide those that are committing:
@@ -262,7 +262,7 @@ impl Registry {
     /// The last horizon that anybody found.
     #[inline]
     pub(crate) fn known_horizon(&self) -> u64 {
-        self.horizon.load(Acquire)
+        self.horizon.0.load(Acquire)
     }
 
     /// Slots that were ever used.
