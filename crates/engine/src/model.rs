@@ -4,12 +4,17 @@
 use crate::raw::chain::{Change, Claim, View};
 use crate::raw::slots::{Held, Registry};
 use crate::raw::version::{NewVersion, RowCell, Version};
+use crate::serial::Serial;
+use core::cell::RefCell;
 use stage::Class;
+
+mod serial;
 
 /// Some rows of one number each, and their transactions.
 pub struct Model {
     registry: Registry,
     rows: Vec<RowCell>,
+    serial: Serial,
 }
 
 /// A transaction of the model.
@@ -17,6 +22,8 @@ pub struct ModelTxn<'m> {
     model: &'m Model,
     held: Held<'m>,
     changes: Vec<(usize, Change)>,
+    /// Rows that a SERIALIZABLE one has read.
+    reads: RefCell<Vec<usize>>,
 }
 
 /// The row was not to be had.
@@ -30,7 +37,11 @@ fn number(version: &Version) -> i64 {
 impl Model {
     /// Rows with these numbers, committed.
     pub fn new(numbers: &[i64]) -> Model {
-        let model = Model { registry: Registry::new(8, 1), rows: numbers.iter().map(|_| RowCell::new()).collect() };
+        let model = Model {
+            registry: Registry::new(8, 1),
+            rows: numbers.iter().map(|_| RowCell::new()).collect(),
+            serial: Serial::new(1 << 10),
+        };
         let mut txn = model.begin(Class::Normal);
         for (row, number) in numbers.iter().enumerate() {
             let new = NewVersion::new(txn.held.word(0), row as u64, None, &number.to_le_bytes());
@@ -45,7 +56,7 @@ impl Model {
     /// Begins a transaction.
     pub fn begin(&self, class: Class) -> ModelTxn<'_> {
         let held = self.registry.begin(class, None, false).expect("the model has slots for all its transactions");
-        ModelTxn { model: self, held, changes: Vec::new() }
+        ModelTxn { model: self, held, changes: Vec::new(), reads: RefCell::default() }
     }
 
     /// Panics unless the row is at rest: its newest version is committed and stamped, and nobody has claimed it.
@@ -59,6 +70,9 @@ impl Model {
 impl ModelTxn<'_> {
     /// The number of the row, as its snapshot and its own changes say.
     pub fn read(&self, row: usize) -> i64 {
+        if self.held.is_serial() {
+            self.reads.borrow_mut().push(row);
+        }
         let view = View { snapshot: self.held.snapshot(), owner: self.held.word(0), command: 1 };
         let version = self.model.registry.visible(&self.model.rows[row], self.held.pin(), view);
         number(version.expect("rows of the model are never deleted"))
@@ -87,7 +101,7 @@ impl ModelTxn<'_> {
     /// # Errors
     /// When somebody took a row of it; everything is undone then.
     pub fn commit(self) -> Result<u64, Refused> {
-        let Ok(timestamp) = self.held.commit() else {
+        let Ok(timestamp) = self.decide() else {
             self.abort();
             return Err(Refused);
         };

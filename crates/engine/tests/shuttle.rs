@@ -4,6 +4,9 @@
 //! of a claim, of a commit and of an undo.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "shuttle/serial.rs"]
+mod serial;
+
 use engine::model::{Model, Refused};
 use shuttle::sync::Arc;
 use shuttle::thread;
