@@ -11,6 +11,7 @@
 //!
 //! A test that must end its process is a *case*: it runs only when a test asks for it by [`run_case`].
 
+pub mod script;
 mod storm;
 
 use std::io::{Read, Write};

@@ -1,0 +1,239 @@
+//! Runs a script: one interleaving, or all that can happen.
+//!
+//! **Invariant:** an interleaving is chosen step by step among the sessions that do not wait, so each run is one that
+//! can happen, and each that can happen is run once. Every run starts from fresh tables.
+
+use super::statement::{Begin, Keys, Level, Statement};
+use super::{Script, Step};
+
+/// What became of a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// It is done.
+    Done,
+    /// The rows read, with all columns.
+    Rows(Vec<Vec<Option<i64>>>),
+    /// How many rows were written.
+    Count(u64),
+    /// A commit that rolled back, because the transaction had failed before.
+    RolledBack,
+    /// It failed with this SQLSTATE.
+    Failed(String),
+}
+
+/// Turns steps into calls of a database.
+pub trait Executor {
+    /// Makes the script's tables and rows anew, and an idle session for each of the script's.
+    fn set_up(&mut self, script: &Script, level: Level);
+    /// Runs a statement, whose level is given where it is a `begin`. None: it waits.
+    fn submit(&mut self, session: usize, statement: &Statement) -> Option<Reply>;
+    /// What became of the statement that waited. None: it waits still.
+    fn resume(&mut self, session: usize) -> Option<Reply>;
+    /// Rolls back whatever is open or waits, and returns the rows of each table in the order of their keys.
+    fn end(&mut self) -> Vec<Vec<Vec<Option<i64>>>>;
+}
+
+/// How one interleaving went.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The transcript.
+    pub line: String,
+    /// What each step of each session gave, without those that waited for ever.
+    pub(super) replies: Vec<Vec<String>>,
+    /// Whether each session did nothing but commit.
+    pub(super) committed: Vec<bool>,
+    /// The rows at the end.
+    pub(super) rows: String,
+}
+
+/// Runs the permutations that the script lists, or else all interleavings.
+///
+/// # Panics
+/// When a listed permutation cannot happen, or the executor cannot begin a transaction.
+pub fn explore(script: &Script, level: Level, executor: &mut dyn Executor) -> Vec<Outcome> {
+    if !script.permutations.is_empty() {
+        return script.permutations.iter().map(|permutation| run(script, level, executor, permutation)).collect();
+    }
+    let mut outcomes = Vec::new();
+    let mut prefixes = vec![Vec::new()];
+    while let Some(mut choices) = prefixes.pop() {
+        let mut run = Run::new(script, level, executor);
+        let mut taken = 0;
+        while let [first, others @ ..] = &run.ready()[..] {
+            if taken == choices.len() {
+                // Later prefixes first, so that the sessions' own order comes out first.
+                prefixes.extend(others.iter().rev().map(|other| [&choices[..], &[*other]].concat()));
+                choices.push(*first);
+            }
+            run.step(choices[taken]);
+            taken += 1;
+        }
+        outcomes.push(run.end());
+    }
+    outcomes
+}
+
+/// The transcripts of [`explore`].
+pub fn transcripts(outcomes: &[Outcome]) -> Vec<String> {
+    outcomes.iter().map(|outcome| outcome.line.clone()).collect()
+}
+
+/// Runs one interleaving; the sessions that it does not name do nothing.
+pub(super) fn run(script: &Script, level: Level, executor: &mut dyn Executor, sessions: &[usize]) -> Outcome {
+    let mut run = Run::new(script, level, executor);
+    for session in sessions {
+        assert!(
+            run.ready().contains(session),
+            "{} {level}: session {} waits or has no step left after \"{}\"",
+            script.name,
+            script.sessions[*session].name,
+            run.line
+        );
+        run.step(*session);
+    }
+    run.end()
+}
+
+struct Run<'s, 'e> {
+    script: &'s Script,
+    level: Level,
+    executor: &'e mut dyn Executor,
+    /// Each session's next step.
+    next: Vec<usize>,
+    /// Whether each session is in a transaction.
+    open: Vec<bool>,
+    committed: Vec<bool>,
+    /// Those that wait, in the order in which they began to.
+    waiting: Vec<usize>,
+    replies: Vec<Vec<String>>,
+    line: String,
+}
+
+impl<'s, 'e> Run<'s, 'e> {
+    fn new(script: &'s Script, level: Level, executor: &'e mut dyn Executor) -> Run<'s, 'e> {
+        executor.set_up(script, level);
+        let count = script.sessions.len();
+        Run {
+            script,
+            level,
+            executor,
+            next: vec![0; count],
+            open: vec![false; count],
+            committed: vec![true; count],
+            waiting: Vec::new(),
+            replies: vec![Vec::new(); count],
+            line: String::new(),
+        }
+    }
+
+    /// The sessions that could be next.
+    fn ready(&self) -> Vec<usize> {
+        let has_step = |session: usize| self.next[session] < self.script.sessions[session].steps.len();
+        (0..self.next.len()).filter(|session| has_step(*session) && !self.waiting.contains(session)).collect()
+    }
+
+    fn step(&mut self, session: usize) {
+        let step = &self.script.sessions[session].steps[self.next[session]];
+        let own = self.script.sessions[session].begin;
+        if !self.open[session] && !matches!(step.statement, Statement::Begin(_)) {
+            let begin = Statement::Begin(Begin { level: Some(own.level.unwrap_or(self.level)), ..own });
+            assert_eq!(self.executor.submit(session, &begin), Some(Reply::Done), "{}: begin", self.script.name);
+        }
+        self.open[session] = true;
+        let statement = match &step.statement {
+            Statement::Begin(begin) => {
+                Statement::Begin(Begin { level: Some(begin.level.or(own.level).unwrap_or(self.level)), ..*begin })
+            }
+            statement => statement.clone(),
+        };
+        match self.executor.submit(session, &statement) {
+            Some(reply) => self.finished(session, &reply),
+            None => {
+                self.say(&format!("{}~", step.name));
+                self.waiting.push(session);
+            }
+        }
+        self.resume();
+    }
+
+    /// Hears of those that wait no longer, until nobody has news.
+    fn resume(&mut self) {
+        while let Some((session, reply)) =
+            self.waiting.iter().find_map(|session| Some((*session, self.executor.resume(*session)?)))
+        {
+            self.waiting.retain(|other| *other != session);
+            self.finished(session, &reply);
+        }
+    }
+
+    fn finished(&mut self, session: usize, reply: &Reply) {
+        let step = &self.script.sessions[session].steps[self.next[session]];
+        self.next[session] += 1;
+        match step.statement {
+            Statement::Commit => self.committed[session] &= *reply == Reply::Done,
+            Statement::Rollback => self.committed[session] = false,
+            _ => {}
+        }
+        // A commit ends the transaction whatever it replies.
+        self.open[session] &= !matches!(step.statement, Statement::Commit | Statement::Rollback);
+        let said = self.words(step, reply);
+        self.say(&format!("{}{said}", step.name));
+        self.replies[session].push(said);
+    }
+
+    fn say(&mut self, word: &str) {
+        if !self.line.is_empty() {
+            self.line.push(' ');
+        }
+        self.line.push_str(word);
+    }
+
+    fn words(&self, step: &Step, reply: &Reply) -> String {
+        match (reply, &step.statement) {
+            (Reply::Done, _) | (Reply::Count(1), _) => String::new(),
+            (Reply::Count(count), _) => format!("={count}"),
+            (Reply::RolledBack, _) => "=rollback".to_owned(),
+            (Reply::Failed(state), _) => format!("!{state}"),
+            (Reply::Rows(rows), _) if rows.is_empty() => "=none".to_owned(),
+            (Reply::Rows(rows), Statement::Read { rows: which, .. })
+                if matches!(which.keys, Keys::One(_)) && 1 < rows[0].len() =>
+            {
+                format!("={}", joined(rows[0][1..].iter().map(|value| number(*value)), "/"))
+            }
+            (Reply::Rows(rows), _) => format!("={}", joined(rows.iter().map(|row| row_words(row)), ",")),
+        }
+    }
+
+    fn end(mut self) -> Outcome {
+        if !self.waiting.is_empty() {
+            self.say("stuck");
+        }
+        let tables = self.executor.end();
+        let rows = joined(
+            self.script.tables.iter().zip(tables).map(|(table, rows)| {
+                joined(std::iter::once(table.name.clone()).chain(rows.iter().map(|row| row_words(row))), " ")
+            }),
+            " ; ",
+        );
+        let all = |session: usize| self.next[session] == self.script.sessions[session].steps.len();
+        let committed = (0..self.next.len()).map(|session| {
+            let idle = self.next[session] == 0;
+            !idle && self.committed[session] && all(session) && !self.open[session]
+        });
+        Outcome { line: format!("{} | {rows}", self.line), committed: committed.collect(), replies: self.replies, rows }
+    }
+}
+
+fn number(value: Option<i64>) -> String {
+    value.map_or("null".to_owned(), |value| value.to_string())
+}
+
+/// `key:column/column`.
+fn row_words(row: &[Option<i64>]) -> String {
+    let columns = joined(row[1..].iter().map(|value| number(*value)), "/");
+    joined([number(row[0])].into_iter().chain((1 < row.len()).then_some(columns)), ":")
+}
+
+fn joined(words: impl Iterator<Item = String>, between: &str) -> String {
+    words.collect::<Vec<_>>().join(between)
+}

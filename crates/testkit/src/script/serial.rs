@@ -1,0 +1,44 @@
+//! SERIALIZABLE, checked without expectations: what committed must be what some order, one after the other, gives.
+
+use super::explore::{Executor, Outcome, run};
+use super::{Level, Script};
+use std::collections::HashMap;
+
+/// Says of each outcome at SERIALIZABLE that equals no serial order of the sessions that committed, in words; empty if
+/// all do. Scripts with a transaction that rolls back by itself, or several of them in a session, are checked as far as
+/// their sessions have committed in full.
+pub fn check_serial(script: &Script, outcomes: &[Outcome], executor: &mut dyn Executor) -> String {
+    let mut words = String::new();
+    if script.not_serial {
+        return words;
+    }
+    let mut known: HashMap<Vec<usize>, Outcome> = HashMap::new();
+    for outcome in outcomes {
+        let committed: Vec<usize> = (0..script.sessions.len()).filter(|session| outcome.committed[*session]).collect();
+        let equal = orders(&committed).into_iter().any(|order| {
+            let serial = known.entry(order.clone()).or_insert_with(|| {
+                let steps = |session: &usize| vec![*session; script.sessions[*session].steps.len()];
+                let one_by_one: Vec<usize> = order.iter().flat_map(steps).collect();
+                run(script, Level::Serializable, executor, &one_by_one)
+            });
+            serial.rows == outcome.rows
+                && order.iter().all(|session| serial.replies[*session] == outcome.replies[*session])
+        });
+        if !equal {
+            words.push_str(&format!("{}: no serial order gives   {}\n", script.name, outcome.line));
+        }
+    }
+    words
+}
+
+/// All orders of these.
+fn orders(all: &[usize]) -> Vec<Vec<usize>> {
+    if all.is_empty() {
+        return vec![Vec::new()];
+    }
+    let with_first = |first: &usize| {
+        let others: Vec<usize> = all.iter().copied().filter(|other| other != first).collect();
+        orders(&others).into_iter().map(|order| [&[*first][..], &order].concat()).collect::<Vec<_>>()
+    };
+    all.iter().flat_map(with_first).collect()
+}

@@ -1,0 +1,117 @@
+//! Steps as PostgreSQL's SQL.
+
+use super::Table;
+use super::statement::{Begin, Comparison, Keys, Level, RowLock, Set, Statement, TABLE_MODES, Wait, Which};
+use std::fmt::Write as _;
+
+/// The statements that make a table, its indexes and its rows.
+pub fn to_sql_table(table: &Table) -> Vec<String> {
+    let columns: Vec<String> = (table.columns.iter().enumerate())
+        .map(|(at, column)| format!("{column} bigint{}", if at == 0 { " primary key" } else { "" }))
+        .collect();
+    let mut all = vec![format!("CREATE TABLE {} ({})", table.name, columns.join(", "))];
+    for (column, unique) in &table.indexes {
+        let unique = if *unique { "UNIQUE " } else { "" };
+        all.push(format!("CREATE {unique}INDEX ON {} ({})", table.name, table.columns[*column]));
+    }
+    all.extend(table.rows.iter().map(|row| insert(table, row)));
+    all
+}
+
+/// A step as SQL. `level` is that of a transaction whose beginning names none.
+pub fn to_sql(tables: &[Table], level: Level, statement: &Statement) -> String {
+    match statement {
+        Statement::Begin(Begin { level: own, read_only, deferrable, .. }) => {
+            let mut sql = format!("BEGIN ISOLATION LEVEL {}", own.unwrap_or(level).name().to_uppercase());
+            sql.push_str(if *read_only { " READ ONLY" } else { "" });
+            sql.push_str(if *deferrable { " DEFERRABLE" } else { "" });
+            sql
+        }
+        Statement::Read { table, rows, backward, limit, lock } => {
+            let table = &tables[*table];
+            let desc = if *backward { " DESC" } else { "" };
+            let mut sql = format!("SELECT * FROM {}{} ORDER BY ", table.name, conditions(table, rows));
+            if let Keys::By(column, ..) = rows.keys {
+                let _ = write!(sql, "{}{desc}, ", table.columns[column]);
+            }
+            let _ = write!(sql, "{}{desc}", table.columns[0]);
+            if let Some(limit) = limit {
+                let _ = write!(sql, " LIMIT {limit}");
+            }
+            if let Some((lock, wait)) = lock {
+                sql.push_str(match lock {
+                    RowLock::KeyShare => " FOR KEY SHARE",
+                    RowLock::Share => " FOR SHARE",
+                    RowLock::NoKeyUpdate => " FOR NO KEY UPDATE",
+                    RowLock::Update => " FOR UPDATE",
+                });
+                sql.push_str(wait_words(*wait));
+            }
+            sql
+        }
+        Statement::Insert { table, values } => insert(&tables[*table], values),
+        Statement::Update { table, rows, set } => {
+            let table = &tables[*table];
+            let set: Vec<String> = set
+                .iter()
+                .map(|(column, set)| match set {
+                    Set::To(value) => format!("{} = {}", table.columns[*column], number(*value)),
+                    Set::Plus(source, more) => {
+                        format!("{} = {} + ({more})", table.columns[*column], table.columns[*source])
+                    }
+                })
+                .collect();
+            format!("UPDATE {} SET {}{}", table.name, set.join(", "), conditions(table, rows))
+        }
+        Statement::Delete { table, rows } => {
+            format!("DELETE FROM {}{}", tables[*table].name, conditions(&tables[*table], rows))
+        }
+        Statement::LockTable { table, mode, wait } => {
+            let mode = TABLE_MODES[*mode].to_uppercase();
+            format!("LOCK TABLE {} IN {mode} MODE{}", tables[*table].name, wait_words(*wait))
+        }
+        Statement::Savepoint(name) => format!("SAVEPOINT {name}"),
+        Statement::RollbackTo(name) => format!("ROLLBACK TO {name}"),
+        Statement::Release(name) => format!("RELEASE {name}"),
+        Statement::Commit => "COMMIT".to_owned(),
+        Statement::Rollback => "ROLLBACK".to_owned(),
+    }
+}
+
+fn insert(table: &Table, values: &[Option<i64>]) -> String {
+    let values: Vec<String> = values.iter().map(|value| number(*value)).collect();
+    format!("INSERT INTO {} VALUES ({})", table.name, values.join(", "))
+}
+
+fn number(value: Option<i64>) -> String {
+    value.map_or("NULL".to_owned(), |value| value.to_string())
+}
+
+fn wait_words(wait: Wait) -> &'static str {
+    match wait {
+        Wait::Block => "",
+        Wait::NoWait => " NOWAIT",
+        Wait::SkipLocked => " SKIP LOCKED",
+    }
+}
+
+fn conditions(table: &Table, rows: &Which) -> String {
+    let mut all = Vec::new();
+    let between = |column: &str, low: i64, high: i64| format!("{column} BETWEEN {low} AND {high}");
+    match rows.keys {
+        Keys::All => {}
+        Keys::One(key) => all.push(format!("{} = {key}", table.columns[0])),
+        Keys::Between(low, high) => all.push(between(&table.columns[0], low, high)),
+        Keys::By(column, low, high) => all.push(between(&table.columns[column], low, high)),
+    }
+    if let Some(condition) = rows.condition {
+        let sign = match condition.comparison {
+            Comparison::Equal => "=",
+            Comparison::NotEqual => "<>",
+            Comparison::Less => "<",
+            Comparison::Greater => ">",
+        };
+        all.push(format!("{} {sign} {}", table.columns[condition.column], condition.value));
+    }
+    if all.is_empty() { String::new() } else { format!(" WHERE {}", all.join(" AND ")) }
+}
