@@ -5,46 +5,105 @@
 //! What a block says of a row counts only as long as the row's cell in the row map is empty. A row that is deleted becomes
 //! hot first, and *gone* here before its cell is emptied again.
 
+use crate::bounds::Bounds;
+use crate::condition::Condition;
+use crate::present::Present;
 use crate::raw::once::OnceBox;
 use crate::raw::rows::CHUNK_ROWS;
-use crate::sync::{Acquire, AtomicU64, Release};
+use crate::sync::{Acquire, AtomicU64, Relaxed, Release};
 use crate::value::{Type, Value};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date32Type, Decimal128Type, Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::types::{
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Int32Type, Int64Type, TimestampMicrosecondType,
+};
 use arrow_array::{Array, ArrayRef};
 use core::ops::Range;
+use std::sync::Arc;
 
 /// The most rows of one block.
 pub(crate) const BLOCK_ROWS_MAX: usize = 65_536;
 
-/// Sealed columns of consecutive row ids.
+/// Sealed columns of rows with neighbouring ids.
 pub struct Block {
-    /// The row id of the first row.
+    /// The first of the ids that it covers.
     pub(crate) first_row: u64,
+    /// How many ids it covers.
+    ids_count: usize,
+    /// How many of them it has: the length of its columns.
     pub(crate) rows_count: usize,
-    /// Rows that were deleted since, before every snapshot: a bit each. Made when the first of them is.
+    /// Which of them it has; nothing if all.
+    present: Option<Present>,
+    /// Rows that were deleted since, before every snapshot: a bit for each position. Made when the first of them is.
     gone: OnceBox<Box<[AtomicU64]>>,
     /// Begin word of all rows.
     pub(crate) since: AtomicU64,
     pub(crate) kinds: Vec<Type>,
     pub(crate) columns: Vec<ArrayRef>,
+    bounds: Vec<Bounds>,
+    bytes: u64,
+    totals: Arc<Totals>,
+}
+
+/// All blocks of an engine that are in memory, replaced ones included that somebody still reads.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) blocks: Count,
+    pub(crate) bytes: Count,
+    /// Blocks that scans have looked into, and those that conditions ruled out.
+    pub(crate) scanned: Count,
+    pub(crate) skipped: Count,
+}
+
+/// A number that many add to.
+#[derive(Debug, Default)]
+pub(crate) struct Count(core::sync::atomic::AtomicU64);
+
+impl Count {
+    pub(crate) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Relaxed);
+    }
+
+    fn subtract(&self, less: u64) {
+        self.0.fetch_sub(less, Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        self.totals.blocks.subtract(1);
+        self.totals.bytes.subtract(self.bytes);
+    }
 }
 
 impl Block {
-    /// A block of columns with one row for each id from `first_row` on.
+    /// A block of these columns. `present` says which of `ids_count` ids from `first_row` on they have; all without it.
     pub(crate) fn new(
         first_row: u64,
+        ids_count: usize,
+        present: Option<Present>,
         since: u64,
         kinds: Vec<Type>,
         columns: Vec<ArrayRef>,
-        rows_count: usize,
+        totals: &Arc<Totals>,
     ) -> Block {
-        Block { first_row, rows_count, gone: OnceBox::new(), since: AtomicU64::new(since), kinds, columns }
+        let rows_count = present.as_ref().map_or(ids_count, |present| present.count_before(ids_count));
+        debug_assert!(columns.iter().all(|column| column.len() == rows_count));
+        let bounds = kinds.iter().zip(&columns).map(|(kind, column)| bounds_of(*kind, column)).collect();
+        let columns_bytes: usize = columns.iter().map(|column| column.get_array_memory_size()).sum();
+        let bytes = (columns_bytes + present.as_ref().map_or(0, Present::bytes)) as u64;
+        totals.blocks.add(1);
+        totals.bytes.add(bytes);
+        let (gone, since, totals) = (OnceBox::new(), AtomicU64::new(since), totals.clone());
+        Block { first_row, ids_count, rows_count, present, gone, since, kinds, columns, bounds, bytes, totals }
     }
 
-    /// One past its last row's id.
+    /// One past the last of the ids that it covers.
     pub(crate) fn end(&self) -> u64 {
-        self.first_row + self.rows_count as u64
+        self.first_row + self.ids_count as u64
     }
 
     /// The chunks that it has a share of.
@@ -52,11 +111,38 @@ impl Block {
         self.first_row / CHUNK_ROWS..self.end().div_ceil(CHUNK_ROWS)
     }
 
+    /// Where the row is in the columns; nothing if it is not here.
+    #[inline]
+    pub(crate) fn place(&self, row: u64) -> Option<usize> {
+        let at = row.checked_sub(self.first_row)? as usize;
+        match &self.present {
+            None => (at < self.ids_count).then_some(at),
+            Some(present) => present.position(at),
+        }
+    }
+
     /// Where the row is in the columns; nothing if it is not here, or gone.
     #[inline]
     pub(crate) fn position(&self, row: u64) -> Option<usize> {
-        let at = row.checked_sub(self.first_row)? as usize;
-        (at < self.rows_count && !self.is_gone(at)).then_some(at)
+        self.place(row).filter(|at| !self.is_gone(*at))
+    }
+
+    /// Where in the columns the rows from this id on begin, gone or not.
+    pub(crate) fn position_from(&self, row: u64) -> usize {
+        let at = (row.min(self.end()) - self.first_row) as usize;
+        self.present.as_ref().map_or(at, |present| present.count_before(at))
+    }
+
+    /// An id behind `row`, at most `limit`, up to which at most `count` rows are in the columns.
+    pub(crate) fn end_of(&self, row: u64, count: usize, limit: u64) -> u64 {
+        match &self.present {
+            None => limit.min(row + count as u64),
+            Some(_) if self.position_from(limit) - self.position_from(row) <= count => limit,
+            Some(present) => {
+                let end = self.first_row + present.end_of(self.position_from(row) + count) as u64;
+                if row < end { end } else { limit.min(row + count as u64) }
+            }
+        }
     }
 
     /// Whether the row at this position was deleted before every snapshot.
@@ -70,16 +156,27 @@ impl Block {
         self.gone.get().is_some()
     }
 
+    /// How many of the rows between two positions are gone.
+    pub(crate) fn gone_count(&self, from: usize, to: usize) -> usize {
+        if self.has_gone() { (from..to).filter(|at| self.is_gone(*at)).count() } else { 0 }
+    }
+
+    /// Whether it has all ids from `from` on, before `to`, and none is gone.
+    pub(crate) fn is_full(&self, from: u64, to: u64) -> bool {
+        let (first, end) = (self.position_from(from), self.position_from(to));
+        (end - first) as u64 == to - from && self.gone_count(first, end) == 0
+    }
+
     /// Remembers that the row was deleted before every snapshot.
     pub(crate) fn set_gone(&self, row: u64) {
-        let Some(at) = self.position(row) else { return };
+        let Some(at) = self.place(row) else { return };
         let gone = self.gone.get_or_make(|| (0..self.rows_count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect());
         gone[at / 64].fetch_or(1 << (at % 64), Release);
     }
 
-    /// Bytes held by the columns.
-    pub(crate) fn bytes(&self) -> usize {
-        self.columns.iter().map(|column| column.get_array_memory_size()).sum()
+    /// Whether any row may satisfy all the conditions.
+    pub(crate) fn may_hold(&self, conditions: &[Condition]) -> bool {
+        conditions.iter().all(|condition| self.bounds[condition.column].may_hold(condition))
     }
 
     pub(crate) fn is_null(&self, column: usize, index: usize) -> bool {
@@ -130,4 +227,39 @@ impl Block {
             Type::Text => Value::Text(self.text(column, index)),
         }
     }
+}
+
+fn bounds_of(kind: Type, column: &ArrayRef) -> Bounds {
+    match kind {
+        Type::Int32 => primitive_bounds::<Int32Type>(column, Value::Int32),
+        Type::Date => primitive_bounds::<Date32Type>(column, Value::Date),
+        Type::Int64 => primitive_bounds::<Int64Type>(column, Value::Int64),
+        Type::Timestamp => primitive_bounds::<TimestampMicrosecondType>(column, Value::Timestamp),
+        Type::Decimal { .. } => primitive_bounds::<Decimal128Type>(column, Value::Decimal),
+        Type::Text => {
+            let texts = column.as_string_view().iter().flatten();
+            let bounds = texts.fold(None, |bounds: Option<(&str, &str)>, text| match bounds {
+                None => Some((text, text)),
+                Some((least, greatest)) => Some((least.min(text), greatest.max(text))),
+            });
+            let bounds = bounds.map(|(least, greatest)| (Value::Text(least), Value::Text(greatest)));
+            Bounds::new(bounds, column.null_count(), column.len())
+        }
+    }
+}
+
+fn primitive_bounds<T: ArrowPrimitiveType>(column: &ArrayRef, value: fn(T::Native) -> Value<'static>) -> Bounds
+where
+    T::Native: Ord,
+{
+    let array = column.as_primitive::<T>();
+    let bounds = |(least, greatest): (T::Native, T::Native), next: T::Native| (least.min(next), greatest.max(next));
+    let found = if array.null_count() == 0 {
+        let values = array.values();
+        values.first().map(|first| values.iter().copied().fold((*first, *first), bounds))
+    } else {
+        let mut values = array.iter().flatten();
+        values.next().map(|first| values.fold((first, first), bounds))
+    };
+    Bounds::new(found.map(|(least, greatest)| (value(least), value(greatest))), array.null_count(), array.len())
 }

@@ -37,7 +37,8 @@ pub(crate) struct Counters {
     pub(crate) bytes_made: Count,
     pub(crate) bytes_freed: Count,
     pub(crate) died: Count,
-    pub(crate) block_bytes: Count,
+    /// Hot rows moved to blocks.
+    pub(crate) frozen: Count,
     /// Frozen rows made hot.
     pub(crate) thawed: Count,
 }

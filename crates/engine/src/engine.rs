@@ -3,8 +3,10 @@
 //! **Invariant:** tables are only added. Everything that a transaction needs on its way is found without a latch; the one
 //! latch here orders those who create tables.
 
+use crate::block::Totals;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
+use crate::freeze::Freezer;
 use crate::log::{AlwaysReached, Log};
 use crate::raw::once::{OnceBox, Parcel};
 use crate::raw::slots::{READERS_MAX, Registry, SLOTS_MAX};
@@ -55,8 +57,16 @@ pub struct Stats {
     pub versions_dead: u64,
     /// Bytes of all hot versions.
     pub version_bytes: u64,
-    /// Bytes of frozen blocks.
+    /// Frozen blocks in memory, replaced ones included that somebody still reads.
+    pub blocks: u64,
+    /// Their bytes.
     pub block_bytes: u64,
+    /// Blocks, or parts of them, that scans read.
+    pub blocks_scanned: u64,
+    /// Those that the conditions of a scan ruled out.
+    pub blocks_skipped: u64,
+    /// Rows that the freezer moved into blocks.
+    pub frozen: u64,
     /// Frozen rows that a write made hot.
     pub thawed: u64,
     /// Committed transactions.
@@ -99,12 +109,18 @@ pub(crate) struct Inner {
     pub(crate) scratch: Box<[Parcel<Scratch>]>,
     pub(crate) counters: Box<[Counters]>,
     pub(crate) serial: Serial,
+    pub(crate) blocks: Arc<Totals>,
+    /// Taken by whoever freezes.
+    pub(crate) freezer: Parcel<Freezer>,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         for mut scratch in self.scratch.iter().filter_map(Parcel::take) {
             scratch.graveyard.free_all();
+        }
+        if let Some(mut freezer) = self.freezer.take() {
+            freezer.attic.free_all();
         }
     }
 }
@@ -141,7 +157,10 @@ impl Engine {
             tables_count: Latch::new(0),
             scratch: (0..SLOTS_MAX).map(|_| Parcel::new()).collect(),
             counters: (0..SLOTS_MAX).map(|_| Counters::default()).collect(),
+            blocks: Arc::default(),
+            freezer: Parcel::new(),
         };
+        inner.freezer.put(Box::default());
         Engine { inner: Arc::new(inner) }
     }
 
@@ -273,7 +292,15 @@ impl Engine {
 
     /// The figures now. Those of transactions that run may be missing.
     pub fn stats(&self) -> Stats {
-        let mut stats = Stats { recent_writes: self.inner.serial.kept() as u64, ..Stats::default() };
+        let blocks = &self.inner.blocks;
+        let mut stats = Stats {
+            blocks: blocks.blocks.get(),
+            block_bytes: blocks.bytes.get(),
+            blocks_scanned: blocks.scanned.get(),
+            blocks_skipped: blocks.skipped.get(),
+            recent_writes: self.inner.serial.kept() as u64,
+            ..Stats::default()
+        };
         for slot in &self.inner.counters[..self.inner.registry.slots_used()] {
             stats.versions =
                 stats.versions.wrapping_add(slot.versions_made.get()).wrapping_sub(slot.versions_freed.get());
@@ -281,7 +308,7 @@ impl Engine {
                 stats.versions_dead.wrapping_add(slot.died.get()).wrapping_sub(slot.versions_freed.get());
             stats.version_bytes =
                 stats.version_bytes.wrapping_add(slot.bytes_made.get()).wrapping_sub(slot.bytes_freed.get());
-            stats.block_bytes += slot.block_bytes.get();
+            stats.frozen += slot.frozen.get();
             stats.thawed += slot.thawed.get();
             stats.commits += slot.commits.get();
             stats.aborts += slot.aborts.get();

@@ -5,12 +5,14 @@ use crate::raw::version::Version;
 use crate::scan::GATHER_ROWS;
 use crate::value::Type;
 use arrow_array::builder::StringViewBuilder;
+use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Int32Type, Int64Type, TimestampMicrosecondType,
 };
 use arrow_array::{Array, ArrayRef, PrimitiveArray};
 use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, NullBuffer, ScalarBuffer};
 use preempt::safepoint;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The column's values in these versions, with a safepoint each [`GATHER_ROWS`] rows.
@@ -79,4 +81,32 @@ fn text(layout: &Layout, column: usize, versions: &[&Version]) -> ArrayRef {
     let texts = texts.finish();
     debug_assert_eq!(texts.len(), versions.len());
     Arc::new(texts)
+}
+
+/// Texts of at most so many bytes stand in their views.
+const INLINE_BYTES: usize = 12;
+/// So many longer ones are looked at to find out whether equal ones are worth sharing.
+const SAMPLE: usize = 1024;
+
+/// The column as a block keeps it: equal long texts share their bytes if there are few different ones, and no buffer
+/// holds texts that no row has.
+pub(crate) fn sealed(column: ArrayRef) -> ArrayRef {
+    let Some(texts) = column.as_string_view_opt() else { return column };
+    let mut different = HashSet::new();
+    let mut looked = 0;
+    for text in texts.iter().flatten().filter(|text| INLINE_BYTES < text.len()).take(SAMPLE) {
+        looked += 1;
+        different.insert(text);
+    }
+    let mut sealed = StringViewBuilder::with_capacity(texts.len());
+    if 2 * different.len() <= looked {
+        sealed = sealed.with_deduplicate_strings();
+    }
+    for start in (0..texts.len()).step_by(GATHER_ROWS) {
+        for at in start..texts.len().min(start + GATHER_ROWS) {
+            sealed.append_option(texts.is_valid(at).then(|| texts.value(at)));
+        }
+        safepoint();
+    }
+    Arc::new(sealed.finish())
 }

@@ -42,8 +42,11 @@ mod txn;
 mod write;
 
 mod block;
+mod bounds;
+mod freeze;
 mod gather;
 mod load;
+mod present;
 mod scan;
 
 mod log;
@@ -56,6 +59,7 @@ pub mod model;
 pub use condition::{Comparison, Condition, Constant, Test};
 pub use engine::{Begin, Engine, EngineConfig, Stats};
 pub use error::{Error, Result};
+pub use freeze::Frozen;
 pub use log::{AlwaysReached, Log, LogPosition};
 pub use read::{Direction, Range};
 pub use redo::{Redo, RedoWhat};

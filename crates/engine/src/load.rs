@@ -4,7 +4,7 @@
 //! any version. A load that fails leaves blocks that nobody will ever see, and no index entries. (No redo record is
 //! written: blocks will reach the disk by a checkpoint of their own, not through the log.)
 
-use crate::block::{BLOCK_ROWS_MAX, Block};
+use crate::block::{BLOCK_ROWS_MAX, Block, Totals};
 use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::entries::{self, NewKey};
@@ -34,7 +34,8 @@ impl Engine {
         let held =
             self.inner.registry.begin(Class::Low, None, false).ok_or(Error::Limit("transactions open at once"))?;
         let counters = &self.inner.counters[held.index()];
-        let mut load = Load { table, held: &held, counters, blocks: Vec::new(), rows_count: 0 };
+        let mut load =
+            Load { table, totals: &self.inner.blocks, held: &held, counters, blocks: Vec::new(), rows_count: 0 };
         let result = batches.into_iter().try_for_each(|batch| load.add(&batch));
         let (blocks, rows_count) = (core::mem::take(&mut load.blocks), load.rows_count);
         let timestamp = match result {
@@ -49,7 +50,6 @@ impl Engine {
         for block in &blocks {
             block.since.store(timestamp.unwrap_or(NEVER), Release);
         }
-        counters.block_bytes.add(blocks.iter().map(|block| block.bytes() as u64).sum());
         held.release();
         // Nobody takes rows from a load: it claims none.
         result.map(|()| rows_count)
@@ -58,6 +58,7 @@ impl Engine {
 
 struct Load<'a> {
     table: &'a Table,
+    totals: &'a Arc<Totals>,
     held: &'a Held<'a>,
     counters: &'a Counters,
     blocks: Vec<Arc<Block>>,
@@ -72,7 +73,8 @@ impl Load<'_> {
             let first_row = self.table.rows.allocate_chunks(rows_count);
             let kinds = self.table.columns().iter().map(|column| column.kind).collect();
             let columns = columns.iter().map(|column| column.slice(start, rows_count)).collect();
-            let block = Arc::new(Block::new(first_row, self.held.word(0), kinds, columns, rows_count));
+            let block =
+                Arc::new(Block::new(first_row, rows_count, None, self.held.word(0), kinds, columns, self.totals));
             self.table.rows.install(&block);
             self.blocks.push(block.clone());
             self.rows_count += rows_count as u64;

@@ -5,7 +5,9 @@
 //! ([`preempt::Dense`]).
 
 use crate::block::Block;
+use crate::condition::Condition;
 use crate::engine::Inner;
+use crate::error::Result;
 use crate::gather;
 use crate::raw::chain::View;
 use crate::raw::rows::CHUNK_ROWS;
@@ -15,7 +17,6 @@ use crate::table::Table;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::SchemaRef;
-use arrow_select::concat::concat;
 use arrow_select::filter::filter;
 use preempt::{Dense, safepoint};
 use std::collections::VecDeque;
@@ -50,17 +51,37 @@ impl Snapshot {
     /// # Panics
     /// When the table belongs to another engine, a position is out of range, or `batch_rows` is 0.
     pub fn scan(self: &Arc<Self>, table: &Arc<Table>, projection: &[usize], batch_rows: usize) -> Scan {
+        self.scan_where(table, projection, &[], batch_rows).expect("there is no condition")
+    }
+
+    /// As [`Snapshot::scan`], without blocks that have no row which satisfies all the conditions. Other rows that do not
+    /// satisfy them may be among the batches: whoever asks looks again.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) when a condition does not fit the table.
+    ///
+    /// # Panics
+    /// As [`Snapshot::scan`].
+    pub fn scan_where(
+        self: &Arc<Self>,
+        table: &Arc<Table>,
+        projection: &[usize],
+        conditions: &[Condition],
+        batch_rows: usize,
+    ) -> Result<Scan> {
         self.inner.assert_own(table);
         assert!(0 < batch_rows, "a batch has at least one row");
+        conditions.iter().try_for_each(|condition| condition.check(table))?;
         let schema = table.schema().project(projection).expect("the projection names columns of the table");
         let shared = Shared {
             snapshot: self.clone(),
             table: table.clone(),
             projection: projection.to_vec(),
+            conditions: conditions.to_vec(),
             schema: Arc::new(schema),
             batch_rows,
         };
-        Scan { units: units(table, self.hold.pin()), shared: Arc::new(shared) }
+        Ok(Scan { units: units(table, self.hold.pin()), shared: Arc::new(shared) })
     }
 }
 
@@ -75,6 +96,7 @@ struct Shared {
     snapshot: Arc<Snapshot>,
     table: Arc<Table>,
     projection: Vec<usize>,
+    conditions: Vec<Condition>,
     schema: SchemaRef,
     batch_rows: usize,
 }
@@ -134,7 +156,7 @@ impl Scan {
         self.units.iter().map(Unit::rows).sum()
     }
 
-    /// Splits it into at most `parts` parts of about equal size, together in the order of row ids.
+    /// Splits it into at most `parts` parts of about equal size. The row ids of one are below those of the next.
     pub fn split(&self, parts: usize) -> Vec<ScanPart> {
         let mut left = self.rows_bound();
         let mut units: VecDeque<Unit> = self.units.iter().cloned().collect();
@@ -156,7 +178,7 @@ impl Scan {
                 }
             }
             if !mine.is_empty() {
-                split.push(ScanPart { shared: self.shared.clone(), units: mine });
+                split.push(ScanPart { shared: self.shared.clone(), units: mine, hot: None, counted: None });
             }
         }
         split
@@ -167,6 +189,10 @@ impl Scan {
 pub struct ScanPart {
     shared: Arc<Shared>,
     units: VecDeque<Unit>,
+    /// Hot rows from among those of the last batch.
+    hot: Option<RecordBatch>,
+    /// The first row of the block that was counted last.
+    counted: Option<u64>,
 }
 
 impl Iterator for ScanPart {
@@ -174,81 +200,88 @@ impl Iterator for ScanPart {
 
     fn next(&mut self) -> Option<RecordBatch> {
         loop {
+            if self.hot.is_some() {
+                return self.hot.take();
+            }
             let unit = self.units.front_mut()?;
             if unit.from == unit.to {
                 self.units.pop_front();
-            } else if let Some(batch) = self.shared.next_batch(unit) {
-                return Some(batch);
+                continue;
+            }
+            let chunk = self.shared.table.rows.chunk(unit.from / CHUNK_ROWS);
+            let batch = match chunk.and_then(|chunk| chunk.share_block(self.shared.pin())) {
+                None => self.shared.gather(unit),
+                Some(block) => {
+                    let wanted = block.may_hold(&self.shared.conditions);
+                    if self.counted.replace(block.first_row) != Some(block.first_row) {
+                        let blocks = &self.shared.snapshot.inner.blocks;
+                        if wanted { blocks.scanned.add(1) } else { blocks.skipped.add(1) }
+                    }
+                    let (frozen, hot) = self.shared.slice(&block, wanted, unit);
+                    self.hot = hot;
+                    frozen
+                }
+            };
+            if batch.is_some() {
+                return batch;
             }
         }
     }
 }
 
 impl Shared {
-    /// The first rows of the unit, which it takes off. They may be none.
-    fn next_batch(&self, unit: &mut Unit) -> Option<RecordBatch> {
-        let pin = self.snapshot.hold.pin();
-        let chunk = self.table.rows.chunk(unit.from / CHUNK_ROWS);
-        match chunk.and_then(|chunk| chunk.share_block(pin)) {
-            Some(block) => self.slice(&block, unit),
-            None => self.gather(unit),
-        }
+    fn pin(&self) -> &Pin {
+        self.snapshot.hold.pin()
     }
 
-    /// Rows that have a place in the block, and those of them that are hot now.
-    fn slice(&self, block: &Block, unit: &mut Unit) -> Option<RecordBatch> {
+    /// The first rows of the unit that have a place in the block, if those are wanted, and those of them that are hot now.
+    /// It takes them off the unit, or none if the block was replaced meanwhile.
+    fn slice(&self, block: &Block, wanted: bool, unit: &mut Unit) -> (Option<RecordBatch>, Option<RecordBatch>) {
         let (hold, view) = (&self.snapshot.hold, self.snapshot.view());
+        let wanted = wanted && hold.registry().sees_block(&block.since, view);
         let first = unit.from;
-        let Some(end) = self.extent(block, unit) else {
-            return None; // The block was replaced meanwhile. The next call sees the new one.
-        };
-        let (from, to) = ((first - block.first_row) as usize, (end - block.first_row) as usize);
-        let to = to.min(block.rows_count).max(from);
+        let end = self.extent(block, wanted, unit);
+        let (from, to) = (block.position_from(first), block.position_from(end));
         let mut masked = Mask::new(to - from);
         let mut hot: Vec<&Version> = Vec::new();
         {
             let _dense = Dense::enter();
             self.each_newest(first, end, |row, newest| {
-                masked.add((row - first) as usize);
+                if let Some(at) = block.place(row) {
+                    masked.add(at - from);
+                }
                 hot.extend(hold.registry().visible_after(newest, hold.pin(), view, passing()));
             });
         }
         // After the cells: whoever finds one empty because its row is gone finds that too.
         masked.add_gone(block, from, to);
-        let chunks = first / CHUNK_ROWS..end.div_ceil(CHUNK_ROWS);
-        if !chunks.into_iter().all(|chunk| self.chunk_has(chunk, Some(block))) {
-            return None; // Rows may have moved to another block before we read their cells. Once more.
+        let mut chunks = first / CHUNK_ROWS..end.div_ceil(CHUNK_ROWS);
+        if !chunks.all(|chunk| self.chunk_has(chunk, Some(block))) {
+            return (None, None); // Rows may have moved to another block before we read their cells. Once more.
         }
         unit.from = end;
-        let seen = hold.registry().sees_block(&block.since, view);
-        let frozen = (seen && masked.count < to - from).then(|| {
-            let slices = self.projection.iter().map(|column| block.columns[*column].slice(from, to - from));
-            masked.apply(slices.collect())
-        });
         safepoint();
-        let frozen_count = if frozen.is_some() { to - from - masked.count } else { 0 };
-        match (frozen, self.gathered(&hot)) {
-            (Some(columns), None) => Some(self.batch(columns, frozen_count)),
-            (None, Some(columns)) => Some(self.batch(columns, hot.len())),
-            (Some(frozen), Some(gathered)) => {
-                let both = frozen
-                    .iter()
-                    .zip(&gathered)
-                    .map(|(frozen, hot)| concat(&[&**frozen, &**hot]).expect("both are columns of one type"));
-                Some(self.batch(both.collect(), frozen_count + hot.len()))
-            }
-            (None, None) => None,
-        }
+        let rows_count = to - from - masked.count;
+        let frozen = (wanted && 0 < rows_count).then(|| {
+            let slices = self.projection.iter().map(|column| block.columns[*column].slice(from, to - from));
+            self.batch(masked.apply(slices.collect()), rows_count)
+        });
+        (frozen, self.gathered(&hot))
     }
 
-    /// How far a batch from the unit's beginning goes in this block, which its first chunk had a moment ago.
-    fn extent(&self, block: &Block, unit: &Unit) -> Option<u64> {
-        let limit = unit.to.min(unit.from + self.batch_rows as u64);
+    /// How far a batch from the unit's beginning goes in this block.
+    fn extent(&self, block: &Block, wanted: bool, unit: &Unit) -> u64 {
         let mut end = unit.from;
-        while end < limit && self.chunk_has(end / CHUNK_ROWS, Some(block)) {
-            end = (end - end % CHUNK_ROWS + CHUNK_ROWS).min(limit);
+        let mut has_cells = false;
+        while end < unit.to
+            && let Some(chunk) = self.table.rows.chunk(end / CHUNK_ROWS)
+            && chunk.has_block(Some(block))
+        {
+            has_cells |= chunk.cells(self.pin()).is_some();
+            end = (end - end % CHUNK_ROWS + CHUNK_ROWS).min(unit.to);
         }
-        (unit.from < end).then_some(end)
+        let rows_max = if wanted { self.batch_rows } else { block.rows_count };
+        if has_cells { end.min(unit.from + self.batch_rows as u64) } else { block.end_of(unit.from, rows_max, end) }
     }
 
     fn chunk_has(&self, chunk: u64, block: Option<&Block>) -> bool {
@@ -257,7 +290,7 @@ impl Shared {
 
     /// Calls `each` with the newest version of every row that is hot, with a safepoint each [`GATHER_ROWS`] rows.
     fn each_newest<'s>(&'s self, from: u64, to: u64, mut each: impl FnMut(u64, &'s Version)) {
-        let pin = self.snapshot.hold.pin();
+        let pin = self.pin();
         let mut row = from;
         while row < to {
             let within = (row % CHUNK_ROWS) as usize;
@@ -302,17 +335,18 @@ impl Shared {
             }
             unit.from += rows_count;
         }
-        self.gathered(&seen).map(|columns| self.batch(columns, seen.len()))
+        self.gathered(&seen)
     }
 
-    /// The projected columns of these versions. Nothing if there are none.
-    fn gathered(&self, versions: &[&Version]) -> Option<Vec<ArrayRef>> {
+    /// A batch of these versions. Nothing if there are none.
+    fn gathered(&self, versions: &[&Version]) -> Option<RecordBatch> {
         if versions.is_empty() {
             return None;
         }
         let _dense = Dense::enter();
         let layout = &self.table.layout;
-        Some(self.projection.iter().map(|column| gather::column(layout, *column, versions)).collect())
+        let columns = self.projection.iter().map(|column| gather::column(layout, *column, versions));
+        Some(self.batch(columns.collect(), versions.len()))
     }
 
     fn batch(&self, columns: Vec<ArrayRef>, rows_count: usize) -> RecordBatch {

@@ -66,7 +66,7 @@ impl Inner {
         self.hand_back(held, scratch);
     }
 
-    fn hand_back(&self, held: Held<'_>, scratch: Box<Scratch>) {
+    pub(crate) fn hand_back(&self, held: Held<'_>, scratch: Box<Scratch>) {
         // Before the slot goes back: its next holder looks for the scratch.
         let before = self.scratch[held.index()].put(scratch);
         debug_assert!(before.is_none(), "the slot's holder took its scratch");

@@ -337,6 +337,16 @@ impl Held<'_> {
     }
 }
 
+impl Held<'_> {
+    /// Ends the hot life of a row's newest version, which a published block says too: nobody can claim it any more, and
+    /// its cell is empty. Nothing if somebody has claimed it. The caller retires it.
+    pub(crate) fn move_to_block(&self, cell: &RowCell, version: &Version) -> Option<VersionPtr> {
+        version.end.compare_exchange(NEVER, MOVED, SeqCst, Acquire).ok()?;
+        self.registry.vacate(cell, version, self.pin());
+        Some(version.pointer())
+    }
+}
+
 impl Registry {
     /// Empties the cell of a row whose committed version `moved` went to a block, if that was not done before.
     ///

@@ -10,11 +10,12 @@
 //! chunk:     4,096 cells or null | a share in a frozen block of up to 16 consecutive chunks, or null
 //! ```
 
+use super::attic::Replaced;
 use super::once::OnceBox;
 use super::slots::Pin;
 use super::version::{NewVersion, RowCell, Version};
 use crate::block::Block;
-use crate::sync::{AcqRel, Acquire, AtomicPtr, Release};
+use crate::sync::{AcqRel, Acquire, AtomicPtr, Release, SeqCst};
 use core::sync::atomic::{AtomicU64, Ordering};
 use preempt::{Latch, no_preempt};
 use std::ptr::null_mut;
@@ -262,6 +263,33 @@ impl RowMap {
         if let Some(cells) = chunk.cells(pin) {
             cells[(row & (CHUNK_ROWS - 1)) as usize].clear();
         }
+    }
+
+    /// Puts `block` in the place of the chunk's block.
+    pub(crate) fn replace_block(&self, chunk: u64, block: Option<&Arc<Block>>) -> Option<Replaced> {
+        let share = block.map_or(null_mut(), |block| Arc::into_raw(block.clone()).cast_mut());
+        let before = self.place(chunk).block.swap(share, SeqCst);
+        // SAFETY: from `Arc::into_raw`; the swap made its share ours, and `Replaced` keeps it for who still reads it.
+        (!before.is_null()).then(|| Replaced::block(unsafe { Arc::from_raw(before) }))
+    }
+
+    /// Takes the cells of a chunk whose rows all are in the block, if no row is hot.
+    ///
+    /// Ids that were never given out, or are given out again, need their cells at any time. Here there are none: the
+    /// block has all ids, and one that it calls gone keeps the cells. So only a thaw could come between, and waits.
+    pub(crate) fn close_cells(&self, chunk: u64, pin: &Pin) -> Option<Replaced> {
+        let first = chunk * CHUNK_ROWS;
+        let chunk = self.place(chunk);
+        no_preempt(|no_preempt| {
+            let _latch = self.thawing.lock(no_preempt);
+            let is_empty = chunk.cells(pin)?.iter().all(|cell| cell.load(pin).is_none());
+            if !is_empty || !chunk.block(pin)?.is_full(first, first + CHUNK_ROWS) {
+                return None;
+            }
+            let cells = chunk.cells.swap(null_mut(), SeqCst);
+            // SAFETY: from `Box::into_raw`; the swap made them ours, and `Replaced` keeps them for who still reads them.
+            Some(Replaced::cells(unsafe { Box::from_raw(cells) }))
+        })
     }
 
     /// Puts a block where its ids were given out.

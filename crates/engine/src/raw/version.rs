@@ -47,6 +47,12 @@ impl Version {
         unsafe { std::slice::from_raw_parts(this.add(1).cast::<u8>(), self.image_bytes as usize) }
     }
 
+    /// From when it is valid, if it is committed and stamped, not after `time`, and nobody has ended or claimed it.
+    pub(crate) fn settled_by(&self, time: u64) -> Option<u64> {
+        let begin = self.begin.load(Acquire);
+        (begin <= time && self.end.load(Acquire) == NEVER).then_some(begin)
+    }
+
     /// The row that this is a version of.
     #[inline]
     pub(crate) fn row(&self) -> u64 {

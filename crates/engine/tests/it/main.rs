@@ -3,6 +3,7 @@
 
 mod basics;
 mod conflicts;
+mod freeze;
 mod garbage;
 mod redo;
 mod scans;
@@ -50,6 +51,9 @@ fn main() -> ExitCode {
             testkit::test!(thaw::frozen_rows_take_writes),
             testkit::test!(thaw::keys_of_frozen_rows_are_given_up),
             testkit::test!(thaw::money_thaws_under_scans),
+            testkit::test!(freeze::rows_at_rest_are_frozen),
+            testkit::test!(freeze::worn_blocks_are_made_anew),
+            testkit::test!(freeze::scans_leave_blocks_out),
             testkit::test!(redo::records_replay_to_the_same_tables),
             testkit::test!(redo::commits_return_positions),
             testkit::test!(serial::write_skew_by_keys_is_refused),

@@ -1,0 +1,320 @@
+//! The freezer: rows that nobody has touched for a while become sealed columns, worn blocks are made anew.
+//!
+//! **Invariant:** it is in nobody's way. A row moves by one compare-and-swap of its end word, which fails if a writer was
+//! faster; the block that has the row is published before, and until its cell is empty the hot version is the truth.
+//! There is one freezer at a time, so nobody else replaces blocks. It may be paused anywhere: whoever meets a row that is
+//! halfway finishes it. A registered snapshot keeps every row that it has looked at from being deleted for good meanwhile.
+
+use crate::block::Block;
+use crate::counters::Counters;
+use crate::engine::{Engine, Inner};
+use crate::gather;
+use crate::present::Present;
+use crate::raw::attic::{Attic, Replaced};
+use crate::raw::garbage::{Dead, Rest};
+use crate::raw::rows::CHUNK_ROWS;
+use crate::raw::slots::{Held, NEVER, Pin};
+use crate::raw::version::{RowCell, Version};
+use crate::scan::GATHER_ROWS;
+use crate::scratch::Scratch;
+use crate::sync::Acquire;
+use crate::table::Table;
+use arrow_array::ArrayRef;
+use arrow_select::interleave::interleave;
+use core::ops::Range;
+use preempt::safepoint;
+use stage::Class;
+use std::sync::Arc;
+
+/// Chunks that become one block.
+const RUN_CHUNKS: u64 = 16;
+/// A chunk with fewer rows, as a share of its ids, is not worth a block: one in so many.
+const SPARSE: usize = 8;
+/// A block is made anew when one row in so many is hot or gone, and all that are hot may be frozen.
+const WORN_AT_REST: usize = 64;
+/// The same whatever the hot rows do: they are left out then.
+const WORN: usize = 2;
+
+/// What a call of [`Engine::freeze`] did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Frozen {
+    /// Row ids that it looked at.
+    pub looked: u64,
+    /// Rows that moved from the row store to a block.
+    pub rows: u64,
+    /// Blocks made.
+    pub blocks: u64,
+    /// Whether it came to the end of all tables. The next call begins with the first again.
+    pub ended: bool,
+}
+
+/// Where the freezer is, kept from one call to the next.
+#[derive(Default)]
+pub(crate) struct Freezer {
+    table: usize,
+    chunk: u64,
+    /// The clock when the pass before the last, and the last, ended. Rows older than the first have rested long enough.
+    rested: [u64; 2],
+    pub(crate) attic: Attic,
+}
+
+impl Engine {
+    /// Moves rows that have rested since the pass before the last into frozen blocks, and makes worn blocks anew; looks at
+    /// about `limit` row ids and goes on where it stopped. Does nothing while another call is under way.
+    ///
+    /// A pass over all tables ends with [`Frozen::ended`]. Passes are a clock: call it so that one ends each few seconds.
+    pub fn freeze(&self, limit: u64) -> Frozen {
+        let Some(mut freezer) = self.inner.freezer.take() else { return Frozen::default() };
+        let mut frozen = Frozen::default();
+        freezer.attic.free_due(self.inner.registry.horizon());
+        while frozen.looked < limit && !frozen.ended {
+            self.inner.freeze_step(&mut freezer, &mut frozen);
+        }
+        self.inner.freezer.put(freezer);
+        frozen
+    }
+}
+
+/// What is to be done with some chunks of a table.
+struct Run {
+    chunks: Range<u64>,
+    /// The block that they have now.
+    block: Option<Arc<Block>>,
+    what: What,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Leave,
+    /// Give back cells that are empty.
+    Close,
+    Freeze,
+}
+
+/// Where the freezer found a row.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Hot(&'a RowCell, &'a Version),
+    Frozen(usize),
+    /// It does not exist, or it stays hot.
+    Left,
+}
+
+impl Inner {
+    fn freeze_step(&self, freezer: &mut Freezer, frozen: &mut Frozen) {
+        let Some(table) = self.find_table(freezer.table as u32) else {
+            let [_, last] = freezer.rested;
+            (freezer.table, freezer.rested) = (0, [last, self.registry.horizon()]);
+            frozen.ended = true;
+            return;
+        };
+        if table.rows.end() <= freezer.chunk * CHUNK_ROWS {
+            (freezer.table, freezer.chunk) = (freezer.table + 1, 0);
+            return;
+        }
+        let Some(held) = self.registry.begin(Class::Low, None, false) else {
+            frozen.ended = true; // All slots are taken: this is no time for it.
+            return;
+        };
+        let mut scratch = self.scratch[held.index()].take().unwrap_or_default();
+        let rested = freezer.rested[0].min(self.registry.horizon());
+        let run = plan(table, freezer.chunk, rested, held.pin());
+        frozen.looked += (run.chunks.end - run.chunks.start) * CHUNK_ROWS;
+        freezer.chunk = run.chunks.end;
+        let mut work = Work { inner: self, table, held: &held, rested, attic: &mut freezer.attic };
+        match run.what {
+            What::Leave => {}
+            What::Close => work.close(run.chunks),
+            What::Freeze => work.freeze(run, &mut scratch, frozen),
+        }
+        held.abort();
+        self.hand_back(held, scratch);
+        safepoint();
+    }
+}
+
+/// What to do from this chunk on.
+fn plan(table: &Table, chunk: u64, rested: u64, pin: &Pin) -> Run {
+    let block = table.rows.chunk(chunk).and_then(|chunk| chunk.share_block(pin));
+    let Some(block) = block else {
+        let limit = chunk + RUN_CHUNKS;
+        let end = (chunk..limit).find(|chunk| !is_ripe(table, *chunk, rested, pin)).unwrap_or(limit);
+        let what = if chunk < end { What::Freeze } else { What::Leave };
+        return Run { chunks: chunk..end.max(chunk + 1), block: None, what };
+    };
+    let same = |chunk: &u64| table.rows.chunk(*chunk).is_some_and(|chunk| chunk.has_block(Some(&block)));
+    let end = block.chunks().end;
+    let chunks = chunk..(chunk..end).find(|chunk| !same(chunk)).unwrap_or(end).max(chunk + 1);
+    let what = what_of_block(table, &block, chunks.clone(), rested, pin);
+    Run { chunks, block: Some(block), what }
+}
+
+/// Whether a chunk without a block may become one: all its ids were given out, and all its rows have rested.
+fn is_ripe(table: &Table, chunk: u64, rested: u64, pin: &Pin) -> bool {
+    let Some(place) = table.rows.chunk(chunk).filter(|place| place.has_block(None)) else { return false };
+    let Some(cells) = place.cells(pin).filter(|_| (chunk + 1) * CHUNK_ROWS <= table.rows.end()) else { return false };
+    let mut rows_count = 0;
+    for cell in cells {
+        match cell.load(pin) {
+            Some(newest) if newest.settled_by(rested).is_none() => return false,
+            Some(_) => rows_count += 1,
+            None => {}
+        }
+    }
+    cells.len() <= SPARSE * rows_count
+}
+
+fn what_of_block(table: &Table, block: &Block, chunks: Range<u64>, rested: u64, pin: &Pin) -> What {
+    let since = block.since.load(Acquire);
+    if since == NEVER {
+        return What::Freeze; // A load that failed. Nothing of it will be left.
+    }
+    if rested < since {
+        return What::Leave;
+    }
+    let (from, to) = (chunks.start * CHUNK_ROWS, (chunks.end * CHUNK_ROWS).min(block.end()));
+    let (first, end) = (block.position_from(from), block.position_from(to));
+    let (mut hot, mut resting, mut thawed) = (0, 0, 0);
+    let mut has_cells = false;
+    for chunk in chunks {
+        let Some(cells) = table.rows.chunk(chunk).and_then(|chunk| chunk.cells(pin)) else { continue };
+        has_cells = true;
+        for (cell, row) in cells.iter().zip(chunk * CHUNK_ROWS..) {
+            let Some(newest) = cell.load(pin) else { continue };
+            hot += 1;
+            resting += usize::from(newest.settled_by(rested).is_some());
+            thawed += usize::from(block.position(row).is_some());
+        }
+        safepoint();
+    }
+    let gone = block.gone_count(first, end);
+    let rows_count = end - first;
+    if hot + gone == 0 {
+        return if has_cells { What::Close } else { What::Leave };
+    }
+    let at_rest = hot == resting && rows_count <= WORN_AT_REST * (hot + gone);
+    if at_rest || rows_count <= WORN * (thawed + gone) { What::Freeze } else { What::Leave }
+}
+
+struct Work<'a> {
+    inner: &'a Inner,
+    table: &'a Table,
+    held: &'a Held<'a>,
+    /// Versions that began later are left hot.
+    rested: u64,
+    attic: &'a mut Attic,
+}
+
+impl Work<'_> {
+    fn freeze(&mut self, run: Run, scratch: &mut Scratch, frozen: &mut Frozen) {
+        let sources = self.sources(&run);
+        let block = self.build(&run, &sources);
+        let mut replaced: Vec<Replaced> = Vec::new();
+        for chunk in run.chunks.clone() {
+            replaced.extend(self.table.rows.replace_block(chunk, block.as_ref()));
+        }
+        // From here on a cell may be empty because its row is in the new block.
+        let mut moved = Vec::new();
+        for sources in sources.chunks(GATHER_ROWS) {
+            for source in sources {
+                if let Source::Hot(cell, version) = source {
+                    moved.extend(self.held.move_to_block(cell, version));
+                }
+            }
+            safepoint();
+        }
+        let unlinked_at = self.held.unlinked_at();
+        let counters: &Counters = &self.inner.counters[self.held.index()];
+        frozen.rows += moved.len() as u64;
+        frozen.blocks += u64::from(block.is_some());
+        counters.frozen.add(moved.len() as u64);
+        counters.died.add(moved.len() as u64);
+        for version in moved {
+            scratch.graveyard.push(Dead::new(unlinked_at, version, self.table.id, Rest::Free, 0));
+        }
+        replaced.into_iter().for_each(|replaced| self.attic.push(unlinked_at, replaced));
+        self.close(run.chunks);
+    }
+
+    /// Where each row of the run is now, as far as it is to be frozen.
+    fn sources(&self, run: &Run) -> Vec<Source<'_>> {
+        let pin = self.held.pin();
+        let block = run.block.as_ref().filter(|block| block.since.load(Acquire) != NEVER);
+        let mut sources = Vec::with_capacity(((run.chunks.end - run.chunks.start) * CHUNK_ROWS) as usize);
+        for chunk in run.chunks.clone() {
+            let cells = self.table.rows.chunk(chunk).and_then(|chunk| chunk.cells(pin));
+            for within in 0..CHUNK_ROWS {
+                if (within as usize).is_multiple_of(GATHER_ROWS) {
+                    safepoint();
+                }
+                let cell = cells.map(|cells| &cells[within as usize]);
+                sources.push(match cell.and_then(|cell| Some((cell, cell.load(pin)?))) {
+                    Some((cell, newest)) if newest.settled_by(self.rested).is_some() => Source::Hot(cell, newest),
+                    Some(_) => Source::Left,
+                    // After the cell: whoever finds it empty because its row is gone finds that too.
+                    None => match block.and_then(|block| block.position(chunk * CHUNK_ROWS + within)) {
+                        Some(at) => Source::Frozen(at),
+                        None => Source::Left,
+                    },
+                });
+            }
+        }
+        sources
+    }
+
+    /// The new block. Nothing if no row goes there.
+    fn build(&self, run: &Run, sources: &[Source<'_>]) -> Option<Arc<Block>> {
+        let hot: Vec<&Version> = sources
+            .iter()
+            .filter_map(|source| match source {
+                Source::Hot(_, version) => Some(*version),
+                Source::Frozen(_) | Source::Left => None,
+            })
+            .collect();
+        let rows_count = sources.iter().filter(|source| !matches!(source, Source::Left)).count();
+        if rows_count == 0 {
+            return None;
+        }
+        let old = run.block.as_ref().filter(|_| hot.len() < rows_count);
+        // Which row of which of the two, the old block and the hot rows.
+        let mut places = Vec::new();
+        if old.is_some() {
+            let mut hot_before = 0;
+            places.extend(sources.iter().filter_map(|source| match source {
+                Source::Hot(..) => {
+                    hot_before += 1;
+                    Some((1, hot_before - 1))
+                }
+                Source::Frozen(at) => Some((0, *at)),
+                Source::Left => None,
+            }));
+        }
+        let kinds: Vec<_> = self.table.columns().iter().map(|column| column.kind).collect();
+        let column = |column: usize| -> ArrayRef {
+            let gathered = gather::column(&self.table.layout, column, &hot);
+            safepoint();
+            let both = match old {
+                None => gathered,
+                Some(block) => interleave(&[&*block.columns[column], &*gathered], &places).expect("of one type"),
+            };
+            safepoint();
+            gather::sealed(both)
+        };
+        let columns = (0..kinds.len()).map(column).collect();
+        let present = (rows_count < sources.len())
+            .then(|| Present::new(sources.iter().map(|source| !matches!(source, Source::Left))));
+        let first_row = run.chunks.start * CHUNK_ROWS;
+        let totals = &self.inner.blocks;
+        // All rows began by `rested`, and no snapshot is older.
+        Some(Arc::new(Block::new(first_row, sources.len(), present, self.rested, kinds, columns, totals)))
+    }
+
+    /// Gives back the cells of chunks that are frozen whole.
+    fn close(&mut self, chunks: Range<u64>) {
+        let closed: Vec<_> = chunks.filter_map(|chunk| self.table.rows.close_cells(chunk, self.held.pin())).collect();
+        if !closed.is_empty() {
+            let unlinked_at = self.held.unlinked_at();
+            closed.into_iter().for_each(|cells| self.attic.push(unlinked_at, cells));
+        }
+    }
+}

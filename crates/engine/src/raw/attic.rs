@@ -1,0 +1,58 @@
+//! Blocks and cells that were replaced, until no live snapshot can reach them.
+//!
+//! **Invariant:** what is put in was unlinked before the tick of the clock that comes with it: whoever registers later
+//! cannot find it. It is freed when the horizon has reached that tick. An attic that is dropped, by a panic, leaks.
+
+use super::rows::Cells;
+use crate::block::Block;
+use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+
+/// What a chunk had before.
+pub(crate) enum Replaced {
+    Block(ManuallyDrop<Arc<Block>>),
+    Cells(ManuallyDrop<Box<Cells>>),
+}
+
+impl Replaced {
+    pub(super) fn block(block: Arc<Block>) -> Replaced {
+        Replaced::Block(ManuallyDrop::new(block))
+    }
+
+    pub(super) fn cells(cells: Box<Cells>) -> Replaced {
+        Replaced::Cells(ManuallyDrop::new(cells))
+    }
+
+    fn free(self) {
+        match self {
+            Replaced::Block(block) => drop(ManuallyDrop::into_inner(block)),
+            Replaced::Cells(cells) => drop(ManuallyDrop::into_inner(cells)),
+        }
+    }
+}
+
+/// A queue of what was replaced, in the order of their times.
+#[derive(Default)]
+pub(crate) struct Attic(VecDeque<(u64, Replaced)>);
+
+impl Attic {
+    pub(crate) fn push(&mut self, at: u64, replaced: Replaced) {
+        self.0.push_back((at, replaced));
+    }
+
+    /// Frees what the horizon has reached.
+    pub(crate) fn free_due(&mut self, horizon: u64) {
+        while let Some((at, _)) = self.0.front()
+            && *at <= horizon
+            && let Some((_, replaced)) = self.0.pop_front()
+        {
+            replaced.free();
+        }
+    }
+
+    /// The engine ends: frees all. Only for who knows that there are no readers, which `&mut` of the whole engine proves.
+    pub(crate) fn free_all(&mut self) {
+        self.0.drain(..).for_each(|(_, replaced)| replaced.free());
+    }
+}

@@ -1,0 +1,163 @@
+//! The freezer, and scans that leave blocks out.
+
+use crate::scans::{accounts, ids_and_sum, scan};
+use crate::support::*;
+use engine::{Comparison, Condition, Engine, Frozen, Value};
+
+/// Freezes whatever has rested, as if three passes of the freezer's clock went by.
+pub fn freeze_all(engine: &Engine) -> Frozen {
+    let mut sum = Frozen::default();
+    for _ in 0..4 {
+        loop {
+            let frozen = engine.freeze(u64::MAX);
+            sum.rows += frozen.rows;
+            sum.blocks += frozen.blocks;
+            sum.looked += frozen.looked;
+            if frozen.ended {
+                break;
+            }
+        }
+    }
+    sum
+}
+
+fn collect_all(engine: &Engine) {
+    while 0 < engine.collect_garbage(usize::MAX) {}
+}
+
+fn sorted_ids_and_sum(engine: &Engine, table: &std::sync::Arc<engine::Table>) -> (Vec<i32>, i128) {
+    let (mut ids, sum) = ids_and_sum(&scan(&engine.snapshot(), table, &[ID, BALANCE], 2));
+    ids.sort_unstable();
+    (ids, sum)
+}
+
+/// Rows that rest become a block: their memory goes, they read and scan as before, and take writes as before. Those of
+/// the chunk that is still being filled stay.
+pub fn rows_at_rest_are_frozen() {
+    let (engine, table) = bank();
+    let old = engine.begin(NORMAL);
+    let txn = engine.begin(NORMAL);
+    for id in 0..10_000 {
+        open(&txn, &table, id, 100, "nobody").unwrap();
+    }
+    txn.commit().unwrap();
+    assert_eq!(freeze_all(&engine).rows, 0, "a snapshot is older than the rows");
+    assert_eq!(balance(&old, &table, 0), None);
+    drop(old);
+    assert_eq!(engine.freeze(u64::MAX).rows, 0, "rows must rest first");
+    assert_eq!(freeze_all(&engine).rows, 8_192);
+    assert_eq!((engine.stats().frozen, engine.stats().blocks), (8_192, 1));
+    collect_all(&engine);
+    assert_eq!(engine.stats().versions, 10_000 - 8_192);
+    assert_eq!(sorted_ids_and_sum(&engine, &table), ((0..10_000).collect(), 1_000_000));
+    let batches = scan(&engine.snapshot(), &table, &[ID], 1);
+    assert_eq!(batches.iter().map(|batch| batch.num_rows()).max(), Some(1_000));
+    let txn = engine.begin(NORMAL);
+    assert_eq!((balance(&txn, &table, 0), balance(&txn, &table, 8_191)), (Some(100), Some(100)));
+    assert_eq!(ids_of(&txn, &table, "nobody").len(), 10_000);
+    pay(&txn, &table, 4_000, 5).unwrap();
+    txn.delete(&table, row_of(&txn, &table, 4_001).unwrap()).unwrap();
+    txn.commit().unwrap();
+    assert_eq!(sorted_ids_and_sum(&engine, &table), ((0..10_000).filter(|id| *id != 4_001).collect(), 999_905));
+}
+
+/// Blocks of which many rows have thawed are made anew; of those that stay hot the rest is made anew; what is deleted
+/// leaves no block. Keys that moved are found where they are, and only there.
+pub fn worn_blocks_are_made_anew() {
+    const COUNT: i32 = 2 * 4_096;
+    let (engine, table) = bank();
+    engine.bulk_load(&table, [accounts(0..COUNT)]).unwrap();
+    freeze_all(&engine);
+    assert_eq!(engine.stats().blocks, 1);
+    // A few rows thaw: not worth it.
+    let change = |ids: std::ops::Range<i32>, by: i64| {
+        let txn = engine.begin(NORMAL);
+        ids.for_each(|id| pay(&txn, &table, id, by).unwrap());
+        txn.commit().unwrap();
+    };
+    change(0..10, 1);
+    assert_eq!(freeze_all(&engine).rows, 0);
+    // More, one of them with another key, and they rest.
+    change(10..500, 1);
+    let txn = engine.begin(NORMAL);
+    let moved = row_of(&txn, &table, 600).unwrap();
+    txn.update(&table, moved, |row| row.set_i32(ID, 10_600)).unwrap();
+    txn.commit().unwrap();
+    let before = engine.snapshot();
+    assert_eq!(freeze_all(&engine).rows, 501);
+    assert_eq!((engine.stats().frozen, engine.stats().thawed), (501, 501));
+    collect_all(&engine);
+    let txn = engine.begin(NORMAL);
+    assert_eq!([3, 499, 600, 10_600].map(|id| balance(&txn, &table, id)), [Some(101), Some(101), None, Some(100)]);
+    assert_eq!(txn.get_row(&table, moved).unwrap().unwrap().get_i32(ID), 10_600);
+    open(&txn, &table, 600, 1, "x").unwrap();
+    txn.abort();
+    assert_eq!(ids_and_sum(&scan(&before, &table, &[ID, BALANCE], 3)).1, 819_200 + 500);
+    drop(before);
+    collect_all(&engine);
+    freeze_all(&engine);
+    let stats = engine.stats();
+    assert_eq!((stats.blocks, stats.versions), (1, 0));
+    assert_eq!(sorted_ids_and_sum(&engine, &table).1, 819_200 + 500);
+    // Most of it is hot, and goes on being written: the block is made anew from the others.
+    let open_txn = engine.begin(NORMAL);
+    change(1_000..6_000, 1);
+    let frozen = freeze_all(&engine);
+    assert_eq!((frozen.rows, frozen.blocks), (0, 1));
+    drop(open_txn);
+    let (ids, sum) = sorted_ids_and_sum(&engine, &table);
+    assert!(ids.into_iter().eq((0..COUNT).filter(|id| *id != 600).chain([10_600])));
+    assert_eq!(sum, 819_200 + 5_500);
+    // All is deleted: no block is left, and no row comes back.
+    let txn = engine.begin(NORMAL);
+    for row in 0..COUNT as u64 {
+        txn.delete(&table, engine::RowId(row)).unwrap();
+    }
+    txn.commit().unwrap();
+    collect_all(&engine);
+    freeze_all(&engine);
+    freeze_all(&engine);
+    let stats = engine.stats();
+    assert_eq!((stats.blocks, stats.block_bytes, stats.versions, stats.index_entries), (0, 0, 0, 0));
+    assert_eq!(sorted_ids_and_sum(&engine, &table), (Vec::new(), 0));
+}
+
+/// Blocks that cannot have a wanted row are left out, and only those: rows that thawed and got a wanted value are there.
+pub fn scans_leave_blocks_out() {
+    let (engine, table) = bank();
+    engine.bulk_load(&table, (0..10).map(|n| accounts(n * 5_000..(n + 1) * 5_000))).unwrap();
+    let wanted = |conditions: &[Condition]| {
+        let before = engine.stats();
+        let scan = engine.snapshot().scan_where(&table, &[ID, BALANCE, OWNER], conditions, 1_000).unwrap();
+        let batches: Vec<_> = scan.split(1).into_iter().flatten().collect();
+        let after = engine.stats();
+        let counts = (after.blocks_scanned - before.blocks_scanned, after.blocks_skipped - before.blocks_skipped);
+        (ids_and_sum(&batches).0, counts)
+    };
+    let below = Condition::compare(ID, Comparison::Less, Value::Int32(7_000));
+    let (ids, counts) = wanted(std::slice::from_ref(&below));
+    assert!(ids.into_iter().eq(0..10_000));
+    assert_eq!(counts, (2, 8));
+    let from = Condition::compare(ID, Comparison::GreaterOrEqual, Value::Int32(5_000));
+    assert_eq!(wanted(&[below.clone(), from]).1, (1, 9));
+    assert_eq!(wanted(&[Condition::compare(OWNER, Comparison::Equal, Value::Text("c"))]).1, (0, 10));
+    assert_eq!(wanted(&[Condition::compare(OWNER, Comparison::Equal, Value::Text("block"))]).1, (10, 0));
+    assert_eq!(wanted(&[Condition::is_null(OWNER)]).1, (10, 0));
+    assert_eq!(wanted(&[Condition::is_null(ID)]).1, (0, 10));
+    // A row of a block that is left out gets a wanted value: first hot, then frozen.
+    let txn = engine.begin(NORMAL);
+    txn.update(&table, row_of(&txn, &table, 30_000).unwrap(), |row| row.set_i32(ID, -5)).unwrap();
+    txn.commit().unwrap();
+    let (ids, counts) = wanted(std::slice::from_ref(&below));
+    assert!(ids.into_iter().eq((0..10_000).chain([-5])));
+    assert_eq!(counts, (2, 8));
+    let txn = engine.begin(NORMAL);
+    (30_001..30_200).for_each(|id| pay(&txn, &table, id, 1).unwrap());
+    txn.commit().unwrap();
+    freeze_all(&engine);
+    let (ids, counts) = wanted(&[below]);
+    assert!(ids.into_iter().eq((0..10_000).chain([-5]).chain(30_001..35_000)));
+    assert_eq!(counts, (3, 7));
+    let text = Condition::compare(ID, Comparison::Equal, Value::Text("x"));
+    assert!(engine.snapshot().scan_where(&table, &[], &[text], 1).is_err());
+}
