@@ -11,7 +11,7 @@ use std::hint::black_box;
 static HEAP: preempt::Heap = preempt::Heap::HEAP;
 
 const ROWS: u64 = 100_000;
-const BEGIN: Begin = Begin { class: Class::Normal };
+const BEGIN: Begin = Begin::new(Class::Normal);
 
 fn stock() -> TableDef {
     let quantity = Type::Decimal { precision: 4, scale: 0 };

@@ -3,6 +3,7 @@
 //! **Invariant:** tables are only added. Everything that a transaction needs on its way is found without a latch; the one
 //! latch here orders those who create tables.
 
+use crate::begin::{Begin, Isolation};
 use crate::block::Totals;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
@@ -16,7 +17,6 @@ use crate::serial::Serial;
 use crate::table::{Table, TableDef};
 use crate::txn::Txn;
 use preempt::{Latch, Worker, in_urgent, no_preempt};
-use stage::Class;
 use std::sync::Arc;
 
 /// The most tables of one engine.
@@ -39,13 +39,6 @@ impl EngineConfig {
     pub fn in_memory() -> EngineConfig {
         EngineConfig { log: Arc::new(AlwaysReached), retries_max: 16, recent_writes_max: 1 << 20 }
     }
-}
-
-/// How a transaction begins.
-#[derive(Debug, Clone, Copy)]
-pub struct Begin {
-    /// Its class: a more important transaction may take the rows of a paused, less important one.
-    pub class: Class,
 }
 
 /// What the engine holds and has done since it was made.
@@ -213,24 +206,12 @@ impl Engine {
     /// [`Error::Limit`] when too many are open.
     #[inline]
     pub fn try_begin(&self, begin: Begin) -> Result<Txn<'_>> {
-        self.try_begin_as(begin, false)
-    }
-
-    /// Begins a SERIALIZABLE transaction.
-    ///
-    /// # Errors
-    /// [`Error::Limit`] when too many are open.
-    pub fn begin_serializable(&self, begin: Begin) -> Result<Txn<'_>> {
-        self.try_begin_as(begin, true)
-    }
-
-    #[inline]
-    fn try_begin_as(&self, begin: Begin, serial: bool) -> Result<Txn<'_>> {
         // An urgent context is never paused: only a transaction of a worker's base context is known by its worker.
         let worker = if in_urgent() { None } else { Worker::current() };
+        let serial = begin.isolation == Isolation::Serializable && !begin.read_only;
         let held =
             self.inner.registry.begin(begin.class, worker, serial).ok_or(Error::Limit("transactions open at once"))?;
-        Ok(Txn::new(&self.inner, held))
+        Ok(Txn::new(&self.inner, held, begin))
     }
 
     /// Runs `body` as a transaction and commits it; begins again, a bounded number of times, when it or the commit meets

@@ -21,6 +21,9 @@ pub enum Error {
     /// A more important transaction took a row from this one. Run the transaction again.
     #[error("transaction was aborted by a more important one")]
     Taken,
+    /// A write in a transaction that was begun read-only.
+    #[error("cannot execute a write in a read-only transaction")]
+    ReadOnly,
     /// The key exists already.
     #[error("duplicate key in unique index {index} of {table}")]
     UniqueViolation {
@@ -71,11 +74,26 @@ impl Error {
             Error::WriteConflict { .. } | Error::SerializationFailure | Error::Taken => true,
             Error::UniqueViolation { .. }
             | Error::NoSuchRow { .. }
+            | Error::ReadOnly
             | Error::InvalidValue { .. }
             | Error::InvalidDefinition { .. }
             | Error::Limit(_)
             | Error::RolledBack
             | Error::CorruptRedo(_) => false,
+        }
+    }
+
+    /// PostgreSQL's code for it.
+    pub fn sqlstate(&self) -> &'static str {
+        match self {
+            Error::WriteConflict { .. } | Error::SerializationFailure | Error::Taken => "40001",
+            Error::UniqueViolation { .. } => "23505",
+            Error::ReadOnly => "25006",
+            Error::InvalidValue { .. } => "22000",
+            Error::InvalidDefinition { .. } => "42P16",
+            Error::Limit(_) => "53400",
+            Error::RolledBack => "40000",
+            Error::NoSuchRow { .. } | Error::CorruptRedo(_) => "XX000",
         }
     }
 }

@@ -28,6 +28,7 @@ mod table;
 mod raw;
 mod sync;
 
+mod begin;
 mod counters;
 mod engine;
 mod entries;
@@ -56,8 +57,9 @@ mod redo;
 #[doc(hidden)]
 pub mod model;
 
+pub use begin::{Begin, Isolation};
 pub use condition::{Comparison, Condition, Constant, Test};
-pub use engine::{Begin, Engine, EngineConfig, Stats};
+pub use engine::{Engine, EngineConfig, Stats};
 pub use error::{Error, Result};
 pub use freeze::Frozen;
 pub use log::{AlwaysReached, Log, LogPosition};

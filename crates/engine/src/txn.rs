@@ -3,6 +3,7 @@
 //! **Invariant:** everything that it did is named by its write set, so either end visits each change once: a commit to
 //! replace its word by the timestamp, an abort to undo it, latest first. The slot goes back when no word names it.
 
+use crate::begin::Begin;
 use crate::counters::Counters;
 use crate::engine::Inner;
 use crate::error::{Error, Result};
@@ -24,6 +25,7 @@ pub struct Txn<'e> {
     /// Given up by commit and abort alone, which consume the transaction.
     held: Option<Held<'e>>,
     scratch: RefCell<Option<Box<Scratch>>>,
+    begin: Begin,
     /// The number of the command that runs.
     command: Cell<u32>,
     /// Whether this command has written: the next read then begins a new one, which sees it.
@@ -32,12 +34,13 @@ pub struct Txn<'e> {
 
 impl<'e> Txn<'e> {
     #[inline]
-    pub(crate) fn new(inner: &'e Inner, held: Held<'e>) -> Txn<'e> {
+    pub(crate) fn new(inner: &'e Inner, held: Held<'e>, begin: Begin) -> Txn<'e> {
         let scratch = inner.scratch[held.index()].take().unwrap_or_default();
         Txn {
             inner,
             held: Some(held),
             scratch: RefCell::new(Some(scratch)),
+            begin,
             command: Cell::new(0),
             wrote: Cell::new(false),
         }
@@ -94,6 +97,9 @@ impl<'e> Txn<'e> {
     #[inline]
     pub(crate) fn write_command(&self) -> Result<u32> {
         self.check_active()?;
+        if self.begin.read_only {
+            return Err(Error::ReadOnly);
+        }
         self.wrote.set(true);
         Ok(self.command.get())
     }

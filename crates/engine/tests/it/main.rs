@@ -56,6 +56,7 @@ fn main() -> ExitCode {
             testkit::test!(freeze::scans_leave_blocks_out),
             testkit::test!(redo::records_replay_to_the_same_tables),
             testkit::test!(redo::commits_return_positions),
+            testkit::test!(serial::a_read_only_transaction_refuses_writes),
             testkit::test!(serial::write_skew_by_keys_is_refused),
             testkit::test!(serial::write_skew_by_absent_keys_is_refused),
             testkit::test!(serial::ranges_are_read_as_far_as_consumed),

@@ -2,15 +2,15 @@
 
 use crate::support::*;
 use engine::{
-    Column, Comparison, Condition, Direction, Engine, EngineConfig, Error, IndexDef, Result, Row, Table, TableDef, Txn,
-    Type, Value,
+    Column, Comparison, Condition, Direction, Engine, EngineConfig, Error, IndexDef, Isolation, Result, Row, Table,
+    TableDef, Txn, Type, Value,
 };
 use std::ops::Bound;
 use std::sync::{Arc, Barrier};
 
 /// Begins a SERIALIZABLE transaction.
 fn serial(engine: &Engine) -> Txn<'_> {
-    engine.begin_serializable(NORMAL).unwrap()
+    engine.begin(NORMAL.isolation(Isolation::Serializable))
 }
 
 fn refused(txn: Txn<'_>) -> bool {
@@ -549,4 +549,17 @@ pub fn somebody_stays_on_call() {
     println!("{left} went off call; {:?}", engine.stats());
     assert!(0 < left);
     assert!(0 < on_call(&engine.begin(NORMAL), 1).unwrap());
+}
+
+/// A read-only transaction refuses writes, reads on, and commits.
+pub fn a_read_only_transaction_refuses_writes() {
+    let (engine, table) = bank_of(2);
+    for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable] {
+        let txn = engine.begin(NORMAL.isolation(isolation).read_only().deferrable());
+        assert_eq!(pay(&txn, &table, 0, 1), Err(Error::ReadOnly));
+        assert_eq!(open(&txn, &table, 7, 1, "me"), Err(Error::ReadOnly));
+        assert_eq!(Error::ReadOnly.sqlstate(), "25006");
+        assert_eq!(balance(&txn, &table, 0), Some(100));
+        txn.commit().unwrap();
+    }
 }

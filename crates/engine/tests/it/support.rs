@@ -1,12 +1,14 @@
 //! An engine with one table of accounts, and short ways to use it.
 
-use engine::{Begin, Column, Engine, EngineConfig, IndexDef, Result, RowId, Table, TableDef, Txn, Type, Value};
+use engine::{
+    Begin, Column, Engine, EngineConfig, IndexDef, Isolation, Result, RowId, Table, TableDef, Txn, Type, Value,
+};
 use stage::Class;
 use std::sync::Arc;
 
-pub const NORMAL: Begin = Begin { class: Class::Normal };
-pub const HIGH: Begin = Begin { class: Class::High };
-pub const LOW: Begin = Begin { class: Class::Low };
+pub const NORMAL: Begin = Begin::new(Class::Normal).isolation(Isolation::RepeatableRead);
+pub const HIGH: Begin = Begin::new(Class::High).isolation(Isolation::RepeatableRead);
+pub const LOW: Begin = Begin::new(Class::Low).isolation(Isolation::RepeatableRead);
 
 /// Columns of the accounts.
 pub const ID: usize = 0;

@@ -8,7 +8,7 @@ use olap::RunConfig;
 use stage::Class;
 use std::sync::Arc;
 
-const NORMAL: Begin = Begin { class: Class::Normal };
+const NORMAL: Begin = Begin::new(Class::Normal);
 
 pub fn hot_rows_are_the_rows_that_transactions_read() {
     let database = database();

@@ -70,7 +70,7 @@ pub fn numbers(engine: &Engine, rows_count: i64) -> Arc<Table> {
         .create_table(TableDef { name: "numbers".to_owned(), columns, indexes })
         .expect("the definition is right");
     for chunk in (0..rows_count).collect::<Vec<_>>().chunks(1_000) {
-        let txn = engine.begin(Begin { class: Class::Normal });
+        let txn = engine.begin(Begin::new(Class::Normal));
         for id in chunk {
             let note = format!("note {id}");
             let note = if id % 7 == 0 { Value::Null } else { Value::Text(&note) };

@@ -54,7 +54,7 @@ pub fn load(engine: &Engine, scale: Scale, seed: u64, progress: &mut dyn FnMut(L
 impl Loader<'_> {
     fn chunk(&mut self, fill: impl FnOnce(&mut Self, &Txn<'_>) -> Result<()>) -> Result<()> {
         let engine = self.engine;
-        let txn = engine.try_begin(Begin { class: Class::Normal })?;
+        let txn = engine.try_begin(Begin::new(Class::Normal))?;
         fill(self, &txn)?;
         txn.commit()?;
         (self.progress)(LoadProgress { rows_count: self.rows_count, rows_expected: self.scale.rows_expected() });

@@ -55,7 +55,7 @@ pub fn attempt_new_order(
     tables: &Tables,
     input: &NewOrderInput,
 ) -> engine::Result<Outcome> {
-    let txn = engine.try_begin(engine::Begin { class })?;
+    let txn = engine.try_begin(engine::Begin::new(class))?;
     match new_order(&txn, tables, input) {
         Ok(_) => txn.commit().map(|_| Outcome::Committed),
         Err(engine::Error::RolledBack) => Ok(Outcome::RolledBack),
@@ -73,7 +73,7 @@ pub fn attempt_payment(
     tables: &Tables,
     input: &PaymentInput,
 ) -> engine::Result<Outcome> {
-    let txn = engine.try_begin(engine::Begin { class })?;
+    let txn = engine.try_begin(engine::Begin::new(class))?;
     payment(&txn, tables, input)?;
     txn.commit().map(|_| Outcome::Committed)
 }

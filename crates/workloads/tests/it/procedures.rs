@@ -7,7 +7,7 @@ use stage::Class;
 use workloads::tpcc::columns::{customer, district, history, item, order_line, orders, stock, warehouse};
 use workloads::tpcc::{Inputs, NewOrderInput, NewOrderLine, PaymentInput, Whom, attempt_payment, check, new_order};
 
-const NORMAL: Begin = Begin { class: Class::Normal };
+const NORMAL: Begin = Begin::new(Class::Normal);
 
 /// What `look` finds in the row with this primary key.
 fn look<R>(engine: &Engine, table: &Table, key: &[i32], look: impl FnOnce(Row<'_>) -> R) -> R {

@@ -17,7 +17,7 @@ pub fn loaded(seed: u64) -> (Engine, Tables) {
 
 /// Runs `change` as one committed transaction.
 pub fn commit(engine: &Engine, change: impl FnOnce(&Txn<'_>)) {
-    let txn = engine.begin(Begin { class: Class::Normal });
+    let txn = engine.begin(Begin::new(Class::Normal));
     change(&txn);
     txn.commit().unwrap();
 }

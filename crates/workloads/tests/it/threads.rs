@@ -46,7 +46,7 @@ pub fn retries_are_bounded_and_counted() {
     let (engine, tables) = loaded(1);
     let line = NewOrderLine { item: 7, supply_warehouse: 1, quantity: 3 };
     let input = NewOrderInput::new(1, 2, 3, 4, &[line]);
-    let holder = engine.begin(Begin { class: Class::Normal });
+    let holder = engine.begin(Begin::new(Class::Normal));
     new_order(&holder, &tables, &input).unwrap();
     let attempts = || engine.stats().conflicts;
     let before = attempts();
