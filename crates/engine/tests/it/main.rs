@@ -12,6 +12,7 @@ mod stress;
 mod support;
 mod taking;
 mod thaw;
+mod thick_and_thin;
 
 use std::process::ExitCode;
 
@@ -54,6 +55,8 @@ fn main() -> ExitCode {
             testkit::test!(freeze::rows_at_rest_are_frozen),
             testkit::test!(freeze::worn_blocks_are_made_anew),
             testkit::test!(freeze::scans_leave_blocks_out),
+            testkit::test!(thick_and_thin::random_changes_equal_the_model),
+            testkit::test!(thick_and_thin::pairs_stay_together_while_rows_move),
             testkit::test!(redo::records_replay_to_the_same_tables),
             testkit::test!(redo::commits_return_positions),
             testkit::test!(serial::a_read_only_transaction_refuses_writes),
