@@ -215,10 +215,14 @@ pub fn pairs_stay_together_while_rows_move() {
             .map(|seed| {
                 scope.spawn(move || {
                     let mut random = Random(seed);
-                    for round in 0..60 {
+                    for round in 0.. {
                         // Most rounds are about few rows, so that others come to rest.
-                        let hot = if round % 10 == 0 { PAIRS as u64 } else { 50 };
+                        let hot = if round % 20 == 0 { PAIRS as u64 } else { 50 };
                         (0..50).for_each(|_| move_money(engine, table, &mut random, hot));
+                        let stats = engine.stats();
+                        if 60 <= round && 5_000 < stats.frozen && 2_000 < stats.thawed {
+                            break;
+                        }
                     }
                 })
             })
@@ -262,6 +266,4 @@ pub fn pairs_stay_together_while_rows_move() {
         }
         done.store(true, Relaxed);
     });
-    let stats = engine.stats();
-    assert!(2_000 < stats.frozen && 500 < stats.thawed, "{stats:?}");
 }
