@@ -1,6 +1,7 @@
 //! Integration tests: SQL over an engine, on workers that the storm interrupts.
 
 mod answers;
+mod ch;
 mod ending;
 mod sees;
 mod support;
@@ -14,6 +15,7 @@ fn main() -> ExitCode {
         env!("CARGO_PKG_NAME"),
         &[
             test!(answers::every_value_of_all_22_queries),
+            test!(ch::every_value_of_all_22_queries),
             test!(ending::cancelled_within_a_few_batches),
             test!(ending::a_panic_is_an_error_of_its_query),
             test!(ending::out_of_memory_is_an_error_of_its_query),

@@ -6,7 +6,7 @@
 //! query asks for; rows that are equal in it may come in any order.
 //!
 //! The files under `answers/` are made by `answers/regenerate.py`: a line of column names, a line of kinds
-//! (`number`, `float`, `text`, `date`), then rows, `|` between cells.
+//! (`number`, `float`, `text`, `date`, `timestamp`), then rows, `|` between cells.
 
 use super::cell::{Cell, cells};
 use super::queries::QUERIES_COUNT;
@@ -148,6 +148,7 @@ fn parse_cell(text: &str, kind: &str) -> Result<Cell, String> {
         }
         "float" => text.parse().map(Cell::Float).map_err(|_| broken()),
         "text" => Ok(Cell::Text(text.to_owned())),
+        "timestamp" => Ok(Cell::Timestamp(parse_timestamp(text).ok_or_else(broken)?)),
         "date" => Ok(Cell::Date(parse_date(text).ok_or_else(broken)?)),
         _ => Err(broken()),
     }
@@ -165,6 +166,16 @@ fn parse_date(text: &str) -> Option<i32> {
     Some(era * 146_097 + day_of_era - 719_468)
 }
 
+/// The microseconds of a time like `1998-12-01 12:00:00.000001`; the fraction may be missing.
+fn parse_timestamp(text: &str) -> Option<i64> {
+    let (date, time) = text.split_once(' ')?;
+    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let mut fields = time.splitn(3, ':').map(|field| field.parse::<i64>().ok());
+    let (hour, minute, second) = (fields.next()??, fields.next()??, fields.next()??);
+    let seconds = (i64::from(parse_date(date)?) * 24 + hour) * 3_600 + minute * 60 + second;
+    Some(seconds * 1_000_000 + format!("{fraction:0<6}").parse::<i64>().ok()?)
+}
+
 /// One key of an `order by`: the position of a column in the answer, and the direction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Key {
@@ -177,6 +188,7 @@ fn in_order(first: &[Cell], second: &[Cell], order: &[Key]) -> Ordering {
     let compare = |column: usize| match (&first[column], &second[column]) {
         (Cell::Text(first), Cell::Text(second)) => first.cmp(second),
         (Cell::Date(first), Cell::Date(second)) => first.cmp(second),
+        (Cell::Timestamp(first), Cell::Timestamp(second)) => first.cmp(second),
         // A column has one scale, so the digits alone decide.
         (Cell::Number { unscaled: first, .. }, Cell::Number { unscaled: second, .. }) => first.cmp(second),
         (first, second) => first.as_f64().partial_cmp(&second.as_f64()).unwrap_or(Ordering::Equal),

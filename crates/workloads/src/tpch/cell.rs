@@ -4,9 +4,11 @@
 //! different scales have the same canonical text.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date32Type, Decimal128Type, Float64Type, Int32Type, Int64Type, UInt64Type};
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt64Type,
+};
 use arrow_array::{Array, RecordBatch};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 use std::fmt;
 
 /// One value.
@@ -27,12 +29,14 @@ pub enum Cell {
     Text(String),
     /// Days since 1970-01-01.
     Date(i32),
+    /// Microseconds since 1970-01-01 00:00.
+    Timestamp(i64),
 }
 
 /// The rows of a batch.
 ///
 /// # Panics
-/// The batch has a column of a type that neither TPC-H's tables nor its answers have.
+/// The batch has a column of a type that no table or answer of our workloads has.
 pub fn cells(batch: &RecordBatch) -> Vec<Vec<Cell>> {
     (0..batch.num_rows()).map(|row| batch.columns().iter().map(|column| cell(column.as_ref(), row)).collect()).collect()
 }
@@ -66,7 +70,10 @@ fn cell(column: &dyn Array, row: usize) -> Cell {
         DataType::Utf8 => Cell::Text(column.as_string::<i32>().value(row).to_owned()),
         DataType::Utf8View => Cell::Text(column.as_string_view().value(row).to_owned()),
         DataType::Date32 => Cell::Date(column.as_primitive::<Date32Type>().value(row)),
-        other => panic!("no TPC-H table or answer has a column of type {other}"),
+        DataType::Timestamp(TimeUnit::Microsecond, None) => {
+            Cell::Timestamp(column.as_primitive::<TimestampMicrosecondType>().value(row))
+        }
+        other => panic!("no table or answer has a column of type {other}"),
     }
 }
 
@@ -86,6 +93,14 @@ impl fmt::Display for Cell {
             Cell::Date(days) => {
                 let (year, month, day) = civil(*days);
                 write!(f, "{year:04}-{month:02}-{day:02}")
+            }
+            Cell::Timestamp(micros) => {
+                const DAY: i64 = 86_400_000_000;
+                let (days, of_day) = (micros.div_euclid(DAY), micros.rem_euclid(DAY));
+                let (seconds, micros) = (of_day / 1_000_000, of_day % 1_000_000);
+                let [hour, minute, second] = [seconds / 3_600, seconds / 60 % 60, seconds % 60];
+                write!(f, "{} {hour:02}:{minute:02}:{second:02}", Cell::Date(days as i32))?;
+                if micros == 0 { Ok(()) } else { write!(f, ".{micros:06}") }
             }
         }
     }
@@ -111,7 +126,7 @@ impl Cell {
         match self {
             Cell::Number { unscaled, scale } => Some(*unscaled as f64 / 10f64.powi(i32::from(*scale))),
             Cell::Float(value) => Some(*value),
-            Cell::Null | Cell::Text(_) | Cell::Date(_) => None,
+            Cell::Null | Cell::Text(_) | Cell::Date(_) | Cell::Timestamp(_) => None,
         }
     }
 }

@@ -4,9 +4,9 @@
 //! breaks. It goes through no [`super::Cell`], because a benchmark waits for millions of rows.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date32Type, Decimal128Type, Int32Type, Int64Type};
+use arrow_array::types::{Date32Type, Decimal128Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, RecordBatch};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 use std::io::{Result, Write};
 
 /// Writes the rows of `batch`, a line each.
@@ -15,7 +15,7 @@ use std::io::{Result, Write};
 /// Those of `out`.
 ///
 /// # Panics
-/// The batch has a column of a type that no table of TPC-H has.
+/// The batch has a column of a type that no table of our workloads has.
 pub fn write_rows(batch: &RecordBatch, out: &mut impl Write) -> Result<()> {
     for row in 0..batch.num_rows() {
         for (at, column) in batch.columns().iter().enumerate() {
@@ -41,16 +41,27 @@ fn write_cell(column: &dyn Array, row: usize, out: &mut impl Write) -> Result<()
             let (year, month, day) = super::cell::civil(column.as_primitive::<Date32Type>().value(row));
             write!(out, "{year:04}-{month:02}-{day:02}")
         }
-        DataType::Decimal128(_, 2) => {
-            let value = column.as_primitive::<Decimal128Type>().value(row);
-            let sign = if value < 0 { "-" } else { "" };
-            let digits = value.unsigned_abs();
-            // Eighteen digits are written much faster than thirty-eight.
-            match u64::try_from(digits) {
-                Ok(digits) => write!(out, "{sign}{}.{:02}", digits / 100, digits % 100),
-                Err(_) => write!(out, "{sign}{}.{:02}", digits / 100, digits % 100),
-            }
+        DataType::Decimal128(_, scale) => {
+            write_decimal(column.as_primitive::<Decimal128Type>().value(row), *scale, out)
         }
-        other => panic!("no table of TPC-H has a column of type {other}"),
+        DataType::Timestamp(TimeUnit::Microsecond, None) => {
+            let value = column.as_primitive::<TimestampMicrosecondType>().value(row);
+            write!(out, "{}", super::cell::Cell::Timestamp(value))
+        }
+        other => panic!("no table of our workloads has a column of type {other}"),
+    }
+}
+
+fn write_decimal(value: i128, scale: i8, out: &mut impl Write) -> Result<()> {
+    let places = usize::from(scale.unsigned_abs());
+    let sign = if value < 0 { "-" } else { "" };
+    match u64::try_from(value.unsigned_abs()) {
+        Ok(digits) if scale == 0 => write!(out, "{sign}{digits}"),
+        // Eighteen digits are written much faster than thirty-eight.
+        Ok(digits) if places <= 18 => {
+            let one = 10_u64.pow(u32::from(scale.unsigned_abs()));
+            write!(out, "{sign}{}.{:0places$}", digits / one, digits % one)
+        }
+        _ => write!(out, "{}", super::cell::Cell::Number { unscaled: value, scale: scale.unsigned_abs() }),
     }
 }

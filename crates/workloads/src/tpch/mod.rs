@@ -10,7 +10,7 @@
 //! - [`check_answer`]: compares an answer at scale factor 0.1 with DuckDB's; [`compare_answer`]: any answer with any engine's;
 //! - [`write_rows`]: the rows as text, for that engine.
 
-mod answers;
+pub(crate) mod answers;
 mod cell;
 mod csv;
 mod generate;

@@ -3,6 +3,7 @@
 
 mod conditions;
 mod procedures;
+mod replay;
 mod seeds;
 mod support;
 mod threads;
@@ -22,6 +23,9 @@ fn main() -> ExitCode {
             testkit::test!(conditions::rows_that_are_there_twice_are_detected),
             testkit::test!(seeds::the_same_seed_leaves_the_same_rows),
             testkit::test!(seeds::the_digest_sees_one_changed_row),
+            testkit::test!(replay::a_replay_gives_every_snapshot_again),
+            testkit::test!(replay::a_replay_refuses_changes_of_unknown_rows),
+            testkit::test!(replay::records_come_out_as_they_went_in),
         ],
     )
 }

@@ -1,6 +1,7 @@
 """DuckDB's side of `overtake bench tpch`: a command a line on standard input, an answer a line on standard output, JSON both."""
 
 import json
+import os
 import sys
 import time
 
@@ -39,13 +40,17 @@ def query(connection, command):
 
 
 def main():
+    # The conversation keeps standard output for itself: whatever DuckDB prints goes to standard error.
+    conversation = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
     connection = duckdb.connect()
+    connection.execute("set enable_progress_bar = false")
     connection.execute(f"set threads = {int(sys.argv[1])}")
-    print(json.dumps({"version": duckdb.__version__}), flush=True)
+    print(json.dumps({"version": duckdb.__version__}), file=conversation, flush=True)
     for line in sys.stdin:
         command = json.loads(line)
         answer = load(connection, command) if "table" in command else query(connection, command)
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(answer), file=conversation, flush=True)
 
 
 main()

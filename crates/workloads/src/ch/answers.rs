@@ -1,0 +1,73 @@
+//! DuckDB's answers over a small database, and the comparison with one of ours.
+//!
+//! Invariant: as in TPC-H's ([`crate::tpch::check_answer`]): every value of every row is compared, and the order. The rows
+//! are those of [`known_database`]; the files under `answers/ch/` are made by `answers/regenerate_ch.py`.
+
+use super::QUERIES_COUNT;
+use crate::tpch::Mismatch;
+use crate::tpch::answers::{Key, compare};
+use Key::{Down, Up};
+use arrow_array::RecordBatch;
+
+/// Compares the answer of query `number` over [`super::known_database`] with DuckDB's, value by value.
+///
+/// # Errors
+/// The first difference.
+///
+/// # Panics
+/// There is no such query, or the answer has a column of a type that no answer has.
+pub fn check_answer(number: usize, answer: &[RecordBatch]) -> Result<(), Mismatch> {
+    assert!((1..=QUERIES_COUNT).contains(&number), "CH-benCHmark has queries 1 to 22, not {number}");
+    compare(EXPECTED[number - 1], ORDER[number - 1], answer).map_err(|what| Mismatch { query: number, what })
+}
+
+/// What each query orders by.
+const ORDER: [&[Key]; QUERIES_COUNT] = [
+    &[Up(0)],
+    &[Up(2), Up(1), Up(3)],
+    &[Down(3), Up(4)],
+    &[Up(0)],
+    &[Down(1)],
+    &[],
+    &[Up(0), Up(1), Up(2)],
+    &[Up(0)],
+    &[Up(0), Down(1)],
+    &[Down(2)],
+    &[Down(1)],
+    &[Up(0)],
+    &[Down(1), Down(0)],
+    &[],
+    &[Up(0)],
+    &[Down(3)],
+    &[],
+    &[Down(5), Up(3)],
+    &[],
+    &[Up(0)],
+    &[Down(1), Up(0)],
+    &[Up(0)],
+];
+
+const EXPECTED: [&str; QUERIES_COUNT] = [
+    include_str!("../../answers/ch/q01.txt"),
+    include_str!("../../answers/ch/q02.txt"),
+    include_str!("../../answers/ch/q03.txt"),
+    include_str!("../../answers/ch/q04.txt"),
+    include_str!("../../answers/ch/q05.txt"),
+    include_str!("../../answers/ch/q06.txt"),
+    include_str!("../../answers/ch/q07.txt"),
+    include_str!("../../answers/ch/q08.txt"),
+    include_str!("../../answers/ch/q09.txt"),
+    include_str!("../../answers/ch/q10.txt"),
+    include_str!("../../answers/ch/q11.txt"),
+    include_str!("../../answers/ch/q12.txt"),
+    include_str!("../../answers/ch/q13.txt"),
+    include_str!("../../answers/ch/q14.txt"),
+    include_str!("../../answers/ch/q15.txt"),
+    include_str!("../../answers/ch/q16.txt"),
+    include_str!("../../answers/ch/q17.txt"),
+    include_str!("../../answers/ch/q18.txt"),
+    include_str!("../../answers/ch/q19.txt"),
+    include_str!("../../answers/ch/q20.txt"),
+    include_str!("../../answers/ch/q21.txt"),
+    include_str!("../../answers/ch/q22.txt"),
+];

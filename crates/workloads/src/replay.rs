@@ -1,0 +1,217 @@
+//! A log that keeps its records in memory, and what they say done again in another engine.
+//!
+//! **Invariant:** after [`Replay::apply_up_to`] the other engine's visible rows are those that a snapshot of that number of
+//! the first engine sees. Row ids differ between the two, because rows are inserted in the order of commits here and in
+//! the order of the statements there; a map per table leads from one to the other.
+
+use engine::{Begin, Engine, Error, Log, LogPosition, RedoWhat, Result, RowId, Table, Value};
+use preempt::{Latch, no_preempt};
+use stage::Class;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
+
+/// Bytes of a piece of memory for records. A record that is longer gets a piece of its own.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Keeps every record. It may be told of commits in an urgent context.
+pub struct Records {
+    pieces: Latch<Pieces>,
+}
+
+struct Pieces {
+    /// Written; the last one is being written.
+    full: Vec<Vec<u8>>,
+    /// Still empty, so that a commit need not wait for memory.
+    empty: Vec<Vec<u8>>,
+    /// Bytes of all records ever.
+    bytes: u64,
+}
+
+impl Records {
+    /// A log that can take so many bytes of records without asking for memory.
+    pub fn with_room(bytes: usize) -> Records {
+        let count = bytes.div_ceil(PIECE_BYTES);
+        // Touched, because the first use of a page is what takes time.
+        let empty = (0..count).map(|_| vec![1; PIECE_BYTES]).map(|mut piece: Vec<u8>| {
+            piece.clear();
+            piece
+        });
+        // Room for the list itself, too.
+        let full = Vec::with_capacity(2 * count + 1_024);
+        Records { pieces: Latch::new(Pieces { full, empty: empty.collect(), bytes: 0 }) }
+    }
+
+    /// The records so far, taken out. Those of commits that happen meanwhile are in this or the next catch.
+    pub fn take(&self) -> Kept {
+        let pieces = no_preempt(|no_preempt| {
+            let mut pieces = self.pieces.lock(no_preempt);
+            let room = Vec::with_capacity(pieces.full.capacity());
+            std::mem::replace(&mut pieces.full, room)
+        });
+        Kept { pieces }
+    }
+}
+
+impl Pieces {
+    fn append(&mut self, record: &[u8]) {
+        let has_room = |piece: &Vec<u8>| record.len() <= piece.capacity() - piece.len();
+        if !self.full.last().is_some_and(has_room) {
+            let piece = self.empty.pop().filter(has_room);
+            self.full.push(piece.unwrap_or_else(|| Vec::with_capacity(record.len().max(PIECE_BYTES))));
+        }
+        if let Some(piece) = self.full.last_mut() {
+            piece.extend_from_slice(record);
+        }
+        self.bytes += record.len() as u64;
+    }
+}
+
+impl Log for Records {
+    fn append(&self, record: &[u8]) -> LogPosition {
+        no_preempt(|no_preempt| {
+            let mut pieces = self.pieces.lock(no_preempt);
+            pieces.append(record);
+            LogPosition(pieces.bytes)
+        })
+    }
+
+    fn end(&self) -> LogPosition {
+        no_preempt(|no_preempt| LogPosition(self.pieces.lock(no_preempt).bytes))
+    }
+
+    fn reached(&self, _position: LogPosition) -> bool {
+        true
+    }
+}
+
+/// Records that were taken out.
+#[derive(Default)]
+pub struct Kept {
+    pieces: Vec<Vec<u8>>,
+}
+
+impl Kept {
+    /// Each record.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.pieces.iter().flat_map(|piece| {
+            let mut rest = piece.as_slice();
+            std::iter::from_fn(move || {
+                // A record begins with its length.
+                let length = u32::from_le_bytes(*rest.first_chunk::<4>()?) as usize;
+                let (record, behind) = rest.split_at_checked(length)?;
+                rest = behind;
+                Some(record)
+            })
+        })
+    }
+
+    /// Bytes of all of them.
+    pub fn bytes(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.len() as u64).sum()
+    }
+}
+
+/// Does again in one engine what another one's records say.
+pub struct Replay {
+    engine: Engine,
+    tables: Vec<Arc<Table>>,
+    /// Of each table: from the first engine's row ids to this one's.
+    rows: Vec<HashMap<u64, RowId>>,
+    /// What waits, earliest first.
+    waiting: BinaryHeap<Waiting>,
+    applied: u64,
+}
+
+/// A record by its timestamp; the earliest is the greatest.
+#[derive(PartialEq, Eq)]
+struct Waiting {
+    timestamp: std::cmp::Reverse<u64>,
+    record: Vec<u8>,
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Waiting) -> std::cmp::Ordering {
+        self.timestamp.cmp(&other.timestamp)
+    }
+}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Waiting) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Records in one transaction of the replay.
+const RECORDS_AT_ONCE: usize = 64;
+
+impl Replay {
+    /// Into `engine`, which has the first engine's tables, created in the same order, and no rows.
+    pub fn new(engine: Engine) -> Replay {
+        let tables = engine.tables();
+        let rows = tables.iter().map(|_| HashMap::new()).collect();
+        Replay { engine, tables, rows, waiting: BinaryHeap::new(), applied: 0 }
+    }
+
+    /// The engine that it replays into.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// How many records were applied.
+    pub fn applied(&self) -> u64 {
+        self.applied
+    }
+
+    /// Takes more records, in any order, none of them earlier than what was applied.
+    ///
+    /// # Errors
+    /// [`Error::CorruptRedo`] for what is no record.
+    pub fn add(&mut self, records: &Kept) -> Result<()> {
+        for record in records.iter() {
+            let timestamp = self.engine.decode_redo(record)?.0;
+            self.waiting.push(Waiting { timestamp: std::cmp::Reverse(timestamp), record: record.to_vec() });
+        }
+        Ok(())
+    }
+
+    /// Applies what was committed up to this timestamp.
+    ///
+    /// # Errors
+    /// A record that does not fit the rows, or what the engine refuses.
+    pub fn apply_up_to(&mut self, number: u64) -> Result<()> {
+        let Replay { engine, tables, rows, waiting, applied } = self;
+        let is_due = |next: &Waiting| next.timestamp.0 <= number;
+        while waiting.peek().is_some_and(is_due) {
+            let txn = engine.try_begin(Begin { class: Class::Normal })?;
+            for _ in 0..RECORDS_AT_ONCE {
+                let Some(next) = waiting.peek().filter(|next| is_due(next)) else { break };
+                for change in engine.decode_redo(&next.record)?.1 {
+                    let unknown = || Error::CorruptRedo("a change of a row that does not exist");
+                    let (table, rows) = (&tables[change.table], &mut rows[change.table]);
+                    match change.what {
+                        RedoWhat::Insert(values) => {
+                            let row = txn.insert(table, &values)?;
+                            if rows.insert(change.row.0, row).is_some() {
+                                return Err(Error::CorruptRedo("an insert of a row that exists"));
+                            }
+                        }
+                        RedoWhat::Update(values) => {
+                            let row = *rows.get(&change.row.0).ok_or_else(unknown)?;
+                            txn.update(table, row, |row| {
+                                values.iter().for_each(|(column, value): &(usize, Value<'_>)| row.set(*column, *value));
+                            })?;
+                        }
+                        RedoWhat::Delete => {
+                            let row = rows.remove(&change.row.0).ok_or_else(unknown)?;
+                            txn.delete(table, row)?;
+                        }
+                    }
+                }
+                waiting.pop();
+                *applied += 1;
+            }
+            txn.commit()?;
+        }
+        Ok(())
+    }
+}
