@@ -182,7 +182,7 @@ impl Replay {
         let Replay { engine, tables, rows, waiting, applied } = self;
         let is_due = |next: &Waiting| next.timestamp.0 <= number;
         while waiting.peek().is_some_and(is_due) {
-            let txn = engine.try_begin(Begin { class: Class::Normal })?;
+            let txn = engine.try_begin(Begin::new(Class::Normal))?;
             for _ in 0..RECORDS_AT_ONCE {
                 let Some(next) = waiting.peek().filter(|next| is_due(next)) else { break };
                 for change in engine.decode_redo(&next.record)?.1 {

@@ -66,7 +66,7 @@ impl Tables {
 pub fn load(engine: &Engine, seed: u64) -> Result<Tables> {
     let tables = Tables::create(engine)?;
     let mut random = Random::new(seed);
-    let begin = || engine.try_begin(Begin { class: Class::Normal });
+    let begin = || engine.try_begin(Begin::new(Class::Normal));
     let txn = begin()?;
     for (at, name) in REGIONS.iter().enumerate() {
         let comment = random.a_string(30, 100);
