@@ -6,9 +6,10 @@ use crate::memory;
 use crate::report::{Machine, Report, Table, number};
 use crate::stop::Stop;
 use clap::Args;
-use engine::{Engine, EngineConfig};
+use engine::{Begin, Engine, EngineConfig};
 use preempt::os;
 use serde::Serialize;
+use stage::Class;
 use std::time::Duration;
 use workloads::tpcc::{self, DriveConfig, DriveReport, Mix, Scale};
 
@@ -66,7 +67,15 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
         stop.wait(Duration::ZERO)?;
         tracing::info!(mix = name, seconds = arguments.duration.get().as_secs_f64(), "measuring");
         let workers = arguments.workers as usize;
-        let drive = DriveConfig { scale, workers, mix, duration: arguments.duration.get(), seed: arguments.seed };
+        let drive = DriveConfig {
+            scale,
+            workers,
+            mix,
+            duration: arguments.duration.get(),
+            seed: arguments.seed,
+            begin: Begin::new(Class::Normal),
+            purge: None,
+        };
         let driven = tpcc::drive(&engine, &tables, &drive)?;
         table.row(row(name, &driven));
         figures(&mut report, mix, &driven);
@@ -88,7 +97,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
 }
 
 fn row(name: &str, driven: &DriveReport) -> [String; 9] {
-    let time = driven.time.quantiles_us();
+    let time = driven.time().quantiles_us();
     [
         name.to_owned(),
         number(driven.new_order_per_cpu_s()),
@@ -98,7 +107,7 @@ fn row(name: &str, driven: &DriveReport) -> [String; 9] {
         number(time.p99),
         number(time.p999),
         number(time.max),
-        number(driven.retries as f64),
+        number(driven.retries() as f64),
     ]
 }
 
@@ -107,15 +116,15 @@ fn figures(report: &mut Report, mix: Mix, driven: &DriveReport) {
         Mix::NewOrder => {
             report.figure("tpcc.new_order_per_cpu_s", driven.new_order_per_cpu_s());
             report.figure("tpcc.new_order_per_s", driven.committed_per_s());
-            report.quantiles("tpcc.new_order_us", &driven.time.quantiles_us());
-            report.figure("tpcc.new_order_retries", driven.retries as f64);
-            report.figure("tpcc.new_order_rolled_back", driven.rolled_back as f64);
+            report.quantiles("tpcc.new_order_us", &driven.time().quantiles_us());
+            report.figure("tpcc.new_order_retries", driven.retries() as f64);
+            report.figure("tpcc.new_order_rolled_back", driven.rolled_back() as f64);
         }
-        Mix::NewOrderPayment => {
+        Mix::NewOrderPayment | Mix::Standard => {
             report.figure("tpcc.new_order_payment_per_cpu_s", driven.committed_per_cpu_s());
             report.figure("tpcc.new_order_payment_per_s", driven.committed_per_s());
-            report.quantiles("tpcc.new_order_payment_us", &driven.time.quantiles_us());
-            report.figure("tpcc.new_order_payment_retries", driven.retries as f64);
+            report.quantiles("tpcc.new_order_payment_us", &driven.time().quantiles_us());
+            report.figure("tpcc.new_order_payment_retries", driven.retries() as f64);
         }
     }
 }

@@ -1,20 +1,17 @@
-//! A closed loop of terminals without think time, on threads of its own.
+//! A closed loop of terminals without think time, on threads of its own; a purge beside them, if asked for.
+//!
+//! **Invariant:** an aborted transaction is repeated with the same input until it ends, and its time counts from its first
+//! attempt.
 
-use super::{Inputs, Outcome, Scale, Tables, attempt_new_order, attempt_payment};
-use engine::{Engine, Error};
+use super::transaction::attempt;
+use super::{Inputs, Kind, Mix, Outcome, Purge, PurgeConfig, Purged, Scale, Tables};
+use core::sync::atomic::{AtomicUsize, Ordering};
+use engine::{Begin, Engine, Error, Result};
 use preempt::os;
-use stage::{Class, Histogram};
+use stage::Histogram;
+use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::time::Duration;
-
-/// Which transactions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mix {
-    /// New-Order alone.
-    NewOrder,
-    /// New-Order and Payment, half and half.
-    NewOrderPayment,
-}
 
 /// How to drive.
 #[derive(Clone, Copy, Debug)]
@@ -29,127 +26,226 @@ pub struct DriveConfig {
     pub duration: Duration,
     /// Makes the inputs.
     pub seed: u64,
+    /// Class and isolation of the transactions.
+    pub begin: Begin,
+    /// Whether a purge runs beside them, on one more thread.
+    pub purge: Option<PurgeConfig>,
+}
+
+/// What was driven of one kind.
+#[derive(Clone, Default)]
+pub struct KindReport {
+    /// Committed.
+    pub committed: u64,
+    /// Rolled back by specification.
+    pub rolled_back: u64,
+    /// Attempts that were aborted and repeated, by SQLSTATE.
+    pub aborts: BTreeMap<&'static str, u64>,
+    /// From the first attempt's beginning to the end, of every seventh transaction.
+    pub time: Histogram,
+}
+
+impl KindReport {
+    fn add(&mut self, other: &KindReport) {
+        self.committed += other.committed;
+        self.rolled_back += other.rolled_back;
+        for (reason, count) in &other.aborts {
+            *self.aborts.entry(reason).or_default() += count;
+        }
+        self.time.add(&other.time);
+    }
 }
 
 /// What was driven.
 #[derive(Clone, Default)]
 pub struct DriveReport {
-    /// New-Orders committed.
-    pub new_orders: u64,
-    /// Payments committed.
-    pub payments: u64,
-    /// New-Orders rolled back by specification.
-    pub rolled_back: u64,
-    /// Attempts that were aborted and repeated.
-    pub retries: u64,
-    /// Processor time of the whole process: input generation and garbage collection are inside.
+    /// In the order of [`Kind::ALL`].
+    pub kinds: [KindReport; Kind::ALL.len()],
+    /// What the purge deleted.
+    pub purged: Purged,
+    /// Transactions of the purge that were aborted and repeated.
+    pub purge_aborts: u64,
+    /// Processor time of the whole process: input generation, garbage collection and purge are inside.
     pub cpu_ns: u64,
     /// Wall time.
     pub wall_ns: u64,
-    /// From the first attempt's beginning to the end, of every seventh transaction.
-    pub time: Histogram,
 }
 
 impl DriveReport {
+    /// Of one kind.
+    pub fn of(&self, kind: Kind) -> &KindReport {
+        &self.kinds[kind as usize]
+    }
+
+    /// Committed transactions of all kinds.
+    pub fn committed(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.committed).sum()
+    }
+
+    /// New-Orders rolled back by specification.
+    pub fn rolled_back(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.rolled_back).sum()
+    }
+
+    /// Attempts that were aborted and repeated, of all kinds.
+    pub fn retries(&self) -> u64 {
+        self.kinds.iter().flat_map(|kind| kind.aborts.values()).sum()
+    }
+
+    /// The times of all kinds.
+    pub fn time(&self) -> Histogram {
+        self.kinds.iter().fold(Histogram::new(), |mut time, kind| {
+            time.add(&kind.time);
+            time
+        })
+    }
+
     /// Committed New-Orders per second of processor time.
     pub fn new_order_per_cpu_s(&self) -> f64 {
-        self.new_orders as f64 / (self.cpu_ns as f64 / 1e9)
+        self.of(Kind::NewOrder).committed as f64 / (self.cpu_ns as f64 / 1e9)
     }
 
     /// Committed transactions per second of processor time.
     pub fn committed_per_cpu_s(&self) -> f64 {
-        (self.new_orders + self.payments) as f64 / (self.cpu_ns as f64 / 1e9)
+        self.committed() as f64 / (self.cpu_ns as f64 / 1e9)
     }
 
     /// Committed transactions per second of wall time.
     pub fn committed_per_s(&self) -> f64 {
-        (self.new_orders + self.payments) as f64 / (self.wall_ns as f64 / 1e9)
-    }
-
-    fn add(&mut self, other: &DriveReport) {
-        self.new_orders += other.new_orders;
-        self.payments += other.payments;
-        self.rolled_back += other.rolled_back;
-        self.retries += other.retries;
-        self.time.add(&other.time);
+        self.committed() as f64 / (self.wall_ns as f64 / 1e9)
     }
 }
 
 /// Transactions between two looks at the clock.
 const BETWEEN_LOOKS: u32 = 64;
-/// One transaction in so many is timed, so that the clock does not become part of the load. Odd: of a mix by turns, both
-/// kinds are timed.
+/// One transaction in so many is timed, so that the clock does not become part of the load. Odd, so that it meets all places
+/// of the deck.
 const TIMED: u32 = 7;
+/// How long the purge sleeps when it found nothing in any district.
+const PURGE_PAUSE: Duration = Duration::from_millis(1);
 
-/// Runs transactions for `config.duration` on `config.workers` threads. Aborted ones are repeated until they commit.
+/// Runs transactions for `config.duration` on `config.workers` threads. Aborted ones are repeated until they end.
 ///
 /// # Errors
 /// An error of the engine that no repetition mends.
-pub fn drive(engine: &Engine, tables: &Tables, config: &DriveConfig) -> Result<DriveReport, Error> {
-    let barrier = Barrier::new(config.workers);
-    let (cpu_ns, wall_ns) = (os::process_cpu_ns(), os::now_ns());
-    let reports: Vec<Result<DriveReport, Error>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..config.workers)
-            .map(|worker| {
-                let barrier = &barrier;
-                scope.spawn(move || terminal(engine, tables, config, worker, barrier))
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().expect("a terminal does not panic")).collect()
-    });
-    let mut sum = DriveReport {
-        cpu_ns: os::process_cpu_ns() - cpu_ns,
-        wall_ns: os::now_ns() - wall_ns,
-        ..DriveReport::default()
-    };
-    for report in reports {
-        sum.add(&report?);
-    }
-    Ok(sum)
+pub fn drive(engine: &Engine, tables: &Tables, config: &DriveConfig) -> Result<DriveReport> {
+    drive_while(engine, tables, config, &|| true)
 }
 
-fn terminal(
+/// As [`drive`], or until `go_on`, which is asked each few dozen transactions, says no.
+///
+/// # Errors
+/// As [`drive`].
+pub fn drive_while(
     engine: &Engine,
     tables: &Tables,
     config: &DriveConfig,
-    worker: usize,
-    barrier: &Barrier,
-) -> Result<DriveReport, Error> {
-    let cpus = os::cpus();
-    // On a machine with fewer processors than terminals they share; a refusal only makes the figure noisier.
-    let _ = os::pin_to_cpu(cpus[worker % cpus.len()]);
-    let mut inputs = Inputs::new(config.scale, config.seed, worker as u64);
-    let warehouse = worker as i32 % config.scale.warehouses + 1;
-    let mut report = DriveReport::default();
-    barrier.wait();
-    let until_ns = os::now_ns() + config.duration.as_nanos() as u64;
-    while os::now_ns() < until_ns {
-        for turn in 0..BETWEEN_LOOKS {
-            let began_ns = (turn % TIMED == 0).then(os::now_ns);
-            // The first look into the mix is by turn, so that each makes half of the transactions.
-            if config.mix == Mix::NewOrder || turn % 2 == 0 {
-                let input = inputs.new_order(warehouse);
-                match until_ended(&mut report.retries, || attempt_new_order(engine, Class::Normal, tables, &input))? {
-                    Outcome::Committed => report.new_orders += 1,
-                    Outcome::RolledBack => report.rolled_back += 1,
-                }
-            } else {
-                let input = inputs.payment(warehouse);
-                until_ended(&mut report.retries, || attempt_payment(engine, Class::Normal, tables, &input))?;
-                report.payments += 1;
-            }
-            if let Some(began_ns) = began_ns {
-                report.time.record_ns(os::now_ns() - began_ns);
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<DriveReport> {
+    let purge = config.purge.map(|purge| Purge::new(engine, tables, config.scale, purge)).transpose()?;
+    let run = Run { engine, tables, config, go_on, barrier: Barrier::new(config.workers), left: config.workers.into() };
+    let (cpu_ns, wall_ns) = (os::process_cpu_ns(), os::now_ns());
+    let mut sum = DriveReport::default();
+    std::thread::scope(|scope| {
+        let run = &run;
+        let terminals: Vec<_> = (0..config.workers).map(|worker| scope.spawn(move || run.terminal(worker))).collect();
+        let purging = purge.map(|purge| scope.spawn(move || run.purge(purge)));
+        let mut failed = None;
+        for terminal in terminals {
+            match terminal.join().expect("a terminal does not panic") {
+                Ok(kinds) => sum.kinds.iter_mut().zip(&kinds).for_each(|(sum, kind)| sum.add(kind)),
+                Err(error) => failed = Some(error),
             }
         }
-    }
-    Ok(report)
+        if let Some(purging) = purging {
+            match purging.join().expect("a purge does not panic") {
+                Ok((purged, aborts)) => (sum.purged, sum.purge_aborts) = (purged, aborts),
+                Err(error) => failed = Some(error),
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    })?;
+    sum.cpu_ns = os::process_cpu_ns() - cpu_ns;
+    sum.wall_ns = os::now_ns() - wall_ns;
+    Ok(sum)
 }
 
-fn until_ended(retries: &mut u64, mut attempt: impl FnMut() -> Result<Outcome, Error>) -> Result<Outcome, Error> {
+struct Run<'a> {
+    engine: &'a Engine,
+    tables: &'a Tables,
+    config: &'a DriveConfig,
+    go_on: &'a (dyn Fn() -> bool + Sync),
+    barrier: Barrier,
+    /// Terminals that have not ended.
+    left: AtomicUsize,
+}
+
+/// A terminal has ended, in whatever way.
+struct Ended<'a>(&'a AtomicUsize);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Run<'_> {
+    fn terminal(&self, worker: usize) -> Result<[KindReport; Kind::ALL.len()]> {
+        let Run { config, .. } = *self;
+        let _ended = Ended(&self.left);
+        let cpus = os::cpus();
+        // On a machine with fewer processors than terminals they share; a refusal only makes the figure noisier.
+        let _ = os::pin_to_cpu(cpus[worker % cpus.len()]);
+        let mut inputs = Inputs::new(config.scale, config.seed, worker as u64);
+        let warehouse = worker as i32 % config.scale.warehouses + 1;
+        let mut kinds: [KindReport; Kind::ALL.len()] = Default::default();
+        self.barrier.wait();
+        let until_ns = os::now_ns() + config.duration.as_nanos() as u64;
+        while os::now_ns() < until_ns && (self.go_on)() {
+            for turn in 0..BETWEEN_LOOKS {
+                let input = inputs.next(config.mix, warehouse);
+                let began_ns = (turn % TIMED == 0).then(os::now_ns);
+                let kind = &mut kinds[input.kind() as usize];
+                let outcome =
+                    until_ended(&mut kind.aborts, || attempt(self.engine, config.begin, self.tables, &input))?;
+                match outcome {
+                    Outcome::Committed => kind.committed += 1,
+                    Outcome::RolledBack => kind.rolled_back += 1,
+                }
+                if let Some(began_ns) = began_ns {
+                    kind.time.record_ns(os::now_ns() - began_ns);
+                }
+            }
+        }
+        Ok(kinds)
+    }
+
+    /// Purges until the terminals have ended. Each of its transactions is READ COMMITTED: it deletes only what no other one
+    /// looks at.
+    fn purge(&self, mut purge: Purge) -> Result<(Purged, u64)> {
+        let begin = self.config.begin.isolation(engine::Isolation::ReadCommitted);
+        let mut purged = Purged::default();
+        let mut aborts = BTreeMap::new();
+        while 0 < self.left.load(Ordering::Relaxed) {
+            let before = purged;
+            for _ in 0..purge.steps_per_round() {
+                purged.add(until_ended(&mut aborts, || purge.attempt(self.engine, begin, self.tables))?);
+            }
+            if purged == before {
+                std::thread::sleep(PURGE_PAUSE);
+            }
+        }
+        Ok((purged, aborts.into_values().sum()))
+    }
+}
+
+fn until_ended<R>(
+    aborts: &mut BTreeMap<&'static str, u64>,
+    mut attempt: impl FnMut() -> Result<R, Error>,
+) -> Result<R> {
     loop {
         match attempt() {
-            Err(error) if error.is_retryable() => *retries += 1,
+            Err(error) if error.is_retryable() => *aborts.entry(error.sqlstate()).or_default() += 1,
             ended => return ended,
         }
         std::thread::yield_now();

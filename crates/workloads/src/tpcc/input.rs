@@ -1,10 +1,15 @@
-//! What terminals enter (clauses 2.4.1 and 2.5.1), made ahead of the transaction.
+//! What terminals enter (clauses 2.4.1, 2.5.1, 2.6.1, 2.7.1 and 2.8.1), made ahead of the transaction.
+//!
+//! **Invariant:** the same seed gives the same entries in the same order, whatever becomes of them.
 
+use super::mix::{Deck, Kind, Mix};
 use super::random::{Constants, LAST_NAME_SKEW, LastName, Random, last_name};
 use super::scale::Scale;
 
 /// Most lines of an order.
 pub const LINES_MAX: usize = 15;
+/// Most districts of a warehouse.
+pub const DISTRICTS_MAX: usize = 10;
 
 /// One line of an order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +62,7 @@ impl NewOrderInput {
     }
 }
 
-/// How a payment names its customer.
+/// How a terminal names a customer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whom {
     /// By number.
@@ -85,6 +90,70 @@ pub struct PaymentInput {
     pub entered_us: i64,
 }
 
+/// A question for a customer's last order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderStatusInput {
+    /// The terminal's warehouse.
+    pub warehouse: i32,
+    /// A district of it.
+    pub district: i32,
+    /// A customer of it.
+    pub customer: Whom,
+}
+
+/// An order to deliver the oldest new order of each district.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliveryInput {
+    /// The terminal's warehouse.
+    pub warehouse: i32,
+    /// Its districts, at most [`DISTRICTS_MAX`].
+    pub districts: i32,
+    /// 1 to 10.
+    pub carrier: i32,
+    /// When they are delivered, microseconds since 1970.
+    pub delivered_us: i64,
+}
+
+/// A question for the items that run out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StockLevelInput {
+    /// The terminal's warehouse.
+    pub warehouse: i32,
+    /// The terminal's district.
+    pub district: i32,
+    /// 10 to 20.
+    pub threshold: i32,
+}
+
+/// The entry of any transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "inputs are made by the million, and live on the stack")]
+pub enum Input {
+    /// Of New-Order.
+    NewOrder(NewOrderInput),
+    /// Of Payment.
+    Payment(PaymentInput),
+    /// Of Order-Status.
+    OrderStatus(OrderStatusInput),
+    /// Of Delivery.
+    Delivery(DeliveryInput),
+    /// Of Stock-Level.
+    StockLevel(StockLevelInput),
+}
+
+impl Input {
+    /// Of which transaction it is.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Input::NewOrder(_) => Kind::NewOrder,
+            Input::Payment(_) => Kind::Payment,
+            Input::OrderStatus(_) => Kind::OrderStatus,
+            Input::Delivery(_) => Kind::Delivery,
+            Input::StockLevel(_) => Kind::StockLevel,
+        }
+    }
+}
+
 /// A terminal's random entries: the same seed gives the same ones.
 #[derive(Clone, Debug)]
 pub struct Inputs {
@@ -92,6 +161,7 @@ pub struct Inputs {
     scale: Scale,
     constants: Constants,
     now_us: i64,
+    deck: Option<Deck>,
 }
 
 /// 2026-01-01, when the first entry is made; each is a millisecond later. A procedure reads no clock.
@@ -103,7 +173,13 @@ impl Inputs {
     /// `run_seed`.
     pub fn new(scale: Scale, run_seed: u64, seed: u64) -> Inputs {
         let constants = Constants::of_run(&mut Random::new(run_seed), scale.customer_skew, scale.item_skew);
-        Inputs { random: Random::new(seed ^ run_seed.rotate_left(32)), scale, constants, now_us: FIRST_ENTRY_US }
+        Inputs {
+            random: Random::new(seed ^ run_seed.rotate_left(32)),
+            scale,
+            constants,
+            now_us: FIRST_ENTRY_US,
+            deck: None,
+        }
     }
 
     fn now_us(&mut self) -> i64 {
@@ -126,6 +202,56 @@ impl Inputs {
     fn customer(&mut self) -> i32 {
         let Scale { customers, customer_skew, .. } = self.scale;
         self.random.nurand(customer_skew, self.constants.customer, 1, customers)
+    }
+
+    /// A customer by last name in 60 % of the cases.
+    fn whom(&mut self) -> Whom {
+        if self.random.percent(60) {
+            let c = self.constants.last_name;
+            Whom::LastName(last_name(self.random.nurand(LAST_NAME_SKEW, c, 0, self.scale.last_names() - 1)))
+        } else {
+            Whom::Number(self.customer())
+        }
+    }
+
+    /// The next entry at `warehouse`: which transaction it is of, a deck of cards decides, which is shuffled anew when it
+    /// is used up (clause 5.2.4.2). Give the same mix each time.
+    pub fn next(&mut self, mix: Mix, warehouse: i32) -> Input {
+        let kind = match &mut self.deck {
+            Some(deck) => deck.draw(&mut self.random),
+            none => none.insert(Deck::new(mix)).draw(&mut self.random),
+        };
+        self.entry(kind, warehouse)
+    }
+
+    /// An entry of this kind at `warehouse`.
+    pub fn entry(&mut self, kind: Kind, warehouse: i32) -> Input {
+        match kind {
+            Kind::NewOrder => Input::NewOrder(self.new_order(warehouse)),
+            Kind::Payment => Input::Payment(self.payment(warehouse)),
+            Kind::OrderStatus => Input::OrderStatus(self.order_status(warehouse)),
+            Kind::Delivery => Input::Delivery(self.delivery(warehouse)),
+            Kind::StockLevel => Input::StockLevel(self.stock_level(warehouse)),
+        }
+    }
+
+    /// A question for the last order of a customer of `warehouse`, by last name in 60 % of the cases.
+    pub fn order_status(&mut self, warehouse: i32) -> OrderStatusInput {
+        let district = self.random.uniform(1, self.scale.districts);
+        OrderStatusInput { warehouse, district, customer: self.whom() }
+    }
+
+    /// A delivery for all districts of `warehouse` by one of ten carriers.
+    pub fn delivery(&mut self, warehouse: i32) -> DeliveryInput {
+        let carrier = self.random.uniform(1, 10);
+        DeliveryInput { warehouse, districts: self.scale.districts, carrier, delivered_us: self.now_us() }
+    }
+
+    /// A question for the stock below a threshold of 10 to 20. A terminal of the specification has a district of its own
+    /// (clause 2.8.1.1); this one stands for all terminals of the warehouse, so it draws one.
+    pub fn stock_level(&mut self, warehouse: i32) -> StockLevelInput {
+        let district = self.random.uniform(1, self.scale.districts);
+        StockLevelInput { warehouse, district, threshold: self.random.uniform(10, 20) }
     }
 
     /// An order entered at `warehouse`: 5 to 15 lines, each from another warehouse in 1 % of the cases, and an item that
@@ -158,12 +284,7 @@ impl Inputs {
         } else {
             (warehouse, district)
         };
-        let customer = if self.random.percent(60) {
-            let c = self.constants.last_name;
-            Whom::LastName(last_name(self.random.nurand(LAST_NAME_SKEW, c, 0, self.scale.last_names() - 1)))
-        } else {
-            Whom::Number(self.customer())
-        };
+        let customer = self.whom();
         let amount_cents = i64::from(self.random.uniform(100, 500_000));
         let entered_us = self.now_us();
         PaymentInput { warehouse, district, customer_warehouse, customer_district, customer, amount_cents, entered_us }

@@ -1,4 +1,5 @@
-//! TPC-C: nine tables, New-Order and Payment as the specification (revision 5.11) has them, and its consistency conditions.
+//! TPC-C (revision 5.11): nine tables, the five transactions, and the consistency conditions; and what lets it run for
+//! ever: a purge of what was delivered long ago.
 //!
 //! **Invariant: a procedure is a function of its input.** It reads no clock and draws no random number, so the same inputs
 //! in the same order give the same tables, under whatever policy; and it keeps the rules of urgent contexts, so it may
@@ -6,77 +7,51 @@
 //!
 //! - [`Tables`], `columns`: the schema; the tables' names begin with `tpcc.`, because TPC-H has a `customer` too;
 //! - [`Scale`], [`load()`]: how much, and the initial population (clause 4.3);
-//! - [`Inputs`]: what terminals enter (clauses 2.4.1 and 2.5.1);
-//! - [`new_order()`], [`payment()`]: the procedures;
+//! - [`Inputs`], [`Mix`]: what terminals enter, and which transactions in which shares;
+//! - [`new_order()`], [`payment()`], [`order_status()`], [`delivery()`], [`stock_level()`]: the procedures;
+//!   [`execute()`], [`attempt()`]: any of them;
+//! - [`Purge`]: deletes delivered orders behind a window, and keeps the sums that the conditions need;
 //! - [`check()`]: the consistency conditions; [`digest()`]: all rows in one number;
 //! - [`drive()`]: a closed loop of terminals on threads of its own.
 
 mod check;
 pub mod columns;
+mod customer;
+mod delivery;
 mod digest;
 mod drive;
 mod input;
 mod load;
+mod mix;
 mod new_order;
+mod order_status;
 mod payment;
+mod purge;
 mod random;
-mod run;
 mod scale;
 mod schema;
+mod stock_level;
+mod transaction;
 
-pub use check::{Violation, check};
+pub use check::{Violation, check, check_loaded, check_while};
+pub use delivery::{DeliveryOutput, delivery};
 pub use digest::digest;
-pub use drive::{DriveConfig, DriveReport, Mix, drive};
-pub use input::{Inputs, NewOrderInput, NewOrderLine, PaymentInput, Whom};
+pub use drive::{DriveConfig, DriveReport, KindReport, drive, drive_while};
+pub use input::{
+    DISTRICTS_MAX, DeliveryInput, Input, Inputs, LINES_MAX, NewOrderInput, NewOrderLine, OrderStatusInput,
+    PaymentInput, StockLevelInput, Whom,
+};
 pub use load::{LoadProgress, load};
+pub use mix::{Kind, Mix};
 pub use new_order::{NewOrderOutput, new_order};
+pub use order_status::{OrderStatusLine, OrderStatusOutput, order_status};
 pub use payment::{PaymentOutput, payment};
-pub use random::Random;
-pub use run::{run_new_order, run_payment};
+pub use purge::{Purge, PurgeConfig, PurgeStep, Purged};
+pub use random::{LastName, Random};
 pub use scale::Scale;
-pub use schema::Tables;
-
-/// How a procedure ended that was not refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It committed.
-    Committed,
-    /// Its last item does not exist, as one New-Order in a hundred has it; it rolled back.
-    RolledBack,
-}
-
-/// Runs one attempt of New-Order and ends it: commits, or rolls back as the specification wants.
-///
-/// # Errors
-/// Those of the engine; a [retryable](engine::Error::is_retryable) one means that the attempt had no effect.
-pub fn attempt_new_order(
-    engine: &engine::Engine,
-    class: stage::Class,
-    tables: &Tables,
-    input: &NewOrderInput,
-) -> engine::Result<Outcome> {
-    let txn = engine.try_begin(engine::Begin::new(class))?;
-    match new_order(&txn, tables, input) {
-        Ok(_) => txn.commit().map(|_| Outcome::Committed),
-        Err(engine::Error::RolledBack) => Ok(Outcome::RolledBack),
-        Err(error) => Err(error),
-    }
-}
-
-/// Runs one attempt of Payment and commits it.
-///
-/// # Errors
-/// As [`attempt_new_order`].
-pub fn attempt_payment(
-    engine: &engine::Engine,
-    class: stage::Class,
-    tables: &Tables,
-    input: &PaymentInput,
-) -> engine::Result<Outcome> {
-    let txn = engine.try_begin(engine::Begin::new(class))?;
-    payment(&txn, tables, input)?;
-    txn.commit().map(|_| Outcome::Committed)
-}
+pub use schema::{PurgeTables, Tables};
+pub use stock_level::stock_level;
+pub use transaction::{Outcome, attempt, attempt_new_order, attempt_payment, execute, run_new_order, run_payment};
 
 #[cfg(test)]
 mod tests;

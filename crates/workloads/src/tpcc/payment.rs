@@ -1,11 +1,15 @@
 //! Payment (clause 2.5).
+//!
+//! **Invariant:** each sum is made inside the closure that changes its row, from the newest committed version, so none is
+//! lost under READ COMMITTED. The row that all payments of a warehouse change comes last: it is held shortest.
 
 use super::Tables;
 use super::columns::{customer as c, district as d, warehouse as w};
-use super::input::{PaymentInput, Whom};
-use super::schema::{BY_NAME, PRIMARY, existing};
+use super::customer::find_customer;
+use super::input::PaymentInput;
+use super::schema::{PRIMARY, existing};
 use core::fmt::Write;
-use engine::{Direction, Result, Row, Txn, Value};
+use engine::{Result, Txn, Value};
 
 /// What the terminal shows at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,30 +33,24 @@ pub fn payment(txn: &Txn<'_>, tables: &Tables, input: &PaymentInput) -> Result<P
     use Value::{Decimal, Int32, Text, Timestamp};
     let PaymentInput { warehouse, district, amount_cents, entered_us, .. } = *input;
 
-    let warehouse_row = existing(txn.get(&tables.warehouse, PRIMARY, &[Int32(warehouse)])?, &tables.warehouse)?;
-    txn.update(&tables.warehouse, warehouse_row.row_id(), |row| {
-        row.set_decimal_i64(w::W_YTD, row.get_decimal_i64(w::W_YTD) + amount_cents);
-    })?;
-    let district_row =
-        existing(txn.get(&tables.district, PRIMARY, &[Int32(warehouse), Int32(district)])?, &tables.district)?;
-    txn.update(&tables.district, district_row.row_id(), |row| {
-        row.set_decimal_i64(d::D_YTD, row.get_decimal_i64(d::D_YTD) + amount_cents);
-    })?;
-
-    let customer_row = find_customer(txn, tables, input)?;
-    let customer = customer_row.get_i32(c::C_ID);
-    let balance_cents = customer_row.get_decimal_i64(c::C_BALANCE) - amount_cents;
-    let has_bad_credit = customer_row.get_text(c::C_CREDIT) == "BC";
-    let data = has_bad_credit.then(|| bad_credit_data(customer, customer_row.get_text(c::C_DATA), input));
-    txn.update(&tables.customer, customer_row.row_id(), |row| {
+    let row = find_customer(txn, tables, input.customer_warehouse, input.customer_district, &input.customer)?;
+    let customer = row.get_i32(c::C_ID);
+    let has_bad_credit = row.get_text(c::C_CREDIT) == "BC";
+    let mut balance_cents = 0;
+    txn.update(&tables.customer, row.row_id(), |row| {
+        balance_cents = row.get_decimal_i64(c::C_BALANCE) - amount_cents;
         row.set_decimal_i64(c::C_BALANCE, balance_cents);
         row.set_decimal_i64(c::C_YTD_PAYMENT, row.get_decimal_i64(c::C_YTD_PAYMENT) + amount_cents);
         row.set_i32(c::C_PAYMENT_CNT, row.get_i32(c::C_PAYMENT_CNT) + 1);
-        if let Some(data) = &data {
-            row.set_text(c::C_DATA, data);
+        if has_bad_credit {
+            let data = bad_credit_data(customer, row.get_text(c::C_DATA), input);
+            row.set_text(c::C_DATA, &data);
         }
     })?;
 
+    let place = [Int32(warehouse), Int32(district)];
+    let district_row = existing(txn.get(&tables.district, PRIMARY, &place)?, &tables.district)?;
+    let warehouse_row = existing(txn.get(&tables.warehouse, PRIMARY, &place[..1])?, &tables.warehouse)?;
     let mut history_data = String::with_capacity(24);
     for part in [warehouse_row.get_text(w::W_NAME), "    ", district_row.get_text(d::D_NAME)] {
         history_data.push_str(part);
@@ -70,29 +68,17 @@ pub fn payment(txn: &Txn<'_>, tables: &Tables, input: &PaymentInput) -> Result<P
             Text(&history_data),
         ],
     )?;
+    txn.update(&tables.district, district_row.row_id(), |row| {
+        row.set_decimal_i64(d::D_YTD, row.get_decimal_i64(d::D_YTD) + amount_cents);
+    })?;
+    txn.update(&tables.warehouse, warehouse_row.row_id(), |row| {
+        row.set_decimal_i64(w::W_YTD, row.get_decimal_i64(w::W_YTD) + amount_cents);
+    })?;
     Ok(PaymentOutput { customer, balance_cents, has_bad_credit })
 }
 
-/// By number; or, of those with the last name in the order of first names, number n/2 rounded up (clause 2.5.2.2).
-fn find_customer<'t>(txn: &'t Txn<'_>, tables: &'t Tables, input: &PaymentInput) -> Result<Row<'t>> {
-    use Value::{Int32, Text};
-    let [w, d] = [Int32(input.customer_warehouse), Int32(input.customer_district)];
-    match &input.customer {
-        Whom::Number(number) => {
-            existing(txn.get(&tables.customer, PRIMARY, &[w, d, Int32(*number)])?, &tables.customer)
-        }
-        Whom::LastName(name) => {
-            let prefix = [w, d, Text(name.as_str())];
-            let mut same_name = Vec::with_capacity(16);
-            same_name.extend(txn.range(&tables.customer, BY_NAME, &prefix, Direction::Forward)?);
-            let middle = same_name.len().div_ceil(2).checked_sub(1).map(|at| same_name[at]);
-            existing(middle, &tables.customer)
-        }
-    }
-}
-
 /// The payment's own data before the customer's earlier data, cut to 500 characters (clause 2.5.2.2).
-fn bad_credit_data(customer: i32, before: &str, input: &PaymentInput) -> String {
+pub(crate) fn bad_credit_data(customer: i32, before: &str, input: &PaymentInput) -> String {
     let mut data = String::with_capacity(DATA_BYTES_MAX + 64);
     let PaymentInput { customer_district, customer_warehouse, district, warehouse, amount_cents, .. } = *input;
     write!(

@@ -79,13 +79,18 @@ impl Random {
         text
     }
 
-    /// The numbers `1..=count` in a random order (Fisher and Yates).
+    /// The numbers `1..=count` in a random order.
     pub fn permutation(&mut self, count: i32) -> Vec<i32> {
         let mut numbers: Vec<i32> = (1..=count).collect();
-        for at in (1..numbers.len()).rev() {
-            numbers.swap(at, self.uniform(0, at as i32) as usize);
-        }
+        self.shuffle(&mut numbers);
         numbers
+    }
+
+    /// Brings them into a random order (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, things: &mut [T]) {
+        for at in (1..things.len()).rev() {
+            things.swap(at, self.uniform(0, at as i32) as usize);
+        }
     }
 }
 

@@ -1,10 +1,10 @@
-//! The nine tables (clause 1.3).
+//! The nine tables (clause 1.3), and three for what a purge removed.
 
 use super::columns::*;
 use engine::{Column, Engine, Error, IndexDef, Result, Table, TableDef, Type};
 use std::sync::Arc;
 
-/// The nine tables of one engine.
+/// The tables of one engine.
 pub struct Tables {
     /// One row a warehouse.
     pub warehouse: Arc<Table>,
@@ -24,12 +24,26 @@ pub struct Tables {
     pub item: Arc<Table>,
     /// 100,000 rows a warehouse.
     pub stock: Arc<Table>,
+    /// Empty unless a purge runs.
+    pub purged: PurgeTables,
+}
+
+/// What [`super::Purge`] removed, in sums. With them the consistency conditions go on being checked.
+pub struct PurgeTables {
+    /// A row a district: how far the purge is, and what it removed there.
+    pub district: Arc<Table>,
+    /// A row a customer: deliveries and payments removed.
+    pub customer: Arc<Table>,
+    /// A row a supplying warehouse: order lines removed.
+    pub supply: Arc<Table>,
 }
 
 /// Index 0 of every table but `history`.
 pub(crate) const PRIMARY: usize = 0;
 /// Index 1 of `customer`.
 pub(crate) const BY_NAME: usize = 1;
+/// Index 1 of `orders`.
+pub(crate) const BY_CUSTOMER: usize = 1;
 
 /// The row that an input names.
 pub(crate) fn existing<R>(row: Option<R>, table: &Table) -> Result<R> {
@@ -69,7 +83,7 @@ impl Tables {
     /// # Errors
     /// When one exists already.
     pub fn create(engine: &Engine) -> Result<Tables> {
-        use Type::{Int32, Text, Timestamp};
+        use Type::{Int32, Int64, Text, Timestamp};
         let create = |name, columns, indexes| engine.create_table(definition(name, columns, indexes));
         let primary = |columns: &[usize]| IndexDef::unique("primary", columns);
         let concat = |parts: [Vec<Column>; 3]| parts.into_iter().flatten().collect::<Vec<Column>>();
@@ -167,10 +181,48 @@ impl Tables {
                 vec![primary(&[item::I_ID])],
             )?,
             stock: create("stock", stock_columns(), vec![primary(&[stock::S_W_ID, stock::S_I_ID])])?,
+            purged: PurgeTables {
+                district: create(
+                    "purged_district",
+                    required(&[
+                        ("w_id", Int32),
+                        ("d_id", Int32),
+                        ("next_o_id", Int32),
+                        ("orders", Int64),
+                        ("paid", YEAR_TO_DATE),
+                    ]),
+                    vec![primary(&[0, 1])],
+                )?,
+                customer: create(
+                    "purged_customer",
+                    required(&[
+                        ("w_id", Int32),
+                        ("d_id", Int32),
+                        ("c_id", Int32),
+                        ("delivered", YEAR_TO_DATE),
+                        ("paid", YEAR_TO_DATE),
+                        ("payments", Int64),
+                    ]),
+                    vec![primary(&[0, 1, 2])],
+                )?,
+                supply: create(
+                    "purged_supply",
+                    required(&[
+                        ("w_id", Int32),
+                        ("quantity", Int64),
+                        ("lines", Int64),
+                        ("remote_lines", Int64),
+                        ("quantity_mark", Int64),
+                        ("lines_mark", Int64),
+                        ("remote_lines_mark", Int64),
+                    ]),
+                    vec![primary(&[0])],
+                )?,
+            },
         })
     }
 
-    /// All nine, with their names.
+    /// The nine of the specification.
     pub fn all(&self) -> [&Arc<Table>; 9] {
         [
             &self.warehouse,

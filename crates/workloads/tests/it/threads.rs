@@ -5,7 +5,7 @@ use engine::Begin;
 use stage::Class;
 use std::time::Duration;
 use workloads::tpcc::{
-    DriveConfig, Mix, NewOrderInput, NewOrderLine, Outcome, attempt_new_order, check, digest, drive, new_order,
+    DriveConfig, Kind, Mix, NewOrderInput, NewOrderLine, Outcome, attempt_new_order, check, digest, drive, new_order,
     run_new_order,
 };
 
@@ -15,14 +15,22 @@ pub fn two_terminals_leave_a_consistent_database() {
     let (engine, tables) = loaded(1);
     let lines_before = rows(&engine, &tables.orders);
     let paid_before = rows(&engine, &tables.history);
-    let config =
-        DriveConfig { scale: SCALE, workers: 2, mix: Mix::NewOrderPayment, duration: Duration::from_secs(1), seed: 2 };
+    let config = DriveConfig {
+        scale: SCALE,
+        workers: 2,
+        mix: Mix::NewOrderPayment,
+        duration: Duration::from_secs(1),
+        seed: 2,
+        begin: Begin::new(Class::Normal),
+        purge: None,
+    };
     let report = drive(&engine, &tables, &config).unwrap();
-    assert!(0 < report.new_orders);
-    assert!(0 < report.payments);
+    let [orders, payments] = [Kind::NewOrder, Kind::Payment].map(|kind| report.of(kind).committed);
+    assert!(0 < orders);
+    assert!(0 < payments);
     assert_eq!(check(&engine.snapshot(), &tables), Ok(()));
-    assert_eq!(rows(&engine, &tables.orders) - lines_before, report.new_orders);
-    assert_eq!(rows(&engine, &tables.history) - paid_before, report.payments);
+    assert_eq!(rows(&engine, &tables.orders) - lines_before, orders);
+    assert_eq!(rows(&engine, &tables.history) - paid_before, payments);
 }
 
 /// Goal: the order with an unused item leaves no trace, and does not count as committed. Method: the digest of all rows.

@@ -1,0 +1,97 @@
+//! The consistency conditions, on one snapshot.
+//!
+//! **Invariant:** they hold after any number of any of the five transactions, and while a purge runs beside them: what it
+//! removed is in the sums that it keeps, and those are added to what is there. Only condition 11 is of the initial
+//! population alone.
+//!
+//! The conditions of clause 3.3.2 say nothing of stock, which New-Order changes most, and nothing of rows that are there
+//! twice or gone; so we add four of our own.
+
+mod conditions;
+mod facts;
+
+use super::Tables;
+use conditions::CONDITIONS;
+use engine::Snapshot;
+use facts::Facts;
+use std::fmt;
+use std::sync::Arc;
+
+/// A condition that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Its number in clause 3.3.2; 13 and above are our own, see [`check()`].
+    pub condition: u32,
+    /// Where, and which numbers differ.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TPC-C's consistency condition {} does not hold: {}", self.condition, self.what)
+    }
+}
+
+/// The condition that any Delivery or New-Order breaks: of each district, as many orders are delivered as at load.
+const AFTER_LOAD: u32 = 11;
+
+/// Checks conditions 1 to 10 and 12 of clause 3.3.2, and our own: 13, each row of stock counts the lines, quantities and
+/// remote lines ordered of it since the load (with a purge: all rows of a warehouse together), and has 10 to 100 on hand;
+/// 14, each customer counts its payments; 15, no primary key is there twice; 16, of each district all orders up to the
+/// last one are there or purged.
+///
+/// # Errors
+/// What does not hold, at most five places for each condition.
+pub fn check(snapshot: &Arc<Snapshot>, tables: &Tables) -> Result<(), Vec<Violation>> {
+    check_while(snapshot, tables, &mut || true).unwrap_or(Ok(()))
+}
+
+/// As [`check()`], and condition 11, which holds of the initial population.
+///
+/// # Errors
+/// As [`check()`].
+pub fn check_loaded(snapshot: &Arc<Snapshot>, tables: &Tables) -> Result<(), Vec<Violation>> {
+    violations(snapshot, tables, |_| true, &mut || true).unwrap_or(Ok(()))
+}
+
+/// As [`check()`], for as long as `go_on`, which is asked each few thousand rows, says true; then nothing.
+pub fn check_while(
+    snapshot: &Arc<Snapshot>,
+    tables: &Tables,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Option<Result<(), Vec<Violation>>> {
+    violations(snapshot, tables, |condition| condition != AFTER_LOAD, go_on)
+}
+
+fn violations(
+    snapshot: &Arc<Snapshot>,
+    tables: &Tables,
+    is_wanted: impl Fn(u32) -> bool,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Option<Result<(), Vec<Violation>>> {
+    let facts = Facts::gather(snapshot, tables, go_on)?;
+    let mut violations = Vec::new();
+    for (condition, test) in CONDITIONS.into_iter().filter(|(condition, _)| is_wanted(*condition)) {
+        let mut report = Report { condition, found: Vec::new() };
+        test(&facts, &mut report);
+        violations.extend(report.found);
+    }
+    Some(if violations.is_empty() { Ok(()) } else { Err(violations) })
+}
+
+/// Violations reported of one condition; the rest is left out.
+const REPORTED_MAX: usize = 5;
+
+struct Report {
+    condition: u32,
+    found: Vec<Violation>,
+}
+
+impl Report {
+    fn equal(&mut self, where_: impl fmt::Debug, what: &str, found: i64, expected: i64) {
+        if found != expected && self.found.len() < REPORTED_MAX {
+            let what = format!("{what} of {where_:?}: {found}, but {expected} is expected");
+            self.found.push(Violation { condition: self.condition, what });
+        }
+    }
+}

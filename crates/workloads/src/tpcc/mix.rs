@@ -1,0 +1,89 @@
+//! Which transactions, in which shares.
+//!
+//! **Invariant:** a deck gives exactly its shares each time it has been dealt once, in an order that only its random
+//! numbers decide (clause 5.2.4.2).
+
+use super::random::Random;
+
+/// A transaction of the specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Clause 2.4.
+    NewOrder,
+    /// Clause 2.5.
+    Payment,
+    /// Clause 2.6.
+    OrderStatus,
+    /// Clause 2.7.
+    Delivery,
+    /// Clause 2.8.
+    StockLevel,
+}
+
+impl Kind {
+    /// All five.
+    pub const ALL: [Kind; 5] = [Kind::NewOrder, Kind::Payment, Kind::OrderStatus, Kind::Delivery, Kind::StockLevel];
+
+    /// Its name in the specification.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::NewOrder => "New-Order",
+            Kind::Payment => "Payment",
+            Kind::OrderStatus => "Order-Status",
+            Kind::Delivery => "Delivery",
+            Kind::StockLevel => "Stock-Level",
+        }
+    }
+}
+
+/// Which transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mix {
+    /// New-Order alone.
+    NewOrder,
+    /// New-Order and Payment, half and half.
+    NewOrderPayment,
+    /// All five: 45, 43, 4, 4 and 4 in a hundred. The specification's least shares are 43 % for Payment and 4 % for each
+    /// of the last three (clause 5.2.3).
+    Standard,
+}
+
+impl Mix {
+    /// How many in a hundred are of this kind.
+    pub const fn percent(self, kind: Kind) -> usize {
+        match (self, kind) {
+            (Mix::NewOrder, Kind::NewOrder) => 100,
+            (Mix::NewOrderPayment, Kind::NewOrder | Kind::Payment) => 50,
+            (Mix::NewOrder | Mix::NewOrderPayment, _) => 0,
+            (Mix::Standard, Kind::NewOrder) => 45,
+            (Mix::Standard, Kind::Payment) => 43,
+            (Mix::Standard, _) => 4,
+        }
+    }
+}
+
+const CARDS: usize = 100;
+
+/// A deck with a card for each hundredth.
+#[derive(Clone, Debug)]
+pub(crate) struct Deck {
+    cards: [Kind; CARDS],
+    dealt: usize,
+}
+
+impl Deck {
+    pub(crate) fn new(mix: Mix) -> Deck {
+        let mut kinds = Kind::ALL.into_iter().flat_map(|kind| std::iter::repeat_n(kind, mix.percent(kind)));
+        Deck { cards: std::array::from_fn(|_| kinds.next().expect("a hundred in a hundred")), dealt: CARDS }
+    }
+
+    #[inline]
+    pub(crate) fn draw(&mut self, random: &mut Random) -> Kind {
+        if self.dealt == CARDS {
+            self.dealt = 0;
+            random.shuffle(&mut self.cards);
+        }
+        self.dealt += 1;
+        self.cards[self.dealt - 1]
+    }
+}

@@ -1,0 +1,125 @@
+//! Whole transactions: an input of any kind, run and ended.
+//!
+//! **Invariant:** a transaction that was not committed left nothing. Nothing here waits: the caller may be an urgent
+//! context, and the row's holder may be paused beneath it.
+
+use super::{
+    Input, Kind, NewOrderInput, PaymentInput, Tables, delivery, new_order, order_status, payment, stock_level,
+};
+use engine::{Begin, Engine, Error, Result, Txn};
+use stage::Class;
+
+/// How a procedure ended that was not refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It committed.
+    Committed,
+    /// Its last item does not exist, as one New-Order in a hundred has it; it rolled back.
+    RolledBack,
+}
+
+/// Runs the procedure that `input` is for; the caller ends the transaction. What terminals show is dropped.
+///
+/// # Errors
+/// [`Error::RolledBack`] when the specification wants a rollback, and what the engine refuses.
+#[inline]
+pub fn execute(txn: &Txn<'_>, tables: &Tables, input: &Input) -> Result<()> {
+    match input {
+        Input::NewOrder(input) => new_order(txn, tables, input).map(drop),
+        Input::Payment(input) => payment(txn, tables, input).map(drop),
+        Input::OrderStatus(input) => order_status(txn, tables, input).map(drop),
+        Input::Delivery(input) => delivery(txn, tables, input).map(drop),
+        Input::StockLevel(input) => stock_level(txn, tables, input).map(drop),
+    }
+}
+
+/// Runs one attempt of `body` as a transaction without a session, and ends it: commits, or rolls back as the specification
+/// wants.
+///
+/// # Errors
+/// Those of the engine; a [retryable](Error::is_retryable) one means that the attempt had no effect.
+#[inline]
+fn attempt_once(engine: &Engine, begin: Begin, body: impl FnOnce(&Txn<'_>) -> Result<()>) -> Result<Outcome> {
+    let txn = engine.try_begin(begin)?;
+    match body(&txn) {
+        Ok(()) => txn.commit().map(|_| Outcome::Committed),
+        Err(Error::RolledBack) => Ok(Outcome::RolledBack),
+        Err(error) => Err(error),
+    }
+}
+
+/// How a transaction of this kind begins: as asked, and those that only read say so.
+#[inline]
+const fn begin_of(begin: Begin, kind: Kind) -> Begin {
+    match kind {
+        Kind::OrderStatus | Kind::StockLevel => begin.read_only(),
+        Kind::NewOrder | Kind::Payment | Kind::Delivery => begin,
+    }
+}
+
+/// Runs one attempt of the transaction that `input` is for.
+///
+/// # Errors
+/// Those of the engine; a [retryable](Error::is_retryable) one means that the attempt had no effect.
+#[inline]
+pub fn attempt(engine: &Engine, begin: Begin, tables: &Tables, input: &Input) -> Result<Outcome> {
+    attempt_once(engine, begin_of(begin, input.kind()), |txn| execute(txn, tables, input))
+}
+
+/// Runs one attempt of New-Order and ends it.
+///
+/// # Errors
+/// As [`attempt`].
+pub fn attempt_new_order(engine: &Engine, class: Class, tables: &Tables, input: &NewOrderInput) -> Result<Outcome> {
+    attempt_once(engine, Begin::new(class), |txn| new_order(txn, tables, input).map(drop))
+}
+
+/// Runs one attempt of Payment and commits it.
+///
+/// # Errors
+/// As [`attempt`].
+pub fn attempt_payment(engine: &Engine, class: Class, tables: &Tables, input: &PaymentInput) -> Result<Outcome> {
+    attempt_once(engine, Begin::new(class), |txn| payment(txn, tables, input).map(drop))
+}
+
+/// Runs New-Order, again at most `retries_max` times after a retryable error. The second value says how often.
+///
+/// # Errors
+/// Those of the engine; a [retryable](Error::is_retryable) one when the last attempt had it too.
+pub fn run_new_order(
+    engine: &Engine,
+    tables: &Tables,
+    class: Class,
+    input: &NewOrderInput,
+    retries_max: u32,
+) -> Result<(Outcome, u32)> {
+    bounded(retries_max, || attempt_new_order(engine, class, tables, input))
+}
+
+/// Runs Payment, as [`run_new_order`].
+///
+/// # Errors
+/// As [`run_new_order`].
+pub fn run_payment(
+    engine: &Engine,
+    tables: &Tables,
+    class: Class,
+    input: &PaymentInput,
+    retries_max: u32,
+) -> Result<(Outcome, u32)> {
+    bounded(retries_max, || attempt_payment(engine, class, tables, input))
+}
+
+/// Between two attempts nothing waits, so the bound matters; what is still refused then is the caller's to submit again.
+fn bounded(retries_max: u32, mut attempt: impl FnMut() -> Result<Outcome>) -> Result<(Outcome, u32)> {
+    let mut retries = 0;
+    loop {
+        match attempt() {
+            Err(error) if error.is_retryable() && retries < retries_max => {
+                retries += 1;
+                core::hint::spin_loop();
+            }
+            ended => return ended.map(|outcome| (outcome, retries)),
+        }
+    }
+}
