@@ -37,7 +37,7 @@ pub struct EngineConfig {
 impl EngineConfig {
     /// An engine that keeps nothing beyond the process, and repeats a transaction up to 16 times.
     pub fn in_memory() -> EngineConfig {
-        EngineConfig { log: Arc::new(AlwaysReached), retries_max: 16, recent_writes_max: 1 << 20 }
+        EngineConfig { log: Arc::new(AlwaysReached), retries_max: 16, recent_writes_max: 1 << 22 }
     }
 }
 

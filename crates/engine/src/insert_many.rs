@@ -70,7 +70,7 @@ impl Txn<'_> {
     /// Adds the entries that the changes from `first` on need in one index.
     fn add_keys(&self, table: &Table, position: usize, first: usize, scratch: &mut Scratch) -> Result<()> {
         let index = &table.indexes[position];
-        let Scratch { writes, key, many, other_key, .. } = scratch;
+        let Scratch { writes, key, many, other_key, reads, .. } = scratch;
         let writes = &mut writes[first..];
         many.clear();
         let mut ends = [0; RUN_MAX];
@@ -106,7 +106,8 @@ impl Txn<'_> {
             }
             let has_null = nulls & (1 << done) != 0;
             let new = NewKey { table, position, key: keys[done], has_null, row: rows[done] };
-            let added = entries::add(&new, self.held(), self.counters(), other_key)?;
+            let added = entries::add(&new, self.held(), self.counters(), other_key)
+                .map_err(|error| self.note_refusal(error, table, position, new.key, reads))?;
             writes[done].keys_added |= u64::from(added) << position;
             done += 1;
         }

@@ -8,6 +8,7 @@ use crate::key;
 use crate::raw::btree::{Cursor, MANY, Order};
 use crate::raw::chain::View;
 use crate::raw::rows::Newest;
+use crate::raw::slots::COMMANDS_MAX;
 use crate::raw::version::RowCell;
 use crate::reads::{Consumed, OpenRange, ReadLog};
 use crate::row::{Place, Row, RowId};
@@ -229,6 +230,32 @@ impl<'e> Txn<'e> {
         let lower = lower.as_ref().map_or(Bound::Unbounded, |lower| Bound::Included(&lower[..]));
         let cursor = index.tree.range(lower, upper, direction.order());
         Ok(Range { txn: self, table, index, cursor, view, key: Vec::new(), direction, read })
+    }
+
+    /// To be called with what refused a key. A SERIALIZABLE transaction has read that the key is there; if its snapshot does
+    /// not have it, nothing that it could do now fits that snapshot.
+    #[cold]
+    pub(crate) fn note_refusal(
+        &self,
+        error: Error,
+        table: &Table,
+        position: usize,
+        key: &[u8],
+        reads: &mut ReadLog,
+    ) -> Error {
+        if !self.held().is_serial() || !matches!(error, Error::UniqueViolation { .. }) {
+            return error;
+        }
+        reads.key(table.id, position, key);
+        let index = &table.indexes[position];
+        let held = self.held();
+        // With all of its own changes, those of this command too.
+        let view = View { snapshot: held.snapshot(), owner: held.word(0), command: COMMANDS_MAX + 1 };
+        let first = index.tree.first(key);
+        match first.and_then(|first| self.first_visible(table, index, first, key, &mut Vec::new(), view)) {
+            Some(_) => error,
+            None => Error::SerializationFailure,
+        }
     }
 
     #[inline]

@@ -230,8 +230,8 @@ impl ReadLog {
         if self.tables & bit(write.table) == 0 {
             return false;
         }
-        if write.is_load {
-            return self.meets_load(write);
+        if write.is_any {
+            return self.meets_any(write);
         }
         if self.rows.binary_search(&(write.table, write.row)).is_ok() {
             return true;
@@ -247,8 +247,8 @@ impl ReadLog {
         images.into_iter().flatten().any(|version| self.meets(table, from, write, table.image(version)))
     }
 
-    /// Whether new rows from a load meet what was read. Their contents are not looked at.
-    fn meets_load(&self, write: &RecentWrite) -> bool {
+    /// Whether rows whose contents are not looked at may meet what was read.
+    fn meets_any(&self, write: &RecentWrite) -> bool {
         let row = self.rows.partition_point(|row| *row < (write.table, write.row));
         self.rows.get(row).is_some_and(|(table, _)| *table == write.table)
             || self.stretches.iter().any(|stretch| stretch.table == write.table)

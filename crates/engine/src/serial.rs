@@ -67,6 +67,8 @@ const FORGET_EVERY: usize = 1024;
 const FORGOTTEN_MAX: usize = 16;
 /// The least live snapshot of SERIALIZABLE transactions must be above one in so many writes when there are too many.
 const ABORTED_PART: usize = 4;
+/// A commit of more writes publishes only which tables they are in: the latch is not for that long.
+const EXACT_MAX: usize = 4096;
 /// How long serial mode stays on without a SERIALIZABLE transaction.
 const REST_NS: u64 = 1_000_000_000;
 
@@ -121,13 +123,13 @@ impl Serial {
         self.latch.lock(&Region::enter()).recent.len()
     }
 
-    /// Commits and returns the timestamp. `writes` are asked for once, after the decision.
-    pub(crate) fn commit<C: Check, W: Iterator<Item = RecentWrite>>(
+    /// Commits and returns the timestamp. `publish` hands over the writes; it is called after the decision, if at all.
+    pub(crate) fn commit<C: Check>(
         &self,
         registry: &Registry,
         held: &Held<'_>,
         mut check: Option<&mut C>,
-        writes: impl FnOnce() -> W,
+        publish: impl FnOnce(&mut dyn FnMut(RecentWrite)),
     ) -> Result<u64, Refused> {
         let mut checked = None;
         let mut least_left = u64::MAX;
@@ -135,14 +137,14 @@ impl Serial {
         loop {
             let region = Region::enter();
             let mut latched = self.latch.lock(&region);
-            let Some(check) = check.as_deref_mut() else { return latched.decide(self, registry, held, writes) };
+            let Some(check) = check.as_deref_mut() else { return latched.decide(self, registry, held, publish) };
             let from = checked.unwrap_or_else(|| latched.recent.number_after(held.snapshot()));
             let left = latched.recent.end() - from;
             if left <= FEW {
                 return if latched.conflicts(from, check) {
                     Err(Refused::Conflict)
                 } else {
-                    latched.decide(self, registry, held, writes)
+                    latched.decide(self, registry, held, publish)
                 };
             }
             let copied = latched.copy(from, check.buffer());
@@ -202,12 +204,12 @@ impl Latched {
     }
 
     /// The commit itself.
-    fn decide<W: Iterator<Item = RecentWrite>>(
+    fn decide(
         &mut self,
         serial: &Serial,
         registry: &Registry,
         held: &Held<'_>,
-        writes: impl FnOnce() -> W,
+        publish: impl FnOnce(&mut dyn FnMut(RecentWrite)),
     ) -> Result<u64, Refused> {
         let timestamp = held.commit_published().ok_or(Refused::Aborted)?;
         // After the decision: who begins later has a snapshot that is not below it.
@@ -216,9 +218,7 @@ impl Latched {
             self.kept = self.recent.len();
             return Ok(timestamp);
         }
-        for write in writes() {
-            self.recent.push(timestamp, write);
-        }
+        publish(&mut |write| self.recent.push(timestamp, write));
         if self.kept + FORGET_EVERY <= self.recent.len() {
             self.forget(serial.limit, registry);
         }
@@ -262,10 +262,9 @@ impl Inner {
     pub(crate) fn decide_load(&self, held: &Held<'_>, table: u32, first_row: u64) -> Result<u64, Refused> {
         match held.commit() {
             Ok(timestamp) => Ok(timestamp),
-            Err(NotCommitted::Publish) => {
-                let write = || core::iter::once(RecentWrite::load(table, first_row));
-                self.serial.commit(&self.registry, held, None::<&mut Against<'_>>, write)
-            }
+            Err(NotCommitted::Publish) => self.serial.commit(&self.registry, held, None::<&mut Against<'_>>, |push| {
+                push(RecentWrite::any(table, first_row));
+            }),
             Err(NotCommitted::Aborted) => Err(Refused::Aborted),
         }
     }
@@ -274,8 +273,22 @@ impl Inner {
     #[cold]
     pub(crate) fn commit_serially(&self, held: &Held<'_>, scratch: &mut Scratch) -> Result<u64, Refused> {
         let Scratch { reads, writes, .. } = scratch;
-        let recent = |write: &Write| RecentWrite::new(held, write.table, write.row, &write.change);
         let mut check = held.is_serial().then(|| reads.against(self, held.pin()));
-        self.serial.commit(&self.registry, held, check.as_mut(), || writes.iter().filter_map(recent))
+        let many = if EXACT_MAX < writes.len() { tables_of(writes) } else { Vec::new() };
+        self.serial.commit(&self.registry, held, check.as_mut(), |push| {
+            if EXACT_MAX < writes.len() {
+                return many.iter().for_each(|table| push(RecentWrite::any(*table, 0)));
+            }
+            for write in writes.iter() {
+                RecentWrite::new(held, write.table, write.row, &write.change).into_iter().for_each(&mut *push);
+            }
+        })
     }
+}
+
+fn tables_of(writes: &[Write]) -> Vec<u32> {
+    let mut tables: Vec<u32> = writes.iter().map(|write| write.table).collect();
+    tables.sort_unstable();
+    tables.dedup();
+    tables
 }

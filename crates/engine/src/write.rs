@@ -217,7 +217,7 @@ impl Txn<'_> {
 
     /// Adds the entry of `scratch.key` for the last change. On failure that change is undone.
     fn add_key(&self, table: &Table, position: usize, has_null: bool, row: u64, scratch: &mut Scratch) -> Result<()> {
-        let Scratch { key, other_key, .. } = &mut *scratch;
+        let Scratch { key, other_key, reads, .. } = &mut *scratch;
         let new = NewKey { table, position, key, has_null, row };
         match entries::add(&new, self.held(), self.counters(), other_key) {
             Ok(added) => {
@@ -226,6 +226,7 @@ impl Txn<'_> {
                 Ok(())
             }
             Err(error) => {
+                let error = self.note_refusal(error, table, position, key, reads);
                 self.inner.undo_last(self.held(), scratch, self.counters());
                 Err(error)
             }

@@ -54,9 +54,10 @@ impl ModelTxn<'_> {
         }
         let reads = self.reads.borrow();
         let mut check = self.held.is_serial().then(|| Rows { reads: &reads, buffer: Vec::new() });
-        let write = |(row, change): &_| RecentWrite::new(&self.held, 0, *row as u64, change);
-        self.model
-            .serial
-            .commit(&self.model.registry, &self.held, check.as_mut(), || self.changes.iter().filter_map(write))
+        self.model.serial.commit(&self.model.registry, &self.held, check.as_mut(), |push| {
+            for (row, change) in &self.changes {
+                RecentWrite::new(&self.held, 0, *row as u64, change).into_iter().for_each(&mut *push);
+            }
+        })
     }
 }

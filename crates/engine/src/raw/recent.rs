@@ -19,11 +19,11 @@ const SPARE_MAX: usize = 4;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RecentWrite {
     timestamp: u64,
-    /// The first of them, if it stands for a bulk load.
+    /// If `is_any`, the first of the rows.
     pub(crate) row: u64,
     pub(crate) table: u32,
-    /// Whether it stands for new rows whose images nobody compares.
-    pub(crate) is_load: bool,
+    /// Whether it stands for rows whose images nobody compares.
+    pub(crate) is_any: bool,
     before: Option<VersionPtr>,
     after: Option<VersionPtr>,
 }
@@ -34,13 +34,13 @@ impl RecentWrite {
     pub(crate) fn new(held: &Held<'_>, table: u32, row: u64, change: &Change) -> Option<RecentWrite> {
         let (before, after) = change.seen_by_others(held);
         let (before, after) = (before.map(Version::pointer), after.map(Version::pointer));
-        let write = RecentWrite { timestamp: 0, row, table, is_load: false, before, after };
+        let write = RecentWrite { timestamp: 0, row, table, is_any: false, before, after };
         (before.is_some() || after.is_some()).then_some(write)
     }
 
-    /// New rows of a bulk load.
-    pub(crate) fn load(table: u32, first_row: u64) -> RecentWrite {
-        RecentWrite { timestamp: 0, row: first_row, table, is_load: true, before: None, after: None }
+    /// Any rows from the first one on: a bulk load, or very many writes.
+    pub(crate) fn any(table: u32, first_row: u64) -> RecentWrite {
+        RecentWrite { timestamp: 0, row: first_row, table, is_any: true, before: None, after: None }
     }
 
     /// The version that it ended.
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!((recent.len(), recent.end(), recent.number_after(0)), (0, 0, 0));
         // Three writes for each timestamp.
         for number in 0..3_000 {
-            recent.push(number / 3, RecentWrite::load(0, 0));
+            recent.push(number / 3, RecentWrite::any(0, 0));
         }
         assert_eq!(recent.number_after(0), 3);
         assert_eq!(recent.number_after(499), 1_500);
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(timestamps(&recent, 1_500), (1_500..3_000).map(|number| number / 3).collect::<Vec<u64>>());
         recent.forget(u64::MAX, usize::MAX);
         assert_eq!((recent.len(), recent.end(), recent.number_after(7)), (0, 3_000, 3_000));
-        recent.push(1_000, RecentWrite::load(0, 0));
+        recent.push(1_000, RecentWrite::any(0, 0));
         assert_eq!(timestamps(&recent, recent.number_after(999)), [1_000]);
     }
 }

@@ -306,11 +306,32 @@ pub fn the_read_only_anomaly_is_prevented() {
     let deposit = serial(&engine);
     pay(&deposit, &table, 1, 20).unwrap();
     assert!(!refused(deposit));
-    let only_reads = serial(&engine);
-    assert_eq!((balance(&only_reads, &table, 0), balance(&only_reads, &table, 1)), (Some(0), Some(20)));
-    assert!(!refused(only_reads), "who has written nothing is never refused");
+    let serializable = NORMAL.isolation(Isolation::Serializable);
+    for begin in [serializable, serializable.read_only(), serializable.read_only().deferrable()] {
+        let only_reads = engine.begin(begin);
+        assert_eq!((balance(&only_reads, &table, 0), balance(&only_reads, &table, 1)), (Some(0), Some(20)));
+        assert!(!refused(only_reads), "who has written nothing is never refused");
+    }
     pay(&withdrawal, &table, 0, if sum < 10 { -11 } else { -10 }).unwrap();
     assert!(refused(withdrawal));
+}
+
+/// A read-only transaction keeps no log and makes nobody keep writes for it.
+pub fn read_only_transactions_cost_others_nothing() {
+    let (engine, table) = bank_of(2);
+    let reader = engine.begin(NORMAL.isolation(Isolation::Serializable).read_only());
+    assert_eq!(balance(&reader, &table, 0), Some(100));
+    for _ in 0..10 {
+        engine.run(NORMAL, |txn| pay(txn, &table, 0, 1)).0.unwrap();
+    }
+    assert_eq!(engine.stats().recent_writes, 0);
+    assert_eq!(balance(&reader, &table, 0), Some(100));
+    assert!(matches!(open(&reader, &table, 5, 0, "x"), Err(Error::ReadOnly)));
+    assert!(!refused(reader));
+    let writer = serial(&engine);
+    engine.run(NORMAL, |txn| pay(txn, &table, 0, 1)).0.unwrap();
+    assert_eq!(engine.stats().recent_writes, 1);
+    drop(writer);
 }
 
 /// Two read one balance and add to it: the second to write is refused at once.
@@ -323,6 +344,33 @@ pub fn a_lost_update_is_refused() {
     assert!(matches!(pay(&two, &table, 0, 1), Err(Error::WriteConflict { .. })));
     drop(two);
     assert_eq!(balance_now(&engine, &table, 0), Some(101));
+}
+
+/// A key that exists, but not in the snapshot, is a conflict and no violation: run again, the transaction finds it. A
+/// violation is a read: when the row goes before the commit, the commit is refused.
+pub fn a_unique_violation_is_a_read() {
+    let (engine, table) = bank_of(2);
+    let late = serial(&engine);
+    pay(&late, &table, 1, 1).unwrap();
+    engine.run(NORMAL, |txn| open(txn, &table, 5, 0, "first")).0.unwrap();
+    assert_eq!(open(&late, &table, 5, 0, "second"), Err(Error::SerializationFailure));
+    drop(late);
+    let many = serial(&engine);
+    engine.run(NORMAL, |txn| open(txn, &table, 6, 0, "first")).0.unwrap();
+    let rows = [5, 6].map(|id| [Value::Int32(id + 1), Value::Decimal(0), Value::Null]);
+    assert_eq!(many.insert_many(&table, &rows), Err(Error::SerializationFailure));
+    drop(many);
+    let found = serial(&engine);
+    assert!(matches!(open(&found, &table, 5, 0, "again"), Err(Error::UniqueViolation { .. })));
+    pay(&found, &table, 0, 1).unwrap();
+    engine.run(NORMAL, |txn| txn.delete(&table, row_of(txn, &table, 5).unwrap())).0.unwrap();
+    assert!(refused(found));
+    // Its own row is no news.
+    let own = serial(&engine);
+    open(&own, &table, 7, 0, "own").unwrap();
+    assert!(matches!(open(&own, &table, 7, 0, "own"), Err(Error::UniqueViolation { .. })));
+    pay(&own, &table, 1, 1).unwrap();
+    assert!(!refused(own));
 }
 
 /// Writers on different rows both commit, though they use one table, one index and neighbouring keys.
@@ -434,16 +482,17 @@ pub fn the_memory_for_recent_writes_is_bounded() {
     }
     assert!((4_096..8_192).contains(&most), "{most} writes were kept");
     assert_eq!(oldest.commit(), Err(Error::Taken));
-    // A long write set, and one who reads beside it, are no reason to abort anybody.
-    let beside = serial(&engine);
-    assert!(beside.get(&table, 0, &[Value::Int32(5)]).unwrap().is_some());
-    let long = serial(&engine);
-    for id in 100_000..102_000 {
-        write(&long, id).unwrap();
+    // A long write set, and one who reads beside it, are no reason to abort anybody. Past 4,096 writes only its tables count.
+    for (long_writes, meets) in [(2_000, false), (5_000, true)] {
+        let beside = serial(&engine);
+        assert!(beside.get(&table, 0, &[Value::Int32(5)]).unwrap().is_some());
+        let long = serial(&engine);
+        for id in 0..long_writes {
+            write(&long, 100_000 * long_writes + id).unwrap();
+        }
+        write(&beside, -2 - long_writes).unwrap();
+        assert_eq!(second_is_refused(long, beside), meets);
     }
-    long.commit().unwrap();
-    write(&beside, -2).unwrap();
-    beside.commit().unwrap();
     serial(&engine).abort();
     engine.run(NORMAL, |txn| write(txn, -3)).0.unwrap();
     assert!(engine.stats().recent_writes < 4_096);
