@@ -21,8 +21,8 @@
 //! happens between a transaction's beginning and its end. A `publish` bit that is left over only sends one commit the
 //! longer way.
 
-use super::slots::Registry;
-use crate::sync::{AtomicU64, SeqCst};
+use super::slots::{ABORTED, ACTIVE, COMMITTING, GENERATION_MASK, PUBLISH, Registry, STATE_SHIFT, Slot, status};
+use crate::sync::{Acquire, AtomicU64, Relaxed, SeqCst};
 
 const ON: u64 = 1;
 const READY: u64 = 2;
@@ -110,5 +110,56 @@ impl Registry {
     /// The same for those who keep recent writes: what was aborted needs none.
     pub(crate) fn serial_floor_of_active(&self) -> u64 {
         self.least_serial(true)
+    }
+
+    /// Makes every transaction that is active now commit the serial way, and helps to decide those that are committing:
+    /// their timestamps are not above the clock when this returns.
+    fn publish_all(&self) {
+        for slot in self.used() {
+            // Who published a snapshot before this load has stored its status before it, so the next load sees that.
+            slot.snapshot.load(SeqCst);
+            let mut seen = slot.status.load(SeqCst);
+            loop {
+                let next = match seen >> STATE_SHIFT {
+                    ACTIVE if seen & PUBLISH == 0 => {
+                        slot.status.compare_exchange(seen, seen | PUBLISH, SeqCst, SeqCst).map(|_| ())
+                    }
+                    COMMITTING => self.decide(slot, seen).map(|_| ()),
+                    _ => Ok(()),
+                };
+                match next {
+                    Ok(()) => break,
+                    Err(now) => seen = now,
+                }
+            }
+        }
+    }
+
+    /// The least snapshot of the live SERIALIZABLE transactions that may write; the clock, read before, if there is none.
+    /// With `only_active`, those that somebody aborted do not count.
+    fn least_serial(&self, only_active: bool) -> u64 {
+        let mut least = self.now();
+        for slot in self.used() {
+            let snapshot = slot.snapshot.load(SeqCst);
+            let is_aborted = || slot.status.load(Relaxed) >> STATE_SHIFT == ABORTED;
+            if slot.serial.load(Relaxed) == 1 && !(only_active && is_aborted()) {
+                least = least.min(snapshot);
+            }
+        }
+        least
+    }
+
+    /// Aborts the SERIALIZABLE transactions whose snapshots are below `bound`. Returns how many.
+    pub(crate) fn abort_serial_below(&self, bound: u64) -> usize {
+        let abort = |slot: &&Slot| {
+            let active = slot.status.load(Acquire);
+            // If the slot changes hands now, these two are another transaction's; the compare-and-swap then fails.
+            let is_old = slot.snapshot.load(SeqCst) < bound && slot.serial.load(Relaxed) == 1;
+            let aborted = status(ABORTED, active & GENERATION_MASK);
+            active >> STATE_SHIFT == ACTIVE
+                && is_old
+                && slot.status.compare_exchange(active, aborted, SeqCst, Relaxed).is_ok()
+        };
+        self.used().iter().filter(abort).count()
     }
 }

@@ -35,7 +35,7 @@ const COMMAND_BITS: u32 = 20;
 const GENERATION_BITS: u32 = 31;
 const SLOT_BITS: u32 = 12;
 const COMMAND_MASK: u64 = (1 << COMMAND_BITS) - 1;
-const GENERATION_MASK: u64 = (1 << GENERATION_BITS) - 1;
+pub(super) const GENERATION_MASK: u64 = (1 << GENERATION_BITS) - 1;
 /// The most transactions at a time.
 pub(crate) const SLOTS_MAX: usize = 1 << SLOT_BITS;
 /// The most registered snapshots at a time, beside those of transactions.
@@ -44,19 +44,19 @@ pub(crate) const READERS_MAX: usize = 1024;
 pub(crate) const COMMANDS_MAX: u32 = COMMAND_MASK as u32;
 const _: () = assert!(1 + SLOT_BITS + GENERATION_BITS + COMMAND_BITS == u64::BITS);
 
-const STATE_SHIFT: u32 = 62;
-const ACTIVE: u64 = 0;
-const COMMITTING: u64 = 1;
-const ABORTED: u64 = 2;
+pub(super) const STATE_SHIFT: u32 = 62;
+pub(super) const ACTIVE: u64 = 0;
+pub(super) const COMMITTING: u64 = 1;
+pub(super) const ABORTED: u64 = 2;
 const COMMITTED: u64 = 3;
 const VALUE_MASK: u64 = (1 << STATE_SHIFT) - 1;
 /// In an active status: the transaction must commit the serial way. See [`super::publish`].
-const PUBLISH: u64 = 1 << (STATE_SHIFT - 1);
+pub(super) const PUBLISH: u64 = 1 << (STATE_SHIFT - 1);
 /// A snapshot number that holds nothing back.
 const NO_SNAPSHOT: u64 = u64::MAX;
 
 #[inline]
-const fn status(state: u64, value: u64) -> u64 {
+pub(super) const fn status(state: u64, value: u64) -> u64 {
     (state << STATE_SHIFT) | value
 }
 
@@ -95,17 +95,17 @@ pub enum Fate {
 
 /// One transaction at a time. Own cache lines: others read it, its owner writes it.
 #[repr(align(128))]
-struct Slot {
-    status: AtomicU64,
+pub(super) struct Slot {
+    pub(super) status: AtomicU64,
     generation: AtomicU64,
     /// The published snapshot, [`NO_SNAPSHOT`] without one.
-    snapshot: AtomicU64,
+    pub(super) snapshot: AtomicU64,
     /// The importance of the transaction's class.
     importance: AtomicU64,
     /// The worker whose base context runs the transaction, or null.
     worker: AtomicPtr<Worker>,
     /// 1 while the transaction is SERIALIZABLE and may write. Stored before `snapshot`, so read it after that.
-    serial: AtomicU64,
+    pub(super) serial: AtomicU64,
 }
 
 impl Slot {
@@ -206,57 +206,14 @@ impl Registry {
         self.horizon.0.fetch_max(horizon, AcqRel).max(horizon)
     }
 
-    /// Makes every transaction that is active now commit the serial way, and helps to decide those that are committing:
-    /// their timestamps are not above the clock when this returns.
-    pub(super) fn publish_all(&self) {
-        for slot in &self.slots[..self.slots_free.high_water()] {
-            // Who published a snapshot before this load has stored its status before it, so the next load sees that.
-            slot.snapshot.load(SeqCst);
-            let mut seen = slot.status.load(SeqCst);
-            loop {
-                let next = match seen >> STATE_SHIFT {
-                    ACTIVE if seen & PUBLISH == 0 => {
-                        slot.status.compare_exchange(seen, seen | PUBLISH, SeqCst, SeqCst).map(|_| ())
-                    }
-                    COMMITTING => self.decide(slot, seen).map(|_| ()),
-                    _ => Ok(()),
-                };
-                match next {
-                    Ok(()) => break,
-                    Err(now) => seen = now,
-                }
-            }
-        }
+    /// The slots that were ever used.
+    pub(super) fn used(&self) -> &[Slot] {
+        &self.slots[..self.slots_free.high_water()]
     }
 
-    /// The least snapshot of the live SERIALIZABLE transactions that may write; the clock, read before, if there is none.
-    /// With `only_active`, those that somebody aborted do not count.
-    pub(super) fn least_serial(&self, only_active: bool) -> u64 {
-        let mut least = self.clock.0.load(SeqCst);
-        for slot in &self.slots[..self.slots_free.high_water()] {
-            let snapshot = slot.snapshot.load(SeqCst);
-            let counts =
-                slot.serial.load(Relaxed) == 1 && !(only_active && slot.status.load(Relaxed) >> STATE_SHIFT == ABORTED);
-            if counts {
-                least = least.min(snapshot);
-            }
-        }
-        least
-    }
-
-    /// Aborts the SERIALIZABLE transactions whose snapshots are below `bound`. Returns how many.
-    pub(crate) fn abort_serial_below(&self, bound: u64) -> usize {
-        let abort = |slot: &&Slot| {
-            let active = slot.status.load(Acquire);
-            active >> STATE_SHIFT == ACTIVE
-                && slot.snapshot.load(SeqCst) < bound
-                && slot.serial.load(Relaxed) == 1
-                && slot
-                    .status
-                    .compare_exchange(active, status(ABORTED, active & GENERATION_MASK), SeqCst, Relaxed)
-                    .is_ok()
-        };
-        self.slots[..self.slots_free.high_water()].iter().filter(abort).count()
+    /// The clock's reading.
+    pub(super) fn now(&self) -> u64 {
+        self.clock.0.load(SeqCst)
     }
 
     /// The last horizon that anybody found.
@@ -346,7 +303,7 @@ impl Registry {
     /// Ordering: the timestamp is taken after the status became committing. So whoever read the clock for its snapshot and
     /// then found the status active will find the timestamp above its snapshot.
     #[inline]
-    fn decide(&self, slot: &Slot, committing: u64) -> Result<u64, u64> {
+    pub(super) fn decide(&self, slot: &Slot, committing: u64) -> Result<u64, u64> {
         let timestamp = self.tick();
         match slot.status.compare_exchange(committing, status(COMMITTED, timestamp), SeqCst, Acquire) {
             Ok(_) => Ok(timestamp),
