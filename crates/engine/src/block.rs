@@ -5,17 +5,15 @@
 //! What a block says of a row counts only as long as the row's cell in the row map is empty. A row that is deleted becomes
 //! hot first, and *gone* here before its cell is emptied again.
 
+use crate::arrow;
 use crate::bounds::Bounds;
 use crate::condition::Condition;
 use crate::present::Present;
 use crate::raw::once::OnceBox;
 use crate::raw::rows::CHUNK_ROWS;
 use crate::sync::{Acquire, AtomicU64, Relaxed, Release};
+use crate::types::Raw;
 use crate::value::{Type, Value};
-use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Int32Type, Int64Type, TimestampMicrosecondType,
-};
 use arrow_array::{Array, ArrayRef};
 use core::ops::Range;
 use std::sync::Arc;
@@ -92,7 +90,7 @@ impl Block {
     ) -> Block {
         let rows_count = present.as_ref().map_or(ids_count, |present| present.count_before(ids_count));
         debug_assert!(columns.iter().all(|column| column.len() == rows_count));
-        let bounds = kinds.iter().zip(&columns).map(|(kind, column)| bounds_of(*kind, column)).collect();
+        let bounds = kinds.iter().zip(&columns).map(|(kind, column)| arrow::bounds(*kind, column)).collect();
         let columns_bytes: usize = columns.iter().map(|column| column.get_array_memory_size()).sum();
         let bytes = (columns_bytes + present.as_ref().map_or(0, Present::bytes)) as u64;
         totals.blocks.add(1);
@@ -183,83 +181,40 @@ impl Block {
         self.columns[column].is_null(index)
     }
 
-    pub(crate) fn i32(&self, column: usize, index: usize) -> i32 {
-        match self.kinds[column] {
-            _ if self.is_null(column, index) => 0,
-            Type::Date => self.columns[column].as_primitive::<Date32Type>().value(index),
-            _ => self.columns[column].as_primitive::<Int32Type>().value(index),
-        }
-    }
-
-    pub(crate) fn i64(&self, column: usize, index: usize) -> i64 {
-        match self.kinds[column] {
-            _ if self.is_null(column, index) => 0,
-            Type::Timestamp => self.columns[column].as_primitive::<TimestampMicrosecondType>().value(index),
-            _ => self.columns[column].as_primitive::<Int64Type>().value(index),
-        }
-    }
-
-    pub(crate) fn decimal_i64(&self, column: usize, index: usize) -> i64 {
-        i64::try_from(self.decimal(column, index)).expect("get_decimal_i64 is for decimals of at most 18 digits")
-    }
-
-    pub(crate) fn decimal(&self, column: usize, index: usize) -> i128 {
-        if self.is_null(column, index) {
-            return 0;
-        }
-        self.columns[column].as_primitive::<Decimal128Type>().value(index)
-    }
-
-    pub(crate) fn text(&self, column: usize, index: usize) -> &str {
-        if self.is_null(column, index) { "" } else { self.columns[column].as_string_view().value(index) }
+    /// What a row would store in the column.
+    #[inline]
+    pub(crate) fn raw(&self, column: usize, index: usize) -> Raw<'_> {
+        arrow::raw(self.kinds[column], &*self.columns[column], index)
     }
 
     pub(crate) fn value(&self, column: usize, index: usize) -> Value<'_> {
-        if self.is_null(column, index) {
-            return Value::Null;
-        }
-        match self.kinds[column] {
-            Type::Int32 => Value::Int32(self.i32(column, index)),
-            Type::Date => Value::Date(self.i32(column, index)),
-            Type::Int64 => Value::Int64(self.i64(column, index)),
-            Type::Timestamp => Value::Timestamp(self.i64(column, index)),
-            Type::Decimal { .. } => Value::Decimal(self.decimal(column, index)),
-            Type::Text => Value::Text(self.text(column, index)),
-        }
+        self.kinds[column].value(self.raw(column, index)).expect("a block has only values of its columns' types")
     }
 }
 
-fn bounds_of(kind: Type, column: &ArrayRef) -> Bounds {
-    match kind {
-        Type::Int32 => primitive_bounds::<Int32Type>(column, Value::Int32),
-        Type::Date => primitive_bounds::<Date32Type>(column, Value::Date),
-        Type::Int64 => primitive_bounds::<Int64Type>(column, Value::Int64),
-        Type::Timestamp => primitive_bounds::<TimestampMicrosecondType>(column, Value::Timestamp),
-        Type::Decimal { .. } => primitive_bounds::<Decimal128Type>(column, Value::Decimal),
-        Type::Text => {
-            let texts = column.as_string_view().iter().flatten();
-            let bounds = texts.fold(None, |bounds: Option<(&str, &str)>, text| match bounds {
-                None => Some((text, text)),
-                Some((least, greatest)) => Some((least.min(text), greatest.max(text))),
-            });
-            let bounds = bounds.map(|(least, greatest)| (Value::Text(least), Value::Text(greatest)));
-            Bounds::new(bounds, column.null_count(), column.len())
+macro_rules! getter {
+    ($name:ident, $type:ty, $zero:expr, $($value:pat => $get:expr),+) => {
+        pub(crate) fn $name(&self, column: usize, index: usize) -> $type {
+            match self.value(column, index) {
+                Value::Null => $zero,
+                $($value => $get,)+
+                _ => panic!("column {column} is not {}", stringify!($name)),
+            }
         }
-    }
-}
-
-fn primitive_bounds<T: ArrowPrimitiveType>(column: &ArrayRef, value: fn(T::Native) -> Value<'static>) -> Bounds
-where
-    T::Native: Ord,
-{
-    let array = column.as_primitive::<T>();
-    let bounds = |(least, greatest): (T::Native, T::Native), next: T::Native| (least.min(next), greatest.max(next));
-    let found = if array.null_count() == 0 {
-        let values = array.values();
-        values.first().map(|first| values.iter().copied().fold((*first, *first), bounds))
-    } else {
-        let mut values = array.iter().flatten();
-        values.next().map(|first| values.fold((first, first), bounds))
     };
-    Bounds::new(found.map(|(least, greatest)| (value(least), value(greatest))), array.null_count(), array.len())
+}
+
+/// As those of a row image: zero or empty if null.
+impl Block {
+    getter!(bool, bool, false, Value::Bool(v) => v);
+    getter!(i16, i16, 0, Value::Int16(v) => v);
+    getter!(i32, i32, 0, Value::Int32(v) | Value::Date(v) => v);
+    getter!(i64, i64, 0, Value::Int64(v) | Value::Timestamp(v) => v);
+    getter!(f64, f64, 0.0, Value::Float64(v) => v);
+    getter!(decimal, i128, 0, Value::Decimal(v) => v);
+    getter!(decimal_i64, i64, 0, Value::Decimal(v) => {
+        i64::try_from(v).expect("get_decimal_i64 is for decimals of at most 18 digits")
+    });
+    getter!(text, &str, "", Value::Text(v) => v);
+    getter!(byte_string, &[u8], &[], Value::Bytes(v) => v);
 }

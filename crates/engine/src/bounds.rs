@@ -2,7 +2,8 @@
 //!
 //! **Invariant:** a condition is ruled out only if no row of the block satisfies it, whichever of its rows are gone or hot.
 
-use crate::condition::{Comparison, Condition, Constant, Test, compare};
+use crate::condition::{Comparison, Condition, Constant, Test};
+use crate::types::compare;
 use crate::value::Value;
 
 /// What is known of a column's values.

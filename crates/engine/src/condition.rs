@@ -6,6 +6,7 @@
 
 use crate::error::{Error, Result};
 use crate::table::Table;
+use crate::types::compare;
 use crate::value::{Type, Value};
 use core::cmp::Ordering;
 
@@ -51,13 +52,15 @@ pub enum Test {
     IsNotNull,
 }
 
-/// A value that owns its text.
+/// A value that owns its text or bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Constant {
-    /// Any value but a text.
+    /// Any value of fixed length.
     Fixed(Value<'static>),
     /// A text.
     Text(Box<str>),
+    /// Any bytes.
+    Bytes(Box<[u8]>),
 }
 
 impl Constant {
@@ -66,6 +69,7 @@ impl Constant {
         match self {
             Constant::Fixed(value) => *value,
             Constant::Text(text) => Value::Text(text),
+            Constant::Bytes(bytes) => Value::Bytes(bytes),
         }
     }
 }
@@ -74,7 +78,11 @@ impl From<Value<'_>> for Constant {
     fn from(value: Value<'_>) -> Constant {
         Constant::Fixed(match value {
             Value::Text(text) => return Constant::Text(text.into()),
+            Value::Bytes(bytes) => return Constant::Bytes(bytes.into()),
             Value::Null => Value::Null,
+            Value::Bool(v) => Value::Bool(v),
+            Value::Int16(v) => Value::Int16(v),
+            Value::Float64(v) => Value::Float64(v),
             Value::Int32(v) => Value::Int32(v),
             Value::Int64(v) => Value::Int64(v),
             Value::Decimal(v) => Value::Decimal(v),
@@ -141,30 +149,12 @@ impl Condition {
     }
 }
 
-/// How two values of one type compare; nothing when one is null or their types differ.
-pub(crate) fn compare(left: Value<'_>, right: Value<'_>) -> Option<Ordering> {
-    match (left, right) {
-        (Value::Int32(left), Value::Int32(right)) | (Value::Date(left), Value::Date(right)) => Some(left.cmp(&right)),
-        (Value::Int64(left), Value::Int64(right)) | (Value::Timestamp(left), Value::Timestamp(right)) => {
-            Some(left.cmp(&right))
-        }
-        (Value::Decimal(left), Value::Decimal(right)) => Some(left.cmp(&right)),
-        (Value::Text(left), Value::Text(right)) => Some(left.cmp(right)),
-        _ => None,
-    }
-}
-
 /// Whether a value that is not null is of this type. A decimal may have more digits than the column could hold.
 fn is_of(value: Value<'_>, kind: Type) -> bool {
-    matches!(
-        (value, kind),
-        (Value::Int32(_), Type::Int32)
-            | (Value::Int64(_), Type::Int64)
-            | (Value::Decimal(_), Type::Decimal { .. })
-            | (Value::Text(_), Type::Text)
-            | (Value::Date(_), Type::Date)
-            | (Value::Timestamp(_), Type::Timestamp)
-    )
+    match kind {
+        Type::Decimal { .. } => matches!(value, Value::Decimal(_)),
+        kind => kind.raw(value).is_ok(),
+    }
 }
 
 #[cfg(test)]

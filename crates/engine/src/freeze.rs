@@ -5,6 +5,7 @@
 //! There is one freezer at a time, so nobody else replaces blocks. It may be paused anywhere: whoever meets a row that is
 //! halfway finishes it. A registered snapshot keeps every row that it has looked at from being deleted for good meanwhile.
 
+use crate::arrow;
 use crate::block::Block;
 use crate::counters::Counters;
 use crate::engine::{Engine, Inner};
@@ -298,7 +299,7 @@ impl Work<'_> {
                 Some(block) => interleave(&[&*block.columns[column], &*gathered], &places).expect("of one type"),
             };
             safepoint();
-            gather::sealed(both)
+            arrow::sealed(both, safepoint)
         };
         let columns = (0..kinds.len()).map(column).collect();
         let present = (rows_count < sources.len())

@@ -4,18 +4,17 @@
 //! and no key is a proper prefix of another.
 //!
 //! ```text
-//! column of a nullable column   01 value | 02 (null)
-//! int32, date                   4 bytes big endian, sign bit flipped
-//! int64, timestamp, decimal(18) 8 bytes, the same
-//! decimal(19+)                  16 bytes, the same
-//! text                          its bytes, 00 written as 00 FF; then 00 01
+//! column of a nullable column    01 value | 02 (null)
+//! 1, 2, 4, 8 or 16 bytes         big endian; signed: sign bit flipped; float: as `float_order` says
+//! any number of bytes            they, 00 written as 00 FF; then 00 01
 //! ```
 
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::layout::{Image, Slot};
 use crate::table::{Index, Table};
-use crate::value::{Type, Value};
+use crate::types::{Order, Raw, float_order};
+use crate::value::Value;
 
 /// The most columns of one index.
 pub(crate) const COLUMNS_MAX: usize = 32;
@@ -23,44 +22,46 @@ pub(crate) const COLUMNS_MAX: usize = 32;
 const NOT_NULL: u8 = 1;
 const NULL: u8 = 2;
 
-#[inline]
-fn put_i32(key: &mut Vec<u8>, v: i32) {
-    key.extend_from_slice(&((v as u32) ^ (1 << 31)).to_be_bytes());
-}
-
-#[inline]
-fn put_i64(key: &mut Vec<u8>, v: i64) {
-    key.extend_from_slice(&((v as u64) ^ (1 << 63)).to_be_bytes());
-}
-
-fn put_text(key: &mut Vec<u8>, text: &[u8]) {
-    if text.contains(&0) {
-        for byte in text {
+fn put_bytes(key: &mut Vec<u8>, bytes: &[u8]) {
+    if bytes.contains(&0) {
+        for byte in bytes {
             key.push(*byte);
             if *byte == 0 {
                 key.push(0xff);
             }
         }
     } else {
-        key.extend_from_slice(text);
+        key.extend_from_slice(bytes);
     }
     key.extend_from_slice(&[0, 1]);
 }
 
-/// Appends one value of a column described by `slot`, which has been checked to hold it.
+/// Appends one value that is not null of a column described by `slot`.
 #[inline]
-fn put(key: &mut Vec<u8>, slot: &Slot, value: Value<'_>) {
+fn put_stored(key: &mut Vec<u8>, slot: &Slot, raw: Raw<'_>) {
+    let order = slot.kind.order();
+    let flip = order == Order::Signed;
+    match raw {
+        Raw::Null => {}
+        Raw::One(v) => key.push(v ^ (u8::from(flip) << 7)),
+        Raw::Two(v) => key.extend_from_slice(&(v ^ (u16::from(flip) << 15)).to_be_bytes()),
+        Raw::Four(v) => key.extend_from_slice(&(v ^ (u32::from(flip) << 31)).to_be_bytes()),
+        Raw::Eight(v) if order == Order::Float => {
+            key.extend_from_slice(&float_order(f64::from_bits(v)).to_be_bytes());
+        }
+        Raw::Eight(v) => key.extend_from_slice(&(v ^ (u64::from(flip) << 63)).to_be_bytes()),
+        Raw::Sixteen(v) => key.extend_from_slice(&(v ^ (u128::from(flip) << 127)).to_be_bytes()),
+        Raw::Bytes(bytes) => put_bytes(key, bytes),
+    }
+}
+
+/// Appends one value of a column described by `slot`.
+#[inline]
+fn put(key: &mut Vec<u8>, slot: &Slot, raw: Raw<'_>) {
     if slot.nullable {
-        key.push(if value == Value::Null { NULL } else { NOT_NULL });
+        key.push(if raw == Raw::Null { NULL } else { NOT_NULL });
     }
-    match value {
-        Value::Null => {}
-        Value::Int32(v) | Value::Date(v) => put_i32(key, v),
-        Value::Int64(v) | Value::Timestamp(v) => put_i64(key, v),
-        Value::Decimal(v) if slot.kind.slot_bytes() == 8 => put_i64(key, v as i64),
-        Value::Decimal(v) => key.extend_from_slice(&((v as u128) ^ (1 << 127)).to_be_bytes()),
-        Value::Text(text) => put_text(key, text.as_bytes()),
-    }
+    put_stored(key, slot, raw);
 }
 
 /// Writes the key made of `values`, which may be fewer than the index has columns, to `key`.
@@ -75,8 +76,8 @@ pub(crate) fn of_values(table: &Table, index: &Index, values: &[Value<'_>], key:
     }
     for (column, value) in index.def.columns.iter().zip(values) {
         let slot = &table.layout.slots[*column];
-        match slot.check(*value) {
-            Ok(()) => put(key, slot, *value),
+        match slot.raw(*value) {
+            Ok(raw) => put(key, slot, raw),
             Err(why) => return Err(misfit(table, index, why)),
         }
     }
@@ -110,15 +111,7 @@ pub(crate) fn of_image(index: &Index, image: Image<'_>, key: &mut Vec<u8>) -> bo
         if slot.nullable {
             key.push(NOT_NULL);
         }
-        match slot.kind {
-            Type::Int32 | Type::Date => put_i32(key, image.i32(*column)),
-            Type::Int64 | Type::Timestamp => put_i64(key, image.i64(*column)),
-            Type::Text => put_text(key, image.text_bytes(*column)),
-            Type::Decimal { .. } if slot.kind.slot_bytes() == 8 => put_i64(key, image.decimal_i64(*column)),
-            Type::Decimal { .. } => {
-                key.extend_from_slice(&((image.decimal(*column) as u128) ^ (1 << 127)).to_be_bytes());
-            }
-        }
+        put_stored(key, slot, image.stored(*column));
     }
     has_null
 }
@@ -128,9 +121,9 @@ pub(crate) fn of_block(table: &Table, index: &Index, block: &Block, at: usize, k
     key.clear();
     let mut has_null = false;
     for column in &index.def.columns {
-        let value = block.value(*column, at);
-        has_null |= value == Value::Null;
-        put(key, &table.layout.slots[*column], value);
+        let raw = block.raw(*column, at);
+        has_null |= raw == Raw::Null;
+        put(key, &table.layout.slots[*column], raw);
     }
     has_null
 }

@@ -5,22 +5,20 @@
 //!
 //! ```text
 //! byte 0        4                 fixed_start          fixed_end               image end
-//!      | schema | null bitmap | 0 | slots              | text bytes ...        |
-//!      | u32 LE | 1 bit/column|pad| 16-, 8-, 4-byte    | in any order          |
+//!      | schema | null bitmap | 0 | slots              | variable bytes ...    |
+//!      | u32 LE | 1 bit/column|pad| 16- to 1-byte      | in any order          |
 //!
-//! slot of int32, date                 4 bytes, little endian
-//!         int64, timestamp            8
-//!         decimal, up to 18 digits    8, unscaled
-//!         decimal, more digits       16, unscaled
-//!         text                        offset from byte 0 (u32), length (u32)
+//! slot of a value of 1, 2, 4, 8 or 16 bytes     the value, little endian
+//!         one of any number of bytes            offset from byte 0 (u32), length (u32)
 //! ```
 //!
-//! Slots stand in falling size from a multiple of 8, so each is aligned to 4 or 8 inside the image. A null column has
-//! its bit set and its slot zero.
+//! Slots stand in falling size from a multiple of 8, so each is aligned, to 8 at most, inside the image. A null column has
+//! its bit set and its slot zero. Which type is stored in which class says `types.rs`.
 
 use crate::error::{Error, Result};
 use crate::table::Column;
-use crate::value::{DIGITS_IN_I64, Type, Value, fits_precision};
+use crate::types::{DIGITS_IN_I64, Raw, Storage};
+use crate::value::{Type, Value};
 
 /// Where the null bitmap begins: behind the schema number.
 pub(crate) const BITMAP_START: usize = size_of::<u32>();
@@ -30,9 +28,7 @@ pub(crate) const IMAGE_BYTES_MAX: usize = 16 << 20;
 pub(crate) const COLUMNS_MAX: usize = 1600;
 
 const _: () = assert!(BITMAP_START == 4);
-const _: () = assert!(Type::Text.slot_bytes() == 2 * size_of::<u32>());
-const _: () = assert!(Type::Decimal { precision: 18, scale: 2 }.slot_bytes() == size_of::<i64>());
-const _: () = assert!(Type::Decimal { precision: 19, scale: 2 }.slot_bytes() == size_of::<i128>());
+const _: () = assert!(Storage::Bytes.slot_bytes() == 2 * size_of::<u32>());
 const _: () = assert!(IMAGE_BYTES_MAX <= u32::MAX as usize);
 
 /// Where one column lives in an image.
@@ -40,6 +36,8 @@ const _: () = assert!(IMAGE_BYTES_MAX <= u32::MAX as usize);
 pub(crate) struct Slot {
     pub(crate) offset: u32,
     pub(crate) kind: Type,
+    /// That of the kind.
+    pub(crate) storage: Storage,
     pub(crate) nullable: bool,
 }
 
@@ -55,10 +53,13 @@ impl Layout {
     pub(crate) fn new(schema_version: u32, columns: &[Column]) -> Layout {
         let bitmap_bytes = columns.len().div_ceil(8);
         let mut offset = (BITMAP_START + bitmap_bytes).next_multiple_of(8);
-        let mut slots: Vec<Slot> =
-            columns.iter().map(|column| Slot { offset: 0, kind: column.kind, nullable: column.nullable }).collect();
-        for bytes in [16, 8, 4] {
-            for slot in slots.iter_mut().filter(|slot| slot.kind.slot_bytes() == bytes) {
+        let slot = |column: &Column| {
+            let Column { kind, nullable, .. } = *column;
+            Slot { offset: 0, kind, storage: kind.storage(), nullable }
+        };
+        let mut slots: Vec<Slot> = columns.iter().map(slot).collect();
+        for bytes in [16, 8, 4, 2, 1] {
+            for slot in slots.iter_mut().filter(|slot| slot.storage.slot_bytes() == bytes) {
                 slot.offset = offset as u32;
                 offset += bytes;
             }
@@ -76,24 +77,19 @@ impl Layout {
         image[..BITMAP_START].copy_from_slice(&self.schema_version.to_le_bytes());
         for (column, value) in values.iter().enumerate() {
             let slot = &self.slots[column];
-            match slot.check(*value) {
-                Ok(()) => {}
+            let raw = match slot.raw(*value) {
+                Ok(raw) => raw,
                 Err(why) => return Err(Unfit { column, why }),
-            }
+            };
             let at = slot.offset as usize;
-            match *value {
-                Value::Null => image[BITMAP_START + column / 8] |= 1 << (column % 8),
-                Value::Int32(v) | Value::Date(v) => image[at..at + 4].copy_from_slice(&v.to_le_bytes()),
-                Value::Int64(v) | Value::Timestamp(v) => image[at..at + 8].copy_from_slice(&v.to_le_bytes()),
-                Value::Decimal(v) if slot.kind.slot_bytes() == 8 => {
-                    image[at..at + 8].copy_from_slice(&(v as i64).to_le_bytes());
-                }
-                Value::Decimal(v) => image[at..at + 16].copy_from_slice(&v.to_le_bytes()),
-                Value::Text(text) => {
+            match raw {
+                Raw::Null => image[BITMAP_START + column / 8] |= 1 << (column % 8),
+                Raw::Bytes(bytes) => {
                     let start = image.len() as u32;
-                    image.extend_from_slice(text.as_bytes());
-                    put_text_slot(image, at, start, text.len() as u32);
+                    image.extend_from_slice(bytes);
+                    put_bytes_slot(image, at, start, bytes.len() as u32);
                 }
+                fixed => put_fixed(image, at, fixed),
             }
         }
         if image.len() > IMAGE_BYTES_MAX { Err(Unfit { column: 0, why: "row too wide" }) } else { Ok(()) }
@@ -101,25 +97,12 @@ impl Layout {
 }
 
 impl Slot {
-    /// Whether the column can hold `value`; if not, why.
+    /// The value as the column stores it; if it cannot hold it, why.
     #[inline]
-    pub(crate) fn check(&self, value: Value<'_>) -> Result<(), &'static str> {
-        match (value, self.kind) {
-            (Value::Null, _) if self.nullable => Ok(()),
-            (Value::Null, _) => Err("null in a column that is not nullable"),
-            (Value::Int32(_), Type::Int32)
-            | (Value::Int64(_), Type::Int64)
-            | (Value::Date(_), Type::Date)
-            | (Value::Text(_), Type::Text)
-            | (Value::Timestamp(_), Type::Timestamp) => Ok(()),
-            (Value::Decimal(v), Type::Decimal { precision, .. }) => {
-                if fits_precision(v, precision) {
-                    Ok(())
-                } else {
-                    Err("numeric value out of range")
-                }
-            }
-            _ => Err("value of another type"),
+    pub(crate) fn raw<'v>(&self, value: Value<'v>) -> Result<Raw<'v>, &'static str> {
+        match self.kind.raw(value) {
+            Ok(Raw::Null) if !self.nullable => Err("null in a column that is not nullable"),
+            raw => raw,
         }
     }
 }
@@ -138,7 +121,20 @@ impl Unfit {
     }
 }
 
-pub(crate) fn put_text_slot(image: &mut [u8], at: usize, start: u32, bytes: u32) {
+/// Writes a value of fixed length to its slot.
+#[inline]
+pub(crate) fn put_fixed(image: &mut [u8], at: usize, raw: Raw<'_>) {
+    match raw {
+        Raw::One(v) => image[at] = v,
+        Raw::Two(v) => image[at..at + 2].copy_from_slice(&v.to_le_bytes()),
+        Raw::Four(v) => image[at..at + 4].copy_from_slice(&v.to_le_bytes()),
+        Raw::Eight(v) => image[at..at + 8].copy_from_slice(&v.to_le_bytes()),
+        Raw::Sixteen(v) => image[at..at + 16].copy_from_slice(&v.to_le_bytes()),
+        Raw::Null | Raw::Bytes(_) => unreachable!("not of fixed length"),
+    }
+}
+
+pub(crate) fn put_bytes_slot(image: &mut [u8], at: usize, start: u32, bytes: u32) {
     image[at..at + 4].copy_from_slice(&start.to_le_bytes());
     image[at + 4..at + 8].copy_from_slice(&bytes.to_le_bytes());
 }
@@ -199,48 +195,88 @@ impl<'a> Image<'a> {
     }
 
     #[inline]
-    pub(crate) fn text_bytes(&self, column: usize) -> &'a [u8] {
-        assert!(self.kind(column) == Type::Text, "column {column} is not text");
-        let slot: [u8; 8] = self.fixed(column);
-        let word = u64::from_le_bytes(slot);
-        let (start, bytes) = ((word & 0xffff_ffff) as usize, (word >> 32) as usize);
+    pub(crate) fn bool(&self, column: usize) -> bool {
+        assert!(self.kind(column) == Type::Bool, "column {column} is not bool");
+        self.fixed(column) == [1]
+    }
+
+    #[inline]
+    pub(crate) fn i16(&self, column: usize) -> i16 {
+        assert!(self.kind(column) == Type::Int16, "column {column} is not int16");
+        i16::from_le_bytes(self.fixed(column))
+    }
+
+    #[inline]
+    pub(crate) fn f64(&self, column: usize) -> f64 {
+        assert!(self.kind(column) == Type::Float64, "column {column} is not float64");
+        f64::from_le_bytes(self.fixed(column))
+    }
+
+    /// The bytes of a column that has any number of them; none if it is null.
+    #[inline]
+    pub(crate) fn any_bytes(&self, column: usize) -> &'a [u8] {
+        let (start, bytes) = self.bytes_slot(column);
         &self.bytes[start..start + bytes]
     }
 
     #[inline]
-    pub(crate) fn text(&self, column: usize) -> &'a str {
-        crate::raw::text::trusted(self.text_bytes(column))
+    fn bytes_slot(&self, column: usize) -> (usize, usize) {
+        assert!(self.layout.slots[column].storage == Storage::Bytes, "column {column} has no bytes");
+        let word = u64::from_le_bytes(self.fixed(column));
+        ((word & 0xffff_ffff) as usize, (word >> 32) as usize)
     }
 
-    /// The bytes of the column's slot.
-    pub(crate) fn slot_bytes(&self, column: usize) -> &'a [u8] {
-        let at = self.layout.slots[column].offset as usize;
-        &self.bytes[at..at + self.kind(column).slot_bytes()]
+    #[inline]
+    pub(crate) fn text(&self, column: usize) -> &'a str {
+        assert!(self.kind(column) == Type::Text, "column {column} is not text");
+        crate::raw::text::trusted(self.any_bytes(column))
+    }
+
+    #[inline]
+    pub(crate) fn byte_string(&self, column: usize) -> &'a [u8] {
+        assert!(self.kind(column) == Type::Bytes, "column {column} is not bytes");
+        self.any_bytes(column)
+    }
+
+    /// What the column stores; zero or empty if it is null.
+    #[inline]
+    pub(crate) fn stored(&self, column: usize) -> Raw<'a> {
+        match self.layout.slots[column].storage {
+            Storage::One => Raw::One(u8::from_le_bytes(self.fixed(column))),
+            Storage::Two => Raw::Two(u16::from_le_bytes(self.fixed(column))),
+            Storage::Four => Raw::Four(u32::from_le_bytes(self.fixed(column))),
+            Storage::Eight => Raw::Eight(u64::from_le_bytes(self.fixed(column))),
+            Storage::Sixteen => Raw::Sixteen(u128::from_le_bytes(self.fixed(column))),
+            Storage::Bytes => Raw::Bytes(self.any_bytes(column)),
+        }
+    }
+
+    /// What the column stores.
+    #[inline]
+    pub(crate) fn raw(&self, column: usize) -> Raw<'a> {
+        if self.is_null(column) { Raw::Null } else { self.stored(column) }
     }
 
     /// The column as a value, if the image, which somebody else wrote, holds one.
     pub(crate) fn try_value(&self, column: usize) -> Option<Value<'a>> {
-        if self.kind(column) != Type::Text || self.is_null(column) {
-            return Some(self.value(column));
+        if self.is_null(column) {
+            return Some(Value::Null);
         }
-        let slot = u64::from_le_bytes(self.fixed(column));
-        let start = (slot & 0xffff_ffff) as usize;
-        let text = self.bytes.get(start..start.checked_add((slot >> 32) as usize)?)?;
-        std::str::from_utf8(text).ok().map(Value::Text)
+        let raw = match self.layout.slots[column].storage {
+            Storage::Bytes => {
+                let (start, bytes) = self.bytes_slot(column);
+                Raw::Bytes(self.bytes.get(start..start.checked_add(bytes)?)?)
+            }
+            _ => self.stored(column),
+        };
+        self.kind(column).value(raw)
     }
 
     /// The column as a value.
     pub(crate) fn value(&self, column: usize) -> Value<'a> {
-        if self.is_null(column) {
-            return Value::Null;
+        if self.kind(column) == Type::Text && !self.is_null(column) {
+            return Value::Text(self.text(column));
         }
-        match self.kind(column) {
-            Type::Int32 => Value::Int32(self.i32(column)),
-            Type::Date => Value::Date(self.i32(column)),
-            Type::Int64 => Value::Int64(self.i64(column)),
-            Type::Timestamp => Value::Timestamp(self.i64(column)),
-            Type::Decimal { .. } => Value::Decimal(self.decimal(column)),
-            Type::Text => Value::Text(self.text(column)),
-        }
+        self.kind(column).value(self.raw(column)).expect("only values of its type are ever written to a column")
     }
 }

@@ -16,6 +16,7 @@
 
 mod condition;
 mod error;
+mod types;
 mod value;
 
 mod key;
@@ -42,6 +43,7 @@ mod settle;
 mod txn;
 mod write;
 
+mod arrow;
 mod block;
 mod bounds;
 mod freeze;

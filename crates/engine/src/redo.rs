@@ -10,7 +10,7 @@
 //!   2 update          u64 columns touched, a bit each | a value for each, lowest column first
 //!   3 update, whole   u32 bytes | row image         (a touched column beyond the 63rd)
 //!   4 delete
-//! value    u8 0 (null) | u8 1, slot bytes | u8 1, u32 bytes, text
+//! value    u8 0 (null) | u8 1, 1 to 16 bytes | u8 1, u32 count, so many bytes
 //! ```
 
 use crate::engine::{Engine, Inner};
@@ -20,7 +20,8 @@ use crate::raw::slots::Pin;
 use crate::row::RowId;
 use crate::scratch::{Kind, Scratch};
 use crate::table::Table;
-use crate::value::{Type, Value};
+use crate::types::{Raw, Storage};
+use crate::value::Value;
 use crate::writer::Touched;
 
 const HEADER_BYTES: usize = 16;
@@ -67,12 +68,17 @@ fn encode_column(image: Image<'_>, column: usize, redo: &mut Vec<u8>) {
         return redo.push(0);
     }
     redo.push(1);
-    if image.layout.slots[column].kind == Type::Text {
-        let text = image.text_bytes(column);
-        redo.extend_from_slice(&(text.len() as u32).to_le_bytes());
-        redo.extend_from_slice(text);
-    } else {
-        redo.extend_from_slice(image.slot_bytes(column));
+    match image.stored(column) {
+        Raw::Null => unreachable!("it was looked at above"),
+        Raw::One(v) => redo.push(v),
+        Raw::Two(v) => redo.extend_from_slice(&v.to_le_bytes()),
+        Raw::Four(v) => redo.extend_from_slice(&v.to_le_bytes()),
+        Raw::Eight(v) => redo.extend_from_slice(&v.to_le_bytes()),
+        Raw::Sixteen(v) => redo.extend_from_slice(&v.to_le_bytes()),
+        Raw::Bytes(bytes) => {
+            redo.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+            redo.extend_from_slice(bytes);
+        }
     }
 }
 
@@ -155,23 +161,22 @@ fn decode_image<'a>(table: &'a Table, bytes: &mut Bytes<'a>) -> Result<Vec<Value
 }
 
 fn decode_column<'a>(table: &'a Table, column: usize, bytes: &mut Bytes<'a>) -> Result<Value<'a>> {
-    let kind = table.layout.slots.get(column).ok_or(Error::CorruptRedo("unknown column"))?.kind;
+    let slot = table.layout.slots.get(column).ok_or(Error::CorruptRedo("unknown column"))?;
     if bytes.u8()? == 0 {
         return Ok(Value::Null);
     }
-    Ok(match kind {
-        Type::Int32 => Value::Int32(bytes.u32()? as i32),
-        Type::Date => Value::Date(bytes.u32()? as i32),
-        Type::Int64 => Value::Int64(bytes.u64()? as i64),
-        Type::Timestamp => Value::Timestamp(bytes.u64()? as i64),
-        Type::Decimal { .. } if kind.slot_bytes() == 8 => Value::Decimal(i128::from(bytes.u64()? as i64)),
-        Type::Decimal { .. } => Value::Decimal(i128::from_le_bytes(bytes.array()?)),
-        Type::Text => {
+    let raw = match slot.storage {
+        Storage::One => Raw::One(bytes.u8()?),
+        Storage::Two => Raw::Two(u16::from_le_bytes(bytes.array()?)),
+        Storage::Four => Raw::Four(bytes.u32()?),
+        Storage::Eight => Raw::Eight(bytes.u64()?),
+        Storage::Sixteen => Raw::Sixteen(u128::from_le_bytes(bytes.array()?)),
+        Storage::Bytes => {
             let length = bytes.u32()? as usize;
-            let text = std::str::from_utf8(bytes.take(length)?).map_err(|_| Error::CorruptRedo("text is not UTF-8"))?;
-            Value::Text(text)
+            Raw::Bytes(bytes.take(length)?)
         }
-    })
+    };
+    slot.kind.value(raw).ok_or(Error::CorruptRedo("a value that its column cannot have"))
 }
 
 /// What is left to decode.

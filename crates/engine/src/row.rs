@@ -69,6 +69,18 @@ impl<'t> Row<'t> {
         /// A text.
         get_text, text, &'t str);
     getter!(
+        /// A boolean.
+        get_bool, bool, bool);
+    getter!(
+        /// A 16-bit integer.
+        get_i16, i16, i16);
+    getter!(
+        /// A floating point number.
+        get_f64, f64, f64);
+    getter!(
+        /// Bytes.
+        get_bytes, byte_string, &'t [u8]);
+    getter!(
         /// The column as a value.
         get, value, Value<'t>);
 }

@@ -1,11 +1,12 @@
 //! Patching a row: what an update's closure gets.
 //!
-//! **Invariant:** when the closure has returned, `image` is a complete image again, without dead text bytes, and
+//! **Invariant:** when the closure has returned, `image` is a complete image again, without dead variable bytes, and
 //! `touched` names every column that may differ from the image it started from. A value that does not fit leaves its
 //! column alone and fails the update.
 
-use crate::layout::{BITMAP_START, IMAGE_BYTES_MAX, Image, Layout, Unfit, put_text_slot};
-use crate::value::{Type, Value};
+use crate::layout::{BITMAP_START, IMAGE_BYTES_MAX, Image, Layout, Unfit, put_bytes_slot, put_fixed};
+use crate::types::{Raw, Storage};
+use crate::value::Value;
 
 /// A set of columns; those from 63 on share one bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,7 +41,7 @@ pub struct RowWriter<'a> {
     layout: &'a Layout,
     image: &'a mut Vec<u8>,
     touched: Touched,
-    /// Bytes of text that no slot points at any more.
+    /// Variable bytes that no slot points at any more.
     dead_bytes: usize,
     unfit: Option<Unfit>,
 }
@@ -86,6 +87,30 @@ impl<'a> RowWriter<'a> {
     #[inline]
     pub fn get_decimal(&self, column: usize) -> i128 {
         self.read().decimal(column)
+    }
+
+    /// Whether it is true, false if null.
+    #[inline]
+    pub fn get_bool(&self, column: usize) -> bool {
+        self.read().bool(column)
+    }
+
+    /// The column as it is now, 0 if null.
+    #[inline]
+    pub fn get_i16(&self, column: usize) -> i16 {
+        self.read().i16(column)
+    }
+
+    /// The column as it is now, 0 if null.
+    #[inline]
+    pub fn get_f64(&self, column: usize) -> f64 {
+        self.read().f64(column)
+    }
+
+    /// The bytes, none if null.
+    #[inline]
+    pub fn get_bytes(&self, column: usize) -> &[u8] {
+        self.read().byte_string(column)
     }
 
     /// The text, empty if null.
@@ -135,6 +160,30 @@ impl<'a> RowWriter<'a> {
         self.set(column, Value::Decimal(unscaled));
     }
 
+    /// Sets a boolean.
+    #[inline]
+    pub fn set_bool(&mut self, column: usize, value: bool) {
+        self.set(column, Value::Bool(value));
+    }
+
+    /// Sets a 16-bit integer.
+    #[inline]
+    pub fn set_i16(&mut self, column: usize, value: i16) {
+        self.set(column, Value::Int16(value));
+    }
+
+    /// Sets a floating point number.
+    #[inline]
+    pub fn set_f64(&mut self, column: usize, value: f64) {
+        self.set(column, Value::Float64(value));
+    }
+
+    /// Sets bytes.
+    #[inline]
+    pub fn set_bytes(&mut self, column: usize, value: &[u8]) {
+        self.set(column, Value::Bytes(value));
+    }
+
     /// Sets a text.
     #[inline]
     pub fn set_text(&mut self, column: usize, value: &str) {
@@ -163,65 +212,58 @@ impl<'a> RowWriter<'a> {
     #[inline]
     pub fn set(&mut self, column: usize, value: Value<'_>) {
         let slot = self.layout.slots[column];
-        match slot.check(value) {
-            Ok(()) => {}
+        let raw = match slot.raw(value) {
+            Ok(raw) => raw,
             Err(why) => {
                 self.unfit = self.unfit.take().or(Some(Unfit { column, why }));
                 return;
             }
-        }
+        };
         self.touched.add(column);
         let at = slot.offset as usize;
-        if slot.kind == Type::Text {
-            return self.replace_text(column, at, value);
+        if slot.storage == Storage::Bytes {
+            return self.replace_bytes(column, at, raw);
         }
         let null_bit = 1 << (column % 8);
         self.image[BITMAP_START + column / 8] &= !null_bit;
-        match value {
-            Value::Null => {
+        match raw {
+            Raw::Null => {
                 self.image[BITMAP_START + column / 8] |= null_bit;
-                let bytes = slot.kind.slot_bytes();
-                self.image[at..at + bytes].fill(0);
+                self.image[at..at + slot.storage.slot_bytes()].fill(0);
             }
-            Value::Int32(v) | Value::Date(v) => self.image[at..at + 4].copy_from_slice(&v.to_le_bytes()),
-            Value::Int64(v) | Value::Timestamp(v) => self.image[at..at + 8].copy_from_slice(&v.to_le_bytes()),
-            Value::Decimal(v) if slot.kind.slot_bytes() == 8 => {
-                self.image[at..at + 8].copy_from_slice(&(v as i64).to_le_bytes());
-            }
-            Value::Decimal(v) => self.image[at..at + 16].copy_from_slice(&v.to_le_bytes()),
-            Value::Text(_) => unreachable!("text was handled above"),
+            fixed => put_fixed(self.image, at, fixed),
         }
     }
 
-    fn replace_text(&mut self, column: usize, at: usize, value: Value<'_>) {
-        let before = self.read().text_bytes(column).len();
+    fn replace_bytes(&mut self, column: usize, at: usize, raw: Raw<'_>) {
+        let before = self.read().any_bytes(column).len();
         let null_bit = 1 << (column % 8);
-        match value {
-            Value::Text(text) => {
+        match raw {
+            Raw::Bytes(bytes) => {
                 self.image[BITMAP_START + column / 8] &= !null_bit;
-                if text.len() == before {
+                if bytes.len() == before {
                     let slot: [u8; 4] = self.image[at..at + 4].try_into().expect("4 bytes");
                     let start = u32::from_le_bytes(slot) as usize;
-                    self.image[start..start + before].copy_from_slice(text.as_bytes());
+                    self.image[start..start + before].copy_from_slice(bytes);
                     return;
                 }
-                if self.image.len() + text.len() > 2 * IMAGE_BYTES_MAX {
+                if self.image.len() + bytes.len() > 2 * IMAGE_BYTES_MAX {
                     self.unfit = Some(Unfit { column, why: "row too wide" });
                     return;
                 }
                 let start = self.image.len() as u32;
-                self.image.extend_from_slice(text.as_bytes());
-                put_text_slot(self.image, at, start, text.len() as u32);
+                self.image.extend_from_slice(bytes);
+                put_bytes_slot(self.image, at, start, bytes.len() as u32);
             }
             _ => {
                 self.image[BITMAP_START + column / 8] |= null_bit;
-                put_text_slot(self.image, at, 0, 0);
+                put_bytes_slot(self.image, at, 0, 0);
             }
         }
         self.dead_bytes += before;
     }
 
-    /// Ends the patching: compacts the text if some of it died.
+    /// Ends the patching: compacts the variable bytes if some of it died.
     pub(crate) fn finish(mut self) -> Result<Touched, Unfit> {
         if 0 < self.dead_bytes {
             self.compact();
@@ -236,14 +278,14 @@ impl<'a> RowWriter<'a> {
     fn compact(&mut self) {
         let mut tail = Vec::with_capacity(self.image.len() - self.layout.fixed_end);
         for (column, slot) in self.layout.slots.iter().enumerate() {
-            if slot.kind != Type::Text || self.read().is_null(column) {
+            if slot.storage != Storage::Bytes || self.read().is_null(column) {
                 continue;
             }
             let start = self.layout.fixed_end + tail.len();
-            let text = self.read().text_bytes(column);
-            let bytes = text.len() as u32;
-            tail.extend_from_slice(text);
-            put_text_slot(self.image, slot.offset as usize, start as u32, bytes);
+            let live = self.read().any_bytes(column);
+            let bytes = live.len() as u32;
+            tail.extend_from_slice(live);
+            put_bytes_slot(self.image, slot.offset as usize, start as u32, bytes);
         }
         self.image.truncate(self.layout.fixed_end);
         self.image.extend_from_slice(&tail);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::table::{Column, IndexDef, TableDef};
+use crate::value::Type;
 
 /// A table `t(a, b)` of these types with an index on both.
 fn table(a: Type, b: Type) -> Table {
@@ -42,6 +43,11 @@ fn keys_sort_as_values() {
     check(Type::Date, &[i32::MIN, -1, 0, 1, i32::MAX].map(Value::Date));
     check(Type::Int64, &[i64::MIN, -1, 0, 1, 1 << 40, i64::MAX].map(Value::Int64));
     check(Type::Timestamp, &[i64::MIN, -1, 0, 1, i64::MAX].map(Value::Timestamp));
+    check(Type::Bool, &[false, true].map(Value::Bool));
+    check(Type::Int16, &[i16::MIN, -256, -1, 0, 1, i16::MAX].map(Value::Int16));
+    let infinity = f64::INFINITY;
+    check(Type::Float64, &[-infinity, -1.5, -1e-300, -0.0, 1e-300, 1.5, infinity, f64::NAN].map(Value::Float64));
+    check(Type::Bytes, &[&[][..], &[0], &[0, 0], &[0, 0xff], &[1], &[0xfe], &[0xff], &[0xff, 0]].map(Value::Bytes));
     let most = 10_i128.pow(18) - 1;
     check(Type::Decimal { precision: 18, scale: 3 }, &[-most, -1, 0, 1, most].map(Value::Decimal));
     let most = 10_i128.pow(38) - 1;

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::table::Column;
+use crate::value::Type;
 
 #[test]
 fn a_patched_image_holds_the_patched_values() {
