@@ -33,7 +33,7 @@ pub enum Bench {
     Delivery(Measured<delivery::Arguments>),
     /// Row images against columns on TPC-C's stock table: append, read whole rows, read 4 columns, scan one column.
     Layout(Measured<layout::Arguments>),
-    /// TPC-C's New-Order and Payment in process, without analytics.
+    /// TPC-C in process, without analytics: New-Order, the full mix, two warehouses against one, SERIALIZABLE.
     Tpcc(Measured<tpcc::Arguments>),
     /// TPC-H's 22 queries from our frozen blocks, against DataFusion's own in-memory tables and DuckDB.
     Tpch(Measured<tpch::Arguments>),

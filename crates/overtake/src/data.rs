@@ -1,4 +1,5 @@
-//! The loaded database: one engine with TPC-C's and TPC-H's tables, and the New-Orders and queries over it.
+//! The loaded database: one engine with TPC-C's, CH-benCHmark's and TPC-H's tables, and the transactions and queries over
+//! it.
 //!
 //! **Invariant:** all instances of a process share one [`Data`]; nothing here belongs to a policy.
 
@@ -14,9 +15,9 @@ use anyhow::Context;
 use engine::Engine;
 use olap::{Answer, Database};
 use std::sync::Arc;
-use urgent::NewOrders;
-use workloads::tpcc::{self, Inputs, Scale, Tables};
-use workloads::tpch;
+use urgent::Transactions;
+use workloads::tpcc::{self, Input, Inputs, Mix, Scale, Tables};
+use workloads::{ch, tpch};
 
 /// The database.
 pub struct Data {
@@ -24,7 +25,7 @@ pub struct Data {
     database: Database,
     tpcc: Arc<Tables>,
     scale: Scale,
-    new_orders: Arc<NewOrders>,
+    transactions: Arc<Transactions>,
     rows_count: u64,
 }
 
@@ -75,6 +76,15 @@ impl Data {
         Ok(LowQuery::Sql { name: format!("q{number}"), prepared })
     }
 
+    /// CH-benCHmark's query `number`, ready to run.
+    ///
+    /// # Errors
+    /// When it does not prepare, which would be a bug.
+    pub fn ch_query(&self, number: usize) -> anyhow::Result<LowQuery> {
+        let prepared = self.database.prepare(ch::query(number)).with_context(|| format!("CH's Q{number}"))?;
+        Ok(LowQuery::Sql { name: format!("ch{number}"), prepared })
+    }
+
     /// Our own scan with dense safepoints.
     pub fn dense_scan(&self) -> LowQuery {
         let lineitem = self.engine.table(tpch::TpchTable::LineItem.name());
@@ -83,22 +93,36 @@ impl Data {
 
     /// Makes urgent New-Order requests, from `seed`; each is entered at a random warehouse.
     pub fn new_orders(&self, seed: u64) -> MakeRequest {
+        self.requests(seed, |inputs, warehouse| Input::NewOrder(inputs.new_order(warehouse)))
+    }
+
+    /// Makes urgent requests of all five kinds, in the shares of the specification, from `seed`.
+    pub fn full_mix(&self, seed: u64) -> MakeRequest {
+        self.requests(seed, |inputs, warehouse| inputs.next(Mix::Standard, warehouse))
+    }
+
+    fn requests(&self, seed: u64, mut next: impl FnMut(&mut Inputs, i32) -> Input + Send + 'static) -> MakeRequest {
         let mut inputs = Inputs::new(self.scale, seed, seed);
-        let new_orders = Arc::clone(&self.new_orders);
+        let transactions = Arc::clone(&self.transactions);
         Box::new(move |id| {
             let warehouse = inputs.warehouse();
-            new_orders.request(id, inputs.new_order(warehouse))
+            transactions.request(id, next(&mut inputs, warehouse))
         })
     }
 
-    /// How New-Orders have ended so far.
-    pub fn outcomes(&self) -> Outcomes {
-        self.new_orders.outcomes()
+    /// TPC-C's tables.
+    pub fn tpcc(&self) -> &Arc<Tables> {
+        &self.tpcc
     }
 
-    /// How the New-Order request `id` ended, if it was one of the last 65,536 of its kind.
+    /// How transactions have ended so far.
+    pub fn outcomes(&self) -> Outcomes {
+        self.transactions.outcomes()
+    }
+
+    /// How the request `id` ended, if it was one of the last 65,536 of its kind.
     pub fn ending(&self, id: u64) -> Ending {
-        self.new_orders.ending(id)
+        self.transactions.ending(id)
     }
 
     /// Checks TPC-C's consistency conditions on a new snapshot, and says which were.

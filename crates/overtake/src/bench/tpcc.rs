@@ -1,46 +1,138 @@
-//! `overtake bench tpcc`: New-Order and Payment in process, without analytics, in a closed loop.
+//! `overtake bench tpcc`: TPC-C in process, without analytics, in closed loops, on its own threads.
+//!
+//! Without `--mix` four parts, each over tables of its own: New-Order alone, the full mix, two warehouses on two workers
+//! against one on one, and SERIALIZABLE against READ COMMITTED.
+//!
+//! **Invariant:** what is compared takes turns, slice by slice, over tables that both leave in the same state; and after
+//! each part the consistency conditions hold, or there is no report.
+
+mod compare;
+mod part;
 
 use crate::cli::PhaseDuration;
-use crate::data::DataConfig;
 use crate::memory;
-use crate::report::{Machine, Report, Table, number};
+use crate::report::{Machine, Report};
 use crate::stop::Stop;
-use clap::Args;
-use engine::{Begin, Engine, EngineConfig};
+use clap::{Args, ValueEnum};
+use part::{Bench, Tables};
 use preempt::os;
 use serde::Serialize;
-use stage::Class;
 use std::time::Duration;
-use workloads::tpcc::{self, DriveConfig, DriveReport, Mix, Scale};
+use workloads::tpcc::Mix;
 
 /// Arguments of `bench tpcc`.
 #[derive(Args, Debug, Serialize)]
 pub struct Arguments {
-    /// New-Order alone is one phase, New-Order and Payment another.
+    /// New-Order alone is one phase, the full mix another; what is compared takes turns in slices of a third of it.
     #[command(flatten)]
     #[serde(flatten)]
     duration: PhaseDuration,
-    /// TPC-C's warehouses.
+    /// TPC-C's warehouses, 1 to 1,000. What compares one with two takes these numbers.
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     warehouses: u32,
-    /// Threads; each belongs to one warehouse.
+    /// Threads, 1 to 128; each belongs to one warehouse. What compares one with two takes these numbers.
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
     workers: u32,
+    /// Measure this mix alone [default: New-Order, the full mix, and both comparisons].
+    #[arg(long, value_name = "MIX")]
+    mix: Option<MixArgument>,
+    /// Of the transactions that are not compared by their isolation.
+    #[arg(long, value_name = "LEVEL", default_value = "read-committed")]
+    isolation: IsolationArgument,
+    /// Delete delivered orders behind a window of the newest, so that the tables stop growing.
+    #[arg(long)]
+    purge: bool,
     /// Makes population and inputs.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
 }
 
+/// `--mix`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MixArgument {
+    /// New-Order alone.
+    NewOrder,
+    /// New-Order and Payment, half and half.
+    NewOrderPayment,
+    /// All five transactions.
+    Full,
+}
+
+/// `--isolation`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IsolationArgument {
+    /// Each statement reads what is committed when it begins.
+    ReadCommitted,
+    /// One snapshot.
+    RepeatableRead,
+    /// As if one after the other.
+    Serializable,
+}
+
+impl MixArgument {
+    fn get(self) -> Mix {
+        match self {
+            MixArgument::NewOrder => Mix::NewOrder,
+            MixArgument::NewOrderPayment => Mix::NewOrderPayment,
+            MixArgument::Full => Mix::Standard,
+        }
+    }
+}
+
+impl IsolationArgument {
+    fn get(self) -> engine::Isolation {
+        match self {
+            IsolationArgument::ReadCommitted => engine::Isolation::ReadCommitted,
+            IsolationArgument::RepeatableRead => engine::Isolation::RepeatableRead,
+            IsolationArgument::Serializable => engine::Isolation::Serializable,
+        }
+    }
+}
+
 /// Bytes that a processor's transactions add to the database in a second: two thousand an order, at 75,000 orders.
 const GROWTH_BYTES_PER_S: u64 = 150_000_000;
-const PHASES: [(&str, Mix); 2] = [("New-Order", Mix::NewOrder), ("New-Order and Payment", Mix::NewOrderPayment)];
+/// The full mix enters 45 orders in a hundred.
+const GROWTH_BYTES_PER_S_FULL: u64 = GROWTH_BYTES_PER_S / 2;
+/// What a warehouse takes.
+const WAREHOUSE_BYTES: u64 = 150 << 20;
 
 impl Arguments {
-    /// What all phases together add to the database.
+    /// The mixes that are measured for themselves.
+    fn mixes(&self) -> Vec<Mix> {
+        match self.mix {
+            Some(mix) => vec![mix.get()],
+            None => vec![Mix::NewOrder, Mix::Standard],
+        }
+    }
+
+    /// One of the turns of what is compared.
+    fn slice(&self) -> Duration {
+        (self.duration.get() / 3).max(Duration::from_millis(100))
+    }
+
+    /// What all parts together add to the database.
     fn growth_bytes(&self) -> u64 {
-        let processors = u64::from(self.workers).min(os::cpus().len() as u64);
-        let seconds = self.duration.get().as_secs() + 1;
-        PHASES.len() as u64 * processors * seconds * GROWTH_BYTES_PER_S
+        let processors = |workers: u64| workers.min(os::cpus().len() as u64) as f64;
+        let bytes = |mix, workers, seconds: Duration| {
+            let per_s = if mix == Mix::NewOrder { GROWTH_BYTES_PER_S } else { GROWTH_BYTES_PER_S_FULL };
+            per_s as f64 * processors(workers) * (seconds.as_secs_f64() + 0.5)
+        };
+        let own: f64 =
+            self.mixes().into_iter().map(|mix| bytes(mix, u64::from(self.workers), self.duration.get())).sum();
+        let compared = compare::processor_seconds(self.slice());
+        let compared = if self.mix.is_none() { compared * GROWTH_BYTES_PER_S_FULL as f64 } else { 0.0 };
+        (own + compared) as u64
+    }
+
+    /// The tables of all parts.
+    fn tables_bytes(&self) -> u64 {
+        let warehouses = match self.mix {
+            Some(_) => u64::from(self.warehouses),
+            None => u64::from(self.warehouses) * 2 + compare::WAREHOUSES,
+        };
+        warehouses * WAREHOUSE_BYTES
     }
 }
 
@@ -49,82 +141,28 @@ impl Arguments {
 /// # Errors
 /// When memory is short, the run is stopped, or a consistency condition does not hold.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
-    let scale = Scale::spec(arguments.warehouses as i32);
-    let config =
-        DataConfig { scale_factor: 0.0, scale, seed: arguments.seed, comments: workloads::tpch::Comments::Short };
     let growth_bytes = arguments.growth_bytes();
     let advice = "lower --duration or --warehouses, or raise the container's limit";
-    memory::require(config.memory_bytes() + growth_bytes, advice)?;
+    memory::require((400 << 20) + arguments.tables_bytes() + growth_bytes, advice)?;
     let mut report = Report::new("tpcc", arguments, Machine::read())?;
-    let engine = Engine::new(EngineConfig::in_memory());
     tracing::info!(size = memory::in_words(growth_bytes), "touching memory");
     memory::warm(growth_bytes, stop)?;
-    tracing::info!(warehouses = scale.warehouses, "loading");
-    let tables = tpcc::load(&engine, scale, arguments.seed, &mut |_| {})?;
-    let header = ["", "New-Order/CPU s", "all/CPU s", "all/s", "p50 µs", "p99 µs", "p99.9 µs", "max µs", "retries"];
-    let mut table = Table::new("TPC-C in process, one closed loop a worker", &header);
-    for (name, mix) in PHASES {
-        stop.wait(Duration::ZERO)?;
-        tracing::info!(mix = name, seconds = arguments.duration.get().as_secs_f64(), "measuring");
-        let workers = arguments.workers as usize;
-        let drive = DriveConfig {
-            scale,
-            workers,
-            mix,
-            duration: arguments.duration.get(),
-            seed: arguments.seed,
-            begin: Begin::new(Class::Normal),
-            purge: None,
-        };
-        let driven = tpcc::drive(&engine, &tables, &drive)?;
-        table.row(row(name, &driven));
-        figures(&mut report, mix, &driven);
+    let bench = Bench { isolation: arguments.isolation.get(), purge: arguments.purge, seed: arguments.seed, stop };
+    let mut table = part::table();
+    for mix in arguments.mixes() {
+        let tables = Tables::load(&bench, arguments.warehouses)?;
+        let driven = tables.drive(&bench, mix, arguments.workers, arguments.duration.get())?;
+        part::rows(mix, &driven).into_iter().for_each(|row| table.row(row));
+        part::figures(&mut report, mix, &driven);
+        tables.check(&bench)?;
     }
     report.table(table);
-    let violations = tpcc::check(&engine.snapshot(), &tables).err().unwrap_or_default();
-    anyhow::ensure!(
-        violations.is_empty(),
-        "{}",
-        violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-    );
-    let stats = engine.stats();
-    report.figure("tpcc.versions_dead", stats.versions_dead as f64);
-    report.note("Per CPU s: committed transactions over the processor time of the whole process; making inputs, garbage collection and redo records are inside. Rolled back New-Orders (1 %) do not count.");
-    report.note(format!("The {} that both phases may add were touched before: the first use of a page belongs to the machine's memory manager and hypervisor, not to the transactions.", memory::in_words(growth_bytes)));
-    report.note("TPC-C's consistency conditions 1 to 12, and 3 of our own, hold afterwards.");
-    report.note(format!("{} dead versions waited for reclamation at the end.", stats.versions_dead));
-    Ok(report)
-}
-
-fn row(name: &str, driven: &DriveReport) -> [String; 9] {
-    let time = driven.time().quantiles_us();
-    [
-        name.to_owned(),
-        number(driven.new_order_per_cpu_s()),
-        number(driven.committed_per_cpu_s()),
-        number(driven.committed_per_s()),
-        number(time.p50),
-        number(time.p99),
-        number(time.p999),
-        number(time.max),
-        number(driven.retries() as f64),
-    ]
-}
-
-fn figures(report: &mut Report, mix: Mix, driven: &DriveReport) {
-    match mix {
-        Mix::NewOrder => {
-            report.figure("tpcc.new_order_per_cpu_s", driven.new_order_per_cpu_s());
-            report.figure("tpcc.new_order_per_s", driven.committed_per_s());
-            report.quantiles("tpcc.new_order_us", &driven.time().quantiles_us());
-            report.figure("tpcc.new_order_retries", driven.retries() as f64);
-            report.figure("tpcc.new_order_rolled_back", driven.rolled_back() as f64);
-        }
-        Mix::NewOrderPayment | Mix::Standard => {
-            report.figure("tpcc.new_order_payment_per_cpu_s", driven.committed_per_cpu_s());
-            report.figure("tpcc.new_order_payment_per_s", driven.committed_per_s());
-            report.quantiles("tpcc.new_order_payment_us", &driven.time().quantiles_us());
-            report.figure("tpcc.new_order_payment_retries", driven.retries() as f64);
-        }
+    if arguments.mix.is_none() {
+        compare::scaling(&mut report, &bench, arguments.slice())?;
+        compare::isolation(&mut report, &bench, arguments.slice())?;
     }
+    report.note("Per CPU s: committed transactions over the processor time of the whole process; making inputs, garbage collection and the lock table are inside. Rolled back New-Orders (1 %) do not count. No log.");
+    report.note(format!("The {} that all parts may add were touched before: the first use of a page belongs to the machine's memory manager and hypervisor, not to the transactions.", memory::in_words(growth_bytes)));
+    report.note("TPC-C's consistency conditions, and ours, hold after each part.");
+    Ok(report)
 }

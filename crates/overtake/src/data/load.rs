@@ -1,7 +1,7 @@
 //! Loading, step by step, with progress.
 
 use super::Data;
-use super::urgent::NewOrders;
+use super::urgent::Transactions;
 use crate::stop::{Stop, Stopped};
 use engine::{Engine, EngineConfig};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -9,7 +9,7 @@ use olap::Database;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use workloads::tpcc::{self, Scale};
-use workloads::tpch;
+use workloads::{ch, tpch};
 
 /// What to load.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +77,7 @@ pub(super) fn load(config: &DataConfig, stop: &Stop, steps: &Steps) -> anyhow::R
         rows_count = progress.rows_count;
         steps.set(0, progress.rows_count);
     })?;
+    ch::load(&engine, config.seed)?;
     stop.wait(Duration::ZERO)?;
     let threads = preempt::os::cpus().len();
     let load = tpch::LoadConfig { scale_factor: config.scale_factor, comments: config.comments, threads };
@@ -84,8 +85,8 @@ pub(super) fn load(config: &DataConfig, stop: &Stop, steps: &Steps) -> anyhow::R
     stop.wait(Duration::ZERO)?;
     let database = Database::new(engine.clone())?;
     let tpcc = Arc::new(tables);
-    let new_orders = Arc::new(NewOrders::new(engine.clone(), Arc::clone(&tpcc)));
-    Ok(Arc::new(Data { engine, database, tpcc, scale, new_orders, rows_count }))
+    let transactions = Arc::new(Transactions::new(engine.clone(), Arc::clone(&tpcc)));
+    Ok(Arc::new(Data { engine, database, tpcc, scale, transactions, rows_count }))
 }
 
 /// How often the bar is drawn.

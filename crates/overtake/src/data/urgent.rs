@@ -1,16 +1,17 @@
-//! New-Order as a request of the scheduler.
+//! TPC-C's transactions as requests of the scheduler.
 //!
 //! **Invariant:** what runs here may run in an urgent context: no lock, no log; counts are relaxed atomics.
 
 use crate::mixed::UNDER_WAY_MAX;
+use engine::Begin;
 use sched::{Outcome, Request, RunCx, Work};
 use stage::Class;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
-use workloads::tpcc::{self, NewOrderInput, Tables};
+use workloads::tpcc::{self, Input, Tables};
 
-/// What all New-Orders share.
-pub struct NewOrders {
+/// What all transactions share.
+pub struct Transactions {
     engine: engine::Engine,
     tables: Arc<Tables>,
     committed: AtomicU64,
@@ -21,10 +22,10 @@ pub struct NewOrders {
     endings: Box<[AtomicU8]>,
 }
 
-/// This bit marks the ids of New-Orders that somebody issued by hand, so that they differ from those of arrivals.
+/// This bit marks the ids of transactions that somebody issued by hand, so that they differ from those of arrivals.
 pub const TICKET: u64 = 1 << 63;
 
-/// How one New-Order ended.
+/// How one transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It committed.
@@ -35,12 +36,12 @@ pub enum Ending {
     Failed = 2,
 }
 
-/// How New-Orders have ended.
+/// How transactions have ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcomes {
     /// Committed.
     pub committed: u64,
-    /// Rolled back as the specification wants: one in a hundred.
+    /// Rolled back as the specification wants: one New-Order in a hundred.
     pub rolled_back: u64,
     /// Attempts aborted by a conflict or by a more important transaction; they are repeated.
     pub aborts: u64,
@@ -60,17 +61,17 @@ impl Outcomes {
     }
 }
 
-struct NewOrder {
-    of: Arc<NewOrders>,
-    input: NewOrderInput,
+struct Transaction {
+    of: Arc<Transactions>,
+    input: Input,
 }
 
-impl NewOrders {
-    /// New-Orders over these tables.
-    pub fn new(engine: engine::Engine, tables: Arc<Tables>) -> NewOrders {
+impl Transactions {
+    /// Transactions over these tables.
+    pub fn new(engine: engine::Engine, tables: Arc<Tables>) -> Transactions {
         let [committed, rolled_back, aborts, failed] = [const { AtomicU64::new(0) }; 4];
         let endings = (0..2 * UNDER_WAY_MAX).map(|_| AtomicU8::new(0)).collect();
-        NewOrders { engine, tables, committed, rolled_back, aborts, failed, endings }
+        Transactions { engine, tables, committed, rolled_back, aborts, failed, endings }
     }
 
     fn ending_of(&self, id: u64) -> &AtomicU8 {
@@ -88,8 +89,8 @@ impl NewOrders {
     }
 
     /// An urgent request that enters `input`.
-    pub fn request(self: &Arc<Self>, id: u64, input: NewOrderInput) -> Arc<Request> {
-        Arc::new(Request::new(id, Class::High, Box::new(NewOrder { of: Arc::clone(self), input })))
+    pub fn request(self: &Arc<Self>, id: u64, input: Input) -> Arc<Request> {
+        Arc::new(Request::new(id, Class::High, Box::new(Transaction { of: Arc::clone(self), input })))
     }
 
     /// How they have ended so far.
@@ -103,7 +104,7 @@ impl NewOrders {
     }
 }
 
-/// Attempts before a New-Order counts as failed. A conflict lasts as long as the other transaction, whose thread may be off its
+/// Attempts before a transaction counts as failed. A conflict lasts as long as the other transaction, whose thread may be off its
 /// processor for milliseconds; giving up early would fail transactions for the machine's load.
 pub const ATTEMPTS_MAX: u32 = 100_000;
 
@@ -119,11 +120,12 @@ fn back_off(attempt: u32) {
     }
 }
 
-impl Work for NewOrder {
+impl Work for Transaction {
     fn run(&self, cx: &RunCx<'_>) -> Outcome {
         let of = &*self.of;
         back_off(cx.attempt);
-        let (counter, ending) = match tpcc::attempt_new_order(&of.engine, cx.request.class(), &of.tables, &self.input) {
+        let begin = Begin::new(cx.request.class());
+        let (counter, ending) = match tpcc::attempt(&of.engine, begin, &of.tables, &self.input) {
             Ok(tpcc::Outcome::Committed) => (&of.committed, Ending::Committed),
             Ok(tpcc::Outcome::RolledBack) => (&of.rolled_back, Ending::RolledBack),
             Err(error) if error.is_retryable() => {

@@ -15,12 +15,16 @@ pub fn version_and_help_exist_on_every_level() {
 }
 
 pub fn a_bad_argument_is_refused() {
-    let wrong: [&[&str]; 5] = [
+    let wrong: [&[&str]; 9] = [
         &[],
         &["bench"],
         &["bench", "nothing"],
         &["bench", "delivery", "--duration", "0"],
         &["bench", "delivery", "--no-such-option"],
+        &["bench", "tpcc", "--mix", "all"],
+        &["bench", "tpcc", "--isolation", "read-uncommitted"],
+        &["bench", "tpcc", "--workers", "0"],
+        &["bench", "tpcc", "--warehouses", "1001"],
     ];
     for arguments in wrong {
         let output = run(arguments);

@@ -3,6 +3,7 @@
 
 mod command_line;
 mod delivery;
+mod loads;
 mod mixed;
 mod page;
 
@@ -24,6 +25,8 @@ fn main() -> ExitCode {
             testkit::test!(page::the_demo_works_in_a_browser),
             testkit::test!(delivery::every_promised_figure_is_there),
             testkit::test!(delivery::a_stopped_run_leaves_no_file),
+            testkit::test!(loads::tpcc_compares_workers_and_isolation),
+            testkit::test!(loads::tpcc_measures_one_mix_at_one_level),
         ],
     )
 }

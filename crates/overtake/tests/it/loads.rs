@@ -1,0 +1,51 @@
+//! Goal: the benchmarks of transactions give every figure that they promise, on any machine. Method: short runs.
+//!
+//! The figures' sizes are not tested: this machine may be loaded.
+
+use crate::{run, text};
+use std::fs;
+
+/// Runs `overtake bench` with these arguments to its end, and returns its report and what it printed.
+fn report(arguments: &[&str]) -> (serde_json::Value, String) {
+    let name = format!("overtake-it-{}-{}", std::process::id(), arguments[0]);
+    let files = ["json", "svg"].map(|kind| std::env::temp_dir().join(format!("{name}.{kind}")));
+    let [json, svg] = files.each_ref().map(|path| path.to_str().unwrap());
+    let output = run(&[&["bench"], arguments, &["--json", json, "--svg", svg]].concat());
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
+    let report = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    assert!(fs::read_to_string(svg).unwrap().trim_end().ends_with("</svg>"));
+    files.iter().for_each(|file| fs::remove_file(file).unwrap());
+    (report, text(&output.stdout).to_owned())
+}
+
+fn has_figures(report: &serde_json::Value, names: &[&str]) {
+    for name in names {
+        assert!(report["figures"][name].is_number(), "{name} is missing: {report:#}");
+    }
+}
+
+pub fn tpcc_compares_workers_and_isolation() {
+    let (report, _) = report(&["tpcc", "--duration", "0.1"]);
+    has_figures(
+        &report,
+        &[
+            "tpcc.new_order_per_cpu_s",
+            "tpcc.new_order_us.p999",
+            "tpcc.mix_per_cpu_s",
+            "tpcc.mix_aborts",
+            "tpcc.scaling_2",
+            "tpcc.serializable_times",
+            "tpcc.serializable_aborts",
+        ],
+    );
+}
+
+pub fn tpcc_measures_one_mix_at_one_level() {
+    let arguments =
+        ["tpcc", "--duration", "0.2", "--mix", "full", "--isolation", "serializable", "--workers", "2", "--purge"];
+    let (report, printed) = report(&arguments);
+    has_figures(&report, &["tpcc.mix_per_cpu_s", "tpcc.mix_per_s"]);
+    assert!(report["figures"]["tpcc.new_order_per_cpu_s"].is_null(), "New-Order alone was not asked for");
+    assert_eq!((&report["args"]["mix"], &report["args"]["isolation"]), (&"full".into(), &"serializable".into()));
+    assert!(printed.contains("Stock-Level"), "{printed}");
+}
