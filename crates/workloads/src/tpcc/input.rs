@@ -127,7 +127,6 @@ pub struct StockLevelInput {
 
 /// The entry of any transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "inputs are made by the million, and live on the stack")]
 pub enum Input {
     /// Of New-Order.
     NewOrder(NewOrderInput),

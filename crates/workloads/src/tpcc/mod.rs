@@ -10,6 +10,7 @@
 //! - [`Inputs`], [`Mix`]: what terminals enter, and which transactions in which shares;
 //! - [`new_order()`], [`payment()`], [`order_status()`], [`delivery()`], [`stock_level()`]: the procedures;
 //!   [`execute()`], [`attempt()`]: any of them;
+//! - [`Statements`]: New-Order and Payment as a client sends them, one statement after the other;
 //! - [`Purge`]: deletes delivered orders behind a window, and keeps the sums that the conditions need;
 //! - [`check()`]: the consistency conditions; [`digest()`]: all rows in one number;
 //! - [`drive()`]: a closed loop of terminals on threads of its own.
@@ -30,6 +31,7 @@ mod purge;
 mod random;
 mod scale;
 mod schema;
+mod statements;
 mod stock_level;
 mod transaction;
 
@@ -50,6 +52,7 @@ pub use purge::{Purge, PurgeConfig, PurgeStep, Purged};
 pub use random::{LastName, Random};
 pub use scale::Scale;
 pub use schema::{PurgeTables, Tables};
+pub use statements::Statements;
 pub use stock_level::stock_level;
 pub use transaction::{Outcome, attempt, attempt_new_order, attempt_payment, execute, run_new_order, run_payment};
 

@@ -51,10 +51,7 @@ pub fn payment(txn: &Txn<'_>, tables: &Tables, input: &PaymentInput) -> Result<P
     let place = [Int32(warehouse), Int32(district)];
     let district_row = existing(txn.get(&tables.district, PRIMARY, &place)?, &tables.district)?;
     let warehouse_row = existing(txn.get(&tables.warehouse, PRIMARY, &place[..1])?, &tables.warehouse)?;
-    let mut history_data = String::with_capacity(24);
-    for part in [warehouse_row.get_text(w::W_NAME), "    ", district_row.get_text(d::D_NAME)] {
-        history_data.push_str(part);
-    }
+    let data = history_data(warehouse_row.get_text(w::W_NAME), district_row.get_text(d::D_NAME));
     txn.insert(
         &tables.history,
         &[
@@ -65,7 +62,7 @@ pub fn payment(txn: &Txn<'_>, tables: &Tables, input: &PaymentInput) -> Result<P
             Int32(warehouse),
             Timestamp(entered_us),
             Decimal(i128::from(amount_cents)),
-            Text(&history_data),
+            Text(&data),
         ],
     )?;
     txn.update(&tables.district, district_row.row_id(), |row| {
@@ -75,6 +72,13 @@ pub fn payment(txn: &Txn<'_>, tables: &Tables, input: &PaymentInput) -> Result<P
         row.set_decimal_i64(w::W_YTD, row.get_decimal_i64(w::W_YTD) + amount_cents);
     })?;
     Ok(PaymentOutput { customer, balance_cents, has_bad_credit })
+}
+
+/// Both names with four spaces between (clause 2.5.2.2).
+pub(crate) fn history_data(warehouse: &str, district: &str) -> String {
+    let mut data = String::with_capacity(24);
+    [warehouse, "    ", district].into_iter().for_each(|part| data.push_str(part));
+    data
 }
 
 /// The payment's own data before the customer's earlier data, cut to 500 characters (clause 2.5.2.2).

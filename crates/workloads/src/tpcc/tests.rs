@@ -94,3 +94,50 @@ fn the_population_has_the_expected_rows_and_is_consistent() {
     assert_eq!(progress.rows_count as usize, counts.iter().sum::<usize>());
     assert_eq!(check_loaded(&snapshot, &tables), Ok(()));
 }
+
+#[test]
+fn a_deck_deals_the_standards_shares_each_time() {
+    let mut inputs = inputs(1);
+    let mut orders = std::collections::HashSet::new();
+    for _ in 0..20 {
+        let kinds: Vec<Kind> = (0..100).map(|_| inputs.next(Mix::Standard, 1).kind()).collect();
+        let counts = Kind::ALL.map(|kind| kinds.iter().filter(|dealt| **dealt == kind).count());
+        assert_eq!(counts, [45, 43, 4, 4, 4]);
+        orders.insert(kinds);
+    }
+    assert_eq!(orders.len(), 20, "each deck is shuffled anew");
+    let mut inputs = Inputs::new(Scale::spec(1), 1, 3);
+    let payments = (0..100).filter(|_| inputs.next(Mix::NewOrderPayment, 1).kind() == Kind::Payment).count();
+    assert_eq!(payments, 50);
+}
+
+#[test]
+fn the_rare_entries_have_the_shares_that_the_specification_asks_for() {
+    let mut inputs = inputs(4);
+    const COUNT: usize = 50_000;
+    let questions: Vec<OrderStatusInput> = (0..COUNT).map(|_| inputs.order_status(2)).collect();
+    let by_name = questions.iter().filter(|question| matches!(question.customer, Whom::LastName(_))).count();
+    assert!((0.59..0.61).contains(&(by_name as f64 / COUNT as f64)), "{by_name}");
+    let evenly = |values: &mut dyn Iterator<Item = i32>, low: i32, high: i32| {
+        let mut counts = vec![0_usize; (high - low + 1) as usize];
+        values.for_each(|value| counts[(value - low) as usize] += 1);
+        let expected = COUNT / counts.len();
+        assert!(counts.iter().all(|count| count.abs_diff(expected) < expected / 10), "{counts:?}");
+    };
+    evenly(&mut questions.iter().map(|question| question.district), 1, 10);
+    evenly(&mut (0..COUNT).map(|_| inputs.delivery(2).carrier), 1, 10);
+    let levels: Vec<StockLevelInput> = (0..COUNT).map(|_| inputs.stock_level(2)).collect();
+    evenly(&mut levels.iter().map(|level| level.threshold), 10, 20);
+    evenly(&mut levels.iter().map(|level| level.district), 1, 10);
+    assert!(questions.iter().all(|question| question.warehouse == 2) && inputs.delivery(2).districts == 10);
+}
+
+#[test]
+fn a_search_for_original_finds_it_anywhere() {
+    for text in ["ORIGINAL", "xORIGINAL", "ORIGINALx", "OORIGINAL", "ORIGIORIGINALNAL"] {
+        assert!(new_order::is_original(text), "{text}");
+    }
+    for text in ["", "ORIGINA", "RIGINAL", "ORIGINaL", "ORIGINxAL"] {
+        assert!(!new_order::is_original(text), "{text}");
+    }
+}

@@ -1,8 +1,11 @@
 //! Integration tests of `workloads`: TPC-C on several threads, plain and under random interrupts.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod against_model;
 mod conditions;
+mod model;
 mod procedures;
+mod purges;
 mod replay;
 mod seeds;
 mod support;
@@ -15,10 +18,18 @@ fn main() -> ExitCode {
         env!("CARGO_PKG_NAME"),
         &[
             testkit::test!(threads::two_terminals_leave_a_consistent_database),
+            testkit::test!(threads::the_standard_mix_keeps_the_conditions_at_each_level),
+            testkit::test!(threads::a_drive_and_a_check_stop_when_told),
             testkit::test!(threads::a_rolled_back_order_leaves_nothing),
             testkit::test!(threads::retries_are_bounded_and_counted),
             testkit::test!(procedures::an_order_writes_what_the_specification_says),
             testkit::test!(procedures::a_payment_finds_its_customer_by_name),
+            testkit::test!(against_model::all_five_procedures_agree_with_a_slow_model),
+            testkit::test!(against_model::statement_lists_agree_with_the_model),
+            testkit::test!(purges::tables_stop_growing_and_the_conditions_hold),
+            testkit::test!(purges::order_status_and_stock_level_do_not_notice_a_purge),
+            testkit::test!(purges::damage_after_a_purge_is_found),
+            testkit::test!(purges::a_step_that_aborts_is_repeated),
             testkit::test!(conditions::each_condition_detects_a_planted_violation),
             testkit::test!(conditions::rows_that_are_there_twice_are_detected),
             testkit::test!(seeds::the_same_seed_leaves_the_same_rows),

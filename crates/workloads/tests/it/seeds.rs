@@ -1,21 +1,19 @@
 //! The same inputs in the same order leave the same rows.
 
 use crate::support::{SCALE, loaded, patch};
+use engine::Begin;
 use stage::Class;
 use workloads::tpcc::columns::stock;
-use workloads::tpcc::{Inputs, attempt_new_order, attempt_payment, digest};
+use workloads::tpcc::{Inputs, Mix, attempt, digest};
 
 /// The digest after loading from one seed, and after 200 transactions from another.
 fn digests(load_seed: u64, run_seed: u64) -> (u64, u64) {
     let (engine, tables) = loaded(load_seed);
     let before = digest(&engine.snapshot(), &tables);
     let mut inputs = Inputs::new(SCALE, run_seed, 0);
-    for turn in 0..100 {
-        let warehouse = turn % SCALE.warehouses + 1;
-        let order = inputs.new_order(warehouse);
-        attempt_new_order(&engine, Class::Normal, &tables, &order).unwrap();
-        let payment = inputs.payment(warehouse);
-        attempt_payment(&engine, Class::Normal, &tables, &payment).unwrap();
+    for turn in 0..200 {
+        let input = inputs.next(Mix::Standard, turn % SCALE.warehouses + 1);
+        attempt(&engine, Begin::new(Class::Normal), &tables, &input).unwrap();
     }
     (before, digest(&engine.snapshot(), &tables))
 }

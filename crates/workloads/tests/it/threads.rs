@@ -1,12 +1,13 @@
 //! Concurrent terminals keep the conditions, and a rollback leaves nothing.
 
 use crate::support::{SCALE, loaded};
-use engine::Begin;
+use engine::{Begin, Engine, EngineConfig, Isolation};
 use stage::Class;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 use workloads::tpcc::{
-    DriveConfig, Kind, Mix, NewOrderInput, NewOrderLine, Outcome, attempt_new_order, check, digest, drive, new_order,
-    run_new_order,
+    DriveConfig, Kind, Mix, NewOrderInput, NewOrderLine, Outcome, PurgeConfig, Scale, attempt_new_order, check,
+    check_while, digest, drive, drive_while, load, new_order, run_new_order,
 };
 
 /// Goal: no update is lost between two threads. Method: both enter orders and payments at one warehouse and its
@@ -31,6 +32,46 @@ pub fn two_terminals_leave_a_consistent_database() {
     assert_eq!(check(&engine.snapshot(), &tables), Ok(()));
     assert_eq!(rows(&engine, &tables.orders) - lines_before, orders);
     assert_eq!(rows(&engine, &tables.history) - paid_before, payments);
+}
+
+/// Goal: the conditions hold after any number of concurrent transactions of all five kinds, at each isolation level, with and
+/// without a purge beside them. Method: two workers on one warehouse, where they meet on the warehouse's and the
+/// districts' rows; and on two warehouses, of which each supplies the other's orders and takes its payments.
+pub fn the_standard_mix_keeps_the_conditions_at_each_level() {
+    for warehouses in [1, 2] {
+        for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable] {
+            for purge in [None, Some(PurgeConfig { orders_kept: 20 })] {
+                let scale = Scale { warehouses, ..SCALE };
+                let engine = Engine::new(EngineConfig::in_memory());
+                let tables = load(&engine, scale, 1, &mut |_| {}).unwrap();
+                let begin = Begin::new(Class::Normal).isolation(isolation);
+                let duration = Duration::from_millis(200);
+                let config = DriveConfig { scale, workers: 2, mix: Mix::Standard, duration, seed: 3, begin, purge };
+                let report = drive(&engine, &tables, &config).unwrap();
+                assert_eq!(check(&engine.snapshot(), &tables), Ok(()), "{warehouses} {isolation:?} {purge:?}");
+                assert!(Kind::ALL.iter().all(|kind| 0 < report.of(*kind).committed));
+                let delivered = rows(&engine, &tables.orders) + report.purged.orders - rows(&engine, &tables.new_order);
+                let districts = (warehouses * SCALE.districts) as u64;
+                let at_load = districts * u64::from(SCALE.first_new_order().unsigned_abs() - 1);
+                // Each order at most once: as many as deliveries found, in as many districts.
+                assert!(delivered - at_load <= SCALE.districts as u64 * report.of(Kind::Delivery).committed);
+            }
+        }
+    }
+}
+
+/// Goal: a drive and a check end when they are told to. Method: an hour's drive that is told to stop at once.
+pub fn a_drive_and_a_check_stop_when_told() {
+    let (engine, tables) = loaded(1);
+    let duration = Duration::from_secs(3_600);
+    let begin = Begin::new(Class::Normal);
+    let purge = Some(PurgeConfig::default());
+    let config = DriveConfig { scale: SCALE, workers: 2, mix: Mix::Standard, duration, seed: 3, begin, purge };
+    let asked = AtomicU32::new(0);
+    let report = drive_while(&engine, &tables, &config, &|| asked.fetch_add(1, Relaxed) < 4).unwrap();
+    assert!(0 < report.committed());
+    assert_eq!(check_while(&engine.snapshot(), &tables, &mut || false), None);
+    assert_eq!(check_while(&engine.snapshot(), &tables, &mut || true), Some(Ok(())));
 }
 
 /// Goal: the order with an unused item leaves no trace, and does not count as committed. Method: the digest of all rows.
