@@ -8,6 +8,7 @@ mod garbage;
 mod redo;
 mod scans;
 mod serial;
+mod serial_order;
 mod stress;
 mod support;
 mod taking;
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
             testkit::test!(serial::the_memory_for_recent_writes_is_bounded),
             testkit::test!(serial::a_long_read_log_stands_for_whole_tables),
             testkit::test!(serial::somebody_stays_on_call),
+            testkit::test!(serial_order::the_order_of_commits_is_a_serial_order),
             testkit::test!(stress::money_is_conserved),
         ],
     )

@@ -23,6 +23,12 @@ pub const MONEY: Type = Type::Decimal { precision: 12, scale: 2 };
 /// An engine with the empty table `accounts(id, balance, owner)`: `id` unique, `owner` indexed.
 pub fn bank() -> (Engine, Arc<Table>) {
     let engine = Engine::new(EngineConfig::in_memory());
+    let table = create_accounts(&engine);
+    (engine, table)
+}
+
+/// Creates the table `accounts`.
+pub fn create_accounts(engine: &Engine) -> Arc<Table> {
     let def = TableDef {
         name: "accounts".to_owned(),
         columns: vec![
@@ -32,8 +38,7 @@ pub fn bank() -> (Engine, Arc<Table>) {
         ],
         indexes: vec![IndexDef::unique("accounts_pkey", &[ID]), IndexDef::plain("accounts_owner", &[OWNER])],
     };
-    let table = engine.create_table(def).unwrap();
-    (engine, table)
+    engine.create_table(def).unwrap()
 }
 
 /// A bank with the accounts 0 to `count`, 100 each, all of "nobody".
