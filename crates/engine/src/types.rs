@@ -99,11 +99,12 @@ impl Type {
             (Value::Int32(v), Type::Int32) | (Value::Date(v), Type::Date) => Raw::Four(v as u32),
             (Value::Int64(v), Type::Int64) | (Value::Timestamp(v), Type::Timestamp) => Raw::Eight(v as u64),
             (Value::Float64(v), Type::Float64) => Raw::Eight(v.to_bits()),
-            (Value::Decimal(v), Type::Decimal { precision, .. }) => match fits_precision(v, precision) {
-                true if precision <= DIGITS_IN_I64 => Raw::Eight(v as i64 as u64),
-                true => Raw::Sixteen(v as u128),
-                false => return Err("numeric value out of range"),
-            },
+            (Value::Decimal(v), Type::Decimal { precision, .. }) => {
+                if v.unsigned_abs() >= POWERS_OF_TEN[precision as usize] {
+                    return Err("numeric value out of range");
+                }
+                if precision <= DIGITS_IN_I64 { Raw::Eight(v as i64 as u64) } else { Raw::Sixteen(v as u128) }
+            }
             (Value::Text(text), Type::Text) => Raw::Bytes(text.as_bytes()),
             (Value::Bytes(bytes), Type::Bytes) => Raw::Bytes(bytes),
             _ => return Err("value of another type"),
@@ -131,11 +132,16 @@ impl Type {
     }
 }
 
-/// Whether the unscaled `value` has at most `precision` digits.
-#[inline]
-fn fits_precision(value: i128, precision: u8) -> bool {
-    value.unsigned_abs() < 10u128.pow(u32::from(precision))
-}
+/// The least number that has more digits than the index says.
+const POWERS_OF_TEN: [u128; 39] = {
+    let mut powers = [1; 39];
+    let mut at = 1;
+    while at < powers.len() {
+        powers[at] = 10 * powers[at - 1];
+        at += 1;
+    }
+    powers
+};
 
 /// The bits of a float, such that they compare, as unsigned numbers, as PostgreSQL's floats do.
 #[inline]
