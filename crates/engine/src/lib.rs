@@ -11,6 +11,7 @@
 //! - `raw`: the versions' memory, the status words and the protocol by which rows are claimed, taken and given back
 //!   (the only module with `unsafe`; its README explains the protocol);
 //! - [`Engine`], [`Txn`]: reads and writes, commit and rollback;
+//! - `serial`, `reads`: SERIALIZABLE, with the proof that the order of commits is a serial order; [`Condition`];
 //! - `block`, [`Snapshot`]: bulk loaded columns, and scans for analytics;
 //! - `redo`, [`Log`]: what a commit hands to the log.
 

@@ -5,6 +5,7 @@
 
 use crate::condition::Condition;
 use crate::error::Result;
+use crate::raw::rows::CHUNK_ROWS;
 use crate::row::Row;
 use crate::table::Table;
 use crate::txn::Txn;
@@ -21,16 +22,27 @@ impl Txn<'_> {
     pub fn scan<'t>(&'t self, table: &'t Table, conditions: &[Condition], mut each: impl FnMut(Row<'t>)) -> Result<()> {
         self.note_scan(table, conditions)?;
         let view = self.view()?;
-        for row in 0..table.rows.end() {
-            if row % ROWS_BETWEEN_LOOKS == 0 {
-                self.check_active()?;
-            }
-            let Some(row) = self.visible_row(table, row, view) else { continue };
-            if conditions.iter().all(|condition| condition.holds(row.get(condition.column))) {
-                each(row);
+        let end = table.rows.end();
+        for chunk in (0..end.div_ceil(CHUNK_ROWS)).filter(|chunk| self.may_hold(table, *chunk, conditions)) {
+            for row in chunk * CHUNK_ROWS..end.min((chunk + 1) * CHUNK_ROWS) {
+                if row % ROWS_BETWEEN_LOOKS == 0 {
+                    self.check_active()?;
+                }
+                let Some(row) = self.visible_row(table, row, view) else { continue };
+                if conditions.iter().all(|condition| condition.holds(row.get(condition.column))) {
+                    each(row);
+                }
             }
         }
         Ok(())
+    }
+
+    /// Whether a chunk may have rows that satisfy the conditions. Without cells it has what its block has, for whoever reads
+    /// a snapshot of before: a row that becomes hot from now on was there then, and is changed later.
+    fn may_hold(&self, table: &Table, chunk: u64, conditions: &[Condition]) -> bool {
+        let pin = self.held().pin();
+        let Some(chunk) = table.rows.chunk(chunk) else { return false };
+        chunk.cells(pin).is_some() || chunk.block(pin).is_some_and(|block| block.may_hold(conditions))
     }
 
     /// Remembers, if the transaction is SERIALIZABLE, that it reads the rows that satisfy all the conditions: for a scan of

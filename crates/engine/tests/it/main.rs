@@ -75,6 +75,7 @@ fn main() -> ExitCode {
             testkit::test!(serial::a_unique_violation_is_a_read),
             testkit::test!(serial::disjoint_writers_both_commit),
             testkit::test!(serial::others_are_checked_too),
+            testkit::test!(serial::frozen_rows_are_checked_too),
             testkit::test!(serial::serial_mode_comes_and_goes),
             testkit::test!(serial::the_memory_for_recent_writes_is_bounded),
             testkit::test!(serial::a_long_read_log_stands_for_whole_tables),

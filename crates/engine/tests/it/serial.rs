@@ -432,6 +432,58 @@ pub fn others_are_checked_too() {
     assert_eq!(balance_now(&engine, &table, 2), Some(100));
 }
 
+/// Rows of frozen blocks are found by keys, ranges and scans like any; a write of others to one of them is met as it is,
+/// thawed or frozen again, and a scan that leaves a block out has read it all the same.
+pub fn frozen_rows_are_checked_too() {
+    let (engine, table) = bank_of(2);
+    engine.bulk_load(&table, [crate::scans::accounts(100..9_100)]).unwrap();
+    let rich = [Condition::compare(BALANCE, Comparison::Greater, Value::Decimal(100))];
+    let owned = [Condition::compare(OWNER, Comparison::Equal, Value::Text("block"))];
+    let high = [Condition::compare(ID, Comparison::GreaterOrEqual, Value::Int32(9_000)), owned[0].clone()];
+    let count = |txn: &Txn<'_>, conditions: &[Condition]| {
+        let mut count = 0;
+        txn.scan(&table, conditions, |_| count += 1).unwrap();
+        count
+    };
+    type Consume<'a> = &'a dyn Fn(&Txn<'_>);
+    let by_key: Consume<'_> = &|txn| assert_eq!(balance(txn, &table, 200), Some(100));
+    let none_rich: Consume<'_> = &|txn| assert_eq!(count(txn, &rich), 0);
+    let high_owned: Consume<'_> = &|txn| assert_eq!(count(txn, &high), 90);
+    let to = Value::Int32(205);
+    let range: Consume<'_> = &|txn| {
+        let (lower, upper) = (Value::Int32(195), to);
+        let (lower, upper) =
+            (Bound::Excluded(std::slice::from_ref(&lower)), Bound::Included(std::slice::from_ref(&upper)));
+        assert_eq!(txn.range_between(&table, BY_ID, lower, upper, Direction::Backward).unwrap().count(), 10);
+    };
+    // What is read; the row that another pays to; whether that meets it.
+    for (consume, id, meets) in [
+        (by_key, 200, true),
+        (by_key, 201, false),
+        (none_rich, 300, true),
+        (high_owned, 9_001, true),
+        (high_owned, 9_010, false),
+        (high_owned, 400, false),
+        (range, 205, true),
+        (range, 206, false),
+        (range, 195, false),
+    ] {
+        let (reader, writer) = (serial(&engine), engine.begin(NORMAL));
+        consume(&reader);
+        pay(&reader, &table, 0, 0).unwrap();
+        pay(&writer, &table, id, 1).unwrap();
+        assert_eq!(second_is_refused(writer, reader), meets, "{id}");
+        // Back again, so that the next case starts as this one did.
+        engine.run(NORMAL, |txn| pay(txn, &table, id, -1)).0.unwrap();
+        while !engine.freeze(u64::MAX).ended {}
+    }
+    let all = serial(&engine);
+    assert_eq!((count(&all, &[]), count(&all, &high)), (9_002, 90));
+    pay(&all, &table, 9_001, 1).unwrap();
+    assert_eq!((count(&all, &rich), count(&all, &high)), (1, 90));
+    all.commit().unwrap();
+}
+
 /// Serial mode ends after a second in which nobody asked for it, and begins again, with a writer from before each time.
 pub fn serial_mode_comes_and_goes() {
     let (engine, table) = bank_of(2);
