@@ -8,6 +8,7 @@ mod garbage;
 mod redo;
 mod scans;
 mod serial;
+mod serial_mode;
 mod serial_order;
 mod stress;
 mod support;
@@ -74,12 +75,12 @@ fn main() -> ExitCode {
             testkit::test!(serial::a_lost_update_is_refused),
             testkit::test!(serial::a_unique_violation_is_a_read),
             testkit::test!(serial::disjoint_writers_both_commit),
-            testkit::test!(serial::others_are_checked_too),
-            testkit::test!(serial::frozen_rows_are_checked_too),
-            testkit::test!(serial::serial_mode_comes_and_goes),
-            testkit::test!(serial::the_memory_for_recent_writes_is_bounded),
-            testkit::test!(serial::a_long_read_log_stands_for_whole_tables),
-            testkit::test!(serial::somebody_stays_on_call),
+            testkit::test!(serial_mode::others_are_checked_too),
+            testkit::test!(serial_mode::frozen_rows_are_checked_too),
+            testkit::test!(serial_mode::serial_mode_comes_and_goes),
+            testkit::test!(serial_mode::the_memory_for_recent_writes_is_bounded),
+            testkit::test!(serial_mode::a_long_read_log_stands_for_whole_tables),
+            testkit::test!(serial_mode::somebody_stays_on_call),
             testkit::test!(serial_order::the_order_of_commits_is_a_serial_order),
             testkit::test!(stress::money_is_conserved),
         ],

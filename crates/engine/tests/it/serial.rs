@@ -1,19 +1,16 @@
 //! SERIALIZABLE: what a transaction has read is checked at its commit. Only the order of commits is a serial order.
 
 use crate::support::*;
-use engine::{
-    Column, Comparison, Condition, Direction, Engine, EngineConfig, Error, IndexDef, Isolation, Result, Row, Table,
-    TableDef, Txn, Type, Value,
-};
+use engine::{Comparison, Condition, Direction, Engine, Error, Isolation, Result, Row, Table, Txn, Value};
 use std::ops::Bound;
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
 
 /// Begins a SERIALIZABLE transaction.
-fn serial(engine: &Engine) -> Txn<'_> {
+pub fn serial(engine: &Engine) -> Txn<'_> {
     engine.begin(NORMAL.isolation(Isolation::Serializable))
 }
 
-fn refused(txn: Txn<'_>) -> bool {
+pub fn refused(txn: Txn<'_>) -> bool {
     match txn.commit() {
         Ok(_) => false,
         Err(error) => {
@@ -25,7 +22,7 @@ fn refused(txn: Txn<'_>) -> bool {
 }
 
 /// Commits both, in this order. Says whether the second was refused; the first must not be.
-fn second_is_refused(first: Txn<'_>, second: Txn<'_>) -> bool {
+pub fn second_is_refused(first: Txn<'_>, second: Txn<'_>) -> bool {
     assert!(!refused(first), "the first to commit is never refused");
     refused(second)
 }
@@ -399,257 +396,6 @@ pub fn disjoint_writers_both_commit() {
     pay(&two, &table, 3, 1).unwrap();
     assert!(!second_is_refused(two, one));
     assert_eq!(engine.stats().serialization_failures, 0);
-}
-
-/// Writers of other levels are checked too, and a bulk load; and they are never refused themselves.
-pub fn others_are_checked_too() {
-    let (engine, table) = bank_of(3);
-    let before_all = engine.begin(NORMAL);
-    pay(&before_all, &table, 0, 1).unwrap();
-    let reader = serial(&engine);
-    assert_eq!(balance(&reader, &table, 0), Some(100));
-    pay(&reader, &table, 2, 1).unwrap();
-    // It began, and wrote, before there was any SERIALIZABLE transaction, and has been away since.
-    before_all.commit().unwrap();
-    assert!(refused(reader));
-    let reader = serial(&engine);
-    assert_eq!(balance(&reader, &table, 1), Some(100));
-    let (result, retries) = engine.run(NORMAL, |txn| pay(txn, &table, 1, 1));
-    result.unwrap();
-    assert_eq!(retries, 0);
-    pay(&reader, &table, 2, 1).unwrap();
-    assert!(refused(reader));
-    let reader = serial(&engine);
-    assert_eq!(balance(&reader, &table, 1_000), None);
-    pay(&reader, &table, 2, 1).unwrap();
-    let ids: arrow_array::ArrayRef = Arc::new(arrow_array::Int32Array::from(vec![1_000]));
-    let balances = arrow_array::Decimal128Array::from(vec![1]).with_precision_and_scale(12, 2).unwrap();
-    let owners: arrow_array::ArrayRef = Arc::new(arrow_array::StringViewArray::from(vec!["loaded"]));
-    let batch =
-        arrow_array::RecordBatch::try_new(table.schema().clone(), vec![ids, Arc::new(balances), owners]).unwrap();
-    engine.bulk_load(&table, [batch]).unwrap();
-    assert!(refused(reader));
-    assert_eq!(balance_now(&engine, &table, 2), Some(100));
-}
-
-/// Rows of frozen blocks are found by keys, ranges and scans like any; a write of others to one of them is met as it is,
-/// thawed or frozen again, and a scan that leaves a block out has read it all the same.
-pub fn frozen_rows_are_checked_too() {
-    let (engine, table) = bank_of(2);
-    engine.bulk_load(&table, [crate::scans::accounts(100..9_100)]).unwrap();
-    let rich = [Condition::compare(BALANCE, Comparison::Greater, Value::Decimal(100))];
-    let owned = [Condition::compare(OWNER, Comparison::Equal, Value::Text("block"))];
-    let high = [Condition::compare(ID, Comparison::GreaterOrEqual, Value::Int32(9_000)), owned[0].clone()];
-    let count = |txn: &Txn<'_>, conditions: &[Condition]| {
-        let mut count = 0;
-        txn.scan(&table, conditions, |_| count += 1).unwrap();
-        count
-    };
-    type Consume<'a> = &'a dyn Fn(&Txn<'_>);
-    let by_key: Consume<'_> = &|txn| assert_eq!(balance(txn, &table, 200), Some(100));
-    let none_rich: Consume<'_> = &|txn| assert_eq!(count(txn, &rich), 0);
-    let high_owned: Consume<'_> = &|txn| assert_eq!(count(txn, &high), 90);
-    let to = Value::Int32(205);
-    let range: Consume<'_> = &|txn| {
-        let (lower, upper) = (Value::Int32(195), to);
-        let (lower, upper) =
-            (Bound::Excluded(std::slice::from_ref(&lower)), Bound::Included(std::slice::from_ref(&upper)));
-        assert_eq!(txn.range_between(&table, BY_ID, lower, upper, Direction::Backward).unwrap().count(), 10);
-    };
-    // What is read; the row that another pays to; whether that meets it.
-    for (consume, id, meets) in [
-        (by_key, 200, true),
-        (by_key, 201, false),
-        (none_rich, 300, true),
-        (high_owned, 9_001, true),
-        (high_owned, 9_010, false),
-        (high_owned, 400, false),
-        (range, 205, true),
-        (range, 206, false),
-        (range, 195, false),
-    ] {
-        let (reader, writer) = (serial(&engine), engine.begin(NORMAL));
-        consume(&reader);
-        pay(&reader, &table, 0, 0).unwrap();
-        pay(&writer, &table, id, 1).unwrap();
-        assert_eq!(second_is_refused(writer, reader), meets, "{id}");
-        // Back again, so that the next case starts as this one did.
-        engine.run(NORMAL, |txn| pay(txn, &table, id, -1)).0.unwrap();
-        while !engine.freeze(u64::MAX).ended {}
-    }
-    let all = serial(&engine);
-    assert_eq!((count(&all, &[]), count(&all, &high)), (9_002, 90));
-    pay(&all, &table, 9_001, 1).unwrap();
-    assert_eq!((count(&all, &rich), count(&all, &high)), (1, 90));
-    all.commit().unwrap();
-}
-
-/// Serial mode ends after a second in which nobody asked for it, and begins again, with a writer from before each time.
-pub fn serial_mode_comes_and_goes() {
-    let (engine, table) = bank_of(2);
-    let second = 1_000_000_000;
-    let mut now_ns = 0;
-    for round in 0..5 {
-        let writer = engine.begin(NORMAL);
-        pay(&writer, &table, 0, 1).unwrap();
-        let reader = serial(&engine);
-        assert_eq!(balance(&reader, &table, 0), Some(100 + round));
-        pay(&reader, &table, 1, 1).unwrap();
-        // Whatever the time: the reader is there.
-        for _ in 0..3 {
-            engine.rest_serial_mode(now_ns);
-            now_ns += second;
-        }
-        writer.commit().unwrap();
-        assert!(refused(reader));
-        // Between, writers go the short way; a SERIALIZABLE one that begins then is checked all the same.
-        let long = engine.begin(NORMAL);
-        pay(&long, &table, 1, 0).unwrap();
-        for _ in 0..3 {
-            engine.rest_serial_mode(now_ns);
-            now_ns += second;
-        }
-        assert_eq!(engine.stats().recent_writes, 0);
-        engine.run(NORMAL, |txn| pay(txn, &table, 0, 0)).0.unwrap();
-        long.commit().unwrap();
-    }
-    assert_eq!(engine.stats().serialization_failures, 5);
-}
-
-/// Writes that a SERIALIZABLE transaction holds back are bounded: it is aborted when there are too many.
-pub fn the_memory_for_recent_writes_is_bounded() {
-    let engine = Engine::new(EngineConfig { recent_writes_max: 4_096, ..EngineConfig::in_memory() });
-    let columns = vec![Column::required("id", Type::Int32), Column::required("number", Type::Int64)];
-    let def = TableDef { name: "t".to_owned(), columns, indexes: vec![IndexDef::unique("t_pkey", &[0])] };
-    let table = engine.create_table(def).unwrap();
-    let write = |txn: &Txn<'_>, id: i32| txn.insert(&table, &[Value::Int32(id), Value::Int64(0)]).map(drop);
-    let oldest = serial(&engine);
-    write(&oldest, -1).unwrap();
-    let mut most = 0;
-    for id in 0..20_000 {
-        let txn = serial(&engine);
-        write(&txn, id).unwrap();
-        txn.commit().unwrap();
-        most = most.max(engine.stats().recent_writes);
-    }
-    assert!((4_096..8_192).contains(&most), "{most} writes were kept");
-    assert_eq!(oldest.commit(), Err(Error::Taken));
-    // A long write set, and one who reads beside it, are no reason to abort anybody. Past 4,096 writes only its tables count.
-    for (long_writes, meets) in [(2_000, false), (5_000, true)] {
-        let beside = serial(&engine);
-        assert!(beside.get(&table, 0, &[Value::Int32(5)]).unwrap().is_some());
-        let long = serial(&engine);
-        for id in 0..long_writes {
-            write(&long, 100_000 * long_writes + id).unwrap();
-        }
-        write(&beside, -2 - long_writes).unwrap();
-        assert_eq!(second_is_refused(long, beside), meets);
-    }
-    serial(&engine).abort();
-    engine.run(NORMAL, |txn| write(txn, -3)).0.unwrap();
-    assert!(engine.stats().recent_writes < 4_096);
-}
-
-/// A log that has grown too long stands for whole tables.
-pub fn a_long_read_log_stands_for_whole_tables() {
-    let (engine, table) = bank_of(2);
-    let other = engine.create_table(TableDef {
-        name: "other".to_owned(),
-        columns: vec![Column::required("id", Type::Int32)],
-        indexes: vec![IndexDef::unique("other_pkey", &[0])],
-    });
-    let other = other.unwrap();
-    let case = |writes_other: bool| {
-        let (reader, writer) = (serial(&engine), serial(&engine));
-        let open_range = reader.range(&table, BY_ID, &[Value::Int32(0)], Direction::Forward).unwrap();
-        for id in 0..1 << 18 {
-            assert!(reader.get(&table, BY_ID, &[Value::Int32(1_000 + id)]).unwrap().is_none());
-        }
-        drop(open_range);
-        reader.insert(&other, &[Value::Int32(1)]).unwrap();
-        if writes_other {
-            writer.insert(&other, &[Value::Int32(2)]).unwrap();
-        } else {
-            pay(&writer, &table, 1, 1).unwrap();
-        }
-        second_is_refused(writer, reader)
-    };
-    assert!(case(false));
-    assert!(!case(true));
-}
-
-/// Doctors on call, on two threads: each goes off call only if another stays; by keys, by a range or by a scan, whichever
-/// the draw says. In between others, READ COMMITTED, go on call. Somebody always is on call.
-pub fn somebody_stays_on_call() {
-    const DOCTORS: i32 = 4;
-    const ROUNDS: u64 = 20_000;
-    let (engine, table) = bank();
-    let setup = engine.begin(NORMAL);
-    for id in 0..DOCTORS {
-        open(&setup, &table, id, 1, "doctor").unwrap();
-    }
-    setup.commit().unwrap();
-    let on_call = |txn: &Txn<'_>, way: u64| -> Result<i64> {
-        let mut count = 0;
-        match way {
-            0 => {
-                for id in 0..DOCTORS {
-                    let row = txn.get(&table, BY_ID, &[Value::Int32(id)])?;
-                    count += row.map_or(0, |row| row.get_decimal_i64(BALANCE));
-                }
-            }
-            1 => {
-                let doctors = txn.range(&table, BY_OWNER, &[Value::Text("doctor")], Direction::Backward)?;
-                count = doctors.map(|row| row.get_decimal_i64(BALANCE)).sum();
-            }
-            _ => {
-                let serving = [Condition::compare(BALANCE, Comparison::Greater, Value::Decimal(0))];
-                txn.scan(&table, &serving, |_| count += 1)?;
-            }
-        }
-        Ok(count)
-    };
-    let begin = Barrier::new(2);
-    let work = |seed: u64| {
-        let mut random = Random(seed);
-        let mut left = 0;
-        begin.wait();
-        for _ in 0..ROUNDS {
-            let (id, way) = (random.below(DOCTORS as u64) as i32, random.below(3));
-            if random.below(4) == 0 {
-                let back = engine.begin(NORMAL);
-                let set = |txn: &Txn<'_>| {
-                    let row = row_of(txn, &table, id).unwrap();
-                    txn.update(&table, row, |row| row.set_decimal_i64(BALANCE, 1))
-                };
-                let _ = set(&back).and_then(|()| back.commit());
-                continue;
-            }
-            let txn = serial(&engine);
-            let off = |txn: &Txn<'_>| -> Result<bool> {
-                let serving = on_call(txn, way)?;
-                assert!(0 < serving, "nobody is on call");
-                if balance(txn, &table, id) == Some(0) || serving < 2 {
-                    return Ok(false);
-                }
-                let row = row_of(txn, &table, id).unwrap();
-                txn.update(&table, row, |row| row.set_decimal_i64(BALANCE, 0))?;
-                Ok(true)
-            };
-            match off(&txn).and_then(|off| txn.commit().map(|_| off)) {
-                Ok(off) => left += u64::from(off),
-                Err(error) => assert!(error.is_retryable(), "{error}"),
-            }
-        }
-        left
-    };
-    let left = std::thread::scope(|scope| {
-        let other = scope.spawn(|| work(1));
-        work(2) + other.join().unwrap()
-    });
-    println!("{left} went off call; {:?}", engine.stats());
-    assert!(0 < left);
-    assert!(0 < on_call(&engine.begin(NORMAL), 1).unwrap());
 }
 
 /// A read-only transaction refuses writes, reads on, and commits.
