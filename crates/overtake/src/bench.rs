@@ -3,6 +3,7 @@
 pub mod delivery;
 pub mod layout;
 pub mod preempt;
+pub mod soak;
 pub mod tpcc;
 pub mod tpch;
 
@@ -19,6 +20,7 @@ pub fn run(bench: Bench, stop: &Stop) -> anyhow::Result<()> {
     match bench {
         Bench::Delivery(measured) => publish(&measured, |arguments| delivery::run(arguments, stop)),
         Bench::Layout(measured) => publish(&measured, |arguments| layout::run(arguments, stop)),
+        Bench::Soak(measured) => publish(&measured, |arguments| soak::run(arguments, stop)),
         Bench::Tpcc(measured) => publish(&measured, |arguments| tpcc::run(arguments, stop)),
         Bench::Tpch(measured) => publish(&measured, |arguments| tpch::run(arguments, stop)),
         Bench::Preempt(measured) => publish(&measured, |arguments| preempt::run(arguments, stop)),

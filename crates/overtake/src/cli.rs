@@ -1,6 +1,6 @@
 //! The command line. One definition feeds parsing, `--help` and the `args` of a report.
 
-use crate::bench::{delivery, layout, preempt, tpcc, tpch};
+use crate::bench::{delivery, layout, preempt, soak, tpcc, tpch};
 use crate::live;
 use crate::report::Output;
 use clap::{Args, Parser, Subcommand};
@@ -33,6 +33,8 @@ pub enum Bench {
     Delivery(Measured<delivery::Arguments>),
     /// Row images against columns on TPC-C's stock table: append, read whole rows, read 4 columns, scan one column.
     Layout(Measured<layout::Arguments>),
+    /// TPC-C with purge at a rate, analytics beside, for a long time: what memory does.
+    Soak(Measured<soak::Arguments>),
     /// TPC-C in process, without analytics: New-Order, the full mix, two warehouses against one, SERIALIZABLE.
     Tpcc(Measured<tpcc::Arguments>),
     /// TPC-H's 22 queries from our frozen blocks, against DataFusion's own in-memory tables and DuckDB.

@@ -131,7 +131,7 @@ impl Data {
     /// Which do not hold, and where.
     pub fn check(&self) -> anyhow::Result<&'static str> {
         match tpcc::check(&self.engine.snapshot(), &self.tpcc) {
-            Ok(()) => Ok("1 to 12 and our 3"),
+            Ok(()) => Ok("1 to 10, 12 and our 4"),
             Err(violations) => {
                 let lines: Vec<String> = violations.iter().map(ToString::to_string).collect();
                 anyhow::bail!("{}", lines.join("\n"))

@@ -19,6 +19,11 @@ pub fn total_bytes() -> Option<u64> {
     meminfo_bytes("MemTotal:")
 }
 
+/// Bytes of memory that this process has touched and keeps, as the kernel counts them.
+pub fn own_bytes() -> Option<u64> {
+    field_bytes(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
+}
+
 /// Refuses a run that needs more memory than there is.
 ///
 /// # Errors
@@ -121,6 +126,7 @@ mod tests {
         let (available, total) = (available_bytes().expect("Linux says"), total_bytes().expect("Linux says"));
         assert!(0 < available);
         assert!(available <= total);
+        assert!(own_bytes().is_some_and(|own| 0 < own && own < total));
     }
 
     #[test]

@@ -64,7 +64,11 @@ pub struct Arguments {
     seed: u64,
 }
 
-fn rate(text: &str) -> Result<f64, String> {
+/// Parses arrivals a second.
+///
+/// # Errors
+/// A sentence that says what is allowed.
+pub fn rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if (1.0..=1e6).contains(&rate) => Ok(rate),
         _ => Err("a rate from 1 to 1,000,000 a second is needed".to_owned()),

@@ -15,7 +15,7 @@ pub fn version_and_help_exist_on_every_level() {
 }
 
 pub fn a_bad_argument_is_refused() {
-    let wrong: [&[&str]; 9] = [
+    let wrong: [&[&str]; 14] = [
         &[],
         &["bench"],
         &["bench", "nothing"],
@@ -25,6 +25,11 @@ pub fn a_bad_argument_is_refused() {
         &["bench", "tpcc", "--isolation", "read-uncommitted"],
         &["bench", "tpcc", "--workers", "0"],
         &["bench", "tpcc", "--warehouses", "1001"],
+        &["bench", "soak", "--minutes", "0"],
+        &["bench", "soak", "--rate", "0"],
+        &["bench", "soak", "--query", "ch23"],
+        &["bench", "soak", "--query", "q0"],
+        &["bench", "soak", "--jobs", "129"],
     ];
     for arguments in wrong {
         let output = run(arguments);

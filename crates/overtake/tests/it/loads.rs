@@ -49,3 +49,24 @@ pub fn tpcc_measures_one_mix_at_one_level() {
     assert_eq!((&report["args"]["mix"], &report["args"]["isolation"]), (&"full".into(), &"serializable".into()));
     assert!(printed.contains("Stock-Level"), "{printed}");
 }
+
+/// Also: every query is known by its name, and a run that is short keeps its conditions.
+pub fn soak_tells_what_memory_does() {
+    let arguments = ["soak", "--minutes", "0.05", "--rate", "300", "--query", "ch6,q6,scan"];
+    let (report, printed) = report(&arguments);
+    has_figures(
+        &report,
+        &[
+            "soak.bytes_per_live_row_drift",
+            "soak.garbage_share",
+            "soak.bytes_per_live_row",
+            "soak.live_rows",
+            "soak.rss_bytes",
+            "soak.e2e_us.p99",
+        ],
+    );
+    let figure = |name: &str| report["figures"][name].as_f64().unwrap();
+    assert!(0.0 < figure("soak.offered") && figure("soak.rejected") == 0.0, "{report:#}");
+    assert!(700_000.0 < figure("soak.live_rows"), "one warehouse and TPC-H at 0.01 are more than 700,000 rows");
+    assert!(printed.contains("consistency conditions hold"), "{printed}");
+}

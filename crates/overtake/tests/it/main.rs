@@ -27,6 +27,7 @@ fn main() -> ExitCode {
             testkit::test!(delivery::a_stopped_run_leaves_no_file),
             testkit::test!(loads::tpcc_compares_workers_and_isolation),
             testkit::test!(loads::tpcc_measures_one_mix_at_one_level),
+            testkit::test!(loads::soak_tells_what_memory_does),
         ],
     )
 }

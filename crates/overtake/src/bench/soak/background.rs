@@ -1,0 +1,103 @@
+//! Threads of their own beside the load: the purge, and the engine's housekeeping.
+//!
+//! **Invariant:** they end when asked to, and an error of theirs is the run's.
+
+use crate::data::Data;
+use engine::Begin;
+use preempt::os;
+use stage::Class;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use workloads::tpcc::{Purge, PurgeConfig, Purged};
+
+/// A thread that repeats something until it is stopped.
+pub struct Background<R> {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<anyhow::Result<R>>,
+}
+
+impl<R: Send + 'static> Background<R> {
+    fn start(
+        name: &str,
+        body: impl FnOnce(&AtomicBool) -> anyhow::Result<R> + Send + 'static,
+    ) -> io::Result<Background<R>> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let there = Arc::clone(&is_over);
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || body(&there))?;
+        Ok(Background { is_over, thread })
+    }
+
+    /// Whether it still works; one that has ended by itself has failed.
+    pub fn is_alive(&self) -> bool {
+        !self.thread.is_finished()
+    }
+
+    /// Ends it and tells what it did.
+    ///
+    /// # Errors
+    /// Its own.
+    pub fn stop(self) -> anyhow::Result<R> {
+        self.is_over.store(true, SeqCst);
+        self.thread.thread().unpark();
+        self.thread.join().unwrap_or_else(|_| anyhow::bail!("a thread in the background panicked"))
+    }
+}
+
+/// How long the purge sleeps when it found nothing in any district.
+const PURGE_PAUSE: Duration = Duration::from_millis(2);
+
+/// Deletes delivered orders, and payments likewise, behind a window.
+///
+/// # Errors
+/// When its tables cannot be made, or its thread not be started.
+pub fn purge(data: &Arc<Data>) -> anyhow::Result<Background<Purged>> {
+    let mut purge = Purge::new(data.engine(), data.tpcc(), data.scale(), PurgeConfig::default())?;
+    let data = Arc::clone(data);
+    let body = move |is_over: &AtomicBool| {
+        let mut purged = Purged::default();
+        while !is_over.load(SeqCst) {
+            let before = purged;
+            for _ in 0..purge.steps_per_round() {
+                match purge.attempt(data.engine(), Begin::new(Class::Low), data.tpcc()) {
+                    Ok(more) => purged.add(more),
+                    Err(error) if error.is_retryable() => thread::yield_now(),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if purged == before {
+                thread::park_timeout(PURGE_PAUSE);
+            }
+        }
+        Ok(purged)
+    };
+    Ok(Background::start("purge", body)?)
+}
+
+/// How long the housekeeping sleeps when there was little to do.
+const HOUSEKEEPING_PAUSE: Duration = Duration::from_millis(5);
+/// Dead versions freed, and rows frozen, in one turn at most.
+const TURN: usize = 4_096;
+
+/// Frees what is dead and freezes what rests.
+///
+/// # Errors
+/// When its thread cannot be started.
+pub fn housekeeping(data: &Arc<Data>) -> anyhow::Result<Background<()>> {
+    let data = Arc::clone(data);
+    let body = move |is_over: &AtomicBool| {
+        let engine = data.engine();
+        while !is_over.load(SeqCst) {
+            let freed = engine.collect_garbage(TURN);
+            engine.freeze(TURN as u64);
+            engine.rest_serial_mode(os::now_ns());
+            if freed < TURN {
+                thread::park_timeout(HOUSEKEEPING_PAUSE);
+            }
+        }
+        Ok(())
+    };
+    Ok(Background::start("housekeeping", body)?)
+}
