@@ -9,15 +9,24 @@
 //! The modules, in the order to read them:
 //! - [`History`]: transactions, versions, and who read which: pure data;
 //! - [`check`]: dependencies, cycles, and the [`Anomaly`] that each is; what a [`engine::Isolation`] forbids and what must be
-//!   found: [`forbidden`], [`expected`].
+//!   found: [`forbidden`], [`expected`];
+//! - `notes`, `resolve`: from what sessions noted, and the log received, to a [`History`]; and whatever is wrong already
+//!   there;
+//! - [`round`]: the generator: sessions on threads that interrupt each other at random.
 
 mod anomaly;
+mod drive;
 mod graph;
 mod model;
+mod notes;
+mod resolve;
+mod statement;
 
 #[cfg(test)]
 mod tests;
 
 pub use anomaly::{Anomaly, Example, Findings, check, expected, forbidden};
+pub use drive::{Outcome, RoundConfig, round};
 pub use graph::{Edge, EdgeKind};
 pub use model::{Content, Fate, History, Predicate, Read, Seen, Txn, Version};
+pub use notes::KEYS_MAX;

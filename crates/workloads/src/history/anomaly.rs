@@ -21,7 +21,7 @@ pub enum Anomaly {
     G1c,
     /// A G-single of two writers of one row that both had read it: the first one's update is lost.
     LostUpdate,
-    /// A circle with one anti-dependency: read skew.
+    /// A circle with one anti-dependency, and nobody in it who inserted what another had deleted: read skew.
     GSingle,
     /// A circle with several anti-dependencies, all on rows that were found: write skew.
     G2Item,
@@ -134,7 +134,7 @@ pub fn check(history: &History) -> Findings {
     let mut findings = Findings::default();
     check_reads(history, &mut findings);
     let graph = Graph::new(history);
-    let is_write = |edge: &Edge| edge.kind == EdgeKind::WriteWrite;
+    let is_write = |edge: &Edge| edge.kind.is_write();
     let is_dependency = |edge: &Edge| !edge.kind.is_anti();
     check_circles(history, &graph, is_write, is_write, Anomaly::G0, &mut findings);
     let is_read = |edge: &Edge| edge.kind == EdgeKind::WriteRead;
@@ -208,7 +208,7 @@ fn check_singles(
             continue;
         }
         let keep = |other: &Edge| {
-            !other.kind.is_anti()
+            matches!(other.kind, EdgeKind::WriteWrite | EdgeKind::WriteRead)
                 && components[other.to] == components[edge.from]
                 && (!graph.forward || other.to <= edge.from)
         };

@@ -11,6 +11,9 @@ use std::fmt::Write as _;
 pub enum EdgeKind {
     /// The second replaced a version of the first.
     WriteWrite,
+    /// The second inserted a key that the first had deleted. To PostgreSQL and to us these are two rows: the snapshot of
+    /// the second may still have the old one beside its own, so such an edge makes no lost update.
+    Reuse,
     /// The second read what the first wrote, or found missing what the first made so.
     WriteRead,
     /// The second replaced a version that the first read.
@@ -23,6 +26,11 @@ impl EdgeKind {
     /// Whether it is an anti-dependency.
     pub fn is_anti(self) -> bool {
         matches!(self, EdgeKind::ReadWrite | EdgeKind::PredicateReadWrite)
+    }
+
+    /// Whether the second wrote after the first, and knew it.
+    pub fn is_write(self) -> bool {
+        matches!(self, EdgeKind::WriteWrite | EdgeKind::Reuse)
     }
 }
 
@@ -56,7 +64,8 @@ impl Graph {
         for (key, versions) in history.keys.iter().enumerate() {
             for pair in versions.windows(2) {
                 if let (Some(from), Some(to)) = (pair[0].writer, pair[1].writer) {
-                    graph.add(Edge { from, to, kind: EdgeKind::WriteWrite, key, missed: None });
+                    let kind = if pair[0].content.is_some() { EdgeKind::WriteWrite } else { EdgeKind::Reuse };
+                    graph.add(Edge { from, to, kind, key, missed: None });
                 }
             }
         }
@@ -185,6 +194,7 @@ pub(super) fn words(history: &History, cycle: &[Edge]) -> String {
         let (from, to, key) = (name(edge.from), name(edge.to), edge.key);
         let _ = match (edge.kind, edge.missed) {
             (EdgeKind::WriteWrite, _) => writeln!(words, "{from} wrote key {key}, and {to} replaced that"),
+            (EdgeKind::Reuse, _) => writeln!(words, "{from} deleted key {key}, and {to} inserted it again"),
             (EdgeKind::WriteRead, None) => writeln!(words, "{from} wrote key {key}, and {to} read that"),
             (EdgeKind::WriteRead, Some(predicate)) => {
                 writeln!(words, "{from} took key {key} from {predicate}, and {to} did not find it there")

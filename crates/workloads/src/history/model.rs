@@ -82,8 +82,6 @@ pub enum Predicate {
     Keys(usize, usize),
     /// A group from the first to the second, both included.
     Groups(i64, i64),
-    /// A value that leaves this remainder, the second number, when divided by the first.
-    Remainder(u64, u64),
 }
 
 impl Predicate {
@@ -92,7 +90,6 @@ impl Predicate {
         content.is_some_and(|content| match self {
             Predicate::Keys(low, high) => (low..=high).contains(&key),
             Predicate::Groups(low, high) => (low..=high).contains(&content.group),
-            Predicate::Remainder(divisor, remainder) => content.value % divisor == remainder,
         })
     }
 
@@ -100,7 +97,7 @@ impl Predicate {
     pub fn concerns(self, key: usize) -> bool {
         match self {
             Predicate::Keys(low, high) => (low..=high).contains(&key),
-            Predicate::Groups(..) | Predicate::Remainder(..) => true,
+            Predicate::Groups(..) => true,
         }
     }
 }
@@ -111,7 +108,6 @@ impl std::fmt::Display for Predicate {
             Predicate::Keys(low, high) if low == high => write!(f, "key {low}"),
             Predicate::Keys(low, high) => write!(f, "keys {low} to {high}"),
             Predicate::Groups(low, high) => write!(f, "groups {low} to {high}"),
-            Predicate::Remainder(divisor, remainder) => write!(f, "values that leave {remainder} divided by {divisor}"),
         }
     }
 }

@@ -153,7 +153,6 @@ fn what_a_predicate_missed_matters_only_when_it_fulfils_it() {
     // Not the next version but the one after it.
     let later = history(3, 2).missed(0, sevens, 1, 0).wrote(0, 0, 10).read(2, 0, 0).wrote(1, 1, 12).wrote(2, 1, 17);
     later.has(&[Anomaly::G2]);
-    assert!(Predicate::Remainder(4, 1).holds(0, content(13)));
     assert!(!Predicate::Keys(0, 3).holds(0, None));
 }
 
@@ -168,6 +167,16 @@ fn who_misses_a_deleted_row_comes_after_the_deletion() {
     // A phantom: T1 missed the key, then read what its inserter wrote elsewhere.
     let phantom = history(2, 2).absent(0).wrote(0, 0, 10).wrote(0, 1, 11).missed(1, one, 0, 0).read(1, 1, 1);
     phantom.has(&[Anomaly::GSingle]);
+}
+
+#[test]
+fn a_key_that_is_used_again_is_another_row() {
+    // T1 read the row that T0 deleted, and inserted another one with its key: no lost update, but as bad
+    // as write skew.
+    let again = history(2, 1).read(1, 0, 0).deleted(0, 0).wrote(1, 0, 10);
+    let words = &again.has(&[Anomaly::G2Item]).examples[&Anomaly::G2Item].words;
+    assert!(words.contains("T0 deleted key 0, and T1 inserted it again\n"), "{words}");
+    history(2, 1).deleted(0, 0).missed(1, Predicate::Keys(0, 0), 0, 1).wrote(1, 0, 10).has(&[]);
 }
 
 #[test]

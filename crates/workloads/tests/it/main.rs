@@ -3,6 +3,7 @@
 
 mod against_model;
 mod conditions;
+mod history;
 mod model;
 mod procedures;
 mod purges;
@@ -37,6 +38,8 @@ fn main() -> ExitCode {
             testkit::test!(replay::a_replay_gives_every_snapshot_again),
             testkit::test!(replay::a_replay_refuses_changes_of_unknown_rows),
             testkit::test!(replay::records_come_out_as_they_went_in),
+            testkit::test!(history::repeatable_read_allows_write_skew_and_no_more),
+            testkit::test!(history::serializable_allows_nothing),
         ],
     )
 }
