@@ -9,11 +9,12 @@
 //! - [`Runtime`]: the threads that run queries, and what they tell a scheduler ([`WorkerHooks`]);
 //! - [`Database`], [`Prepared`]: an engine's tables, and SQL made ready to run;
 //! - `run`: one run of a prepared query ([`Running`]), from any thread, to its end on a worker;
-//! - `scan`: a table of a snapshot as DataFusion's leaf operator;
+//! - `scan`: a table of a snapshot as DataFusion's leaf operator; `pushdown`: the filters that it can use;
 //! - `safepoint`: what stands between any two operators.
 
 mod database;
 mod error;
+mod pushdown;
 mod run;
 mod runtime;
 mod safepoint;

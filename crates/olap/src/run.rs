@@ -17,6 +17,7 @@ use datafusion::physical_plan::execute_stream;
 use engine::{ScanPart, Snapshot};
 use futures::{FutureExt, StreamExt};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -139,11 +140,14 @@ impl RunContext {
         &self,
         number: u64,
         partition: usize,
-        split: impl FnOnce() -> Vec<ScanPart>,
-    ) -> Option<ScanPart> {
+        split: impl FnOnce() -> engine::Result<Vec<ScanPart>>,
+    ) -> engine::Result<Option<ScanPart>> {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        let parts = parts.entry(number).or_insert_with(|| split().into_iter().map(Some).collect());
-        parts.get_mut(partition)?.take()
+        let parts = match parts.entry(number) {
+            Entry::Occupied(parts) => parts.into_mut(),
+            Entry::Vacant(place) => place.insert(split()?.into_iter().map(Some).collect()),
+        };
+        Ok(parts.get_mut(partition).and_then(Option::take))
     }
 }
 

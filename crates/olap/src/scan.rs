@@ -1,10 +1,11 @@
 //! A table of a snapshot as DataFusion's leaf operator.
 //!
-//! Invariant: a plan holds the table and the projection, never a snapshot; the run that executes it brings its own.
+//! Invariant: a plan holds the table, the projection and the conditions, never a snapshot; the run that executes it brings its own.
 //! Statistics are always inexact: an exact row count would make DataFusion answer `count(*)` without looking which rows
 //! the snapshot sees.
 
 use crate::BATCH_ROWS_MAX;
+use crate::pushdown::conditions;
 use crate::run::RunContext;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -12,15 +13,15 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Statistics, internal_datafusion_err, internal_err};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr, TableType};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions};
-use engine::{ScanPart, Table};
+use engine::{Condition, ScanPart, Table};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,13 +52,22 @@ impl TableProvider for EngineTable {
         &self,
         session: &dyn Session,
         projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
+        filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let all = || (0..self.table.schema().fields().len()).collect();
         let projection = projection.cloned().unwrap_or_else(all);
         let partitions = session.config().target_partitions();
-        Ok(Arc::new(TableScan::new(Arc::clone(&self.table), projection, partitions)?))
+        let conditions = filters.iter().flat_map(|filter| conditions(&self.table, filter)).collect();
+        Ok(Arc::new(TableScan::new(Arc::clone(&self.table), projection, conditions, partitions)?))
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let support = |filter: &&Expr| match conditions(&self.table, filter).is_empty() {
+            true => TableProviderFilterPushDown::Unsupported,
+            false => TableProviderFilterPushDown::Inexact,
+        };
+        Ok(filters.iter().map(support).collect())
     }
 }
 
@@ -68,13 +78,19 @@ struct TableScan {
     number: u64,
     table: Arc<Table>,
     projection: Vec<usize>,
+    conditions: Vec<Condition>,
     properties: Arc<PlanProperties>,
 }
 
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 impl TableScan {
-    fn new(table: Arc<Table>, projection: Vec<usize>, partitions: usize) -> Result<TableScan> {
+    fn new(
+        table: Arc<Table>,
+        projection: Vec<usize>,
+        conditions: Vec<Condition>,
+        partitions: usize,
+    ) -> Result<TableScan> {
         let schema = Arc::new(table.schema().project(&projection)?);
         // More partitions than batches would only be empty ones.
         let batches = table.rows_bound().div_ceil(BATCH_ROWS_MAX as u64).max(1);
@@ -86,7 +102,7 @@ impl TableScan {
             Boundedness::Bounded,
         );
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
-        Ok(TableScan { number, table, projection, properties: Arc::new(properties) })
+        Ok(TableScan { number, table, projection, conditions, properties: Arc::new(properties) })
     }
 
     fn partitions(&self) -> usize {
@@ -98,7 +114,8 @@ impl DisplayAs for TableScan {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns: Vec<&str> =
             self.properties.eq_properties.schema().fields().iter().map(|field| field.name().as_str()).collect();
-        write!(f, "TableScan: {}({})", self.table.name(), columns.join(", "))
+        write!(f, "TableScan: {}({})", self.table.name(), columns.join(", "))?;
+        if self.conditions.is_empty() { Ok(()) } else { write!(f, ", {} conditions", self.conditions.len()) }
     }
 }
 
@@ -137,8 +154,10 @@ impl ExecutionPlan for TableScan {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let run = run_of(&context)?;
         let part = run.take_part(self.number, partition, || {
-            run.snapshot.scan(&self.table, &self.projection, BATCH_ROWS_MAX).split(self.partitions())
+            let scan = run.snapshot.scan_where(&self.table, &self.projection, &self.conditions, BATCH_ROWS_MAX);
+            scan.map(|scan| scan.split(self.partitions()))
         });
+        let part = part.map_err(|error| DataFusionError::External(Box::new(error)))?;
         let batches = Batches { part, run };
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), futures::stream::iter(batches))))
     }

@@ -3,6 +3,7 @@
 mod answers;
 mod ch;
 mod ending;
+mod pushdown;
 mod sees;
 mod support;
 mod threads;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
             test!(ending::out_of_memory_is_an_error_of_its_query),
             test!(ending::a_runtime_that_stops_ends_its_queries),
             test!(ending::only_queries_are_prepared),
+            test!(pushdown::conditions_leave_blocks_out_and_nothing_else),
             test!(sees::hot_rows_are_the_rows_that_transactions_read),
             test!(sees::a_query_sees_its_snapshot_only),
             test!(sees::count_looks_at_the_rows),
