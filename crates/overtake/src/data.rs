@@ -12,7 +12,7 @@ pub use urgent::{ATTEMPTS_MAX, Ending, Outcomes, TICKET};
 use crate::mixed::{LowQuery, MakeRequest};
 use crate::stop::Stop;
 use anyhow::Context;
-use engine::Engine;
+use engine::{Engine, EngineConfig};
 use olap::{Answer, Database};
 use std::sync::Arc;
 use urgent::Transactions;
@@ -35,7 +35,7 @@ impl Data {
     /// # Errors
     /// A stop, or what engine and generators refuse.
     pub fn load(config: &DataConfig, stop: &Stop, steps: &Steps) -> anyhow::Result<Arc<Data>> {
-        load::load(config, stop, steps)
+        load::load(Engine::new(EngineConfig::in_memory()), config, stop, steps)
     }
 
     /// Loads it with a progress bar on standard error.
@@ -43,7 +43,15 @@ impl Data {
     /// # Errors
     /// As [`Data::load`].
     pub fn load_with_progress_bar(config: &DataConfig, stop: &Stop) -> anyhow::Result<Arc<Data>> {
-        load::load_with_progress_bar(config, stop)
+        Data::load_into_with_progress_bar(Engine::new(EngineConfig::in_memory()), config, stop)
+    }
+
+    /// Loads it into this engine, which has no tables yet, with a progress bar on standard error.
+    ///
+    /// # Errors
+    /// As [`Data::load`].
+    pub fn load_into_with_progress_bar(engine: Engine, config: &DataConfig, stop: &Stop) -> anyhow::Result<Arc<Data>> {
+        load::load_with_progress_bar(engine, config, stop)
     }
 
     /// The engine.

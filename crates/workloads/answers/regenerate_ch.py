@@ -31,6 +31,8 @@ def main(directory):
     connection.execute("create schema tpcc; create schema ch;")
     connection.execute(pathlib.Path(directory, "schema.sql").read_text())
     for path in sorted(pathlib.Path(directory).glob("*.tbl")):
+        if path.stat().st_size == 0:
+            continue
         connection.execute(f"copy {path.stem} from '{path}' (format csv, delimiter '|', header false, quote '', escape '')")
     for number in range(1, 23):
         query = (here / f"../src/ch/queries/q{number:02}.sql").read_text()

@@ -14,6 +14,7 @@ static HEAP: preempt::Heap = preempt::Heap::HEAP;
 fn sql(kind: Type) -> String {
     match kind {
         Type::Int32 => "integer".to_owned(),
+        Type::Int64 => "bigint".to_owned(),
         Type::Text => "varchar".to_owned(),
         Type::Timestamp => "timestamp".to_owned(),
         Type::Decimal { precision, scale } => format!("decimal({precision},{scale})"),

@@ -3,7 +3,7 @@
 use super::Data;
 use super::urgent::Transactions;
 use crate::stop::{Stop, Stopped};
-use engine::{Engine, EngineConfig};
+use engine::Engine;
 use indicatif::{ProgressBar, ProgressStyle};
 use olap::Database;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use workloads::{ch, tpch};
 /// What to load.
 #[derive(Clone, Copy, Debug)]
 pub struct DataConfig {
-    /// TPC-H's scale factor.
+    /// TPC-H's scale factor; 0 leaves its tables out.
     pub scale_factor: f64,
     /// How much of TPC-C.
     pub scale: Scale,
@@ -64,24 +64,26 @@ impl Steps {
     }
 }
 
-pub(super) fn load(config: &DataConfig, stop: &Stop, steps: &Steps) -> anyhow::Result<Arc<Data>> {
+pub(super) fn load(engine: Engine, config: &DataConfig, stop: &Stop, steps: &Steps) -> anyhow::Result<Arc<Data>> {
     let scale = config.scale;
     let tpch_rows = tpch::TpchTable::ALL.iter().map(|table| table.rows_expected(config.scale_factor)).sum();
     steps.plan(vec![
         Step { name: "TPC-C", rows_count: 0, rows_expected: scale.rows_expected() },
         Step { name: "TPC-H", rows_count: 0, rows_expected: tpch_rows },
     ]);
-    let engine = Engine::new(EngineConfig::in_memory());
     let mut rows_count = 0;
     let tables = tpcc::load(&engine, scale, config.seed, &mut |progress| {
         rows_count = progress.rows_count;
         steps.set(0, progress.rows_count);
     })?;
     ch::load(&engine, config.seed)?;
+    rows_count += ch::ROWS_COUNT;
     stop.wait(Duration::ZERO)?;
-    let threads = preempt::os::cpus().len();
-    let load = tpch::LoadConfig { scale_factor: config.scale_factor, comments: config.comments, threads };
-    rows_count += tpch::load(&engine, &load, &mut |progress| steps.set(1, progress.rows_count))?.rows_count;
+    if 0.0 < config.scale_factor {
+        let threads = preempt::os::cpus().len();
+        let load = tpch::LoadConfig { scale_factor: config.scale_factor, comments: config.comments, threads };
+        rows_count += tpch::load(&engine, &load, &mut |progress| steps.set(1, progress.rows_count))?.rows_count;
+    }
     stop.wait(Duration::ZERO)?;
     let database = Database::new(engine.clone())?;
     let tpcc = Arc::new(tables);
@@ -92,12 +94,12 @@ pub(super) fn load(config: &DataConfig, stop: &Stop, steps: &Steps) -> anyhow::R
 /// How often the bar is drawn.
 const DRAW: Duration = Duration::from_millis(100);
 
-pub(super) fn load_with_progress_bar(config: &DataConfig, stop: &Stop) -> anyhow::Result<Arc<Data>> {
+pub(super) fn load_with_progress_bar(engine: Engine, config: &DataConfig, stop: &Stop) -> anyhow::Result<Arc<Data>> {
     let steps = Steps::default();
     let style = ProgressStyle::with_template("{msg:<16} [{bar:40}] {percent:>3} %  {elapsed}")?;
     let bar = ProgressBar::new(1).with_style(style.progress_chars("=> "));
     let data = std::thread::scope(|scope| {
-        let loader = scope.spawn(|| load(config, stop, &steps));
+        let loader = scope.spawn(|| load(engine, config, stop, &steps));
         while !loader.is_finished() {
             let now = steps.read();
             if let Some(step) = now.iter().find(|step| step.rows_count < step.rows_expected) {

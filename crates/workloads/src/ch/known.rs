@@ -1,16 +1,23 @@
 //! A small database whose answers are known.
 
 use super::load;
-use crate::tpcc::{self, Inputs, Scale, attempt_new_order, attempt_payment};
-use engine::{Engine, Result};
+use crate::tpcc::{self, Inputs, Mix, Purge, PurgeConfig, Scale, attempt, columns};
+use engine::{Begin, Engine, Result, Value};
 use stage::Class;
 
 const SEED: u64 = 42;
-/// Transactions of each kind.
-const ROUNDS: usize = 1_500;
+/// Transactions of the standard mix.
+const TRANSACTIONS: usize = 3_000;
+
+/// What queries look for in an item's data, and too few of so few items have by chance.
+const WANTED: [&str; 4] = ["co", "PR", "xBB", "b"];
+/// One item in so many gets one of them.
+const WANTED_EVERY: i32 = 10;
+/// Delivered orders of a district that stay: few enough that some customers are left without any.
+const ORDERS_KEPT: i32 = 20;
 
 /// Loads a small TPC-C of two warehouses and the three tables into `engine`, and runs some thousand transactions, one
-/// after the other: the same rows every time.
+/// after the other, with a purge in between: the same rows every time.
 ///
 /// # Errors
 /// Those of the engine.
@@ -19,10 +26,24 @@ pub fn known_database(engine: &Engine) -> Result<tpcc::Tables> {
     let tables = tpcc::load(engine, scale, SEED, &mut |_| {})?;
     load(engine, SEED)?;
     let mut inputs = Inputs::new(scale, SEED, SEED);
-    for _ in 0..ROUNDS {
-        let (order, payment) = (inputs.warehouse(), inputs.warehouse());
-        attempt_new_order(engine, Class::Normal, &tables, &inputs.new_order(order))?;
-        attempt_payment(engine, Class::Normal, &tables, &inputs.payment(payment))?;
+    let begin = Begin::new(Class::Normal);
+    let txn = engine.try_begin(begin)?;
+    for (item, wanted) in (1..=scale.items).step_by(WANTED_EVERY as usize).zip(WANTED.iter().cycle()) {
+        let row = txn.get(&tables.item, 0, &[Value::Int32(item)])?.map(|row| row.row_id());
+        if let Some(row) = row {
+            txn.update(&tables.item, row, |row| {
+                row.set_text(columns::item::I_DATA, &format!("{wanted} and {wanted}"))
+            })?;
+        }
+    }
+    txn.commit()?;
+    let mut purge = Purge::new(engine, &tables, scale, PurgeConfig { orders_kept: ORDERS_KEPT })?;
+    for turn in 0..TRANSACTIONS {
+        let warehouse = inputs.warehouse();
+        attempt(engine, begin, &tables, &inputs.next(Mix::Standard, warehouse))?;
+        if turn % 3 == 0 {
+            purge.attempt(engine, begin, &tables)?;
+        }
     }
     Ok(tables)
 }

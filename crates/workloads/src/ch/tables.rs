@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 /// How many suppliers there are.
 pub const SUPPLIERS: i32 = 10_000;
+/// How many rows the three tables have.
+pub const ROWS_COUNT: u64 = SUPPLIERS as u64 + (NATIONS.len() + REGIONS.len()) as u64;
 /// Rows in one transaction of the load.
 const CHUNK_ROWS: i32 = 1_000;
 /// One supplier in so many is complained of.
