@@ -10,8 +10,8 @@
 //!   year may have no others.
 //! - Query 15's view is a common table expression; queries 13 and 18 name the columns that they return or order by.
 //!
-//! Query 22 asks for customers without orders. The load gives each customer one, so it finds nobody, unless orders are
-//! purged.
+//! Query 22 asks for customers without orders. TPC-C's load gives each customer one, and a purge leaves the last, so it finds
+//! nobody there; the database of the known answers has some.
 
 /// How many queries there are; they are numbered from 1.
 pub const QUERIES_COUNT: usize = 22;
