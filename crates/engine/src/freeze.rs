@@ -13,9 +13,9 @@ use crate::gather;
 use crate::present::Present;
 use crate::raw::attic::{Attic, Replaced};
 use crate::raw::garbage::{Dead, Rest};
-use crate::raw::rows::CHUNK_ROWS;
+use crate::raw::rows::{CHUNK_ROWS, RowMap};
 use crate::raw::slots::{Held, NEVER, Pin};
-use crate::raw::version::{RowCell, Version};
+use crate::raw::version::{RowCell, Version, VersionPtr};
 use crate::scan::GATHER_ROWS;
 use crate::scratch::Scratch;
 use crate::sync::Acquire;
@@ -94,7 +94,7 @@ enum What {
 
 /// Where the freezer found a row.
 #[derive(Clone, Copy)]
-enum Source<'a> {
+pub(crate) enum Source<'a> {
     Hot(&'a RowCell, &'a Version),
     Frozen(usize),
     /// It does not exist, or it stays hot.
@@ -206,61 +206,86 @@ struct Work<'a> {
     attic: &'a mut Attic,
 }
 
+/// Where each row of these chunks is now, as far as it is to be in their next block: versions that began by `rested`, and
+/// rows of the block that they have now.
+pub(crate) fn sources<'a>(
+    rows: &'a RowMap,
+    chunks: Range<u64>,
+    block: Option<&Block>,
+    rested: u64,
+    pin: &'a Pin,
+) -> Vec<Source<'a>> {
+    let mut sources = Vec::with_capacity(((chunks.end - chunks.start) * CHUNK_ROWS) as usize);
+    for chunk in chunks {
+        let cells = rows.chunk(chunk).and_then(|chunk| chunk.cells(pin));
+        for within in 0..CHUNK_ROWS {
+            if (within as usize).is_multiple_of(GATHER_ROWS) {
+                safepoint();
+            }
+            let cell = cells.map(|cells| &cells[within as usize]);
+            sources.push(match cell.and_then(|cell| Some((cell, cell.load(pin)?))) {
+                Some((cell, newest)) if newest.settled_by(rested).is_some() => Source::Hot(cell, newest),
+                Some(_) => Source::Left,
+                // After the cell: whoever finds it empty because its row is gone finds that too.
+                None => match block.and_then(|block| block.position(chunk * CHUNK_ROWS + within)) {
+                    Some(at) => Source::Frozen(at),
+                    None => Source::Left,
+                },
+            });
+        }
+    }
+    sources
+}
+
+/// What nobody who begins from now on can reach.
+pub(crate) struct Unlinked {
+    pub(crate) versions: Vec<VersionPtr>,
+    pub(crate) replaced: Vec<Replaced>,
+}
+
+/// Puts `block`, which was made of the sources, in the place of the chunks' block, and ends the hot life of its rows.
+pub(crate) fn settle_in(
+    rows: &RowMap,
+    chunks: Range<u64>,
+    block: Option<&Arc<Block>>,
+    sources: &[Source<'_>],
+    held: &Held<'_>,
+) -> Unlinked {
+    let mut unlinked = Unlinked { versions: Vec::new(), replaced: Vec::new() };
+    for chunk in chunks.clone() {
+        unlinked.replaced.extend(rows.replace_block(chunk, block));
+    }
+    // From here on a cell may be empty because its row is in the new block.
+    for sources in sources.chunks(GATHER_ROWS) {
+        for source in sources {
+            if let Source::Hot(cell, version) = source {
+                unlinked.versions.extend(held.move_to_block(cell, version));
+            }
+        }
+        safepoint();
+    }
+    unlinked.replaced.extend(chunks.filter_map(|chunk| rows.close_cells(chunk, held.pin())));
+    unlinked
+}
+
 impl Work<'_> {
     fn freeze(&mut self, run: Run, scratch: &mut Scratch, frozen: &mut Frozen) {
-        let sources = self.sources(&run);
+        let pin = self.held.pin();
+        let old = run.block.as_ref().filter(|block| block.since.load(Acquire) != NEVER);
+        let sources = sources(&self.table.rows, run.chunks.clone(), old.map(|block| &**block), self.rested, pin);
         let block = self.build(&run, &sources);
-        let mut replaced: Vec<Replaced> = Vec::new();
-        for chunk in run.chunks.clone() {
-            replaced.extend(self.table.rows.replace_block(chunk, block.as_ref()));
-        }
-        // From here on a cell may be empty because its row is in the new block.
-        let mut moved = Vec::new();
-        for sources in sources.chunks(GATHER_ROWS) {
-            for source in sources {
-                if let Source::Hot(cell, version) = source {
-                    moved.extend(self.held.move_to_block(cell, version));
-                }
-            }
-            safepoint();
-        }
+        let unlinked = settle_in(&self.table.rows, run.chunks, block.as_ref(), &sources, self.held);
         let unlinked_at = self.held.unlinked_at();
         let counters: &Counters = &self.inner.counters[self.held.index()];
-        frozen.rows += moved.len() as u64;
+        let moved = unlinked.versions.len() as u64;
+        frozen.rows += moved;
         frozen.blocks += u64::from(block.is_some());
-        counters.frozen.add(moved.len() as u64);
-        counters.died.add(moved.len() as u64);
-        for version in moved {
+        counters.frozen.add(moved);
+        counters.died.add(moved);
+        for version in unlinked.versions {
             scratch.graveyard.push(Dead::new(unlinked_at, version, self.table.id, Rest::Free, 0));
         }
-        replaced.into_iter().for_each(|replaced| self.attic.push(unlinked_at, replaced));
-        self.close(run.chunks);
-    }
-
-    /// Where each row of the run is now, as far as it is to be frozen.
-    fn sources(&self, run: &Run) -> Vec<Source<'_>> {
-        let pin = self.held.pin();
-        let block = run.block.as_ref().filter(|block| block.since.load(Acquire) != NEVER);
-        let mut sources = Vec::with_capacity(((run.chunks.end - run.chunks.start) * CHUNK_ROWS) as usize);
-        for chunk in run.chunks.clone() {
-            let cells = self.table.rows.chunk(chunk).and_then(|chunk| chunk.cells(pin));
-            for within in 0..CHUNK_ROWS {
-                if (within as usize).is_multiple_of(GATHER_ROWS) {
-                    safepoint();
-                }
-                let cell = cells.map(|cells| &cells[within as usize]);
-                sources.push(match cell.and_then(|cell| Some((cell, cell.load(pin)?))) {
-                    Some((cell, newest)) if newest.settled_by(self.rested).is_some() => Source::Hot(cell, newest),
-                    Some(_) => Source::Left,
-                    // After the cell: whoever finds it empty because its row is gone finds that too.
-                    None => match block.and_then(|block| block.position(chunk * CHUNK_ROWS + within)) {
-                        Some(at) => Source::Frozen(at),
-                        None => Source::Left,
-                    },
-                });
-            }
-        }
-        sources
+        unlinked.replaced.into_iter().for_each(|replaced| self.attic.push(unlinked_at, replaced));
     }
 
     /// The new block. Nothing if no row goes there.

@@ -8,7 +8,10 @@ use crate::serial::Serial;
 use core::cell::RefCell;
 use stage::Class;
 
+mod frozen;
 mod serial;
+
+pub use frozen::{FreezeModel, FreezeTxn};
 
 /// Some rows of one number each, and their transactions.
 pub struct Model {

@@ -7,7 +7,7 @@
 #[path = "shuttle/serial.rs"]
 mod serial;
 
-use engine::model::{Model, Refused};
+use engine::model::{FreezeModel, Model, Refused};
 use shuttle::sync::Arc;
 use shuttle::thread;
 use stage::Class;
@@ -117,6 +117,100 @@ fn rows_taken_in_opposite_order_stay_together() {
         model.assert_at_rest(1);
         let txn = model.begin(Class::Normal);
         assert_eq!((txn.read(0), txn.read(1)), (sum, sum));
+        txn.abort();
+    });
+}
+
+/// Adds to both rows, or to neither. Says whether it did.
+fn add_to_both(model: &FreezeModel, class: Class, rows: [u64; 2], more: i64) -> i64 {
+    let mut txn = model.begin(class);
+    let done = match rows.iter().try_for_each(|row| txn.add(*row, more)) {
+        Ok(()) => txn.commit().is_ok(),
+        Err(Refused) => {
+            txn.abort();
+            false
+        }
+    };
+    if done { more } else { 0 }
+}
+
+/// A freezer moves rows to blocks and makes blocks anew while writers thaw, take and undo, and a reader looks by id and by
+/// scan: the two rows always are equal, and the same each time; in the end they have what was committed.
+#[test]
+fn rows_freeze_and_thaw_under_writers() {
+    check(|| {
+        let model = Arc::new(FreezeModel::new([0, 0]));
+        let writers: Vec<_> = [(Class::Low, [0, 1], 1), (Class::High, [1, 0], 10)]
+            .into_iter()
+            .map(|(class, rows, more)| {
+                let model = model.clone();
+                thread::spawn(move || (0..2).map(|_| add_to_both(&model, class, rows, more)).sum::<i64>())
+            })
+            .collect();
+        let freezer = {
+            let model = model.clone();
+            thread::spawn(move || (0..3).for_each(|_| assert!(model.freeze() <= 2)))
+        };
+        for _ in 0..2 {
+            let txn = model.begin(Class::Normal);
+            let first = txn.read(0).unwrap();
+            assert_eq!(txn.read(1), Some(first));
+            assert_eq!(txn.scan(), [(0, first), (1, first)]);
+            assert_eq!(txn.read(0), Some(first));
+            txn.abort();
+        }
+        freezer.join().unwrap();
+        let sum: i64 = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
+        model.freeze();
+        assert_eq!(model.freeze(), 0, "all is frozen");
+        let txn = model.begin(Class::Normal);
+        assert_eq!(txn.scan(), [(0, sum), (1, sum)]);
+        txn.abort();
+        assert_eq!(add_to_both(&model, Class::Low, [0, 1], 7), 7);
+    });
+}
+
+/// A row is deleted and removed for good while a freezer and readers are at work: it is there for snapshots before the
+/// deletion, however they look, and for no other; and it never comes back.
+#[test]
+fn a_deleted_row_does_not_come_back_from_a_block() {
+    check(|| {
+        let model = Arc::new(FreezeModel::new([5, 6]));
+        model.freeze();
+        let freezer = {
+            let model = model.clone();
+            thread::spawn(move || (0..3).for_each(|_| assert!(model.freeze() <= 2)))
+        };
+        let deleter = {
+            let model = model.clone();
+            thread::spawn(move || {
+                let mut undone = model.begin(Class::Normal);
+                let claimed = undone.delete(0);
+                undone.abort();
+                claimed.unwrap();
+                let mut txn = model.begin(Class::Normal);
+                txn.delete(0).unwrap();
+                txn.commit().unwrap();
+                let after = model.begin(Class::Normal);
+                assert_eq!((after.read(0), after.scan()), (None, vec![(1, 6)]));
+                after.abort();
+                (0..2).for_each(|_| model.bury());
+            })
+        };
+        for _ in 0..2 {
+            let txn = model.begin(Class::Normal);
+            let seen = txn.read(0);
+            assert_eq!(txn.read(1), Some(6));
+            assert_eq!(txn.scan().first(), Some(&seen.map_or((1, 6), |number| (0, number))));
+            assert_eq!(txn.read(0), seen);
+            txn.abort();
+        }
+        freezer.join().unwrap();
+        deleter.join().unwrap();
+        model.bury();
+        (0..2).for_each(|_| assert!(model.freeze() <= 2));
+        let txn = model.begin(Class::Normal);
+        assert_eq!((txn.read(0), txn.scan()), (None, vec![(1, 6)]));
         txn.abort();
     });
 }

@@ -138,7 +138,7 @@ pub enum Claim<'p> {
     NotFound,
     /// Somebody else changed it after our snapshot, or is changing it.
     Conflict,
-    /// It was moved to a block just now: look there.
+    /// The cell is empty, maybe since just now: look into the block.
     Moved,
 }
 
@@ -163,7 +163,7 @@ impl Held<'_> {
         let registry = self.registry;
         let skip_check = cfg!(overtake_plant = "conflict_check_skipped");
         'again: loop {
-            let Some(mut base) = cell.load(self.pin()) else { return Claim::NotFound };
+            let Some(mut base) = cell.load(self.pin()) else { return Claim::Moved };
             loop {
                 match registry.said(&base.begin, self.owner) {
                     Said::Committed(timestamp) if self.snapshot() < timestamp && !skip_check => return Claim::Conflict,
@@ -249,10 +249,6 @@ impl Held<'_> {
     pub fn undo(&self, cell: &RowCell, base: Option<&Version>, new: Option<&Version>) {
         if let Some(new) = new {
             cell.restore(new, base);
-            if let Some(base) = base.filter(|base| base.end.load(SeqCst) == MOVED) {
-                // We lost it long ago, and it moved to a block: the cell must not lead back to it.
-                self.registry.vacate(cell, base, self.pin());
-            }
         }
         if let Some(base) = base {
             let word = base.end.load(Acquire);

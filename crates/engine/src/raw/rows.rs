@@ -15,16 +15,16 @@ use super::once::OnceBox;
 use super::slots::Pin;
 use super::version::{NewVersion, RowCell, Version};
 use crate::block::Block;
-use crate::sync::{AcqRel, Acquire, AtomicPtr, Release, SeqCst};
+use crate::sync::{AcqRel, Acquire, AtomicPtr, Latch, Release, SeqCst};
 use core::sync::atomic::{AtomicU64, Ordering};
-use preempt::{Latch, no_preempt};
+use preempt::no_preempt;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
 /// Rows of one chunk.
 pub(crate) const CHUNK_ROWS: u64 = 1 << CHUNK_BITS;
-const CHUNK_BITS: u32 = 12;
-const FIRST_BUCKET: u64 = 64;
+const CHUNK_BITS: u32 = if cfg!(feature = "shuttle") { 1 } else { 12 };
+const FIRST_BUCKET: u64 = if cfg!(feature = "shuttle") { 1 } else { 64 };
 const BUCKETS: usize = 26;
 
 /// The cells of one chunk.
