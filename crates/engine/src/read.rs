@@ -174,7 +174,7 @@ impl<'e> Txn<'e> {
             let high = key::pass_prefix(other_key).then_some(&other_key[..]);
             reads.open(table.id, position, key, high)
         });
-        Ok(Range { txn: self, table, index, cursor, view, key: Vec::new(), direction, read })
+        Ok(Range { txn: self, table, index, cursor, view, key: Vec::new(), is_ahead: false, direction, read })
     }
 
     /// As [`Txn::range`], between two bounds. Each may give fewer values than the index has columns; it then stands for
@@ -229,7 +229,7 @@ impl<'e> Txn<'e> {
         };
         let lower = lower.as_ref().map_or(Bound::Unbounded, |lower| Bound::Included(&lower[..]));
         let cursor = index.tree.range(lower, upper, direction.order());
-        Ok(Range { txn: self, table, index, cursor, view, key: Vec::new(), direction, read })
+        Ok(Range { txn: self, table, index, cursor, view, key: Vec::new(), is_ahead: false, direction, read })
     }
 
     /// To be called with what refused a key. A SERIALIZABLE transaction has read that the key is there; if its snapshot does
@@ -329,6 +329,7 @@ pub struct Range<'t> {
     view: View,
     key: Vec<u8>,
     direction: Direction,
+    is_ahead: bool,
     /// What the log of a SERIALIZABLE transaction has of it, until it has come to its end.
     read: Option<OpenRange>,
 }
@@ -342,7 +343,27 @@ impl Drop for Range<'_> {
     }
 }
 
-impl Range<'_> {
+impl<'t> Range<'t> {
+    /// The same, for a range that will be read to its end: its rows share their waiting for memory, as those of
+    /// [`Txn::get_many`] do.
+    #[must_use]
+    #[inline]
+    pub fn read_ahead(mut self) -> Range<'t> {
+        self.is_ahead = true;
+        self
+    }
+
+    /// Asks the processor for the rows that come next, if it has not been asked for them.
+    #[inline]
+    fn prefetch(&mut self) {
+        let Range { txn, table, cursor, .. } = self;
+        let rows = cursor.rows_ahead();
+        let cells = rows.filter_map(|row| table.rows.hot_cell(row, txn.held().pin()));
+        cells.clone().for_each(RowCell::prefetch);
+        let image_bytes = table.image_bytes();
+        cells.for_each(|cell| cell.prefetch_newest(image_bytes));
+    }
+
     /// What was not consumed was not read.
     fn close(&self, read: OpenRange) {
         // Whoever has the scratch now panics: the log keeps the whole range.
@@ -361,6 +382,9 @@ impl<'t> Iterator for Range<'t> {
 
     fn next(&mut self) -> Option<Row<'t>> {
         loop {
+            if self.is_ahead {
+                self.prefetch();
+            }
             let Some((key, row)) = self.cursor.next() else {
                 self.read = None;
                 return None;

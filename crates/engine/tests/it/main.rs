@@ -28,6 +28,7 @@ fn main() -> ExitCode {
             testkit::test!(basics::an_abort_undoes_everything),
             testkit::test!(basics::values_come_back_exactly),
             testkit::test!(basics::ranges_respect_their_bounds),
+            testkit::test!(basics::ranges_read_ahead_the_same_rows),
             testkit::test!(basics::rows_inserted_together_are_all_there_or_none),
             testkit::test!(basics::many_are_found_as_one_is),
             testkit::test!(basics::values_that_do_not_fit_are_refused),

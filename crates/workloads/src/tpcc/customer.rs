@@ -22,7 +22,7 @@ pub(crate) fn find_customer<'t>(
         Whom::LastName(name) => {
             let prefix = [w, d, Text(name.as_str())];
             let mut same_name = Vec::with_capacity(16);
-            same_name.extend(txn.range(&tables.customer, BY_NAME, &prefix, Direction::Forward)?);
+            same_name.extend(txn.range(&tables.customer, BY_NAME, &prefix, Direction::Forward)?.read_ahead());
             let middle = same_name.len().div_ceil(2).checked_sub(1).map(|at| same_name[at]);
             existing(middle, &tables.customer)
         }

@@ -38,7 +38,7 @@ pub fn delivery(txn: &Txn<'_>, tables: &Tables, input: &DeliveryInput) -> Result
         let order = existing(*row, &tables.orders)?;
         txn.update(&tables.orders, order.row_id(), |row| row.set_i32(o::O_CARRIER_ID, input.carrier))?;
         let mut amount_cents = 0;
-        for line in txn.range(&tables.order_line, PRIMARY, &key[..], Direction::Forward)? {
+        for line in txn.range(&tables.order_line, PRIMARY, &key[..], Direction::Forward)?.read_ahead() {
             amount_cents += line.get_decimal_i64(ol::OL_AMOUNT);
             txn.update(&tables.order_line, line.row_id(), |row| {
                 row.set_timestamp(ol::OL_DELIVERY_D, input.delivered_us);

@@ -59,12 +59,14 @@ pub fn order_status(txn: &Txn<'_>, tables: &Tables, input: &OrderStatusInput) ->
     let order_number = order.get_i32(o::O_ID);
     let mut lines = Vec::with_capacity(LINES_MAX);
     let key = [w, d, Int32(order_number)];
-    lines.extend(txn.range(&tables.order_line, PRIMARY, &key, Direction::Forward)?.map(|line| OrderStatusLine {
-        item: line.get_i32(ol::OL_I_ID),
-        supply_warehouse: line.get_i32(ol::OL_SUPPLY_W_ID),
-        quantity: line.get_i32(ol::OL_QUANTITY),
-        amount_cents: line.get_decimal_i64(ol::OL_AMOUNT),
-        delivered_us: (!line.is_null(ol::OL_DELIVERY_D)).then(|| line.get_timestamp(ol::OL_DELIVERY_D)),
+    lines.extend(txn.range(&tables.order_line, PRIMARY, &key, Direction::Forward)?.read_ahead().map(|line| {
+        OrderStatusLine {
+            item: line.get_i32(ol::OL_I_ID),
+            supply_warehouse: line.get_i32(ol::OL_SUPPLY_W_ID),
+            quantity: line.get_i32(ol::OL_QUANTITY),
+            amount_cents: line.get_decimal_i64(ol::OL_AMOUNT),
+            delivered_us: (!line.is_null(ol::OL_DELIVERY_D)).then(|| line.get_timestamp(ol::OL_DELIVERY_D)),
+        }
     }));
     Ok(OrderStatusOutput {
         customer: number,

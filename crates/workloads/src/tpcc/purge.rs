@@ -217,7 +217,7 @@ impl Purge {
         let [warehouse, district, number] = key;
         let mut lines_count = 0;
         let mut delivered = 0;
-        for line in txn.range(&tables.order_line, PRIMARY, &key.map(Int32), Direction::Forward)? {
+        for line in txn.range(&tables.order_line, PRIMARY, &key.map(Int32), Direction::Forward)?.read_ahead() {
             delivered += line.get_decimal_i64(ol::OL_AMOUNT);
             // The lines of the initial population were taken from no stock.
             if self.scale.customers < number {

@@ -23,7 +23,7 @@ pub fn stock_level(txn: &Txn<'_>, tables: &Tables, input: &StockLevelInput) -> R
     let [from, to] = [next - LAST_ORDERS, next].map(|order| [place[0], place[1], Int32(order)]);
     let lines = txn.range_between(&tables.order_line, PRIMARY, Included(&from), Excluded(&to), Direction::Forward)?;
     let mut items = Vec::with_capacity(LAST_ORDERS as usize * LINES_MAX);
-    items.extend(lines.map(|line| line.get_i32(ol::OL_I_ID)));
+    items.extend(lines.read_ahead().map(|line| line.get_i32(ol::OL_I_ID)));
     items.sort_unstable();
     items.dedup();
     let keys: Vec<_> = items.into_iter().map(|item| [place[0], Int32(item)]).collect();

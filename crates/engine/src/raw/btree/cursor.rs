@@ -156,6 +156,19 @@ impl<'t> Cursor<'t> {
         self.next_hit().map(|hit| hit.row)
     }
 
+    /// Copies the next batch if the last one is used up, and gives its rows, which [`Cursor::next`] is about to return; none
+    /// while there are some left of the last one.
+    #[inline]
+    pub(crate) fn rows_ahead(&mut self) -> impl Iterator<Item = u64> + Clone {
+        let is_fresh = self.batch_next == self.batch_len && !self.ended;
+        if is_fresh {
+            self.fill();
+        }
+        let ahead = if is_fresh { &self.batch[..self.batch_len] } else { &[] };
+        // SAFETY: `fill` wrote the hits below `batch_len`.
+        ahead.iter().map(|hit| unsafe { hit.assume_init_ref() }.row)
+    }
+
     #[inline]
     fn next_hit(&mut self) -> Option<Hit> {
         if self.batch_next == self.batch_len {
