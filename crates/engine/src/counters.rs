@@ -26,8 +26,6 @@ pub(crate) struct Counters {
     pub(crate) aborts: Count,
     /// Aborts because a more important transaction took a row.
     pub(crate) taken: Count,
-    /// Holders that this slot's transactions aborted.
-    pub(crate) took: Count,
     pub(crate) conflicts: Count,
     pub(crate) serialization_failures: Count,
     pub(crate) unique_violations: Count,

@@ -8,14 +8,16 @@ use crate::block::Totals;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::freeze::Freezer;
+use crate::locks::{LockConfig, LockTable};
 use crate::log::{AlwaysReached, Log};
 use crate::raw::once::{OnceBox, Parcel};
-use crate::raw::slots::{READERS_MAX, Registry, SLOTS_MAX};
+use crate::raw::slots::{Held, READERS_MAX, Registry, SLOTS_MAX};
 use crate::scan::Snapshot;
 use crate::scratch::Scratch;
 use crate::serial::Serial;
 use crate::table::{Table, TableDef};
 use crate::txn::Txn;
+use core::sync::atomic::Ordering;
 use preempt::{Latch, Worker, in_urgent, no_preempt};
 use std::sync::Arc;
 
@@ -32,12 +34,19 @@ pub struct EngineConfig {
     /// The most recent writes that are kept for SERIALIZABLE transactions to check, 48 bytes each. Past it the oldest of
     /// those transactions are aborted.
     pub recent_writes_max: usize,
+    /// Who gives way on a row, and other settings of locks; see [`Engine::set_lock_config`].
+    pub lock: LockConfig,
 }
 
 impl EngineConfig {
     /// An engine that keeps nothing beyond the process, and repeats a transaction up to 16 times.
     pub fn in_memory() -> EngineConfig {
-        EngineConfig { log: Arc::new(AlwaysReached), retries_max: 16, recent_writes_max: 1 << 22 }
+        EngineConfig {
+            log: Arc::new(AlwaysReached),
+            retries_max: 16,
+            recent_writes_max: 1 << 22,
+            lock: LockConfig::default(),
+        }
     }
 }
 
@@ -102,6 +111,7 @@ pub(crate) struct Inner {
     pub(crate) scratch: Box<[Parcel<Scratch>]>,
     pub(crate) counters: Box<[Counters]>,
     pub(crate) serial: Serial,
+    pub(crate) locks: LockTable,
     pub(crate) blocks: Arc<Totals>,
     /// Taken by whoever freezes.
     pub(crate) freezer: Parcel<Freezer>,
@@ -130,6 +140,13 @@ impl Inner {
         self.tables.get(id as usize)?.get()
     }
 
+    /// A slot for a transaction.
+    #[inline]
+    pub(crate) fn hold(&self, begin: Begin, worker: Option<&'static Worker>) -> Result<Held<'_>> {
+        let serial = begin.isolation == Isolation::Serializable && !begin.read_only;
+        self.registry.begin(begin.class, worker, serial).ok_or(Error::Limit("transactions open at once"))
+    }
+
     /// # Panics
     /// When `table` belongs to another engine.
     #[inline]
@@ -143,6 +160,7 @@ impl Engine {
     pub fn new(config: EngineConfig) -> Engine {
         let serial = Serial::new(config.recent_writes_max);
         let inner = Inner {
+            locks: LockTable::new(SLOTS_MAX, config.lock),
             registry: Arc::new(Registry::new(SLOTS_MAX, READERS_MAX)),
             config,
             serial,
@@ -208,10 +226,7 @@ impl Engine {
     pub fn try_begin(&self, begin: Begin) -> Result<Txn<'_>> {
         // An urgent context is never paused: only a transaction of a worker's base context is known by its worker.
         let worker = if in_urgent() { None } else { Worker::current() };
-        let serial = begin.isolation == Isolation::Serializable && !begin.read_only;
-        let held =
-            self.inner.registry.begin(begin.class, worker, serial).ok_or(Error::Limit("transactions open at once"))?;
-        Ok(Txn::new(&self.inner, held, begin))
+        Ok(Txn::new(&self.inner, self.inner.hold(begin, worker)?, begin))
     }
 
     /// Runs `body` as a transaction and commits it; begins again, a bounded number of times, when it or the commit meets
@@ -280,6 +295,7 @@ impl Engine {
             blocks_scanned: blocks.scanned.get(),
             blocks_skipped: blocks.skipped.get(),
             recent_writes: self.inner.serial.kept() as u64,
+            retries: self.inner.locks.tally.retries.load(Ordering::Relaxed),
             ..Stats::default()
         };
         for slot in &self.inner.counters[..self.inner.registry.slots_used()] {

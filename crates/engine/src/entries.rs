@@ -6,8 +6,6 @@
 //! so one of the two sees the other.
 
 use crate::block::Block;
-use crate::counters::Counters;
-use crate::error::{Error, Result};
 use crate::key;
 use crate::layout::Image;
 use crate::raw::chain::KeyHeld;
@@ -29,18 +27,25 @@ pub(crate) struct NewKey<'a> {
     pub(crate) row: u64,
 }
 
-/// Adds the entry. Says whether it is new: the row may have had the key before.
-///
-/// # Errors
-/// [`Error::UniqueViolation`], or [`Error::WriteConflict`] when that depends on an undecided transaction.
+/// What became of a new entry.
+pub(crate) enum Added {
+    New,
+    /// The row had the key before, and still has the entry.
+    Present,
+    /// Another row has the key.
+    Taken,
+    /// That depends on the transaction whose word this is, which is active.
+    Undecided(u64),
+}
+
+/// Adds the entry.
 #[inline]
-pub(crate) fn add(new: &NewKey<'_>, held: &Held<'_>, counters: &Counters, buffer: &mut Vec<u8>) -> Result<bool> {
+pub(crate) fn add(new: &NewKey<'_>, held: &Held<'_>, buffer: &mut Vec<u8>) -> Added {
     let NewKey { table, row, key, .. } = *new;
     let index = &table.indexes[new.position];
     if !index.def.unique || new.has_null {
-        return Ok(index.tree.insert(key, row, &Region::enter()));
+        return if index.tree.insert(key, row, &Region::enter()) { Added::New } else { Added::Present };
     }
-    let mut took = 0;
     let mut state = KeyHeld::Free;
     let mut present = false;
     let result = index.tree.insert_unique(key, row, &Region::enter(), &mut |other| {
@@ -49,9 +54,7 @@ pub(crate) fn add(new: &NewKey<'_>, held: &Held<'_>, counters: &Counters, buffer
             return false;
         }
         state = match table.rows.newest(other, held.pin()) {
-            Newest::Hot(newest) => {
-                held.key_held(newest, &mut took, |version| table.has_key(index, version, key, buffer))
-            }
+            Newest::Hot(newest) => held.key_held(newest, |version| table.has_key(index, version, key, buffer)),
             Newest::Frozen(block, at) if table.block_has_key(index, block, at, key, buffer) => {
                 held.block_key_held(&block.since)
             }
@@ -59,19 +62,11 @@ pub(crate) fn add(new: &NewKey<'_>, held: &Held<'_>, counters: &Counters, buffer
         };
         state != KeyHeld::Free
     });
-    if 0 < took {
-        counters.took.add(u64::from(took));
-    }
-    match result {
-        Ok(()) => Ok(!present),
-        Err(_) if state == KeyHeld::Undecided => {
-            counters.conflicts.add(1);
-            Err(Error::WriteConflict { table: table.name().to_owned() })
-        }
-        Err(_) => {
-            counters.unique_violations.add(1);
-            Err(Error::UniqueViolation { table: table.name().to_owned(), index: index.def.name.clone() })
-        }
+    match (result, state) {
+        (Ok(()), _) if present => Added::Present,
+        (Ok(()), _) => Added::New,
+        (Err(_), KeyHeld::Undecided(word)) => Added::Undecided(word),
+        (Err(_), _) => Added::Taken,
     }
 }
 

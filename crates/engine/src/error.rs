@@ -18,6 +18,28 @@ pub enum Error {
     /// Another transaction wrote what this one has read, and committed before it. Run the transaction again.
     #[error("could not serialize access due to read/write dependencies among transactions")]
     SerializationFailure,
+    /// The statement must wait for another transaction. Hand it on: the session undoes the statement, and submits it again
+    /// when the wait is over. Nobody but a closure that a session runs ever meets it.
+    #[error("the statement must wait for another transaction")]
+    MustWait,
+    /// This transaction and others waited for one another, and this one was chosen to give way. Run it again.
+    #[error("deadlock detected")]
+    Deadlock,
+    /// Another transaction has the lock, and was not to be waited for, or not so long.
+    #[error("could not obtain lock")]
+    LockNotAvailable,
+    /// The statement was cancelled, or took longer than it may.
+    #[error("canceling statement due to user request or timeout")]
+    Cancelled,
+    /// A statement before has failed: until the rollback, or the rollback to a savepoint, nothing else is done.
+    #[error("current transaction is aborted, commands ignored until end of transaction block")]
+    InFailedTransaction,
+    /// The session has no open transaction, or has one where none may be.
+    #[error("{0}")]
+    TransactionState(&'static str),
+    /// There is no such savepoint, or no more.
+    #[error("savepoint does not exist")]
+    NoSuchSavepoint,
     /// A more important transaction took a row from this one. Run the transaction again.
     #[error("transaction was aborted by a more important one")]
     Taken,
@@ -71,10 +93,16 @@ impl Error {
     /// Whether the same transaction, run again from its start, may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Error::WriteConflict { .. } | Error::SerializationFailure | Error::Taken => true,
+            Error::WriteConflict { .. } | Error::SerializationFailure | Error::Taken | Error::Deadlock => true,
             Error::UniqueViolation { .. }
             | Error::NoSuchRow { .. }
             | Error::ReadOnly
+            | Error::MustWait
+            | Error::LockNotAvailable
+            | Error::Cancelled
+            | Error::InFailedTransaction
+            | Error::TransactionState(_)
+            | Error::NoSuchSavepoint
             | Error::InvalidValue { .. }
             | Error::InvalidDefinition { .. }
             | Error::Limit(_)
@@ -87,13 +115,19 @@ impl Error {
     pub fn sqlstate(&self) -> &'static str {
         match self {
             Error::WriteConflict { .. } | Error::SerializationFailure | Error::Taken => "40001",
+            Error::Deadlock => "40P01",
+            Error::LockNotAvailable => "55P03",
+            Error::Cancelled => "57014",
+            Error::InFailedTransaction => "25P02",
+            Error::TransactionState(_) => "25000",
+            Error::NoSuchSavepoint => "3B001",
             Error::UniqueViolation { .. } => "23505",
             Error::ReadOnly => "25006",
             Error::InvalidValue { .. } => "22000",
             Error::InvalidDefinition { .. } => "42P16",
             Error::Limit(_) => "53400",
             Error::RolledBack => "40000",
-            Error::NoSuchRow { .. } | Error::CorruptRedo(_) => "XX000",
+            Error::MustWait | Error::NoSuchRow { .. } | Error::CorruptRedo(_) => "XX000",
         }
     }
 }

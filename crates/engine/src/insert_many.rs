@@ -4,7 +4,7 @@
 //! saves is the way down each index: keys that follow one another, as those of an order's lines do, go into a leaf
 //! together.
 
-use crate::entries::{self, NewKey};
+use crate::entries::{self, Added, NewKey};
 use crate::error::Result;
 use crate::key;
 use crate::raw::btree::RUN_MAX;
@@ -25,6 +25,7 @@ impl Txn<'_> {
     pub fn insert_many<const N: usize>(&self, table: &Table, rows: &[[Value<'_>; N]]) -> Result<()> {
         self.inner.assert_own(table);
         let command = self.write_command()?;
+        self.announce_write(table)?;
         let mut scratch = self.scratch();
         let before = scratch.writes.len();
         let result = rows.chunks(RUN_MAX).try_for_each(|rows| self.insert_run(table, rows, command, &mut scratch));
@@ -106,9 +107,23 @@ impl Txn<'_> {
             }
             let has_null = nulls & (1 << done) != 0;
             let new = NewKey { table, position, key: keys[done], has_null, row: rows[done] };
-            let added = entries::add(&new, self.held(), self.counters(), other_key)
-                .map_err(|error| self.note_refusal(error, table, position, new.key, reads))?;
-            writes[done].keys_added |= u64::from(added) << position;
+            match entries::add(&new, self.held(), other_key) {
+                Added::New => writes[done].keys_added |= 1 << position,
+                Added::Present => {}
+                Added::Taken => {
+                    return Err(self.note_refusal(
+                        self.unique_violation(table, position),
+                        table,
+                        position,
+                        new.key,
+                        reads,
+                    ));
+                }
+                Added::Undecided(word) => {
+                    self.await_end(table, word)?;
+                    continue;
+                }
+            }
             done += 1;
         }
         Ok(())

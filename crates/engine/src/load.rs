@@ -7,7 +7,7 @@
 use crate::block::{BLOCK_ROWS_MAX, Block, Totals};
 use crate::counters::Counters;
 use crate::engine::Engine;
-use crate::entries::{self, NewKey};
+use crate::entries::{self, Added, NewKey};
 use crate::error::{Error, Result};
 use crate::key;
 use crate::raw::slots::{Held, NEVER};
@@ -90,7 +90,18 @@ impl Load<'_> {
                 let has_null = key::of_block(self.table, index, block, at, &mut key);
                 let row = block.first_row + at as u64;
                 let new = NewKey { table: self.table, position, key: &key, has_null, row };
-                entries::add(&new, self.held, self.counters, &mut buffer)?;
+                let name = || self.table.name().to_owned();
+                match entries::add(&new, self.held, &mut buffer) {
+                    Added::New | Added::Present => {}
+                    Added::Taken => {
+                        self.counters.unique_violations.add(1);
+                        return Err(Error::UniqueViolation { table: name(), index: index.def.name.clone() });
+                    }
+                    Added::Undecided(_) => {
+                        self.counters.conflicts.add(1);
+                        return Err(Error::WriteConflict { table: name() });
+                    }
+                }
             }
         }
         Ok(())

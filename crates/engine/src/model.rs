@@ -1,6 +1,7 @@
 //! The row protocol by itself, for `tests/shuttle.rs`: rows of one number, and transactions that add to them. Nothing is
 //! freed here, so a model sees the words and pointers exactly as they were left.
 
+use crate::raw::activity::{Pressed, Yields};
 use crate::raw::chain::{Change, Claim, View};
 use crate::raw::slots::{Held, Registry};
 use crate::raw::version::{NewVersion, RowCell, Version};
@@ -35,6 +36,19 @@ pub struct Refused;
 
 fn number(version: &Version) -> i64 {
     i64::from_le_bytes(version.image().try_into().expect("rows of the model have 8 bytes"))
+}
+
+/// Claims the row, or takes it from a less important transaction: in the model, those are always to be had.
+fn claim_or_take<'p>(held: &'p Held<'_>, cell: &RowCell) -> Claim<'p> {
+    loop {
+        match held.claim(cell, 0, false, false) {
+            Claim::Held(word) => match held.press(word, Yields::NotRunning) {
+                Pressed::Taken { .. } | Pressed::Settled => {}
+                Pressed::Running | Pressed::Refused => return Claim::Held(word),
+            },
+            claim => return claim,
+        }
+    }
 }
 
 impl Model {
@@ -87,7 +101,7 @@ impl ModelTxn<'_> {
     /// When another transaction has the row, or took it from this one.
     pub fn add(&mut self, row: usize, more: i64) -> Result<(), Refused> {
         let cell = &self.model.rows[row];
-        let Claim::Claimed(base) = self.held.claim(cell, 0, &mut 0) else { return Err(Refused) };
+        let Claim::Claimed(base) = claim_or_take(&self.held, cell) else { return Err(Refused) };
         let mut change = Change::claim(Some(base));
         let image = (number(base) + more).to_le_bytes();
         let new = NewVersion::new(self.held.word(0), row as u64, Some(base), &image);

@@ -44,6 +44,15 @@ impl<'t> Row<'t> {
         self.id
     }
 
+    /// Whether both are the same version of one row.
+    pub(crate) fn is_same_version(&self, other: &Row<'_>) -> bool {
+        match (self.place, other.place) {
+            (Place::Hot(one), Place::Hot(other)) => std::ptr::eq(one, other),
+            (Place::Frozen(one, at), Place::Frozen(other, other_at)) => std::ptr::eq(one, other) && at == other_at,
+            _ => false,
+        }
+    }
+
     getter!(
         /// Whether the column is null.
         is_null, is_null, bool);

@@ -1,6 +1,7 @@
 //! What a transaction needs to write down, kept with its slot from one transaction to the next, so that it allocates
 //! nothing once it is warm.
 
+use crate::locks::{Key, Mode};
 use crate::raw::chain::Change;
 use crate::raw::garbage::Graveyard;
 use crate::reads::ReadLog;
@@ -37,6 +38,8 @@ pub(crate) struct Write {
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(crate) writes: Vec<Write>,
+    /// Its locks in the lock table, in the order in which it got them.
+    pub(crate) locks: Vec<(Key, Mode)>,
     pub(crate) key: Vec<u8>,
     pub(crate) other_key: Vec<u8>,
     /// Many keys, one behind the other.

@@ -46,12 +46,19 @@ impl Inner {
             scratch.graveyard.push(Dead::new(held.unlinked_at(), version, write.table, Rest::Free, keys));
             counters.died.add(1);
         }
+        if !self.locks.is_quiet() {
+            self.row_released(held, write.table, write.row);
+        }
         true
     }
 
     /// Frees some of the dead, and gives slot and scratch back.
     #[inline]
     pub(crate) fn end(&self, held: Held<'_>, mut scratch: Box<Scratch>, counters: &Counters) {
+        // After the decision: whoever marks something from now on finds the transaction decided.
+        if !self.locks.is_quiet() {
+            self.locks_released(&held, &mut scratch);
+        }
         let limit = FREED_PER_END + 2 * scratch.writes.len();
         let mut horizon = self.registry.known_horizon();
         if !scratch.graveyard.is_due(horizon) {

@@ -9,8 +9,8 @@ pub(crate) use latch::Latch;
 pub(crate) use preempt::Latch;
 
 #[cfg(not(feature = "shuttle"))]
-pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU64};
+pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 #[cfg(feature = "shuttle")]
-pub(crate) use shuttle::sync::atomic::{AtomicPtr, AtomicU64};
+pub(crate) use shuttle::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 pub(crate) use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};

@@ -3,18 +3,22 @@
 //! **Invariant:** everything that it did is named by its write set, so either end visits each change once: a commit to
 //! replace its word by the timestamp, an abort to undo it, latest first. The slot goes back when no word names it.
 
-use crate::begin::Begin;
+use crate::begin::{Begin, Isolation};
 use crate::counters::Counters;
 use crate::engine::Inner;
 use crate::error::{Error, Result};
+use crate::locks::Waiter;
 use crate::log::LogPosition;
+use crate::raw::activity::SuspendedHold;
 use crate::raw::chain::View;
 use crate::raw::garbage::{Dead, Rest};
-use crate::raw::slots::{COMMANDS_MAX, Held};
+use crate::raw::slots::{COMMANDS_MAX, Held, LATEST, slot_of};
 use crate::redo;
 use crate::scratch::{Kind, Scratch};
 use crate::serial::Refused;
 use core::cell::{BorrowMutError, Cell, RefCell, RefMut};
+use preempt::Worker;
+use std::sync::Arc;
 
 /// A transaction. It reads the snapshot of its beginning and its own earlier commands; dropping it aborts it.
 ///
@@ -30,6 +34,43 @@ pub struct Txn<'e> {
     command: Cell<u32>,
     /// Whether this command has written: the next read then begins a new one, which sees it.
     wrote: Cell<bool>,
+    /// The bits of the tables that it has written to.
+    pub(crate) tables: Cell<u64>,
+    /// Its session, if it has one: then it can wait.
+    pub(crate) waiter: Option<&'e Arc<Waiter>>,
+}
+
+/// A transaction between two statements. Whoever has it must end it: [`Txn::resume`], then either end.
+pub(crate) struct Suspended {
+    pub(crate) hold: SuspendedHold,
+    scratch: Box<Scratch>,
+    begin: Begin,
+    command: u32,
+    wrote: bool,
+    tables: u64,
+    /// Its snapshot is not registered: it must refresh it.
+    hidden: bool,
+}
+
+/// A point in a transaction to which it can go back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
+    writes: usize,
+    locks: usize,
+}
+
+impl Mark {
+    pub(crate) const START: Mark = Mark { writes: 0, locks: 0 };
+}
+
+impl Suspended {
+    pub(crate) fn slot(&self) -> usize {
+        slot_of(self.hold.owner())
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { writes: self.scratch.writes.len(), locks: self.scratch.locks.len() }
+    }
 }
 
 impl<'e> Txn<'e> {
@@ -43,7 +84,105 @@ impl<'e> Txn<'e> {
             begin,
             command: Cell::new(0),
             wrote: Cell::new(false),
+            tables: Cell::new(0),
+            waiter: None,
         }
+    }
+
+    /// The same in a session.
+    #[inline]
+    pub(crate) fn in_session(mut self, waiter: &'e Arc<Waiter>) -> Txn<'e> {
+        self.waiter = Some(waiter);
+        self
+    }
+
+    /// Takes it out of hand between two statements. A READ COMMITTED transaction that has changed and locked nothing then
+    /// holds nothing back.
+    #[inline]
+    pub(crate) fn suspend(mut self, may_hide: bool) -> Suspended {
+        let held = self.held.take().expect("only the two ends give it up");
+        let scratch = self.scratch.take().expect("only the two ends give it up");
+        let hidden = may_hide && self.reads_latest() && scratch.writes.is_empty() && scratch.locks.is_empty();
+        Suspended {
+            hold: held.suspend(hidden),
+            scratch,
+            begin: self.begin,
+            command: self.command.get(),
+            wrote: self.wrote.get(),
+            tables: self.tables.get(),
+            hidden,
+        }
+    }
+
+    /// Takes it in hand again. With `refresh` it sees what is committed now.
+    #[inline]
+    pub(crate) fn resume(
+        inner: &'e Inner,
+        suspended: Suspended,
+        waiter: &'e Arc<Waiter>,
+        worker: Option<&'static Worker>,
+        refresh: bool,
+    ) -> Txn<'e> {
+        let Suspended { hold, scratch, begin, command, wrote, tables, hidden } = suspended;
+        let mut held = inner.registry.resume(hold, worker);
+        if hidden || refresh {
+            // Whoever aborted it meanwhile is found out about by the next call.
+            held.refresh(hidden);
+        }
+        Txn {
+            inner,
+            held: Some(held),
+            scratch: RefCell::new(Some(scratch)),
+            begin,
+            command: Cell::new(command),
+            wrote: Cell::new(wrote),
+            tables: Cell::new(tables),
+            waiter: Some(waiter),
+        }
+    }
+
+    /// Ends a transaction that has undone all it did, and is to be run again when a wait is over.
+    pub(crate) fn give_up(mut self) {
+        if let (Some(held), Some(scratch)) = (self.held.take(), self.scratch.take()) {
+            debug_assert!(scratch.writes.is_empty(), "it was undone");
+            note_loss(&held, self.waiter);
+            held.abort();
+            let counters = &self.inner.counters[held.index()];
+            self.inner.end(held, scratch, counters);
+        }
+    }
+
+    /// Where it is now.
+    #[inline]
+    pub(crate) fn mark(&self) -> Mark {
+        let scratch = self.scratch();
+        Mark { writes: scratch.writes.len(), locks: scratch.locks.len() }
+    }
+
+    /// Undoes what it has done since, and gives up the locks that it got.
+    pub(crate) fn undo_to(&self, mark: Mark) {
+        let mut scratch = self.scratch();
+        let inserted = scratch.writes[mark.writes..].iter().any(|write| write.keys_added | write.keys_left != 0);
+        while mark.writes < scratch.writes.len() {
+            self.inner.undo_last(self.held(), &mut scratch, self.counters());
+        }
+        self.locks_undone(&mut scratch, mark.locks, inserted);
+    }
+
+    /// Whether its writes meet the newest committed version, whatever its snapshot sees.
+    #[inline]
+    pub(crate) fn reads_latest(&self) -> bool {
+        self.begin.isolation == Isolation::ReadCommitted
+    }
+
+    /// Whether nobody has aborted it.
+    pub(crate) fn check_alive(&self) -> bool {
+        self.held().is_active()
+    }
+
+    /// Its number, as views show it.
+    pub fn id(&self) -> u64 {
+        self.held().owner()
     }
 
     #[inline]
@@ -75,7 +214,13 @@ impl<'e> Txn<'e> {
     /// Every call begins here: a transaction that somebody aborted learns of it.
     #[inline]
     pub(crate) fn check_active(&self) -> Result<()> {
-        if self.held().is_active() { Ok(()) } else { Err(Error::Taken) }
+        if !self.held().is_active() {
+            return Err(Error::Taken);
+        }
+        match self.waiter {
+            Some(waiter) if waiter.is_stopped() => Err(Error::Cancelled),
+            _ => Ok(()),
+        }
     }
 
     /// What a read that begins now sees.
@@ -97,11 +242,18 @@ impl<'e> Txn<'e> {
     #[inline]
     pub(crate) fn write_command(&self) -> Result<u32> {
         self.check_active()?;
-        if self.begin.read_only {
-            return Err(Error::ReadOnly);
-        }
+        self.check_writable()?;
         self.wrote.set(true);
         Ok(self.command.get())
+    }
+
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.begin.read_only { Err(Error::ReadOnly) } else { Ok(()) }
+    }
+
+    /// What a read of the newest committed versions sees, and of our own commands before this one.
+    pub(crate) fn latest_view(&self) -> Result<View> {
+        Ok(View { snapshot: LATEST, ..self.view()? })
     }
 
     /// Commits. Replies may leave when the log has reached the position returned.
@@ -128,6 +280,7 @@ impl<'e> Txn<'e> {
             Ok(timestamp) => timestamp,
             Err(refused) => {
                 counters.serialization_failures.add(u64::from(refused == Refused::Conflict));
+                note_loss(&held, self.waiter);
                 self.inner.roll_back(held, scratch, counters);
                 return Err(refused.into());
             }
@@ -165,7 +318,16 @@ impl Drop for Txn<'_> {
     fn drop(&mut self) {
         if let (Some(held), Some(scratch)) = (self.held.take(), self.scratch.take()) {
             let counters = &self.inner.counters[held.index()];
+            note_loss(&held, self.waiter);
             self.inner.roll_back(held, scratch, counters);
         }
+    }
+}
+
+/// Tells the session that a more important transaction took this one, if one did.
+#[cold]
+fn note_loss(held: &Held<'_>, waiter: Option<&Arc<Waiter>>) {
+    if let (Some(by), Some(waiter)) = (held.taken_by(), waiter) {
+        waiter.lost_to(by.importance);
     }
 }

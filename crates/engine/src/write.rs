@@ -4,13 +4,14 @@
 //! its keys are in an index. A call that fails leaves no trace of itself, except when the whole transaction was aborted
 //! by another; then dropping it undoes what is left.
 
-use crate::entries::{self, NewKey};
+use crate::entries::{self, Added, NewKey};
 use crate::error::{Error, Result};
 use crate::key;
+use crate::locks::{Key, Mode};
 use crate::raw::chain::{Change, Claim, Taken};
 use crate::raw::rows::Newest;
 use crate::raw::version::{NewVersion, RowCell, Version};
-use crate::row::RowId;
+use crate::row::{Place, Row, RowId};
 use crate::scratch::{Kind, Scratch, Write};
 use crate::table::Table;
 use crate::txn::Txn;
@@ -22,8 +23,8 @@ impl Txn<'_> {
     /// Inserts a row.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`]; [`Error::UniqueViolation`] when a key exists; [`Error::WriteConflict`] when it depends on
-    /// a transaction that is undecided; [`Error::Taken`].
+    /// [`Error::InvalidValue`]; [`Error::UniqueViolation`] when a key exists; when that depends on a transaction that is
+    /// undecided, [`Error::MustWait`] in a session and [`Error::WriteConflict`] without; [`Error::Taken`].
     ///
     /// # Panics
     /// As all methods: when `table` belongs to another engine.
@@ -31,6 +32,7 @@ impl Txn<'_> {
     pub fn insert(&self, table: &Table, values: &[Value<'_>]) -> Result<RowId> {
         self.inner.assert_own(table);
         let word = self.held().word(self.write_command()?);
+        self.announce_write(table)?;
         let mut scratch = self.scratch();
         let scratch = &mut *scratch;
         table.layout.encode(values, &mut scratch.image).map_err(|unfit| unfit.at(table.name(), table.columns()))?;
@@ -59,14 +61,41 @@ impl Txn<'_> {
 
     /// Changes a row: `patch` gets a copy of it. It may read through the transaction.
     ///
+    /// At READ COMMITTED that copy is of the newest committed version, whatever the transaction has read; see
+    /// [`Txn::update_if`]. At the other levels a row that was changed after the snapshot is a conflict.
+    ///
     /// # Errors
-    /// [`Error::NoSuchRow`]; [`Error::WriteConflict`] when another transaction changed the row after
-    /// the snapshot or is changing it; the errors of [`Txn::insert`] for new keys and values.
+    /// [`Error::NoSuchRow`]; [`Error::WriteConflict`] when another transaction changed the row after the snapshot (at
+    /// READ COMMITTED: deleted it), or is changing it and there is no session; [`Error::MustWait`] when there is one; the
+    /// errors of [`Txn::insert`] for new keys and values.
     ///
     /// # Panics
     /// When `patch` writes through the transaction.
     #[inline]
     pub fn update(&self, table: &Table, row: RowId, patch: impl FnOnce(&mut RowWriter<'_>)) -> Result<()> {
+        self.change(table, row, |writer| {
+            patch(writer);
+            true
+        })
+        .map(|_| ())
+    }
+
+    /// As [`Txn::update`], if `patch` says so. It looks at the row once more: at READ COMMITTED the row may differ from
+    /// what made the caller choose it. Says whether the row was changed. At READ COMMITTED it is not, and no error, when
+    /// the row was deleted after the snapshot.
+    ///
+    /// # Errors
+    /// Those of [`Txn::update`].
+    #[inline]
+    pub fn update_if(&self, table: &Table, row: RowId, patch: impl FnOnce(&mut RowWriter<'_>) -> bool) -> Result<bool> {
+        match self.change(table, row, patch) {
+            Err(Error::WriteConflict { .. }) if self.is_gone(table, row) => Ok(false),
+            result => result,
+        }
+    }
+
+    #[inline]
+    fn change(&self, table: &Table, row: RowId, patch: impl FnOnce(&mut RowWriter<'_>) -> bool) -> Result<bool> {
         let command = self.write_command()?;
         let (cell, base) = self.claim(table, row, command, Kind::Update)?;
         let (mut image, writes_count) = {
@@ -76,22 +105,26 @@ impl Txn<'_> {
         image.clear();
         image.extend_from_slice(base.image());
         let mut writer = RowWriter::new(&table.layout, &mut image);
-        patch(&mut writer);
+        let wanted = patch(&mut writer);
         let patched = writer.finish();
         let mut scratch = self.scratch();
         let scratch = &mut *scratch;
         assert_eq!(scratch.writes.len(), writes_count, "an update's closure must not write");
         scratch.image = image;
         let touched = match patched {
-            Ok(touched) => touched,
-            Err(unfit) => {
+            Ok(touched) if wanted => touched,
+            refused => {
                 self.inner.undo_last(self.held(), scratch, self.counters());
-                return Err(unfit.at(table.name(), table.columns()));
+                return refused.map(|_| false).map_err(|unfit| unfit.at(table.name(), table.columns()));
             }
         };
         let changes_keys = touched.meets(table.key_columns);
         if changes_keys {
             announce_key_change(table, touched);
+            if let Err(error) = self.strengthen(table, row, touched, base, scratch) {
+                self.inner.undo_last(self.held(), scratch, self.counters());
+                return Err(error);
+            }
         }
         let new = NewVersion::new(self.held().word(command), row.0, Some(base), &scratch.image);
         let version = match self.held().publish(cell, base, new) {
@@ -105,16 +138,43 @@ impl Txn<'_> {
         let write = scratch.writes.last_mut().expect("the claim is in the write set");
         write.change.made(version);
         write.touched = touched;
-        if changes_keys { self.change_keys(table, touched, base, version, scratch) } else { Ok(()) }
+        if changes_keys {
+            self.change_keys(table, touched, base, version, scratch)?;
+        }
+        Ok(true)
     }
 
     /// Deletes a row.
     ///
     /// # Errors
-    /// [`Error::NoSuchRow`], [`Error::WriteConflict`], [`Error::Taken`], as [`Txn::update`].
+    /// [`Error::NoSuchRow`], [`Error::WriteConflict`], [`Error::MustWait`], [`Error::Taken`], as [`Txn::update`].
     pub fn delete(&self, table: &Table, row: RowId) -> Result<()> {
         let command = self.write_command()?;
         self.claim(table, row, command, Kind::Delete).map(|_| ())
+    }
+
+    /// As [`Txn::delete`], if `condition` holds for the version that would go; see [`Txn::update_if`].
+    ///
+    /// # Errors
+    /// Those of [`Txn::delete`].
+    pub fn delete_if(&self, table: &Table, row: RowId, condition: impl FnOnce(&Row<'_>) -> bool) -> Result<bool> {
+        let command = self.write_command()?;
+        let base = match self.claim(table, row, command, Kind::Delete) {
+            Ok((_, base)) => base,
+            Err(Error::WriteConflict { .. }) if self.is_gone(table, row) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        if condition(&Row { id: row, table, place: Place::Hot(base.image()) }) {
+            return Ok(true);
+        }
+        self.inner.undo_last(self.held(), &mut self.scratch(), self.counters());
+        Ok(false)
+    }
+
+    /// Whether, at READ COMMITTED, the row has been deleted for good.
+    #[cold]
+    fn is_gone(&self, table: &Table, row: RowId) -> bool {
+        self.reads_latest() && self.newest_row(table, row.0).is_none()
     }
 
     /// Makes the row ours and puts the change into the write set.
@@ -127,39 +187,46 @@ impl Txn<'_> {
         kind: Kind,
     ) -> Result<(&'t RowCell, &'t Version)> {
         self.inner.assert_own(table);
-        let mut took = 0;
-        let (cell, claim) = loop {
+        self.announce_write(table)?;
+        let locks = &self.inner.locks;
+        let strong = kind == Kind::Delete;
+        loop {
+            if !locks.is_quiet() {
+                self.pass(table, row, strong)?;
+            }
             let cell = match table.rows.hot_cell(row.0, self.held().pin()) {
                 Some(cell) if !cell.is_empty() => cell,
                 _ => self.thaw(table, row)?,
             };
-            match self.held().claim(cell, command, &mut took) {
+            match self.held().claim(cell, command, strong, self.reads_latest()) {
+                Claim::Claimed(base) => {
+                    self.scratch().writes.push(Write {
+                        change: Change::claim(Some(base)),
+                        row: row.0,
+                        touched: Touched::default(),
+                        keys_added: 0,
+                        keys_left: 0,
+                        table: table.id,
+                        kind,
+                    });
+                    // The second look: whoever locked the row before this claim is seen now, and whoever comes later
+                    // sees the claim.
+                    if locks.is_quiet() || self.keeps_claim(table, row, Mode::of_write(strong)) {
+                        return Ok((cell, base));
+                    }
+                    self.inner.undo_last(self.held(), &mut self.scratch(), self.counters());
+                }
+                Claim::Held(word) => {
+                    let key = Key::Row { table: table.id, row: row.0 };
+                    self.stand_in_line(table, key, Mode::of_write(strong), Some(word))?;
+                }
                 Claim::Moved => {}
-                claim => break (cell, claim),
+                Claim::NotFound => {
+                    self.check_active()?;
+                    return Err(Error::NoSuchRow { table: table.name().to_owned(), row: row.0 });
+                }
+                Claim::Changed => return Err(self.conflict(table)),
             }
-        };
-        if 0 < took {
-            self.counters().took.add(u64::from(took));
-        }
-        match claim {
-            Claim::Claimed(base) => {
-                self.scratch().writes.push(Write {
-                    change: Change::claim(Some(base)),
-                    row: row.0,
-                    touched: Touched::default(),
-                    keys_added: 0,
-                    keys_left: 0,
-                    table: table.id,
-                    kind,
-                });
-                Ok((cell, base))
-            }
-            Claim::NotFound => {
-                self.check_active()?;
-                Err(Error::NoSuchRow { table: table.name().to_owned(), row: row.0 })
-            }
-            Claim::Conflict => Err(self.conflict(table)),
-            Claim::Moved => unreachable!("the loop goes on then"),
         }
     }
 
@@ -217,24 +284,37 @@ impl Txn<'_> {
 
     /// Adds the entry of `scratch.key` for the last change. On failure that change is undone.
     fn add_key(&self, table: &Table, position: usize, has_null: bool, row: u64, scratch: &mut Scratch) -> Result<()> {
-        let Scratch { key, other_key, reads, .. } = &mut *scratch;
-        let new = NewKey { table, position, key, has_null, row };
-        match entries::add(&new, self.held(), self.counters(), other_key) {
-            Ok(added) => {
-                let write = scratch.writes.last_mut().expect("the change is in the write set");
-                write.keys_added |= u64::from(added) << position;
-                Ok(())
+        let error = loop {
+            let Scratch { key, other_key, reads, .. } = &mut *scratch;
+            let new = NewKey { table, position, key, has_null, row };
+            match entries::add(&new, self.held(), other_key) {
+                Added::Present => return Ok(()),
+                Added::New => {
+                    let write = scratch.writes.last_mut().expect("the change is in the write set");
+                    write.keys_added |= 1 << position;
+                    return Ok(());
+                }
+                Added::Taken => {
+                    break self.note_refusal(self.unique_violation(table, position), table, position, key, reads);
+                }
+                Added::Undecided(word) => match self.await_end(table, word) {
+                    Ok(()) => {}
+                    Err(error) => break error,
+                },
             }
-            Err(error) => {
-                let error = self.note_refusal(error, table, position, key, reads);
-                self.inner.undo_last(self.held(), scratch, self.counters());
-                Err(error)
-            }
-        }
+        };
+        self.inner.undo_last(self.held(), scratch, self.counters());
+        Err(error)
     }
 
     #[cold]
-    fn conflict(&self, table: &Table) -> Error {
+    pub(crate) fn unique_violation(&self, table: &Table, position: usize) -> Error {
+        self.counters().unique_violations.add(1);
+        Error::UniqueViolation { table: table.name().to_owned(), index: table.indexes[position].def.name.clone() }
+    }
+
+    #[cold]
+    pub(crate) fn conflict(&self, table: &Table) -> Error {
         self.counters().conflicts.add(1);
         Error::WriteConflict { table: table.name().to_owned() }
     }

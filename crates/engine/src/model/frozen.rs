@@ -1,7 +1,7 @@
 //! Rows that freeze, thaw and go, for `tests/shuttle.rs`: a row map of one chunk with two rows of one number each. What is
 //! unlinked is never freed.
 
-use super::{Refused, number};
+use super::{Refused, claim_or_take, number};
 use crate::block::{Block, Totals};
 use crate::freeze::{Source, settle_in, sources};
 use crate::present::Present;
@@ -153,7 +153,7 @@ impl<'m> FreezeTxn<'m> {
                 Newest::Nowhere => return Err(Refused),
             }
             let Some(cell) = rows.hot_cell(row, pin) else { continue };
-            match self.held.claim(cell, 0, &mut 0) {
+            match claim_or_take(&self.held, cell) {
                 Claim::Moved => {}
                 claim => break (cell, claim),
             }

@@ -5,7 +5,7 @@
 //! and `prev` chains hold no aborted version in their middle. An aborted transaction's words and versions may be passed
 //! over, and taken over, by anyone at any time; it undoes only what still carries its name. See `README.md` here.
 
-use super::slots::{Fate, GiveWay, Held, MOVED, NEVER, Pin, Registry, UNCOMMITTED, command_of, owner_of};
+use super::slots::{Fate, Held, MOVED, NEVER, Pin, Registry, STRONG, UNCOMMITTED, command_of, owner_of};
 use super::version::{NewVersion, RowCell, Version, VersionPtr};
 use crate::sync::{Acquire, AtomicU64, Release, SeqCst};
 
@@ -130,14 +130,43 @@ impl Held<'_> {
     }
 }
 
+impl Registry {
+    /// The active transaction that has the row, by its owner, and whether one of its claims is a strong one.
+    pub(crate) fn holder(&self, newest: &Version, pin: &Pin) -> Option<(u64, bool)> {
+        let mut next = Some(newest);
+        let mut holder = None;
+        let mut is_strong = false;
+        while let Some(version) = next {
+            // With no owner of our own: what is ours is an active transaction's like others'.
+            if let Said::Active(word) = self.said(&version.end, 0) {
+                is_strong |= word & STRONG != 0;
+                holder = Some(owner_of(word));
+            }
+            match self.said(&version.begin, 0) {
+                Said::Never | Said::Moved | Said::Aborted(_) => {}
+                Said::Committed(_) | Said::Mine => break,
+                Said::Active(word) => {
+                    holder = Some(owner_of(word));
+                    // Of a row that it has made itself it may do anything.
+                    is_strong |= version.prev(pin).is_none();
+                }
+            }
+            next = version.prev(pin);
+        }
+        holder.map(|holder| (holder, is_strong))
+    }
+}
+
 /// How the claim of a row ended.
 pub enum Claim<'p> {
     /// The row is ours: the end word of this version carries our word.
     Claimed(&'p Version),
     /// The row does not exist in what we see.
     NotFound,
-    /// Somebody else changed it after our snapshot, or is changing it.
-    Conflict,
+    /// Somebody else changed it after the time that we read at.
+    Changed,
+    /// Another transaction, whose word this is, has it and is active.
+    Held(u64),
     /// The cell is empty, maybe since just now: look into the block.
     Moved,
 }
@@ -149,34 +178,34 @@ pub(crate) enum KeyHeld {
     Free,
     /// A row that exists.
     Taken,
-    /// It depends on a transaction that is still undecided.
-    Undecided,
+    /// It depends on the transaction whose word this is, which is active.
+    Undecided(u64),
 }
 
 impl Held<'_> {
-    /// Claims the row for a change of `command`: the newest version's end word becomes ours.
+    /// Claims the row for a change: the newest version's end word becomes ours, with this command. With `latest` the
+    /// newest committed version is claimed, whatever our snapshot sees.
     ///
-    /// Fails without waiting when another transaction holds the row, unless that one is less important and paused: then
-    /// it is aborted here, and its claim passes to us by one compare-and-swap.
+    /// Fails without waiting when another transaction holds the row. The claim of one that was aborted passes to us by
+    /// one compare-and-swap.
     #[inline]
-    pub fn claim<'p>(&'p self, cell: &RowCell, command: u32, took: &mut u32) -> Claim<'p> {
+    pub fn claim<'p>(&'p self, cell: &RowCell, command: u32, strong: bool, latest: bool) -> Claim<'p> {
         let registry = self.registry;
         let skip_check = cfg!(overtake_plant = "conflict_check_skipped");
+        let seen = if latest || skip_check { NEVER } else { self.snapshot() };
+        let word = self.word(command) | if strong { STRONG } else { 0 };
         'again: loop {
-            let Some(mut base) = cell.load(self.pin()) else { return Claim::Moved };
+            let Some(top) = cell.load(self.pin()) else { return Claim::Moved };
+            let mut base = top;
             loop {
                 match registry.said(&base.begin, self.owner) {
-                    Said::Committed(timestamp) if self.snapshot() < timestamp && !skip_check => return Claim::Conflict,
+                    Said::Committed(timestamp) if seen < timestamp => return Claim::Changed,
                     Said::Committed(_) | Said::Mine => break,
                     Said::Never | Said::Moved | Said::Aborted(_) => match base.prev(self.pin()) {
                         Some(prev) => base = prev,
                         None => return Claim::NotFound,
                     },
-                    Said::Active(word) => match registry.give_way(word, self.importance) {
-                        GiveWay::Taken => *took += 1,
-                        GiveWay::Settled => {}
-                        GiveWay::Refused => return Claim::Conflict,
-                    },
+                    Said::Active(word) => return Claim::Held(word),
                 }
             }
             let expected = match registry.said(&base.end, self.owner) {
@@ -187,27 +216,30 @@ impl Held<'_> {
                     registry.vacate(cell, base, self.pin());
                     return Claim::Moved;
                 }
+                // Its successor came after we looked at the cell.
                 Said::Committed(_)
-                    if skip_check && !cell.load(self.pin()).is_some_and(|top| std::ptr::eq(top, base)) =>
+                    if seen == NEVER && !cell.load(self.pin()).is_some_and(|now| std::ptr::eq(now, top)) =>
                 {
                     continue 'again;
                 }
-                Said::Committed(timestamp) if self.snapshot() < timestamp => return Claim::Conflict,
+                Said::Committed(timestamp) if self.snapshot() < timestamp => return Claim::Changed,
                 Said::Committed(_) => return Claim::NotFound,
-                Said::Active(word) => match registry.give_way(word, self.importance) {
-                    GiveWay::Taken => {
-                        *took += 1;
-                        word
-                    }
-                    GiveWay::Settled => continue 'again,
-                    GiveWay::Refused => return Claim::Conflict,
-                },
+                Said::Active(word) => return Claim::Held(word),
             };
             // Exactly one of the claimants, takers and the undoing victim wins this word.
-            if base.end.compare_exchange(expected, self.word(command), SeqCst, Acquire).is_ok() {
+            if base.end.compare_exchange(expected, word, SeqCst, Acquire).is_ok() {
                 return Claim::Claimed(base);
             }
         }
+    }
+
+    /// Makes our claim of `base` a strong one. Fails when a more important transaction took the row meanwhile.
+    pub(crate) fn strengthen(&self, base: &Version) -> Result<(), Taken> {
+        let word = base.end.load(Acquire);
+        if owner_of(word) != self.owner {
+            return Err(Taken);
+        }
+        base.end.compare_exchange(word, word | STRONG, SeqCst, Acquire).map(|_| ()).map_err(|_| Taken)
     }
 
     /// Publishes `new` over the claimed `base`. Fails when a more important transaction took the row meanwhile.
@@ -268,45 +300,31 @@ impl Held<'_> {
         self.registry.tick()
     }
 
-    /// Whether the newest state of a row holds a key that we want: `has_key` says whether a version has it. A paused,
-    /// less important holder is aborted.
-    pub(crate) fn key_held(
-        &self,
-        newest: &Version,
-        took: &mut u32,
-        mut has_key: impl FnMut(&Version) -> bool,
-    ) -> KeyHeld {
+    /// Whether the newest state of a row holds a key that we want: `has_key` says whether a version has it.
+    pub(crate) fn key_held(&self, newest: &Version, mut has_key: impl FnMut(&Version) -> bool) -> KeyHeld {
         let mut next = Some(newest);
-        // Whether the versions met so far belong to a transaction that may still abort.
-        let mut pending = false;
+        // Who made the versions met so far, and may still abort.
+        let mut pending = None;
         while let Some(version) = next {
             match self.registry.said(&version.begin, self.owner) {
                 Said::Never | Said::Moved | Said::Aborted(_) => next = version.prev(self.pin()),
-                Said::Active(word) => match self.registry.give_way(word, self.importance) {
-                    GiveWay::Taken => *took += 1,
-                    GiveWay::Settled => {}
-                    GiveWay::Refused if has_key(version) => return KeyHeld::Undecided,
-                    GiveWay::Refused => {
-                        pending = true;
-                        next = version.prev(self.pin());
-                    }
-                },
+                Said::Active(word) if has_key(version) => return KeyHeld::Undecided(word),
+                Said::Active(word) => {
+                    pending = Some(word);
+                    next = version.prev(self.pin());
+                }
                 Said::Committed(_) | Said::Mine => {
                     if !has_key(version) {
                         return KeyHeld::Free;
                     }
-                    if pending {
-                        return KeyHeld::Undecided; // It comes back if the transaction above it aborts.
+                    if let Some(word) = pending {
+                        return KeyHeld::Undecided(word); // It comes back if the transaction above it aborts.
                     }
-                    match self.registry.said(&version.end, self.owner) {
-                        Said::Never | Said::Moved | Said::Aborted(_) => return KeyHeld::Taken,
-                        Said::Committed(_) | Said::Mine => return KeyHeld::Free,
-                        Said::Active(word) => match self.registry.give_way(word, self.importance) {
-                            GiveWay::Taken => *took += 1,
-                            GiveWay::Settled => {}
-                            GiveWay::Refused => return KeyHeld::Undecided,
-                        },
-                    }
+                    return match self.registry.said(&version.end, self.owner) {
+                        Said::Never | Said::Moved | Said::Aborted(_) => KeyHeld::Taken,
+                        Said::Committed(_) | Said::Mine => KeyHeld::Free,
+                        Said::Active(word) => KeyHeld::Undecided(word),
+                    };
                 }
             }
         }
@@ -320,7 +338,7 @@ impl Held<'_> {
         match self.registry.said(since, self.owner) {
             Said::Never | Said::Moved | Said::Aborted(_) => KeyHeld::Free,
             Said::Committed(_) | Said::Mine => KeyHeld::Taken,
-            Said::Active(_) => KeyHeld::Undecided,
+            Said::Active(word) => KeyHeld::Undecided(word),
         }
     }
 

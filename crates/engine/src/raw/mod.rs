@@ -1,6 +1,7 @@
 //! The only module of the engine with `unsafe`: the versions' memory and the protocol on it. Start with `README.md`.
 #![allow(unsafe_code)]
 
+pub(crate) mod activity;
 pub(crate) mod attic;
 mod bitmap;
 pub(crate) mod btree;

@@ -10,10 +10,10 @@
 //! ```text
 //! begin and end words   0 | commit timestamp (63)                          NEVER = all ones: open end, or undone
 //!                                                                          MOVED = one less: open end, moved to a block
-//!                       1 | slot (12) | generation (31) | command (20)
+//!                       1 | slot (12) | generation (31) | strong (1) | command (19)
 //! status word           00 active     | publish (1) | 0 (30) | generation (31)
 //!                       01 committing | generation                         whoever meets it helps to decide
-//!                       10 aborted    | generation
+//!                       10 aborted    | by whom and why (see `activity`) | generation
 //!                       11 committed  | timestamp (62)
 //! ```
 
@@ -21,7 +21,7 @@ use super::bitmap::Bitmap;
 use super::publish::SerialState;
 use crate::sync::{AcqRel, Acquire, AtomicPtr, AtomicU64, Relaxed, Release, SeqCst};
 use core::marker::PhantomData;
-use preempt::{Mode, Worker};
+use preempt::Worker;
 use stage::Class;
 use std::sync::Arc;
 
@@ -30,7 +30,12 @@ pub const NEVER: u64 = UNCOMMITTED - 1;
 pub(crate) const UNCOMMITTED: u64 = 1 << 63;
 /// As an end word: nobody ended the version, but it is a row of a block now, and changes begin there.
 pub(crate) const MOVED: u64 = NEVER - 1;
+/// As a snapshot: all that is committed.
+pub(crate) const LATEST: u64 = MOVED - 1;
 
+/// In an end word: whoever holds the row may change its keys or delete it. Without it the lock is FOR NO KEY UPDATE.
+pub(super) const STRONG: u64 = 1 << (COMMAND_BITS - 1);
+/// Those of the command and of [`STRONG`].
 const COMMAND_BITS: u32 = 20;
 const GENERATION_BITS: u32 = 31;
 const SLOT_BITS: u32 = 12;
@@ -41,7 +46,7 @@ pub(crate) const SLOTS_MAX: usize = 1 << SLOT_BITS;
 /// The most registered snapshots at a time, beside those of transactions.
 pub(crate) const READERS_MAX: usize = 1024;
 /// The most commands of one transaction.
-pub(crate) const COMMANDS_MAX: u32 = COMMAND_MASK as u32;
+pub(crate) const COMMANDS_MAX: u32 = STRONG as u32 - 1;
 const _: () = assert!(1 + SLOT_BITS + GENERATION_BITS + COMMAND_BITS == u64::BITS);
 
 pub(super) const STATE_SHIFT: u32 = 62;
@@ -53,7 +58,7 @@ const VALUE_MASK: u64 = (1 << STATE_SHIFT) - 1;
 /// In an active status: the transaction must commit the serial way. See [`super::publish`].
 pub(super) const PUBLISH: u64 = 1 << (STATE_SHIFT - 1);
 /// A snapshot number that holds nothing back.
-const NO_SNAPSHOT: u64 = u64::MAX;
+pub(super) const NO_SNAPSHOT: u64 = u64::MAX;
 
 #[inline]
 pub(super) const fn status(state: u64, value: u64) -> u64 {
@@ -61,22 +66,28 @@ pub(super) const fn status(state: u64, value: u64) -> u64 {
 }
 
 #[inline]
-pub(super) const fn owner_of(word: u64) -> u64 {
+pub(crate) const fn owner_of(word: u64) -> u64 {
     word & !COMMAND_MASK
 }
 
 #[inline]
 pub(super) const fn command_of(word: u64) -> u32 {
-    (word & COMMAND_MASK) as u32
+    (word & (STRONG - 1)) as u32
+}
+
+/// What a transaction writes, with command 0.
+#[inline]
+pub(super) const fn owner_word(index: usize, generation: u64) -> u64 {
+    UNCOMMITTED | ((index as u64) << (COMMAND_BITS + GENERATION_BITS)) | (generation << COMMAND_BITS)
 }
 
 #[inline]
-const fn slot_of(word: u64) -> usize {
+pub(crate) const fn slot_of(word: u64) -> usize {
     ((word >> (COMMAND_BITS + GENERATION_BITS)) & (SLOTS_MAX as u64 - 1)) as usize
 }
 
 #[inline]
-const fn generation_of(word: u64) -> u64 {
+pub(super) const fn generation_of(word: u64) -> u64 {
     (word >> COMMAND_BITS) & GENERATION_MASK
 }
 
@@ -101,28 +112,19 @@ pub(super) struct Slot {
     /// The published snapshot, [`NO_SNAPSHOT`] without one.
     pub(super) snapshot: AtomicU64,
     /// The importance of the transaction's class.
-    importance: AtomicU64,
+    pub(super) importance: AtomicU64,
     /// The worker whose base context runs the transaction, or null.
-    worker: AtomicPtr<Worker>,
+    pub(super) worker: AtomicPtr<Worker>,
     /// 1 while the transaction is SERIALIZABLE and may write. Stored before `snapshot`, so read it after that.
     pub(super) serial: AtomicU64,
-}
-
-impl Slot {
-    /// Whether an urgent context runs above the transaction's own. A hint: it may go on at any moment.
-    #[inline]
-    fn is_paused(&self) -> bool {
-        if cfg!(feature = "shuttle") {
-            return true; // The model has no workers: whoever is less important counts as paused.
-        }
-        let worker = self.worker.load(Relaxed);
-        // SAFETY: null, or made from a `&'static Worker` by `begin`.
-        unsafe { worker.as_ref() }.is_some_and(|worker| worker.mode() == Mode::Urgent)
-    }
+    /// These three: see [`super::activity`].
+    pub(super) activity: AtomicU64,
+    pub(super) tables_written: AtomicU64,
+    pub(super) wanted: AtomicU64,
 }
 
 /// How much a class matters when two transactions want one row.
-fn importance(class: Class) -> u64 {
+pub(crate) fn importance(class: Class) -> u64 {
     match class {
         Class::High => 2,
         Class::Normal => 1,
@@ -132,11 +134,11 @@ fn importance(class: Class) -> u64 {
 
 /// The clock, the slots and the live snapshots of one engine.
 pub struct Registry {
-    clock: Clock,
+    pub(super) clock: Clock,
     /// See [`super::publish`].
     pub(super) serial: SerialState,
-    slots: Box<[Slot]>,
-    slots_free: Bitmap,
+    pub(super) slots: Box<[Slot]>,
+    pub(super) slots_free: Bitmap,
     readers: Box<[Reader]>,
     readers_free: Bitmap,
     /// The highest horizon found so far. On a line of its own: what stands beside it is read all the time.
@@ -144,14 +146,14 @@ pub struct Registry {
 }
 
 #[repr(align(128))]
-struct Clock(AtomicU64);
+pub(super) struct Clock(pub(super) AtomicU64);
 
 #[repr(align(64))]
 struct Reader(AtomicU64);
 
 /// The witness that a snapshot is registered: no version that it may reach is freed while it exists.
 pub struct Pin {
-    _only_here: PhantomData<()>,
+    pub(super) _only_here: PhantomData<()>,
 }
 
 impl Registry {
@@ -165,6 +167,9 @@ impl Registry {
             importance: AtomicU64::new(0),
             worker: AtomicPtr::new(std::ptr::null_mut()),
             serial: AtomicU64::new(0),
+            activity: AtomicU64::new(0),
+            tables_written: AtomicU64::new(0),
+            wanted: AtomicU64::new(0),
         };
         Registry {
             clock: Clock(AtomicU64::new(1)),
@@ -188,7 +193,7 @@ impl Registry {
     /// Ordering: the store and the second load are sequentially consistent, as are the loads in `horizon`. If `horizon`
     /// misses the store, then the second load comes after its reading of the clock and the snapshot is not below it.
     #[inline]
-    fn register(&self, place: &AtomicU64) -> u64 {
+    pub(super) fn register(&self, place: &AtomicU64) -> u64 {
         place.store(self.clock.0.load(Relaxed), SeqCst);
         self.clock.0.load(SeqCst)
     }
@@ -249,13 +254,15 @@ impl Registry {
         // The order matters to `fate`: the generation moves on before the status does.
         slot.generation.store(generation, Release);
         slot.importance.store(importance(class), Relaxed);
-        let worker = worker.map_or(std::ptr::null_mut(), |worker| std::ptr::from_ref(worker).cast_mut());
-        slot.worker.store(worker, Relaxed);
+        slot.set_worker(worker);
+        // Before the status, as what it must not be taken for is the last transaction's.
+        slot.activity.store(0, Relaxed);
+        slot.tables_written.store(0, Relaxed);
         slot.serial.store(u64::from(serial), Relaxed);
         // Before the snapshot is published: see `publish` for who relies on that.
         slot.status.store(status(ACTIVE, generation), Release);
         let snapshot = self.register(&slot.snapshot);
-        let owner = UNCOMMITTED | ((index as u64) << (COMMAND_BITS + GENERATION_BITS)) | (generation << COMMAND_BITS);
+        let owner = owner_word(index, generation);
         Held {
             registry: self,
             index,
@@ -273,7 +280,7 @@ impl Registry {
     /// its generation, so the status is of that generation or a later one; and the generation, read after the status, has
     /// not moved on.
     #[inline]
-    pub(super) fn fate(&self, word: u64) -> Fate {
+    pub(crate) fn fate(&self, word: u64) -> Fate {
         let slot = &self.slots[slot_of(word)];
         let generation = generation_of(word);
         let mut seen = slot.status.load(Acquire);
@@ -287,7 +294,7 @@ impl Registry {
                         Fate::Moved
                     };
                 }
-                _ if value & !PUBLISH != generation => return Fate::Moved,
+                _ if value & GENERATION_MASK != generation => return Fate::Moved,
                 ACTIVE => return Fate::Active,
                 ABORTED => return Fate::Aborted,
                 _ => match self.decide(slot, seen) {
@@ -310,35 +317,6 @@ impl Registry {
             Err(now) => Err(now),
         }
     }
-
-    /// Aborts the transaction that wrote `word`, if it is active, less important than `importance`, and paused.
-    pub(super) fn give_way(&self, word: u64, importance: u64) -> GiveWay {
-        let slot = &self.slots[slot_of(word)];
-        let active = slot.status.load(Acquire);
-        if active & !PUBLISH != status(ACTIVE, generation_of(word)) {
-            return GiveWay::Settled;
-        }
-        // If the slot changes hands now, these two are another transaction's; the compare-and-swap below then fails.
-        if importance <= slot.importance.load(Relaxed) || !slot.is_paused() {
-            return GiveWay::Refused;
-        }
-        let aborted = status(ABORTED, generation_of(word));
-        match slot.status.compare_exchange(active, aborted, SeqCst, Acquire) {
-            Ok(_) => GiveWay::Taken,
-            Err(_) => GiveWay::Settled,
-        }
-    }
-}
-
-/// What a holder of a row does when a more important transaction wants it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GiveWay {
-    /// It was aborted by this call.
-    Taken,
-    /// It is decided already: look again.
-    Settled,
-    /// It runs, or is not less important.
-    Refused,
 }
 
 /// Why a commit did not happen.
@@ -353,13 +331,13 @@ pub enum NotCommitted {
 /// A transaction's hold on its slot.
 pub struct Held<'e> {
     pub(super) registry: &'e Registry,
-    index: usize,
+    pub(super) index: usize,
     /// The words it writes, with command 0.
     pub(super) owner: u64,
-    snapshot: u64,
+    pub(super) snapshot: u64,
     pub(super) importance: u64,
-    serial: bool,
-    pin: Pin,
+    pub(super) serial: bool,
+    pub(super) pin: Pin,
 }
 
 impl<'e> Held<'e> {
@@ -388,12 +366,12 @@ impl<'e> Held<'e> {
     }
 
     #[inline]
-    fn slot(&self) -> &'e Slot {
+    pub(super) fn slot(&self) -> &'e Slot {
         &self.registry.slots[self.index]
     }
 
     #[inline]
-    fn generation(&self) -> u64 {
+    pub(super) fn generation(&self) -> u64 {
         generation_of(self.owner)
     }
 

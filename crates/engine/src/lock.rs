@@ -1,0 +1,404 @@
+//! A transaction and the lock table: locks on request, and what stands in the way of a write.
+//!
+//! **Invariant:** a call here either has what it wanted, or says what its caller does about it. It never waits: in a session
+//! it leaves a place in a queue and returns [`Error::MustWait`].
+
+use crate::engine::{Engine, Inner};
+use crate::error::{Error, Result};
+use crate::key;
+use crate::locks::{
+    Answer, Ask, Asker, Holders, Key, LockConfig, LockStats, LockView, Mode, Obstacles, RowLock, TABLE_BITS, TableLock,
+    Unknown, Wait, Waiter,
+};
+use crate::raw::activity::{Activity, Pressed};
+use crate::raw::rows::Newest;
+use crate::raw::slots::{Held, owner_of};
+use crate::raw::version::Version;
+use crate::row::{Row, RowId};
+use crate::scratch::Scratch;
+use crate::table::Table;
+use crate::txn::Txn;
+use crate::writer::Touched;
+use stage::Class;
+use std::sync::Arc;
+
+/// The locks that are not in the lock table, as one with a registered snapshot sees them.
+struct Elsewhere<'a> {
+    inner: &'a Inner,
+    held: &'a Held<'a>,
+}
+
+impl Holders for Elsewhere<'_> {
+    fn each(&self, key: Key, each: &mut dyn FnMut(u64, Mode)) {
+        let Elsewhere { inner, held } = self;
+        match key {
+            Key::Row { table, row } => {
+                if let Newest::Hot(newest) = inner.table(table).rows.newest(row, held.pin())
+                    && let Some((owner, strong)) = inner.registry.holder(newest, held.pin())
+                {
+                    each(owner, Mode::of_write(strong));
+                }
+            }
+            Key::Table(table) => {
+                let bit = 1 << (table % TABLE_BITS);
+                inner.registry.writers_of(bit, |owner| each(owner, Mode::ROW_EXCLUSIVE));
+            }
+            Key::Transaction(_) => {}
+        }
+    }
+}
+
+impl Inner {
+    fn elsewhere<'a>(&'a self, held: &'a Held<'a>) -> Elsewhere<'a> {
+        Elsewhere { inner: self, held }
+    }
+
+    /// A change of the row was undone.
+    #[cold]
+    pub(crate) fn row_released(&self, held: &Held<'_>, table: u32, row: u64) {
+        self.locks.released(&self.registry, &self.elsewhere(held), Key::Row { table, row });
+    }
+
+    /// The transaction is decided: its locks are free, and whoever waits for them or for its end is woken.
+    #[cold]
+    pub(crate) fn locks_released(&self, held: &Held<'_>, scratch: &mut Scratch) {
+        let elsewhere = self.elsewhere(held);
+        let mut tables = 0;
+        for write in &scratch.writes {
+            tables |= 1 << (write.table % TABLE_BITS);
+            let key = Key::Row { table: write.table, row: write.row };
+            self.locks.released(&self.registry, &elsewhere, key);
+        }
+        for (key, mode) in scratch.locks.drain(..) {
+            self.locks.release(&self.registry, &elsewhere, held.owner(), key, mode);
+        }
+        self.locks.released(&self.registry, &elsewhere, Key::Transaction(held.owner()));
+        self.tables_released(held, held.tables_written() | tables);
+    }
+
+    /// Tables with these bits are written to no more.
+    fn tables_released(&self, held: &Held<'_>, bits: u64) {
+        for bit in (0..TABLE_BITS).filter(|bit| bits & (1 << bit) != 0 && !self.locks.admits_writers(*bit)) {
+            let mut table = bit;
+            while self.find_table(table).is_some() {
+                self.locks.released(&self.registry, &self.elsewhere(held), Key::Table(table));
+                table += TABLE_BITS;
+            }
+        }
+    }
+
+    /// The session gives up its place in whatever queue.
+    #[cold]
+    pub(crate) fn leave_queue(&self, waiter: &Arc<Waiter>) {
+        self.locks.leave(&self.registry, &Unknown, waiter, None);
+    }
+}
+
+impl Txn<'_> {
+    fn ask(&self, key: Key, mode: Mode, ask: Ask) -> Result<Answer> {
+        let held = self.held();
+        let asker = Asker { owner: held.owner(), importance: held.importance(), waiter: self.waiter };
+        self.inner.locks.ask(&self.inner.registry, &self.inner.elsewhere(held), asker, (key, mode), ask)
+    }
+
+    /// Aborts those in the way that must give way. Says whether anything has changed.
+    fn press(&self, obstacles: &Obstacles) -> bool {
+        let Inner { locks, registry, .. } = self.inner;
+        let held = self.held();
+        let mut changed = false;
+        for owner in &obstacles.owners {
+            let elsewhere = self.inner.elsewhere(held);
+            let pressed = locks.press(registry, &elsewhere, *owner, held.importance(), locks.yields());
+            changed |= matches!(pressed, Pressed::Taken { .. } | Pressed::Settled);
+        }
+        changed
+    }
+
+    /// Gives up a place in another queue than this.
+    fn leave_others(&self, key: Option<Key>) {
+        if let Some(waiter) = self.waiter.filter(|waiter| waiter.has_place()) {
+            self.inner.locks.leave(&self.inner.registry, &self.inner.elsewhere(self.held()), waiter, key);
+        }
+    }
+
+    /// Something stands in the way of a write: the transaction of `word`, if it is known. Returns when it may be looked at
+    /// again.
+    ///
+    /// # Errors
+    /// [`Error::MustWait`], with a place in the queue, in a session; else [`Error::WriteConflict`].
+    #[cold]
+    pub(crate) fn stand_in_line(&self, table: &Table, key: Key, mode: Mode, word: Option<u64>) -> Result<()> {
+        self.check_active()?;
+        self.leave_others(Some(key));
+        let ask = if self.waiter.is_some() { Ask::Queue } else { Ask::Check };
+        // Without a session there may be no entry to look at; `Queue` makes one.
+        let answer = match (ask, word) {
+            (Ask::Check, Some(word)) => {
+                Answer::Blocked(Obstacles { owners: vec![owner_of(word)], ..Obstacles::default() })
+            }
+            _ => self.ask(key, mode, ask)?,
+        };
+        let Answer::Blocked(obstacles) = answer else { return Ok(()) };
+        let is_end = matches!(key, Key::Transaction(_));
+        // Who undid the key that we want before we stood in the queue has not woken us.
+        if self.press(&obstacles) || is_end && obstacles.fresh {
+            return Ok(());
+        }
+        Err(if self.waiter.is_some() { Error::MustWait } else { self.conflict(table) })
+    }
+
+    /// A unique key depends on the transaction of this word.
+    ///
+    /// # Errors
+    /// Those of [`Txn::stand_in_line`].
+    #[cold]
+    pub(crate) fn await_end(&self, table: &Table, word: u64) -> Result<()> {
+        self.stand_in_line(table, Key::Transaction(owner_of(word)), Mode::UNTIL_END, Some(word))
+    }
+
+    /// Before the claim of a row: whether the table has nothing against it.
+    #[cold]
+    pub(crate) fn pass(&self, table: &Table, row: RowId, strong: bool) -> Result<()> {
+        let key = Key::Row { table: table.id, row: row.0 };
+        while !self.inner.locks.is_unmarked(key) {
+            match self.ask(key, Mode::of_write(strong), Ask::Check)? {
+                Answer::Blocked(_) => self.stand_in_line(table, key, Mode::of_write(strong), None)?,
+                Answer::Free | Answer::Granted { .. } => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// After the claim of a row: whether nobody locked it before.
+    #[cold]
+    pub(crate) fn keeps_claim(&self, table: &Table, row: RowId, mode: Mode) -> bool {
+        let key = Key::Row { table: table.id, row: row.0 };
+        let Inner { locks, registry, .. } = self.inner;
+        let keeps = locks.is_unmarked(key) || locks.against_claim(registry, self.held().owner(), key, mode).is_none();
+        if keeps {
+            self.leave_others(None);
+        }
+        keeps
+    }
+
+    /// An update changes these columns: if that changes a key of a unique index, its claim becomes FOR UPDATE.
+    #[cold]
+    pub(crate) fn strengthen(
+        &self,
+        table: &Table,
+        row: RowId,
+        touched: Touched,
+        base: &Version,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let Scratch { image, key, other_key, .. } = scratch;
+        let changes =
+            table.indexes.iter().filter(|index| index.def.unique && touched.meets(index.key_columns)).any(|index| {
+                key::of_image(index, table.image(base), other_key);
+                key::of_image(index, crate::layout::Image { layout: &table.layout, bytes: image }, key);
+                key != other_key
+            });
+        if !changes {
+            return Ok(());
+        }
+        self.held().strengthen(base).map_err(|_| Error::Taken)?;
+        let locks = &self.inner.locks;
+        let key = Key::Row { table: table.id, row: row.0 };
+        while !locks.is_quiet() && !self.keeps_claim(table, row, Mode::UPDATE) {
+            self.stand_in_line(table, key, Mode::UPDATE, None)?;
+        }
+        Ok(())
+    }
+
+    /// Before the first write to a table: says so, unless somebody has locked the table against it.
+    #[inline]
+    pub(crate) fn announce_write(&self, table: &Table) -> Result<()> {
+        if self.tables.get() & (1 << (table.id % TABLE_BITS)) != 0 {
+            return Ok(());
+        }
+        self.announce_first_write(table)
+    }
+
+    fn announce_first_write(&self, table: &Table) -> Result<()> {
+        let number = table.id % TABLE_BITS;
+        let (before, key) = (self.tables.get(), Key::Table(table.id));
+        loop {
+            // First the announcement, then the look: whoever locks the table counts itself, then looks for announcements.
+            self.held().set_tables_written(before | 1 << number);
+            if self.inner.locks.admits_writers(number) {
+                break;
+            }
+            if matches!(self.ask(key, Mode::ROW_EXCLUSIVE, Ask::Check)?, Answer::Blocked(_)) {
+                self.held().set_tables_written(before);
+                self.inner.tables_released(self.held(), 1 << number);
+                self.stand_in_line(table, key, Mode::ROW_EXCLUSIVE, None)?;
+                continue;
+            }
+            self.leave_others(None);
+            break;
+        }
+        self.tables.set(before | 1 << number);
+        Ok(())
+    }
+
+    /// Takes a lock in the table, or says what is in the way. False: it is locked, and that is no error.
+    fn acquire(&self, table: &Table, key: Key, mode: Mode, wait: Wait) -> Result<bool> {
+        self.check_active()?;
+        loop {
+            let obstacles = match self.ask(key, mode, Ask::Grant)? {
+                Answer::Blocked(obstacles) => obstacles,
+                answer => return Ok(self.got(key, mode, &answer)),
+            };
+            if self.press(&obstacles) {
+                continue;
+            }
+            match wait {
+                Wait::Block if self.waiter.is_some() => {}
+                Wait::Block => return Err(self.conflict(table)),
+                Wait::NoWait => return Err(Error::LockNotAvailable),
+                Wait::SkipLocked => return Ok(false),
+            }
+            self.leave_others(Some(key));
+            match self.ask(key, mode, Ask::GrantOrQueue)? {
+                Answer::Blocked(obstacles) if self.press(&obstacles) => {}
+                Answer::Blocked(_) => return Err(Error::MustWait),
+                answer => return Ok(self.got(key, mode, &answer)),
+            }
+        }
+    }
+
+    fn got(&self, key: Key, mode: Mode, answer: &Answer) -> bool {
+        if matches!(answer, Answer::Granted { new: true }) {
+            self.scratch().locks.push((key, mode));
+        }
+        true
+    }
+
+    /// Locks a row and returns it: at READ COMMITTED its newest committed version, whatever this transaction has read
+    /// before. Nothing if it has gone, or is locked and [`Wait::SkipLocked`].
+    ///
+    /// # Errors
+    /// [`Error::WriteConflict`] above READ COMMITTED when the row was changed after the snapshot, and without a session
+    /// when it is locked; [`Error::MustWait`] with one; [`Error::LockNotAvailable`]; [`Error::ReadOnly`];
+    /// [`Error::Limit`]; [`Error::Taken`].
+    pub fn lock_row<'t>(&'t self, table: &'t Table, row: RowId, mode: RowLock, wait: Wait) -> Result<Option<Row<'t>>> {
+        self.inner.assert_own(table);
+        self.check_writable()?;
+        if !self.acquire(table, Key::Table(table.id), Mode::ROW_SHARE, wait)? {
+            return Ok(None);
+        }
+        let before = self.scratch().locks.len();
+        if !self.acquire(table, Key::Row { table: table.id, row: row.0 }, Mode::row(mode), wait)? {
+            return Ok(None);
+        }
+        let newest = self.newest_row(table, row.0);
+        if self.reads_latest() {
+            if newest.is_none() {
+                // There is nothing to lock.
+                self.locks_undone(&mut self.scratch(), before, false);
+            }
+            return Ok(newest);
+        }
+        let seen = self.get_row(table, row)?;
+        let is_same = match (&newest, &seen) {
+            (Some(newest), Some(seen)) => newest.is_same_version(seen),
+            (None, None) => true,
+            _ => false,
+        };
+        if is_same { Ok(seen) } else { Err(self.conflict(table)) }
+    }
+
+    /// Locks a table.
+    ///
+    /// # Errors
+    /// As [`Txn::lock_row`].
+    pub fn lock_table(&self, table: &Table, mode: TableLock, wait: Wait) -> Result<()> {
+        self.inner.assert_own(table);
+        if TableLock::RowExclusive <= mode {
+            self.check_writable()?;
+        }
+        let got = self.acquire(table, Key::Table(table.id), Mode::table(mode), wait)?;
+        if got { Ok(()) } else { Err(Error::LockNotAvailable) }
+    }
+
+    /// The newest committed state of the row, or our own.
+    pub(crate) fn newest_row<'t>(&'t self, table: &'t Table, row: u64) -> Option<Row<'t>> {
+        let view = self.latest_view().ok()?;
+        self.visible_row(table, row, view)
+    }
+
+    /// Gives up the locks from this one on; announces no more writes than there are left. With `keys`, changes of keys
+    /// were undone.
+    pub(crate) fn locks_undone(&self, scratch: &mut Scratch, from: usize, keys: bool) {
+        let held = self.held();
+        let Inner { locks, registry, .. } = self.inner;
+        let elsewhere = self.inner.elsewhere(held);
+        for (key, mode) in scratch.locks.drain(from..).rev() {
+            locks.release(registry, &elsewhere, held.owner(), key, mode);
+        }
+        if keys {
+            locks.released(registry, &elsewhere, Key::Transaction(held.owner()));
+        }
+        let tables = scratch.writes.iter().fold(0, |all, write| all | 1 << (write.table % TABLE_BITS));
+        let before = self.tables.replace(tables);
+        if before != tables {
+            held.set_tables_written(tables);
+            self.inner.tables_released(held, before & !tables);
+        }
+    }
+
+    /// The session parks: says so, and breaks the deadlocks that this closes. `stays`: with this transaction open.
+    pub(crate) fn park(&self, waiter: &Arc<Waiter>, stays: bool) {
+        let held = self.held();
+        if stays {
+            self.inner.locks.set_parked(held.index(), Some(waiter));
+        }
+        self.inner.locks.park(&self.inner.registry, &self.inner.elsewhere(held), waiter);
+    }
+
+    /// Says what the transaction does from now on. Somebody may have waited for just that. Says whether it is still active.
+    pub(crate) fn rest(&self, activity: Activity) -> bool {
+        let held = self.held();
+        let Inner { locks, .. } = self.inner;
+        if let Some((taker, Pressed::Taken { importance, why })) = held.rest(activity, locks.yields()) {
+            locks.tally.took(taker, importance, why);
+        }
+        held.is_active()
+    }
+}
+
+impl Engine {
+    /// Ends the waits whose time is over: patience, lock and statement timeouts. Returns when to call again, or nothing
+    /// while nobody waits. A caller of [`crate::Ticket::wait`] needs nobody to do it.
+    pub fn expire_waits(&self, now_ns: u64) -> Option<u64> {
+        let Inner { locks, registry, .. } = &*self.inner;
+        locks.expire(registry, now_ns, |end| match registry.begin(Class::Low, None, false) {
+            Some(held) => {
+                end(&self.inner.elsewhere(&held));
+                held.abort();
+                held.release();
+            }
+            None => end(&Unknown),
+        })
+    }
+
+    /// Changes the settings of locks, from now on.
+    pub fn set_lock_config(&self, config: LockConfig) {
+        self.inner.locks.settings.set(config);
+    }
+
+    /// The settings of locks.
+    pub fn lock_config(&self) -> LockConfig {
+        self.inner.locks.settings.get()
+    }
+
+    /// What locks have cost so far.
+    pub fn lock_stats(&self) -> LockStats {
+        self.inner.locks.stats()
+    }
+
+    /// The locks in the lock table, and who waits for which.
+    pub fn locks(&self) -> Vec<LockView> {
+        self.inner.locks.view(&self.inner)
+    }
+}

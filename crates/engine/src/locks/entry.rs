@@ -1,0 +1,161 @@
+//! One thing that somebody has locked or waits for.
+//!
+//! **Invariant:** the queue is in the order in which its members are served. A member that was woken keeps its place until
+//! its session comes back and has the lock, or gives up; whoever comes meanwhile passes only what it does not exclude. So
+//! a wake-up is never a lost place.
+
+use super::key::Key;
+use super::mode::Mode;
+use super::waiter::{Ended, Waiter};
+use crate::raw::slots::Registry;
+use std::sync::Arc;
+
+/// A lock that somebody has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Granted {
+    pub(super) owner: u64,
+    pub(super) mode: Mode,
+}
+
+/// A place in the queue.
+pub(super) struct Place {
+    pub(super) waiter: Arc<Waiter>,
+    pub(super) owner: u64,
+    pub(super) mode: Mode,
+    pub(super) importance: u64,
+    pub(super) arrival: u64,
+    pub(super) woken: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Entry {
+    pub(super) granted: Vec<Granted>,
+    pub(super) queue: Vec<Place>,
+}
+
+/// What stands in somebody's way.
+#[derive(Debug, Default)]
+pub(crate) struct Obstacles {
+    /// Transactions that have what is wanted.
+    pub(crate) owners: Vec<u64>,
+    /// Whether somebody stands before us in the queue.
+    pub(crate) ahead: bool,
+    /// Whether we have been queued just now, so that whoever went before that did not wake us.
+    pub(crate) fresh: bool,
+}
+
+impl Obstacles {
+    pub(crate) fn is_none(&self) -> bool {
+        self.owners.is_empty() && !self.ahead
+    }
+}
+
+/// Locks that are not in the table: end words, marks of tables written, the life of a transaction.
+pub(crate) trait Holders {
+    /// Calls `each` with the owners that have `key` that way, and their modes.
+    fn each(&self, key: Key, each: &mut dyn FnMut(u64, Mode));
+}
+
+/// For who cannot look. Whoever is woken without need looks itself, and keeps its place.
+pub(crate) struct Unknown;
+
+impl Holders for Unknown {
+    fn each(&self, _key: Key, _each: &mut dyn FnMut(u64, Mode)) {}
+}
+
+/// The same, written down.
+pub(super) struct Foreign(Vec<Granted>);
+
+impl Foreign {
+    pub(super) fn none() -> Foreign {
+        Foreign(Vec::new())
+    }
+
+    pub(super) fn of(key: Key, registry: &Registry, holders: &dyn Holders) -> Foreign {
+        let mut foreign = Vec::new();
+        if let Key::Transaction(owner) = key {
+            if registry.is_active(owner) {
+                foreign.push(Granted { owner, mode: Mode::UNTIL_END });
+            }
+        } else {
+            holders.each(key, &mut |owner, mode| foreign.push(Granted { owner, mode }));
+        }
+        Foreign(foreign)
+    }
+}
+
+impl Entry {
+    /// Forgets the locks of transactions that are decided, and tells of each.
+    pub(super) fn clean(&mut self, registry: &Registry, mut gone: impl FnMut(Mode)) {
+        self.granted.retain(|granted| {
+            let is_active = registry.is_active(granted.owner);
+            if !is_active {
+                gone(granted.mode);
+            }
+            is_active
+        });
+    }
+
+    /// Whether `owner` has it in some mode already.
+    fn has(&self, foreign: &Foreign, owner: u64) -> bool {
+        self.granted.iter().chain(&foreign.0).any(|granted| granted.owner == owner)
+    }
+
+    /// Whether `owner` has it in a mode that covers `mode`.
+    pub(super) fn covers(&self, owner: u64, mode: Mode) -> bool {
+        self.granted.iter().any(|granted| granted.owner == owner && granted.mode.covers(mode))
+    }
+
+    pub(super) fn position(&self, waiter: &Arc<Waiter>) -> Option<usize> {
+        self.queue.iter().position(|place| Arc::ptr_eq(&place.waiter, waiter))
+    }
+
+    /// Where somebody would stand who comes now.
+    pub(super) fn insertion(&self, importance: u64, arrival: u64, by_class: bool) -> usize {
+        let is_before = |place: &Place| {
+            if by_class && place.importance != importance {
+                importance < place.importance
+            } else {
+                place.arrival < arrival
+            }
+        };
+        self.queue.iter().rposition(is_before).map_or(0, |last| last + 1)
+    }
+
+    /// What stands in the way of `owner`, who is or would be at `position` of the queue. Who has the lock in some mode
+    /// waits for nobody who waits for it.
+    pub(super) fn obstacles(&self, foreign: &Foreign, owner: u64, mode: Mode, position: usize) -> Obstacles {
+        let has_it = self.has(foreign, owner);
+        let held = self.granted.iter().chain(&foreign.0);
+        let mut owners: Vec<u64> = held
+            .filter(|granted| granted.owner != owner && mode.excludes(granted.mode))
+            .map(|granted| granted.owner)
+            .collect();
+        owners.dedup();
+        let ahead = !has_it && self.queue[..position].iter().any(|place| mode.excludes(place.mode));
+        Obstacles { owners, ahead, fresh: false }
+    }
+
+    /// Those before `position` whom its member must let go first.
+    pub(super) fn ahead_of(&self, foreign: &Foreign, position: usize) -> Vec<Arc<Waiter>> {
+        let place = &self.queue[position];
+        if self.has(foreign, place.owner) {
+            return Vec::new();
+        }
+        let before = self.queue[..position].iter().filter(|before| place.mode.excludes(before.mode));
+        before.map(|before| before.waiter.clone()).collect()
+    }
+
+    /// Ends the wait of everybody who has nothing in the way any more. They stay in the queue.
+    pub(super) fn grant(&mut self, foreign: &Foreign, wakes: &mut Vec<Ended>) {
+        for position in 0..self.queue.len() {
+            let place = &self.queue[position];
+            if place.woken || !self.obstacles(foreign, place.owner, place.mode, position).is_none() {
+                continue;
+            }
+            let place = &mut self.queue[position];
+            place.woken = true;
+            wakes.push(place.waiter.end_wait(None, None));
+        }
+    }
+}

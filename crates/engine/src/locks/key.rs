@@ -1,0 +1,58 @@
+//! What is locked.
+
+use core::hash::{Hash, Hasher};
+
+/// What a lock is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Key {
+    Row {
+        table: u32,
+        row: u64,
+    },
+    Table(u32),
+    /// The end of a transaction, by its owner word.
+    Transaction(u64),
+}
+
+impl Key {
+    /// Well mixed.
+    #[inline]
+    pub(crate) fn mixed(self) -> u64 {
+        let (kind, what) = match self {
+            Key::Row { table, row } => (u64::from(table) << 2, row),
+            Key::Table(table) => (1, u64::from(table)),
+            Key::Transaction(owner) => (2, owner),
+        };
+        // The finisher of SplitMix64.
+        let mut mixed = what.wrapping_add(kind.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.mixed());
+    }
+}
+
+/// Takes the key's own hash as it is. (The standard one would make its seed on first use.)
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, mixed: u64) {
+        self.0 = mixed;
+    }
+}

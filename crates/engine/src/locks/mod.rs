@@ -1,0 +1,447 @@
+//! The lock table: everything about locks that an end word does not say.
+//!
+//! **Invariant:** whoever finds no mark on a row, before its claim and after it, has nothing to do with this module. See
+//! `README.md` here for the protocol.
+//!
+//! - `mode`: modes and what they exclude; `key`: what is locked;
+//! - `entry`: who has it and who waits for it; this file: the table of entries;
+//! - `waiter`: a session that waits; `ticket`: what its caller holds meanwhile;
+//! - `deadlock`, `press`: who gives way; `clock`: patience and timeouts; `settings`, `tally`: what can be set and seen.
+
+mod clock;
+mod deadlock;
+mod entry;
+mod key;
+mod mode;
+mod press;
+mod settings;
+mod tally;
+mod ticket;
+mod view;
+mod waiter;
+
+pub(crate) use entry::{Holders, Obstacles, Unknown};
+pub(crate) use key::Key;
+pub(crate) use mode::Mode;
+pub use mode::{RowLock, TableLock, Wait};
+pub use settings::{LockConfig, LockPriority};
+pub use tally::{LockStats, Taking};
+pub use ticket::Ticket;
+pub use view::LockView;
+pub use waiter::Wake;
+pub(crate) use waiter::{Outcome, Phase, Waiter};
+
+use crate::error::{Error, Result};
+use crate::raw::slots::Registry;
+use crate::sync::{AtomicU32, AtomicU64, Latch, Relaxed, SeqCst};
+use entry::{Entry, Foreign, Granted, Place};
+use key::Mixed;
+use preempt::{Region, os};
+use settings::Settings;
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::sync::Arc;
+pub(crate) use tally::{Tally, class_of};
+use waiter::Ended;
+
+const MARKS: usize = 4096;
+const STRIPES: usize = 256;
+/// Tables are told apart by as many bits in what a transaction says that it has written.
+pub(crate) const TABLE_BITS: u32 = 64;
+/// Entries that a stripe keeps to use again.
+const SPARE_MAX: usize = 16;
+
+/// A number on a line of its own.
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+#[derive(Default)]
+struct Stripe {
+    entries: HashMap<Key, Entry, BuildHasherDefault<Mixed>>,
+    spare: Vec<Entry>,
+}
+
+/// The lock table of one engine.
+pub(crate) struct LockTable {
+    /// Locks and places in all entries.
+    active: Line,
+    /// How many of them are in entries whose key falls here.
+    marks: Box<[AtomicU32]>,
+    /// How many of them are on tables with these bits, in modes that exclude writers.
+    strong: Box<[AtomicU32]>,
+    stripes: Box<[Latch<Stripe>]>,
+    /// Whoever is in a queue.
+    waiting: Latch<Vec<Arc<Waiter>>>,
+    /// By slot: the session whose open transaction waits.
+    parked: Box<[Latch<Option<Arc<Waiter>>>]>,
+    /// Counts sessions and arrivals.
+    numbers: AtomicU64,
+    pub(crate) settings: Settings,
+    pub(crate) tally: Tally,
+}
+
+/// Who asks.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    pub(crate) owner: u64,
+    pub(crate) importance: u64,
+    /// Its session, if it can wait.
+    pub(crate) waiter: Option<&'a Arc<Waiter>>,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// Whether anything stands in the way, if there is an entry.
+    Check,
+    /// Whether anything does, and if so a place in the queue.
+    Queue,
+    /// The lock.
+    Grant,
+    /// The lock, or a place in the queue.
+    GrantOrQueue,
+}
+
+/// The answer.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Free,
+    /// The lock is the asker's; `new` if it was not before.
+    Granted {
+        new: bool,
+    },
+    Blocked(Obstacles),
+}
+
+impl LockTable {
+    pub(crate) fn new(slots_count: usize, config: LockConfig) -> LockTable {
+        LockTable {
+            active: Line(AtomicU64::new(0)),
+            marks: (0..MARKS).map(|_| AtomicU32::new(0)).collect(),
+            strong: (0..TABLE_BITS).map(|_| AtomicU32::new(0)).collect(),
+            stripes: (0..STRIPES).map(|_| Latch::new(Stripe::default())).collect(),
+            waiting: Latch::new(Vec::new()),
+            parked: (0..slots_count).map(|_| Latch::new(None)).collect(),
+            numbers: AtomicU64::new(1),
+            settings: Settings::new(config),
+            tally: Tally::default(),
+        }
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Relaxed)
+    }
+
+    /// Whether nobody has a lock here or waits. Sequentially consistent, as all looks at marks: see `README.md`.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.active.0.load(SeqCst) == 0
+    }
+
+    /// Whether no entry can have this key.
+    #[inline]
+    pub(crate) fn is_unmarked(&self, key: Key) -> bool {
+        self.is_quiet() || self.marks[key.mixed() as usize % MARKS].load(SeqCst) == 0
+    }
+
+    /// Whether nobody has or wants a lock that excludes writers of tables with this bit.
+    #[inline]
+    pub(crate) fn admits_writers(&self, bit: u32) -> bool {
+        self.strong[bit as usize].load(SeqCst) == 0
+    }
+
+    pub(crate) fn entries(&self) -> u64 {
+        self.active.0.load(Relaxed)
+    }
+
+    fn mark(&self, key: Key, mode: Mode) {
+        self.active.0.fetch_add(1, SeqCst);
+        self.marks[key.mixed() as usize % MARKS].fetch_add(1, SeqCst);
+        if let Some(strong) = self.strong_count(key, mode) {
+            strong.fetch_add(1, SeqCst);
+        }
+    }
+
+    fn unmark(&self, key: Key, mode: Mode) {
+        if let Some(strong) = self.strong_count(key, mode) {
+            strong.fetch_sub(1, SeqCst);
+        }
+        self.marks[key.mixed() as usize % MARKS].fetch_sub(1, SeqCst);
+        self.active.0.fetch_sub(1, SeqCst);
+    }
+
+    fn strong_count(&self, key: Key, mode: Mode) -> Option<&AtomicU32> {
+        let Key::Table(table) = key else { return None };
+        mode.excludes(Mode::ROW_EXCLUSIVE).then(|| &self.strong[(table % TABLE_BITS) as usize])
+    }
+
+    /// Runs `f` on the key's entry, under its latch; none: there is no such entry, and none is to be made. An entry that
+    /// is empty then goes.
+    fn with_entry<R>(&self, key: Key, make: bool, f: impl FnOnce(Option<&mut Entry>) -> R) -> R {
+        let region = Region::enter();
+        let mut stripe = self.stripes[(key.mixed() >> 32) as usize % STRIPES].lock(&region);
+        let Stripe { entries, spare } = &mut *stripe;
+        if make && !entries.contains_key(&key) {
+            entries.insert(key, spare.pop().unwrap_or_default());
+        }
+        let Some(entry) = entries.get_mut(&key) else { return f(None) };
+        let result = f(Some(entry));
+        if entry.granted.is_empty() && entry.queue.is_empty() {
+            let entry = entries.remove(&key);
+            spare.extend(entry.filter(|_| spare.len() < SPARE_MAX));
+        }
+        result
+    }
+
+    /// Asks. Whoever is to be queued must have no place in another queue.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when there are too many entries.
+    pub(crate) fn ask(
+        &self,
+        registry: &Registry,
+        holders: &dyn Holders,
+        asker: Asker<'_>,
+        (key, mode): (Key, Mode),
+        ask: Ask,
+    ) -> Result<Answer> {
+        let grant = matches!(ask, Ask::Grant | Ask::GrantOrQueue);
+        let waiter = asker.waiter.filter(|_| matches!(ask, Ask::Queue | Ask::GrantOrQueue));
+        if ask != Ask::Check {
+            if self.settings.entries_max() <= self.active.0.load(Relaxed) {
+                return Err(Error::Limit("locks and waits at once"));
+            }
+            // Before anything is looked at: whoever claims the row from now on sees the mark, and what was claimed before
+            // is seen here.
+            self.mark(key, mode);
+        }
+        let mut wakes = Vec::new();
+        let answer = self.with_entry(key, ask != Ask::Check, |entry| {
+            let Some(entry) = entry else { return Answer::Free };
+            entry.clean(registry, |mode| self.unmark(key, mode));
+            if grant && entry.covers(asker.owner, mode) {
+                self.unmark(key, mode);
+                return Answer::Granted { new: false };
+            }
+            let marked = ask != Ask::Check;
+            let foreign = Foreign::of(key, registry, holders);
+            let place = asker.waiter.and_then(|waiter| entry.position(waiter));
+            let by_class = self.settings.by_class();
+            let arrival = match place {
+                Some(at) => entry.queue[at].arrival,
+                None => u64::MAX,
+            };
+            let position = place.unwrap_or_else(|| entry.insertion(asker.importance, arrival, by_class));
+            let mut obstacles = entry.obstacles(&foreign, asker.owner, mode, position);
+            if obstacles.is_none() {
+                if !grant {
+                    if marked {
+                        self.unmark(key, mode);
+                    }
+                    return Answer::Free;
+                }
+                entry.granted.push(Granted { owner: asker.owner, mode });
+                if let Some(at) = place {
+                    self.remove_place(entry, key, at);
+                    entry.grant(&foreign, &mut wakes);
+                }
+                return Answer::Granted { new: true };
+            }
+            match (waiter, place) {
+                (Some(waiter), None) => {
+                    obstacles.fresh = true;
+                    self.queue(entry, position, waiter, asker, key, mode);
+                }
+                (Some(waiter), Some(at)) => {
+                    obstacles.fresh = entry.queue[at].woken;
+                    // It has its place, and its mark, from before.
+                    self.unmark(key, mode);
+                    self.queue_again(entry, at, waiter, asker, key, mode);
+                }
+                (None, _) if marked => self.unmark(key, mode),
+                (None, _) => {}
+            }
+            Answer::Blocked(obstacles)
+        });
+        wake(wakes);
+        Ok(answer)
+    }
+
+    fn queue(&self, entry: &mut Entry, at: usize, waiter: &Arc<Waiter>, asker: Asker<'_>, key: Key, mode: Mode) {
+        let Asker { owner, importance, .. } = asker;
+        let arrival = self.number();
+        let place = Place { waiter: waiter.clone(), owner, mode, importance, arrival, woken: false };
+        entry.queue.insert(at, place);
+        waiter.set_place(true);
+        self.begin_wait(waiter, asker, key, mode, arrival);
+        let region = Region::enter();
+        self.waiting.lock(&region).push(waiter.clone());
+    }
+
+    /// The session came back and must wait on: in its place.
+    fn queue_again(&self, entry: &mut Entry, at: usize, waiter: &Arc<Waiter>, asker: Asker<'_>, key: Key, mode: Mode) {
+        let place = &mut entry.queue[at];
+        (place.owner, place.woken) = (asker.owner, false);
+        if place.mode != mode {
+            let before = core::mem::replace(&mut place.mode, mode);
+            self.mark(key, mode);
+            self.unmark(key, before);
+        }
+        let arrival = place.arrival;
+        self.begin_wait(waiter, asker, key, mode, arrival);
+    }
+
+    fn begin_wait(&self, waiter: &Arc<Waiter>, asker: Asker<'_>, key: Key, mode: Mode, arrival: u64) {
+        let now_ns = os::now_ns();
+        let patience_ns = self.settings.look_after_ns(asker.importance);
+        waiter.with(|state| {
+            if state.phase != Phase::Waiting {
+                state.number += 1;
+                state.since_ns = now_ns;
+                state.lock_deadline_ns = now_ns.saturating_add(waiter.lock_timeout_ns());
+                state.patience_ns = now_ns.saturating_add(patience_ns);
+                state.parked = false;
+            }
+            state.phase = Phase::Waiting;
+            state.place = Some((key, mode));
+            (state.owner, state.importance, state.arrival) = (asker.owner, asker.importance, arrival);
+            state.statement_deadline_ns = waiter.deadline_ns();
+            if state.born_ns == 0 {
+                state.born_ns = now_ns;
+            }
+        });
+    }
+
+    /// Takes a place out of the queue.
+    fn remove_place(&self, entry: &mut Entry, key: Key, at: usize) {
+        let place = entry.queue.remove(at);
+        self.unmark(key, place.mode);
+        place.waiter.set_place(false);
+        place.waiter.with(|state| {
+            state.place = None;
+            if matches!(state.phase, Phase::Waiting | Phase::Ready(None)) {
+                state.phase = Phase::Idle;
+            }
+        });
+        let region = Region::enter();
+        let mut waiting = self.waiting.lock(&region);
+        if let Some(at) = waiting.iter().position(|other| Arc::ptr_eq(other, &place.waiter)) {
+            waiting.swap_remove(at);
+        }
+    }
+
+    /// Gives up the waiter's place, unless it is in the queue of `but`. Those behind it may be next.
+    pub(crate) fn leave(&self, registry: &Registry, holders: &dyn Holders, waiter: &Arc<Waiter>, but: Option<Key>) {
+        let place = waiter.with(|state| state.place);
+        let Some((key, _)) = place.filter(|(key, _)| Some(*key) != but) else { return };
+        let mut wakes = Vec::new();
+        self.with_entry(key, false, |entry| {
+            let Some(entry) = entry else { return };
+            let Some(at) = entry.position(waiter) else { return };
+            self.remove_place(entry, key, at);
+            entry.clean(registry, |mode| self.unmark(key, mode));
+            entry.grant(&Foreign::of(key, registry, holders), &mut wakes);
+        });
+        wake(wakes);
+    }
+
+    /// Something about `key` was given up: whoever can go on now is woken.
+    pub(crate) fn released(&self, registry: &Registry, holders: &dyn Holders, key: Key) {
+        if cfg!(overtake_plant = "wakeup_lost") || self.is_unmarked(key) {
+            return;
+        }
+        let mut wakes = Vec::new();
+        self.with_entry(key, false, |entry| {
+            let Some(entry) = entry else { return };
+            entry.clean(registry, |mode| self.unmark(key, mode));
+            if !entry.queue.is_empty() {
+                entry.grant(&Foreign::of(key, registry, holders), &mut wakes);
+            }
+        });
+        wake(wakes);
+    }
+
+    /// Gives up one lock.
+    pub(crate) fn release(&self, registry: &Registry, holders: &dyn Holders, owner: u64, key: Key, mode: Mode) {
+        let mut wakes = Vec::new();
+        self.with_entry(key, false, |entry| {
+            let Some(entry) = entry else { return };
+            let is_it = |granted: &Granted| granted.owner == owner && granted.mode == mode;
+            if let Some(at) = entry.granted.iter().position(is_it) {
+                entry.granted.swap_remove(at);
+                self.unmark(key, mode);
+            }
+            entry.clean(registry, |mode| self.unmark(key, mode));
+            if !entry.queue.is_empty() {
+                entry.grant(&Foreign::of(key, registry, holders), &mut wakes);
+            }
+        });
+        wake(wakes);
+    }
+
+    /// What locks in the table stand in the way of one who has claimed the row just now. Those who wait do not: they see
+    /// the claim.
+    pub(crate) fn against_claim(&self, registry: &Registry, owner: u64, key: Key, mode: Mode) -> Obstacles {
+        self.with_entry(key, false, |entry| {
+            let Some(entry) = entry else { return Obstacles::default() };
+            entry.clean(registry, |mode| self.unmark(key, mode));
+            entry.obstacles(&Foreign::none(), owner, mode, 0)
+        })
+    }
+
+    /// The session of this slot's open transaction waits from now on, or does not any more.
+    pub(crate) fn set_parked(&self, slot: usize, waiter: Option<&Arc<Waiter>>) {
+        let region = Region::enter();
+        *self.parked[slot].lock(&region) = waiter.cloned();
+    }
+
+    /// The session that waits with this transaction open.
+    fn parked_session(&self, owner: u64) -> Option<Arc<Waiter>> {
+        let region = Region::enter();
+        let waiter = self.parked[crate::raw::slots::slot_of(owner)].lock(&region).clone()?;
+        drop(region);
+        waiter.with(|state| state.owner == owner).then_some(waiter)
+    }
+
+    /// The session of a parked statement comes back.
+    pub(crate) fn outcome(&self, waiter: &Waiter) -> Outcome {
+        let (outcome, waited) = waiter.with(|state| match state.phase.clone() {
+            Phase::Waiting => (Outcome::Waits, None),
+            Phase::Idle => (Outcome::Over(None), None),
+            Phase::Ready(error) => {
+                state.phase = Phase::Idle;
+                state.parked = false;
+                (Outcome::Over(error), Some((state.importance, state.since_ns)))
+            }
+        });
+        if let Some((importance, since_ns)) = waited {
+            self.tally.waited(importance, os::now_ns().saturating_sub(since_ns));
+        }
+        outcome
+    }
+
+    /// Ends a wait with an error, unless it has ended. Says whether it did.
+    pub(crate) fn fail(
+        &self,
+        registry: &Registry,
+        holders: &dyn Holders,
+        waiter: &Arc<Waiter>,
+        number: Option<u64>,
+        error: Error,
+    ) -> bool {
+        let ended = waiter.end_wait(number, Some(error));
+        if !ended.ended {
+            return false;
+        }
+        self.leave(registry, holders, waiter, None);
+        wake(vec![ended]);
+        true
+    }
+}
+
+/// Wakes whoever has left word. After unlatching: who is woken may come at once.
+fn wake(ended: Vec<Ended>) {
+    for wake in ended.into_iter().filter_map(|ended| ended.wake) {
+        wake.wake();
+    }
+}

@@ -1,0 +1,148 @@
+//! Modes of locks, and which exclude which: PostgreSQL's two tables ("Explicit Locking", 13.3.1 and 13.3.2).
+
+/// How a row is locked. Each mode excludes what it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RowLock {
+    /// FOR KEY SHARE: the row stays, and so do its keys. Excludes `Update`.
+    KeyShare,
+    /// FOR SHARE: the row stays as it is. Excludes `NoKeyUpdate` and `Update`.
+    Share,
+    /// FOR NO KEY UPDATE, and any update that leaves the keys alone. Excludes all but `KeyShare`.
+    NoKeyUpdate,
+    /// FOR UPDATE, a delete, an update of a key. Excludes all.
+    Update,
+}
+
+impl RowLock {
+    /// All modes, the weakest first.
+    pub const ALL: [RowLock; 4] = [RowLock::KeyShare, RowLock::Share, RowLock::NoKeyUpdate, RowLock::Update];
+
+    /// Its name in SQL.
+    pub fn name(self) -> &'static str {
+        ["for key share", "for share", "for no key update", "for update"][self as usize]
+    }
+}
+
+/// How a table is locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TableLock {
+    /// ACCESS SHARE. Reads need no lock here, and take none: this is for who wants to keep the table.
+    AccessShare,
+    /// ROW SHARE: what locks rows.
+    RowShare,
+    /// ROW EXCLUSIVE: what writes rows.
+    RowExclusive,
+    /// SHARE UPDATE EXCLUSIVE.
+    ShareUpdateExclusive,
+    /// SHARE: nobody writes.
+    Share,
+    /// SHARE ROW EXCLUSIVE.
+    ShareRowExclusive,
+    /// EXCLUSIVE: only plain reads go on.
+    Exclusive,
+    /// ACCESS EXCLUSIVE. Plain reads go on here all the same: they see their snapshot.
+    AccessExclusive,
+}
+
+impl TableLock {
+    /// All modes, the weakest first.
+    pub const ALL: [TableLock; 8] = [
+        TableLock::AccessShare,
+        TableLock::RowShare,
+        TableLock::RowExclusive,
+        TableLock::ShareUpdateExclusive,
+        TableLock::Share,
+        TableLock::ShareRowExclusive,
+        TableLock::Exclusive,
+        TableLock::AccessExclusive,
+    ];
+
+    /// Its name in SQL.
+    pub fn name(self) -> &'static str {
+        [
+            "access share",
+            "row share",
+            "row exclusive",
+            "share update exclusive",
+            "share",
+            "share row exclusive",
+            "exclusive",
+            "access exclusive",
+        ][self as usize]
+    }
+}
+
+/// What to do about a lock that another transaction has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Wait for it: the session is parked. Without a session: [`crate::Error::WriteConflict`].
+    Block,
+    /// NOWAIT: [`crate::Error::LockNotAvailable`].
+    NoWait,
+    /// SKIP LOCKED: as if the row did not exist. For a table the same as `NoWait`.
+    SkipLocked,
+}
+
+/// A mode of a lock on anything: 0 to 3 rows, 4 to 11 tables, 12 the wait for a transaction's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Mode(u8);
+
+const TABLES: u8 = 4;
+const END: u8 = 12;
+
+/// The modes, by bits, that each mode excludes.
+const EXCLUDES: [u16; 13] = [
+    0b1000,
+    0b1100,
+    0b1110,
+    0b1111,
+    0b1000_0000 << TABLES,
+    0b1100_0000 << TABLES,
+    0b1111_0000 << TABLES,
+    0b1111_1000 << TABLES,
+    0b1110_1100 << TABLES,
+    0b1111_1100 << TABLES,
+    0b1111_1110 << TABLES,
+    0b1111_1111 << TABLES,
+    1 << END,
+];
+
+impl Mode {
+    pub(crate) const NO_KEY_UPDATE: Mode = Mode::row(RowLock::NoKeyUpdate);
+    pub(crate) const UPDATE: Mode = Mode::row(RowLock::Update);
+    pub(crate) const ROW_SHARE: Mode = Mode::table(TableLock::RowShare);
+    pub(crate) const ROW_EXCLUSIVE: Mode = Mode::table(TableLock::RowExclusive);
+    /// Of a transaction, until its end; and of who waits for that.
+    pub(crate) const UNTIL_END: Mode = Mode(END);
+
+    pub(crate) const fn row(lock: RowLock) -> Mode {
+        Mode(lock as u8)
+    }
+
+    pub(crate) const fn table(lock: TableLock) -> Mode {
+        Mode(TABLES + lock as u8)
+    }
+
+    /// The mode of who changes a row.
+    pub(crate) const fn of_write(strong: bool) -> Mode {
+        if strong { Mode::UPDATE } else { Mode::NO_KEY_UPDATE }
+    }
+
+    pub(crate) const fn excludes(self, other: Mode) -> bool {
+        EXCLUDES[self.0 as usize] & (1 << other.0) != 0
+    }
+
+    /// Whether who has this mode has no need of `other`: it excludes at least the same.
+    pub(crate) const fn covers(self, other: Mode) -> bool {
+        EXCLUDES[other.0 as usize] & !EXCLUDES[self.0 as usize] == 0
+    }
+
+    /// Its name in views.
+    pub(crate) fn name(self) -> &'static str {
+        match self.0 {
+            END => "transaction",
+            row if row < TABLES => RowLock::ALL[row as usize].name(),
+            table => TableLock::ALL[(table - TABLES) as usize].name(),
+        }
+    }
+}

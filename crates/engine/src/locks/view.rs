@@ -1,0 +1,67 @@
+//! The lock table for people: [`crate::Engine::locks`].
+
+use super::key::Key;
+use super::tally::class_of;
+use super::{LockStats, LockTable};
+use crate::engine::Inner;
+use preempt::Region;
+use stage::Class;
+
+/// A lock that a transaction has, or a place in a queue. The row locks of changes are not among them: those are in the
+/// rows themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockView {
+    /// The table, if a table or a row of it is locked.
+    pub table: Option<String>,
+    /// The row.
+    pub row: Option<u64>,
+    /// The mode, as in SQL; `transaction` for the wait for a transaction's end.
+    pub mode: &'static str,
+    /// Whether it is had rather than waited for.
+    pub granted: bool,
+    /// The transaction, as [`crate::Txn::id`] says.
+    pub transaction: u64,
+    /// The name of the session that waits.
+    pub session: Option<String>,
+    /// The class of who waits.
+    pub class: Option<Class>,
+}
+
+impl LockTable {
+    pub(crate) fn view(&self, inner: &Inner) -> Vec<LockView> {
+        let mut all = Vec::new();
+        for stripe in &self.stripes {
+            let region = Region::enter();
+            let stripe = stripe.lock(&region);
+            for (key, entry) in &stripe.entries {
+                let (table, row) = match *key {
+                    Key::Row { table, row } => (Some(table), Some(row)),
+                    Key::Table(table) => (Some(table), None),
+                    Key::Transaction(_) => (None, None),
+                };
+                let table = table.and_then(|id| inner.find_table(id)).map(|table| table.name().to_owned());
+                let one = |mode: &'static str, transaction| LockView {
+                    table: table.clone(),
+                    row,
+                    mode,
+                    granted: true,
+                    transaction,
+                    session: None,
+                    class: None,
+                };
+                all.extend(entry.granted.iter().map(|granted| one(granted.mode.name(), granted.owner)));
+                all.extend(entry.queue.iter().map(|place| LockView {
+                    granted: false,
+                    session: Some(place.waiter.name.clone()),
+                    class: Some(class_of(place.importance)),
+                    ..one(place.mode.name(), place.owner)
+                }));
+            }
+        }
+        all
+    }
+
+    pub(crate) fn stats(&self) -> LockStats {
+        self.tally.read(self.entries(), self.waiting() as u64)
+    }
+}

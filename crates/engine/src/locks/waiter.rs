@@ -1,0 +1,221 @@
+//! Who waits: a session, never a thread.
+//!
+//! **Invariant:** a wait ends exactly once, by whoever is first of the grant, the victim's killer, the clock and the
+//! canceller: the phase leaves *waiting* under the waiter's latch. Whoever ends it wakes the session after unlatching.
+
+use super::key::Key;
+use super::mode::Mode;
+use crate::error::Error;
+use crate::sync::{AtomicU64, Latch, Relaxed, SeqCst};
+use preempt::{Region, os};
+use std::sync::Arc;
+
+/// Told when what a session waits for is there. Called in any context, urgent ones included.
+pub trait Wake: Send + Sync {
+    /// Sees to it that the session's statement is submitted again. Must not block.
+    fn wake(&self);
+}
+
+/// Where a session stands with its wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It does not wait.
+    Idle,
+    Waiting,
+    /// It may go on; or it must not, for this reason.
+    Ready(Option<Error>),
+}
+
+pub(crate) struct State {
+    pub(crate) phase: Phase,
+    /// Counts the waits.
+    pub(crate) number: u64,
+    /// The queue in which it has a place, and as what.
+    pub(crate) place: Option<(Key, Mode)>,
+    pub(crate) owner: u64,
+    pub(crate) importance: u64,
+    /// Order of arrival: kept for as long as the place is.
+    pub(crate) arrival: u64,
+    /// When its transaction, or for a procedure its first wait, began.
+    pub(crate) born_ns: u64,
+    pub(crate) since_ns: u64,
+    /// The least is the next that the clock may do; `u64::MAX` for none.
+    pub(crate) lock_deadline_ns: u64,
+    pub(crate) statement_deadline_ns: u64,
+    pub(crate) patience_ns: u64,
+    /// Whether the statement was undone and its session stands here with all it still has: part of the graph of waits.
+    pub(crate) parked: bool,
+    wake: Option<Arc<dyn Wake>>,
+}
+
+/// What a statement of the session is doing, for the canceller.
+const IDLE: u64 = 0;
+const RUNNING: u64 = 1;
+const CANCELLED: u64 = 2;
+
+/// A session as those see it who make it wait.
+pub(crate) struct Waiter {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    /// 1 while it has a place in a queue. Its own session clears and sets it; so do those who end its wait.
+    has_place: AtomicU64,
+    statement: AtomicU64,
+    /// How long each wait may take; `u64::MAX` for ever.
+    lock_timeout_ns: AtomicU64,
+    /// When the statement must be over; `u64::MAX` for never.
+    deadline_ns: AtomicU64,
+    /// Transactions lost in a row, and the importance of the last taker.
+    losses: AtomicU64,
+    taker: AtomicU64,
+    state: Latch<State>,
+}
+
+/// What became of a parked statement.
+pub(crate) enum Outcome {
+    Waits,
+    /// It may go on, or must not.
+    Over(Option<Error>),
+}
+
+impl Waiter {
+    pub(crate) fn new(id: u64, name: String) -> Waiter {
+        let state = State {
+            phase: Phase::Idle,
+            number: 0,
+            place: None,
+            owner: 0,
+            importance: 0,
+            arrival: 0,
+            born_ns: 0,
+            since_ns: 0,
+            lock_deadline_ns: u64::MAX,
+            statement_deadline_ns: u64::MAX,
+            patience_ns: u64::MAX,
+            parked: false,
+            wake: None,
+        };
+        Waiter {
+            id,
+            name,
+            has_place: AtomicU64::new(0),
+            statement: AtomicU64::new(IDLE),
+            lock_timeout_ns: AtomicU64::new(u64::MAX),
+            deadline_ns: AtomicU64::new(u64::MAX),
+            losses: AtomicU64::new(0),
+            taker: AtomicU64::new(0),
+            state: Latch::new(state),
+        }
+    }
+
+    /// A more important transaction, of this importance, took the session's.
+    pub(crate) fn lost_to(&self, importance: u64) {
+        self.losses.fetch_add(1, Relaxed);
+        self.taker.store(importance, Relaxed);
+    }
+
+    /// The importance of the last taker, after so many losses.
+    #[inline]
+    pub(crate) fn taker_after(&self, losses: u32) -> Option<u64> {
+        let lost = self.losses.load(Relaxed);
+        (lost != 0 && u64::from(losses) <= lost).then(|| self.taker.load(Relaxed))
+    }
+
+    /// It won, or had its chance.
+    #[inline]
+    pub(crate) fn forget_losses(&self) {
+        if self.losses.load(Relaxed) != 0 {
+            self.losses.store(0, Relaxed);
+        }
+    }
+
+    /// Runs `f` on the state, under the latch. `f` is short and wakes nobody.
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+        let region = Region::enter();
+        f(&mut self.state.lock(&region))
+    }
+
+    /// Whether it may have a place in a queue.
+    #[inline]
+    pub(crate) fn has_place(&self) -> bool {
+        self.has_place.load(Relaxed) != 0
+    }
+
+    pub(crate) fn set_place(&self, has_place: bool) {
+        self.has_place.store(u64::from(has_place), Relaxed);
+    }
+
+    /// Ends the wait with this number, unless it has ended. Says whether it did, and hands out whom to wake.
+    pub(crate) fn end_wait(&self, number: Option<u64>, outcome: Option<Error>) -> Ended {
+        self.with(|state| {
+            if state.phase != Phase::Waiting || number.is_some_and(|number| number != state.number) {
+                return Ended { ended: false, wake: None };
+            }
+            state.phase = Phase::Ready(outcome);
+            Ended { ended: true, wake: state.wake.take() }
+        })
+    }
+
+    /// Leaves word for the end of wait `number`. Gives it back if that is over.
+    pub(crate) fn on_ready(&self, number: u64, wake: Arc<dyn Wake>) -> Option<Arc<dyn Wake>> {
+        self.with(|state| {
+            if state.number != number || state.phase != Phase::Waiting {
+                return Some(wake);
+            }
+            state.wake = Some(wake);
+            None
+        })
+    }
+
+    pub(crate) fn is_ready(&self, number: u64) -> bool {
+        self.with(|state| state.number != number || state.phase != Phase::Waiting)
+    }
+
+    /// A statement begins, to be over at this time.
+    #[inline]
+    pub(crate) fn begin_statement(&self, deadline_ns: u64) {
+        self.deadline_ns.store(deadline_ns, Relaxed);
+        self.statement.store(RUNNING, Relaxed);
+    }
+
+    /// It is over.
+    #[inline]
+    pub(crate) fn end_statement(&self) {
+        self.statement.store(IDLE, Relaxed);
+    }
+
+    /// Whether the statement must not go on.
+    #[inline]
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.statement.load(Relaxed) == CANCELLED || self.is_late()
+    }
+
+    #[inline]
+    fn is_late(&self) -> bool {
+        let deadline_ns = self.deadline_ns.load(Relaxed);
+        deadline_ns != u64::MAX && deadline_ns <= os::now_ns()
+    }
+
+    pub(crate) fn set_lock_timeout_ns(&self, ns: u64) {
+        self.lock_timeout_ns.store(ns, Relaxed);
+    }
+
+    pub(super) fn lock_timeout_ns(&self) -> u64 {
+        self.lock_timeout_ns.load(Relaxed)
+    }
+
+    pub(super) fn deadline_ns(&self) -> u64 {
+        self.deadline_ns.load(Relaxed)
+    }
+
+    /// Cancels the statement that runs or waits. Says whether there is one.
+    pub(crate) fn cancel_statement(&self) -> bool {
+        self.statement.compare_exchange(RUNNING, CANCELLED, SeqCst, SeqCst).is_ok()
+    }
+}
+
+/// The end of a wait.
+#[must_use]
+pub(crate) struct Ended {
+    pub(crate) ended: bool,
+    pub(crate) wake: Option<Arc<dyn Wake>>,
+}

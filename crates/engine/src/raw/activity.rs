@@ -1,0 +1,292 @@
+//! What a transaction is doing, and how a more important one makes it give way.
+//!
+//! **Invariant:** a transaction is aborted by another only by a compare-and-swap of its status from *active*, so never past
+//! its commit point, and the aborted status says who did it and why until the slot is given out again. Nothing here
+//! touches what the victim has written: its words say *aborted* from then on, and anybody may claim over them.
+//!
+//! *The mark "wanted".* Whoever finds that it must wait for a less important transaction that runs leaves its importance in
+//! the victim's slot and then looks at the victim's activity once more. The victim stores its activity and then looks at
+//! the mark. Both are sequentially consistent, so one of the two sees the other.
+
+use super::slots::{
+    ABORTED, ACTIVE, Fate, GENERATION_MASK, Held, NO_SNAPSHOT, PUBLISH, Pin, Registry, Slot, generation_of, slot_of,
+    status,
+};
+use crate::sync::{Acquire, Relaxed, SeqCst};
+use core::marker::PhantomData;
+use preempt::{Mode, Worker};
+
+/// What a transaction is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Activity {
+    Running = 0,
+    LockWait = 1,
+    ClientWait = 2,
+    GateWait = 3,
+}
+
+/// Why a transaction was taken from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Why {
+    /// It waited for a lock itself.
+    LockWait,
+    /// An urgent transaction ran above it on its worker.
+    Paused,
+    /// It waited for its client.
+    Client,
+    /// It waited at the gate.
+    Gate,
+    /// It ran for longer than the taker's patience.
+    Patience,
+}
+
+impl Why {
+    /// All reasons.
+    pub const ALL: [Why; 5] = [Why::LockWait, Why::Paused, Why::Client, Why::Gate, Why::Patience];
+
+    /// Its name in views.
+    pub fn name(self) -> &'static str {
+        match self {
+            Why::LockWait => "lock wait",
+            Why::Paused => "paused",
+            Why::Client => "client",
+            Why::Gate => "gate",
+            Why::Patience => "patience",
+        }
+    }
+}
+
+/// When a less important holder gives way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Yields {
+    Never,
+    /// While it waits for a lock.
+    Waiting,
+    /// While it does not run.
+    NotRunning,
+    /// Whatever it does: the taker's patience is at its end.
+    Always,
+}
+
+/// What a holder does when another transaction wants what it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pressed {
+    /// It was aborted by this call.
+    Taken {
+        /// The importance it had.
+        importance: u64,
+        /// Why it was to be had.
+        why: Why,
+    },
+    /// It is decided already: look again.
+    Settled,
+    /// It is not to be had now, but it is less important.
+    Running,
+    /// It is not less important.
+    Refused,
+}
+
+const BY_SHIFT: u32 = 32;
+const WHY_SHIFT: u32 = 36;
+const BY_MASK: u64 = 0xf;
+
+/// Who took a transaction, by importance, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TakenBy {
+    pub(crate) importance: u64,
+}
+
+impl Slot {
+    /// Whether an urgent context runs above the transaction's own. A hint: it may go on at any moment.
+    #[inline]
+    fn is_paused(&self) -> bool {
+        if cfg!(feature = "shuttle") {
+            return true; // The model has no workers: whoever is less important counts as paused.
+        }
+        let worker = self.worker.load(Relaxed);
+        // SAFETY: null, or made from a `&'static Worker` by `set_worker`.
+        unsafe { worker.as_ref() }.is_some_and(|worker| worker.mode() == Mode::Urgent)
+    }
+
+    #[inline]
+    pub(super) fn set_worker(&self, worker: Option<&'static Worker>) {
+        let worker = worker.map_or(std::ptr::null_mut(), |worker| std::ptr::from_ref(worker).cast_mut());
+        self.worker.store(worker, Relaxed);
+    }
+
+    /// Why it would give way now.
+    fn reason(&self, yields: Yields) -> Option<Why> {
+        let activity = self.activity.load(SeqCst);
+        let reason = match yields {
+            Yields::Never => None,
+            _ if activity == Activity::LockWait as u64 => Some(Why::LockWait),
+            Yields::Waiting => None,
+            _ if activity == Activity::ClientWait as u64 => Some(Why::Client),
+            _ if activity == Activity::GateWait as u64 => Some(Why::Gate),
+            _ if self.is_paused() => Some(Why::Paused),
+            Yields::NotRunning | Yields::Always => None,
+        };
+        if yields == Yields::Always { reason.or(Some(Why::Patience)) } else { reason }
+    }
+}
+
+impl Registry {
+    /// Whether the transaction of this owner or word is undecided.
+    pub(crate) fn is_active(&self, owner: u64) -> bool {
+        self.fate(owner) == Fate::Active
+    }
+
+    /// Aborts the transaction that wrote `word`, if it is active, less important than `importance`, and in a state in which
+    /// it gives way.
+    pub(crate) fn press(&self, word: u64, importance: u64, yields: Yields) -> Pressed {
+        let slot = &self.slots[slot_of(word)];
+        let generation = generation_of(word);
+        loop {
+            let active = slot.status.load(Acquire);
+            if active & !PUBLISH != status(ACTIVE, generation) {
+                // Committing is as good as decided: whoever looks again helps.
+                return Pressed::Settled;
+            }
+            // If the slot changes hands now, these are another transaction's; the compare-and-swap below then fails.
+            let victim = slot.importance.load(Relaxed);
+            if importance <= victim || yields == Yields::Never {
+                return Pressed::Refused;
+            }
+            let mut reason = slot.reason(yields);
+            if reason.is_none() {
+                slot.wanted.fetch_max((generation << 2) | (importance + 1), SeqCst);
+                reason = slot.reason(yields);
+            }
+            let Some(why) = reason else { return Pressed::Running };
+            let by = (importance + 1) << BY_SHIFT | (why as u64) << WHY_SHIFT;
+            let aborted = status(ABORTED, generation | by);
+            if slot.status.compare_exchange(active, aborted, SeqCst, Acquire).is_ok() {
+                return Pressed::Taken { importance: victim, why };
+            }
+        }
+    }
+
+    /// The owners of active transactions that may have written to tables of this bit.
+    pub(crate) fn writers_of(&self, bit: u64, mut each: impl FnMut(u64)) {
+        for (index, slot) in self.slots[..self.slots_free.high_water()].iter().enumerate() {
+            if slot.tables_written.load(SeqCst) & bit == 0 {
+                continue;
+            }
+            let seen = slot.status.load(SeqCst);
+            let owner = super::slots::owner_word(index, seen & GENERATION_MASK);
+            // A committing one is helped to its end.
+            if self.fate(owner) == Fate::Active {
+                each(owner);
+            }
+        }
+    }
+
+    /// Takes a suspended transaction's slot in hand again. A snapshot that was hidden is not the transaction's any more:
+    /// [`Held::refresh`] before anything is read.
+    #[inline]
+    pub(crate) fn resume(&self, suspended: SuspendedHold, worker: Option<&'static Worker>) -> Held<'_> {
+        let SuspendedHold { index, owner, snapshot, importance, serial } = suspended;
+        let slot = &self.slots[index];
+        slot.set_worker(worker);
+        slot.activity.store(Activity::Running as u64, SeqCst);
+        Held { registry: self, index, owner, snapshot, importance, serial, pin: Pin { _only_here: PhantomData } }
+    }
+}
+
+/// A transaction's hold on its slot between two statements.
+#[derive(Debug)]
+pub(crate) struct SuspendedHold {
+    index: usize,
+    owner: u64,
+    snapshot: u64,
+    importance: u64,
+    serial: bool,
+}
+
+impl SuspendedHold {
+    pub(crate) fn owner(&self) -> u64 {
+        self.owner
+    }
+}
+
+impl<'e> Held<'e> {
+    /// The words that it writes, with command 0.
+    #[inline]
+    pub(crate) fn owner(&self) -> u64 {
+        self.owner
+    }
+
+    #[inline]
+    pub(crate) fn importance(&self) -> u64 {
+        self.importance
+    }
+
+    /// Gives the slot out of hand without giving it back. With `hide` its snapshot holds nothing back any more.
+    #[inline]
+    pub(crate) fn suspend(self, hide: bool) -> SuspendedHold {
+        if hide {
+            self.slot().snapshot.store(NO_SNAPSHOT, SeqCst);
+        }
+        let Held { index, owner, snapshot, importance, serial, .. } = self;
+        SuspendedHold { index, owner, snapshot, importance, serial }
+    }
+
+    /// Takes a new snapshot. Says whether the transaction was still active after that.
+    ///
+    /// The new number is published only then: a taker commits later, so above it, and does not free what the victim's undo
+    /// has yet to touch.
+    #[inline]
+    pub(crate) fn refresh(&mut self, hidden: bool) -> bool {
+        let slot = self.slot();
+        if hidden {
+            // It has changed nothing.
+            self.snapshot = self.registry.register(&slot.snapshot);
+            return self.is_active();
+        }
+        let now = self.registry.clock.0.load(SeqCst);
+        let is_active = self.is_active();
+        if is_active {
+            slot.snapshot.store(now, SeqCst);
+            self.snapshot = now;
+        }
+        is_active
+    }
+
+    /// Says what it does from now on, and gives way to whoever waits for it and may take it then: by importance.
+    #[inline]
+    pub(crate) fn rest(&self, activity: Activity, yields: Yields) -> Option<(u64, Pressed)> {
+        let slot = self.slot();
+        slot.activity.store(activity as u64, SeqCst);
+        let wanted = slot.wanted.load(SeqCst);
+        if wanted >> 2 != self.generation() || wanted & 3 == 0 {
+            return None;
+        }
+        let importance = (wanted & 3) - 1;
+        Some((importance, self.registry.press(self.owner, importance, yields)))
+    }
+
+    /// As [`Registry::press`], by this transaction.
+    #[cfg(feature = "shuttle")]
+    pub(crate) fn press(&self, word: u64, yields: Yields) -> Pressed {
+        self.registry.press(word, self.importance, yields)
+    }
+
+    /// Who took it, if somebody did.
+    pub(crate) fn taken_by(&self) -> Option<TakenBy> {
+        let seen = self.slot().status.load(Acquire);
+        let by = (seen >> BY_SHIFT) & BY_MASK;
+        (seen >> super::slots::STATE_SHIFT == ABORTED && by != 0).then(|| TakenBy { importance: by - 1 })
+    }
+
+    /// Announces the tables, by bits, that it has written to. Sequentially consistent: whoever locks a table counts itself
+    /// there, then looks at this.
+    #[inline]
+    pub(crate) fn set_tables_written(&self, tables: u64) {
+        self.slot().tables_written.store(tables, SeqCst);
+    }
+
+    /// What it announced.
+    pub(crate) fn tables_written(&self) -> u64 {
+        self.slot().tables_written.load(Relaxed)
+    }
+}

@@ -1,0 +1,96 @@
+//! Procedures: a transaction as one statement, undone whole when it must wait, and run again at the grant.
+
+use super::{Session, Step, worker};
+use crate::begin::Begin;
+use crate::error::{Error, Result};
+use crate::locks::{Phase, Tally, Waiter};
+use crate::txn::{Mark, Txn};
+
+/// Whether a closure has met [`Error::MustWait`], even if it kept that for itself.
+pub(super) fn must_wait<R>(waiter: &Waiter, result: &Result<R>) -> bool {
+    match result {
+        Err(error) => *error == Error::MustWait,
+        Ok(_) => waiter.has_place() && waiter.with(|state| state.phase == Phase::Waiting),
+    }
+}
+
+impl Session {
+    /// Runs `body` as a transaction and commits it. Waits on this thread, which must be no worker, where it must, and runs
+    /// `body` again after each wait and after each retryable error, up to [`crate::EngineConfig::retries_max`] times.
+    ///
+    /// # Errors
+    /// What `body` or the commit returns; [`Error::Cancelled`], [`Error::LockNotAvailable`];
+    /// [`Error::TransactionState`] when a transaction is open.
+    pub fn run<R>(&mut self, begin: Begin, mut body: impl FnMut(&Txn<'_>) -> Result<R>) -> Result<R> {
+        loop {
+            match self.try_run(begin, &mut body)? {
+                Step::Done(result) => return Ok(result),
+                Step::Parked(ticket) => ticket.wait(),
+            }
+        }
+    }
+
+    /// As [`Session::run`], but never blocks. A procedure that must wait has had no effect, and keeps nothing but its place
+    /// in one queue.
+    ///
+    /// # Errors
+    /// Those of [`Session::run`].
+    pub fn try_run<R>(&mut self, begin: Begin, mut body: impl FnMut(&Txn<'_>) -> Result<R>) -> Result<Step<R>> {
+        if self.open.is_some() {
+            return Err(Error::TransactionState("there is already a transaction in progress"));
+        }
+        if !self.is_parked {
+            self.retries = 0;
+            self.begin_statement();
+        }
+        loop {
+            let result = match self.come_back() {
+                Ok(Some(ticket)) => return Ok(Step::Parked(ticket)),
+                Ok(None) => self.attempt(begin, &mut body),
+                Err(error) => Err(error),
+            };
+            match result {
+                Ok(Some(result)) => {
+                    self.end_statement();
+                    return Ok(Step::Done(result));
+                }
+                Ok(None) => {}
+                Err(error) if error.is_retryable() && self.retries < self.engine.inner.config.retries_max => {
+                    self.retries += 1;
+                    Tally::one(&self.engine.inner.locks.tally.retries);
+                }
+                Err(error) => {
+                    self.end_statement();
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Runs it once. Nothing: it is parked.
+    #[inline]
+    fn attempt<R>(&mut self, begin: Begin, body: &mut impl FnMut(&Txn<'_>) -> Result<R>) -> Result<Option<R>> {
+        let begin = self.promote(begin);
+        self.waiter.begin_statement(self.deadline_ns);
+        let inner = &self.engine.inner;
+        let txn = Txn::new(inner, inner.hold(begin, worker())?, begin).in_session(&self.waiter);
+        let result = body(&txn);
+        if must_wait(&self.waiter, &result) {
+            txn.undo_to(Mark::START);
+            txn.park(&self.waiter, false);
+            txn.give_up();
+            self.is_parked = true;
+            self.end_transaction(false);
+            return Ok(None);
+        }
+        let result = match result {
+            Ok(result) => txn.commit().map(|_| Some(result)),
+            Err(error) => {
+                drop(txn);
+                Err(error)
+            }
+        };
+        self.end_transaction(result.is_ok());
+        result
+    }
+}
