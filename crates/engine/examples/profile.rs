@@ -2,10 +2,11 @@
 //!
 //! The table is like TPC-C's stock: 100,000 rows of about 340 bytes, keyed by two integers.
 
-use engine::{Begin, Column, Direction, Engine, EngineConfig, IndexDef, RowId, TableDef, Type, Value};
+use engine::{Begin, Column, Direction, Engine, EngineConfig, IndexDef, RowId, Table, TableDef, Type, Value};
 use preempt::os::thread_cpu_ns;
 use stage::Class;
 use std::hint::black_box;
+use std::sync::Arc;
 
 #[global_allocator]
 static HEAP: preempt::Heap = preempt::Heap::HEAP;
@@ -108,13 +109,44 @@ fn main() {
         let rows = txn.range(&table, 0, &[Value::Int32(1)], Direction::Forward).expect("a valid prefix");
         black_box((first, rows.take(20).map(|row| row.get_decimal_i64(2)).sum::<i64>()));
     });
+    measure_scan("scan of 3 columns, per row", &engine, &table);
+    engine.collect_garbage(usize::MAX);
+    println!("{:?}", engine.stats());
+    let started_ns = thread_cpu_ns();
+    // Three passes of the freezer's clock, and one for what is left.
+    let frozen: u64 = (0..4).map(|_| freeze_pass(&engine)).sum();
+    println!("{:<44} {:>8.0} ns", "freeze, per row", (thread_cpu_ns() - started_ns) as f64 / frozen as f64);
+    measure_scan("scan of 3 columns of blocks, per row", &engine, &table);
+    measure("get of a frozen row, NURand key", &engine, 2_000_000, |txn, random| {
+        let row = txn.get(&table, 0, &key(random)).expect("a valid key").expect("it exists");
+        black_box(row.get_decimal_i64(2));
+    });
+    let mut next = 0;
+    measure("update of a frozen row", &engine, frozen / 2, |txn, _| {
+        next += 2;
+        txn.update(&table, RowId(next - 2), |row| row.set_decimal_i64(2, 7)).expect("nobody conflicts");
+    });
+    measure_scan("scan of a block of which half is hot", &engine, &table);
+    engine.collect_garbage(usize::MAX);
+    println!("{:?}", engine.stats());
+}
+
+/// One pass of the freezer over all tables. Returns how many rows it moved.
+fn freeze_pass(engine: &Engine) -> u64 {
+    let mut rows = 0;
+    loop {
+        let frozen = engine.freeze(1 << 16);
+        rows += frozen.rows;
+        if frozen.ended {
+            return rows;
+        }
+    }
+}
+
+fn measure_scan(what: &str, engine: &Engine, table: &Arc<Table>) {
     let snapshot = engine.snapshot();
     let started_ns = thread_cpu_ns();
     let rows: usize =
-        snapshot.scan(&table, &[0, 2, 13], 8192).split(1).into_iter().flatten().map(|batch| batch.num_rows()).sum();
-    let ns = (thread_cpu_ns() - started_ns) as f64 / rows as f64;
-    println!("{:<44} {ns:>8.0} ns", "scan of 3 columns, per row");
-    drop(snapshot);
-    engine.collect_garbage(usize::MAX);
-    println!("{:?}", engine.stats());
+        snapshot.scan(table, &[0, 2, 13], 8192).split(1).into_iter().flatten().map(|batch| batch.num_rows()).sum();
+    println!("{what:<44} {:>8.1} ns", (thread_cpu_ns() - started_ns) as f64 / rows as f64);
 }

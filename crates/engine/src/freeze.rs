@@ -63,7 +63,8 @@ impl Engine {
     /// Moves rows that have rested since the pass before the last into frozen blocks, and makes worn blocks anew; looks at
     /// about `limit` row ids and goes on where it stopped. Does nothing while another call is under way.
     ///
-    /// A pass over all tables ends with [`Frozen::ended`]. Passes are a clock: call it so that one ends each few seconds.
+    /// A pass over all tables ends with [`Frozen::ended`]. Passes are a clock: call it so that one ends each few seconds,
+    /// or later, if rows are often changed after a longer rest. Not for urgent contexts: a block takes milliseconds.
     pub fn freeze(&self, limit: u64) -> Frozen {
         let Some(mut freezer) = self.inner.freezer.take() else { return Frozen::default() };
         let mut frozen = Frozen::default();
