@@ -29,6 +29,11 @@ impl Begin {
         Begin { class, isolation: Isolation::ReadCommitted, read_only: false, deferrable: false }
     }
 
+    /// Its class.
+    pub const fn class(&self) -> Class {
+        self.class
+    }
+
     /// The same at this level.
     #[must_use]
     pub const fn isolation(self, isolation: Isolation) -> Begin {

@@ -1,12 +1,12 @@
 //! A closed loop of terminals without think time, on threads of its own; a purge beside them, if asked for.
 //!
 //! **Invariant:** an aborted transaction is repeated with the same input until it ends, and its time counts from its first
-//! attempt.
+//! attempt. Rows that others hold are waited for by parking, not by trying again.
 
-use super::transaction::attempt;
+use super::transaction::{begin_of, ended, execute};
 use super::{Inputs, Kind, Mix, Outcome, Purge, PurgeConfig, Purged, Scale, Tables};
 use core::sync::atomic::{AtomicUsize, Ordering};
-use engine::{Begin, Engine, Error, Result};
+use engine::{Begin, Engine, Error, Isolation, Result, Session, SessionOptions, Txn};
 use preempt::os;
 use stage::Histogram;
 use std::collections::BTreeMap;
@@ -41,6 +41,8 @@ pub struct KindReport {
     pub rolled_back: u64,
     /// Attempts that were aborted and repeated, by SQLSTATE.
     pub aborts: BTreeMap<&'static str, u64>,
+    /// Attempts that met a row which another transaction held, were undone and waited for it.
+    pub waits: u64,
     /// From the first attempt's beginning to the end, of every seventh transaction.
     pub time: Histogram,
 }
@@ -49,6 +51,7 @@ impl KindReport {
     fn add(&mut self, other: &KindReport) {
         self.committed += other.committed;
         self.rolled_back += other.rolled_back;
+        self.waits += other.waits;
         for (reason, count) in &other.aborts {
             *self.aborts.entry(reason).or_default() += count;
         }
@@ -90,6 +93,11 @@ impl DriveReport {
     /// Attempts that were aborted and repeated, of all kinds.
     pub fn retries(&self) -> u64 {
         self.kinds.iter().flat_map(|kind| kind.aborts.values()).sum()
+    }
+
+    /// Waits for rows, of all kinds.
+    pub fn waits(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.waits).sum()
     }
 
     /// The times of all kinds.
@@ -198,6 +206,7 @@ impl Run<'_> {
         let _ = os::pin_to_cpu(cpus[worker % cpus.len()]);
         let mut inputs = Inputs::new(config.scale, config.seed, worker as u64);
         let warehouse = worker as i32 % config.scale.warehouses + 1;
+        let mut session = self.session(format!("terminal {worker}"));
         let mut kinds: [KindReport; Kind::ALL.len()] = Default::default();
         self.barrier.wait();
         let until_ns = os::now_ns() + config.duration.as_nanos() as u64;
@@ -206,9 +215,9 @@ impl Run<'_> {
                 let input = inputs.next(config.mix, warehouse);
                 let began_ns = (turn % TIMED == 0).then(os::now_ns);
                 let kind = &mut kinds[input.kind() as usize];
-                let outcome =
-                    until_ended(&mut kind.aborts, || attempt(self.engine, config.begin, self.tables, &input))?;
-                match outcome {
+                let begin = begin_of(config.begin, input.kind());
+                let result = until_ended(&mut session, begin, kind, |txn| execute(txn, self.tables, &input));
+                match ended(result)? {
                     Outcome::Committed => kind.committed += 1,
                     Outcome::RolledBack => kind.rolled_back += 1,
                 }
@@ -220,34 +229,62 @@ impl Run<'_> {
         Ok(kinds)
     }
 
+    fn session(&self, name: String) -> Session {
+        self.engine.session(SessionOptions { name, ..SessionOptions::new(self.config.begin.class()) })
+    }
+
     /// Purges until the terminals have ended. Each of its transactions is READ COMMITTED: it deletes only what no other one
     /// looks at.
     fn purge(&self, mut purge: Purge) -> Result<(Purged, u64)> {
-        let begin = self.config.begin.isolation(engine::Isolation::ReadCommitted);
+        let mut session = self.session("purge".to_owned());
+        let begin = self.config.begin.isolation(Isolation::ReadCommitted);
         let mut purged = Purged::default();
-        let mut aborts = BTreeMap::new();
+        let mut tried = KindReport::default();
         while 0 < self.left.load(Ordering::Relaxed) {
             let before = purged;
             for _ in 0..purge.steps_per_round() {
-                purged.add(until_ended(&mut aborts, || purge.attempt(self.engine, begin, self.tables))?);
+                let step = until_ended(&mut session, begin, &mut tried, |txn| purge.step(txn, self.tables))?;
+                purged.add(purge.advance(step));
             }
             if purged == before {
                 std::thread::sleep(PURGE_PAUSE);
             }
         }
-        Ok((purged, aborts.into_values().sum()))
+        Ok((purged, tried.aborts.into_values().sum()))
     }
 }
 
+/// Runs `body` as a transaction until it has ended, and counts its attempts in `kind`.
 fn until_ended<R>(
-    aborts: &mut BTreeMap<&'static str, u64>,
-    mut attempt: impl FnMut() -> Result<R, Error>,
+    session: &mut Session,
+    begin: Begin,
+    kind: &mut KindReport,
+    mut body: impl FnMut(&Txn<'_>) -> Result<R>,
 ) -> Result<R> {
     loop {
-        match attempt() {
-            Err(error) if error.is_retryable() => *aborts.entry(error.sqlstate()).or_default() += 1,
-            ended => return ended,
+        let (mut attempts, mut counted) = (0, 0);
+        let result = session.run(begin, |txn| {
+            attempts += 1;
+            let result = body(txn);
+            match &result {
+                Ok(_) => {}
+                Err(Error::MustWait) => (kind.waits, counted) = (kind.waits + 1, counted + 1),
+                Err(error) if error.is_retryable() => {
+                    counted += 1;
+                    *kind.aborts.entry(error.sqlstate()).or_default() += 1;
+                }
+                Err(_) => {}
+            }
+            result
+        });
+        let is_over = !matches!(&result, Err(error) if error.is_retryable());
+        // The attempts whose commit was refused: the session has not told why, and the reasons share one SQLSTATE.
+        let refused = u64::saturating_sub(attempts, counted + u64::from(is_over));
+        if 0 < refused {
+            *kind.aborts.entry(Error::SerializationFailure.sqlstate()).or_default() += refused;
         }
-        std::thread::yield_now();
+        if is_over {
+            return result;
+        }
     }
 }

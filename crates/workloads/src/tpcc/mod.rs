@@ -9,7 +9,7 @@
 //! - [`Scale`], [`load()`]: how much, and the initial population (clause 4.3);
 //! - [`Inputs`], [`Mix`]: what terminals enter, and which transactions in which shares;
 //! - [`new_order()`], [`payment()`], [`order_status()`], [`delivery()`], [`stock_level()`]: the procedures;
-//!   [`execute()`], [`attempt()`]: any of them;
+//!   [`execute()`], [`attempt()`], [`run()`], [`try_run()`]: any of them;
 //! - [`Statements`]: New-Order and Payment as a client sends them, one statement after the other;
 //! - [`Purge`]: deletes delivered orders behind a window, and keeps the sums that the conditions need;
 //! - [`check()`]: the consistency conditions; [`digest()`]: all rows in one number;
@@ -54,7 +54,9 @@ pub use scale::Scale;
 pub use schema::{PurgeTables, Tables};
 pub use statements::Statements;
 pub use stock_level::stock_level;
-pub use transaction::{Outcome, attempt, attempt_new_order, attempt_payment, execute, run_new_order, run_payment};
+pub use transaction::{
+    Outcome, attempt, attempt_new_order, attempt_payment, execute, run, run_new_order, run_payment, try_run,
+};
 
 #[cfg(test)]
 mod tests;

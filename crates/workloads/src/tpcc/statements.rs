@@ -11,7 +11,7 @@ use super::new_order::take_from_stock;
 use super::payment::{bad_credit_data, history_data};
 use super::schema::{PRIMARY, existing};
 use super::{NewOrderInput, PaymentInput, Tables};
-use engine::{Error, Result, Row, RowId, Table, Txn, Value};
+use engine::{Error, Result, Row, RowId, RowLock, Table, Txn, Value, Wait};
 use std::sync::Arc;
 
 /// One transaction, statement by statement.
@@ -105,8 +105,7 @@ impl Statements {
 
 /// SELECT … FOR UPDATE of a row found by the statement's snapshot: its newest state.
 fn lock<'t>(txn: &'t Txn<'_>, table: &'t Table, row: RowId) -> Result<Row<'t>> {
-    txn.update(table, row, |_| ())?;
-    existing(txn.get_row(table, row)?, table)
+    existing(txn.lock_row(table, row, RowLock::Update, Wait::Block)?, table)
 }
 
 /// The same, by primary key.

@@ -1,12 +1,12 @@
 //! Whole transactions: an input of any kind, run and ended.
 //!
-//! **Invariant:** a transaction that was not committed left nothing. Nothing here waits: the caller may be an urgent
-//! context, and the row's holder may be paused beneath it.
+//! **Invariant:** a transaction that was not committed left nothing. Nothing here waits but [`run`], which is for ordinary
+//! threads: other callers may be urgent contexts, and the row's holder may be paused beneath them.
 
 use super::{
     Input, Kind, NewOrderInput, PaymentInput, Tables, delivery, new_order, order_status, payment, stock_level,
 };
-use engine::{Begin, Engine, Error, Result, Txn};
+use engine::{Begin, Engine, Error, Result, Session, Step, Txn};
 use stage::Class;
 
 /// How a procedure ended that was not refused.
@@ -50,7 +50,7 @@ fn attempt_once(engine: &Engine, begin: Begin, body: impl FnOnce(&Txn<'_>) -> Re
 
 /// How a transaction of this kind begins: as asked, and those that only read say so.
 #[inline]
-const fn begin_of(begin: Begin, kind: Kind) -> Begin {
+pub(crate) const fn begin_of(begin: Begin, kind: Kind) -> Begin {
     match kind {
         Kind::OrderStatus | Kind::StockLevel => begin.read_only(),
         Kind::NewOrder | Kind::Payment | Kind::Delivery => begin,
@@ -64,6 +64,38 @@ const fn begin_of(begin: Begin, kind: Kind) -> Begin {
 #[inline]
 pub fn attempt(engine: &Engine, begin: Begin, tables: &Tables, input: &Input) -> Result<Outcome> {
     attempt_once(engine, begin_of(begin, input.kind()), |txn| execute(txn, tables, input))
+}
+
+/// Runs the transaction that `input` is for in a session, on an ordinary thread: it waits where rows are held by others, and
+/// is repeated after retryable errors as [`Session::run`] says.
+///
+/// # Errors
+/// Those of [`Session::run`].
+pub fn run(session: &mut Session, begin: Begin, tables: &Tables, input: &Input) -> Result<Outcome> {
+    ended(session.run(begin_of(begin, input.kind()), |txn| execute(txn, tables, input)))
+}
+
+/// As [`run`], but never blocks: from a worker or an urgent context. When it is parked, call again with the same input when
+/// the ticket is ready.
+///
+/// # Errors
+/// Those of [`Session::try_run`].
+pub fn try_run(session: &mut Session, begin: Begin, tables: &Tables, input: &Input) -> Result<Step<Outcome>> {
+    match session.try_run(begin_of(begin, input.kind()), |txn| execute(txn, tables, input)) {
+        Ok(Step::Parked(ticket)) => Ok(Step::Parked(ticket)),
+        Ok(Step::Done(())) => Ok(Step::Done(Outcome::Committed)),
+        Err(error) => ended(Err(error)).map(Step::Done),
+    }
+}
+
+/// A rollback that the specification wants is no error.
+#[inline]
+pub(crate) fn ended(result: Result<()>) -> Result<Outcome> {
+    match result {
+        Ok(()) => Ok(Outcome::Committed),
+        Err(Error::RolledBack) => Ok(Outcome::RolledBack),
+        Err(error) => Err(error),
+    }
 }
 
 /// Runs one attempt of New-Order and ends it.

@@ -9,6 +9,7 @@ mod procedures;
 mod purges;
 mod replay;
 mod seeds;
+mod sessions;
 mod support;
 mod threads;
 
@@ -25,6 +26,8 @@ fn main() -> ExitCode {
             testkit::test!(threads::retries_are_bounded_and_counted),
             testkit::test!(procedures::an_order_writes_what_the_specification_says),
             testkit::test!(procedures::a_payment_finds_its_customer_by_name),
+            testkit::test!(sessions::two_deliveries_never_deliver_the_same_order),
+            testkit::test!(sessions::an_order_that_waited_has_the_next_number),
             testkit::test!(against_model::all_five_procedures_agree_with_a_slow_model),
             testkit::test!(against_model::statement_lists_agree_with_the_model),
             testkit::test!(purges::tables_stop_growing_and_the_conditions_hold),
