@@ -232,6 +232,15 @@ impl<'e> Txn<'e> {
         Ok(Range { txn: self, table, index, cursor, view, key: Vec::new(), is_ahead: false, direction, read })
     }
 
+    /// To be called with a row whose state refused a write. A SERIALIZABLE transaction that goes on after that, from a
+    /// savepoint, has read it; if it was changed after the snapshot, the commit is refused.
+    #[cold]
+    pub(crate) fn note_row(&self, table: &Table, row: RowId) {
+        if self.held().is_serial() {
+            self.scratch().reads.row(table.id, row.0);
+        }
+    }
+
     /// To be called with what refused a key. A SERIALIZABLE transaction has read that the key is there; if its snapshot does
     /// not have it, nothing that it could do now fits that snapshot.
     #[cold]

@@ -223,9 +223,13 @@ impl Txn<'_> {
                 Claim::Moved => {}
                 Claim::NotFound => {
                     self.check_active()?;
+                    self.note_row(table, row);
                     return Err(Error::NoSuchRow { table: table.name().to_owned(), row: row.0 });
                 }
-                Claim::Changed => return Err(self.conflict(table)),
+                Claim::Changed => {
+                    self.note_row(table, row);
+                    return Err(self.conflict(table));
+                }
             }
         }
     }

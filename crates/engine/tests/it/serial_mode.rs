@@ -3,7 +3,8 @@
 use crate::serial::{refused, second_is_refused, serial};
 use crate::support::*;
 use engine::{
-    Column, Comparison, Condition, Direction, Engine, EngineConfig, Error, IndexDef, Result, TableDef, Txn, Type, Value,
+    Column, Comparison, Condition, Direction, Engine, EngineConfig, Error, IndexDef, Isolation, Result, SessionOptions,
+    Step, TableDef, Txn, Type, Value,
 };
 use std::ops::Bound;
 use std::sync::{Arc, Barrier};
@@ -260,4 +261,41 @@ pub fn somebody_stays_on_call() {
     println!("{left} went off call; {:?}", engine.stats());
     assert!(0 < left && 0 < engine.stats().serialization_failures);
     assert!(0 < on_call(&engine.begin(NORMAL), 1).unwrap());
+}
+
+/// In sessions: what was read is remembered from statement to statement, and what refused a statement that was undone to a
+/// savepoint is a read too. A procedure that waited begins anew, with what is committed then.
+pub fn sessions_remember_what_they_read() {
+    let (engine, table) = bank_of(4);
+    let serializable = NORMAL.isolation(Isolation::Serializable);
+    let options = SessionOptions::new(stage::Class::Normal);
+    let (mut one, mut two) = (engine.session(options.clone()), engine.session(options));
+    one.begin(serializable).unwrap();
+    assert_eq!(one.execute(|txn| Ok(balance(txn, &table, 0))), Ok(Some(100)));
+    two.run(serializable, |txn| pay(txn, &table, 0, 1)).unwrap();
+    one.execute(|txn| pay(txn, &table, 1, 1)).unwrap();
+    assert_eq!(one.commit(), Err(Error::SerializationFailure));
+
+    one.begin(serializable).unwrap();
+    one.execute(|txn| pay(txn, &table, 1, 1)).unwrap();
+    let savepoint = one.savepoint().unwrap();
+    two.run(serializable, |txn| pay(txn, &table, 2, 1)).unwrap();
+    let row = row_of(&engine.begin(NORMAL), &table, 2).unwrap();
+    let blind = one.execute(|txn| txn.update(&table, row, |row| row.set_decimal_i64(BALANCE, 0)));
+    assert!(matches!(blind, Err(Error::WriteConflict { .. })));
+    one.rollback_to(&savepoint).unwrap();
+    assert_eq!(one.commit(), Err(Error::SerializationFailure));
+
+    two.begin(serializable).unwrap();
+    two.execute(|txn| pay(txn, &table, 3, 1)).unwrap();
+    let procedure = |txn: &Txn<'_>| {
+        let seen = balance(txn, &table, 3);
+        pay(txn, &table, 3, 10)?;
+        Ok(seen)
+    };
+    let step = one.try_run(serializable, procedure).unwrap();
+    assert!(matches!(step, Step::Parked(_)));
+    two.commit().unwrap();
+    assert_eq!(one.run(serializable, procedure), Ok(Some(101)));
+    assert_eq!(balance_now(&engine, &table, 3), Some(111));
 }
