@@ -1,9 +1,10 @@
 //! The Arrow form of each type.
 //!
-//! **Invariant:** what [`gather`] makes of stored values, [`raw`] gives back; scans and blocks have exactly the types of
+//! **Invariant:** what a [`Builder`] makes of stored values, [`raw`] gives back; scans and blocks have exactly the types of
 //! [`Type::arrow`].
 
 use crate::bounds::Bounds;
+use crate::raw::text;
 use crate::types::{Raw, Storage, compare};
 use crate::value::{Type, Value};
 use arrow_array::builder::GenericByteViewBuilder;
@@ -13,7 +14,7 @@ use arrow_array::types::{
     Int64Type, StringViewType, TimestampMicrosecondType,
 };
 use arrow_array::{Array, ArrayRef, BooleanArray, GenericByteViewArray, PrimitiveArray};
-use arrow_buffer::NullBuffer;
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{DataType, TimeUnit};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -63,64 +64,90 @@ pub(crate) fn raw(kind: Type, array: &dyn Array, at: usize) -> Raw<'_> {
     }
 }
 
-/// An array of values out of row images, of which `raws` makes as many iterators as are asked for.
-pub(crate) fn gather<'a, I: ExactSizeIterator<Item = Raw<'a>>>(
+/// An array in the making, out of row images.
+pub(crate) struct Builder {
     kind: Type,
-    nullable: bool,
-    raws: impl Fn() -> I,
-) -> ArrayRef {
-    let nulls = || if nullable { nulls(raws()) } else { None };
-    match kind {
-        Type::Bool => Arc::new(BooleanArray::new(raws().map(|raw| raw == Raw::One(1)).collect(), nulls())),
-        Type::Int16 => primitive::<Int16Type>(raws().map(|raw| two(raw) as i16), nulls()),
-        Type::Int32 => primitive::<Int32Type>(raws().map(|raw| four(raw) as i32), nulls()),
-        Type::Date => primitive::<Date32Type>(raws().map(|raw| four(raw) as i32), nulls()),
-        Type::Int64 => primitive::<Int64Type>(raws().map(|raw| eight(raw) as i64), nulls()),
-        Type::Timestamp => primitive::<TimestampMicrosecondType>(raws().map(|raw| eight(raw) as i64), nulls()),
-        Type::Float64 => primitive::<Float64Type>(raws().map(|raw| f64::from_bits(eight(raw))), nulls()),
-        Type::Decimal { precision, scale } => {
-            let decimals = raws().map(|raw| match raw {
+    values: Values,
+    /// Whether each value is one; nothing in a column that is never null.
+    valid: Option<BooleanBufferBuilder>,
+}
+
+enum Values {
+    Bool(BooleanBufferBuilder),
+    Two(Vec<i16>),
+    Four(Vec<i32>),
+    Eight(Vec<i64>),
+    Float(Vec<f64>),
+    Decimal(Vec<i128>),
+    Text(GenericByteViewBuilder<StringViewType>),
+    Bytes(GenericByteViewBuilder<BinaryViewType>),
+}
+
+impl Builder {
+    pub(crate) fn new(kind: Type, nullable: bool, capacity: usize) -> Builder {
+        let values = match kind {
+            Type::Bool => Values::Bool(BooleanBufferBuilder::new(capacity)),
+            Type::Int16 => Values::Two(Vec::with_capacity(capacity)),
+            Type::Int32 | Type::Date => Values::Four(Vec::with_capacity(capacity)),
+            Type::Int64 | Type::Timestamp => Values::Eight(Vec::with_capacity(capacity)),
+            Type::Float64 => Values::Float(Vec::with_capacity(capacity)),
+            Type::Decimal { .. } => Values::Decimal(Vec::with_capacity(capacity)),
+            Type::Text => Values::Text(GenericByteViewBuilder::with_capacity(capacity)),
+            Type::Bytes => Values::Bytes(GenericByteViewBuilder::with_capacity(capacity)),
+        };
+        Builder { kind, values, valid: nullable.then(|| BooleanBufferBuilder::new(capacity)) }
+    }
+
+    /// Adds values that row images store, so many as `raws` gives each time.
+    pub(crate) fn add<'a, I: Iterator<Item = Raw<'a>>>(&mut self, raws: impl Fn() -> I) {
+        match &mut self.values {
+            Values::Bool(values) => raws().for_each(|raw| values.append(raw == Raw::One(1))),
+            Values::Two(values) => values.extend(raws().map(|raw| if let Raw::Two(v) = raw { v as i16 } else { 0 })),
+            Values::Four(values) => values.extend(raws().map(|raw| if let Raw::Four(v) = raw { v as i32 } else { 0 })),
+            Values::Eight(values) => {
+                values.extend(raws().map(|raw| if let Raw::Eight(v) = raw { v as i64 } else { 0 }))
+            }
+            Values::Float(values) => {
+                values.extend(raws().map(|raw| if let Raw::Eight(v) = raw { f64::from_bits(v) } else { 0.0 }));
+            }
+            Values::Decimal(values) => values.extend(raws().map(|raw| match raw {
                 Raw::Eight(v) => i128::from(v as i64),
                 Raw::Sixteen(v) => v as i128,
                 _ => 0,
-            });
-            let array = PrimitiveArray::<Decimal128Type>::new(decimals.collect(), nulls());
-            Arc::new(array.with_precision_and_scale(precision, scale).expect("checked when the table was made"))
+            })),
+            Values::Text(values) => raws().for_each(|raw| values.append_option(bytes(raw).map(text::trusted))),
+            Values::Bytes(values) => raws().for_each(|raw| values.append_option(bytes(raw))),
         }
-        Type::Text => views::<StringViewType>(raws().map(|raw| bytes(raw).map(crate::raw::text::trusted))),
-        Type::Bytes => views::<BinaryViewType>(raws().map(bytes)),
+        if let Some(valid) = &mut self.valid {
+            raws().for_each(|raw| valid.append(raw != Raw::Null));
+        }
     }
-}
 
-fn two(raw: Raw<'_>) -> u16 {
-    if let Raw::Two(v) = raw { v } else { 0 }
-}
-
-fn four(raw: Raw<'_>) -> u32 {
-    if let Raw::Four(v) = raw { v } else { 0 }
-}
-
-fn eight(raw: Raw<'_>) -> u64 {
-    if let Raw::Eight(v) = raw { v } else { 0 }
+    pub(crate) fn finish(self) -> ArrayRef {
+        let nulls = self.valid.map(|mut valid| NullBuffer::new(valid.finish())).filter(|nulls| 0 < nulls.null_count());
+        match (self.values, self.kind) {
+            (Values::Bool(mut values), _) => Arc::new(BooleanArray::new(values.finish(), nulls)),
+            (Values::Two(values), _) => primitive::<Int16Type>(values, nulls),
+            (Values::Four(values), Type::Date) => primitive::<Date32Type>(values, nulls),
+            (Values::Four(values), _) => primitive::<Int32Type>(values, nulls),
+            (Values::Eight(values), Type::Timestamp) => primitive::<TimestampMicrosecondType>(values, nulls),
+            (Values::Eight(values), _) => primitive::<Int64Type>(values, nulls),
+            (Values::Float(values), _) => primitive::<Float64Type>(values, nulls),
+            (Values::Decimal(values), kind) => {
+                Arc::new(PrimitiveArray::<Decimal128Type>::new(values.into(), nulls).with_data_type(kind.arrow()))
+            }
+            (Values::Text(mut values), _) => Arc::new(values.finish()),
+            (Values::Bytes(mut values), _) => Arc::new(values.finish()),
+        }
+    }
 }
 
 fn bytes(raw: Raw<'_>) -> Option<&[u8]> {
     if let Raw::Bytes(bytes) = raw { Some(bytes) } else { None }
 }
 
-fn nulls<'a>(raws: impl ExactSizeIterator<Item = Raw<'a>>) -> Option<NullBuffer> {
-    let nulls: NullBuffer = raws.map(|raw| raw != Raw::Null).collect::<Vec<bool>>().into();
-    (0 < nulls.null_count()).then_some(nulls)
-}
-
-fn primitive<T: ArrowPrimitiveType>(values: impl Iterator<Item = T::Native>, nulls: Option<NullBuffer>) -> ArrayRef {
-    Arc::new(PrimitiveArray::<T>::new(values.collect(), nulls))
-}
-
-fn views<'a, T: ByteViewType>(values: impl ExactSizeIterator<Item = Option<&'a T::Native>>) -> ArrayRef {
-    let mut views = GenericByteViewBuilder::<T>::with_capacity(values.len());
-    values.for_each(|value| views.append_option(value));
-    Arc::new(views.finish())
+fn primitive<T: ArrowPrimitiveType>(values: Vec<T::Native>, nulls: Option<NullBuffer>) -> ArrayRef {
+    Arc::new(PrimitiveArray::<T>::new(values.into(), nulls))
 }
 
 /// Texts of at most so many bytes stand in their views.

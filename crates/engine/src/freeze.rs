@@ -9,7 +9,7 @@ use crate::arrow;
 use crate::block::Block;
 use crate::counters::Counters;
 use crate::engine::{Engine, Inner};
-use crate::gather;
+use crate::gather::Gather;
 use crate::present::Present;
 use crate::raw::attic::{Attic, Replaced};
 use crate::raw::garbage::{Dead, Rest};
@@ -317,9 +317,9 @@ impl Work<'_> {
             }));
         }
         let kinds: Vec<_> = self.table.columns().iter().map(|column| column.kind).collect();
-        let column = |column: usize| -> ArrayRef {
-            let gathered = gather::column(&self.table.layout, column, &hot);
-            safepoint();
+        let mut gather = Gather::new(&self.table.layout, 0..kinds.len(), hot.len());
+        gather.add(&hot);
+        let column = |(column, gathered): (usize, ArrayRef)| -> ArrayRef {
             let both = match old {
                 None => gathered,
                 Some(block) => interleave(&[&*block.columns[column], &*gathered], &places).expect("of one type"),
@@ -327,7 +327,7 @@ impl Work<'_> {
             safepoint();
             arrow::sealed(both, safepoint)
         };
-        let columns = (0..kinds.len()).map(column).collect();
+        let columns = gather.finish().into_iter().enumerate().map(column).collect();
         let present = (rows_count < sources.len())
             .then(|| Present::new(sources.iter().map(|source| !matches!(source, Source::Left))));
         let first_row = run.chunks.start * CHUNK_ROWS;

@@ -8,7 +8,7 @@ use crate::block::Block;
 use crate::condition::Condition;
 use crate::engine::Inner;
 use crate::error::Result;
-use crate::gather;
+use crate::gather::Gather;
 use crate::raw::chain::View;
 use crate::raw::rows::CHUNK_ROWS;
 use crate::raw::slots::{Pin, ReadHold};
@@ -266,7 +266,13 @@ impl Shared {
             let slices = self.projection.iter().map(|column| block.columns[*column].slice(from, to - from));
             self.batch(masked.apply(slices.collect()), rows_count)
         });
-        (frozen, self.gathered(&hot))
+        if hot.is_empty() {
+            return (frozen, None);
+        }
+        let _dense = Dense::enter();
+        let mut gather = self.gatherer(hot.len());
+        gather.add(&hot);
+        (frozen, self.gathered(gather))
     }
 
     /// How far a batch from the unit's beginning goes in this block.
@@ -313,40 +319,39 @@ impl Shared {
     fn gather(&self, unit: &mut Unit) -> Option<RecordBatch> {
         let _dense = Dense::enter();
         let (hold, view) = (&self.snapshot.hold, self.snapshot.view());
-        let mut seen: Vec<&Version> = Vec::with_capacity(self.batch_rows.min(unit.rows() as usize));
-        while unit.from < unit.to && seen.len() < self.batch_rows {
+        let mut gather = self.gatherer(self.batch_rows.min(unit.rows() as usize));
+        let mut seen: Vec<&Version> = Vec::with_capacity(GATHER_ROWS);
+        while unit.from < unit.to && gather.rows_count < self.batch_rows {
             let chunk = unit.from / CHUNK_ROWS;
             if !self.chunk_has(chunk, None) {
                 break;
             }
             let within = unit.from % CHUNK_ROWS;
             let rows_count = (GATHER_ROWS as u64)
-                .min((self.batch_rows - seen.len()) as u64)
+                .min((self.batch_rows - gather.rows_count) as u64)
                 .min(CHUNK_ROWS - within)
                 .min(unit.rows());
-            let seen_before = seen.len();
+            seen.clear();
             self.each_newest(unit.from, unit.from + rows_count, |_, newest| {
                 seen.extend(hold.registry().visible_after(newest, hold.pin(), view, passing()));
             });
             if !self.chunk_has(chunk, None) {
-                // Rows may have moved to a block before we read their cells.
-                seen.truncate(seen_before);
-                break;
+                break; // Rows may have moved to a block before we read their cells.
             }
+            gather.add(&seen);
             unit.from += rows_count;
         }
-        self.gathered(&seen)
+        self.gathered(gather)
     }
 
-    /// A batch of these versions. Nothing if there are none.
-    fn gathered(&self, versions: &[&Version]) -> Option<RecordBatch> {
-        if versions.is_empty() {
-            return None;
-        }
-        let _dense = Dense::enter();
-        let layout = &self.table.layout;
-        let columns = self.projection.iter().map(|column| gather::column(layout, *column, versions));
-        Some(self.batch(columns.collect(), versions.len()))
+    fn gatherer(&self, capacity: usize) -> Gather<'_> {
+        Gather::new(&self.table.layout, self.projection.iter().copied(), capacity)
+    }
+
+    /// A batch of what was gathered. Nothing if that is nothing.
+    fn gathered(&self, gather: Gather<'_>) -> Option<RecordBatch> {
+        let rows_count = gather.rows_count;
+        (0 < rows_count).then(|| self.batch(gather.finish(), rows_count))
     }
 
     fn batch(&self, columns: Vec<ArrayRef>, rows_count: usize) -> RecordBatch {
