@@ -25,6 +25,7 @@ use arrow_select::interleave::interleave;
 use core::ops::Range;
 use preempt::safepoint;
 use stage::Class;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Chunks that become one block.
@@ -35,6 +36,12 @@ const SPARSE: usize = 8;
 const WORN_AT_REST: usize = 64;
 /// The same whatever the hot rows do: they are left out then.
 const WORN: usize = 2;
+
+/// Passes that must have ended since a row was changed: at first and at least, and at most.
+const REST_MIN: usize = 2;
+const REST_MAX: usize = 64;
+/// What happened so many passes ago counts about a third.
+const MEMORY: u64 = 8;
 
 /// What a call of [`Engine::freeze`] did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,17 +61,56 @@ pub struct Frozen {
 pub(crate) struct Freezer {
     table: usize,
     chunk: u64,
-    /// The clock when the pass before the last, and the last, ended. Rows older than the first have rested long enough.
-    rested: [u64; 2],
+    /// The horizons at the ends of the last passes, latest first.
+    passes: VecDeque<u64>,
+    habits: Vec<Habit>,
     pub(crate) attic: Attic,
 }
 
+/// What the freezer has learnt of a table.
+struct Habit {
+    /// So many passes must have ended since a row was changed.
+    rest: usize,
+    /// Rows moved in this pass.
+    moved: u64,
+    /// Rows moved, and rows that thawed, in the last passes; older ones count less and less.
+    frozen: u64,
+    thawed: u64,
+    /// Rows that had thawed at the end of the last pass.
+    thawed_before: u64,
+}
+
+impl Habit {
+    fn new() -> Habit {
+        Habit { rest: REST_MIN, moved: 0, frozen: 0, thawed: 0, thawed_before: 0 }
+    }
+
+    /// A pass over the table ends. If many of the rows that were frozen thaw again, rows rest longer from now on; if few
+    /// do, shorter.
+    fn learn(&mut self, thawed: u64) {
+        let thaws = thawed - self.thawed_before;
+        self.thawed_before = thawed;
+        self.frozen = self.frozen * MEMORY / (MEMORY + 1) + core::mem::take(&mut self.moved);
+        self.thawed = self.thawed * MEMORY / (MEMORY + 1) + thaws;
+        if self.frozen < CHUNK_ROWS {
+            return;
+        }
+        if self.frozen < 4 * self.thawed {
+            self.rest = (2 * self.rest).min(REST_MAX);
+            (self.frozen, self.thawed) = (0, 0);
+        } else if 16 * self.thawed < self.frozen {
+            self.rest = (self.rest - 1).max(REST_MIN);
+        }
+    }
+}
+
 impl Engine {
-    /// Moves rows that have rested since the pass before the last into frozen blocks, and makes worn blocks anew; looks at
-    /// about `limit` row ids and goes on where it stopped. Does nothing while another call is under way.
+    /// Moves rows that have rested into frozen blocks, and makes worn blocks anew; looks at about `limit` row ids, those of
+    /// a block at least, and goes on where it stopped. Does nothing while another call is under way.
     ///
-    /// A pass over all tables ends with [`Frozen::ended`]. Passes are a clock: call it so that one ends each few seconds,
-    /// or later, if rows are often changed after a longer rest. Not for urgent contexts: a block takes milliseconds.
+    /// A pass over all tables ends with [`Frozen::ended`]. Passes are a clock: a row has rested when two have ended since
+    /// it was changed, or up to 64 in tables where frozen rows used to thaw soon. Call it so that a pass takes about a
+    /// second. Not for urgent contexts: a block takes milliseconds.
     pub fn freeze(&self, limit: u64) -> Frozen {
         let Some(mut freezer) = self.inner.freezer.take() else { return Frozen::default() };
         let mut frozen = Frozen::default();
@@ -105,12 +151,18 @@ pub(crate) enum Source<'a> {
 impl Inner {
     fn freeze_step(&self, freezer: &mut Freezer, frozen: &mut Frozen) {
         let Some(table) = self.find_table(freezer.table as u32) else {
-            let [_, last] = freezer.rested;
-            (freezer.table, freezer.rested) = (0, [last, self.registry.horizon()]);
+            freezer.table = 0;
+            freezer.passes.truncate(REST_MAX - 1);
+            freezer.passes.push_front(self.registry.horizon());
             frozen.ended = true;
             return;
         };
+        if freezer.habits.len() <= freezer.table {
+            freezer.habits.push(Habit::new());
+        }
+        let habit = &mut freezer.habits[freezer.table];
         if table.rows.end() <= freezer.chunk * CHUNK_ROWS {
+            habit.learn(table.rows.thawed());
             (freezer.table, freezer.chunk) = (freezer.table + 1, 0);
             return;
         }
@@ -119,16 +171,18 @@ impl Inner {
             return;
         };
         let mut scratch = self.scratch[held.index()].take().unwrap_or_default();
-        let rested = freezer.rested[0].min(self.registry.horizon());
+        let rested = freezer.passes.get(habit.rest - 1).map_or(0, |pass| self.registry.horizon().min(*pass));
         let run = plan(table, freezer.chunk, rested, held.pin());
         frozen.looked += (run.chunks.end - run.chunks.start) * CHUNK_ROWS;
         freezer.chunk = run.chunks.end;
         let mut work = Work { inner: self, table, held: &held, rested, attic: &mut freezer.attic };
+        let rows_before = frozen.rows;
         match run.what {
             What::Leave => {}
             What::Close => work.close(run.chunks),
             What::Freeze => work.freeze(run, &mut scratch, frozen),
         }
+        habit.moved += frozen.rows - rows_before;
         held.abort();
         self.hand_back(held, scratch);
         safepoint();

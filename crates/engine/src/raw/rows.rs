@@ -149,6 +149,8 @@ impl Drop for Chunk {
 pub(crate) struct RowMap {
     buckets: [OnceBox<Box<[Chunk]>>; BUCKETS],
     next_row: AtomicU64,
+    /// Frozen rows that were made hot.
+    thawed: AtomicU64,
     /// Held while a frozen row becomes hot, which may need new cells.
     thawing: Latch<()>,
 }
@@ -165,6 +167,7 @@ impl RowMap {
         RowMap {
             buckets: std::array::from_fn(|_| OnceBox::new()),
             next_row: AtomicU64::new(0),
+            thawed: AtomicU64::new(0),
             thawing: Latch::new(()),
         }
     }
@@ -241,7 +244,7 @@ impl RowMap {
         let chunk = self.place(row >> CHUNK_BITS);
         // What is large is allocated before the latch.
         let spare = if chunk.cells(pin).is_none() { Some(new_cells()) } else { None };
-        no_preempt(|no_preempt| {
+        let thawed = no_preempt(|no_preempt| {
             let _latch = self.thawing.lock(no_preempt);
             if let Some(spare) = spare {
                 chunk.set_cells(spare);
@@ -250,7 +253,14 @@ impl RowMap {
                 Some(cells) => cells[(row & (CHUNK_ROWS - 1)) as usize].publish(None, new, pin),
                 None => Err(new), // They were given back meanwhile. The caller looks again.
             }
-        })
+        })?;
+        self.thawed.fetch_add(1, Ordering::Relaxed);
+        Ok(thawed)
+    }
+
+    /// How many frozen rows were made hot.
+    pub(crate) fn thawed(&self) -> u64 {
+        self.thawed.load(Ordering::Relaxed)
     }
 
     /// Removes a row that was deleted before every snapshot.

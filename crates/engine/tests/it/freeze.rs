@@ -6,10 +6,10 @@ use engine::{
     Column, Comparison, Condition, Engine, EngineConfig, Frozen, IndexDef, Row, RowId, TableDef, Type, Value,
 };
 
-/// Freezes whatever has rested, as if three passes of the freezer's clock went by.
+/// Freezes whatever rests, however long it must have rested.
 pub fn freeze_all(engine: &Engine) -> Frozen {
     let mut sum = Frozen::default();
-    for _ in 0..4 {
+    for _ in 0..66 {
         loop {
             let frozen = engine.freeze(u64::MAX);
             sum.rows += frozen.rows;
@@ -122,6 +122,38 @@ pub fn worn_blocks_are_made_anew() {
     let stats = engine.stats();
     assert_eq!((stats.blocks, stats.block_bytes, stats.versions, stats.index_entries), (0, 0, 0, 0));
     assert_eq!(sorted_ids_and_sum(&engine, &table), (Vec::new(), 0));
+}
+
+/// Where frozen rows thaw again and again the freezer waits longer; where they do not it does not.
+pub fn rows_that_thaw_rest_longer() {
+    let (engine, table) = bank_of(8_192);
+    let (calm, calm_table) = bank_of(8_192);
+    let mut passes_until_frozen = Vec::new();
+    for round in 0..4 {
+        let mut passes = 0;
+        while engine.freeze(u64::MAX).rows == 0 {
+            passes += 1;
+            assert!(passes < 70, "round {round}");
+        }
+        passes_until_frozen.push(passes);
+        let txn = engine.begin(NORMAL);
+        (0..8_192).for_each(|id| pay(&txn, &table, id, 1).unwrap());
+        txn.commit().unwrap();
+    }
+    assert_eq!(passes_until_frozen[0], 2);
+    assert!(passes_until_frozen.is_sorted() && 8 <= passes_until_frozen[3], "{passes_until_frozen:?}");
+    for round in 1..5 {
+        assert_eq!(freeze_all(&calm).rows, 8_192 * u64::from(round == 1));
+        let txn = calm.begin(NORMAL);
+        (0..round * 10).for_each(|id| pay(&txn, &calm_table, id, 1).unwrap());
+        txn.commit().unwrap();
+    }
+    let txn = calm.begin(NORMAL);
+    for id in 10_000..14_096 {
+        open(&txn, &calm_table, id, 1, "late").unwrap();
+    }
+    txn.commit().unwrap();
+    assert_eq!((0..3).map(|_| calm.freeze(u64::MAX).rows).collect::<Vec<_>>(), [0, 0, 4_096]);
 }
 
 /// What a load that failed has left in memory goes too, and the next load is frozen rows like any.

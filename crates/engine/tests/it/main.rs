@@ -57,6 +57,7 @@ fn main() -> ExitCode {
             testkit::test!(thaw::money_thaws_under_scans),
             testkit::test!(freeze::rows_at_rest_are_frozen),
             testkit::test!(freeze::worn_blocks_are_made_anew),
+            testkit::test!(freeze::rows_that_thaw_rest_longer),
             testkit::test!(freeze::failed_loads_leave_no_blocks),
             testkit::test!(freeze::scans_leave_blocks_out),
             testkit::test!(freeze::all_types_are_equal_hot_and_frozen),
