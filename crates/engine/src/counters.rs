@@ -30,11 +30,16 @@ pub(crate) struct Counters {
     pub(crate) serialization_failures: Count,
     pub(crate) unique_violations: Count,
     pub(crate) retries: Count,
+    /// Rows inserted, and rows deleted, by committed transactions.
+    pub(crate) rows_made: Count,
+    pub(crate) rows_deleted: Count,
     pub(crate) versions_made: Count,
     pub(crate) versions_freed: Count,
     pub(crate) bytes_made: Count,
     pub(crate) bytes_freed: Count,
     pub(crate) died: Count,
+    /// Dead versions that went although an older snapshot was live.
+    pub(crate) pruned: Count,
     /// Hot rows moved to blocks.
     pub(crate) frozen: Count,
     /// Frozen rows made hot.

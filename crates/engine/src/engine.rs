@@ -10,7 +10,9 @@ use crate::error::{Error, Result};
 use crate::freeze::Freezer;
 use crate::locks::{LockConfig, LockTable};
 use crate::log::{AlwaysReached, Log};
+use crate::open::HeldBack;
 use crate::raw::once::{OnceBox, Parcel};
+use crate::raw::prune::Stripes;
 use crate::raw::slots::{Held, READERS_MAX, Registry, SLOTS_MAX};
 use crate::scan::Snapshot;
 use crate::scratch::Scratch;
@@ -59,6 +61,14 @@ pub struct Stats {
     pub versions_dead: u64,
     /// Bytes of all hot versions.
     pub version_bytes: u64,
+    /// Dead versions that went although a snapshot older than them was live.
+    pub versions_pruned: u64,
+    /// Rows that committed transactions have inserted, or bulk loads, and none has deleted.
+    pub rows: u64,
+    /// Row ids that rows had before and new rows can have.
+    pub row_ids_free: u64,
+    /// Bytes of the row maps.
+    pub row_map_bytes: u64,
     /// Frozen blocks in memory, replaced ones included that somebody still reads.
     pub blocks: u64,
     /// Their bytes.
@@ -112,6 +122,8 @@ pub(crate) struct Inner {
     pub(crate) counters: Box<[Counters]>,
     pub(crate) serial: Serial,
     pub(crate) locks: LockTable,
+    pub(crate) stripes: Stripes,
+    pub(crate) held_back: HeldBack,
     pub(crate) blocks: Arc<Totals>,
     /// Taken by whoever freezes.
     pub(crate) freezer: Parcel<Freezer>,
@@ -164,6 +176,8 @@ impl Engine {
             registry: Arc::new(Registry::new(SLOTS_MAX, READERS_MAX)),
             config,
             serial,
+            stripes: Stripes::new(),
+            held_back: HeldBack::default(),
             tables: (0..TABLES_MAX).map(|_| OnceBox::new()).collect(),
             tables_count: Latch::new(0),
             scratch: (0..SLOTS_MAX).map(|_| Parcel::new()).collect(),
@@ -224,6 +238,14 @@ impl Engine {
     /// [`Error::Limit`] when too many are open.
     #[inline]
     pub fn try_begin(&self, begin: Begin) -> Result<Txn<'_>> {
+        let txn = self.try_begin_whole(begin)?;
+        txn.rest_between_calls();
+        Ok(txn)
+    }
+
+    /// The same for a transaction that runs from its beginning to its end without waiting for anybody.
+    #[inline]
+    fn try_begin_whole(&self, begin: Begin) -> Result<Txn<'_>> {
         // An urgent context is never paused: only a transaction of a worker's base context is known by its worker.
         let worker = if in_urgent() { None } else { Worker::current() };
         Ok(Txn::new(&self.inner, self.inner.hold(begin, worker)?, begin))
@@ -235,7 +257,7 @@ impl Engine {
     pub fn run<R>(&self, begin: Begin, mut body: impl FnMut(&Txn<'_>) -> Result<R>) -> (Result<R>, u32) {
         let mut retries = 0;
         loop {
-            let outcome = self.try_begin(begin).and_then(|txn| {
+            let outcome = self.try_begin_whole(begin).and_then(|txn| {
                 if 0 < retries {
                     txn.counters().retries.add(1);
                 }
@@ -305,6 +327,8 @@ impl Engine {
                 stats.versions_dead.wrapping_add(slot.died.get()).wrapping_sub(slot.versions_freed.get());
             stats.version_bytes =
                 stats.version_bytes.wrapping_add(slot.bytes_made.get()).wrapping_sub(slot.bytes_freed.get());
+            stats.versions_pruned += slot.pruned.get();
+            stats.rows = stats.rows.wrapping_add(slot.rows_made.get()).wrapping_sub(slot.rows_deleted.get());
             stats.frozen += slot.frozen.get();
             stats.thawed += slot.thawed.get();
             stats.commits += slot.commits.get();
@@ -314,6 +338,10 @@ impl Engine {
             stats.serialization_failures += slot.serialization_failures.get();
             stats.unique_violations += slot.unique_violations.get();
             stats.retries += slot.retries.get();
+        }
+        for rows in self.all_tables().map(|table| &table.rows) {
+            stats.row_ids_free += rows.free_count();
+            stats.row_map_bytes += rows.bytes();
         }
         for tree in self.all_tables().flat_map(|table| &table.indexes).map(|index| &index.tree) {
             stats.index_entries += tree.len() as u64;

@@ -9,6 +9,7 @@ use crate::block::Block;
 use crate::key;
 use crate::layout::Image;
 use crate::raw::chain::KeyHeld;
+use crate::raw::horizon::Pass;
 use crate::raw::rows::Newest;
 use crate::raw::slots::Held;
 use crate::raw::version::Version;
@@ -79,53 +80,35 @@ pub(crate) fn remove_added(table: &Table, held: &Held<'_>, new: &Version, write:
         let Scratch { key, other_key, .. } = scratch;
         key::of_image(index, table.image(new), key);
         index.tree.remove_if(key, write.row, &Region::enter(), &mut || {
-            !row_has_key(table, index, held, write.row, key, other_key).0
+            !row_has_key(table, index, held, held.snapshot(), write.row, key, other_key)
         });
     }
 }
 
-/// What became of an entry that an update's old version may have needed.
-pub(crate) enum Left {
-    /// It is gone, or somebody needs it who will clear it away in turn.
-    Settled,
-    /// Somebody may need it until the horizon has reached this time.
-    Until(u64),
-}
-
-/// Removes the entry of a dead version's key, if no version that the horizon's snapshots can reach has the key.
-pub(crate) fn remove_left(
-    table: &Table,
-    index: &Index,
-    held: &Held<'_>,
-    version: &Version,
-    horizon: u64,
-    scratch: &mut Scratch,
-) -> Left {
+/// Removes the entry of a dead version's key, if no version that anybody can reach has the key.
+pub(crate) fn remove_left(table: &Table, index: &Index, pass: &Pass<'_>, version: &Version, scratch: &mut Scratch) {
     let Scratch { key, other_key, .. } = scratch;
     key::of_image(index, table.image(version), key);
-    let mut left = Left::Settled;
     index.tree.remove_if(key, version.row(), &Region::enter(), &mut || {
-        let (has_key, floor) = row_has_key(table, index, held, version.row(), key, other_key);
-        // Versions older than `floor` matter to snapshots below it. Those must be gone before "none" is final.
-        left = if !has_key && horizon < floor { Left::Until(floor) } else { Left::Settled };
-        !has_key && floor <= horizon
+        !row_has_key(table, index, pass.held(), pass.horizon, version.row(), key, other_key)
     });
-    left
 }
 
-/// Whether a version of the row, or its place in a block, has the key; and the timestamp of [`Held::any_version`].
+/// Whether a version of the row that somebody with a snapshot from `floor` on can reach, or its place in a block, has the
+/// key.
 fn row_has_key(
     table: &Table,
     index: &Index,
     held: &Held<'_>,
+    floor: u64,
     row: u64,
     key: &[u8],
     buffer: &mut Vec<u8>,
-) -> (bool, u64) {
+) -> bool {
     match table.rows.newest(row, held.pin()) {
-        Newest::Hot(newest) => held.any_version(newest, |version| table.has_key(index, version, key, buffer)),
-        Newest::Frozen(block, at) => (table.block_has_key(index, block, at, key, buffer), 0),
-        Newest::Nowhere => (false, 0),
+        Newest::Hot(newest) => held.any_version(newest, floor, |version| table.has_key(index, version, key, buffer)),
+        Newest::Frozen(block, at) => table.block_has_key(index, block, at, key, buffer),
+        Newest::Nowhere => false,
     }
 }
 

@@ -338,7 +338,7 @@ impl Work<'_> {
         counters.frozen.add(moved);
         counters.died.add(moved);
         for version in unlinked.versions {
-            scratch.graveyard.push(Dead::new(unlinked_at, version, self.table.id, Rest::Free, 0));
+            scratch.graveyard.push(Dead::new(unlinked_at, version, self.table.id, Rest::Moved, 0));
         }
         unlinked.replaced.into_iter().for_each(|replaced| self.attic.push(unlinked_at, replaced));
     }

@@ -24,6 +24,7 @@ impl Txn<'_> {
     /// Those of [`Txn::insert`]; none of the rows is inserted then.
     pub fn insert_many<const N: usize>(&self, table: &Table, rows: &[[Value<'_>; N]]) -> Result<()> {
         self.inner.assert_own(table);
+        let _call = self.call();
         let command = self.write_command()?;
         self.announce_write(table)?;
         let mut scratch = self.scratch();
@@ -48,7 +49,7 @@ impl Txn<'_> {
         for values in rows {
             table.layout.encode(values, &mut scratch.image).map_err(|unfit| unfit.at(table.name(), table.columns()))?;
             table.expect_image_bytes(scratch.image.len());
-            let row = table.rows.allocate();
+            let row = scratch.ids.allocate(&table.rows, table.id);
             let cell = table.rows.cell(row, self.held().pin());
             let new = NewVersion::new(self.held().word(command), row, None, &scratch.image);
             let mut change = Change::claim(None);

@@ -31,6 +31,7 @@ mod raw;
 mod sync;
 
 mod begin;
+mod call;
 mod counters;
 mod engine;
 mod entries;
@@ -55,6 +56,8 @@ mod gather;
 mod load;
 mod present;
 mod scan;
+
+mod open;
 
 mod log;
 mod redo;

@@ -4,9 +4,8 @@
 //! any version. A load that fails leaves blocks that nobody will ever see, and no index entries. (No redo record is
 //! written: blocks will reach the disk by a checkpoint of their own, not through the log.)
 
-use crate::block::{BLOCK_ROWS_MAX, Block, Totals};
-use crate::counters::Counters;
-use crate::engine::Engine;
+use crate::block::{BLOCK_ROWS_MAX, Block};
+use crate::engine::{Engine, Inner};
 use crate::entries::{self, Added, NewKey};
 use crate::error::{Error, Result};
 use crate::key;
@@ -33,40 +32,54 @@ impl Engine {
         self.inner.assert_own(table);
         let held =
             self.inner.registry.begin(Class::Low, None, false).ok_or(Error::Limit("transactions open at once"))?;
-        let counters = &self.inner.counters[held.index()];
-        let mut load =
-            Load { table, totals: &self.inner.blocks, held: &held, counters, blocks: Vec::new(), rows_count: 0 };
-        let result = batches.into_iter().try_for_each(|batch| load.add(&batch));
-        let (blocks, rows_count) = (core::mem::take(&mut load.blocks), load.rows_count);
-        let timestamp = match result {
-            // The blocks have growing ids. A load without rows changes nothing.
-            Ok(()) => self.inner.decide_load(&held, table.id, blocks.first().map_or(0, |block| block.first_row)).ok(),
-            Err(_) => {
-                held.abort();
-                blocks.iter().for_each(|block| forget(table, block));
-                None
-            }
-        };
-        for block in &blocks {
-            block.since.store(timestamp.unwrap_or(NEVER), Release);
-        }
-        held.release();
-        // Nobody takes rows from a load: it claims none.
-        result.map(|()| rows_count)
+        // Who makes the batches may take long.
+        held.end_walk();
+        let mut load = Load { inner: &self.inner, table, held: Some(held), blocks: Vec::new(), rows_count: 0 };
+        batches.into_iter().try_for_each(|batch| load.add(&batch))?;
+        load.commit();
+        Ok(load.rows_count)
     }
 }
 
+/// A load that is under way. Dropped before its commit, by an error or by a panic of who makes the batches, it leaves
+/// nothing.
 struct Load<'a> {
+    inner: &'a Inner,
     table: &'a Table,
-    totals: &'a Arc<Totals>,
-    held: &'a Held<'a>,
-    counters: &'a Counters,
+    /// Given up by its end.
+    held: Option<Held<'a>>,
     blocks: Vec<Arc<Block>>,
     rows_count: u64,
 }
 
+impl Drop for Load<'_> {
+    fn drop(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        held.abort();
+        self.blocks.iter().for_each(|block| forget(self.table, block));
+        self.stamp(NEVER);
+        held.release();
+    }
+}
+
 impl Load<'_> {
+    fn commit(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        // The blocks have growing ids. A load without rows changes nothing.
+        let first_row = self.blocks.first().map_or(0, |block| block.first_row);
+        // Nobody takes rows from a load: it claims none.
+        let timestamp = self.inner.decide_load(&held, self.table.id, first_row).ok();
+        self.stamp(timestamp.unwrap_or(NEVER));
+        self.inner.counters[held.index()].rows_made.add(self.rows_count);
+        held.release();
+    }
+
+    fn stamp(&self, since: u64) {
+        self.blocks.iter().for_each(|block| block.since.store(since, Release));
+    }
+
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        let Some(held) = &self.held else { return Ok(()) };
         let columns = fit(self.table, batch)?;
         for start in (0..batch.num_rows()).step_by(BLOCK_ROWS_MAX) {
             let rows_count = BLOCK_ROWS_MAX.min(batch.num_rows() - start);
@@ -74,16 +87,20 @@ impl Load<'_> {
             let kinds = self.table.columns().iter().map(|column| column.kind).collect();
             let columns = columns.iter().map(|column| column.slice(start, rows_count)).collect();
             let block =
-                Arc::new(Block::new(first_row, rows_count, None, self.held.word(0), kinds, columns, self.totals));
+                Arc::new(Block::new(first_row, rows_count, None, held.word(0), kinds, columns, &self.inner.blocks));
             self.table.rows.install(&block);
             self.blocks.push(block.clone());
             self.rows_count += rows_count as u64;
-            self.add_keys(&block)?;
+            held.walk();
+            let added = self.add_keys(&block, held);
+            held.end_walk();
+            added?;
         }
         Ok(())
     }
 
-    fn add_keys(&self, block: &Block) -> Result<()> {
+    fn add_keys(&self, block: &Block, held: &Held<'_>) -> Result<()> {
+        let counters = &self.inner.counters[held.index()];
         let (mut key, mut buffer) = (Vec::new(), Vec::new());
         for (position, index) in self.table.indexes.iter().enumerate() {
             for at in 0..block.rows_count {
@@ -91,14 +108,14 @@ impl Load<'_> {
                 let row = block.first_row + at as u64;
                 let new = NewKey { table: self.table, position, key: &key, has_null, row };
                 let name = || self.table.name().to_owned();
-                match entries::add(&new, self.held, &mut buffer) {
+                match entries::add(&new, held, &mut buffer) {
                     Added::New | Added::Present => {}
                     Added::Taken => {
-                        self.counters.unique_violations.add(1);
+                        counters.unique_violations.add(1);
                         return Err(Error::UniqueViolation { table: name(), index: index.def.name.clone() });
                     }
                     Added::Undecided(_) => {
-                        self.counters.conflicts.add(1);
+                        counters.conflicts.add(1);
                         return Err(Error::WriteConflict { table: name() });
                     }
                 }

@@ -283,6 +283,7 @@ impl Txn<'_> {
     /// [`Error::Limit`]; [`Error::Taken`].
     pub fn lock_row<'t>(&'t self, table: &'t Table, row: RowId, mode: RowLock, wait: Wait) -> Result<Option<Row<'t>>> {
         self.inner.assert_own(table);
+        let _call = self.call();
         self.check_writable()?;
         if !self.acquire(table, Key::Table(table.id), Mode::ROW_SHARE, wait)? {
             return Ok(None);
@@ -317,6 +318,7 @@ impl Txn<'_> {
         if TableLock::RowExclusive <= mode {
             self.check_writable()?;
         }
+        let _call = self.call();
         let got = self.acquire(table, Key::Table(table.id), Mode::table(mode), wait)?;
         if got { Ok(()) } else { Err(Error::LockNotAvailable) }
     }
@@ -324,6 +326,7 @@ impl Txn<'_> {
     /// The newest committed state of the row, or our own.
     pub(crate) fn newest_row<'t>(&'t self, table: &'t Table, row: u64) -> Option<Row<'t>> {
         let view = self.latest_view().ok()?;
+        self.goes_beyond();
         self.visible_row(table, row, view)
     }
 
@@ -349,6 +352,7 @@ impl Txn<'_> {
 
     /// The session parks: says so, and breaks the deadlocks that this closes. `stays`: with this transaction open.
     pub(crate) fn park(&self, waiter: &Arc<Waiter>, stays: bool) {
+        let _call = self.call();
         let held = self.held();
         if stays {
             self.inner.locks.set_parked(held.index(), Some(waiter));

@@ -269,6 +269,7 @@ impl<'e> Txn<'e> {
 
     #[inline]
     pub(crate) fn visible_row<'t>(&'t self, table: &'t Table, row: u64, view: View) -> Option<Row<'t>> {
+        let _call = self.call();
         let (registry, pin) = (&self.inner.registry, self.held().pin());
         let place = match table.rows.newest(row, pin) {
             Newest::Hot(newest) => Place::Hot(registry.visible_after(newest, pin, view, || ())?.image()),

@@ -5,7 +5,8 @@ use crate::layout::Image;
 use crate::table::Table;
 use crate::value::Value;
 
-/// Names a row of a table for as long as the row lives. Ids grow with insertion.
+/// Names a row of a table for as long as the row lives, and as long as any snapshot sees it. After that another row may
+/// have it. Rows that one transaction inserts have growing ids, until it meets ids that come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowId(pub u64);
 

@@ -238,6 +238,7 @@ impl Shared {
     /// It takes them off the unit, or none if the block was replaced meanwhile.
     fn slice(&self, block: &Block, wanted: bool, unit: &mut Unit) -> (Option<RecordBatch>, Option<RecordBatch>) {
         let (hold, view) = (&self.snapshot.hold, self.snapshot.view());
+        let _walk = hold.registry().walk();
         let wanted = wanted && hold.registry().sees_block(&block.since, view);
         let first = unit.from;
         let end = self.extent(block, wanted, unit);
@@ -319,6 +320,7 @@ impl Shared {
     fn gather(&self, unit: &mut Unit) -> Option<RecordBatch> {
         let _dense = Dense::enter();
         let (hold, view) = (&self.snapshot.hold, self.snapshot.view());
+        let _walk = hold.registry().walk();
         let mut gather = self.gatherer(self.batch_rows.min(unit.rows() as usize));
         let mut seen: Vec<&Version> = Vec::with_capacity(GATHER_ROWS);
         while unit.from < unit.to && gather.rows_count < self.batch_rows {

@@ -4,6 +4,7 @@
 use crate::locks::{Key, Mode};
 use crate::raw::chain::Change;
 use crate::raw::garbage::Graveyard;
+use crate::raw::ids::SlotIds;
 use crate::reads::ReadLog;
 use crate::writer::Touched;
 
@@ -48,6 +49,7 @@ pub(crate) struct Scratch {
     pub(crate) redo: Vec<u8>,
     pub(crate) reads: ReadLog,
     pub(crate) graveyard: Graveyard,
+    pub(crate) ids: SlotIds,
     /// Transactions since the horizon was last computed.
     pub(crate) since_horizon: u32,
 }

@@ -1,15 +1,19 @@
 //! After the decision: undoing what was aborted, and clearing away the dead.
 //!
 //! **Invariant:** a slot's queue of the dead is touched only by who holds the slot, and the slot goes back after the
-//! scratch that has the queue.
+//! scratch that has the queue. The work at the end of a transaction is bounded; while no snapshot is old it is one look at
+//! the horizon now and then, and freeing.
 
 use crate::counters::Counters;
 use crate::engine::Inner;
-use crate::entries::{self, Left};
+use crate::entries;
 use crate::key;
 use crate::raw::garbage::{Dead, Rest};
+use crate::raw::horizon::{Needed, Pass};
+use crate::raw::rows::Newest;
 use crate::raw::slots::Held;
-use crate::scratch::Scratch;
+use crate::raw::version::Version;
+use crate::scratch::{Kind, Scratch};
 use preempt::Region;
 use stage::Class;
 
@@ -17,6 +21,10 @@ use stage::Class;
 const FREED_PER_END: usize = 32;
 /// Transactions on a slot between two looks at all live snapshots.
 const HORIZON_EVERY: u32 = 16;
+/// So many dead versions may wait on a slot before somebody looks whether they can go although a snapshot is older.
+const PRUNED_FROM: usize = 256;
+/// So many are looked at then, together.
+const PRUNED_TOGETHER: usize = 64;
 
 impl Inner {
     /// Undoes the changes, latest first, and ends the transaction.
@@ -39,11 +47,14 @@ impl Inner {
         held.undo(cell, base, new);
         if let (Some(new), Some(version)) = (new, write.change.dead_by_undo()) {
             entries::remove_added(table, held, new, &write, scratch);
-            // An entry that its key found present was an older version's. That one may have gone meanwhile and left the
-            // entry to us, so it is looked at once more when nobody can reach an older version.
-            let keys = write.keys_left & !write.keys_added;
-            // The entries are gone and the map points elsewhere: whoever registers from this tick on cannot find it.
-            scratch.graveyard.push(Dead::new(held.unlinked_at(), version, write.table, Rest::Free, keys));
+            // An entry that its key found present was of another version: an older one, or one whose row had this id
+            // before. That one may have gone meanwhile and left the entry to us, so it is looked at once more.
+            let (rest, keys) = match write.kind {
+                Kind::Insert => (Rest::UnlinkedRow, table.all_indexes()),
+                Kind::Update | Kind::Delete => (Rest::Unlinked, write.keys_left),
+            };
+            let keys = keys & !write.keys_added;
+            scratch.graveyard.push_unlinked(Dead::new(0, version, write.table, rest, keys));
             counters.died.add(1);
         }
         if !self.locks.is_quiet() {
@@ -59,18 +70,31 @@ impl Inner {
         if !self.locks.is_quiet() {
             self.locks_released(&held, &mut scratch);
         }
-        let limit = FREED_PER_END + 2 * scratch.writes.len();
-        let mut horizon = self.registry.known_horizon();
-        if !scratch.graveyard.is_due(horizon) {
+        if !scratch.graveyard.is_empty() || scratch.graveyard.has_pending() {
+            let limit = FREED_PER_END + 2 * scratch.writes.len();
+            self.tidy(&held, &mut scratch, counters, limit);
+        }
+        scratch.reset();
+        self.hand_back(held, scratch);
+    }
+
+    /// A bounded part of what there is to clear away on this slot.
+    fn tidy(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters, limit: usize) {
+        if self.bury(held, scratch, counters, limit) == 0 {
             scratch.since_horizon += 1;
             if HORIZON_EVERY <= scratch.since_horizon {
                 scratch.since_horizon = 0;
-                horizon = self.registry.horizon();
+                let before = self.registry.known_horizon();
+                if before < self.registry.horizon() {
+                    self.bury(held, scratch, counters, limit);
+                }
             }
         }
-        self.bury(&held, &mut scratch, counters, horizon, limit);
-        scratch.reset();
-        self.hand_back(held, scratch);
+        let (fresh, again) = scratch.graveyard.unseen();
+        if PRUNED_FROM + PRUNED_TOGETHER <= fresh || PRUNED_TOGETHER <= again {
+            self.prune(held, scratch, counters, PRUNED_TOGETHER);
+        }
+        scratch.graveyard.shrink();
     }
 
     pub(crate) fn hand_back(&self, held: Held<'_>, scratch: Box<Scratch>) {
@@ -80,24 +104,48 @@ impl Inner {
         held.release();
     }
 
-    /// Frees at most `limit` dead versions that the horizon has reached.
-    fn bury(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters, horizon: u64, limit: usize) -> usize {
-        let mut freed = 0;
-        let mut looked = 0;
-        let mut bytes = 0;
-        while freed < limit && looked < limit {
-            looked += 1;
-            if let Some(more) = scratch.graveyard.free_first(horizon) {
-                bytes += more;
-                freed += 1;
-                continue;
+    /// Frees at most `limit` dead versions that are due by what is known of the horizon and the walks. Returns how many.
+    fn bury(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters, limit: usize) -> usize {
+        let (horizon, walks) = (self.registry.known_horizon(), self.registry.known_walks());
+        let (mut freed, mut bytes) = (0, 0);
+        let mut live = core::mem::take(&mut scratch.graveyard.live);
+        {
+            let mut pass = None;
+            for _ in 0..limit {
+                if let Some(more) = scratch.graveyard.free_one(horizon, walks) {
+                    freed += 1;
+                    bytes += more.bytes;
+                    if let Some((table, row)) = more.row {
+                        scratch.ids.release(&self.table(table).rows, table, row);
+                    }
+                    continue;
+                }
+                if scratch.graveyard.least_kept().is_some_and(|snapshot| snapshot < horizon) {
+                    self.release(scratch, |snapshot| snapshot < horizon);
+                }
+                let Some(dead) = scratch.graveyard.pop_due(horizon, walks) else { break };
+                if dead.rest == Rest::Deleted {
+                    self.unlink_row(held, scratch, dead);
+                    continue;
+                }
+                if pass.is_none() {
+                    // Borrowed once: there is one pass, and it lives as long as this block.
+                    pass = held.begin_pass(core::mem::take(&mut live));
+                }
+                match &pass {
+                    Some(pass) => self.settle(pass, scratch, dead),
+                    None => {
+                        scratch.graveyard.push_again(dead);
+                        break;
+                    }
+                }
             }
-            let Some(dead) = scratch.graveyard.pop_due(horizon) else { break };
-            match dead.rest {
-                Rest::Unlink => self.unlink(held, scratch, dead),
-                Rest::Free => self.remove_left(held, scratch, dead, horizon),
+            if let Some(pass) = pass {
+                live = self.end_pass(pass, scratch);
             }
         }
+        scratch.graveyard.live = live;
+        self.tick(held, scratch);
         if 0 < freed {
             counters.versions_freed.add(freed as u64);
             counters.bytes_freed.add(bytes as u64);
@@ -105,8 +153,105 @@ impl Inner {
         freed
     }
 
-    /// The row was deleted before every snapshot: removes its entries and its place in the map.
-    fn unlink(&self, held: &Held<'_>, scratch: &mut Scratch, dead: Dead) {
+    /// Looks at up to `limit` dead versions that are not due, and unlinks those that no snapshot sees. Returns at how many
+    /// it looked.
+    fn prune(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters, limit: usize) -> usize {
+        let Some(pass) = held.begin_pass(core::mem::take(&mut scratch.graveyard.live)) else { return 0 };
+        let mut looked = 0;
+        while looked < limit {
+            self.release(scratch, |snapshot| !pass.is_live(snapshot));
+            let Some(dead) = scratch.graveyard.pop() else { break };
+            looked += 1;
+            if !self.prune_one(&pass, scratch, counters, dead) {
+                break;
+            }
+        }
+        scratch.graveyard.live = self.end_pass(pass, scratch);
+        self.tick(held, scratch);
+        looked
+    }
+
+    /// False: this one, and so those after it, ended just now.
+    fn prune_one(&self, pass: &Pass<'_>, scratch: &mut Scratch, counters: &Counters, dead: Dead) -> bool {
+        let version = dead.version(pass.pin());
+        if dead.at <= pass.horizon {
+            match dead.rest {
+                Rest::Deleted => self.unlink_row(pass.held(), scratch, dead),
+                _ => self.settle(pass, scratch, dead),
+            }
+            return true;
+        }
+        if pass.is_unlinked(version) {
+            counters.pruned.add(1);
+            self.remove_left(pass, scratch, dead, version);
+            return true;
+        }
+        let begin = pass.began(version);
+        match pass.needs(begin, dead.at) {
+            Needed::Soon => {
+                scratch.graveyard.push_again(dead);
+                return false;
+            }
+            Needed::By(snapshot) => self.keep(pass, scratch, snapshot, dead, version),
+            Needed::No if dead.rest == Rest::Moved => {
+                counters.pruned.add(1);
+                scratch.graveyard.push_unlinked(dead.unlinked(Rest::Unlinked));
+            }
+            Needed::No => {
+                if let Newest::Hot(newest) = self.table(dead.table).rows.newest(version.row(), pass.pin()) {
+                    pass.prune(newest, &self.stripes);
+                }
+                if dead.rest == Rest::Deleted && pass.is_first(version) {
+                    counters.pruned.add(1);
+                    self.unlink_row(pass.held(), scratch, dead);
+                } else if dead.rest == Rest::Deleted {
+                    // It says to whom the older one is not visible that it is gone.
+                    self.keep(pass, scratch, pass.last_before(begin), dead, version);
+                } else if pass.is_unlinked(version) {
+                    counters.pruned.add(1);
+                    self.remove_left(pass, scratch, dead, version);
+                } else {
+                    scratch.graveyard.later.push(dead);
+                }
+            }
+        }
+        true
+    }
+
+    /// Does what has to be done before a dead version is freed by the rule of the horizon.
+    fn settle(&self, pass: &Pass<'_>, scratch: &mut Scratch, dead: Dead) {
+        let version = dead.version(pass.pin());
+        let is_linked = dead.rest == Rest::Superseded && pass.is_below_gap(version) && !pass.is_unlinked(version);
+        if is_linked
+            && let Newest::Hot(newest) = self.table(dead.table).rows.newest(version.row(), pass.pin())
+            && !pass.prune(newest, &self.stripes)
+        {
+            return scratch.graveyard.later.push(dead);
+        }
+        self.remove_left(pass, scratch, dead, version);
+    }
+
+    /// Removes the entries of the version's keys if nobody needs them, then lets it be freed.
+    fn remove_left(&self, pass: &Pass<'_>, scratch: &mut Scratch, dead: Dead, version: &Version) {
+        let table = self.table(dead.table);
+        let keys = if pass.has_duty(version) { table.all_indexes() } else { dead.keys };
+        for (position, index) in table.indexes.iter().enumerate() {
+            if keys & (1 << position) != 0 {
+                entries::remove_left(table, index, pass, version, scratch);
+            }
+        }
+        match dead.rest {
+            // Its tick has passed.
+            Rest::Unlinked | Rest::UnlinkedRow => scratch.graveyard.push_free(dead),
+            _ if pass.is_unlinked(version) || pass.is_below_gap(version) => {
+                scratch.graveyard.push_unlinked(dead.unlinked(Rest::Unlinked));
+            }
+            _ => scratch.graveyard.push_free(dead.unlinked(Rest::Unlinked)),
+        }
+    }
+
+    /// Nobody sees the deleted row: removes its entries and its place in the map.
+    fn unlink_row(&self, held: &Held<'_>, scratch: &mut Scratch, dead: Dead) {
         let table = self.table(dead.table);
         let version = dead.version(held.pin());
         for index in &table.indexes {
@@ -114,39 +259,74 @@ impl Inner {
             index.tree.remove(&scratch.key, version.row(), &Region::enter());
         }
         table.rows.clear(version.row(), held.pin());
-        scratch.graveyard.push(dead.unlinked(held.unlinked_at()));
+        scratch.graveyard.push_unlinked(dead.unlinked(Rest::UnlinkedRow));
     }
 
-    /// An update left the keys of this version: removes their entries if nobody needs them, then lets it be freed.
-    fn remove_left(&self, held: &Held<'_>, scratch: &mut Scratch, mut dead: Dead, horizon: u64) {
-        let table = self.table(dead.table);
-        let version = dead.version(held.pin());
-        for (position, index) in table.indexes.iter().enumerate() {
-            if dead.keys & (1 << position) == 0 {
-                continue;
-            }
-            match entries::remove_left(table, index, held, version, horizon, scratch) {
-                Left::Settled => dead.keys &= !(1 << position),
-                Left::Until(floor) => return scratch.graveyard.push(dead.later(floor)),
-            }
+    fn keep(&self, pass: &Pass<'_>, scratch: &mut Scratch, snapshot: u64, dead: Dead, version: &Version) {
+        if !pass.is_live(snapshot) {
+            return scratch.graveyard.later.push(dead); // It will be gone soon, if it is not yet.
         }
-        scratch.graveyard.push_first(dead);
+        let bytes = version.bytes();
+        scratch.graveyard.keep(snapshot, dead, bytes);
+        self.held_back.add(snapshot, bytes as u64);
+    }
+
+    /// Those to be looked at later wait until the horizon has moved on.
+    fn end_pass(&self, pass: Pass<'_>, scratch: &mut Scratch) -> Vec<u64> {
+        for dead in core::mem::take(&mut scratch.graveyard.later) {
+            let bytes = dead.version(pass.pin()).bytes();
+            scratch.graveyard.keep(pass.horizon, dead, bytes);
+            self.held_back.add(pass.horizon, bytes as u64);
+        }
+        pass.end()
+    }
+
+    fn release(&self, scratch: &mut Scratch, is_gone: impl Fn(u64) -> bool) {
+        if let Some((snapshot, count, bytes)) = scratch.graveyard.release(is_gone) {
+            self.held_back.subtract(snapshot, count, bytes);
+        }
+    }
+
+    fn tick(&self, held: &Held<'_>, scratch: &mut Scratch) {
+        if scratch.graveyard.has_pending() {
+            scratch.graveyard.tick(held.unlinked_at());
+        }
     }
 
     /// See [`crate::Engine::collect_garbage`].
     pub(crate) fn collect_garbage(&self, limit: usize) -> usize {
+        // First what can be unlinked, then what can be freed: the walks of the first round are over then.
+        self.each_idle_slot(|held, scratch, counters| {
+            self.prune(held, scratch, counters, limit);
+            true
+        });
         let mut freed = 0;
-        for index in 0..self.registry.slots_used() {
-            if limit <= freed {
-                break;
+        self.each_idle_slot(|held, scratch, counters| {
+            self.registry.horizon();
+            loop {
+                let more = self.bury(held, scratch, counters, limit - freed);
+                freed += more;
+                if more == 0 || limit <= freed {
+                    break;
+                }
             }
+            scratch.graveyard.shrink();
+            freed < limit
+        });
+        freed
+    }
+
+    /// Calls `each` with all slots that have something dead and that nobody uses, until it returns false.
+    fn each_idle_slot(&self, mut each: impl FnMut(&Held<'_>, &mut Scratch, &Counters) -> bool) {
+        for index in 0..self.registry.slots_used() {
             let Some(held) = self.registry.begin_on(index, Class::Low) else { continue };
             let mut scratch = self.scratch[index].take().unwrap_or_default();
-            let horizon = self.registry.horizon();
-            freed += self.bury(&held, &mut scratch, &self.counters[index], horizon, limit - freed);
+            let goes_on = each(&held, &mut scratch, &self.counters[index]);
             held.abort();
             self.hand_back(held, scratch);
+            if !goes_on {
+                break;
+            }
         }
-        freed
     }
 }

@@ -147,6 +147,11 @@ impl Table {
         }
     }
 
+    /// All indexes, a bit each.
+    pub(crate) fn all_indexes(&self) -> u64 {
+        u64::MAX.checked_shr(u64::BITS - self.indexes.len() as u32).unwrap_or(0)
+    }
+
     /// The table's name.
     pub fn name(&self) -> &str {
         &self.def.name

@@ -4,6 +4,7 @@
 //! replace its word by the timestamp, an abort to undo it, latest first. The slot goes back when no word names it.
 
 use crate::begin::{Begin, Isolation};
+use crate::call::Calls;
 use crate::counters::Counters;
 use crate::engine::Inner;
 use crate::error::{Error, Result};
@@ -38,6 +39,7 @@ pub struct Txn<'e> {
     pub(crate) tables: Cell<u64>,
     /// Its session, if it has one: then it can wait.
     pub(crate) waiter: Option<&'e Arc<Waiter>>,
+    pub(crate) calls: Calls,
 }
 
 /// A transaction between two statements. Whoever has it must end it: [`Txn::resume`], then either end.
@@ -86,6 +88,7 @@ impl<'e> Txn<'e> {
             wrote: Cell::new(false),
             tables: Cell::new(0),
             waiter: None,
+            calls: Calls::new(),
         }
     }
 
@@ -100,6 +103,7 @@ impl<'e> Txn<'e> {
     /// holds nothing back.
     #[inline]
     pub(crate) fn suspend(mut self, may_hide: bool) -> Suspended {
+        self.end_calls();
         let held = self.held.take().expect("only the two ends give it up");
         let scratch = self.scratch.take().expect("only the two ends give it up");
         let hidden = may_hide && self.reads_latest() && scratch.writes.is_empty() && scratch.locks.is_empty();
@@ -125,6 +129,7 @@ impl<'e> Txn<'e> {
     ) -> Txn<'e> {
         let Suspended { hold, scratch, begin, command, wrote, tables, hidden } = suspended;
         let mut held = inner.registry.resume(hold, worker);
+        held.walk();
         if hidden || refresh {
             // Whoever aborted it meanwhile is found out about by the next call.
             held.refresh(hidden);
@@ -138,11 +143,13 @@ impl<'e> Txn<'e> {
             wrote: Cell::new(wrote),
             tables: Cell::new(tables),
             waiter: Some(waiter),
+            calls: Calls::new(),
         }
     }
 
     /// Ends a transaction that has undone all it did, and is to be run again when a wait is over.
     pub(crate) fn give_up(mut self) {
+        self.walk_to_the_end();
         if let (Some(held), Some(scratch)) = (self.held.take(), self.scratch.take()) {
             debug_assert!(scratch.writes.is_empty(), "it was undone");
             note_loss(&held, self.waiter);
@@ -161,6 +168,7 @@ impl<'e> Txn<'e> {
 
     /// Undoes what it has done since, and gives up the locks that it got.
     pub(crate) fn undo_to(&self, mark: Mark) {
+        let _call = self.call();
         let mut scratch = self.scratch();
         let inserted = scratch.writes[mark.writes..].iter().any(|write| write.keys_added | write.keys_left != 0);
         while mark.writes < scratch.writes.len() {
@@ -183,6 +191,11 @@ impl<'e> Txn<'e> {
     /// Its number, as views show it.
     pub fn id(&self) -> u64 {
         self.held().owner()
+    }
+
+    #[inline]
+    pub(crate) fn held_mut(&mut self) -> &mut Held<'e> {
+        self.held.as_mut().expect("only the two ends give it up")
     }
 
     #[inline]
@@ -264,6 +277,7 @@ impl<'e> Txn<'e> {
     #[inline]
     pub fn commit(mut self) -> Result<LogPosition> {
         let log = &self.inner.config.log;
+        self.walk_to_the_end();
         let held = self.held.take().expect("only the two ends give it up");
         let mut scratch = self.scratch.take().expect("only the two ends give it up");
         let counters = &self.inner.counters[held.index()];
@@ -296,11 +310,19 @@ impl<'e> Txn<'e> {
         // interrupted anywhere, whatever the length of the write set.
         let Scratch { writes, graveyard, .. } = &mut *scratch;
         for write in writes.iter() {
+            if write.keys_left != 0 {
+                write.change.leave_duty(held.pin());
+            }
             write.change.stamp(held.pin(), timestamp);
             if let Some(version) = write.change.dead_by_commit() {
-                let rest = if write.kind == Kind::Delete { Rest::Unlink } else { Rest::Free };
+                let rest = if write.kind == Kind::Delete { Rest::Deleted } else { Rest::Superseded };
                 graveyard.push(Dead::new(timestamp, version, write.table, rest, write.keys_left));
                 counters.died.add(1);
+            }
+            match write.kind {
+                Kind::Insert => counters.rows_made.add(1),
+                Kind::Delete => counters.rows_deleted.add(1),
+                Kind::Update => {}
             }
         }
         self.inner.end(held, scratch, counters);
@@ -316,6 +338,10 @@ impl<'e> Txn<'e> {
 impl Drop for Txn<'_> {
     #[inline]
     fn drop(&mut self) {
+        if self.held.is_none() {
+            return;
+        }
+        self.walk_to_the_end();
         if let (Some(held), Some(scratch)) = (self.held.take(), self.scratch.take()) {
             let counters = &self.inner.counters[held.index()];
             note_loss(&held, self.waiter);

@@ -31,13 +31,14 @@ impl Txn<'_> {
     #[inline]
     pub fn insert(&self, table: &Table, values: &[Value<'_>]) -> Result<RowId> {
         self.inner.assert_own(table);
+        let _call = self.call();
         let word = self.held().word(self.write_command()?);
         self.announce_write(table)?;
         let mut scratch = self.scratch();
         let scratch = &mut *scratch;
         table.layout.encode(values, &mut scratch.image).map_err(|unfit| unfit.at(table.name(), table.columns()))?;
         table.expect_image_bytes(scratch.image.len());
-        let row = table.rows.allocate();
+        let row = scratch.ids.allocate(&table.rows, table.id);
         let cell = table.rows.cell(row, self.held().pin());
         let mut change = Change::claim(None);
         let version = self.held().publish_first(cell, NewVersion::new(word, row, None, &scratch.image));
@@ -96,6 +97,7 @@ impl Txn<'_> {
 
     #[inline]
     fn change(&self, table: &Table, row: RowId, patch: impl FnOnce(&mut RowWriter<'_>) -> bool) -> Result<bool> {
+        let _call = self.call();
         let command = self.write_command()?;
         let (cell, base) = self.claim(table, row, command, Kind::Update)?;
         let (mut image, writes_count) = {
@@ -149,6 +151,7 @@ impl Txn<'_> {
     /// # Errors
     /// [`Error::NoSuchRow`], [`Error::WriteConflict`], [`Error::MustWait`], [`Error::Taken`], as [`Txn::update`].
     pub fn delete(&self, table: &Table, row: RowId) -> Result<()> {
+        let _call = self.call();
         let command = self.write_command()?;
         self.claim(table, row, command, Kind::Delete).map(|_| ())
     }
@@ -158,6 +161,7 @@ impl Txn<'_> {
     /// # Errors
     /// Those of [`Txn::delete`].
     pub fn delete_if(&self, table: &Table, row: RowId, condition: impl FnOnce(&Row<'_>) -> bool) -> Result<bool> {
+        let _call = self.call();
         let command = self.write_command()?;
         let base = match self.claim(table, row, command, Kind::Delete) {
             Ok((_, base)) => base,
@@ -200,6 +204,7 @@ impl Txn<'_> {
             };
             match self.held().claim(cell, command, strong, self.reads_latest()) {
                 Claim::Claimed(base) => {
+                    self.claims(base);
                     self.scratch().writes.push(Write {
                         change: Change::claim(Some(base)),
                         row: row.0,

@@ -8,11 +8,11 @@
 //! the victim's slot and then looks at the victim's activity once more. The victim stores its activity and then looks at
 //! the mark. Both are sequentially consistent, so one of the two sees the other.
 
+use super::horizon::{NO_SNAPSHOT, TENTATIVE};
 use super::slots::{
-    ABORTED, ACTIVE, Fate, GENERATION_MASK, Held, NO_SNAPSHOT, PUBLISH, Pin, Registry, Slot, generation_of, slot_of,
-    status,
+    ABORTED, ACTIVE, Fate, GENERATION_MASK, Held, PUBLISH, Pin, Registry, Slot, generation_of, slot_of, status,
 };
-use crate::sync::{Acquire, Relaxed, SeqCst};
+use crate::sync::{Acquire, Relaxed, Release, SeqCst};
 use core::marker::PhantomData;
 use preempt::{Mode, Worker};
 
@@ -233,8 +233,10 @@ impl<'e> Held<'e> {
 
     /// Takes a new snapshot. Says whether the transaction was still active after that.
     ///
-    /// The new number is published only then: a taker commits later, so above it, and does not free what the victim's undo
-    /// has yet to touch.
+    /// Until the number is known what is published is tentative: a version that ends meanwhile may be just the one that it
+    /// will see. And a transaction that was aborted keeps its old number: what it has claimed may be another's by now, who
+    /// commits, and nobody may clear that away before it is undone. One that is still active after the reading of the
+    /// clock is taken later, so by a commit above the new number.
     #[inline]
     pub(crate) fn refresh(&mut self, hidden: bool) -> bool {
         let slot = self.slot();
@@ -243,12 +245,13 @@ impl<'e> Held<'e> {
             self.snapshot = self.registry.register(&slot.snapshot);
             return self.is_active();
         }
-        let now = self.registry.clock.0.load(SeqCst);
+        slot.snapshot.store(self.snapshot | TENTATIVE, SeqCst);
+        let now = self.registry.now();
         let is_active = self.is_active();
         if is_active {
-            slot.snapshot.store(now, SeqCst);
             self.snapshot = now;
         }
+        slot.snapshot.store(self.snapshot, Release);
         is_active
     }
 

@@ -6,7 +6,7 @@
 //! over, and taken over, by anyone at any time; it undoes only what still carries its name. See `README.md` here.
 
 use super::slots::{Fate, Held, MOVED, NEVER, Pin, Registry, STRONG, UNCOMMITTED, command_of, owner_of};
-use super::version::{NewVersion, RowCell, Version, VersionPtr};
+use super::version::{DUTY, NewVersion, RowCell, Version, VersionPtr};
 use crate::sync::{Acquire, AtomicU64, Release, SeqCst};
 
 /// Whose effects a reader sees.
@@ -22,7 +22,7 @@ pub struct View {
 
 /// What a begin or an end word says now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Said {
+pub(super) enum Said {
     Never,
     /// Only an end word: the version lives on as a row of a block.
     Moved,
@@ -87,7 +87,7 @@ impl Registry {
         }
     }
 
-    fn said(&self, place: &AtomicU64, owner: u64) -> Said {
+    pub(super) fn said(&self, place: &AtomicU64, owner: u64) -> Said {
         loop {
             let word = place.load(Acquire);
             if word == NEVER {
@@ -110,23 +110,29 @@ impl Registry {
 }
 
 impl Held<'_> {
-    /// Whether a version of the row, down to the newest that our snapshot sees, satisfies `has_key`. The second value is
-    /// the timestamp of the version where the walk ended: nothing older matters to snapshots from that one on.
-    pub(crate) fn any_version(&self, newest: &Version, mut has_key: impl FnMut(&Version) -> bool) -> (bool, u64) {
+    /// Whether our snapshot is older than the version, which another transaction has committed.
+    #[inline]
+    pub(crate) fn is_before(&self, version: &Version) -> bool {
+        matches!(self.registry.said(&version.begin, self.owner), Said::Committed(began) if self.snapshot() < began)
+    }
+
+    /// Whether a version of the row satisfies `has_key`, down to the newest that began at or before `floor`: our snapshot,
+    /// or the horizon at which a pass is pinned. With the latter that is all that anybody can reach.
+    pub(crate) fn any_version(&self, newest: &Version, floor: u64, mut has_key: impl FnMut(&Version) -> bool) -> bool {
         let mut next = Some(newest);
         while let Some(version) = next {
             match self.registry.said(&version.begin, self.owner) {
                 Said::Never | Said::Moved | Said::Aborted(_) => {}
-                Said::Committed(timestamp) if timestamp <= self.snapshot() => return (has_key(version), timestamp),
+                Said::Committed(timestamp) if timestamp <= floor => return has_key(version),
                 Said::Committed(_) | Said::Mine | Said::Active(_) => {
                     if has_key(version) {
-                        return (true, NEVER);
+                        return true;
                     }
                 }
             }
             next = version.prev(self.pin());
         }
-        (false, 0)
+        false
     }
 }
 
@@ -294,12 +300,6 @@ impl Held<'_> {
         }
     }
 
-    /// The timestamp from which on nobody who begins can reach what was unlinked before this call.
-    #[inline]
-    pub(crate) fn unlinked_at(&self) -> u64 {
-        self.registry.tick()
-    }
-
     /// Whether the newest state of a row holds a key that we want: `has_key` says whether a version has it.
     pub(crate) fn key_held(&self, newest: &Version, mut has_key: impl FnMut(&Version) -> bool) -> KeyHeld {
         let mut next = Some(newest);
@@ -441,6 +441,15 @@ impl Change {
     #[inline]
     pub(crate) fn dead_by_commit(&self) -> Option<VersionPtr> {
         self.base
+    }
+
+    /// Remembers on the version that dies with the commit that an index may have an entry only for its key. Before the
+    /// stamping: whoever finds the end stamped finds this too.
+    #[cold]
+    pub(crate) fn leave_duty(&self, pin: &Pin) {
+        if let Some(base) = self.claimed(pin) {
+            base.set_flag(DUTY);
+        }
     }
 
     /// The version that died with the undo.

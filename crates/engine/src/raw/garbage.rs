@@ -1,27 +1,41 @@
-//! The dead: versions and rows that wait until no live snapshot can reach them.
+//! The dead: versions that wait until nobody can reach them.
 //!
-//! **Invariant:** a dead version is in exactly one queue, and is freed by whoever holds that queue once `horizon` has
-//! reached its time. A version that a commit ended is dead from the commit's timestamp: whoever reads later sees its
-//! successor first and never walks past that. A version that was unlinked (undone, or its row deleted) is dead from a
-//! tick of the clock taken *after* the unlinking: whoever registered later cannot find it.
+//! **Invariant:** a dead version is in exactly one queue, of one slot, and whoever holds the slot frees it. There are two
+//! rules by which it may:
+//!
+//! - *the horizon*: it was superseded at a time that the horizon has reached. Whoever reads later sees its successor first
+//!   and never walks past that. No need to unlink it. (Not if it stands below a gap: see [`super::prune`].)
+//! - *the walks*: it was unlinked before a tick of the clock, and no snapshot sees it. Nobody who begins a walk after that
+//!   tick can meet it, so it goes when all walks that began before are over: see [`super::horizon`].
 
 use super::slots::Pin;
-use super::version::{Version, VersionPtr};
-use std::collections::VecDeque;
+use super::version::{DUTY, GAP, Version, VersionPtr};
+use std::collections::{BTreeMap, VecDeque};
 
-/// What is to be done with a dead version.
+/// A queue that has room for more than this, and is mostly empty, gives memory back.
+const SPACIOUS: usize = 4096;
+
+/// What a dead version is, and so what is to be done with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rest {
-    /// It is out of reach: free it.
-    Free,
-    /// Its row was deleted: remove the row's index entries and its place in the map first. The map owns it until then.
-    Unlink,
+    /// A newer version took its place.
+    Superseded,
+    /// Its row was deleted: it is the last version, and the row map owns it until the row's index entries and its place in
+    /// the map are gone.
+    Deleted,
+    /// It lives on as a row of a block. It is not in the map any more, but snapshots may still use it.
+    Moved,
+    /// It is out of the chain.
+    Unlinked,
+    /// The same, and with it goes the id of its row.
+    UnlinkedRow,
 }
 
 /// A dead version.
 #[derive(Debug)]
 pub(crate) struct Dead {
-    at: u64,
+    /// Superseded, deleted: the end of its life. Moved, unlinked: a tick after that.
+    pub(crate) at: u64,
     version: VersionPtr,
     /// Indexes, by bit, that may have an entry only for its key.
     pub(crate) keys: u64,
@@ -30,7 +44,6 @@ pub(crate) struct Dead {
 }
 
 impl Dead {
-    /// A version that nobody whose snapshot is `at` or later can reach.
     #[inline]
     pub(crate) fn new(at: u64, version: VersionPtr, table: u32, rest: Rest, keys: u64) -> Dead {
         Dead { at, version, keys, table, rest }
@@ -41,70 +54,182 @@ impl Dead {
         self.version.get(pin)
     }
 
-    /// The same, unlinked at a later time.
-    pub(crate) fn unlinked(self, at: u64) -> Dead {
-        Dead { at, rest: Rest::Free, keys: 0, ..self }
+    /// The same, unlinked, with nothing left to be done but to wait for the walks.
+    pub(crate) fn unlinked(self, rest: Rest) -> Dead {
+        Dead { rest, keys: 0, ..self }
     }
 
-    /// The same, to be looked at again when the horizon has reached `at`.
-    pub(crate) fn later(self, at: u64) -> Dead {
-        Dead { at: self.at.max(at), ..self }
-    }
-
-    /// Frees it and returns how many bytes that were.
-    fn free(self) -> usize {
-        debug_assert_eq!(self.rest, Rest::Free);
-        // SAFETY: the invariant above: the queue owned it, and the horizon has reached its time or the engine ends.
-        unsafe { self.version.free() }
+    /// Frees it.
+    fn free(self) -> Freed {
+        let row = (self.rest == Rest::UnlinkedRow).then(|| (self.table, self.version.row()));
+        // SAFETY: the invariant above: the queue owned it, and one of the two rules is met or the engine ends.
+        Freed { bytes: unsafe { self.version.free() }, row }
     }
 }
 
-/// A queue of the dead, in the order of their times.
+/// What freeing a version has given back.
+pub(crate) struct Freed {
+    pub(crate) bytes: usize,
+    /// Table and id, if the row is gone.
+    pub(crate) row: Option<(u32, u64)>,
+}
+
+/// The dead of one slot.
 #[derive(Debug, Default)]
-pub(crate) struct Graveyard(VecDeque<Dead>);
+pub(crate) struct Graveyard {
+    /// Those that nobody has looked at, in the order of their times.
+    fresh: VecDeque<Dead>,
+    /// Those that must be looked at again.
+    again: VecDeque<Dead>,
+    /// Those that a snapshot needs, by its number.
+    kept: BTreeMap<u64, Kept>,
+    /// Those that were unlinked, in the order of their ticks.
+    unlinked: VecDeque<Dead>,
+    /// The same, without a tick yet.
+    pending: Vec<Dead>,
+    /// Those that the pass under way could not decide.
+    pub(crate) later: Vec<Dead>,
+    /// The buffer of passes.
+    pub(crate) live: Vec<u64>,
+}
+
+/// Dead versions that one snapshot needs.
+#[derive(Debug, Default)]
+struct Kept {
+    dead: VecDeque<Dead>,
+    bytes: u64,
+}
 
 impl Graveyard {
-    /// Adds one.
+    /// Adds one that nobody has looked at.
     #[inline]
     pub(crate) fn push(&mut self, dead: Dead) {
-        self.0.push_back(dead);
+        self.fresh.push_back(dead);
     }
 
-    /// Whether the first could go now.
+    /// Adds one that was unlinked just now.
     #[inline]
-    pub(crate) fn is_due(&self, horizon: u64) -> bool {
-        self.0.front().is_some_and(|dead| dead.at <= horizon)
+    pub(crate) fn push_unlinked(&mut self, dead: Dead) {
+        debug_assert!(matches!(dead.rest, Rest::Unlinked | Rest::UnlinkedRow));
+        self.pending.push(dead);
     }
 
-    /// Frees the first if it is due and nothing has to be done before. Returns its bytes.
+    /// Adds one that is out of reach and has nothing left to be done but to be freed.
+    pub(crate) fn push_free(&mut self, dead: Dead) {
+        self.unlinked.push_front(Dead { at: 0, keys: 0, ..dead });
+    }
+
+    /// Adds one that this snapshot needs.
+    pub(crate) fn keep(&mut self, snapshot: u64, dead: Dead, bytes: usize) {
+        let kept = self.kept.entry(snapshot).or_default();
+        kept.bytes += bytes as u64;
+        kept.dead.push_back(dead);
+    }
+
+    /// Adds one that is to be looked at again before the others.
+    pub(crate) fn push_again(&mut self, dead: Dead) {
+        self.again.push_front(dead);
+    }
+
+    /// Whether some were unlinked since the last tick.
     #[inline]
-    pub(crate) fn free_first(&mut self, horizon: u64) -> Option<usize> {
-        let first = self.0.front()?;
-        if first.at <= horizon && first.rest == Rest::Free && first.keys == 0 {
-            return self.0.pop_front().map(Dead::free);
+    pub(crate) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Gives those their tick.
+    pub(crate) fn tick(&mut self, at: u64) {
+        self.unlinked.extend(self.pending.drain(..).map(|dead| Dead { at, ..dead }));
+    }
+
+    /// Frees one if it is due and nothing has to be done before.
+    #[inline]
+    pub(crate) fn free_one(&mut self, horizon: u64, walks: u64) -> Option<Freed> {
+        if self.unlinked.front().is_some_and(|dead| dead.at <= walks && dead.keys == 0) {
+            return self.unlinked.pop_front().map(Dead::free);
+        }
+        let is_free = |dead: &Dead| {
+            let Dead { at, keys, rest, .. } = *dead;
+            at <= horizon && keys == 0 && rest != Rest::Deleted && !dead.version.has_flag(GAP | DUTY)
+        };
+        if self.again.front().is_some_and(is_free) {
+            return self.again.pop_front().map(Dead::free);
+        }
+        if self.fresh.front().is_some_and(is_free) {
+            return self.fresh.pop_front().map(Dead::free);
         }
         None
     }
 
-    /// Takes out the first if it is due.
-    pub(crate) fn pop_due(&mut self, horizon: u64) -> Option<Dead> {
-        if self.is_due(horizon) { self.0.pop_front() } else { None }
+    /// Takes out one that is due but has something to be done before it is freed.
+    pub(crate) fn pop_due(&mut self, horizon: u64, walks: u64) -> Option<Dead> {
+        let is_due = |dead: &Dead, bound: u64| dead.at <= bound;
+        if self.unlinked.front().is_some_and(|dead| is_due(dead, walks)) {
+            return self.unlinked.pop_front();
+        }
+        if self.again.front().is_some_and(|dead| is_due(dead, horizon)) {
+            return self.again.pop_front();
+        }
+        if self.fresh.front().is_some_and(|dead| is_due(dead, horizon)) { self.fresh.pop_front() } else { None }
     }
 
-    /// Puts one back in front: what had to be done before was done.
-    pub(crate) fn push_first(&mut self, dead: Dead) {
-        self.0.push_front(dead);
+    /// Takes out the next to be looked at, due or not.
+    pub(crate) fn pop(&mut self) -> Option<Dead> {
+        self.again.pop_front().or_else(|| self.fresh.pop_front())
+    }
+
+    /// How many nobody has looked at, or must be looked at again.
+    #[inline]
+    pub(crate) fn unseen(&self) -> (usize, usize) {
+        (self.fresh.len(), self.again.len())
+    }
+
+    /// Whether any waits for anything.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fresh.is_empty() && self.unlinked.is_empty() && self.again.is_empty() && self.kept.is_empty()
+    }
+
+    /// The least snapshot that any is kept for.
+    #[inline]
+    pub(crate) fn least_kept(&self) -> Option<u64> {
+        self.kept.first_key_value().map(|(snapshot, _)| *snapshot)
+    }
+
+    /// Takes those out that were kept for a snapshot that is gone, to be looked at again. Says for which, how many, and
+    /// how many bytes.
+    pub(crate) fn release(&mut self, is_gone: impl Fn(u64) -> bool) -> Option<(u64, u64, u64)> {
+        if !self.again.is_empty() {
+            return None;
+        }
+        let gone = self.kept.keys().copied().find(|snapshot| is_gone(*snapshot))?;
+        let Kept { dead, bytes } = self.kept.remove(&gone)?;
+        self.again = dead;
+        Some((gone, self.again.len() as u64, bytes))
+    }
+
+    /// Gives back memory that a burst of work has left.
+    #[inline]
+    pub(crate) fn shrink(&mut self) {
+        for queue in [&mut self.fresh, &mut self.again, &mut self.unlinked] {
+            if SPACIOUS < queue.capacity() && queue.len() < queue.capacity() / 4 {
+                queue.shrink_to(2 * queue.len());
+            }
+        }
     }
 }
 
 impl Graveyard {
-    /// The engine ends: frees all. What is still linked belongs to its table's row map.
+    /// The engine ends: frees all. What is still linked as the newest version belongs to its table's row map.
     ///
     /// Not a destructor: a graveyard that is dropped earlier, by a panic halfway through a commit, leaks, because
     /// readers may still reach what is in it. So this is for who knows that there are none, which `&mut` of the whole
     /// engine proves.
     pub(crate) fn free_all(&mut self) {
-        for dead in self.0.drain(..).filter(|dead| dead.rest == Rest::Free) {
+        let kept = core::mem::take(&mut self.kept).into_values().flat_map(|kept| kept.dead);
+        let queues = [&mut self.fresh, &mut self.again, &mut self.unlinked];
+        let queued = queues.into_iter().flat_map(|queue| queue.drain(..));
+        for dead in kept.chain(queued).chain(self.pending.drain(..)).filter(|dead| dead.rest != Rest::Deleted) {
             dead.free();
         }
     }

@@ -21,6 +21,7 @@
 //! happens between a transaction's beginning and its end. A `publish` bit that is left over only sends one commit the
 //! longer way.
 
+use super::horizon::TENTATIVE;
 use super::slots::{ABORTED, ACTIVE, COMMITTING, GENERATION_MASK, PUBLISH, Registry, STATE_SHIFT, Slot, status};
 use crate::sync::{Acquire, AtomicU64, Relaxed, SeqCst};
 
@@ -102,7 +103,6 @@ impl Registry {
     ///
     /// A transaction that this call misses has taken its snapshot after the call read the clock. So whoever clears away
     /// what died at or before a clock reading made earlier than this call need not care for it.
-    #[allow(dead_code, reason = "pruning between snapshots will ask for it")]
     pub(crate) fn serial_floor(&self) -> u64 {
         self.least_serial(false)
     }
@@ -140,7 +140,7 @@ impl Registry {
     fn least_serial(&self, only_active: bool) -> u64 {
         let mut least = self.now();
         for slot in self.used() {
-            let snapshot = slot.snapshot.load(SeqCst);
+            let snapshot = slot.snapshot.load(SeqCst) & !TENTATIVE;
             let is_aborted = || slot.status.load(Relaxed) >> STATE_SHIFT == ABORTED;
             if slot.serial.load(Relaxed) == 1 && !(only_active && is_aborted()) {
                 least = least.min(snapshot);
@@ -154,7 +154,7 @@ impl Registry {
         let abort = |slot: &&Slot| {
             let active = slot.status.load(Acquire);
             // If the slot changes hands now, these two are another transaction's; the compare-and-swap then fails.
-            let is_old = slot.snapshot.load(SeqCst) < bound && slot.serial.load(Relaxed) == 1;
+            let is_old = slot.snapshot.load(SeqCst) & !TENTATIVE < bound && slot.serial.load(Relaxed) == 1;
             let aborted = status(ABORTED, active & GENERATION_MASK);
             active >> STATE_SHIFT == ACTIVE
                 && is_old

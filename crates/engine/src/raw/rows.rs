@@ -11,6 +11,7 @@
 //! ```
 
 use super::attic::Replaced;
+use super::ids::{Pool, WORD};
 use super::once::OnceBox;
 use super::slots::Pin;
 use super::version::{NewVersion, RowCell, Version};
@@ -148,9 +149,12 @@ impl Drop for Chunk {
 
 pub(crate) struct RowMap {
     buckets: [OnceBox<Box<[Chunk]>>; BUCKETS],
+    /// One past the highest id that was ever given out.
     next_row: AtomicU64,
     /// Frozen rows that were made hot.
     thawed: AtomicU64,
+    /// Ids that were given back.
+    pool: Latch<Pool>,
     /// Held while a frozen row becomes hot, which may need new cells.
     thawing: Latch<()>,
 }
@@ -168,6 +172,7 @@ impl RowMap {
             buckets: std::array::from_fn(|_| OnceBox::new()),
             next_row: AtomicU64::new(0),
             thawed: AtomicU64::new(0),
+            pool: Latch::new(Pool::default()),
             thawing: Latch::new(()),
         }
     }
@@ -177,19 +182,41 @@ impl RowMap {
         self.next_row.load(Ordering::Acquire)
     }
 
-    /// Gives out a row id.
-    #[inline]
-    pub(crate) fn allocate(&self) -> u64 {
-        self.next_row.fetch_add(1, Ordering::AcqRel)
+    /// Gives out up to 64 row ids: the first that they are counted from, and a bit for each.
+    #[cold]
+    pub(super) fn allocate_word(&self) -> (u64, u64) {
+        let freed = no_preempt(|no_preempt| self.pool.lock(no_preempt).take());
+        freed.unwrap_or_else(|| (self.next_row.fetch_add(WORD, Ordering::AcqRel), u64::MAX))
+    }
+
+    /// Takes row ids back whose rows are gone for everybody.
+    #[cold]
+    pub(super) fn free(&self, freed: &mut Vec<u64>) {
+        no_preempt(|no_preempt| self.pool.lock(no_preempt).extend(freed));
+    }
+
+    /// Row ids that can be given out again.
+    pub(crate) fn free_count(&self) -> u64 {
+        no_preempt(|no_preempt| self.pool.lock(no_preempt).len())
+    }
+
+    /// Bytes that it holds, without the versions and the blocks.
+    pub(crate) fn bytes(&self) -> u64 {
+        let buckets = self.buckets.iter().filter_map(OnceBox::get);
+        let chunk_bytes = |chunk: &Chunk| {
+            let has_cells = !chunk.cells.load(Acquire).is_null();
+            (size_of::<Chunk>() + if has_cells { size_of::<Cells>() } else { 0 }) as u64
+        };
+        buckets.flat_map(|chunks| chunks.iter()).map(chunk_bytes).sum()
     }
 
     /// Gives out `rows_count` ids that share no chunk with others.
     pub(crate) fn allocate_chunks(&self, rows_count: usize) -> u64 {
-        let bytes = (rows_count as u64).next_multiple_of(CHUNK_ROWS);
+        let ids_count = (rows_count as u64).next_multiple_of(CHUNK_ROWS);
         let mut end = self.next_row.load(Ordering::Acquire);
         loop {
             let first = end.next_multiple_of(CHUNK_ROWS);
-            match self.next_row.compare_exchange(end, first + bytes, Ordering::AcqRel, Ordering::Acquire) {
+            match self.next_row.compare_exchange(end, first + ids_count, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return first,
                 Err(now) => end = now,
             }

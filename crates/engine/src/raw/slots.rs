@@ -5,7 +5,8 @@
 //! generation only when no word carries the old one any more.
 //!
 //! **Invariant (snapshots):** a published snapshot number is never above the number that its owner reads with, and it
-//! was published before that number was taken. So `horizon`, the least of them all, is never above a live snapshot.
+//! was published before that number was taken. So `horizon`, the least of them all, is never above a live snapshot. Once
+//! it is no longer marked tentative it *is* that number. See [`super::horizon`] for what both are good for.
 //!
 //! ```text
 //! begin and end words   0 | commit timestamp (63)                          NEVER = all ones: open end, or undone
@@ -18,8 +19,9 @@
 //! ```
 
 use super::bitmap::Bitmap;
+use super::horizon::{Horizons, IDLE, NO_FLOOR, NO_SNAPSHOT, TENTATIVE, WALKERS_MAX, WALKING};
 use super::publish::SerialState;
-use crate::sync::{AcqRel, Acquire, AtomicPtr, AtomicU64, Relaxed, Release, SeqCst};
+use crate::sync::{Acquire, AtomicPtr, AtomicU64, Relaxed, Release, SeqCst};
 use core::marker::PhantomData;
 use preempt::Worker;
 use stage::Class;
@@ -57,8 +59,6 @@ const COMMITTED: u64 = 3;
 const VALUE_MASK: u64 = (1 << STATE_SHIFT) - 1;
 /// In an active status: the transaction must commit the serial way. See [`super::publish`].
 pub(super) const PUBLISH: u64 = 1 << (STATE_SHIFT - 1);
-/// A snapshot number that holds nothing back.
-pub(super) const NO_SNAPSHOT: u64 = u64::MAX;
 
 #[inline]
 pub(super) const fn status(state: u64, value: u64) -> u64 {
@@ -111,6 +111,12 @@ pub(super) struct Slot {
     generation: AtomicU64,
     /// The published snapshot, [`NO_SNAPSHOT`] without one.
     pub(super) snapshot: AtomicU64,
+    /// [`WALKING`] while it may stand on any version, [`IDLE`] while it does not. Set before `snapshot`: read it after that.
+    pub(super) walk: AtomicU64,
+    /// What a pass of the garbage holds the horizon back to, [`NO_FLOOR`] without one.
+    pub(super) floor: AtomicU64,
+    /// When it began, by the coarse clock of [`Horizons`].
+    pub(super) began_ns: AtomicU64,
     /// The importance of the transaction's class.
     pub(super) importance: AtomicU64,
     /// The worker whose base context runs the transaction, or null.
@@ -139,17 +145,28 @@ pub struct Registry {
     pub(super) serial: SerialState,
     pub(super) slots: Box<[Slot]>,
     pub(super) slots_free: Bitmap,
-    readers: Box<[Reader]>,
-    readers_free: Bitmap,
-    /// The highest horizon found so far. On a line of its own: what stands beside it is read all the time.
-    horizon: Clock,
+    pub(super) readers: Box<[Reader]>,
+    pub(super) readers_free: Bitmap,
+    /// When each walk of a reader began; the greatest number without one.
+    pub(super) walkers: Box<[Walker]>,
+    pub(super) walkers_free: Bitmap,
+    pub(super) horizons: Horizons,
 }
 
 #[repr(align(128))]
 pub(super) struct Clock(pub(super) AtomicU64);
 
+/// A registered snapshot that belongs to no transaction.
 #[repr(align(64))]
-struct Reader(AtomicU64);
+pub(super) struct Reader {
+    pub(super) snapshot: AtomicU64,
+    /// When it was taken, by the coarse clock of [`Horizons`].
+    pub(super) began_ns: AtomicU64,
+}
+
+/// One walk at a time.
+#[repr(align(64))]
+pub(super) struct Walker(pub(super) AtomicU64);
 
 /// The witness that a snapshot is registered: no version that it may reach is freed while it exists.
 pub struct Pin {
@@ -164,6 +181,9 @@ impl Registry {
             status: AtomicU64::new(status(ABORTED, 0)),
             generation: AtomicU64::new(0),
             snapshot: AtomicU64::new(NO_SNAPSHOT),
+            walk: AtomicU64::new(IDLE),
+            floor: AtomicU64::new(NO_FLOOR),
+            began_ns: AtomicU64::new(0),
             importance: AtomicU64::new(0),
             worker: AtomicPtr::new(std::ptr::null_mut()),
             serial: AtomicU64::new(0),
@@ -171,14 +191,18 @@ impl Registry {
             tables_written: AtomicU64::new(0),
             wanted: AtomicU64::new(0),
         };
+        let walkers_count = WALKERS_MAX.min(readers_count);
+        let reader = || Reader { snapshot: AtomicU64::new(NO_SNAPSHOT), began_ns: AtomicU64::new(0) };
         Registry {
             clock: Clock(AtomicU64::new(1)),
             serial: SerialState::new(),
             slots: (0..slots_count).map(slot).collect(),
             slots_free: Bitmap::new(slots_count),
-            readers: (0..readers_count).map(|_| Reader(AtomicU64::new(NO_SNAPSHOT))).collect(),
+            readers: (0..readers_count).map(|_| reader()).collect(),
             readers_free: Bitmap::new(readers_count),
-            horizon: Clock(AtomicU64::new(0)),
+            walkers: (0..walkers_count).map(|_| Walker(AtomicU64::new(u64::MAX))).collect(),
+            walkers_free: Bitmap::new(walkers_count),
+            horizons: Horizons::new(),
         }
     }
 
@@ -190,25 +214,14 @@ impl Registry {
 
     /// Publishes a snapshot in `place` and returns the number to read with.
     ///
-    /// Ordering: the store and the second load are sequentially consistent, as are the loads in `horizon`. If `horizon`
-    /// misses the store, then the second load comes after its reading of the clock and the snapshot is not below it.
+    /// Ordering: the first store and the second load are sequentially consistent, as are the loads in `horizon`. If those
+    /// miss the store, then the second load comes after their reading of the clock and the snapshot is not below it.
     #[inline]
     pub(super) fn register(&self, place: &AtomicU64) -> u64 {
-        place.store(self.clock.0.load(Relaxed), SeqCst);
-        self.clock.0.load(SeqCst)
-    }
-
-    /// A number that no live snapshot is below.
-    pub(crate) fn horizon(&self) -> u64 {
-        let mut horizon = self.clock.0.load(SeqCst);
-        for slot in &self.slots[..self.slots_free.high_water()] {
-            horizon = horizon.min(slot.snapshot.load(SeqCst));
-        }
-        for reader in &self.readers[..self.readers_free.high_water()] {
-            horizon = horizon.min(reader.0.load(SeqCst));
-        }
-        // Release, and acquire in `known_horizon`: who frees by another's horizon is ordered after the readers it saw end.
-        self.horizon.0.fetch_max(horizon, AcqRel).max(horizon)
+        place.store(self.clock.0.load(Relaxed) | TENTATIVE, SeqCst);
+        let snapshot = self.clock.0.load(SeqCst);
+        place.store(snapshot, Release);
+        snapshot
     }
 
     /// The slots that were ever used.
@@ -219,12 +232,6 @@ impl Registry {
     /// The clock's reading.
     pub(super) fn now(&self) -> u64 {
         self.clock.0.load(SeqCst)
-    }
-
-    /// The last horizon that anybody found.
-    #[inline]
-    pub(crate) fn known_horizon(&self) -> u64 {
-        self.horizon.0.load(Acquire)
     }
 
     /// Slots that were ever used.
@@ -259,6 +266,8 @@ impl Registry {
         slot.activity.store(0, Relaxed);
         slot.tables_written.store(0, Relaxed);
         slot.serial.store(u64::from(serial), Relaxed);
+        slot.began_ns.store(self.horizons.coarse_ns(), Relaxed);
+        slot.walk.store(WALKING, Relaxed);
         // Before the snapshot is published: see `publish` for who relies on that.
         slot.status.store(status(ACTIVE, generation), Release);
         let snapshot = self.register(&slot.snapshot);
@@ -467,7 +476,9 @@ impl ReadHold {
     /// Registers a snapshot of now. Nothing when too many are registered.
     pub(crate) fn new(registry: &Arc<Registry>) -> Option<ReadHold> {
         let index = registry.readers_free.acquire()?;
-        let snapshot = registry.register(&registry.readers[index].0);
+        let reader = &registry.readers[index];
+        reader.began_ns.store(registry.horizons.coarse_ns(), Relaxed);
+        let snapshot = registry.register(&reader.snapshot);
         Some(ReadHold { registry: registry.clone(), index, snapshot, pin: Pin { _only_here: PhantomData } })
     }
 
@@ -486,7 +497,7 @@ impl ReadHold {
 
 impl Drop for ReadHold {
     fn drop(&mut self) {
-        self.registry.readers[self.index].0.store(NO_SNAPSHOT, SeqCst);
+        self.registry.readers[self.index].snapshot.store(NO_SNAPSHOT, SeqCst);
         self.registry.readers_free.release(self.index);
     }
 }

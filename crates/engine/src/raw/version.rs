@@ -1,17 +1,19 @@
 //! Versions: a header of words and a row image behind it, in one allocation.
 //!
-//! **Invariant:** the image, `prev` and `row` never change after the version was published. `begin` and `end` change as
-//! the protocol in [`super::chain`] says. Memory is freed only by [`super::garbage`], when no live snapshot can reach it.
+//! **Invariant:** the image and the row never change after the version was published. `begin` and `end` change as the
+//! protocol in [`super::chain`] says; `prev` only ever goes on to an older version, when [`super::prune`] takes the ones
+//! between out. Memory is freed only by [`super::garbage`], when nobody can reach it.
 //!
 //! ```text
 //!  0        8        16       24       32            36         40
-//! | begin  | end    | prev   | row id | image bytes | reserved | image ...  | 0 to 7 bytes of padding |
+//! | begin  | end    | prev   | row id | image bytes | flags    | image ...  | 0 to 7 bytes of padding |
 //! | word   | word   | ptr    | u64    | u32         | u32      |
 //! ```
 
 use super::slots::{NEVER, Pin};
-use crate::sync::{Acquire, AtomicPtr, AtomicU64, Relaxed, Release, SeqCst};
+use crate::sync::{AcqRel, Acquire, AtomicPtr, AtomicU64, Relaxed, Release, SeqCst};
 use core::ptr::NonNull;
+use core::sync::atomic::AtomicU32;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
 /// The header. The image follows it in memory.
@@ -22,10 +24,10 @@ pub struct Version {
     /// Until when: the same, or [`NEVER`] while nobody ended it.
     pub(super) end: AtomicU64,
     /// The version before this one that was committed, or this transaction's own.
-    prev: *mut Version,
+    prev: AtomicPtr<Version>,
     row: u64,
     image_bytes: u32,
-    reserved: u32,
+    flags: AtomicU32,
 }
 
 #[cfg(not(feature = "shuttle"))]
@@ -36,6 +38,17 @@ const _: () = {
     assert!(std::mem::offset_of!(Version, row) == 24);
     assert!(std::mem::offset_of!(Version, image_bytes) == 32);
 };
+
+/// It was taken out of its row's chain: nobody who begins a walk finds it.
+pub(super) const UNLINKED: u32 = 1;
+/// Versions between this one and the next newer one were taken out, so it does not end where that one begins.
+pub(super) const GAP: u32 = 2;
+/// An index may have entries only for its key: whoever clears it away looks.
+pub(super) const DUTY: u32 = 4;
+
+/// In the model: it was freed.
+#[cfg(feature = "shuttle")]
+const FREED: u32 = 8;
 
 impl Version {
     /// The row image.
@@ -61,13 +74,46 @@ impl Version {
 
     /// The version before this one.
     ///
-    /// Call it only when this version's creation is not visible to `pin`'s snapshot, or by its creator: those are the
-    /// cases in which the older version is kept for the pin.
+    /// Call it only when this version's creation is not visible to `pin`'s snapshot, or is above the horizon of `pin`'s
+    /// pass, or by its creator: those are the cases in which the older version is kept for the pin.
     #[inline]
     pub(super) fn prev<'p>(&self, _pin: &'p Pin) -> Option<&'p Version> {
-        // SAFETY: the previous version is freed only when this one's creation is older than all snapshots; `chain`
-        // walks on only past versions that the pin's snapshot does not see.
-        unsafe { self.prev.as_ref() }
+        let prev = self.prev.load(Acquire);
+        // SAFETY: the version before is freed when the horizon has reached its end, or when it was unlinked and all walks
+        // that began before are over. The first: whoever comes by has a snapshot, or a pass pinned, below this one's
+        // creation. Without a gap between the two that is the older one's end, so the horizon is below that. With a gap
+        // no snapshot lies in it, so the snapshot is below the older one's end as well; and for a pass, a version below a
+        // gap is always unlinked before it is freed. The second: the pin's owner walks. See `README.md` and `horizon`.
+        let prev = unsafe { prev.as_ref() };
+        #[cfg(feature = "shuttle")]
+        assert!(prev.is_none_or(|prev| prev.flags() & FREED == 0), "a walk met a version that was freed");
+        prev
+    }
+
+    /// Whether there is no version before this one, freed or not.
+    pub(super) fn is_first(&self) -> bool {
+        self.prev.load(Acquire).is_null()
+    }
+
+    /// Whether this is the version before, which may be gone.
+    pub(super) fn comes_after(&self, prev: &Version) -> bool {
+        std::ptr::eq(self.prev.load(Acquire), prev)
+    }
+
+    /// Goes on to `prev` from here: what stood between is unlinked. With the row's latch.
+    pub(super) fn set_prev(&self, prev: Option<&Version>) {
+        let prev = prev.map_or(std::ptr::null_mut(), |prev| std::ptr::from_ref(prev).cast_mut());
+        self.prev.store(prev, SeqCst);
+    }
+
+    #[inline]
+    pub(super) fn flags(&self) -> u32 {
+        self.flags.load(Acquire)
+    }
+
+    /// Sets flags.
+    pub(super) fn set_flag(&self, flags: u32) {
+        self.flags.fetch_or(flags, AcqRel);
     }
 
     #[inline]
@@ -98,10 +144,24 @@ impl VersionPtr {
     /// the version, or a recent write that `pin`'s transaction checks, so it was not freed.
     #[inline]
     pub(super) fn get(self, _pin: &Pin) -> &Version {
-        // SAFETY: a write set names versions that its transaction made or claimed. Those are retired with a time after
-        // the transaction's snapshot, so they outlive its pin; what a queue of the dead owns nobody else frees. The third
+        // SAFETY: a write set names versions that its transaction made or claimed. A claimed one began at or before the
+        // snapshot and did not end before it, so that snapshot keeps it, whoever ends it; one that it made is retired by
+        // itself, or with a time after the snapshot. What a queue of the dead owns nobody else frees. The third
         // kind of holder, a recent write, says in `recent` why its versions stay.
         unsafe { self.0.as_ref() }
+    }
+
+    /// Whether any of these flags is set. For the queue of the dead that owns it.
+    #[inline]
+    pub(super) fn has_flag(self, flags: u32) -> bool {
+        // SAFETY: the queue that owns it is who frees it.
+        unsafe { self.0.as_ref() }.flags() & flags != 0
+    }
+
+    /// Its row. For the queue of the dead that owns it.
+    pub(super) fn row(self) -> u64 {
+        // SAFETY: as in `has_flag`.
+        unsafe { self.0.as_ref() }.row
     }
 
     /// Frees the version.
@@ -109,6 +169,15 @@ impl VersionPtr {
     /// # Safety
     /// No reader can reach it any more, and nobody else frees it.
     pub(super) unsafe fn free(self) -> usize {
+        #[cfg(feature = "shuttle")]
+        {
+            // The model looks for whoever comes too late, so it keeps the memory.
+            // SAFETY: nothing is ever freed in the model.
+            let version = unsafe { self.0.as_ref() };
+            version.set_flag(FREED);
+            return version.bytes();
+        }
+        #[cfg(not(feature = "shuttle"))]
         // SAFETY: the caller owns the version and no reference to it is left.
         unsafe {
             let layout = layout_of((*self.0.as_ptr()).image_bytes as usize);
@@ -131,10 +200,10 @@ impl NewVersion {
         let header = Version {
             begin: AtomicU64::new(begin),
             end: AtomicU64::new(NEVER),
-            prev,
+            prev: AtomicPtr::new(prev),
             row,
             image_bytes: image.len() as u32,
-            reserved: 0,
+            flags: AtomicU32::new(0),
         };
         // SAFETY: the layout is not empty; the writes stay inside it: the header first, `image.len()` bytes behind it.
         unsafe {

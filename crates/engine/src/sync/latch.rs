@@ -13,4 +13,8 @@ impl<T> Latch<T> {
     pub(crate) fn lock<'a>(&'a self, _no_preempt: &'a NoPreempt) -> shuttle::sync::MutexGuard<'a, T> {
         self.0.lock().expect("no holder panics")
     }
+
+    pub(crate) fn try_lock<'a>(&'a self, _no_preempt: &'a NoPreempt) -> Option<shuttle::sync::MutexGuard<'a, T>> {
+        self.0.try_lock().ok()
+    }
 }

@@ -49,7 +49,8 @@ pub fn a_snapshot_scans_blocks_and_hot_rows() {
     let pending = engine.begin(NORMAL);
     pay(&pending, &table, 5, 1_000).unwrap();
     engine.bulk_load(&table, [accounts(30_000..30_100)]).unwrap();
-    let expected: Vec<i32> = (0..2_500).chain(10_000..15_001).chain([20_000]).collect();
+    // The late one has an id that was handed out before the load.
+    let expected: Vec<i32> = (0..2_500).chain([20_000]).chain(10_000..15_001).collect();
     for parts in [1, 2, 3, 7, 100] {
         let batches = scan(&snapshot, &table, &[ID, BALANCE, OWNER], parts);
         assert!(batches.iter().all(|batch| 0 < batch.num_rows() && batch.num_rows() <= 1_000));

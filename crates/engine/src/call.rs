@@ -1,0 +1,105 @@
+//! The calls of a transaction, as far as the garbage is concerned: when it may stand on a version that it does not see.
+//!
+//! **Invariant:** while a call is under way the transaction *walks* (see `raw::horizon`). Between two calls it holds
+//! references only to versions that its snapshot sees, to those that it has made, and to those that it has claimed.
+//! Its snapshot keeps the first, nobody else frees the second, and the third began at or before the snapshot and did not end
+//! before it: then the snapshot keeps them too, whoever takes the row. At READ COMMITTED a row may be claimed, or read,
+//! whose newest version began *after* the snapshot; the transaction is *beyond* it then, and walks on until its snapshot
+//! has been taken anew.
+//!
+//! A transaction that runs as a whole walks from its beginning to its end, which costs nothing; one whose caller has it
+//! in hand, and may take any time, rests between its calls.
+
+use crate::raw::slots::Held;
+use crate::raw::version::Version;
+use crate::txn::Txn;
+use core::cell::Cell;
+
+/// Calls that count as one walk, with the time between them, in a transaction that runs as a whole.
+const CALLS_MAX: u32 = 1024;
+
+/// The calls so far.
+pub(crate) struct Calls {
+    /// Those that are under way: what an update's closure reads nests.
+    open: Cell<u32>,
+    /// How many may still be made as one walk.
+    left: Cell<u32>,
+    /// It may refer to a version that began after its snapshot.
+    beyond: Cell<bool>,
+}
+
+impl Calls {
+    pub(crate) fn new() -> Calls {
+        Calls { open: Cell::new(0), left: Cell::new(CALLS_MAX), beyond: Cell::new(false) }
+    }
+}
+
+/// A call that is under way.
+pub(crate) struct Call<'t, 'e>(&'t Txn<'e>);
+
+impl Drop for Call<'_, '_> {
+    #[inline]
+    fn drop(&mut self) {
+        let calls = &self.0.calls;
+        calls.open.set(calls.open.get() - 1);
+        if calls.open.get() != 0 {
+            return;
+        }
+        let left = calls.left.get().saturating_sub(1);
+        calls.left.set(left);
+        if left == 0 && !calls.beyond.get() {
+            self.0.held().end_walk();
+        }
+    }
+}
+
+impl<'e> Txn<'e> {
+    /// Begins a call that follows rows' chains of versions.
+    #[inline]
+    pub(crate) fn call(&self) -> Call<'_, 'e> {
+        let calls = &self.calls;
+        if calls.open.get() == 0 && calls.left.get() == 0 {
+            self.held().walk();
+        }
+        calls.open.set(calls.open.get() + 1);
+        Call(self)
+    }
+
+    /// From now on it rests between its calls.
+    pub(crate) fn rest_between_calls(&self) {
+        self.calls.left.set(0);
+        self.held().end_walk();
+    }
+
+    /// It ends, and its end is a call.
+    #[inline]
+    pub(crate) fn walk_to_the_end(&self) {
+        if self.calls.left.get() == 0 {
+            self.held().walk();
+        }
+    }
+
+    /// It may refer to a version that its snapshot does not see.
+    #[inline]
+    pub(crate) fn goes_beyond(&self) {
+        self.calls.beyond.set(true);
+    }
+
+    /// The same, if the version that it has claimed began after its snapshot.
+    #[inline]
+    pub(crate) fn claims(&self, base: &Version) {
+        if self.reads_latest() && self.held().is_before(base) {
+            self.goes_beyond();
+        }
+    }
+
+    /// A statement is over: there are no references but those of the write set. If one of those is beyond the snapshot, the
+    /// snapshot is taken anew. (The next statement does that anyway.) If somebody has taken the transaction, it
+    /// walks on until it has undone what it did.
+    pub(crate) fn end_calls(&mut self) {
+        let is_kept = !self.calls.beyond.get() || Held::refresh(self.held_mut(), false);
+        if is_kept {
+            self.held().end_walk();
+        }
+    }
+}
