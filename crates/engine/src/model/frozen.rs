@@ -6,6 +6,7 @@ use crate::block::{Block, Totals};
 use crate::freeze::{Source, settle_in, sources};
 use crate::present::Present;
 use crate::raw::chain::{Change, Claim, View};
+use crate::raw::ids::SlotIds;
 use crate::raw::rows::{CHUNK_ROWS, Newest, RowMap};
 use crate::raw::slots::{Held, Registry};
 use crate::raw::version::NewVersion;
@@ -41,8 +42,9 @@ impl FreezeModel {
             deleted: numbers.iter().map(|_| AtomicU64::new(0)).collect(),
         };
         let mut txn = model.begin(Class::Normal);
+        let mut ids = SlotIds::default();
         for number in numbers {
-            let row = model.rows.allocate();
+            let row = ids.allocate(&model.rows, 0);
             let new = NewVersion::new(txn.held.word(0), row, None, &number.to_le_bytes());
             let mut change = Change::claim(None);
             change.made(txn.held.publish_first(model.rows.cell(row, txn.held.pin()), new));
