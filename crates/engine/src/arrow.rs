@@ -196,7 +196,9 @@ pub(crate) fn bounds(kind: Type, column: &dyn Array) -> Bounds {
         Type::Int64 => primitive_bounds::<Int64Type>(column, Value::Int64),
         Type::Timestamp => primitive_bounds::<TimestampMicrosecondType>(column, Value::Timestamp),
         Type::Decimal { .. } => primitive_bounds::<Decimal128Type>(column, Value::Decimal),
-        Type::Bool | Type::Float64 | Type::Text | Type::Bytes => {
+        Type::Text => view_bounds(column.as_string_view(), Value::Text),
+        Type::Bytes => view_bounds(column.as_binary_view(), Value::Bytes),
+        Type::Bool | Type::Float64 => {
             let values = (0..column.len()).filter_map(|at| match kind.value(raw(kind, column, at)) {
                 None | Some(Value::Null) => None,
                 value => value,
@@ -214,6 +216,22 @@ pub(crate) fn bounds(kind: Type, column: &dyn Array) -> Bounds {
             Bounds::new(bounds, column.null_count(), column.len())
         }
     }
+}
+
+fn view_bounds<'a, T: ByteViewType>(
+    column: &'a GenericByteViewArray<T>,
+    value: fn(&'a T::Native) -> Value<'a>,
+) -> Bounds
+where
+    T::Native: Ord,
+{
+    let bounds = column.iter().flatten().fold(None, |bounds, next| match bounds {
+        None => Some((next, next)),
+        Some((least, greatest)) if next < least => Some((next, greatest)),
+        Some((least, greatest)) if greatest < next => Some((least, next)),
+        Some(_) => bounds,
+    });
+    Bounds::new(bounds.map(|(least, greatest)| (value(least), value(greatest))), column.null_count(), column.len())
 }
 
 fn primitive_bounds<T: ArrowPrimitiveType>(column: &dyn Array, value: fn(T::Native) -> Value<'static>) -> Bounds
