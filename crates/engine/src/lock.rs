@@ -153,7 +153,7 @@ impl Txn<'_> {
     /// Those of [`Txn::stand_in_line`].
     #[cold]
     pub(crate) fn await_end(&self, table: &Table, word: u64) -> Result<()> {
-        self.stand_in_line(table, Key::Transaction(owner_of(word)), Mode::UNTIL_END, Some(word))
+        self.stand_in_line(table, Key::Transaction(owner_of(word)), Mode::END, Some(word))
     }
 
     /// Before the claim of a row: whether the table has nothing against it.
@@ -330,17 +330,17 @@ impl Txn<'_> {
         self.visible_row(table, row, view)
     }
 
-    /// Gives up the locks from this one on; announces no more writes than there are left. With `keys`, changes of keys
-    /// were undone.
-    pub(crate) fn locks_undone(&self, scratch: &mut Scratch, from: usize, keys: bool) {
+    /// Gives up the locks from this one on; announces no more writes than there are left. With `writes`, some were undone:
+    /// who waits for a key may have it now.
+    pub(crate) fn locks_undone(&self, scratch: &mut Scratch, from: usize, writes: bool) {
         let held = self.held();
         let Inner { locks, registry, .. } = self.inner;
         let elsewhere = self.inner.elsewhere(held);
         for (key, mode) in scratch.locks.drain(from..).rev() {
             locks.release(registry, &elsewhere, held.owner(), key, mode);
         }
-        if keys {
-            locks.released(registry, &elsewhere, Key::Transaction(held.owner()));
+        if writes {
+            locks.wake_all(Key::Transaction(held.owner()));
         }
         let tables = scratch.writes.iter().fold(0, |all, write| all | 1 << (write.table % TABLE_BITS));
         let before = self.tables.replace(tables);

@@ -170,11 +170,11 @@ impl<'e> Txn<'e> {
     pub(crate) fn undo_to(&self, mark: Mark) {
         let _call = self.call();
         let mut scratch = self.scratch();
-        let inserted = scratch.writes[mark.writes..].iter().any(|write| write.keys_added | write.keys_left != 0);
+        let undone = mark.writes < scratch.writes.len();
         while mark.writes < scratch.writes.len() {
             self.inner.undo_last(self.held(), &mut scratch, self.counters());
         }
-        self.locks_undone(&mut scratch, mark.locks, inserted);
+        self.locks_undone(&mut scratch, mark.locks, undone);
     }
 
     /// Whether its writes meet the newest committed version, whatever its snapshot sees.

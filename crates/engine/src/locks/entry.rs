@@ -75,7 +75,7 @@ impl Foreign {
         let mut foreign = Vec::new();
         if let Key::Transaction(owner) = key {
             if registry.is_active(owner) {
-                foreign.push(Granted { owner, mode: Mode::UNTIL_END });
+                foreign.push(Granted { owner, mode: Mode::LIFE });
             }
         } else {
             holders.each(key, &mut |owner, mode| foreign.push(Granted { owner, mode }));

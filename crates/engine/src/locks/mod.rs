@@ -361,6 +361,21 @@ impl LockTable {
         wake(wakes);
     }
 
+    /// Whoever waits for `key` is to look again.
+    pub(crate) fn wake_all(&self, key: Key) {
+        if self.is_unmarked(key) {
+            return;
+        }
+        let mut wakes = Vec::new();
+        self.with_entry(key, false, |entry| {
+            for place in entry.into_iter().flat_map(|entry| &mut entry.queue).filter(|place| !place.woken) {
+                place.woken = true;
+                wakes.push(place.waiter.end_wait(None, None));
+            }
+        });
+        wake(wakes);
+    }
+
     /// Gives up one lock.
     pub(crate) fn release(&self, registry: &Registry, holders: &dyn Holders, owner: u64, key: Key, mode: Mode) {
         let mut wakes = Vec::new();

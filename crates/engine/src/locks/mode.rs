@@ -83,15 +83,17 @@ pub enum Wait {
     SkipLocked,
 }
 
-/// A mode of a lock on anything: 0 to 3 rows, 4 to 11 tables, 12 the wait for a transaction's end.
+/// A mode of a lock on anything: 0 to 3 rows, 4 to 11 tables, 12 a transaction until its
+/// end, 13 the wait for that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Mode(u8);
 
 const TABLES: u8 = 4;
-const END: u8 = 12;
+const LIFE: u8 = 12;
+const END: u8 = 13;
 
 /// The modes, by bits, that each mode excludes.
-const EXCLUDES: [u16; 13] = [
+const EXCLUDES: [u16; 14] = [
     0b1000,
     0b1100,
     0b1110,
@@ -105,6 +107,7 @@ const EXCLUDES: [u16; 13] = [
     0b1111_1110 << TABLES,
     0b1111_1111 << TABLES,
     1 << END,
+    1 << LIFE,
 ];
 
 impl Mode {
@@ -112,8 +115,10 @@ impl Mode {
     pub(crate) const UPDATE: Mode = Mode::row(RowLock::Update);
     pub(crate) const ROW_SHARE: Mode = Mode::table(TableLock::RowShare);
     pub(crate) const ROW_EXCLUSIVE: Mode = Mode::table(TableLock::RowExclusive);
-    /// Of a transaction, until its end; and of who waits for that.
-    pub(crate) const UNTIL_END: Mode = Mode(END);
+    /// Of a transaction, until its end.
+    pub(crate) const LIFE: Mode = Mode(LIFE);
+    /// Of who waits for that. Any number do.
+    pub(crate) const END: Mode = Mode(END);
 
     pub(crate) const fn row(lock: RowLock) -> Mode {
         Mode(lock as u8)
@@ -140,7 +145,7 @@ impl Mode {
     /// Its name in views.
     pub(crate) fn name(self) -> &'static str {
         match self.0 {
-            END => "transaction",
+            LIFE | END => "transaction",
             row if row < TABLES => RowLock::ALL[row as usize].name(),
             table => TableLock::ALL[(table - TABLES) as usize].name(),
         }

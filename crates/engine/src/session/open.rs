@@ -137,13 +137,22 @@ impl Session {
         } else {
             self.begin_statement();
         }
-        let result = waited.and_then(|_| self.submit(statement, !goes_on));
-        match result {
-            Ok(Some(result)) => {
-                self.end_statement();
-                Ok(Step::Done(result))
+        let mut result = waited.and_then(|_| self.submit(statement, !goes_on));
+        if let Ok(None) = result {
+            // It may have been the victim of the deadlock that it closed.
+            match self.come_back() {
+                Ok(ticket) => {
+                    self.is_parked = true;
+                    return Ok(Step::Parked(ticket.unwrap_or_else(|| self.ticket())));
+                }
+                Err(error) => result = Err(error),
             }
-            Ok(None) => Ok(Step::Parked(self.ticket())),
+        }
+        match result {
+            Ok(result) => {
+                self.end_statement();
+                Ok(Step::Done(result.expect("a statement that is parked has returned above")))
+            }
             Err(error) => {
                 // If the wait failed, the transaction is still suspended.
                 let Session { engine, waiter, open, .. } = self;
@@ -171,7 +180,8 @@ impl Session {
         // Submitted again it sees what it saw: the rows that it waited for are the newest all the same.
         let txn = open.resume(engine, waiter, is_new)?;
         let start = txn.mark();
-        let result = statement(&txn);
+        // Somebody may have taken it while it waited for its client.
+        let result = txn.check_active().and_then(|()| statement(&txn));
         if must_wait(waiter, &result) {
             txn.undo_to(start);
             txn.park(waiter, true);

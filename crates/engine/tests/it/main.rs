@@ -3,18 +3,24 @@
 
 mod basics;
 mod conflicts;
+mod deadlocks;
 mod freeze;
 mod garbage;
+mod lock_priority;
+mod locks;
 mod redo;
+mod savepoints;
 mod scans;
 mod serial;
 mod serial_mode;
 mod serial_order;
+mod sessions;
 mod stress;
 mod support;
 mod taking;
 mod thaw;
 mod thick_and_thin;
+mod waits;
 
 use std::process::ExitCode;
 
@@ -87,6 +93,42 @@ fn main() -> ExitCode {
             testkit::test!(serial_mode::sessions_remember_what_they_read),
             testkit::test!(serial_order::the_order_of_commits_is_a_serial_order),
             testkit::test!(stress::money_is_conserved),
+            testkit::test!(locks::row_locks_exclude_as_in_postgresql),
+            testkit::test!(locks::writes_are_locks_of_rows),
+            testkit::test!(locks::ones_own_lock_is_in_nobodys_way),
+            testkit::test!(locks::table_locks_exclude_as_in_postgresql),
+            testkit::test!(locks::rows_lock_their_table),
+            testkit::test!(locks::a_wake_up_is_no_lost_place),
+            testkit::test!(locks::a_grant_that_is_not_collected_goes_on),
+            testkit::test!(locks::races_for_a_key_wait_for_the_other),
+            testkit::test!(locks::writes_meet_the_newest_version),
+            testkit::test!(locks::statements_see_their_snapshots),
+            testkit::test!(locks::locks_have_a_limit),
+            testkit::test!(savepoints::a_savepoint_undoes_what_came_after_it),
+            testkit::test!(savepoints::a_savepoint_gives_up_locks),
+            testkit::test!(savepoints::an_error_is_undone_to_the_last_savepoint),
+            testkit::test!(savepoints::a_statement_that_waits_is_undone),
+            testkit::test!(lock_priority::waiters_are_served_by_class),
+            testkit::test!(lock_priority::holders_give_way_as_the_setting_says),
+            testkit::test!(lock_priority::a_holder_that_comes_to_rest_gives_way),
+            testkit::test!(lock_priority::patience_ends),
+            testkit::test!(lock_priority::all_rows_of_a_victim_are_free),
+            testkit::test!(lock_priority::losers_are_promoted),
+            testkit::test!(lock_priority::a_paused_procedure_gives_way),
+            testkit::test!(deadlocks::two_wait_for_each_other),
+            testkit::test!(deadlocks::three_wait_in_a_ring),
+            testkit::test!(deadlocks::inserters_wait_for_each_other),
+            testkit::test!(deadlocks::sharers_wait_for_each_other),
+            testkit::test!(deadlocks::a_table_and_a_row),
+            testkit::test!(deadlocks::a_queue_closes_a_circle),
+            testkit::test!(deadlocks::a_victim_goes_on_from_its_savepoint),
+            testkit::test!(deadlocks::procedures_hold_nothing_while_they_wait),
+            testkit::test!(waits::a_commit_wakes_who_waits),
+            testkit::test!(waits::a_lock_wait_times_out),
+            testkit::test!(waits::statements_are_cancelled),
+            testkit::test!(waits::skip_locked_shares_out_work),
+            testkit::test!(waits::no_wake_up_is_lost),
+            testkit::test!(waits::a_procedure_waits_with_empty_hands),
         ],
     )
 }
