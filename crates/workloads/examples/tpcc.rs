@@ -49,12 +49,10 @@ fn main() {
     );
     for kind in Kind::ALL {
         let of = report.of(kind);
-        let (committed, rolled_back, mean) = (of.committed, of.rolled_back, of.time.mean_us());
+        let (name, p50, mean, waits) = (kind.name(), of.time.quantile_us(0.5), of.time.mean_us(), of.waits);
         println!(
-            "{:12} {committed:9} {rolled_back:6} mean {mean:6.2} us p50 {:6.2} us {:?}",
-            kind.name(),
-            of.time.quantile_us(0.5),
-            of.aborts
+            "{name:12} {:9} {:6} mean {mean:6.2} us p50 {p50:6.2} us, {waits} waits {:?}",
+            of.committed, of.rolled_back, of.aborts
         );
     }
     let began = std::time::Instant::now();

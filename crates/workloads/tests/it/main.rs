@@ -31,6 +31,7 @@ fn main() -> ExitCode {
             testkit::test!(against_model::all_five_procedures_agree_with_a_slow_model),
             testkit::test!(against_model::statement_lists_agree_with_the_model),
             testkit::test!(purges::tables_stop_growing_and_the_conditions_hold),
+            testkit::test!(purges::frozen_rows_are_delivered_and_purged_as_hot_ones),
             testkit::test!(purges::order_status_and_stock_level_do_not_notice_a_purge),
             testkit::test!(purges::damage_after_a_purge_is_found),
             testkit::test!(purges::a_step_that_aborts_is_repeated),

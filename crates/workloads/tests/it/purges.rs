@@ -1,13 +1,13 @@
 //! A purge removes what it says, keeps what it must, and its sums stand for what is gone.
 
 use crate::support::{SCALE, commit, delete, loaded, patch};
-use engine::{Begin, Engine, Value};
+use engine::{Begin, Engine, EngineConfig, Value};
 use stage::Class;
 use workloads::tpcc::columns::{
     order_line, orders, purged_customer as pc, purged_district as pd, purged_supply as ps, stock,
 };
 use workloads::tpcc::{
-    Inputs, Kind, Mix, Purge, PurgeConfig, Purged, Tables, attempt, check, order_status, stock_level,
+    Inputs, Kind, Mix, Purge, PurgeConfig, Purged, Scale, Tables, attempt, check, load, order_status, stock_level,
 };
 
 const BEGIN: Begin = Begin::new(Class::Normal);
@@ -78,6 +78,29 @@ pub fn tables_stop_growing_and_the_conditions_hold() {
     // Stay: the window, what is new, and one order a customer.
     let most = 4 * (20 + 40 + SCALE.customers as u64);
     assert!(late[0] <= most, "{sizes:?}");
+}
+
+/// Goal: transactions and purge go on when old rows have become columns. Method: as above, freezing what rests after each
+/// round.
+pub fn frozen_rows_are_delivered_and_purged_as_hot_ones() {
+    // Only whole chunks of row ids freeze, so there must be many lines.
+    let scale = Scale::small(2);
+    let engine = Engine::new(EngineConfig::in_memory());
+    let tables = load(&engine, scale, 1, &mut |_| {}).unwrap();
+    let mut inputs = Inputs::new(scale, 2, 0);
+    let mut purge = Purge::new(&engine, &tables, scale, CONFIG).unwrap();
+    let mut all = Purged::default();
+    for _ in 0..3 {
+        (0..4).for_each(|_| {
+            engine.freeze(u64::MAX);
+        });
+        run(&engine, &tables, &mut inputs, 400);
+        all.add(purge_all(&engine, &tables, &mut purge));
+        assert_eq!(check(&engine.snapshot(), &tables), Ok(()));
+    }
+    let stats = engine.stats();
+    assert!(0 < stats.frozen && 0 < stats.thawed, "{stats:?}");
+    assert!(0 < all.orders && 0 < all.payments);
 }
 
 /// Goal: a purge takes nothing that a terminal asks for. Method: after a purge every customer has a last order with all
