@@ -90,6 +90,7 @@ fn main() -> ExitCode {
             testkit::test!(serial_mode::the_memory_for_recent_writes_is_bounded),
             testkit::test!(serial_mode::a_long_read_log_stands_for_whole_tables),
             testkit::test!(serial_mode::somebody_stays_on_call),
+            testkit::test!(serial_mode::versions_to_be_checked_are_not_pruned),
             testkit::test!(serial_mode::sessions_remember_what_they_read),
             testkit::test!(serial_order::the_order_of_commits_is_a_serial_order),
             testkit::test!(stress::money_is_conserved),

@@ -158,6 +158,37 @@ pub fn the_memory_for_recent_writes_is_bounded() {
     assert!(engine.stats().recent_writes < 4_096);
 }
 
+/// Versions between two snapshots that nobody sees are kept for a SERIALIZABLE transaction that may have to look at them,
+/// whatever is cleared away around it; and go when it has ended.
+pub fn versions_to_be_checked_are_not_pruned() {
+    const UPDATES: i64 = 20_000;
+    let (engine, table) = bank_of(2);
+    let passing = [Condition::compare(BALANCE, Comparison::Equal, Value::Decimal(i128::from(UPDATES / 2)))];
+    let never = [Condition::compare(BALANCE, Comparison::Less, Value::Decimal(0))];
+    let (meets, clear) = (serial(&engine), serial(&engine));
+    for (txn, conditions) in [(&meets, &passing), (&clear, &never)] {
+        txn.scan(&table, conditions, |_| panic!("no row is like that")).unwrap();
+    }
+    open(&meets, &table, 10, 0, "meets").unwrap();
+    open(&clear, &table, 11, 0, "clear").unwrap();
+    for balance in 1_000..1_000 + UPDATES {
+        let txn = engine.begin(NORMAL);
+        txn.update(&table, row_of(&txn, &table, 0).unwrap(), |row| row.set_decimal_i64(BALANCE, balance)).unwrap();
+        txn.commit().unwrap();
+        if balance % 256 == 0 {
+            engine.collect_garbage(usize::MAX);
+        }
+    }
+    assert!(UPDATES as u64 <= engine.stats().versions, "what was committed since their snapshots is all there");
+    assert!(refused(meets));
+    assert!(!refused(clear));
+    for _ in 0..4 {
+        engine.run(NORMAL, |txn| pay(txn, &table, 1, 1)).0.unwrap();
+        engine.collect_garbage(usize::MAX);
+    }
+    assert!(engine.stats().versions < 20, "{:?}", engine.stats());
+}
+
 /// A log that has grown too long stands for whole tables.
 pub fn a_long_read_log_stands_for_whole_tables() {
     let (engine, table) = bank_of(2);
