@@ -249,3 +249,38 @@ where
     };
     Bounds::new(found.map(|(least, greatest)| (value(least), value(greatest))), array.null_count(), array.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::condition::{Comparison, Condition};
+    use arrow_array::{Float64Array, StringViewArray};
+
+    #[test]
+    fn equal_long_texts_share_their_bytes() {
+        let few = ["a long text that many rows have", "another long text of many rows", "short"];
+        let texts: StringViewArray = (0..9_000).map(|at| (at % 4 < 3).then(|| few[at % 4])).collect();
+        let before = texts.get_array_memory_size();
+        let sealed = sealed(Arc::new(texts.clone()), || ());
+        assert_eq!(sealed.as_string_view(), &texts);
+        assert!(sealed.get_array_memory_size() < before - 8_000 * 24, "{} of {before}", sealed.get_array_memory_size());
+    }
+
+    #[test]
+    fn texts_that_no_row_has_go() {
+        let texts: StringViewArray = (0..9_000).map(|at| Some(format!("a long text of its own, {at}"))).collect();
+        let some = texts.slice(0, 90);
+        let sealed = sealed(Arc::new(some.clone()), || ());
+        assert_eq!(sealed.as_string_view(), &some);
+        assert!(sealed.get_array_memory_size() < texts.get_array_memory_size() / 10);
+    }
+
+    #[test]
+    fn bounds_of_floats_know_that_nan_is_the_greatest() {
+        let column = Float64Array::from(vec![Some(1.0), Some(f64::NAN), None, Some(-1.0)]);
+        let bounds = bounds(Type::Float64, &column);
+        let may = |comparison, v| bounds.may_hold(&Condition::compare(0, comparison, Value::Float64(v)));
+        assert!(may(Comparison::Equal, f64::NAN) && may(Comparison::Greater, f64::INFINITY));
+        assert!(!may(Comparison::Less, -1.0) && may(Comparison::LessOrEqual, -1.0));
+    }
+}
