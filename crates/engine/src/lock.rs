@@ -26,11 +26,13 @@ use std::sync::Arc;
 struct Elsewhere<'a> {
     inner: &'a Inner,
     held: &'a Held<'a>,
+    /// Whether the tables that it says it writes to itself do not count: it says so before it looks whether it may.
+    without_own: bool,
 }
 
 impl Holders for Elsewhere<'_> {
     fn each(&self, key: Key, each: &mut dyn FnMut(u64, Mode)) {
-        let Elsewhere { inner, held } = self;
+        let Elsewhere { inner, held, without_own } = self;
         match key {
             Key::Row { table, row } => {
                 if let Newest::Hot(newest) = inner.table(table).rows.newest(row, held.pin())
@@ -41,7 +43,11 @@ impl Holders for Elsewhere<'_> {
             }
             Key::Table(table) => {
                 let bit = 1 << (table % TABLE_BITS);
-                inner.registry.writers_of(bit, |owner| each(owner, Mode::ROW_EXCLUSIVE));
+                inner.registry.writers_of(bit, |owner| {
+                    if !without_own || owner != held.owner() {
+                        each(owner, Mode::ROW_EXCLUSIVE);
+                    }
+                });
             }
             Key::Transaction(_) => {}
         }
@@ -50,7 +56,7 @@ impl Holders for Elsewhere<'_> {
 
 impl Inner {
     fn elsewhere<'a>(&'a self, held: &'a Held<'a>) -> Elsewhere<'a> {
-        Elsewhere { inner: self, held }
+        Elsewhere { inner: self, held, without_own: false }
     }
 
     /// A change of the row was undone.
@@ -72,7 +78,8 @@ impl Inner {
         for (key, mode) in scratch.locks.drain(..) {
             self.locks.release(&self.registry, &elsewhere, held.owner(), key, mode);
         }
-        self.locks.released(&self.registry, &elsewhere, Key::Transaction(held.owner()));
+        // One that wrote nothing in the end is not decided by a word.
+        self.locks.wake_all(Key::Transaction(held.owner()));
         self.tables_released(held, held.tables_written() | tables);
     }
 
@@ -96,9 +103,13 @@ impl Inner {
 
 impl Txn<'_> {
     fn ask(&self, key: Key, mode: Mode, ask: Ask) -> Result<Answer> {
+        let Inner { locks, registry, .. } = self.inner;
+        locks.ask(registry, &self.inner.elsewhere(self.held()), self.asker(), (key, mode), ask)
+    }
+
+    fn asker(&self) -> Asker<'_> {
         let held = self.held();
-        let asker = Asker { owner: held.owner(), importance: held.importance(), waiter: self.waiter };
-        self.inner.locks.ask(&self.inner.registry, &self.inner.elsewhere(held), asker, (key, mode), ask)
+        Asker { owner: held.owner(), importance: held.importance(), waiter: self.waiter }
     }
 
     /// Aborts those in the way that must give way. Says whether anything has changed.
@@ -228,7 +239,10 @@ impl Txn<'_> {
             if self.inner.locks.admits_writers(number) {
                 break;
             }
-            if matches!(self.ask(key, Mode::ROW_EXCLUSIVE, Ask::Check)?, Answer::Blocked(_)) {
+            let Inner { locks, registry, .. } = self.inner;
+            let elsewhere = Elsewhere { inner: self.inner, held: self.held(), without_own: true };
+            let answer = locks.ask(registry, &elsewhere, self.asker(), (key, Mode::ROW_EXCLUSIVE), Ask::Check)?;
+            if matches!(answer, Answer::Blocked(_)) {
                 self.held().set_tables_written(before);
                 self.inner.tables_released(self.held(), 1 << number);
                 self.stand_in_line(table, key, Mode::ROW_EXCLUSIVE, None)?;
