@@ -28,7 +28,8 @@
 //! how many rows were written if not one; `!` by the SQLSTATE of an error. Behind the bar stand the rows at the end.
 //! `stuck` before it says that what still waited would have waited for ever.
 //!
-//! A step of a session that waits cannot be next, so such interleavings do not exist. A session's steps after an error
+//! A step of a session that waits cannot be next, so such interleavings do not exist; one of a listed permutation is put
+//! off until it can be run. A session's steps after an error
 //! are run like any other: they give 25P02, and `commit` rolls back, as in PostgreSQL.
 //!
 //! `expect` holds for both; a section `overtake LEVELS` says what we give where PostgreSQL, whose own lines a section
@@ -67,8 +68,6 @@ pub struct Script {
     pub permutations: Vec<Vec<usize>>,
     /// What must come out.
     pub expectations: Vec<Expectation>,
-    /// Whether committed transactions at SERIALIZABLE need not be equal to some order (a file with SKIP LOCKED).
-    pub not_serial: bool,
     /// The file up to the first expectation, as it stands.
     pub head: String,
 }

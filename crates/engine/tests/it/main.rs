@@ -11,6 +11,7 @@ mod locks;
 mod redo;
 mod savepoints;
 mod scans;
+mod scripts;
 mod serial;
 mod serial_mode;
 mod serial_order;
@@ -130,6 +131,11 @@ fn main() -> ExitCode {
             testkit::test!(waits::skip_locked_shares_out_work),
             testkit::test!(waits::no_wake_up_is_lost),
             testkit::test!(waits::a_procedure_waits_with_empty_hands),
+            testkit::test!(scripts::anomalies),
+            testkit::test!(scripts::row_locks),
+            testkit::test!(scripts::unique_races_and_rechecks),
+            testkit::test!(scripts::deadlocks_and_savepoints),
+            testkit::test!(scripts::table_locks),
         ],
     )
 }

@@ -80,7 +80,6 @@ fn parse_line(script: &mut Script, line: &str) -> Result<(), String> {
             let permutation = steps.into_iter().map(|step| session_of(script, step)).collect::<Result<Vec<_>, _>>()?;
             script.permutations.push(permutation);
         }
-        "not" if words.take("serial") => script.not_serial = true,
         who @ ("expect" | "overtake" | "postgresql") => {
             let who = match who {
                 "expect" => Who::Both,
