@@ -1,6 +1,7 @@
 //! The benchmarks: each measures, then publishes one report.
 
 pub mod delivery;
+pub mod history;
 pub mod layout;
 pub mod preempt;
 pub mod soak;
@@ -19,6 +20,7 @@ use clap::Args;
 pub fn run(bench: Bench, stop: &Stop) -> anyhow::Result<()> {
     match bench {
         Bench::Delivery(measured) => publish(&measured, |arguments| delivery::run(arguments, stop)),
+        Bench::History(measured) => publish(&measured, |arguments| history::run(arguments, stop)),
         Bench::Layout(measured) => publish(&measured, |arguments| layout::run(arguments, stop)),
         Bench::Soak(measured) => publish(&measured, |arguments| soak::run(arguments, stop)),
         Bench::Tpcc(measured) => publish(&measured, |arguments| tpcc::run(arguments, stop)),

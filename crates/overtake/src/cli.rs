@@ -1,6 +1,6 @@
 //! The command line. One definition feeds parsing, `--help` and the `args` of a report.
 
-use crate::bench::{delivery, layout, preempt, soak, tpcc, tpch};
+use crate::bench::{delivery, history, layout, preempt, soak, tpcc, tpch};
 use crate::live;
 use crate::report::Output;
 use clap::{Args, Parser, Subcommand};
@@ -31,6 +31,8 @@ pub enum Command {
 pub enum Bench {
     /// How fast an interrupt reaches a busy worker, by each way there is, and what it costs both sides.
     Delivery(Measured<delivery::Arguments>),
+    /// Random histories at each isolation level, searched for the anomalies that it forbids and those that it lets happen.
+    History(Measured<history::Arguments>),
     /// Row images against columns on TPC-C's stock table: append, read whole rows, read 4 columns, scan one column.
     Layout(Measured<layout::Arguments>),
     /// TPC-C with purge at a rate, analytics beside, for a long time: what memory does.

@@ -1,13 +1,11 @@
 //! Drives TPC-C and prints what each kind of transaction costs: `tpcc [SECONDS] [--mix standard|new-order|payment]
-//! [--kind delivery|purge] [--workers N] [--warehouses N] [--isolation serializable|repeatable-read] [--purge]`.
+//! [--kind delivery] [--workers N] [--warehouses N] [--isolation serializable|repeatable-read] [--purge]`.
 
 use engine::{Begin, Engine, EngineConfig, Isolation};
 use preempt::os;
 use stage::Class;
 use std::time::Duration;
-use workloads::tpcc::{
-    DriveConfig, Inputs, Kind, Mix, Purge, PurgeConfig, Purged, Scale, Tables, attempt, check, drive, load,
-};
+use workloads::tpcc::{DriveConfig, Inputs, Kind, Mix, PurgeConfig, Scale, Tables, attempt, check, drive, load};
 
 #[global_allocator]
 static HEAP: preempt::Heap = preempt::Heap::HEAP;
@@ -34,9 +32,6 @@ fn main() {
     let scale = Scale::spec(number("--warehouses") as i32);
     let tables = load(&engine, scale, 1, &mut |_| {}).expect("the tables are new");
     if let Some(name) = option("--kind") {
-        if name == "purge" {
-            return purge_alone(&engine, &tables, scale, begin);
-        }
         let kind = Kind::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(&name)).expect("a kind");
         return alone(&engine, &tables, scale, begin, kind);
     }
@@ -70,30 +65,6 @@ fn main() {
 fn touch(mebibytes: u64) {
     let blocks: Vec<Vec<u8>> = (0..mebibytes).map(|_| vec![1; 1 << 20]).collect();
     drop(std::hint::black_box(blocks));
-}
-
-/// The cost of purging, for each order: its lines and about one payment are inside.
-fn purge_alone(engine: &Engine, tables: &Tables, scale: Scale, begin: Begin) {
-    let mut inputs = Inputs::new(scale, 2, 0);
-    for _ in 0..10_000 {
-        for kind in [[Kind::NewOrder; 10].as_slice(), &[Kind::Payment; 10], &[Kind::Delivery]].concat() {
-            attempt(engine, begin, tables, &inputs.entry(kind, 1)).expect("nobody else is there");
-        }
-    }
-    let mut purge = Purge::new(engine, tables, scale, PurgeConfig::default()).expect("nobody else is there");
-    let mut purged = Purged::default();
-    let began_ns = os::thread_cpu_ns();
-    loop {
-        let before = purged.orders;
-        for _ in 0..purge.steps_per_round() {
-            purged.add(purge.attempt(engine, begin, tables).expect("nobody else is there"));
-        }
-        if purged.orders == before {
-            break;
-        }
-    }
-    println!("Purge: {} ns an order, {purged:?}", (os::thread_cpu_ns() - began_ns) / purged.orders);
-    std::process::exit(0);
 }
 
 /// The cost of one kind alone, without making its inputs. New-Orders feed the deliveries.

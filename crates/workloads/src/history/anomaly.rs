@@ -127,7 +127,7 @@ impl Findings {
 }
 
 /// Circles of one component are looked for from so many of its edges; the first ones.
-const STARTS_MAX: usize = 64;
+const STARTS_MAX: usize = 16;
 
 /// Looks for every anomaly.
 pub fn check(history: &History) -> Findings {
@@ -204,13 +204,14 @@ fn check_singles(
     let components = graph.components(|_| true);
     let mut pairs = std::collections::HashSet::new();
     for edge in graph.edges.iter().flatten().filter(|edge| edge.kind.is_anti()) {
-        if components[edge.from] == ALONE || components[edge.from] != components[edge.to] {
+        let together = components[edge.from] != ALONE && components[edge.from] == components[edge.to];
+        if !together || !graph.may_lead(edge.to, edge.from) {
             continue;
         }
         let keep = |other: &Edge| {
             matches!(other.kind, EdgeKind::WriteWrite | EdgeKind::WriteRead)
                 && components[other.to] == components[edge.from]
-                && (!graph.forward || other.to <= edge.from)
+                && graph.may_lead(other.to, edge.from)
         };
         let Some(back) = graph.way(edge.to, edge.from, keep) else { continue };
         pairs.insert((edge.from, edge.to));

@@ -8,8 +8,11 @@ use super::resolve::resolve;
 use super::statement::{Statement, Writer, row_values, run, table_def};
 use super::{Anomaly, Findings, check, expected, forbidden};
 use crate::tpcc::Random;
-use engine::{Begin, Engine, EngineConfig, Error, Isolation, RedoWhat, Result, Table, Txn, Value};
-use preempt::{Arrival, Delivery, Latch, Serve, Worker, no_preempt};
+use engine::{
+    Begin, Engine, EngineConfig, Error, Isolation, LockConfig, LockPriority, RedoWhat, Result, Savepoint, Session,
+    SessionOptions, Step, Table, Ticket, Value,
+};
+use preempt::{Arrival, Delivery, Latch, Serve, Worker, no_preempt, os};
 use stage::Class;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -131,77 +134,179 @@ impl Shared {
             txn.insert(&table, &row_values(key, value_of(0, key as u64))).expect("the table was empty");
         }
         txn.commit().expect("nobody else is there");
+        // What becomes of a lock that a more important session wants: each of the ways in turn.
+        let priority = LockPriority::ALL[config.seed as usize % LockPriority::ALL.len()];
+        engine.set_lock_config(LockConfig { priority, ..engine.lock_config() });
         let left = AtomicI64::new(config.transactions as i64);
         Shared { engine, table, log, config: *config, left, numbers: AtomicU64::new(0), told: AtomicU64::new(0) }
     }
 
-    fn begin(&self, session: usize, random: &mut Random) -> Open<'_> {
+    /// How the next transaction begins, and whether it may write.
+    fn plan(&self, random: &mut Random) -> (Begin, bool) {
         let class = Class::ALL[random.uniform(0, 2) as usize];
         let begin = Begin::new(class).isolation(self.config.isolation);
         let may_write = !random.percent(15);
-        let begin = if may_write { begin } else { begin.read_only() };
-        let number = self.numbers.fetch_add(1, SeqCst) + 1;
-        let floor = self.told.load(SeqCst);
-        let txn = self.engine.begin(begin);
-        let notes = vec![Note::Statement { snapshot: txn.snapshot_number(), floor }];
-        Open {
-            txn,
-            attempt: Attempt { number, session, notes, end: End::Aborted("left") },
-            writer: Writer { number, values: 0 },
-            left: random.uniform(1, 6),
-            may_write,
-        }
+        (if may_write { begin } else { begin.read_only() }, may_write)
     }
+}
+
+/// One session, and its transaction under way.
+struct Client {
+    number: usize,
+    session: Session,
+    open: Option<Open>,
 }
 
 /// A transaction under way.
-struct Open<'e> {
-    txn: Txn<'e>,
+struct Open {
     attempt: Attempt,
     writer: Writer,
-    /// Statements to come.
+    /// Steps to come.
     left: i32,
     may_write: bool,
+    savepoints: Vec<Savepoint>,
+    /// What had been committed before its snapshot, or that of its statement, was taken.
+    floor: Option<u64>,
+    /// The statement that waits.
+    waits_with: Option<(Statement, Ticket)>,
 }
 
-impl<'e> Open<'e> {
-    /// Runs one more statement, or ends the transaction.
-    fn step(mut self, shared: &'e Shared, random: &mut Random) -> Result<Open<'e>, Attempt> {
-        if self.left == 0 {
-            return Err(self.end(shared, random));
-        }
-        self.left -= 1;
-        let statement = Statement::random(random, shared.config.keys, self.may_write);
-        let mut notes = Vec::new();
-        match run(&self.txn, &shared.table, statement, &mut self.writer, &mut notes) {
-            Ok(()) => {
-                self.attempt.notes.append(&mut notes);
-                Ok(self)
+/// What a client's step came to.
+enum Progress {
+    /// Go on.
+    More,
+    /// Its statement waits.
+    Waits,
+    /// The transaction is over.
+    Ended(Attempt),
+}
+
+impl Client {
+    fn new(shared: &Shared, number: usize) -> Client {
+        let options = SessionOptions { name: format!("history {number}"), ..SessionOptions::new(Class::Normal) };
+        Client { number, session: shared.engine.session(options), open: None }
+    }
+
+    fn waits(&self) -> bool {
+        let waiting = self.open.as_ref().and_then(|open| open.waits_with.as_ref());
+        waiting.is_some_and(|(_, ticket)| !ticket.is_ready())
+    }
+
+    /// One step: a beginning, a statement, something about savepoints, or an end.
+    fn step(&mut self, shared: &Shared, random: &mut Random) -> Progress {
+        let Some(mut open) = self.open.take() else {
+            let (begin, may_write) = shared.plan(random);
+            let number = shared.numbers.fetch_add(1, SeqCst) + 1;
+            let attempt =
+                Attempt { number, session: self.number, notes: Vec::new(), end: End::Aborted("left at the end") };
+            let mut open = Open {
+                attempt,
+                writer: Writer { number, values: 0 },
+                left: random.uniform(1, 8),
+                may_write,
+                savepoints: Vec::new(),
+                floor: None,
+                waits_with: None,
+            };
+            if let Err(error) = self.session.begin(begin) {
+                open.attempt.end = End::Aborted(reason(&error));
+                return Progress::Ended(open.attempt);
             }
-            Err(error) => Err(self.failed(&error)),
+            self.open = Some(open);
+            return Progress::More;
+        };
+        let result = match open.waits_with.take() {
+            Some((statement, ticket)) if !ticket.is_ready() => {
+                if random.percent(1) && random.percent(1) {
+                    self.session.canceller().cancel();
+                }
+                open.waits_with = Some((statement, ticket));
+                Ok(())
+            }
+            Some((statement, _)) => self.execute(shared, &mut open, statement),
+            None if open.left == 0 => return Progress::Ended(self.end(shared, open, random)),
+            None => {
+                open.left -= 1;
+                match random.uniform(1, 20) {
+                    1 if open.savepoints.len() < 2 => self.session.savepoint().map(|savepoint| {
+                        open.savepoints.push(savepoint);
+                        open.attempt.notes.push(Note::Savepoint);
+                    }),
+                    2 if !open.savepoints.is_empty() => self.roll_back_to_last(&mut open),
+                    3 if !open.savepoints.is_empty() => {
+                        let last = open.savepoints.pop().expect("there is one");
+                        self.session.release(&last).map(|()| open.attempt.notes.push(Note::Released))
+                    }
+                    _ => {
+                        let statement = Statement::random(random, shared.config.keys, open.may_write);
+                        if open.floor.is_none() || shared.config.isolation == Isolation::ReadCommitted {
+                            open.floor = Some(shared.told.load(SeqCst));
+                        }
+                        self.execute(shared, &mut open, statement)
+                    }
+                }
+            }
+        };
+        let result = match result {
+            // If the whole transaction is lost, so are its savepoints.
+            Err(error) if !open.savepoints.is_empty() && random.percent(60) => {
+                self.roll_back_to_last(&mut open).map_err(|_| error)
+            }
+            result => result,
+        };
+        if let Err(error) = result {
+            self.session.rollback();
+            open.attempt.end = End::Aborted(reason(&error));
+            return Progress::Ended(open.attempt);
         }
+        let waits = open.waits_with.is_some();
+        self.open = Some(open);
+        if waits { Progress::Waits } else { Progress::More }
     }
 
-    fn failed(mut self, error: &Error) -> Attempt {
-        self.attempt.end = End::Aborted(reason(error));
-        self.attempt
+    fn execute(&mut self, shared: &Shared, open: &mut Open, statement: Statement) -> Result<()> {
+        let floor = open.floor.unwrap_or(0);
+        let mut notes = Vec::new();
+        let step = self.session.try_execute(|txn| {
+            notes.push(Note::Statement { snapshot: txn.snapshot_number(), floor });
+            run(txn, &shared.table, statement, &mut open.writer, &mut notes)
+        })?;
+        match step {
+            Step::Done(()) => open.attempt.notes.append(&mut notes),
+            Step::Parked(ticket) => open.waits_with = Some((statement, ticket)),
+        }
+        Ok(())
     }
 
-    fn end(mut self, shared: &Shared, random: &mut Random) -> Attempt {
+    fn roll_back_to_last(&mut self, open: &mut Open) -> Result<()> {
+        let last = open.savepoints.last().expect("whoever asks has a savepoint");
+        self.session.rollback_to(last)?;
+        open.attempt.notes.extend([Note::RolledBack, Note::Savepoint]);
+        Ok(())
+    }
+
+    fn end(&mut self, shared: &Shared, mut open: Open, random: &mut Random) -> Attempt {
         if random.percent(7) {
-            self.attempt.end = End::Aborted("rolled back");
-            return self.attempt;
+            self.session.rollback();
+            open.attempt.end = End::Aborted("rolled back");
+            return open.attempt;
         }
-        let wrote = self.attempt.notes.iter().any(|note| matches!(note, Note::Wrote { .. } | Note::Removed { .. }));
-        self.attempt.end = match self.txn.commit() {
-            Ok(_) if !wrote => End::Read,
+        let wrote = open.attempt.has_written();
+        open.attempt.end = match self.session.commit() {
+            Ok(position) if !wrote => End::Read(position.0),
             Ok(position) => {
                 shared.told.fetch_max(position.0, SeqCst);
                 End::Wrote(position.0)
             }
             Err(error) => End::Aborted(reason(&error)),
         };
-        self.attempt
+        open.attempt
+    }
+
+    /// Rolls back what is open.
+    fn leave(&mut self) -> Option<Attempt> {
+        self.session.rollback();
+        self.open.take().map(|open| open.attempt)
     }
 }
 
@@ -211,42 +316,57 @@ fn reason(error: &Error) -> &'static str {
         Error::WriteConflict { .. } => "write conflict",
         Error::SerializationFailure => "serialization failure",
         Error::Taken => "taken",
-        _ => UNEXPECTED,
+        Error::Deadlock => "deadlock",
+        Error::LockNotAvailable => "lock not available",
+        Error::Cancelled => "cancelled",
+        other => other.sqlstate(),
     }
 }
 
-const UNEXPECTED: &str = "an error that no transaction should get";
+/// Whether a transaction of a round may have ended for this reason.
+fn is_expected(why: &str) -> bool {
+    // What is not among those named is told by its SQLSTATE.
+    why.contains(|letter: char| letter.is_ascii_lowercase())
+}
 
 /// The sessions of one thread, in turns at random.
 fn work(shared: &Arc<Shared>, thread: usize) -> Vec<Attempt> {
     let RoundConfig { sessions: count, seed, .. } = shared.config;
     let mut random = Random::new(seed ^ (thread as u64 + 1) << 32);
     let first = thread * (count + 1);
-    let nested = Nested { random: random.clone(), attempts: Vec::new(), session: first + count };
+    let nested = Nested { random: random.clone(), attempts: Vec::new(), client: Client::new(shared, first + count) };
     let urgent = Arc::new(Urgent { shared: shared.clone(), nested: Latch::new(Some(nested)) });
     let registration = preempt::register("history", urgent.clone()).expect("a thread of ours can be a worker");
-    let mut sessions: Vec<Option<Open<'_>>> = (0..count).map(|_| None).collect();
+    let mut clients: Vec<Client> = (0..count).map(|at| Client::new(shared, first + at)).collect();
     let mut attempts = Vec::new();
     loop {
-        let at = random.uniform(0, count as i32 - 1) as usize;
-        let open = match sessions[at].take() {
-            Some(open) => open,
-            None if 0 < shared.left.fetch_sub(1, SeqCst) => shared.begin(first + at, &mut random),
-            None if sessions.iter().all(Option::is_none) => break,
-            None => continue,
-        };
-        match open.step(shared, &mut random) {
-            Ok(open) => sessions[at] = Some(open),
-            Err(attempt) => attempts.push(attempt),
+        let client = &mut clients[random.uniform(0, count as i32 - 1) as usize];
+        if client.open.is_none() && shared.left.fetch_sub(1, SeqCst) <= 0 {
+            if clients.iter().all(|client| client.open.is_none()) {
+                break;
+            }
+            continue;
+        }
+        match client.step(shared, &mut random) {
+            Progress::More => {}
+            Progress::Ended(attempt) => attempts.push(attempt),
+            Progress::Waits => {
+                shared.engine.expire_waits(os::now_ns());
+                if clients.iter().all(Client::waits) {
+                    std::thread::yield_now();
+                }
+            }
         }
     }
     drop(registration);
     let nested = no_preempt(|no_preempt| urgent.nested.lock(no_preempt).take());
-    attempts.extend(nested.expect("nobody interrupts a worker that is none").attempts);
+    let mut nested = nested.expect("nobody interrupts a worker that is none");
+    attempts.append(&mut nested.attempts);
+    attempts.extend(nested.client.leave());
     attempts
 }
 
-/// What interrupts a thread's sessions: a transaction from beginning to end.
+/// What interrupts a thread's sessions: a session of its own. Where it must wait it goes on at a later interrupt.
 struct Urgent {
     shared: Arc<Shared>,
     nested: Latch<Option<Nested>>,
@@ -255,21 +375,23 @@ struct Urgent {
 struct Nested {
     random: Random,
     attempts: Vec<Attempt>,
-    session: usize,
+    client: Client,
 }
 
 impl Serve for Urgent {
     fn serve(&self, _worker: &'static Worker, _arrival: Arrival) {
         let nested = no_preempt(|no_preempt| self.nested.lock(no_preempt).take());
         let Some(mut nested) = nested else { return };
-        let mut open = self.shared.begin(nested.session, &mut nested.random);
-        let attempt = loop {
-            match open.step(&self.shared, &mut nested.random) {
-                Ok(still) => open = still,
-                Err(attempt) => break attempt,
+        loop {
+            match nested.client.step(&self.shared, &mut nested.random) {
+                Progress::More => {}
+                Progress::Waits => break,
+                Progress::Ended(attempt) => {
+                    nested.attempts.push(attempt);
+                    break;
+                }
             }
-        };
-        nested.attempts.push(attempt);
+        }
         no_preempt(|no_preempt| *self.nested.lock(no_preempt) = Some(nested));
     }
 }
@@ -299,7 +421,7 @@ fn judge(config: &RoundConfig, shared: &Shared, attempts: Vec<Attempt>) -> Outco
     for attempt in &attempts {
         outcome.urgent += u64::from(attempt.session % (config.sessions + 1) == config.sessions);
         match attempt.end {
-            End::Read | End::Wrote(_) => outcome.committed += 1,
+            End::Read(_) | End::Wrote(_) => outcome.committed += 1,
             End::Aborted(why) => *outcome.aborted.entry(why).or_default() += 1,
         }
     }
@@ -314,8 +436,8 @@ fn judge(config: &RoundConfig, shared: &Shared, attempts: Vec<Attempt>) -> Outco
     let resolved = resolve(config.keys, attempts.clone(), commits);
     outcome.findings = check(&resolved.history);
     outcome.faults = resolved.faults;
-    if let Some(count) = outcome.aborted.get(UNEXPECTED) {
-        outcome.faults.push(format!("{count} transactions met {UNEXPECTED}"));
+    for (why, count) in outcome.aborted.iter().filter(|(why, _)| !is_expected(why)) {
+        outcome.faults.push(format!("{count} transactions met the error {why}, which none of these should"));
     }
     if outcome.is_wrong(config.isolation) {
         outcome.evidence = Some(evidence(config, &outcome, attempts));

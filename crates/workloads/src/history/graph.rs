@@ -53,15 +53,19 @@ pub struct Edge {
 pub(super) struct Graph {
     /// The edges of each transaction to others, several between two if there are several reasons.
     pub(super) edges: Vec<Vec<Edge>>,
-    /// Whether no dependency but an anti-dependency leads back in the order of commits, so that a search for a way to
-    /// a transaction need not look behind it.
-    pub(super) forward: bool,
+    /// The place of each in the order of commits. A reader stands with the last one whose writes it read.
+    ranks: Vec<usize>,
+    /// Whether no dependency but an anti-dependency leads back in that order, so that a search for a way to a transaction
+    /// need not look behind it.
+    forward: bool,
 }
 
 impl Graph {
     pub(super) fn new(history: &History) -> Graph {
-        let mut graph = Graph { edges: vec![Vec::new(); history.txns.len()], forward: true };
+        let count = history.txns.len();
+        let mut graph = Graph { edges: vec![Vec::new(); count], ranks: vec![0; count], forward: true };
         for (key, versions) in history.keys.iter().enumerate() {
+            versions.iter().filter_map(|version| version.writer).for_each(|writer| graph.ranks[writer] = writer);
             for pair in versions.windows(2) {
                 if let (Some(from), Some(to)) = (pair[0].writer, pair[1].writer) {
                     let kind = if pair[0].content.is_some() { EdgeKind::WriteWrite } else { EdgeKind::Reuse };
@@ -69,12 +73,24 @@ impl Graph {
                 }
             }
         }
+        let is_writer: Vec<bool> = graph.ranks.iter().enumerate().map(|(at, rank)| at == *rank).collect();
         for (reader, txn) in history.txns.iter().enumerate() {
             if txn.fate == Fate::Committed {
                 txn.reads.iter().for_each(|read| graph.add_read(history, reader, read));
             }
         }
+        let is_read = |edge: &&Edge| edge.kind == EdgeKind::WriteRead;
+        for edge in graph.edges.iter().flatten().filter(is_read).filter(|edge| !is_writer[edge.to]) {
+            graph.ranks[edge.to] = graph.ranks[edge.to].max(edge.from);
+        }
+        let mut dependencies = graph.edges.iter().flatten().filter(|edge| !edge.kind.is_anti());
+        graph.forward = dependencies.all(|edge| graph.ranks[edge.from] <= graph.ranks[edge.to]);
         graph
+    }
+
+    /// Whether a way over dependencies that are no anti-dependencies may lead through `between` to `to`.
+    pub(super) fn may_lead(&self, between: TxnIndex, to: TxnIndex) -> bool {
+        !self.forward || self.ranks[between] <= self.ranks[to]
     }
 
     fn add_read(&mut self, history: &History, reader: TxnIndex, read: &Read) {
@@ -104,7 +120,6 @@ impl Graph {
         let same = |other: &Edge| (other.to, other.kind, other.key) == (edge.to, edge.kind, edge.key);
         if edge.from != edge.to && !edges.iter().any(same) {
             edges.push(edge);
-            self.forward &= edge.kind.is_anti() || edge.from < edge.to;
         }
     }
 

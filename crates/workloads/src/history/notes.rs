@@ -23,11 +23,31 @@ pub(super) struct Attempt {
     pub end: End,
 }
 
+impl Attempt {
+    /// Whether anything is left that it wrote.
+    pub(super) fn has_written(&self) -> bool {
+        let mut writes = vec![false];
+        for note in &self.notes {
+            match note {
+                Note::Savepoint => writes.push(false),
+                Note::RolledBack => drop(writes.pop()),
+                Note::Released => {
+                    let inner = writes.pop().unwrap_or(false);
+                    *writes.last_mut().expect("the bottom stays") |= inner;
+                }
+                Note::Wrote { .. } | Note::Removed { .. } => *writes.last_mut().expect("the bottom stays") = true,
+                Note::Statement { .. } | Note::Found { .. } | Note::Locked { .. } | Note::Looked { .. } => {}
+            }
+        }
+        writes.contains(&true)
+    }
+}
+
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// It committed without writes.
-    Read,
+    /// It committed without writes. Nothing that it saw was committed after this timestamp.
+    Read(u64),
     /// It committed at this timestamp.
     Wrote(u64),
     /// It was rolled back, by its own wish or for this reason.

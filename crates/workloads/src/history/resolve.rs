@@ -46,13 +46,9 @@ fn absent(timestamp: u64, writer: Option<usize>) -> Dated {
 
 /// Committed ones first, in the order of their commits; a reader stands behind the last commit that it can have seen.
 fn order(attempt: &Attempt) -> (bool, u64, bool) {
-    let snapshots = attempt.notes.iter().filter_map(|note| match note {
-        Note::Statement { snapshot, .. } => Some(*snapshot),
-        _ => None,
-    });
     match attempt.end {
         End::Wrote(timestamp) => (false, timestamp, false),
-        End::Read => (false, snapshots.max().unwrap_or(0), true),
+        End::Read(timestamp) => (false, timestamp, true),
         End::Aborted(_) => (true, attempt.number, false),
     }
 }
@@ -85,7 +81,7 @@ impl Resolver<'_> {
         let by_timestamp: HashMap<u64, usize> = (attempts.iter().enumerate())
             .filter_map(|(at, attempt)| match attempt.end {
                 End::Wrote(timestamp) => Some((timestamp, at)),
-                End::Read | End::Aborted(_) => None,
+                End::Read(_) | End::Aborted(_) => None,
             })
             .collect();
         let first = by_timestamp.keys().min().copied().unwrap_or(u64::MAX);
@@ -348,7 +344,7 @@ fn undone(notes: &[Note]) -> Vec<bool> {
 
 fn name(attempt: &Attempt) -> String {
     let end = match attempt.end {
-        End::Read => "reader".to_owned(),
+        End::Read(_) => "reader".to_owned(),
         End::Wrote(timestamp) => format!("committed at {timestamp}"),
         End::Aborted(why) => format!("aborted: {why}"),
     };

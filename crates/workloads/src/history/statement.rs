@@ -7,7 +7,8 @@ use super::notes::{KEYS_MAX, Note, content_of, value_of};
 use crate::tpcc::Random;
 use core::ops::Bound;
 use engine::{
-    Column, Comparison, Condition, Direction, Error, IndexDef, Result, Row, RowId, Table, TableDef, Txn, Type, Value,
+    Column, Comparison, Condition, Direction, Error, IndexDef, Result, Row, RowId, RowLock, Table, TableDef, Txn, Type,
+    Value, Wait,
 };
 
 const KEY: usize = 0;
@@ -52,6 +53,8 @@ pub(super) enum Statement {
     Delete(usize),
     /// Updates the row's key.
     Move(usize, usize),
+    /// Locks the row.
+    Lock(usize, RowLock, Wait),
 }
 
 impl Statement {
@@ -74,8 +77,17 @@ impl Statement {
             47..=50 => Statement::Scan { low: group, high: last_group },
             51..=62 => Statement::Insert(one),
             63..=88 => Statement::Update(one),
-            89..=96 => Statement::Delete(one),
-            _ => Statement::Move(one, other),
+            89..=93 => Statement::Delete(one),
+            94..=95 => Statement::Move(one, other),
+            _ => {
+                let mode = RowLock::ALL[random.uniform(0, 3) as usize];
+                let wait = match random.uniform(1, 10) {
+                    1 => Wait::NoWait,
+                    2..=3 => Wait::SkipLocked,
+                    _ => Wait::Block,
+                };
+                Statement::Lock(one, mode, wait)
+            }
         }
     }
 }
@@ -171,11 +183,21 @@ pub(super) fn run(
         }
         Statement::Delete(key) => {
             let Some(row) = get(txn, table, key, notes)? else { return Ok(()) };
-            match txn.delete(table, row) {
-                Ok(()) => notes.push(Note::Removed { key, base: None }),
-                // Deleted since the statement began: no row is left to delete.
-                Err(Error::NoSuchRow { .. }) => {}
-                Err(error) => return Err(error),
+            let mut base = None;
+            let deleted = txn.delete_if(table, row, |row| {
+                base = Some((key_of(row), row.get_i64(VALUE) as u64));
+                true
+            })?;
+            // At READ COMMITTED it may have moved, or be gone, since the statement began.
+            if let Some((key, base)) = base.filter(|_| deleted) {
+                notes.push(Note::Removed { key, base: Some(base) });
+            }
+            Ok(())
+        }
+        Statement::Lock(key, mode, wait) => {
+            let Some(row) = get(txn, table, key, notes)? else { return Ok(()) };
+            if let Some(row) = txn.lock_row(table, row, mode, wait)? {
+                notes.push(Note::Locked { key: key_of(&row), value: row.get_i64(VALUE) as u64 });
             }
             Ok(())
         }
@@ -204,17 +226,18 @@ fn update(
 ) -> Result<()> {
     let value = writer.value();
     let mut base = None;
-    let result = txn.update(table, row, |row| {
+    let result = txn.update_if(table, row, |row| {
         base = Some((row.get_i64(KEY) as usize, row.get_i64(VALUE) as u64));
         if key != to {
             row.set_i64(KEY, to as i64);
         }
         row.set_i64(GROUP, content_of(value).group);
         row.set_i64(VALUE, value as i64);
+        true
     });
     match (result, base) {
-        (Ok(()), Some((at, base))) => {
-            // The row may have moved since the statement began.
+        (Ok(true), Some((at, base))) => {
+            // At READ COMMITTED the row may have moved since the statement began.
             let end = if key == to { at } else { to };
             if end == at {
                 notes.push(Note::Wrote { key: end, value, base: Some(base) });
@@ -224,9 +247,8 @@ fn update(
             }
         }
         // Deleted since the statement began, or the new key exists: nothing happened.
-        (Err(Error::NoSuchRow { .. } | Error::UniqueViolation { .. }), _) => {}
+        (Ok(_) | Err(Error::UniqueViolation { .. }), _) => {}
         (Err(error), _) => return Err(error),
-        (Ok(()), None) => unreachable!("an update that succeeds has called its closure"),
     }
     Ok(())
 }

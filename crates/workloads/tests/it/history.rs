@@ -35,6 +35,12 @@ fn rounds(isolation: Isolation, seed: u64) -> Outcome {
     all
 }
 
+/// READ COMMITTED: nothing is read that was not committed, and lost updates are found, as everything that is weaker.
+pub fn read_committed_allows_lost_updates() {
+    let all = rounds(Isolation::ReadCommitted, 3);
+    assert_eq!(all.missing(Isolation::ReadCommitted), []);
+}
+
 /// REPEATABLE READ: snapshots are consistent and updates are not lost, but write skew on rows, and on what is missing,
 /// is found: so the checker sees what it looks for.
 pub fn repeatable_read_allows_write_skew_and_no_more() {

@@ -42,6 +42,7 @@ fn main() -> ExitCode {
             testkit::test!(replay::a_replay_gives_every_snapshot_again),
             testkit::test!(replay::a_replay_refuses_changes_of_unknown_rows),
             testkit::test!(replay::records_come_out_as_they_went_in),
+            testkit::test!(history::read_committed_allows_lost_updates),
             testkit::test!(history::repeatable_read_allows_write_skew_and_no_more),
             testkit::test!(history::serializable_allows_nothing),
         ],

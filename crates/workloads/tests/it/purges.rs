@@ -46,8 +46,8 @@ fn purged() -> (Engine, Tables) {
     let (engine, tables) = loaded(1);
     let mut inputs = Inputs::new(SCALE, 2, 0);
     let mut purge = Purge::new(&engine, &tables, SCALE, CONFIG).unwrap();
-    for _ in 0..2 {
-        run(&engine, &tables, &mut inputs, 300);
+    for _ in 0..4 {
+        run(&engine, &tables, &mut inputs, 400);
         purge_all(&engine, &tables, &mut purge);
     }
     (engine, tables)
