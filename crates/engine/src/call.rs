@@ -93,6 +93,11 @@ impl<'e> Txn<'e> {
         }
     }
 
+    /// The statement was undone, and will be submitted again with its snapshot: it refers to nothing beyond that.
+    pub(crate) fn goes_back(&self) {
+        self.calls.beyond.set(false);
+    }
+
     /// A statement is over: there are no references but those of the write set. If one of those is beyond the snapshot, the
     /// snapshot is taken anew. (The next statement does that anyway.) If somebody has taken the transaction, it
     /// walks on until it has undone what it did.

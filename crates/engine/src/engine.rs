@@ -26,6 +26,10 @@ use std::sync::Arc;
 /// The most tables of one engine.
 const TABLES_MAX: usize = 4096;
 
+/// Transactions, and snapshots beside them, at a time. A model makes an engine for each of its many schedules.
+const SLOTS: usize = if cfg!(feature = "shuttle") { 8 } else { SLOTS_MAX };
+const READERS: usize = if cfg!(feature = "shuttle") { 2 } else { READERS_MAX };
+
 /// What an engine is made with.
 #[derive(Clone)]
 pub struct EngineConfig {
@@ -172,16 +176,16 @@ impl Engine {
     pub fn new(config: EngineConfig) -> Engine {
         let serial = Serial::new(config.recent_writes_max);
         let inner = Inner {
-            locks: LockTable::new(SLOTS_MAX, config.lock),
-            registry: Arc::new(Registry::new(SLOTS_MAX, READERS_MAX)),
+            locks: LockTable::new(SLOTS, config.lock),
+            registry: Arc::new(Registry::new(SLOTS, READERS)),
             config,
             serial,
             stripes: Stripes::new(),
             held_back: HeldBack::default(),
             tables: (0..TABLES_MAX).map(|_| OnceBox::new()).collect(),
             tables_count: Latch::new(0),
-            scratch: (0..SLOTS_MAX).map(|_| Parcel::new()).collect(),
-            counters: (0..SLOTS_MAX).map(|_| Counters::default()).collect(),
+            scratch: (0..SLOTS).map(|_| Parcel::new()).collect(),
+            counters: (0..SLOTS).map(|_| Counters::default()).collect(),
             blocks: Arc::default(),
             freezer: Parcel::new(),
         };

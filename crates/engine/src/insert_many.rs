@@ -90,6 +90,7 @@ impl Txn<'_> {
         let keys = &keys[..writes.len()];
         let is_run = index.def.unique && nulls == 0 && keys.is_sorted();
         let mut done = 0;
+        let mut waited = false;
         while done < keys.len() {
             if is_run {
                 // Whoever has the key already, as far as the index says, is looked at by the way of a single entry below.
@@ -108,7 +109,11 @@ impl Txn<'_> {
             }
             let has_null = nulls & (1 << done) != 0;
             let new = NewKey { table, position, key: keys[done], has_null, row: rows[done] };
-            match entries::add(&new, self.held(), other_key) {
+            let added = entries::add(&new, self.held(), other_key);
+            if waited && matches!(added, Added::New) {
+                self.key_is_ours();
+            }
+            match added {
                 Added::New => writes[done].keys_added |= 1 << position,
                 Added::Present => {}
                 Added::Taken => {
@@ -122,6 +127,7 @@ impl Txn<'_> {
                 }
                 Added::Undecided(word) => {
                     self.await_end(table, word)?;
+                    waited = true;
                     continue;
                 }
             }

@@ -132,6 +132,19 @@ impl Txn<'_> {
         }
     }
 
+    /// Whether our place is in the queue of `key`.
+    #[inline]
+    fn place_is_for(&self, key: Key) -> bool {
+        let has_place = self.waiter.filter(|waiter| waiter.has_place());
+        has_place.is_some_and(|waiter| waiter.with(|state| state.place.is_some_and(|(place, _)| place == key)))
+    }
+
+    /// The key is ours: a place in a queue for another transaction's end is of no use any more.
+    #[cold]
+    pub(crate) fn key_is_ours(&self) {
+        self.leave_others(None);
+    }
+
     /// Something stands in the way of a write: the transaction of `word`, if it is known. Returns when it may be looked at
     /// again.
     ///
@@ -155,7 +168,12 @@ impl Txn<'_> {
         if self.press(&obstacles) || is_end && obstacles.fresh {
             return Ok(());
         }
-        Err(if self.waiter.is_some() { Error::MustWait } else { self.conflict(table) })
+        Err(if self.waiter.is_some() { self.told_to_wait() } else { self.conflict(table) })
+    }
+
+    fn told_to_wait(&self) -> Error {
+        self.must_wait.set(true);
+        Error::MustWait
     }
 
     /// A unique key depends on the transaction of this word.
@@ -248,8 +266,11 @@ impl Txn<'_> {
                 self.stand_in_line(table, key, Mode::ROW_EXCLUSIVE, None)?;
                 continue;
             }
-            self.leave_others(None);
             break;
+        }
+        // It may have stood in the queue for a moment.
+        if self.place_is_for(key) {
+            self.leave_others(None);
         }
         self.tables.set(before | 1 << number);
         Ok(())
@@ -275,7 +296,7 @@ impl Txn<'_> {
             self.leave_others(Some(key));
             match self.ask(key, mode, Ask::GrantOrQueue)? {
                 Answer::Blocked(obstacles) if self.press(&obstacles) => {}
-                Answer::Blocked(_) => return Err(Error::MustWait),
+                Answer::Blocked(_) => return Err(self.told_to_wait()),
                 answer => return Ok(self.got(key, mode, &answer)),
             }
         }

@@ -39,6 +39,8 @@ pub struct Txn<'e> {
     pub(crate) tables: Cell<u64>,
     /// Its session, if it has one: then it can wait.
     pub(crate) waiter: Option<&'e Arc<Waiter>>,
+    /// Whether this statement has been told to wait: it is undone, whatever it made of that.
+    pub(crate) must_wait: Cell<bool>,
     pub(crate) calls: Calls,
 }
 
@@ -88,6 +90,7 @@ impl<'e> Txn<'e> {
             wrote: Cell::new(false),
             tables: Cell::new(0),
             waiter: None,
+            must_wait: Cell::new(false),
             calls: Calls::new(),
         }
     }
@@ -143,6 +146,7 @@ impl<'e> Txn<'e> {
             wrote: Cell::new(wrote),
             tables: Cell::new(tables),
             waiter: Some(waiter),
+            must_wait: Cell::new(false),
             calls: Calls::new(),
         }
     }

@@ -293,12 +293,16 @@ impl Txn<'_> {
 
     /// Adds the entry of `scratch.key` for the last change. On failure that change is undone.
     fn add_key(&self, table: &Table, position: usize, has_null: bool, row: u64, scratch: &mut Scratch) -> Result<()> {
+        let mut waited = false;
         let error = loop {
             let Scratch { key, other_key, reads, .. } = &mut *scratch;
             let new = NewKey { table, position, key, has_null, row };
             match entries::add(&new, self.held(), other_key) {
                 Added::Present => return Ok(()),
                 Added::New => {
+                    if waited {
+                        self.key_is_ours();
+                    }
                     let write = scratch.writes.last_mut().expect("the change is in the write set");
                     write.keys_added |= 1 << position;
                     return Ok(());
@@ -307,7 +311,7 @@ impl Txn<'_> {
                     break self.note_refusal(self.unique_violation(table, position), table, position, key, reads);
                 }
                 Added::Undecided(word) => match self.await_end(table, word) {
-                    Ok(()) => {}
+                    Ok(()) => waited = true,
                     Err(error) => break error,
                 },
             }

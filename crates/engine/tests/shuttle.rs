@@ -4,6 +4,8 @@
 //! of a claim, of a commit and of an undo.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "shuttle/locks.rs"]
+mod locks;
 #[path = "shuttle/serial.rs"]
 mod serial;
 

@@ -44,8 +44,8 @@ use std::sync::Arc;
 pub(crate) use tally::{Tally, class_of};
 use waiter::Ended;
 
-const MARKS: usize = 4096;
-const STRIPES: usize = 256;
+const MARKS: usize = if cfg!(feature = "shuttle") { 4 } else { 4096 };
+const STRIPES: usize = if cfg!(feature = "shuttle") { 2 } else { 256 };
 /// Tables are told apart by as many bits in what a transaction says that it has written.
 pub(crate) const TABLE_BITS: u32 = 64;
 /// Entries that a stripe keeps to use again.

@@ -1,6 +1,5 @@
 //! Open transactions: statement by statement, with savepoints.
 
-use super::run::must_wait;
 use super::{Savepoint, Session, Step, worker};
 use crate::begin::{Begin, Isolation};
 use crate::engine::Engine;
@@ -182,8 +181,9 @@ impl Session {
         let start = txn.mark();
         // Somebody may have taken it while it waited for its client.
         let result = txn.check_active().and_then(|()| statement(&txn));
-        if must_wait(waiter, &result) {
+        if txn.must_wait.get() {
             txn.undo_to(start);
+            txn.goes_back();
             txn.park(waiter, true);
             *is_parked = true;
             if open.leave(txn, Activity::LockWait) {

@@ -3,16 +3,8 @@
 use super::{Session, Step, worker};
 use crate::begin::Begin;
 use crate::error::{Error, Result};
-use crate::locks::{Phase, Tally, Waiter};
+use crate::locks::Tally;
 use crate::txn::{Mark, Txn};
-
-/// Whether a closure has met [`Error::MustWait`], even if it kept that for itself.
-pub(super) fn must_wait<R>(waiter: &Waiter, result: &Result<R>) -> bool {
-    match result {
-        Err(error) => *error == Error::MustWait,
-        Ok(_) => waiter.has_place() && waiter.with(|state| state.phase == Phase::Waiting),
-    }
-}
 
 impl Session {
     /// Runs `body` as a transaction and commits it. Waits on this thread, which must be no worker, where it must, and runs
@@ -75,7 +67,7 @@ impl Session {
         let inner = &self.engine.inner;
         let txn = Txn::new(inner, inner.hold(begin, worker())?, begin).in_session(&self.waiter);
         let result = body(&txn);
-        if must_wait(&self.waiter, &result) {
+        if txn.must_wait.get() {
             txn.undo_to(Mark::START);
             txn.park(&self.waiter, false);
             txn.give_up();

@@ -194,7 +194,9 @@ pub fn all_rows_of_a_victim_are_free() {
     assert!(tickets.iter().all(Ticket::is_ready));
     done(&mut others[0], add(&table, 1, 5));
     done(&mut others[1], add(&table, 2, 5));
-    others.iter_mut().for_each(|other| drop(other.commit().unwrap()));
+    for other in &mut others {
+        other.commit().unwrap();
+    }
     low.rollback();
     let all = [0, 1, 2].map(|id| balance_now(&engine, &table, id));
     assert_eq!(all, [Some(110), Some(105), Some(105)]);

@@ -251,7 +251,7 @@ pub fn races_for_a_key_wait_for_the_other() {
         let second_ticket = parked(&mut second, |txn| open(txn, &table, 7, 2, "second"));
         let third_ticket = parked(&mut third, |txn| open(txn, &table, 1, 2, "third"));
         if commits {
-            drop(first.commit().unwrap())
+            first.commit().unwrap();
         } else {
             first.rollback()
         }
