@@ -15,6 +15,16 @@ use super::slots::{
 use crate::sync::{Acquire, Relaxed, Release, SeqCst};
 use core::marker::PhantomData;
 use preempt::{Mode, Worker};
+use stage::Class;
+
+/// How much a class matters when two transactions want one row.
+pub(super) fn importance(class: Class) -> u64 {
+    match class {
+        Class::High => 2,
+        Class::Normal => 1,
+        Class::Low => 0,
+    }
+}
 
 /// What a transaction is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

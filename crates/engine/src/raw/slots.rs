@@ -18,6 +18,7 @@
 //!                       11 committed  | timestamp (62)
 //! ```
 
+use super::activity::importance;
 use super::bitmap::Bitmap;
 use super::horizon::{Horizons, IDLE, NO_FLOOR, NO_SNAPSHOT, TENTATIVE, WALKERS_MAX, WALKING};
 use super::publish::SerialState;
@@ -127,15 +128,6 @@ pub(super) struct Slot {
     pub(super) activity: AtomicU64,
     pub(super) tables_written: AtomicU64,
     pub(super) wanted: AtomicU64,
-}
-
-/// How much a class matters when two transactions want one row.
-pub(crate) fn importance(class: Class) -> u64 {
-    match class {
-        Class::High => 2,
-        Class::Normal => 1,
-        Class::Low => 0,
-    }
 }
 
 /// The clock, the slots and the live snapshots of one engine.

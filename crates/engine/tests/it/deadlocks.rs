@@ -80,8 +80,10 @@ pub fn three_wait_in_a_ring() {
     }
 }
 
+type Statement<'a> = &'a dyn Fn(&Txn<'_>) -> Result<()>;
+
 /// Runs `steps` of two sessions, the last of which closes a circle, and says that the second is the victim.
-fn closes(table: &Arc<Table>, engine: &Engine, steps: [&dyn Fn(&Txn<'_>) -> Result<()>; 4]) {
+fn closes(table: &Arc<Table>, engine: &Engine, steps: [Statement<'_>; 4]) {
     let mut first = open_session(engine, Class::Normal);
     let mut second = open_session(engine, Class::Normal);
     done(&mut first, steps[0]);
