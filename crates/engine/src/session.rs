@@ -64,8 +64,6 @@ pub struct Session {
     waiter: Arc<Waiter>,
     /// Whether its statement waits, or has waited and not come back.
     is_parked: bool,
-    /// When its statement must be over; `u64::MAX` for never.
-    deadline_ns: u64,
     /// How often the procedure that runs was begun again after an error.
     retries: u32,
     /// Whether the transaction has the class of who took from its session.
@@ -99,16 +97,7 @@ impl Engine {
     pub fn session(&self, options: SessionOptions) -> Session {
         let waiter = Arc::new(Waiter::new(self.inner.locks.number(), options.name.clone()));
         waiter.set_lock_timeout_ns(options.lock_timeout.map_or(u64::MAX, nanoseconds));
-        Session {
-            engine: self.clone(),
-            options,
-            waiter,
-            is_parked: false,
-            deadline_ns: u64::MAX,
-            retries: 0,
-            promoted: false,
-            open: None,
-        }
+        Session { engine: self.clone(), options, waiter, is_parked: false, retries: 0, promoted: false, open: None }
     }
 }
 
@@ -153,13 +142,14 @@ impl Session {
         self.options.statement_timeout = timeout;
     }
 
-    /// A statement that is not one submitted again begins.
+    /// A statement that is not one submitted again begins. (A cancel counts for all of its submissions.)
     #[inline]
     fn begin_statement(&mut self) {
-        self.deadline_ns = match self.options.statement_timeout {
+        let deadline_ns = match self.options.statement_timeout {
             None => u64::MAX,
             Some(timeout) => os::now_ns().saturating_add(nanoseconds(timeout)),
         };
+        self.waiter.begin_statement(deadline_ns);
     }
 
     /// The statement is over, one way or another: its place in a queue goes to who is next.

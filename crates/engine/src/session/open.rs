@@ -173,9 +173,8 @@ impl Session {
 
     /// Runs the statement once. Nothing: it is parked.
     fn submit<R>(&mut self, statement: impl FnOnce(&Txn<'_>) -> Result<R>, is_new: bool) -> Result<Option<R>> {
-        let Session { engine, waiter, open, is_parked, deadline_ns, .. } = self;
+        let Session { engine, waiter, open, is_parked, .. } = self;
         let open = open.as_mut().ok_or(NONE_OPEN)?;
-        waiter.begin_statement(*deadline_ns);
         // Submitted again it sees what it saw: the rows that it waited for are the newest all the same.
         let txn = open.resume(engine, waiter, is_new)?;
         let start = txn.mark();

@@ -63,7 +63,6 @@ impl Session {
     #[inline]
     fn attempt<R>(&mut self, begin: Begin, body: &mut impl FnMut(&Txn<'_>) -> Result<R>) -> Result<Option<R>> {
         let begin = self.promote(begin);
-        self.waiter.begin_statement(self.deadline_ns);
         let inner = &self.engine.inner;
         let txn = Txn::new(inner, inner.hold(begin, worker())?, begin).in_session(&self.waiter);
         let result = body(&txn);

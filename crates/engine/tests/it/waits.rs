@@ -62,6 +62,16 @@ pub fn statements_are_cancelled() {
     let error = failed(&mut session, add(&table, 0, 1));
     assert_eq!((error.sqlstate(), error), ("57014", Error::Cancelled));
     session.rollback();
+    // After the grant, before it has come back.
+    session.begin(COMMITTED).unwrap();
+    let ticket = parked(&mut session, add(&table, 0, 1));
+    holder.commit().unwrap();
+    assert!(ticket.is_ready() && canceller.cancel());
+    assert_eq!(failed(&mut session, add(&table, 0, 1)), Error::Cancelled);
+    session.rollback();
+    assert!(!canceller.cancel(), "it is over");
+    holder.begin(COMMITTED).unwrap();
+    done(&mut holder, add(&table, 0, 1));
     // While it runs: at the next call.
     session.begin(COMMITTED).unwrap();
     let error = failed(&mut session, |txn| {
