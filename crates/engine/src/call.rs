@@ -67,6 +67,7 @@ impl<'e> Txn<'e> {
 
     /// From now on it rests between its calls.
     pub(crate) fn rest_between_calls(&self) {
+        self.inner.orphans.leave(&mut self.scratch().graveyard);
         self.calls.left.set(0);
         self.held().end_walk();
     }
@@ -102,6 +103,7 @@ impl<'e> Txn<'e> {
     /// snapshot is taken anew. (The next statement does that anyway.) If somebody has taken the transaction, it
     /// walks on until it has undone what it did.
     pub(crate) fn end_calls(&mut self) {
+        self.inner.orphans.leave(&mut self.scratch().graveyard);
         let is_kept = !self.calls.beyond.get() || Held::refresh(self.held_mut(), false);
         if is_kept {
             self.held().end_walk();

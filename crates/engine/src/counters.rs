@@ -13,6 +13,12 @@ impl Count {
         self.0.store(self.0.load(Relaxed).wrapping_add(more), Relaxed);
     }
 
+    /// Replaces it.
+    #[inline]
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
@@ -30,6 +36,8 @@ pub(crate) struct Counters {
     pub(crate) serialization_failures: Count,
     pub(crate) unique_violations: Count,
     pub(crate) retries: Count,
+    /// Changes that the open transaction has made.
+    pub(crate) writes: Count,
     /// Rows inserted, and rows deleted, by committed transactions.
     pub(crate) rows_made: Count,
     pub(crate) rows_deleted: Count,

@@ -8,9 +8,11 @@ use crate::block::Totals;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::freeze::Freezer;
+use crate::limits::{LimitState, Limits, TRANSACTIONS};
 use crate::locks::{LockConfig, LockTable};
 use crate::log::{AlwaysReached, Log};
-use crate::open::HeldBack;
+use crate::open::{HeldBack, Sessions};
+use crate::orphans::Orphans;
 use crate::raw::once::{OnceBox, Parcel};
 use crate::raw::prune::Stripes;
 use crate::raw::slots::{Held, READERS_MAX, Registry, SLOTS_MAX};
@@ -20,7 +22,7 @@ use crate::serial::Serial;
 use crate::table::{Table, TableDef};
 use crate::txn::Txn;
 use core::sync::atomic::Ordering;
-use preempt::{Latch, Worker, in_urgent, no_preempt};
+use preempt::{Latch, Worker, in_urgent, no_preempt, os};
 use std::sync::Arc;
 
 /// The most tables of one engine.
@@ -42,6 +44,8 @@ pub struct EngineConfig {
     pub recent_writes_max: usize,
     /// Who gives way on a row, and other settings of locks; see [`Engine::set_lock_config`].
     pub lock: LockConfig,
+    /// How much it may hold.
+    pub limits: Limits,
 }
 
 impl EngineConfig {
@@ -52,6 +56,7 @@ impl EngineConfig {
             retries_max: 16,
             recent_writes_max: 1 << 22,
             lock: LockConfig::default(),
+            limits: Limits::default(),
         }
     }
 }
@@ -128,6 +133,9 @@ pub(crate) struct Inner {
     pub(crate) locks: LockTable,
     pub(crate) stripes: Stripes,
     pub(crate) held_back: HeldBack,
+    pub(crate) sessions: Sessions,
+    pub(crate) orphans: Orphans,
+    pub(crate) limits: LimitState,
     pub(crate) blocks: Arc<Totals>,
     /// Taken by whoever freezes.
     pub(crate) freezer: Parcel<Freezer>,
@@ -138,6 +146,7 @@ impl Drop for Inner {
         for mut scratch in self.scratch.iter().filter_map(Parcel::take) {
             scratch.graveyard.free_all();
         }
+        self.orphans.drain().for_each(|mut graveyard| graveyard.free_all());
         if let Some(mut freezer) = self.freezer.take() {
             freezer.attic.free_all();
         }
@@ -151,6 +160,11 @@ impl Inner {
         self.tables[id as usize].get().expect("a table's id is given out when it is in its place")
     }
 
+    /// All tables, oldest first.
+    pub(crate) fn all_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables.iter().map_while(OnceBox::get)
+    }
+
     /// The table with this id, if there is one.
     pub(crate) fn find_table(&self, id: u32) -> Option<&Arc<Table>> {
         self.tables.get(id as usize)?.get()
@@ -160,7 +174,7 @@ impl Inner {
     #[inline]
     pub(crate) fn hold(&self, begin: Begin, worker: Option<&'static Worker>) -> Result<Held<'_>> {
         let serial = begin.isolation == Isolation::Serializable && !begin.read_only;
-        self.registry.begin(begin.class, worker, serial).ok_or(Error::Limit("transactions open at once"))
+        self.registry.begin(begin.class, worker, serial).ok_or(Error::Limit(TRANSACTIONS))
     }
 
     /// # Panics
@@ -175,13 +189,18 @@ impl Engine {
     /// An engine without tables.
     pub fn new(config: EngineConfig) -> Engine {
         let serial = Serial::new(config.recent_writes_max);
+        let registry = Registry::new(config.limits.transactions.clamp(1, SLOTS), READERS);
+        registry.set_coarse_ns(os::now_ns());
         let inner = Inner {
             locks: LockTable::new(SLOTS, config.lock),
-            registry: Arc::new(Registry::new(SLOTS, READERS)),
+            registry: Arc::new(registry),
+            limits: LimitState::new(config.limits),
             config,
             serial,
             stripes: Stripes::new(),
             held_back: HeldBack::default(),
+            sessions: Sessions::default(),
+            orphans: Orphans::default(),
             tables: (0..TABLES_MAX).map(|_| OnceBox::new()).collect(),
             tables_count: Latch::new(0),
             scratch: (0..SLOTS).map(|_| Parcel::new()).collect(),
@@ -215,16 +234,12 @@ impl Engine {
 
     /// The table called `name`.
     pub fn table(&self, name: &str) -> Option<Arc<Table>> {
-        self.all_tables().find(|table| table.name() == name).cloned()
+        self.inner.all_tables().find(|table| table.name() == name).cloned()
     }
 
     /// All tables, oldest first.
     pub fn tables(&self) -> Vec<Arc<Table>> {
-        self.all_tables().cloned().collect()
-    }
-
-    fn all_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.inner.tables.iter().map_while(OnceBox::get)
+        self.inner.all_tables().cloned().collect()
     }
 
     /// Begins a transaction that reads what is committed now.
@@ -295,17 +310,6 @@ impl Engine {
         Snapshot::new(&self.inner).map(Arc::new).ok_or(Error::Limit("snapshots registered at once"))
     }
 
-    /// Frees what is dead and out of every snapshot's reach, at most `limit` versions. Returns how many it freed.
-    ///
-    /// Transactions do this in passing, each for the slot it uses; a caller is needed only to free what the last of them
-    /// left on slots that are used no more. What a running transaction's slot holds is left to that one.
-    pub fn collect_garbage(&self, limit: usize) -> usize {
-        for index in self.all_tables().flat_map(|table| &table.indexes) {
-            no_preempt(|no_preempt| index.tree.collect(no_preempt));
-        }
-        self.inner.collect_garbage(limit)
-    }
-
     /// Lets commits go the short way again when there has been no SERIALIZABLE transaction for a second. To be called now
     /// and then, with a clock that never goes back.
     pub fn rest_serial_mode(&self, now_ns: u64) {
@@ -343,11 +347,11 @@ impl Engine {
             stats.unique_violations += slot.unique_violations.get();
             stats.retries += slot.retries.get();
         }
-        for rows in self.all_tables().map(|table| &table.rows) {
+        for rows in self.inner.all_tables().map(|table| &table.rows) {
             stats.row_ids_free += rows.free_count();
             stats.row_map_bytes += rows.bytes();
         }
-        for tree in self.all_tables().flat_map(|table| &table.indexes).map(|index| &index.tree) {
+        for tree in self.inner.all_tables().flat_map(|table| &table.indexes).map(|index| &index.tree) {
             stats.index_entries += tree.len() as u64;
             stats.index_nodes += tree.nodes() as u64;
             stats.index_waiting += tree.waiting() as u64;

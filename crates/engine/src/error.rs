@@ -125,6 +125,7 @@ impl Error {
             Error::ReadOnly => "25006",
             Error::InvalidValue { .. } => "22000",
             Error::InvalidDefinition { .. } => "42P16",
+            Error::Limit(crate::limits::MEMORY) => "53200",
             Error::Limit(_) => "53400",
             Error::RolledBack => "40000",
             Error::MustWait | Error::NoSuchRow { .. } | Error::CorruptRedo(_) => "XX000",

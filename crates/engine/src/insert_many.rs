@@ -25,6 +25,7 @@ impl Txn<'_> {
     pub fn insert_many<const N: usize>(&self, table: &Table, rows: &[[Value<'_>; N]]) -> Result<()> {
         self.inner.assert_own(table);
         let _call = self.call();
+        self.inner.check_limits(true)?;
         let command = self.write_command()?;
         self.announce_write(table)?;
         let mut scratch = self.scratch();
@@ -66,6 +67,7 @@ impl Txn<'_> {
                 kind: Kind::Insert,
             });
         }
+        self.counters().writes.set(scratch.writes.len() as u64);
         (0..table.indexes.len()).try_for_each(|position| self.add_keys(table, position, first, scratch))
     }
 

@@ -13,6 +13,7 @@
 //! - [`Engine`], [`Txn`]: reads and writes, commit and rollback;
 //! - `serial`, `reads`: SERIALIZABLE, with the proof that the order of commits is a serial order; [`Condition`];
 //! - `block`, [`Snapshot`]: bulk loaded columns, and scans for analytics;
+//! - `settle`, [`Engine::housekeep`]: clearing away what nobody can reach; [`Engine::transactions`]: who holds what back;
 //! - `redo`, [`Log`]: what a commit hands to the log.
 
 mod condition;
@@ -57,7 +58,10 @@ mod load;
 mod present;
 mod scan;
 
+mod housekeep;
+mod limits;
 mod open;
+mod orphans;
 
 mod log;
 mod redo;
@@ -71,9 +75,12 @@ pub use condition::{Comparison, Condition, Constant, Test};
 pub use engine::{Engine, EngineConfig, Stats};
 pub use error::{Error, Result};
 pub use freeze::Frozen;
+pub use housekeep::Housekept;
+pub use limits::Limits;
 pub use locks::{LockConfig, LockPriority, LockStats, LockView, RowLock, TableLock, Taking, Ticket, Wait, Wake};
 pub use log::{AlwaysReached, Log, LogPosition};
-pub use raw::activity::Why;
+pub use open::{HeldVersions, OpenSnapshot, OpenTransaction};
+pub use raw::activity::{Activity, Why};
 pub use read::{Direction, Range};
 pub use redo::{Redo, RedoWhat};
 pub use row::{Row, RowId};

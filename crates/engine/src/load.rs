@@ -9,6 +9,7 @@ use crate::engine::{Engine, Inner};
 use crate::entries::{self, Added, NewKey};
 use crate::error::{Error, Result};
 use crate::key;
+use crate::limits::TRANSACTIONS;
 use crate::raw::slots::{Held, NEVER};
 use crate::sync::Release;
 use crate::table::Table;
@@ -30,8 +31,7 @@ impl Engine {
     /// digits; [`Error::UniqueViolation`].
     pub fn bulk_load(&self, table: &Table, batches: impl IntoIterator<Item = RecordBatch>) -> Result<u64> {
         self.inner.assert_own(table);
-        let held =
-            self.inner.registry.begin(Class::Low, None, false).ok_or(Error::Limit("transactions open at once"))?;
+        let held = self.inner.registry.begin(Class::Low, None, false).ok_or(Error::Limit(TRANSACTIONS))?;
         // Who makes the batches may take long.
         held.end_walk();
         let mut load = Load { inner: &self.inner, table, held: Some(held), blocks: Vec::new(), rows_count: 0 };

@@ -96,6 +96,7 @@ impl Engine {
     /// A session.
     pub fn session(&self, options: SessionOptions) -> Session {
         let waiter = Arc::new(Waiter::new(self.inner.locks.number(), options.name.clone()));
+        self.inner.sessions.add(waiter.id, &options.name);
         waiter.set_lock_timeout_ns(options.lock_timeout.map_or(u64::MAX, nanoseconds));
         Session { engine: self.clone(), options, waiter, is_parked: false, retries: 0, promoted: false, open: None }
     }
@@ -210,6 +211,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.rollback();
         self.end_statement();
+        self.engine.inner.sessions.remove(self.waiter.id);
     }
 }
 

@@ -41,6 +41,7 @@ impl Inner {
     /// Undoes the last change. Says whether there was one.
     pub(crate) fn undo_last(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters) -> bool {
         let Some(write) = scratch.writes.pop() else { return false };
+        counters.writes.set(scratch.writes.len() as u64);
         let table = self.table(write.table);
         let cell = table.rows.cell(write.row, held.pin());
         let (base, new) = (write.change.claimed(held.pin()), write.change.published(held.pin()));
@@ -70,6 +71,7 @@ impl Inner {
         if !self.locks.is_quiet() {
             self.locks_released(&held, &mut scratch);
         }
+        counters.writes.set(0);
         if !scratch.graveyard.is_empty() || scratch.graveyard.has_pending() {
             let limit = FREED_PER_END + 2 * scratch.writes.len();
             self.tidy(&held, &mut scratch, counters, limit);
@@ -84,6 +86,7 @@ impl Inner {
             scratch.since_horizon += 1;
             if HORIZON_EVERY <= scratch.since_horizon {
                 scratch.since_horizon = 0;
+                self.orphans.adopt(&mut scratch.graveyard);
                 let before = self.registry.known_horizon();
                 if before < self.registry.horizon() {
                     self.bury(held, scratch, counters, limit);
@@ -293,16 +296,19 @@ impl Inner {
         }
     }
 
-    /// See [`crate::Engine::collect_garbage`].
+    /// Frees at most `limit` of what idle slots have left, and looks at most at so many. Returns how many it freed.
     pub(crate) fn collect_garbage(&self, limit: usize) -> usize {
         // First what can be unlinked, then what can be freed: the walks of the first round are over then.
+        let mut left = limit;
         self.each_idle_slot(|held, scratch, counters| {
-            self.prune(held, scratch, counters, limit);
-            true
+            while self.orphans.adopt(&mut scratch.graveyard) {}
+            left -= self.prune(held, scratch, counters, left).min(left);
+            scratch.ids.give_back(|table| &self.table(table).rows);
+            0 < left
         });
+        self.registry.horizon();
         let mut freed = 0;
         self.each_idle_slot(|held, scratch, counters| {
-            self.registry.horizon();
             loop {
                 let more = self.bury(held, scratch, counters, limit - freed);
                 freed += more;
@@ -316,7 +322,7 @@ impl Inner {
         freed
     }
 
-    /// Calls `each` with all slots that have something dead and that nobody uses, until it returns false.
+    /// Calls `each` with all slots that nobody uses, until it returns false.
     fn each_idle_slot(&self, mut each: impl FnMut(&Held<'_>, &mut Scratch, &Counters) -> bool) {
         for index in 0..self.registry.slots_used() {
             let Some(held) = self.registry.begin_on(index, Class::Low) else { continue };

@@ -98,6 +98,7 @@ impl<'e> Txn<'e> {
     /// The same in a session.
     #[inline]
     pub(crate) fn in_session(mut self, waiter: &'e Arc<Waiter>) -> Txn<'e> {
+        self.held().set_session(waiter.id);
         self.waiter = Some(waiter);
         self
     }
@@ -329,6 +330,7 @@ impl<'e> Txn<'e> {
                 Kind::Update => {}
             }
         }
+        self.inner.limits.note_dead(self.inner, scratch.writes.len());
         self.inner.end(held, scratch, counters);
         Ok(position)
     }

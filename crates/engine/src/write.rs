@@ -32,6 +32,7 @@ impl Txn<'_> {
     pub fn insert(&self, table: &Table, values: &[Value<'_>]) -> Result<RowId> {
         self.inner.assert_own(table);
         let _call = self.call();
+        self.inner.check_limits(true)?;
         let word = self.held().word(self.write_command()?);
         self.announce_write(table)?;
         let mut scratch = self.scratch();
@@ -53,6 +54,7 @@ impl Txn<'_> {
             table: table.id,
             kind: Kind::Insert,
         });
+        self.counters().writes.set(scratch.writes.len() as u64);
         for position in 0..table.indexes.len() {
             let has_null = key::of_image(&table.indexes[position], table.image(version), &mut scratch.key);
             self.add_key(table, position, has_null, row, scratch)?;
@@ -98,6 +100,7 @@ impl Txn<'_> {
     #[inline]
     fn change(&self, table: &Table, row: RowId, patch: impl FnOnce(&mut RowWriter<'_>) -> bool) -> Result<bool> {
         let _call = self.call();
+        self.inner.check_limits(true)?;
         let command = self.write_command()?;
         let (cell, base) = self.claim(table, row, command, Kind::Update)?;
         let (mut image, writes_count) = {
@@ -152,6 +155,7 @@ impl Txn<'_> {
     /// [`Error::NoSuchRow`], [`Error::WriteConflict`], [`Error::MustWait`], [`Error::Taken`], as [`Txn::update`].
     pub fn delete(&self, table: &Table, row: RowId) -> Result<()> {
         let _call = self.call();
+        self.inner.check_limits(false)?;
         let command = self.write_command()?;
         self.claim(table, row, command, Kind::Delete).map(|_| ())
     }
@@ -162,6 +166,7 @@ impl Txn<'_> {
     /// Those of [`Txn::delete`].
     pub fn delete_if(&self, table: &Table, row: RowId, condition: impl FnOnce(&Row<'_>) -> bool) -> Result<bool> {
         let _call = self.call();
+        self.inner.check_limits(false)?;
         let command = self.write_command()?;
         let base = match self.claim(table, row, command, Kind::Delete) {
             Ok((_, base)) => base,
@@ -205,7 +210,9 @@ impl Txn<'_> {
             match self.held().claim(cell, command, strong, self.reads_latest()) {
                 Claim::Claimed(base) => {
                     self.claims(base);
-                    self.scratch().writes.push(Write {
+                    let mut scratch = self.scratch();
+                    self.counters().writes.set(scratch.writes.len() as u64 + 1);
+                    scratch.writes.push(Write {
                         change: Change::claim(Some(base)),
                         row: row.0,
                         touched: Touched::default(),
@@ -214,6 +221,7 @@ impl Txn<'_> {
                         table: table.id,
                         kind,
                     });
+                    drop(scratch);
                     // The second look: whoever locked the row before this claim is seen now, and whoever comes later
                     // sees the claim.
                     if locks.is_quiet() || self.keeps_claim(table, row, Mode::of_write(strong)) {
@@ -336,7 +344,9 @@ impl Txn<'_> {
     pub(crate) fn count_made(&self, version: &Version) {
         let counters = self.counters();
         counters.versions_made.add(1);
+        let before = counters.bytes_made.get();
         counters.bytes_made.add(version.bytes() as u64);
+        self.inner.limits.note_bytes(self.inner, before, counters.bytes_made.get());
     }
 }
 

@@ -28,11 +28,35 @@ pub(super) fn importance(class: Class) -> u64 {
 
 /// What a transaction is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Activity {
+pub enum Activity {
+    /// It runs, or is paused under an urgent one.
     Running = 0,
+    /// It waits for a lock.
     LockWait = 1,
+    /// It waits for its client.
     ClientWait = 2,
+    /// It waits at the gate.
     GateWait = 3,
+}
+
+impl Activity {
+    /// From the number in a slot.
+    pub(super) fn of(number: u64) -> Activity {
+        [Activity::LockWait, Activity::ClientWait, Activity::GateWait]
+            .into_iter()
+            .find(|activity| *activity as u64 == number)
+            .unwrap_or(Activity::Running)
+    }
+
+    /// Its name in views.
+    pub fn name(self) -> &'static str {
+        match self {
+            Activity::Running => "running",
+            Activity::LockWait => "lock wait",
+            Activity::ClientWait => "client",
+            Activity::GateWait => "gate",
+        }
+    }
 }
 
 /// Why a transaction was taken from.

@@ -208,6 +208,27 @@ impl Graveyard {
         Some((gone, self.again.len() as u64, bytes))
     }
 
+    /// How many wait here.
+    pub(crate) fn len(&self) -> usize {
+        let kept: usize = self.kept.values().map(|kept| kept.dead.len()).sum();
+        self.fresh.len() + self.again.len() + self.unlinked.len() + self.pending.len() + kept
+    }
+
+    /// Takes over what waits in another.
+    pub(crate) fn absorb(&mut self, mut other: Graveyard) {
+        self.fresh.append(&mut other.fresh);
+        self.fresh.make_contiguous().sort_by_key(|dead| dead.at);
+        self.unlinked.append(&mut other.unlinked);
+        self.unlinked.make_contiguous().sort_by_key(|dead| dead.at);
+        self.again.append(&mut other.again);
+        self.pending.append(&mut other.pending);
+        for (snapshot, mut kept) in core::mem::take(&mut other.kept) {
+            let all = self.kept.entry(snapshot).or_default();
+            all.dead.append(&mut kept.dead);
+            all.bytes += kept.bytes;
+        }
+    }
+
     /// Gives back memory that a burst of work has left.
     #[inline]
     pub(crate) fn shrink(&mut self) {

@@ -10,6 +10,7 @@ pub(crate) mod garbage;
 pub(crate) mod horizon;
 pub(crate) mod ids;
 pub(crate) mod once;
+pub(crate) mod open;
 pub(crate) mod prune;
 pub(crate) mod publish;
 pub(crate) mod recent;

@@ -118,6 +118,8 @@ pub(super) struct Slot {
     pub(super) floor: AtomicU64,
     /// When it began, by the coarse clock of [`Horizons`].
     pub(super) began_ns: AtomicU64,
+    /// The number of its session, or 0.
+    pub(super) session: AtomicU64,
     /// The importance of the transaction's class.
     pub(super) importance: AtomicU64,
     /// The worker whose base context runs the transaction, or null.
@@ -176,6 +178,7 @@ impl Registry {
             walk: AtomicU64::new(IDLE),
             floor: AtomicU64::new(NO_FLOOR),
             began_ns: AtomicU64::new(0),
+            session: AtomicU64::new(0),
             importance: AtomicU64::new(0),
             worker: AtomicPtr::new(std::ptr::null_mut()),
             serial: AtomicU64::new(0),
@@ -259,6 +262,7 @@ impl Registry {
         slot.tables_written.store(0, Relaxed);
         slot.serial.store(u64::from(serial), Relaxed);
         slot.began_ns.store(self.horizons.coarse_ns(), Relaxed);
+        slot.session.store(0, Relaxed);
         slot.walk.store(WALKING, Relaxed);
         // Before the snapshot is published: see `publish` for who relies on that.
         slot.status.store(status(ACTIVE, generation), Release);
@@ -352,6 +356,12 @@ impl<'e> Held<'e> {
     #[inline]
     pub fn snapshot(&self) -> u64 {
         self.snapshot
+    }
+
+    /// Says whose it is.
+    #[inline]
+    pub(crate) fn set_session(&self, session: u64) {
+        self.slot().session.store(session, Relaxed);
     }
 
     /// Which slot it is.

@@ -6,8 +6,10 @@ mod conflicts;
 mod deadlocks;
 mod freeze;
 mod garbage;
+mod limits;
 mod lock_priority;
 mod locks;
+mod prune;
 mod redo;
 mod savepoints;
 mod scans;
@@ -54,6 +56,19 @@ fn main() -> ExitCode {
             testkit::test!(garbage::a_snapshot_holds_back_only_while_it_lives),
             testkit::test!(garbage::deleted_rows_leave_no_entries),
             testkit::test!(garbage::a_key_regained_and_undone_leaves_no_entry),
+            testkit::test!(prune::every_snapshot_sees_its_own_state),
+            testkit::test!(prune::threads_prune_while_others_read),
+            testkit::test!(prune::a_hot_row_is_pruned_by_many),
+            testkit::test!(prune::an_old_snapshot_keeps_what_it_sees),
+            testkit::test!(prune::short_lives_leave_nothing_beside_an_old_snapshot),
+            testkit::test!(prune::a_purged_table_stays_as_it_is),
+            testkit::test!(prune::ids_come_back_under_readers),
+            testkit::test!(prune::a_loser_undoes_what_it_claimed),
+            testkit::test!(limits::memory_is_limited),
+            testkit::test!(limits::open_transactions_are_limited),
+            testkit::test!(limits::versions_held_back_are_limited),
+            testkit::test!(limits::open_transactions_are_shown),
+            testkit::test!(limits::a_load_that_panics_holds_nothing_back),
             testkit::test!(scans::a_snapshot_scans_blocks_and_hot_rows),
             testkit::test!(scans::blocks_go_out_without_copying),
             testkit::test!(scans::frozen_rows_are_read_by_key),

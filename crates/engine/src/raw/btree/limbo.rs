@@ -3,7 +3,7 @@
 //! **Invariant:** every node and long key that was unlinked is in exactly one bag; a sealed bag carries an epoch read
 //! after the last of its contents was unlinked, and is freed two epochs later (see [`epoch`]).
 //!
-//! Work per call is bounded: one sealed bag in, at most two out.
+//! Work per call is bounded: one sealed bag in, at most two out, or a few where that is all that is done.
 
 use super::epoch;
 use super::key::{LongKey, Tail, short_length};
@@ -15,6 +15,8 @@ use std::collections::VecDeque;
 /// Objects in a bag. So many unlinkings share one epoch advance, which looks at every slot.
 const BAG_SIZE: usize = 32;
 const BAGS_FREED_MAX: usize = 2;
+/// The same for a call that does nothing else.
+const BAGS_COLLECTED_MAX: usize = 16;
 
 enum Retired {
     Node(*mut Node),
@@ -88,12 +90,12 @@ impl Limbo {
         }
     }
 
-    /// Frees all that can be freed now. Unbounded work.
-    pub(super) fn collect(&self, no_preempt: &NoPreempt) {
+    /// Frees what can be freed now, a few bags of it. Says whether there may be more.
+    pub(super) fn collect(&self, no_preempt: &NoPreempt) -> bool {
         self.bags.lock(no_preempt).seal();
         epoch::advance();
         let now = epoch::advance();
-        while self.free_one(now, no_preempt) {}
+        (0..BAGS_COLLECTED_MAX).all(|_| self.free_one(now, no_preempt))
     }
 
     fn free_one(&self, now: u64, no_preempt: &NoPreempt) -> bool {

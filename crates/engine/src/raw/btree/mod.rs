@@ -98,9 +98,10 @@ impl BTree {
         self.limbo.waiting() as usize
     }
 
-    /// Frees what left the tree and no look-up can still see. Every write does a bounded part of this by itself.
-    pub(crate) fn collect(&self, no_preempt: &NoPreempt) {
-        self.limbo.collect(no_preempt);
+    /// Frees some of what left the tree and no look-up can still see, and says whether there may be more. Every write does
+    /// a bounded part of this by itself.
+    pub(crate) fn collect(&self, no_preempt: &NoPreempt) -> bool {
+        self.limbo.collect(no_preempt)
     }
 
     /// The lowest row id with this key.

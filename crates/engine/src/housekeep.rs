@@ -1,0 +1,49 @@
+//! What somebody must do now and then, beside what transactions do in passing.
+
+use crate::engine::Engine;
+use crate::freeze::Frozen;
+use preempt::{no_preempt, os};
+
+/// What a turn of the housekeeping did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Housekept {
+    /// Dead versions that it freed.
+    pub freed: usize,
+    /// What the freezer did.
+    pub frozen: Frozen,
+    /// When somebody's wait is over, by [`preempt::os::now_ns`]: no later than that the next turn should come.
+    pub deadline_ns: Option<u64>,
+}
+
+impl Engine {
+    /// A turn of the housekeeping: frees what idle transaction slots have left, prunes between snapshots, freezes rows that
+    /// rest, ends waits whose time is over, turns serial mode off when nobody needs it. It frees at most `budget` dead
+    /// versions, looks at most at so many others, and at about so many rows.
+    ///
+    /// To be called by an ordinary thread, some ten times a second. Several may call it at once.
+    pub fn housekeep(&self, budget: usize) -> Housekept {
+        let now_ns = os::now_ns();
+        self.inner.registry.set_coarse_ns(now_ns);
+        let deadline_ns = self.expire_waits(now_ns);
+        self.rest_serial_mode(now_ns);
+        let freed = self.collect_garbage(budget);
+        let frozen = self.freeze(budget as u64);
+        self.inner.limits.sum_up(&self.inner);
+        Housekept { freed, frozen, deadline_ns }
+    }
+
+    /// Frees what is dead and out of reach: at most `limit` versions, and it looks at most at so many others whether they
+    /// can go. Returns how many it freed. It is a part of [`Engine::housekeep`].
+    ///
+    /// Transactions do this in passing, each for the slot it uses; a caller is needed only to free what the last of them
+    /// left on slots that are used no more. What a running transaction's slot holds is left to that one.
+    pub fn collect_garbage(&self, limit: usize) -> usize {
+        for index in self.inner.all_tables().flat_map(|table| &table.indexes) {
+            let mut looked = 0;
+            while looked < limit && no_preempt(|no_preempt| index.tree.collect(no_preempt)) {
+                looked += 1;
+            }
+        }
+        self.inner.collect_garbage(limit)
+    }
+}

@@ -1,0 +1,132 @@
+//! Limits of memory, of open transactions, and of what open snapshots may hold back.
+//!
+//! **Invariant:** past a limit whoever would make it worse gets an error that names it, and nobody else notices; as soon as
+//! there is room again, writes go on. Memory and versions are summed up each time a slot has made so much more, so a limit
+//! may be passed by that much for each slot in use; a write looks at one word.
+
+use crate::engine::Inner;
+use crate::error::{Error, Result};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What is refused past [`Limits::memory_bytes`].
+pub(crate) const MEMORY: &str = "memory";
+/// What is refused past [`Limits::transactions`].
+pub(crate) const TRANSACTIONS: &str = "transactions open at once";
+/// What is refused past [`Limits::versions_kept`].
+pub(crate) const VERSIONS: &str = "dead versions kept for open snapshots";
+
+/// Bytes that a slot makes between two sums, as a power of two.
+const BYTES_BETWEEN_SUMS: u32 = 18;
+/// Changes between two sums.
+const CHANGES_BETWEEN_SUMS: u64 = 1024;
+/// About how many bytes an index node has.
+const NODE_BYTES: u64 = 2304;
+/// How many bytes a recent write of serial mode has.
+const RECENT_BYTES: u64 = 48;
+
+/// How much an engine may hold. (The locks have theirs: [`crate::LockConfig::entries_max`].)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of versions, blocks, indexes and row maps. Past it inserts and updates get [`Error::Limit`], SQLSTATE 53200;
+    /// deletes go on.
+    pub memory_bytes: u64,
+    /// Transactions open at once, up to 4,096. Past it a transaction does not begin: [`Error::Limit`], SQLSTATE 53400.
+    pub transactions: usize,
+    /// Dead versions that wait because an open transaction or snapshot sees them. Past it all writes get [`Error::Limit`],
+    /// SQLSTATE 53400. [`crate::Engine::transactions`] says who holds them back.
+    pub versions_kept: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { memory_bytes: u64::MAX, transactions: crate::raw::slots::SLOTS_MAX, versions_kept: u64::MAX }
+    }
+}
+
+/// Which limit was reached.
+const NONE: u64 = 0;
+const MEMORY_REACHED: u64 = 1;
+const VERSIONS_REACHED: u64 = 2;
+
+/// The limits of an engine, and whether one was reached. On a line of its own: every write reads it.
+#[repr(align(128))]
+pub(crate) struct LimitState {
+    reached: AtomicU64,
+    limits: Limits,
+    changes: AtomicU64,
+}
+
+impl LimitState {
+    pub(crate) fn new(limits: Limits) -> LimitState {
+        LimitState { reached: AtomicU64::new(NONE), limits, changes: AtomicU64::new(0) }
+    }
+
+    /// A slot has made so many bytes, before and now.
+    #[inline]
+    pub(crate) fn note_bytes(&self, inner: &Inner, before: u64, now: u64) {
+        if before >> BYTES_BETWEEN_SUMS != now >> BYTES_BETWEEN_SUMS && self.limits.memory_bytes != u64::MAX {
+            self.sum_up(inner);
+        }
+    }
+
+    /// So many versions may have died.
+    #[inline]
+    pub(crate) fn note_dead(&self, inner: &Inner, count: usize) {
+        if self.limits.versions_kept == u64::MAX {
+            return;
+        }
+        let before = self.changes.fetch_add(count as u64, Relaxed);
+        if before / CHANGES_BETWEEN_SUMS != (before + count as u64) / CHANGES_BETWEEN_SUMS {
+            self.sum_up(inner);
+        }
+    }
+
+    /// Looks whether a limit is reached.
+    #[cold]
+    pub(crate) fn sum_up(&self, inner: &Inner) -> u64 {
+        let Limits { memory_bytes, versions_kept, .. } = self.limits;
+        let reached = if memory_bytes != u64::MAX && memory_bytes < inner.memory_bytes() {
+            MEMORY_REACHED
+        } else if versions_kept != u64::MAX && versions_kept < inner.held_back.versions() {
+            VERSIONS_REACHED
+        } else {
+            NONE
+        };
+        self.reached.store(reached, Relaxed);
+        reached
+    }
+}
+
+impl Inner {
+    /// Whether a write may go on. `makes`: it makes a version, as all but deletes do.
+    ///
+    /// # Errors
+    /// [`Error::Limit`]
+    #[inline]
+    pub(crate) fn check_limits(&self, makes: bool) -> Result<()> {
+        if self.limits.reached.load(Relaxed) == NONE { Ok(()) } else { self.check_again(makes) }
+    }
+
+    #[cold]
+    fn check_again(&self, makes: bool) -> Result<()> {
+        match self.limits.sum_up(self) {
+            MEMORY_REACHED if makes => Err(Error::Limit(MEMORY)),
+            VERSIONS_REACHED => Err(Error::Limit(VERSIONS)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes that the engine holds, as far as they grow with the data.
+    fn memory_bytes(&self) -> u64 {
+        let versions = |sum: u64, slot: &crate::counters::Counters| {
+            sum.wrapping_add(slot.bytes_made.get()).wrapping_sub(slot.bytes_freed.get())
+        };
+        let versions = self.counters[..self.registry.slots_used()].iter().fold(0, versions);
+        let tables = self.all_tables().map(|table| {
+            let nodes: usize = table.indexes.iter().map(|index| index.tree.nodes() + index.tree.waiting()).sum();
+            table.rows.bytes() + nodes as u64 * NODE_BYTES
+        });
+        let recent = self.serial.kept() as u64 * RECENT_BYTES;
+        versions + tables.sum::<u64>() + self.blocks.bytes.get() + recent
+    }
+}

@@ -1,0 +1,60 @@
+//! The dead of transactions that rest.
+//!
+//! **Invariant:** what waits on a slot is cleared away by whoever has the slot next. A transaction whose caller may take any
+//! time does not keep it from that: before it rests it leaves what it found on its slot, and what it has made dead, here.
+
+use crate::raw::garbage::Graveyard;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use preempt::{Latch, no_preempt};
+
+/// Fewer are not worth the way.
+const FEW: usize = 64;
+
+/// Queues of the dead without a slot.
+pub(crate) struct Orphans {
+    queues: Latch<Vec<Graveyard>>,
+    count: AtomicUsize,
+}
+
+impl Default for Orphans {
+    fn default() -> Orphans {
+        Orphans { queues: Latch::new(Vec::new()), count: AtomicUsize::new(0) }
+    }
+}
+
+impl Orphans {
+    /// Leaves the dead here, if they are many.
+    #[inline]
+    pub(crate) fn leave(&self, graveyard: &mut Graveyard) {
+        if !graveyard.is_empty() && FEW <= graveyard.len() {
+            self.leave_all(graveyard);
+        }
+    }
+
+    /// Leaves the dead here.
+    #[cold]
+    pub(crate) fn leave_all(&self, graveyard: &mut Graveyard) {
+        let graveyard = core::mem::take(graveyard);
+        no_preempt(|no_preempt| self.queues.lock(no_preempt).push(graveyard));
+        self.count.fetch_add(1, Relaxed);
+    }
+
+    /// Takes one queue over.
+    #[inline]
+    pub(crate) fn adopt(&self, graveyard: &mut Graveyard) -> bool {
+        self.count.load(Relaxed) != 0 && self.adopt_one(graveyard)
+    }
+
+    #[cold]
+    fn adopt_one(&self, graveyard: &mut Graveyard) -> bool {
+        let Some(other) = no_preempt(|no_preempt| self.queues.lock(no_preempt).pop()) else { return false };
+        self.count.fetch_sub(1, Relaxed);
+        graveyard.absorb(other);
+        true
+    }
+
+    /// The engine ends: all of them.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Graveyard> {
+        self.queues.get_mut().drain(..)
+    }
+}
