@@ -7,8 +7,8 @@ use crate::raw::garbage::Graveyard;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use preempt::{Latch, no_preempt};
 
-/// Fewer are not worth the way.
-const FEW: usize = 64;
+/// Fewer are not worth the way: the slot's next holders clear them away.
+const FEW: usize = 1024;
 
 /// Queues of the dead without a slot.
 pub(crate) struct Orphans {
@@ -31,18 +31,22 @@ impl Orphans {
         }
     }
 
-    /// Leaves the dead here.
     #[cold]
-    pub(crate) fn leave_all(&self, graveyard: &mut Graveyard) {
+    fn leave_all(&self, graveyard: &mut Graveyard) {
         let graveyard = core::mem::take(graveyard);
         no_preempt(|no_preempt| self.queues.lock(no_preempt).push(graveyard));
         self.count.fetch_add(1, Relaxed);
     }
 
-    /// Takes one queue over.
+    /// Whether there are any.
     #[inline]
+    pub(crate) fn are_there(&self) -> bool {
+        self.count.load(Relaxed) != 0
+    }
+
+    /// Takes one queue over.
     pub(crate) fn adopt(&self, graveyard: &mut Graveyard) -> bool {
-        self.count.load(Relaxed) != 0 && self.adopt_one(graveyard)
+        self.are_there() && self.adopt_one(graveyard)
     }
 
     #[cold]

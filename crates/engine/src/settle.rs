@@ -72,7 +72,7 @@ impl Inner {
             self.locks_released(&held, &mut scratch);
         }
         counters.writes.set(0);
-        if !scratch.graveyard.is_empty() || scratch.graveyard.has_pending() {
+        if !scratch.graveyard.is_empty() || scratch.graveyard.has_pending() || self.orphans.are_there() {
             let limit = FREED_PER_END + 2 * scratch.writes.len();
             self.tidy(&held, &mut scratch, counters, limit);
         }
@@ -82,11 +82,13 @@ impl Inner {
 
     /// A bounded part of what there is to clear away on this slot.
     fn tidy(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters, limit: usize) {
+        if scratch.graveyard.is_empty() {
+            self.orphans.adopt(&mut scratch.graveyard);
+        }
         if self.bury(held, scratch, counters, limit) == 0 {
             scratch.since_horizon += 1;
             if HORIZON_EVERY <= scratch.since_horizon {
                 scratch.since_horizon = 0;
-                self.orphans.adopt(&mut scratch.graveyard);
                 let before = self.registry.known_horizon();
                 if before < self.registry.horizon() {
                     self.bury(held, scratch, counters, limit);

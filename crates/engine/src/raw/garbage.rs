@@ -216,6 +216,10 @@ impl Graveyard {
 
     /// Takes over what waits in another.
     pub(crate) fn absorb(&mut self, mut other: Graveyard) {
+        if self.is_empty() && !self.has_pending() {
+            *self = other;
+            return;
+        }
         self.fresh.append(&mut other.fresh);
         self.fresh.make_contiguous().sort_by_key(|dead| dead.at);
         self.unlinked.append(&mut other.unlinked);

@@ -95,10 +95,9 @@ pub fn open_transactions_are_shown() {
             result.unwrap();
         }
     }
-    // It has the slot on which the others have left their dead.
+    engine.housekeep(usize::MAX);
+    engine.housekeep(usize::MAX);
     let young = engine.begin(HIGH);
-    engine.housekeep(usize::MAX);
-    engine.housekeep(usize::MAX);
     let open = engine.transactions();
     assert_eq!(open.len(), 2, "{open:?}");
     let oldest = &open[0];
@@ -118,6 +117,24 @@ pub fn open_transactions_are_shown() {
     engine.housekeep(usize::MAX);
     assert_eq!((dead, engine.stats().versions_dead), (60, 0));
     assert!(engine.transactions().is_empty());
+}
+
+/// What waits on a slot does not wait for the transaction that has the slot now and rests.
+pub fn a_resting_transaction_keeps_no_garbage() {
+    let (engine, table) = bank_of(3_000);
+    let old = engine.snapshot();
+    for id in 0..3_000 {
+        let (result, _) = engine.run(NORMAL, |txn| pay(txn, &table, id, 1));
+        result.unwrap();
+    }
+    // It has the slot on which the others have left their dead.
+    let resting = engine.begin(NORMAL);
+    drop(old);
+    engine.housekeep(usize::MAX);
+    engine.housekeep(usize::MAX);
+    let stats = engine.stats();
+    assert_eq!((stats.versions, stats.versions_dead), (3_000, 0));
+    assert_eq!(balance(&resting, &table, 7), Some(101));
 }
 
 /// A panic of who makes the batches of a load leaves nothing behind: no rows, no entries, and no snapshot.

@@ -68,6 +68,7 @@ fn main() -> ExitCode {
             testkit::test!(limits::open_transactions_are_limited),
             testkit::test!(limits::versions_held_back_are_limited),
             testkit::test!(limits::open_transactions_are_shown),
+            testkit::test!(limits::a_resting_transaction_keeps_no_garbage),
             testkit::test!(limits::a_load_that_panics_holds_nothing_back),
             testkit::test!(scans::a_snapshot_scans_blocks_and_hot_rows),
             testkit::test!(scans::blocks_go_out_without_copying),
