@@ -14,7 +14,9 @@ use super::slots::{NEVER, Pin};
 use crate::sync::{AcqRel, Acquire, AtomicPtr, AtomicU64, Relaxed, Release, SeqCst};
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+#[cfg(not(feature = "shuttle"))]
+use std::alloc::dealloc;
+use std::alloc::{Layout, alloc, handle_alloc_error};
 
 /// The header. The image follows it in memory.
 #[repr(C)]
@@ -255,7 +257,10 @@ impl RowCell {
     pub(crate) fn load<'p>(&self, _pin: &'p Pin) -> Option<&'p Version> {
         // SAFETY: what the map points at is not retired yet, so it is freed only after `pin` is gone. Acquire pairs with
         // the release that published it, so its header and image are initialised.
-        unsafe { self.0.load(Acquire).as_ref() }
+        let newest = unsafe { self.0.load(Acquire).as_ref() };
+        #[cfg(feature = "shuttle")]
+        assert!(newest.is_none_or(|newest| newest.flags() & FREED == 0), "the map leads to a version that was freed");
+        newest
     }
 
     /// Whether there is no version.
