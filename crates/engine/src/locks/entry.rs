@@ -136,21 +136,36 @@ impl Entry {
         Obstacles { owners, ahead, fresh: false }
     }
 
-    /// Those before `position` whom its member must let go first.
-    pub(super) fn ahead_of(&self, foreign: &Foreign, position: usize) -> Vec<Arc<Waiter>> {
+    /// Whether the member at `behind` must let that at `before` go first.
+    pub(super) fn must_let_pass(&self, foreign: &Foreign, behind: usize, before: usize) -> bool {
+        let place = &self.queue[behind];
+        place.mode.excludes(self.queue[before].mode) && !self.has(foreign, place.owner)
+    }
+
+    /// The owners that have what the member at `position` wants.
+    pub(super) fn each_owner(&self, foreign: &Foreign, position: usize, each: &mut dyn FnMut(u64)) {
         let place = &self.queue[position];
-        if self.has(foreign, place.owner) {
-            return Vec::new();
+        for granted in self.granted.iter().chain(&foreign.0) {
+            if granted.owner != place.owner && place.mode.excludes(granted.mode) {
+                each(granted.owner);
+            }
         }
-        let before = self.queue[..position].iter().filter(|before| place.mode.excludes(before.mode));
-        before.map(|before| before.waiter.clone()).collect()
+    }
+
+    /// Whether nothing stands in the way of the member at `position`.
+    fn is_free(&self, foreign: &Foreign, position: usize) -> bool {
+        let place = &self.queue[position];
+        let mut is_held = false;
+        self.each_owner(foreign, position, &mut |_| is_held = true);
+        !is_held
+            && (self.queue[..position].iter().all(|before| !place.mode.excludes(before.mode))
+                || self.has(foreign, place.owner))
     }
 
     /// Ends the wait of everybody who has nothing in the way any more. They stay in the queue.
     pub(super) fn grant(&mut self, foreign: &Foreign, wakes: &mut Vec<Ended>) {
         for position in 0..self.queue.len() {
-            let place = &self.queue[position];
-            if place.woken || !self.obstacles(foreign, place.owner, place.mode, position).is_none() {
+            if self.queue[position].woken || !self.is_free(foreign, position) {
                 continue;
             }
             let place = &mut self.queue[position];

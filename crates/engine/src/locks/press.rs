@@ -47,6 +47,8 @@ impl LockTable {
             let waiting = self.waiting.lock(&region);
             waiting.iter().filter_map(|waiter| waiter.with(|state| state.place)).map(|(key, _)| key).collect()
         };
+        // Many wait for few things.
+        keys.sort_unstable_by_key(|key| key.mixed());
         keys.dedup();
         for key in keys {
             self.released(registry, holders, key);
