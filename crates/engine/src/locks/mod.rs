@@ -296,11 +296,10 @@ impl LockTable {
         let patience_ns = self.settings.look_after_ns(asker.importance);
         waiter.with(|state| {
             if state.phase != Phase::Waiting {
-                state.number += 1;
+                state.begin_wait();
                 state.since_ns = now_ns;
                 state.lock_deadline_ns = now_ns.saturating_add(waiter.lock_timeout_ns());
                 state.patience_ns = now_ns.saturating_add(patience_ns);
-                state.parked = false;
             }
             state.phase = Phase::Waiting;
             state.place = Some((key, mode));

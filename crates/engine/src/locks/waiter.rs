@@ -48,6 +48,15 @@ pub(crate) struct State {
     wake: Option<Arc<dyn Wake>>,
 }
 
+impl State {
+    /// A new wait begins. Who was to be told of the last is told nothing any more.
+    pub(super) fn begin_wait(&mut self) {
+        self.number += 1;
+        self.parked = false;
+        self.wake = None;
+    }
+}
+
 /// What a statement of the session is doing, for the canceller.
 const IDLE: u64 = 0;
 const RUNNING: u64 = 1;

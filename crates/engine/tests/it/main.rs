@@ -142,6 +142,7 @@ fn main() -> ExitCode {
             testkit::test!(deadlocks::a_victim_goes_on_from_its_savepoint),
             testkit::test!(deadlocks::procedures_hold_nothing_while_they_wait),
             testkit::test!(waits::a_commit_wakes_who_waits),
+            testkit::test!(waits::a_ticket_is_for_one_wait),
             testkit::test!(waits::a_lock_wait_times_out),
             testkit::test!(waits::statements_are_cancelled),
             testkit::test!(waits::skip_locked_shares_out_work),

@@ -27,6 +27,26 @@ pub fn a_commit_wakes_who_waits() {
     done(&mut session, add(&table, 0, 1));
 }
 
+/// A wait that was given up tells nobody of the next one.
+pub fn a_ticket_is_for_one_wait() {
+    let (engine, table) = bank_of(1);
+    let mut holder = open_session(&engine, Class::Normal);
+    done(&mut holder, add(&table, 0, 1));
+    let mut session = open_session(&engine, Class::Normal);
+    let woken = [(); 2].map(|()| Arc::new(Woken::default()));
+    let first = parked(&mut session, add(&table, 0, 1));
+    first.on_ready(woken[0].clone());
+    session.rollback();
+    assert!(first.is_ready());
+    session.begin(COMMITTED).unwrap();
+    let second = parked(&mut session, add(&table, 0, 1));
+    second.on_ready(woken[1].clone());
+    assert!(first.is_ready() && !second.is_ready());
+    holder.commit().unwrap();
+    assert!(second.is_ready());
+    assert_eq!(woken.map(|woken| woken.0.load(SeqCst)), [0, 1]);
+}
+
 /// A lock timeout counts from the beginning of the wait: 55P03. Its place is free.
 pub fn a_lock_wait_times_out() {
     let (engine, table) = bank_of(1);
