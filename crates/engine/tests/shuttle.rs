@@ -6,6 +6,8 @@
 
 #[path = "shuttle/locks.rs"]
 mod locks;
+#[path = "shuttle/prune.rs"]
+mod prune;
 #[path = "shuttle/serial.rs"]
 mod serial;
 

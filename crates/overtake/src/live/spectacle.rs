@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// How often events are collected.
 const COLLECT: Duration = Duration::from_millis(20);
 
-/// Dead versions that one turn of the housekeeping frees at most.
+/// Dead versions that one turn of the housekeeping frees at most, and about as many rows it looks at.
 const GARBAGE_VERSIONS: usize = 256;
 
 /// The demonstration.
@@ -112,8 +112,7 @@ impl Spectacle {
             for (source, schedule) in sources.iter_mut().zip(&schedules) {
                 source.collect(&loaded.data, schedule.as_ref(), &self.history);
             }
-            // What slots that are no longer used have left; transactions free the rest in passing.
-            loaded.data.engine().collect_garbage(GARBAGE_VERSIONS);
+            loaded.data.engine().housekeep(GARBAGE_VERSIONS);
         }
     }
 

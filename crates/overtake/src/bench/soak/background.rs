@@ -4,7 +4,6 @@
 
 use crate::data::Data;
 use engine::Begin;
-use preempt::os;
 use stage::Class;
 use std::io;
 use std::sync::Arc;
@@ -90,9 +89,7 @@ pub fn housekeeping(data: &Arc<Data>) -> anyhow::Result<Background<()>> {
     let body = move |is_over: &AtomicBool| {
         let engine = data.engine();
         while !is_over.load(SeqCst) {
-            let freed = engine.collect_garbage(TURN);
-            engine.freeze(TURN as u64);
-            engine.rest_serial_mode(os::now_ns());
+            let freed = engine.housekeep(TURN).freed;
             if freed < TURN {
                 thread::park_timeout(HOUSEKEEPING_PAUSE);
             }
