@@ -80,10 +80,13 @@ impl<'e> Txn<'e> {
         }
     }
 
-    /// It may refer to a version that its snapshot does not see.
+    /// It may refer to a version that its snapshot does not see. Only at READ COMMITTED: the other levels keep their
+    /// snapshot, and to them such a version is a conflict, which they do not stay with.
     #[inline]
     pub(crate) fn goes_beyond(&self) {
-        self.calls.beyond.set(true);
+        if self.reads_latest() {
+            self.calls.beyond.set(true);
+        }
     }
 
     /// The same, if the version that it has claimed began after its snapshot.
