@@ -3,6 +3,7 @@
 pub mod delivery;
 pub mod history;
 pub mod layout;
+pub mod locks;
 pub mod preempt;
 pub mod soak;
 pub mod tpcc;
@@ -25,6 +26,7 @@ pub fn run(bench: Bench, stop: &Stop) -> anyhow::Result<()> {
         Bench::Soak(measured) => publish(&measured, |arguments| soak::run(arguments, stop)),
         Bench::Tpcc(measured) => publish(&measured, |arguments| tpcc::run(arguments, stop)),
         Bench::Tpch(measured) => publish(&measured, |arguments| tpch::run(arguments, stop)),
+        Bench::Locks(measured) => publish(&measured, |arguments| locks::run(arguments, stop)),
         Bench::Preempt(measured) => publish(&measured, |arguments| preempt::run(arguments, stop)),
     }
 }

@@ -1,6 +1,6 @@
 //! The command line. One definition feeds parsing, `--help` and the `args` of a report.
 
-use crate::bench::{delivery, history, layout, preempt, soak, tpcc, tpch};
+use crate::bench::{delivery, history, layout, locks, preempt, soak, tpcc, tpch};
 use crate::live;
 use crate::report::Output;
 use clap::{Args, Parser, Subcommand};
@@ -41,6 +41,8 @@ pub enum Bench {
     Tpcc(Measured<tpcc::Arguments>),
     /// TPC-H's 22 queries from our frozen blocks, against DataFusion's own in-memory tables and DuckDB.
     Tpch(Measured<tpch::Arguments>),
+    /// Rows that low priority holds and high priority wants, under each setting of lock_priority.
+    Locks(Measured<locks::Arguments>),
     /// When New-Orders start and end beside running queries, under each policy: the published experiment.
     Preempt(Measured<preempt::Arguments>),
 }

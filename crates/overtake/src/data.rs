@@ -3,6 +3,7 @@
 //!
 //! **Invariant:** all instances of a process share one [`Data`]; nothing here belongs to a policy.
 
+mod clock;
 mod load;
 mod urgent;
 
@@ -27,6 +28,8 @@ pub struct Data {
     scale: Scale,
     transactions: Arc<Transactions>,
     rows_count: u64,
+    /// Ends with the data.
+    _clock: clock::LockClock,
 }
 
 impl Data {

@@ -9,7 +9,7 @@ mod machine;
 mod output;
 mod table;
 
-pub use chart::PercentileChart;
+pub use chart::{BarChart, Chart, PercentileChart};
 pub use machine::Machine;
 pub use output::Output;
 pub use table::{Table, number};
@@ -26,7 +26,7 @@ pub struct Report {
     machine: Machine,
     figures: BTreeMap<String, f64>,
     tables: Vec<Table>,
-    charts: Vec<PercentileChart>,
+    charts: Vec<Chart>,
     notes: Vec<String>,
 }
 
@@ -82,8 +82,8 @@ impl Report {
     }
 
     /// Adds a chart to the file that `--svg` writes.
-    pub fn chart(&mut self, chart: PercentileChart) {
-        self.charts.push(chart);
+    pub fn chart(&mut self, chart: impl Into<Chart>) {
+        self.charts.push(chart.into());
     }
 
     /// Adds a sentence that a reader needs to judge the figures.

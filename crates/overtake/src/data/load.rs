@@ -1,6 +1,7 @@
 //! Loading, step by step, with progress.
 
 use super::Data;
+use super::clock::LockClock;
 use super::urgent::Transactions;
 use crate::stop::{Stop, Stopped};
 use engine::Engine;
@@ -88,7 +89,8 @@ pub(super) fn load(engine: Engine, config: &DataConfig, stop: &Stop, steps: &Ste
     let database = Database::new(engine.clone())?;
     let tpcc = Arc::new(tables);
     let transactions = Arc::new(Transactions::new(engine.clone(), Arc::clone(&tpcc)));
-    Ok(Arc::new(Data { engine, database, tpcc, scale, transactions, rows_count }))
+    let clock = LockClock::start(engine.clone())?;
+    Ok(Arc::new(Data { engine, database, tpcc, scale, transactions, rows_count, _clock: clock }))
 }
 
 /// How often the bar is drawn.

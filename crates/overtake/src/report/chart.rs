@@ -1,7 +1,11 @@
-//! Charts of latency distributions, as SVG that is readable in light and in dark.
+//! Charts of latency distributions and of figures side by side, as SVG that is readable in light and in dark.
 //!
 //! plotters writes a colour into each element. The style sheet at the top of the file overrides these colours where the
 //! reader prefers dark, by selecting the elements that have them; viewers without style sheets show the light chart.
+
+mod bars;
+
+pub use bars::BarChart;
 
 use plotters::coord::combinators::IntoLogRange;
 use plotters::prelude::*;
@@ -30,6 +34,26 @@ const LINES: [(RGBColor, &str); 8] = [
 const POINTS: i32 = 200;
 /// The chart ends at this quantile's one in so many.
 const RARITY_MAX: f64 = 10_000.0;
+
+/// A picture of a report.
+pub enum Chart {
+    /// Distributions.
+    Percentiles(PercentileChart),
+    /// Figures side by side.
+    Bars(BarChart),
+}
+
+impl From<PercentileChart> for Chart {
+    fn from(chart: PercentileChart) -> Chart {
+        Chart::Percentiles(chart)
+    }
+}
+
+impl From<BarChart> for Chart {
+    fn from(chart: BarChart) -> Chart {
+        Chart::Bars(chart)
+    }
+}
 
 /// Distributions of times, one line each: how long (logarithmic) over how many in a hundred (99 % as far from 90 % as
 /// 99.9 % from 99 %).
@@ -67,14 +91,17 @@ impl PercentileChart {
 }
 
 /// Draws the charts, one below the other.
-pub fn draw(charts: &[PercentileChart], subtitle: &str) -> anyhow::Result<String> {
+pub fn draw(charts: &[Chart], subtitle: &str) -> anyhow::Result<String> {
     let mut svg = String::new();
     {
         let count = charts.len().max(1);
         let area = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT * count as u32)).into_drawing_area();
         area.fill(&PAPER).map_err(plain)?;
         for (chart, area) in charts.iter().zip(area.split_evenly((count, 1))) {
-            draw_one(chart, subtitle, &area)?;
+            match chart {
+                Chart::Percentiles(chart) => draw_one(chart, subtitle, &area)?,
+                Chart::Bars(chart) => chart.draw(subtitle, &area)?,
+            }
         }
         area.present().map_err(plain)?;
     }
@@ -84,7 +111,6 @@ pub fn draw(charts: &[PercentileChart], subtitle: &str) -> anyhow::Result<String
 }
 
 fn draw_one(chart: &PercentileChart, subtitle: &str, area: &Area<'_>) -> anyhow::Result<()> {
-    let ink = |size: i32| (FONT, size).into_font().color(&INK);
     area.draw(&Text::new(chart.title.clone(), (24, 16), ink(20))).map_err(plain)?;
     area.draw(&Text::new(subtitle.to_owned(), (24, 42), ink(13))).map_err(plain)?;
     let times = || chart.series.iter().flat_map(|series| &series.points).map(|point| point.1);
@@ -115,13 +141,21 @@ fn draw_one(chart: &PercentileChart, subtitle: &str, area: &Area<'_>) -> anyhow:
     for (series, (colour, _)) in chart.series.iter().zip(LINES.iter().cycle()) {
         plot.draw_series(LineSeries::new(series.points.iter().copied(), colour.stroke_width(2))).map_err(plain)?;
     }
-    // Beside the plot, in the order of the lines: the library's own legend would lie on them.
-    for (at, (series, (colour, _))) in chart.series.iter().zip(LINES.iter().cycle()).enumerate() {
+    legend(chart.series.iter().map(|series| series.name.as_str()), area)
+}
+
+/// Beside the plot, in the order of the series: the library's own legend would lie on them.
+fn legend<'n>(names: impl Iterator<Item = &'n str>, area: &Area<'_>) -> anyhow::Result<()> {
+    for (at, (name, (colour, _))) in names.zip(LINES.iter().cycle()).enumerate() {
         let (x, y) = (WIDTH as i32 - 132, 80 + 22 * at as i32);
         area.draw(&PathElement::new(vec![(x, y + 7), (x + 18, y + 7)], colour.stroke_width(3))).map_err(plain)?;
-        area.draw(&Text::new(series.name.clone(), (x + 26, y), ink(13))).map_err(plain)?;
+        area.draw(&Text::new(name.to_owned(), (x + 26, y), ink(13))).map_err(plain)?;
     }
     Ok(())
+}
+
+fn ink(size: i32) -> TextStyle<'static> {
+    (FONT, size).into_font().color(&INK)
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
@@ -168,7 +202,7 @@ mod tests {
         assert_eq!(chart.series.len(), 1);
         let last = chart.series[0].points.last().expect("it has points");
         assert!(last.0 <= 100.0);
-        let svg = draw(&[chart], "machine").expect("it can be drawn");
+        let svg = draw(&[chart.into()], "machine").expect("it can be drawn");
         assert!(svg.contains("polyline"));
         assert!(svg.contains("some"));
     }

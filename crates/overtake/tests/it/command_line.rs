@@ -15,7 +15,7 @@ pub fn version_and_help_exist_on_every_level() {
 }
 
 pub fn a_bad_argument_is_refused() {
-    let wrong: [&[&str]; 14] = [
+    let wrong: [&[&str]; 17] = [
         &[],
         &["bench"],
         &["bench", "nothing"],
@@ -25,6 +25,9 @@ pub fn a_bad_argument_is_refused() {
         &["bench", "tpcc", "--isolation", "read-uncommitted"],
         &["bench", "tpcc", "--workers", "0"],
         &["bench", "tpcc", "--warehouses", "1001"],
+        &["bench", "locks", "--sessions", "1"],
+        &["bench", "locks", "--high-percent", "100"],
+        &["bench", "locks", "--hot-rows", "0"],
         &["bench", "soak", "--minutes", "0"],
         &["bench", "soak", "--rate", "0"],
         &["bench", "soak", "--query", "ch23"],

@@ -70,3 +70,17 @@ pub fn soak_tells_what_memory_does() {
     assert!(700_000.0 < figure("soak.live_rows"), "one warehouse and TPC-H at 0.01 are more than 700,000 rows");
     assert!(printed.contains("consistency conditions hold"), "{printed}");
 }
+
+/// Also: whatever the setting, nothing is lost, or the tables would not add up and there would be no report.
+pub fn locks_compares_the_four_settings() {
+    let (report, printed) = report(&["locks", "--duration", "0.4", "--sessions", "20"]);
+    for load in ["locks", "locks.hot"] {
+        for setting in ["none", "priority_queue", "pow", "not_running"] {
+            let names = ["high_mean_us", "low_mean_us", "overall_mean_us", "high_us.p999", "low_per_s", "low_aborts"];
+            let names = names.map(|name| format!("{load}.{setting}.{name}"));
+            has_figures(&report, &names.each_ref().map(String::as_str));
+        }
+        has_figures(&report, &[&format!("{load}.high_times"), &format!("{load}.low_share")]);
+    }
+    assert!(printed.contains("not-running"), "{printed}");
+}

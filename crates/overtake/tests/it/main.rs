@@ -28,6 +28,7 @@ fn main() -> ExitCode {
             testkit::test!(loads::tpcc_compares_workers_and_isolation),
             testkit::test!(loads::tpcc_measures_one_mix_at_one_level),
             testkit::test!(loads::soak_tells_what_memory_does),
+            testkit::test!(loads::locks_compares_the_four_settings),
         ],
     )
 }

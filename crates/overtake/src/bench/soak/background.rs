@@ -76,21 +76,19 @@ pub fn purge(data: &Arc<Data>) -> anyhow::Result<Background<Purged>> {
 }
 
 /// How long the housekeeping sleeps when there was little to do.
-const HOUSEKEEPING_PAUSE: Duration = Duration::from_millis(5);
-/// Dead versions freed, and rows frozen, in one turn at most.
+const HOUSEKEEPING_PAUSE: Duration = Duration::from_millis(10);
+/// Dead versions freed, and rows looked at by the freezer, in one turn at most.
 const TURN: usize = 4_096;
 
-/// Frees what is dead and freezes what rests.
+/// Frees what is dead and freezes what rests: [`engine::Engine::housekeep`].
 ///
 /// # Errors
 /// When its thread cannot be started.
 pub fn housekeeping(data: &Arc<Data>) -> anyhow::Result<Background<()>> {
     let data = Arc::clone(data);
     let body = move |is_over: &AtomicBool| {
-        let engine = data.engine();
         while !is_over.load(SeqCst) {
-            let freed = engine.housekeep(TURN).freed;
-            if freed < TURN {
+            if data.engine().housekeep(TURN).freed < TURN {
                 thread::park_timeout(HOUSEKEEPING_PAUSE);
             }
         }

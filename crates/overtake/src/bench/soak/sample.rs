@@ -40,8 +40,6 @@ pub struct Sample {
 
 /// An index node takes 2 to 2.5 KiB.
 const NODE_BYTES: u64 = 2_304;
-/// A row id's place in the row map.
-const CELL_BYTES: u64 = 8;
 const BATCH_ROWS: usize = 8_192;
 
 impl Sample {
@@ -53,9 +51,8 @@ impl Sample {
         let engine = data.engine();
         let stats = engine.stats();
         let snapshot = engine.try_snapshot()?;
-        let (mut live_rows, mut row_map) = (0, 0);
+        let mut live_rows = 0;
         for table in engine.tables() {
-            row_map += table.rows_bound() * CELL_BYTES;
             let batches = snapshot.scan(&table, &[], BATCH_ROWS).split(1).into_iter().flatten();
             live_rows += batches.map(|batch| batch.num_rows() as u64).sum::<u64>();
         }
@@ -65,7 +62,7 @@ impl Sample {
             dead,
             blocks: stats.block_bytes,
             index: (stats.index_nodes + stats.index_waiting) * NODE_BYTES,
-            row_map,
+            row_map: stats.row_map_bytes,
         };
         Ok(Sample {
             at,

@@ -1,0 +1,155 @@
+//! One session at its terminal: what runs on a worker.
+//!
+//! **Invariant:** at most one request of a terminal is under way, so whoever has it in hand finds its state at home; and
+//! each request ends with exactly one message to the clients. Everything here may run in an urgent context.
+
+use super::load::Script;
+use engine::{Begin, Engine, Error, Session, SessionOptions, Step, Wake};
+use preempt::{BoundedQueue, Latch, no_preempt, os};
+use sched::{Outcome, Request, Resubmit, RunCx, Work};
+use stage::Class;
+use std::sync::Arc;
+
+/// What a statement came to.
+pub enum What {
+    /// The next statement may follow.
+    Statement,
+    /// That was the commit.
+    Committed {
+        /// What its statements ran, the time parked excluded.
+        run_ns: u64,
+    },
+    /// The transaction was rolled back.
+    Aborted {
+        /// What its statements ran in vain.
+        run_ns: u64,
+        /// Why.
+        error: Error,
+    },
+}
+
+/// A statement has ended.
+pub struct Message {
+    /// Whose.
+    pub terminal: usize,
+    /// When.
+    pub at_ns: u64,
+    /// How.
+    pub what: What,
+}
+
+/// A terminal.
+pub struct Terminal {
+    index: usize,
+    home: Latch<Option<Box<State>>>,
+    messages: Arc<BoundedQueue<Message>>,
+}
+
+struct State {
+    session: Session,
+    script: Box<dyn Script>,
+    begin: Begin,
+    /// The next statement; the one after the last is the commit.
+    at: usize,
+    run_ns: u64,
+}
+
+/// Whether a statement was the commit.
+type IsCommitted = bool;
+
+impl State {
+    fn step(&mut self) -> engine::Result<Step<IsCommitted>> {
+        let State { session, script, begin, at, .. } = self;
+        // Its first statement may come back from a wait.
+        if !session.is_open() {
+            session.begin(*begin)?;
+        }
+        if *at == script.statements() {
+            session.commit()?;
+            return Ok(Step::Done(true));
+        }
+        match session.try_execute(|txn| script.run(*at, txn))? {
+            Step::Done(()) => {
+                *at += 1;
+                Ok(Step::Done(false))
+            }
+            Step::Parked(ticket) => Ok(Step::Parked(ticket)),
+        }
+    }
+}
+
+struct Statement(Arc<Terminal>);
+
+/// What the engine uses to wake a parked statement.
+struct Wakes(Resubmit);
+
+impl Wake for Wakes {
+    fn wake(&self) {
+        self.0.resubmit();
+    }
+}
+
+impl Terminal {
+    /// A terminal whose statements tell `messages` how they ended.
+    pub fn new(
+        index: usize,
+        engine: &Engine,
+        messages: &Arc<BoundedQueue<Message>>,
+        script: Box<dyn Script>,
+    ) -> Terminal {
+        let options = SessionOptions { name: format!("terminal {index}"), ..SessionOptions::new(Class::Low) };
+        let begin = Begin::new(Class::Low);
+        let state = State { session: engine.session(options), script, begin, at: 0, run_ns: 0 };
+        Terminal { index, home: Latch::new(Some(Box::new(state))), messages: Arc::clone(messages) }
+    }
+
+    fn take(&self) -> Box<State> {
+        no_preempt(|no_preempt| self.home.lock(no_preempt).take()).expect("one request at a time")
+    }
+
+    fn put(&self, state: Box<State>) {
+        no_preempt(|no_preempt| *self.home.lock(no_preempt) = Some(state));
+    }
+
+    /// The next transaction of this terminal. Nothing of it may be under way.
+    pub fn enter(&self, script: Box<dyn Script>, class: Class) {
+        let mut state = self.take();
+        (state.script, state.begin, state.at, state.run_ns) = (script, Begin::new(class), 0, 0);
+        self.put(state);
+    }
+
+    /// Its next statement, as a request.
+    pub fn request(self: &Arc<Self>, class: Class) -> Arc<Request> {
+        Arc::new(Request::new(self.index as u64, class, Box::new(Statement(Arc::clone(self)))))
+    }
+}
+
+impl Work for Statement {
+    fn run(&self, cx: &RunCx<'_>) -> Outcome {
+        let Statement(terminal) = self;
+        let began_ns = os::now_ns();
+        let mut state = terminal.take();
+        let step = state.step();
+        let at_ns = os::now_ns();
+        state.run_ns += at_ns - began_ns;
+        let run_ns = state.run_ns;
+        let what = match step {
+            Ok(Step::Done(false)) => What::Statement,
+            Ok(Step::Done(true)) => What::Committed { run_ns },
+            Ok(Step::Parked(ticket)) => {
+                terminal.put(state);
+                ticket.on_ready(Arc::new(Wakes(cx.resubmitter())));
+                return Outcome::Parked;
+            }
+            Err(error) => {
+                state.session.rollback();
+                (state.at, state.run_ns) = (0, 0);
+                What::Aborted { run_ns, error }
+            }
+        };
+        terminal.put(state);
+        let message = Message { terminal: terminal.index, at_ns, what };
+        assert!(terminal.messages.push(message).is_ok(), "there is room for a message of each terminal");
+        Outcome::Done
+    }
+}
