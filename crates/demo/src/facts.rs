@@ -151,6 +151,8 @@ pub struct Step {
 pub struct QueryInfo {
     /// The name in the interface: "q2".
     pub name: String,
+    /// The set that it belongs to, for people: "TPC-H, which nobody writes".
+    pub set: String,
     /// For people: "Q2, minimum cost supplier".
     pub title: String,
     /// The text, shown on demand.

@@ -19,6 +19,7 @@ use crate::raw::slots::{Held, READERS_MAX, Registry, SLOTS_MAX};
 use crate::scan::Snapshot;
 use crate::scratch::Scratch;
 use crate::serial::Serial;
+use crate::sync::AtomicU64;
 use crate::table::{Table, TableDef};
 use crate::txn::Txn;
 use core::sync::atomic::Ordering;
@@ -137,6 +138,8 @@ pub(crate) struct Inner {
     pub(crate) orphans: Orphans,
     pub(crate) limits: LimitState,
     pub(crate) blocks: Arc<Totals>,
+    /// See [`Engine::take_chain_max`].
+    pub(crate) passed_max: AtomicU64,
     /// Taken by whoever freezes.
     pub(crate) freezer: Parcel<Freezer>,
 }
@@ -206,6 +209,7 @@ impl Engine {
             scratch: (0..SLOTS).map(|_| Parcel::new()).collect(),
             counters: (0..SLOTS).map(|_| Counters::default()).collect(),
             blocks: Arc::default(),
+            passed_max: AtomicU64::new(0),
             freezer: Parcel::new(),
         };
         inner.freezer.put(Box::default());

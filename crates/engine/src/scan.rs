@@ -6,13 +6,14 @@
 
 use crate::block::Block;
 use crate::condition::Condition;
-use crate::engine::Inner;
+use crate::engine::{Engine, Inner};
 use crate::error::Result;
 use crate::gather::Gather;
 use crate::raw::chain::View;
 use crate::raw::rows::CHUNK_ROWS;
 use crate::raw::slots::{Pin, ReadHold};
 use crate::raw::version::Version;
+use crate::sync::Relaxed;
 use crate::table::Table;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::BooleanBufferBuilder;
@@ -82,6 +83,14 @@ impl Snapshot {
             batch_rows,
         };
         Ok(Scan { units: units(table, self.hold.pin()), shared: Arc::new(shared) })
+    }
+}
+
+impl Engine {
+    /// The most newer versions of one row that a scan has had to pass over, to the one that its snapshot sees, since the
+    /// last call: how long version chains get while old snapshots live.
+    pub fn take_chain_max(&self) -> u64 {
+        self.inner.passed_max.swap(0, Relaxed)
     }
 }
 
@@ -251,7 +260,7 @@ impl Shared {
                 if let Some(at) = block.place(row) {
                     masked.add(at - from);
                 }
-                hot.extend(hold.registry().visible_after(newest, hold.pin(), view, passing()));
+                hot.extend(self.visible(newest));
             });
         }
         // After the cells: whoever finds one empty because its row is gone finds that too.
@@ -274,6 +283,23 @@ impl Shared {
         let mut gather = self.gatherer(hot.len());
         gather.add(&hot);
         (frozen, self.gathered(gather))
+    }
+
+    /// The version of a row that the snapshot sees, with a safepoint each [`GATHER_ROWS`] newer ones: a row that is written
+    /// all the time may have many.
+    fn visible<'s>(&'s self, newest: &'s Version) -> Option<&'s Version> {
+        let Snapshot { inner, hold } = &*self.snapshot;
+        let mut passed_count = 0_usize;
+        let seen = hold.registry().visible_after(newest, hold.pin(), self.snapshot.view(), || {
+            passed_count += 1;
+            if passed_count.is_multiple_of(GATHER_ROWS) {
+                safepoint();
+            }
+        });
+        if inner.passed_max.load(Relaxed) < passed_count as u64 {
+            inner.passed_max.fetch_max(passed_count as u64, Relaxed);
+        }
+        seen
     }
 
     /// How far a batch from the unit's beginning goes in this block.
@@ -319,8 +345,7 @@ impl Shared {
     /// The next rows of chunks that have no block.
     fn gather(&self, unit: &mut Unit) -> Option<RecordBatch> {
         let _dense = Dense::enter();
-        let (hold, view) = (&self.snapshot.hold, self.snapshot.view());
-        let _walk = hold.registry().walk();
+        let _walk = self.snapshot.hold.registry().walk();
         let mut gather = self.gatherer(self.batch_rows.min(unit.rows() as usize));
         let mut seen: Vec<&Version> = Vec::with_capacity(GATHER_ROWS);
         while unit.from < unit.to && gather.rows_count < self.batch_rows {
@@ -335,7 +360,7 @@ impl Shared {
                 .min(unit.rows());
             seen.clear();
             self.each_newest(unit.from, unit.from + rows_count, |_, newest| {
-                seen.extend(hold.registry().visible_after(newest, hold.pin(), view, passing()));
+                seen.extend(self.visible(newest));
             });
             if !self.chunk_has(chunk, None) {
                 break; // Rows may have moved to a block before we read their cells.
@@ -360,17 +385,6 @@ impl Shared {
         let options = RecordBatchOptions::new().with_row_count(Some(rows_count));
         RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
             .expect("columns have the table's types and one length")
-    }
-}
-
-/// A safepoint each [`GATHER_ROWS`] newer versions: a row that is written all the time has very many.
-fn passing() -> impl FnMut() {
-    let mut passed_count = 0;
-    move || {
-        passed_count += 1;
-        if passed_count % GATHER_ROWS == 0 {
-            safepoint();
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The benchmarks: each measures, then publishes one report.
 
+pub mod ch;
 pub mod delivery;
 pub mod history;
 pub mod layout;
@@ -27,6 +28,7 @@ pub fn run(bench: Bench, stop: &Stop) -> anyhow::Result<()> {
         Bench::Tpcc(measured) => publish(&measured, |arguments| tpcc::run(arguments, stop)),
         Bench::Tpch(measured) => publish(&measured, |arguments| tpch::run(arguments, stop)),
         Bench::Locks(measured) => publish(&measured, |arguments| locks::run(arguments, stop)),
+        Bench::Ch(measured) => publish(&measured, |arguments| ch::run(arguments, stop)),
         Bench::Preempt(measured) => publish(&measured, |arguments| preempt::run(arguments, stop)),
     }
 }

@@ -1,6 +1,6 @@
 //! The command line. One definition feeds parsing, `--help` and the `args` of a report.
 
-use crate::bench::{delivery, history, layout, locks, preempt, soak, tpcc, tpch};
+use crate::bench::{ch, delivery, history, layout, locks, preempt, soak, tpcc, tpch};
 use crate::live;
 use crate::report::Output;
 use clap::{Args, Parser, Subcommand};
@@ -43,6 +43,8 @@ pub enum Bench {
     Tpch(Measured<tpch::Arguments>),
     /// Rows that low priority holds and high priority wants, under each setting of lock_priority.
     Locks(Measured<locks::Arguments>),
+    /// CH-benCHmark: TPC-C urgent beside 22 queries over the tables that it writes, under each policy, every answer checked.
+    Ch(Measured<ch::Arguments>),
     /// When New-Orders start and end beside running queries, under each policy: the published experiment.
     Preempt(Measured<preempt::Arguments>),
 }

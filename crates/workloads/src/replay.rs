@@ -7,6 +7,7 @@
 use engine::{Begin, Engine, Error, Log, LogPosition, RedoWhat, Result, RowId, Table, Value};
 use preempt::{Latch, no_preempt};
 use stage::Class;
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
@@ -93,16 +94,7 @@ pub struct Kept {
 impl Kept {
     /// Each record.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.pieces.iter().flat_map(|piece| {
-            let mut rest = piece.as_slice();
-            std::iter::from_fn(move || {
-                // A record begins with its length.
-                let length = u32::from_le_bytes(*rest.first_chunk::<4>()?) as usize;
-                let (record, behind) = rest.split_at_checked(length)?;
-                rest = behind;
-                Some(record)
-            })
-        })
+        self.pieces.iter().flat_map(|piece| in_piece(piece))
     }
 
     /// Bytes of all of them.
@@ -111,35 +103,31 @@ impl Kept {
     }
 }
 
+/// The records in a piece; each begins with its length.
+fn in_piece(piece: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = piece;
+    std::iter::from_fn(move || {
+        let length = u32::from_le_bytes(*rest.first_chunk::<4>()?) as usize;
+        let (record, behind) = rest.split_at_checked(length)?;
+        rest = behind;
+        Some(record)
+    })
+}
+
 /// Does again in one engine what another one's records say.
 pub struct Replay {
     engine: Engine,
     tables: Vec<Arc<Table>>,
     /// Of each table: from the first engine's row ids to this one's.
     rows: Vec<HashMap<u64, RowId>>,
-    /// What waits, earliest first.
-    waiting: BinaryHeap<Waiting>,
+    pieces: Vec<Vec<u8>>,
+    /// Timestamps and places of the records to come, earliest first.
+    waiting: BinaryHeap<Reverse<(u64, Place)>>,
     applied: u64,
 }
 
-/// A record by its timestamp; the earliest is the greatest.
-#[derive(PartialEq, Eq)]
-struct Waiting {
-    timestamp: std::cmp::Reverse<u64>,
-    record: Vec<u8>,
-}
-
-impl Ord for Waiting {
-    fn cmp(&self, other: &Waiting) -> std::cmp::Ordering {
-        self.timestamp.cmp(&other.timestamp)
-    }
-}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Waiting) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
+/// Where a record lies: the number of a piece, and the bytes in it.
+type Place = (usize, usize, usize);
 
 /// Records in one transaction of the replay.
 const RECORDS_AT_ONCE: usize = 64;
@@ -149,7 +137,7 @@ impl Replay {
     pub fn new(engine: Engine) -> Replay {
         let tables = engine.tables();
         let rows = tables.iter().map(|_| HashMap::new()).collect();
-        Replay { engine, tables, rows, waiting: BinaryHeap::new(), applied: 0 }
+        Replay { engine, tables, rows, pieces: Vec::new(), waiting: BinaryHeap::new(), applied: 0 }
     }
 
     /// The engine that it replays into.
@@ -166,10 +154,15 @@ impl Replay {
     ///
     /// # Errors
     /// [`Error::CorruptRedo`] for what is no record.
-    pub fn add(&mut self, records: &Kept) -> Result<()> {
-        for record in records.iter() {
-            let timestamp = self.engine.decode_redo(record)?.0;
-            self.waiting.push(Waiting { timestamp: std::cmp::Reverse(timestamp), record: record.to_vec() });
+    pub fn add(&mut self, records: Kept) -> Result<()> {
+        for piece in records.pieces {
+            let mut from = 0;
+            for record in in_piece(&piece) {
+                let timestamp = self.engine.decode_redo(record)?.0;
+                self.waiting.push(Reverse((timestamp, (self.pieces.len(), from, from + record.len()))));
+                from += record.len();
+            }
+            self.pieces.push(piece);
         }
         Ok(())
     }
@@ -179,13 +172,13 @@ impl Replay {
     /// # Errors
     /// A record that does not fit the rows, or what the engine refuses.
     pub fn apply_up_to(&mut self, number: u64) -> Result<()> {
-        let Replay { engine, tables, rows, waiting, applied } = self;
-        let is_due = |next: &Waiting| next.timestamp.0 <= number;
+        let Replay { engine, tables, rows, pieces, waiting, applied } = self;
+        let is_due = |Reverse((timestamp, _)): &Reverse<(u64, Place)>| *timestamp <= number;
         while waiting.peek().is_some_and(is_due) {
             let txn = engine.try_begin(Begin::new(Class::Normal))?;
             for _ in 0..RECORDS_AT_ONCE {
-                let Some(next) = waiting.peek().filter(|next| is_due(next)) else { break };
-                for change in engine.decode_redo(&next.record)?.1 {
+                let Some(Reverse((_, (piece, from, to)))) = waiting.peek().filter(|next| is_due(next)) else { break };
+                for change in engine.decode_redo(&pieces[*piece][*from..*to])?.1 {
                     let unknown = || Error::CorruptRedo("a change of a row that does not exist");
                     let (table, rows) = (&tables[change.table], &mut rows[change.table]);
                     match change.what {

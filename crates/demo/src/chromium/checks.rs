@@ -29,11 +29,12 @@ pub fn check(url: &str, options: &Options, passed: &mut dyn FnMut(&str)) -> Resu
     visit.page.resize(LARGE_PX.0, LARGE_PX.1)?;
     visit.page.prefer("prefers-color-scheme", "light")?;
     visit.page.open(url)?;
-    let checks: [(&str, Check<'_>); 12] = [
+    let checks: [(&str, Check<'_>); 13] = [
         ("opens at once and tells what it loads", Visit::opens),
         ("explains itself before anything runs", Visit::explains),
         ("an instance is chosen by pointer and by key", Visit::chooses),
         ("the query starts, fills the timeline, and its runs are timed", Visit::runs_the_query),
+        ("a query of another set takes its place", Visit::changes_the_query),
         ("one New-Order gets a row in the table and the magnifier", Visit::issues_one),
         ("a rate starts and stops", Visit::keeps_a_rate),
         ("each policy has a row of its own", Visit::compares),
@@ -129,6 +130,24 @@ impl Visit<'_> {
         )?;
         self.until("a run is timed", "/a run, median of/.test(document.getElementById('query-note').textContent)")?;
         self.until("its chart has marks", "document.querySelectorAll('#runs-chart .point').length > 0")
+    }
+
+    fn changes_the_query(&mut self) -> Result<(), Error> {
+        self.holds("sets to choose from", "document.querySelectorAll('#query optgroup').length >= 2")?;
+        let choose = |group: &str| {
+            format!(
+                "(() => {{ const query = document.getElementById('query'); \
+                 query.value = query.querySelector('optgroup:{group} option').value; \
+                 query.dispatchEvent(new Event('change')); return true; }})()"
+            )
+        };
+        // What runs is asked of the server.
+        let runs = "(async () => (await (await fetch('/api/instances')).json()).some(({ query }) => query === document.getElementById('query').value))()";
+        for group in ["last-of-type", "first-of-type"] {
+            self.holds("it can be chosen", &choose(group))?;
+            self.until("it runs", runs)?;
+        }
+        Ok(())
     }
 
     fn issues_one(&mut self) -> Result<(), Error> {

@@ -37,18 +37,21 @@ export function showFacts(facts) {
 }
 
 export function showQueries(queries) {
-  at("query").replaceChildren(...queries.map((query) => {
+  const sets = new Map();
+  for (const query of queries) {
+    if (!sets.has(query.set)) sets.set(query.set, Object.assign(document.createElement("optgroup"), { label: query.set }));
     const option = element("option", query.title);
     option.value = query.name;
-    return option;
-  }));
+    sets.get(query.set).append(option);
+  }
+  at("query").replaceChildren(...sets.values());
   showSql(queries);
 }
 
 export function showSql(queries) {
   const query = queries.find(({ name }) => name === at("query").value);
   if (!query) return;
-  at("sql-title").textContent = `${query.title}. It runs again and again until it is stopped.`;
+  at("sql-title").textContent = `${query.set}: ${query.title}. It runs again and again until it is stopped.`;
   at("sql").textContent = query.sql.trim();
 }
 

@@ -211,14 +211,19 @@ impl Demo for Fake {
     }
 
     fn queries(&self) -> Vec<QueryInfo> {
-        let query = |name: &str, title: &str| QueryInfo {
+        let query = |set: &str, name: &str, title: &str| QueryInfo {
             name: name.to_owned(),
+            set: set.to_owned(),
             title: title.to_owned(),
             sql: format!(
                 "-- {title}\nselect s_acctbal, s_name, n_name, p_partkey\n  from part, supplier, partsupp, nation, region\n where p_partkey = ps_partkey\n limit 100"
             ),
         };
-        vec![query("q2", "Q2, minimum cost supplier"), query("q9", "Q9, product type profit")]
+        vec![
+            query("TPC-H", "q2", "Q2, minimum cost supplier"),
+            query("TPC-H", "q9", "Q9, product type profit"),
+            query("CH-benCHmark", "ch1", "Q1, lines by number"),
+        ]
     }
 
     fn figure1(&self) -> Figure1 {

@@ -7,9 +7,9 @@
 //! **Invariant:** a New-Order counts if it was *due* inside the measured window, however late it ended; the phase waits
 //! for the last one. Retries are inside the times.
 
-mod phase;
+pub mod phase;
 mod report;
-mod variant;
+pub mod variant;
 
 use crate::bench::delivery;
 use crate::cli::PhaseDuration;
@@ -126,11 +126,13 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
         variant,
         queries: queries.to_vec(),
         rate: with_high.then_some(arguments.rate),
+        requests: Data::new_orders,
         workers,
         duration,
         yield_interval: arguments.yield_interval,
         low_share: arguments.low_share,
         seed: arguments.seed,
+        observe: None,
     };
     let duration = arguments.duration.get();
     let alone_duration = duration.min(ALONE_MAX);

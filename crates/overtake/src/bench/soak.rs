@@ -3,7 +3,7 @@
 //! **Invariant:** nothing is left out of the bytes: hot versions, dead ones included, frozen blocks, index nodes and row
 //! maps; and the consistency conditions hold at the end, or there is no report.
 
-mod background;
+pub mod background;
 mod load;
 mod queries;
 mod sample;

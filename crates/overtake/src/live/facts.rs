@@ -8,20 +8,31 @@ use crate::stop::Stop;
 use demo::facts::{Allowed, Context, Database, Delivery, Facts, Figure1, Figure1Row, Policy, QueryInfo, Rung, Segment};
 use std::sync::Arc;
 use std::time::Duration;
-use workloads::tpch;
+use workloads::{ch, tpch};
 
 /// Most New-Orders a second that the page may ask for.
 const RATE_MAX: f64 = 5_000.0;
 /// How long each rung is measured at start.
 const MEASURE: Duration = Duration::from_millis(250);
 
+const TPCH: &str = "TPC-H, which nobody writes";
+const CH: &str = "CH-benCHmark, over the tables that orders write";
+
 /// The queries to choose from, the default first: number and what it asks.
-const QUERIES: [(usize, &str); 6] = [
+const TPCH_QUERIES: [(usize, &str); 6] = [
     (2, "Q2, minimum cost supplier"),
     (1, "Q1, pricing summary report"),
     (5, "Q5, local supplier volume"),
     (9, "Q9, product type profit"),
     (18, "Q18, large volume customer"),
+    (21, "Q21, suppliers who kept orders waiting"),
+];
+const CH_QUERIES: [(usize, &str); 6] = [
+    (1, "Q1, order lines by number"),
+    (5, "Q5, revenue in Europe by nation"),
+    (9, "Q9, profit by nation and year"),
+    (12, "Q12, orders by carrier and size"),
+    (18, "Q18, customers of large orders"),
     (21, "Q21, suppliers who kept orders waiting"),
 ];
 const SCAN: &str = "Our own scan (Q6 by hand), dense safepoints";
@@ -112,20 +123,25 @@ fn rungs(measured: &Measured, realtime: bool, uintr: &str) -> Delivery {
     }
 }
 
-/// Names, titles and texts of the queries.
+/// Names, titles and texts of the queries, set by set.
 pub fn query_infos() -> Vec<QueryInfo> {
-    let sql = QUERIES.map(|(number, title)| QueryInfo {
-        name: format!("q{number}"),
+    let info = |set: &str, name: String, title: &str, sql: &str| QueryInfo {
+        name,
+        set: set.to_owned(),
         title: title.to_owned(),
-        sql: tpch::query(number).to_owned(),
-    });
-    let scan = QueryInfo { name: "scan".to_owned(), title: SCAN.to_owned(), sql: SCAN_SQL.to_owned() };
-    sql.into_iter().chain([scan]).collect()
+        sql: sql.to_owned(),
+    };
+    let of_tpch = TPCH_QUERIES.map(|(number, title)| info(TPCH, format!("q{number}"), title, tpch::query(number)));
+    let scan = info(TPCH, "scan".to_owned(), SCAN, SCAN_SQL);
+    let of_ch = CH_QUERIES.map(|(number, title)| info(CH, format!("ch{number}"), title, ch::query(number)));
+    of_tpch.into_iter().chain([scan]).chain(of_ch).collect()
 }
 
 /// The same, ready to run.
 pub fn queries(data: &Arc<Data>) -> anyhow::Result<Vec<(QueryInfo, LowQuery)>> {
-    let ready = QUERIES.iter().map(|(number, _)| data.tpch_query(*number)).chain([Ok(data.dense_scan())]);
+    let of_tpch = TPCH_QUERIES.iter().map(|(number, _)| data.tpch_query(*number));
+    let of_ch = CH_QUERIES.iter().map(|(number, _)| data.ch_query(*number));
+    let ready = of_tpch.chain([Ok(data.dense_scan())]).chain(of_ch);
     query_infos().into_iter().zip(ready).map(|(info, query)| Ok((info, query?))).collect()
 }
 

@@ -40,6 +40,8 @@ impl LowQuery {
 pub struct RunEnd<'a> {
     /// Which query.
     pub query: &'a LowQuery,
+    /// The number of the snapshot that it read.
+    pub snapshot: u64,
     /// When it was started.
     pub started_ns: u64,
     /// When it ended.
@@ -150,6 +152,19 @@ impl LowLoop {
     }
 }
 
+impl LowLoop {
+    /// Whether no query has failed so far.
+    ///
+    /// # Errors
+    /// The first error of a query.
+    pub fn check(&self) -> anyhow::Result<()> {
+        match &self.inner.state().error {
+            None => Ok(()),
+            Some(error) => anyhow::bail!("a query failed: {error}"),
+        }
+    }
+}
+
 impl Drop for LowLoop {
     fn drop(&mut self) {
         if let Err(error) = self.stop() {
@@ -239,6 +254,7 @@ fn start_sql(
         token
     };
     let config = RunConfig { partitions: of.partitions, hook: Arc::clone(&of.hook) };
+    let number = snapshot.number();
     let started_ns = os::now_ns();
     let for_end = Arc::clone(&of);
     let started = runtime.run(
@@ -253,6 +269,7 @@ fn start_sql(
             }
             let end = RunEnd {
                 query: &for_end.queries[query],
+                snapshot: number,
                 started_ns,
                 ended_ns: os::now_ns(),
                 answer: result.as_ref().ok(),
@@ -279,9 +296,11 @@ fn start_dense(
     let started_ns = os::now_ns();
     runtime.run_job(Box::new(move || {
         let sum = dense::revenue(&snapshot, &table, &of.stopping, &mut || of.hook.batch());
+        let number = snapshot.number();
         drop(snapshot);
         let end = RunEnd {
             query: &of.queries[query],
+            snapshot: number,
             started_ns,
             ended_ns: os::now_ns(),
             answer: None,

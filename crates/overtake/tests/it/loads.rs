@@ -6,7 +6,7 @@ use crate::{run, text};
 use std::fs;
 
 /// Runs `overtake bench` with these arguments to its end, and returns its report and what it printed.
-fn report(arguments: &[&str]) -> (serde_json::Value, String) {
+pub fn report(arguments: &[&str]) -> (serde_json::Value, String) {
     let name = format!("overtake-it-{}-{}", std::process::id(), arguments[0]);
     let files = ["json", "svg"].map(|kind| std::env::temp_dir().join(format!("{name}.{kind}")));
     let [json, svg] = files.each_ref().map(|path| path.to_str().unwrap());
@@ -18,7 +18,8 @@ fn report(arguments: &[&str]) -> (serde_json::Value, String) {
     (report, text(&output.stdout).to_owned())
 }
 
-fn has_figures(report: &serde_json::Value, names: &[&str]) {
+/// The report has all of these.
+pub fn has_figures(report: &serde_json::Value, names: &[&str]) {
     for name in names {
         assert!(report["figures"][name].is_number(), "{name} is missing: {report:#}");
     }

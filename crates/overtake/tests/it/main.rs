@@ -1,6 +1,7 @@
 //! Integration tests of the binary: each starts it and looks at its exit code and what it printed.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod analytics;
 mod command_line;
 mod delivery;
 mod loads;
@@ -27,6 +28,9 @@ fn main() -> ExitCode {
             testkit::test!(delivery::a_stopped_run_leaves_no_file),
             testkit::test!(loads::tpcc_compares_workers_and_isolation),
             testkit::test!(loads::tpcc_measures_one_mix_at_one_level),
+            testkit::test!(analytics::tpch_compares_with_tables_in_memory),
+            testkit::test!(analytics::tpch_compares_with_duckdb),
+            testkit::test!(analytics::ch_checks_every_answer),
             testkit::test!(loads::soak_tells_what_memory_does),
             testkit::test!(loads::locks_compares_the_four_settings),
         ],

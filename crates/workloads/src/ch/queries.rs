@@ -9,6 +9,8 @@
 //! - Query 8 divides by `nullif(sum(ol_amount), 0)`: orders delivered at load have an amount of 0 (clause 4.3.3.1), and a
 //!   year may have no others.
 //! - Query 15's view is a common table expression; queries 13 and 18 name the columns that they return or order by.
+//! - Query 21 names its tables in an order in which each can be joined to those before it: beside a subquery DataFusion
+//!   keeps the order, and the paper's has suppliers and order lines first, all with all.
 //!
 //! Query 22 asks for customers without orders. TPC-C's load gives each customer one, and a purge leaves the last, so it finds
 //! nobody there; the database of the known answers has some.

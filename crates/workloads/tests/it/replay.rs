@@ -22,7 +22,7 @@ fn engines() -> (Engine, Tables, Arc<Records>, Replay, Tables) {
 /// being taken out in two portions and the numbers being met in order.
 pub fn a_replay_gives_every_snapshot_again() {
     let (engine, tables, records, mut replay, others) = engines();
-    replay.add(&records.take()).unwrap();
+    replay.add(records.take()).unwrap();
     let mut snapshots = Vec::new();
     for portion in 0..2 {
         std::thread::scope(|scope| {
@@ -48,7 +48,7 @@ pub fn a_replay_gives_every_snapshot_again() {
             }
         });
         snapshots.push(engine.snapshot());
-        replay.add(&records.take()).unwrap();
+        replay.add(records.take()).unwrap();
         for snapshot in snapshots.drain(..) {
             replay.apply_up_to(snapshot.number()).unwrap();
             assert_eq!(digest(&replay.engine().snapshot(), &others), digest(&snapshot, &tables));
@@ -66,7 +66,7 @@ pub fn a_replay_refuses_changes_of_unknown_rows() {
     attempt_payment(&engine, Class::Normal, &tables, &inputs.payment(1)).unwrap();
     let kept = records.take();
     assert_eq!(kept.iter().count(), 1);
-    replay.add(&kept).unwrap();
+    replay.add(kept).unwrap();
     assert!(matches!(replay.apply_up_to(u64::MAX), Err(Error::CorruptRedo(_))));
 }
 

@@ -2,7 +2,7 @@
 
 use super::variant::Variant;
 use crate::data::{Data, Outcomes};
-use crate::mixed::{Arrivals, Instance, LowQuery, Offered, RunEnd, Schedule, Tally, worker_cpus};
+use crate::mixed::{Arrivals, Instance, LowLoop, LowQuery, MakeRequest, Offered, RunEnd, Schedule, Tally, worker_cpus};
 use crate::stop::Stop;
 use anyhow::{Context, bail, ensure};
 use preempt::os;
@@ -21,14 +21,29 @@ const GARBAGE_VERSIONS: usize = 1_000;
 /// A New-Order that has not ended this long after the last arrival is lost.
 const STRAGGLERS_MAX: Duration = Duration::from_secs(60);
 
+/// Makes the requests of a phase, from a seed.
+pub type MakeRequests = fn(&Data, u64) -> MakeRequest;
+
+/// Whoever wants to know more of a phase than its result says.
+pub trait Observe: Send + Sync {
+    /// A query has ended. Called on its worker, in base context.
+    fn run_ended(&self, end: &RunEnd<'_>);
+    /// Called a hundred times a second while the phase runs.
+    fn sample(&self);
+    /// Whether the phase may end; until then it goes on beyond its window.
+    fn has_enough(&self) -> bool;
+}
+
 /// What to run.
 pub struct Phase {
     /// The policy.
     pub variant: Variant,
     /// The low load, repeated on each worker; empty for none.
     pub queries: Vec<LowQuery>,
-    /// New-Orders a second; none for low alone.
+    /// Requests a second; none for low alone.
     pub rate: Option<f64>,
+    /// Which requests.
+    pub requests: MakeRequests,
     /// Workers, and low jobs at a time.
     pub workers: usize,
     /// The measured window.
@@ -39,17 +54,21 @@ pub struct Phase {
     pub low_share: u8,
     /// Makes arrivals and inputs.
     pub seed: u64,
+    /// Told of each query, in place of a comparison of the answers.
+    pub observe: Option<Arc<dyn Observe>>,
 }
 
 /// What a phase found.
 pub struct PhaseResult {
     /// Seconds of the measured window.
     pub seconds: f64,
-    /// The New-Orders that were due in the window.
+    /// When the measured window began, and when the arrivals were stopped.
+    pub loaded_ns: (u64, u64),
+    /// The requests that were due in the window.
     pub tally: Tally,
-    /// The New-Orders that were offered over the whole phase.
+    /// The requests that were offered over the whole phase.
     pub offered: Option<Offered>,
-    /// How the New-Orders of the whole phase ended.
+    /// How the requests of the whole phase ended.
     pub outcomes: Outcomes,
     /// Runs of the low load that ended in the window.
     pub low_runs: u64,
@@ -107,14 +126,17 @@ impl Phase {
         let low_loop = if self.queries.is_empty() {
             None
         } else {
-            let low = Arc::clone(&low);
-            let on_end = Arc::new(move |end: &RunEnd<'_>| low.lock().unwrap_or_else(PoisonError::into_inner).add(end));
+            let (low, observe) = (Arc::clone(&low), self.observe.clone());
+            let on_end = Arc::new(move |end: &RunEnd<'_>| match &observe {
+                Some(observe) => observe.run_ended(end),
+                None => low.lock().unwrap_or_else(PoisonError::into_inner).add(end),
+            });
             Some(instance.run_queries(self.queries.clone(), self.workers, 1, on_end)?)
         };
         let arrivals = match self.rate {
             None => None,
             Some(rate) => {
-                let make = data.new_orders(self.seed);
+                let make = (self.requests)(data, self.seed);
                 Some(Arrivals::start(Arc::clone(&scheduler), make, rate, self.seed)?)
             }
         };
@@ -127,12 +149,15 @@ impl Phase {
         let mut versions_dead_max = [0; 2];
         for (half, until_ns) in [(0, from_ns + (to_ns - from_ns) / 2), (1, to_ns)] {
             while os::now_ns() < until_ns {
-                collector.collect_until(&scheduler, until_ns.min(os::now_ns() + 100_000_000), stop)?;
-                // What slots that are no longer used have left; transactions free the rest in passing.
-                data.engine().collect_garbage(GARBAGE_VERSIONS);
+                self.turn(data, &mut collector, &scheduler, until_ns, stop)?;
                 versions_dead_max[half] = versions_dead_max[half].max(data.engine().stats().versions_dead);
             }
         }
+        while self.observe.as_ref().is_some_and(|observe| !observe.has_enough()) {
+            self.turn(data, &mut collector, &scheduler, u64::MAX, stop)?;
+            low_loop.as_ref().map_or(Ok(()), LowLoop::check).context("the low-priority load")?;
+        }
+        let loaded_ns = (from_ns, os::now_ns());
         let offered = arrivals.map(Arrivals::stop);
         if let Some(offered) = &offered {
             collector.wait_for(&scheduler, offered.arrivals - offered.rejected, stop)?;
@@ -148,6 +173,7 @@ impl Phase {
             std::mem::take(&mut *low.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(PhaseResult {
             seconds: (to_ns - from_ns) as f64 / 1e9,
+            loaded_ns,
             tally: collector.tally,
             offered,
             outcomes: data.outcomes().since(&outcomes_before),
@@ -158,6 +184,25 @@ impl Phase {
             versions_dead_max,
             answers,
         })
+    }
+
+    /// Collects what has ended for a while, and does what the engine needs done.
+    fn turn(
+        &self,
+        data: &Data,
+        collector: &mut Collector,
+        scheduler: &Scheduler,
+        until_ns: u64,
+        stop: &Stop,
+    ) -> anyhow::Result<()> {
+        let pause_ns = if self.observe.is_some() { 10_000_000 } else { 100_000_000 };
+        collector.collect_until(scheduler, until_ns.min(os::now_ns() + pause_ns), stop)?;
+        // What slots that are no longer used have left; transactions free the rest in passing.
+        data.engine().collect_garbage(GARBAGE_VERSIONS);
+        if let Some(observe) = &self.observe {
+            observe.sample();
+        }
+        Ok(())
     }
 
     fn settings(&self) -> Settings {

@@ -1,7 +1,7 @@
 select
     su_name,
     count(*) as numwait
-from ch.supplier, tpcc.order_line as l1, tpcc.orders, tpcc.stock, ch.nation
+from ch.nation, ch.supplier, tpcc.stock, tpcc.order_line as l1, tpcc.orders
 where ol_o_id = o_id
     and ol_w_id = o_w_id
     and ol_d_id = o_d_id
