@@ -13,6 +13,7 @@ pub(crate) mod once;
 pub(crate) mod open;
 pub(crate) mod prune;
 pub(crate) mod publish;
+pub(crate) mod reader;
 pub(crate) mod recent;
 pub(crate) mod rows;
 pub(crate) mod slots;

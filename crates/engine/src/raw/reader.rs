@@ -1,0 +1,47 @@
+//! A snapshot that no transaction owns.
+//!
+//! **Invariant:** it is registered as long as this lives, in a place that nobody else has.
+
+use super::horizon::NO_SNAPSHOT;
+use super::slots::{Pin, Registry};
+use crate::sync::{Relaxed, SeqCst};
+use core::marker::PhantomData;
+use std::sync::Arc;
+
+/// A registered snapshot that no transaction owns.
+pub(crate) struct ReadHold {
+    registry: Arc<Registry>,
+    index: usize,
+    snapshot: u64,
+    pin: Pin,
+}
+
+impl ReadHold {
+    /// Registers a snapshot of now. Nothing when too many are registered.
+    pub(crate) fn new(registry: &Arc<Registry>) -> Option<ReadHold> {
+        let index = registry.readers_free.acquire()?;
+        let reader = &registry.readers[index];
+        reader.began_ns.store(registry.horizons.coarse_ns(), Relaxed);
+        let snapshot = registry.register(&reader.snapshot);
+        Some(ReadHold { registry: registry.clone(), index, snapshot, pin: Pin { _only_here: PhantomData } })
+    }
+
+    pub(crate) fn pin(&self) -> &Pin {
+        &self.pin
+    }
+
+    pub(crate) fn snapshot(&self) -> u64 {
+        self.snapshot
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+}
+
+impl Drop for ReadHold {
+    fn drop(&mut self) {
+        self.registry.readers[self.index].snapshot.store(NO_SNAPSHOT, SeqCst);
+        self.registry.readers_free.release(self.index);
+    }
+}
