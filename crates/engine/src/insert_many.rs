@@ -4,17 +4,14 @@
 //! saves is the way down each index: keys that follow one another, as those of an order's lines do, go into a leaf
 //! together.
 
-use crate::entries::{self, Added, NewKey};
+use crate::entries::NewKey;
 use crate::error::Result;
 use crate::key;
 use crate::raw::btree::RUN_MAX;
-use crate::raw::chain::Change;
-use crate::raw::version::NewVersion;
-use crate::scratch::{Kind, Scratch, Write};
+use crate::scratch::Scratch;
 use crate::table::Table;
 use crate::txn::Txn;
 use crate::value::Value;
-use crate::writer::Touched;
 use preempt::Region;
 
 impl Txn<'_> {
@@ -48,24 +45,7 @@ impl Txn<'_> {
     ) -> Result<()> {
         let first = scratch.writes.len();
         for values in rows {
-            table.layout.encode(values, &mut scratch.image).map_err(|unfit| unfit.at(table.name(), table.columns()))?;
-            table.expect_image_bytes(scratch.image.len());
-            let row = scratch.ids.allocate(&table.rows, table.id);
-            let cell = table.rows.cell(row, self.held().pin());
-            let new = NewVersion::new(self.held().word(command), row, None, &scratch.image);
-            let mut change = Change::claim(None);
-            let version = self.held().publish_first(cell, new);
-            change.made(version);
-            self.count_made(version);
-            scratch.writes.push(Write {
-                change,
-                row,
-                touched: Touched::default(),
-                keys_added: 0,
-                keys_left: 0,
-                table: table.id,
-                kind: Kind::Insert,
-            });
+            self.make_row(table, values, command, scratch)?;
         }
         self.counters().writes.set(scratch.writes.len() as u64);
         (0..table.indexes.len()).try_for_each(|position| self.add_keys(table, position, first, scratch))
@@ -92,7 +72,6 @@ impl Txn<'_> {
         let keys = &keys[..writes.len()];
         let is_run = index.def.unique && nulls == 0 && keys.is_sorted();
         let mut done = 0;
-        let mut waited = false;
         while done < keys.len() {
             if is_run {
                 // Whoever has the key already, as far as the index says, is looked at by the way of a single entry below.
@@ -111,28 +90,7 @@ impl Txn<'_> {
             }
             let has_null = nulls & (1 << done) != 0;
             let new = NewKey { table, position, key: keys[done], has_null, row: rows[done] };
-            let added = entries::add(&new, self.held(), other_key);
-            if waited && matches!(added, Added::New) {
-                self.key_is_ours();
-            }
-            match added {
-                Added::New => writes[done].keys_added |= 1 << position,
-                Added::Present => {}
-                Added::Taken => {
-                    return Err(self.note_refusal(
-                        self.unique_violation(table, position),
-                        table,
-                        position,
-                        new.key,
-                        reads,
-                    ));
-                }
-                Added::Undecided(word) => {
-                    self.await_end(table, word)?;
-                    waited = true;
-                    continue;
-                }
-            }
+            writes[done].keys_added |= u64::from(self.add_entry(&new, other_key, reads)?) << position;
             done += 1;
         }
         Ok(())

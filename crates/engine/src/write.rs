@@ -11,6 +11,7 @@ use crate::locks::{Key, Mode};
 use crate::raw::chain::{Change, Claim, Taken};
 use crate::raw::rows::Newest;
 use crate::raw::version::{NewVersion, RowCell, Version};
+use crate::reads::ReadLog;
 use crate::row::{Place, Row, RowId};
 use crate::scratch::{Kind, Scratch, Write};
 use crate::table::Table;
@@ -33,16 +34,35 @@ impl Txn<'_> {
         self.inner.assert_own(table);
         let _call = self.call();
         self.inner.check_limits(true)?;
-        let word = self.held().word(self.write_command()?);
+        let command = self.write_command()?;
         self.announce_write(table)?;
         let mut scratch = self.scratch();
         let scratch = &mut *scratch;
+        let (row, version) = self.make_row(table, values, command, scratch)?;
+        self.counters().writes.set(scratch.writes.len() as u64);
+        for position in 0..table.indexes.len() {
+            let has_null = key::of_image(&table.indexes[position], table.image(version), &mut scratch.key);
+            self.add_key(table, position, has_null, row, scratch)?;
+        }
+        Ok(RowId(row))
+    }
+
+    /// Puts a new row into the write set and the row map. It has no index entry yet.
+    #[inline]
+    pub(crate) fn make_row<'t>(
+        &'t self,
+        table: &'t Table,
+        values: &[Value<'_>],
+        command: u32,
+        scratch: &mut Scratch,
+    ) -> Result<(u64, &'t Version)> {
         table.layout.encode(values, &mut scratch.image).map_err(|unfit| unfit.at(table.name(), table.columns()))?;
         table.expect_image_bytes(scratch.image.len());
         let row = scratch.ids.allocate(&table.rows, table.id);
         let cell = table.rows.cell(row, self.held().pin());
+        let new = NewVersion::new(self.held().word(command), row, None, &scratch.image);
+        let version = self.held().publish_first(cell, new);
         let mut change = Change::claim(None);
-        let version = self.held().publish_first(cell, NewVersion::new(word, row, None, &scratch.image));
         change.made(version);
         self.count_made(version);
         scratch.writes.push(Write {
@@ -54,12 +74,7 @@ impl Txn<'_> {
             table: table.id,
             kind: Kind::Insert,
         });
-        self.counters().writes.set(scratch.writes.len() as u64);
-        for position in 0..table.indexes.len() {
-            let has_null = key::of_image(&table.indexes[position], table.image(version), &mut scratch.key);
-            self.add_key(table, position, has_null, row, scratch)?;
-        }
-        Ok(RowId(row))
+        Ok((row, version))
     }
 
     /// Changes a row: `patch` gets a copy of it. It may read through the transaction.
@@ -301,31 +316,44 @@ impl Txn<'_> {
 
     /// Adds the entry of `scratch.key` for the last change. On failure that change is undone.
     fn add_key(&self, table: &Table, position: usize, has_null: bool, row: u64, scratch: &mut Scratch) -> Result<()> {
+        let Scratch { writes, key, other_key, reads, .. } = &mut *scratch;
+        let added = self.add_entry(&NewKey { table, position, key, has_null, row }, other_key, reads);
+        match added {
+            Ok(is_new) => {
+                let write = writes.last_mut().expect("the change is in the write set");
+                write.keys_added |= u64::from(is_new) << position;
+                Ok(())
+            }
+            Err(error) => {
+                self.inner.undo_last(self.held(), scratch, self.counters());
+                Err(error)
+            }
+        }
+    }
+
+    /// Adds an entry; whoever decides whether its key is free is waited for. Says whether the entry is new.
+    #[inline]
+    pub(crate) fn add_entry(&self, new: &NewKey<'_>, buffer: &mut Vec<u8>, reads: &mut ReadLog) -> Result<bool> {
         let mut waited = false;
-        let error = loop {
-            let Scratch { key, other_key, reads, .. } = &mut *scratch;
-            let new = NewKey { table, position, key, has_null, row };
-            match entries::add(&new, self.held(), other_key) {
-                Added::Present => return Ok(()),
+        loop {
+            match entries::add(new, self.held(), buffer) {
+                Added::Present => return Ok(false),
                 Added::New => {
                     if waited {
                         self.key_is_ours();
                     }
-                    let write = scratch.writes.last_mut().expect("the change is in the write set");
-                    write.keys_added |= 1 << position;
-                    return Ok(());
+                    return Ok(true);
                 }
                 Added::Taken => {
-                    break self.note_refusal(self.unique_violation(table, position), table, position, key, reads);
+                    let error = self.unique_violation(new.table, new.position);
+                    return Err(self.note_refusal(error, new.table, new.position, new.key, reads));
                 }
-                Added::Undecided(word) => match self.await_end(table, word) {
-                    Ok(()) => waited = true,
-                    Err(error) => break error,
-                },
+                Added::Undecided(word) => {
+                    self.await_end(new.table, word)?;
+                    waited = true;
+                }
             }
-        };
-        self.inner.undo_last(self.held(), scratch, self.counters());
-        Err(error)
+        }
     }
 
     #[cold]

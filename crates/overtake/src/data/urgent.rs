@@ -1,10 +1,12 @@
 //! TPC-C's transactions as requests of the scheduler.
 //!
-//! **Invariant:** what runs here may run in an urgent context: no lock, no log; counts are relaxed atomics.
+//! **Invariant:** what runs here may run in an urgent context: no lock, no log; counts are relaxed atomics. A transaction
+//! that meets a lock parks its request: the worker goes on, and the grant submits the request again.
 
 use crate::mixed::UNDER_WAY_MAX;
-use engine::Begin;
-use sched::{Outcome, Request, RunCx, Work};
+use engine::{Begin, Error, Session, SessionOptions, Step, Wake};
+use preempt::{Latch, no_preempt};
+use sched::{Outcome, Request, Resubmit, RunCx, Work};
 use stage::Class;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -64,6 +66,17 @@ impl Outcomes {
 struct Transaction {
     of: Arc<Transactions>,
     input: Input,
+    /// Its session, while it does not run.
+    home: Latch<Option<Session>>,
+}
+
+/// What the engine uses to wake a parked transaction.
+struct Wakes(Resubmit);
+
+impl Wake for Wakes {
+    fn wake(&self) {
+        self.0.resubmit();
+    }
 }
 
 impl Transactions {
@@ -90,7 +103,9 @@ impl Transactions {
 
     /// An urgent request that enters `input`.
     pub fn request(self: &Arc<Self>, id: u64, input: Input) -> Arc<Request> {
-        Arc::new(Request::new(id, Class::High, Box::new(Transaction { of: Arc::clone(self), input })))
+        let session = self.engine.session(SessionOptions::new(Class::High));
+        let home = Latch::new(Some(session));
+        Arc::new(Request::new(id, Class::High, Box::new(Transaction { of: Arc::clone(self), input, home })))
     }
 
     /// How they have ended so far.
@@ -104,30 +119,24 @@ impl Transactions {
     }
 }
 
-/// Attempts before a transaction counts as failed. A conflict lasts as long as the other transaction, whose thread may be off its
-/// processor for milliseconds; giving up early would fail transactions for the machine's load.
+/// Attempts before a transaction counts as failed. Waiting for a lock is not one; being aborted by a deadlock, or by a
+/// change that its isolation does not allow, is.
 pub const ATTEMPTS_MAX: u32 = 100_000;
-
-/// Spins before a repeated attempt, longer each time up to a bound: whoever holds the row needs the time more. No sleeping,
-/// because this may be an urgent context.
-fn back_off(attempt: u32) {
-    const SPIN_NS_MAX: u64 = 50_000;
-    if 1 < attempt {
-        let until_ns = preempt::os::now_ns() + (1_000 << attempt.min(16)).min(SPIN_NS_MAX);
-        while preempt::os::now_ns() < until_ns {
-            core::hint::spin_loop();
-        }
-    }
-}
 
 impl Work for Transaction {
     fn run(&self, cx: &RunCx<'_>) -> Outcome {
         let of = &*self.of;
-        back_off(cx.attempt);
+        let mut session = no_preempt(|no_preempt| self.home.lock(no_preempt).take()).expect("it runs once at a time");
         let begin = Begin::new(cx.request.class());
-        let (counter, ending) = match tpcc::attempt(&of.engine, begin, &of.tables, &self.input) {
-            Ok(tpcc::Outcome::Committed) => (&of.committed, Ending::Committed),
-            Ok(tpcc::Outcome::RolledBack) => (&of.rolled_back, Ending::RolledBack),
+        let step = session.try_run(begin, |txn| tpcc::execute(txn, &of.tables, &self.input));
+        no_preempt(|no_preempt| *self.home.lock(no_preempt) = Some(session));
+        let (counter, ending) = match step {
+            Ok(Step::Parked(ticket)) => {
+                ticket.on_ready(Arc::new(Wakes(cx.resubmitter())));
+                return Outcome::Parked;
+            }
+            Ok(Step::Done(())) => (&of.committed, Ending::Committed),
+            Err(Error::RolledBack) => (&of.rolled_back, Ending::RolledBack),
             Err(error) if error.is_retryable() => {
                 of.aborts.fetch_add(1, Relaxed);
                 return Outcome::Again;

@@ -47,27 +47,4 @@ const ORDER: [&[Key]; QUERIES_COUNT] = [
     &[Up(0)],
 ];
 
-const EXPECTED: [&str; QUERIES_COUNT] = [
-    include_str!("../../answers/ch/q01.txt"),
-    include_str!("../../answers/ch/q02.txt"),
-    include_str!("../../answers/ch/q03.txt"),
-    include_str!("../../answers/ch/q04.txt"),
-    include_str!("../../answers/ch/q05.txt"),
-    include_str!("../../answers/ch/q06.txt"),
-    include_str!("../../answers/ch/q07.txt"),
-    include_str!("../../answers/ch/q08.txt"),
-    include_str!("../../answers/ch/q09.txt"),
-    include_str!("../../answers/ch/q10.txt"),
-    include_str!("../../answers/ch/q11.txt"),
-    include_str!("../../answers/ch/q12.txt"),
-    include_str!("../../answers/ch/q13.txt"),
-    include_str!("../../answers/ch/q14.txt"),
-    include_str!("../../answers/ch/q15.txt"),
-    include_str!("../../answers/ch/q16.txt"),
-    include_str!("../../answers/ch/q17.txt"),
-    include_str!("../../answers/ch/q18.txt"),
-    include_str!("../../answers/ch/q19.txt"),
-    include_str!("../../answers/ch/q20.txt"),
-    include_str!("../../answers/ch/q21.txt"),
-    include_str!("../../answers/ch/q22.txt"),
-];
+const EXPECTED: [&str; QUERIES_COUNT] = texts_of_22!("../../answers/ch/q", ".txt");

@@ -227,27 +227,4 @@ const ORDER: [&[Key]; QUERIES_COUNT] = [
     &[Up(0)],
 ];
 
-const EXPECTED: [&str; QUERIES_COUNT] = [
-    include_str!("../../answers/sf0.1/q01.txt"),
-    include_str!("../../answers/sf0.1/q02.txt"),
-    include_str!("../../answers/sf0.1/q03.txt"),
-    include_str!("../../answers/sf0.1/q04.txt"),
-    include_str!("../../answers/sf0.1/q05.txt"),
-    include_str!("../../answers/sf0.1/q06.txt"),
-    include_str!("../../answers/sf0.1/q07.txt"),
-    include_str!("../../answers/sf0.1/q08.txt"),
-    include_str!("../../answers/sf0.1/q09.txt"),
-    include_str!("../../answers/sf0.1/q10.txt"),
-    include_str!("../../answers/sf0.1/q11.txt"),
-    include_str!("../../answers/sf0.1/q12.txt"),
-    include_str!("../../answers/sf0.1/q13.txt"),
-    include_str!("../../answers/sf0.1/q14.txt"),
-    include_str!("../../answers/sf0.1/q15.txt"),
-    include_str!("../../answers/sf0.1/q16.txt"),
-    include_str!("../../answers/sf0.1/q17.txt"),
-    include_str!("../../answers/sf0.1/q18.txt"),
-    include_str!("../../answers/sf0.1/q19.txt"),
-    include_str!("../../answers/sf0.1/q20.txt"),
-    include_str!("../../answers/sf0.1/q21.txt"),
-    include_str!("../../answers/sf0.1/q22.txt"),
-];
+const EXPECTED: [&str; QUERIES_COUNT] = texts_of_22!("../../answers/sf0.1/q", ".txt");
