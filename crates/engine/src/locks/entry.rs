@@ -1,8 +1,8 @@
 //! One thing that somebody has locked or waits for.
 //!
 //! **Invariant:** the queue is in the order in which its members are served. A member that was woken keeps its place until
-//! its session comes back and has the lock, or gives up; whoever comes meanwhile passes only what it does not exclude. So
-//! a wake-up is never a lost place.
+//! its session comes back and has the lock, or gives up; who comes meanwhile, and after it, passes only what it does not
+//! exclude. So a wake-up is never a lost place.
 
 use super::key::Key;
 use super::mode::Mode;

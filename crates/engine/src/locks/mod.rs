@@ -227,11 +227,11 @@ impl LockTable {
             let foreign = Foreign::of(key, registry, holders);
             let place = asker.waiter.and_then(|waiter| entry.position(waiter));
             let by_class = self.settings.by_class();
-            let arrival = match place {
-                Some(at) => entry.queue[at].arrival,
-                None => u64::MAX,
-            };
-            let position = place.unwrap_or_else(|| entry.insertion(asker.importance, arrival, by_class));
+            let position = place.unwrap_or_else(|| {
+                // A statement that has waited elsewhere goes before those that came after it: see `README.md`.
+                let arrival = asker.waiter.and_then(|waiter| waiter.arrival()).unwrap_or(u64::MAX);
+                entry.insertion(asker.importance, arrival, by_class)
+            });
             let mut obstacles = entry.obstacles(&foreign, asker.owner, mode, position);
             if obstacles.is_none() {
                 if !grant {
@@ -269,11 +269,12 @@ impl LockTable {
 
     fn queue(&self, entry: &mut Entry, at: usize, waiter: &Arc<Waiter>, asker: Asker<'_>, key: Key, mode: Mode) {
         let Asker { owner, importance, .. } = asker;
-        let arrival = self.number();
+        let arrival = waiter.arrival().unwrap_or_else(|| self.number());
+        waiter.set_arrival(arrival);
         let place = Place { waiter: waiter.clone(), owner, mode, importance, arrival, woken: false };
         entry.queue.insert(at, place);
         waiter.set_place(true);
-        self.begin_wait(waiter, asker, key, mode, arrival);
+        self.begin_wait(waiter, asker, key, mode);
         let region = Region::enter();
         self.waiting.lock(&region).push(waiter.clone());
     }
@@ -287,11 +288,10 @@ impl LockTable {
             self.mark(key, mode);
             self.unmark(key, before);
         }
-        let arrival = place.arrival;
-        self.begin_wait(waiter, asker, key, mode, arrival);
+        self.begin_wait(waiter, asker, key, mode);
     }
 
-    fn begin_wait(&self, waiter: &Arc<Waiter>, asker: Asker<'_>, key: Key, mode: Mode, arrival: u64) {
+    fn begin_wait(&self, waiter: &Arc<Waiter>, asker: Asker<'_>, key: Key, mode: Mode) {
         let now_ns = os::now_ns();
         let patience_ns = self.settings.look_after_ns(asker.importance);
         waiter.with(|state| {
@@ -303,7 +303,7 @@ impl LockTable {
             }
             state.phase = Phase::Waiting;
             state.place = Some((key, mode));
-            (state.owner, state.importance, state.arrival) = (asker.owner, asker.importance, arrival);
+            (state.owner, state.importance) = (asker.owner, asker.importance);
             state.statement_deadline_ns = waiter.deadline_ns();
             if state.born_ns == 0 {
                 state.born_ns = now_ns;

@@ -34,8 +34,6 @@ pub(crate) struct State {
     pub(crate) place: Option<(Key, Mode)>,
     pub(crate) owner: u64,
     pub(crate) importance: u64,
-    /// Order of arrival: kept for as long as the place is.
-    pub(crate) arrival: u64,
     /// When its transaction, or for a procedure its first wait, began.
     pub(crate) born_ns: u64,
     pub(crate) since_ns: u64,
@@ -73,6 +71,8 @@ pub(crate) struct Waiter {
     lock_timeout_ns: AtomicU64,
     /// When the statement must be over; `u64::MAX` for never.
     deadline_ns: AtomicU64,
+    /// Order of arrival of the statement: given at its first wait, kept through all of them; 0 before.
+    arrival: AtomicU64,
     /// Transactions lost in a row, and the importance of the last taker.
     losses: AtomicU64,
     taker: AtomicU64,
@@ -94,7 +94,6 @@ impl Waiter {
             place: None,
             owner: 0,
             importance: 0,
-            arrival: 0,
             born_ns: 0,
             since_ns: 0,
             lock_deadline_ns: u64::MAX,
@@ -110,6 +109,7 @@ impl Waiter {
             statement: AtomicU64::new(IDLE),
             lock_timeout_ns: AtomicU64::new(u64::MAX),
             deadline_ns: AtomicU64::new(u64::MAX),
+            arrival: AtomicU64::new(0),
             losses: AtomicU64::new(0),
             taker: AtomicU64::new(0),
             state: Latch::new(state),
@@ -153,6 +153,15 @@ impl Waiter {
         self.has_place.store(u64::from(has_place), Relaxed);
     }
 
+    /// When the statement came, if it has waited before: the less, the earlier.
+    pub(super) fn arrival(&self) -> Option<u64> {
+        Some(self.arrival.load(Relaxed)).filter(|arrival| *arrival != 0)
+    }
+
+    pub(super) fn set_arrival(&self, arrival: u64) {
+        self.arrival.store(arrival, Relaxed);
+    }
+
     /// Ends the wait with this number, unless it has ended. Says whether it did, and hands out whom to wake.
     pub(crate) fn end_wait(&self, number: Option<u64>, outcome: Option<Error>) -> Ended {
         self.with(|state| {
@@ -189,6 +198,7 @@ impl Waiter {
     /// It is over.
     #[inline]
     pub(crate) fn end_statement(&self) {
+        self.arrival.store(0, Relaxed);
         self.statement.store(IDLE, Relaxed);
     }
 

@@ -148,6 +148,7 @@ fn main() -> ExitCode {
             testkit::test!(waits::skip_locked_shares_out_work),
             testkit::test!(waits::no_wake_up_is_lost),
             testkit::test!(waits::a_procedure_waits_with_empty_hands),
+            testkit::test!(waits::woken_procedures_do_not_send_each_other_round),
             testkit::test!(scripts::anomalies),
             testkit::test!(scripts::row_locks),
             testkit::test!(scripts::unique_races_and_rechecks),

@@ -257,3 +257,31 @@ pub fn a_procedure_waits_with_empty_hands() {
     session.run(COMMITTED, transfer).unwrap();
     assert_eq!([0, 1].map(|id| balance_now(&engine, &table, id)), [Some(149), Some(102)]);
 }
+
+/// Three procedures that want the same three rows, each beginning with another, all woken at once. Each meets the place of
+/// one that has not come back yet: were places kept whoever came first, they would send each other round for ever.
+pub fn woken_procedures_do_not_send_each_other_round() {
+    const COUNT: usize = 3;
+    let (engine, table) = bank_of(COUNT as i32);
+    let mut holder = open_session(&engine, Class::Normal);
+    for id in 0..COUNT {
+        done(&mut holder, add(&table, id as i32, 1));
+    }
+    let mut waiting: Vec<_> = (0..COUNT).map(|first| (first, session(&engine))).collect();
+    let step = |first: usize, session: &mut engine::Session| {
+        session.try_run(COMMITTED, |txn| {
+            (first..first + COUNT).try_for_each(|id| pay(txn, &table, (id % COUNT) as i32, 10))
+        })
+    };
+    for (first, session) in &mut waiting {
+        assert!(matches!(step(*first, session), Ok(Step::Parked(_))));
+    }
+    holder.commit().unwrap();
+    for _ in 0..COUNT {
+        waiting.retain_mut(|(first, session)| matches!(step(*first, session).unwrap(), Step::Parked(_)));
+    }
+    assert_eq!(waiting.len(), 0, "in each round at least the first of those who wait comes through");
+    assert_eq!(balance_now(&engine, &table, 0), Some(100 + 1 + 10 * COUNT as i64));
+    drop(holder);
+    assert_eq!(engine.lock_stats().entries, 0);
+}
