@@ -112,6 +112,11 @@ impl Data {
         self.requests(seed, |inputs, warehouse| inputs.next(Mix::Standard, warehouse))
     }
 
+    /// As [`Data::full_mix`], in shares that deliver orders as fast as they are entered.
+    pub fn steady_mix(&self, seed: u64) -> MakeRequest {
+        self.requests(seed, |inputs, warehouse| inputs.next(Mix::Steady, warehouse))
+    }
+
     fn requests(&self, seed: u64, mut next: impl FnMut(&mut Inputs, i32) -> Input + Send + 'static) -> MakeRequest {
         let mut inputs = Inputs::new(self.scale, seed, seed);
         let transactions = Arc::clone(&self.transactions);

@@ -1,4 +1,4 @@
-//! Drives TPC-C and prints what each kind of transaction costs: `tpcc [SECONDS] [--mix standard|new-order|payment]
+//! Drives TPC-C and prints what each kind of transaction costs: `tpcc [SECONDS] [--mix standard|steady|new-order|payment]
 //! [--kind delivery] [--workers N] [--warehouses N] [--isolation serializable|repeatable-read] [--purge]`.
 
 use engine::{Begin, Engine, EngineConfig, Isolation};
@@ -19,6 +19,7 @@ fn main() {
     let mix = match option("--mix").as_deref() {
         Some("new-order") => Mix::NewOrder,
         Some("payment") => Mix::NewOrderPayment,
+        Some("steady") => Mix::Steady,
         _ => Mix::Standard,
     };
     let isolation = match option("--isolation").as_deref() {

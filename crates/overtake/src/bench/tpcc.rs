@@ -39,7 +39,7 @@ pub struct Arguments {
     /// Of the transactions that are not compared by their isolation.
     #[arg(long, value_name = "LEVEL", default_value = "read-committed")]
     isolation: IsolationArgument,
-    /// Delete delivered orders behind a window of the newest, so that the tables stop growing.
+    /// Delete delivered orders behind a window of the newest, so that, with `--mix steady`, the tables stop growing.
     #[arg(long)]
     purge: bool,
     /// Makes population and inputs.
@@ -55,8 +55,10 @@ pub enum MixArgument {
     NewOrder,
     /// New-Order and Payment, half and half.
     NewOrderPayment,
-    /// All five transactions.
+    /// All five transactions: 45 % New-Order, 43 % Payment, 4 % of each other.
     Full,
+    /// All five: 43, 43, 5 % Delivery and Stock-Level, 4 % Order-Status. Orders are delivered as fast as they are entered.
+    Steady,
 }
 
 /// `--isolation`.
@@ -77,6 +79,7 @@ impl MixArgument {
             MixArgument::NewOrder => Mix::NewOrder,
             MixArgument::NewOrderPayment => Mix::NewOrderPayment,
             MixArgument::Full => Mix::Standard,
+            MixArgument::Steady => Mix::Steady,
         }
     }
 }

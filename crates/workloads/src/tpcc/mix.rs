@@ -46,6 +46,9 @@ pub enum Mix {
     /// All five: 45, 43, 4, 4 and 4 in a hundred. The specification's least shares are 43 % for Payment and 4 % for each
     /// of the last three (clause 5.2.3).
     Standard,
+    /// All five: 43, 43, 4, 5 and 5 in a hundred, so that orders are delivered as fast as they are entered (ten by each
+    /// Delivery). With the least shares one order in nine is never delivered, and no purge may delete it.
+    Steady,
 }
 
 impl Mix {
@@ -57,7 +60,9 @@ impl Mix {
             (Mix::NewOrder | Mix::NewOrderPayment, _) => 0,
             (Mix::Standard, Kind::NewOrder) => 45,
             (Mix::Standard, Kind::Payment) => 43,
-            (Mix::Standard, _) => 4,
+            (Mix::Standard, _) | (Mix::Steady, Kind::OrderStatus) => 4,
+            (Mix::Steady, Kind::NewOrder | Kind::Payment) => 43,
+            (Mix::Steady, _) => 5,
         }
     }
 }

@@ -102,7 +102,7 @@ impl Load {
         let purge = background::purge(data)?;
         let housekeeping = background::housekeeping(data)?;
         let outcomes_before = data.outcomes();
-        let make = data.full_mix(arguments.seed);
+        let make = data.steady_mix(arguments.seed);
         let arrivals = Arrivals::start(Arc::clone(instance.scheduler()), make, arguments.rate, arguments.seed)?;
         Ok(Load {
             data: Arc::clone(data),

@@ -87,6 +87,7 @@ fn name(mix: Mix) -> &'static str {
         Mix::NewOrder => "New-Order",
         Mix::NewOrderPayment => "New-Order and Payment",
         Mix::Standard => "full mix",
+        Mix::Steady => "steady mix",
     }
 }
 
@@ -147,6 +148,7 @@ pub fn figures(report: &mut Report, mix: Mix, driven: &DriveReport) {
         Mix::NewOrder => ("tpcc.new_order", driven.new_order_per_cpu_s()),
         Mix::NewOrderPayment => ("tpcc.new_order_payment", driven.committed_per_cpu_s()),
         Mix::Standard => ("tpcc.mix", driven.committed_per_cpu_s()),
+        Mix::Steady => ("tpcc.steady", driven.committed_per_cpu_s()),
     };
     report.figure(format!("{prefix}_per_cpu_s"), per_cpu_s);
     report.figure(format!("{prefix}_per_s"), driven.committed_per_s());
