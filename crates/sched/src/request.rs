@@ -235,11 +235,6 @@ impl Request {
         is_mine
     }
 
-    /// The submitter found no room. True if nobody cancelled it meanwhile.
-    pub(crate) fn withdraw(&self) -> bool {
-        self.change(State::Queued, State::New, 0).is_some()
-    }
-
     /// The right to run it. At most one caller gets it, with the number of the run: 1 for the first.
     #[doc(hidden)]
     pub fn claim(&self) -> Option<u32> {

@@ -22,8 +22,8 @@ use std::thread::{self, JoinHandle};
 /// Why work was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
-    /// Every queue is full; it may be submitted again later.
-    #[error("every queue of the scheduler is full")]
+    /// As many requests as may be are under way, or queries wait; it may be submitted again later.
+    #[error("the scheduler is full")]
     Full,
     /// The scheduler was shut down.
     #[error("the scheduler was shut down")]
@@ -190,7 +190,7 @@ impl Scheduler {
     /// Takes a request, and makes it run as soon as the policy lets it.
     ///
     /// # Errors
-    /// [`Rejected`]; a request that found every queue full may be submitted again.
+    /// [`Rejected`]; one that was refused because the scheduler is full may be submitted again.
     pub fn submit(&self, request: Arc<Request>) -> Result<(), Rejected> {
         self.shared.submit(request)
     }

@@ -117,7 +117,6 @@ impl Shared {
 
 /// The global queues, as sources of requests.
 const OVERFLOW: usize = usize::MAX;
-const RETURNED: usize = usize::MAX - 1;
 
 struct OnWorker<'a> {
     shared: &'a Shared,
@@ -137,7 +136,6 @@ impl<'a> OnWorker<'a> {
     fn lanes(&self, from: usize) -> &'a Lanes {
         match from {
             OVERFLOW => &self.shared.overflow,
-            RETURNED => &self.shared.returned,
             slot => &self.shared.slots[slot].lanes,
         }
     }
@@ -172,75 +170,45 @@ impl<'a> OnWorker<'a> {
         slot.opens_at_ns.store(opens_at_ns, Relaxed);
     }
 
-    /// Runs a claimed request, as often as it takes, and returns when.
-    fn run_claimed(&self, mut request: Arc<Request>, mut attempt: u32) -> Ran {
-        let mut ran: Option<Ran> = None;
-        loop {
-            let run_ns = os::now_ns();
-            request.clock().set(Stage::Dispatch, run_ns);
-            if attempt == 1 {
-                request.set_first_run_ns(run_ns);
-            }
-            self.shared.counters.starts[self.start as usize].add_one();
-            request.clock().set(Stage::Run, run_ns);
-            let cx = RunCx { shared: self.shared, request: &request, worker: self.slot, attempt, start: self.start };
-            let outcome = panics::caught(|| request.work().run(&cx));
-            let to_ns = os::now_ns();
-            ran.get_or_insert(Ran { from_ns: run_ns, to_ns }).to_ns = to_ns;
-            let ended = match outcome {
-                Some(Outcome::Done) => Ended::Done,
-                None => Ended::Panicked,
-                Some(Outcome::Again) if request.count_repeat() < self.shared.settings.attempts_max => {
-                    self.shared.counters.retried.add_one();
-                    request.release();
-                    match self.queue_again(request) {
-                        None => break,
-                        Some(again) => (request, attempt) = again,
-                    }
-                    continue;
-                }
-                Some(Outcome::Again) => Ended::Exhausted,
-                Some(Outcome::Parked) => match self.park(request, to_ns) {
-                    None => break,
-                    Some(again) => {
-                        (request, attempt) = again;
-                        continue;
-                    }
-                },
-            };
-            self.end(&request, to_ns, ended);
-            break;
+    /// Runs a claimed request, and returns when.
+    fn run_claimed(&self, request: Arc<Request>, attempt: u32) -> Ran {
+        let run_ns = os::now_ns();
+        request.clock().set(Stage::Dispatch, run_ns);
+        if attempt == 1 {
+            request.set_first_run_ns(run_ns);
         }
-        ran.expect("the loop runs at least once")
-    }
-
-    /// Queues a request that this worker has let go. Without room it has to run once more at once, unless somebody
-    /// cancelled it meanwhile.
-    fn queue_again(&self, request: Arc<Request>) -> Option<(Arc<Request>, u32)> {
-        let back = self.shared.queue_again(request, self.slot).err()?;
-        let attempt = back.claim()?;
-        Some((back, attempt))
+        self.shared.counters.starts[self.start as usize].add_one();
+        request.clock().set(Stage::Run, run_ns);
+        let cx = RunCx { shared: self.shared, request: &request, worker: self.slot, attempt, start: self.start };
+        let outcome = panics::caught(|| request.work().run(&cx));
+        let to_ns = os::now_ns();
+        match outcome {
+            Some(Outcome::Again) if request.count_repeat() < self.shared.settings.attempts_max => {
+                self.shared.counters.retried.add_one();
+                request.release();
+                self.shared.queue_again(request, self.slot);
+            }
+            Some(Outcome::Parked) => self.park(request, to_ns),
+            Some(Outcome::Done) => self.end(&request, to_ns, Ended::Done),
+            Some(Outcome::Again) => self.end(&request, to_ns, Ended::Exhausted),
+            None => self.end(&request, to_ns, Ended::Panicked),
+        }
+        Ran { from_ns: run_ns, to_ns }
     }
 
     /// The run ended at `to_ns` and waits: leaves the request to its wake-up, or queues it if that was there before.
-    fn park(&self, request: Arc<Request>, to_ns: u64) -> Option<(Arc<Request>, u32)> {
+    fn park(&self, request: Arc<Request>, to_ns: u64) {
         self.shared.counters.parks.add_one();
-        if self.shared.reserve_return() {
-            if request.park(to_ns) {
-                return None;
-            }
-            self.shared.release_return();
-        } else {
-            // More are parked than could come back at once: this one asks again instead, when its turn comes.
-            request.release();
+        if !request.park(to_ns) {
+            self.shared.counters.resubmits.add_one();
+            self.shared.queue_again(request, self.slot);
         }
-        self.shared.counters.resubmits.add_one();
-        self.queue_again(request)
     }
 
     fn end(&self, request: &Request, to_ns: u64, ended: Ended) {
         request.clock().set(Stage::End, to_ns);
         request.end();
+        self.shared.leaves();
         let counters = &self.shared.counters;
         counters.completed.add_one();
         match ended {
@@ -284,9 +252,6 @@ impl Host for OnWorker<'_> {
         if !self.shared.overflow.is_empty() {
             self.look(&mut heads, OVERFLOW);
         }
-        if !self.shared.returned.is_empty() {
-            self.look(&mut heads, RETURNED);
-        }
         // A worker that holds up no query, or whose query has ended, takes from the others too.
         if matches!(self.point, Point::Boundary | Point::Idle | Point::Dedicated) {
             for other in 0..self.shared.slots.len() {
@@ -313,10 +278,8 @@ impl Host for OnWorker<'_> {
     fn run(&mut self, class: Class) -> Option<Ran> {
         let from = self.from[class_index(class)];
         let request = self.lanes(from).of(class).take()?;
-        if from == RETURNED {
-            self.shared.release_return();
-        }
         let Some(attempt) = request.claim() else {
+            self.shared.leaves();
             self.shared.counters.cancelled.add_one();
             return None;
         };

@@ -74,11 +74,9 @@ pub struct Settings {
     pub cap: CapSettings,
     /// Requests that fit in the queue of one class of one worker.
     pub queue_requests: usize,
-    /// Requests that fit in the global queue of one class, used when the workers' queues are full.
-    pub overflow_requests: usize,
-    /// Requests that may be parked at a time. Beyond that, a run that says [`crate::Outcome::Parked`] is repeated when its
-    /// turn comes, as if it had been woken.
-    pub parked_requests_max: usize,
+    /// Requests that may be under way at a time: queued, running or parked. Submissions beyond that are refused, so that
+    /// there is room for whatever comes back.
+    pub requests_max: usize,
     /// Queries that may wait to be started.
     pub low_jobs_max: usize,
     /// Runs that say [`crate::Outcome::Again`] before one of them ends the request.
@@ -103,8 +101,7 @@ impl Default for Settings {
             yield_interval: 1,
             cap: CapSettings::default(),
             queue_requests: 1_024,
-            overflow_requests: 65_536,
-            parked_requests_max: 16_384,
+            requests_max: 65_536,
             low_jobs_max: 1_024,
             attempts_max: 256,
             events_per_worker: 16_384,

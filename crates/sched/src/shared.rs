@@ -58,11 +58,10 @@ impl Slot {
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) slots: Box<[Slot]>,
+    /// The global queues. Each has room for all requests under way, so whoever brings one back is never turned away.
     pub(crate) overflow: Lanes,
-    /// Room for parked requests that come back when every other queue is full: nobody could take a refusal.
-    pub(crate) returned: Lanes,
-    /// Places in `returned` that are free: a parked request holds one until it is queued elsewhere or taken from there.
-    return_places: AtomicUsize,
+    /// Requests under way: from their submission until they have ended or, cancelled, have left their queue.
+    under_way: AtomicUsize,
     /// For those who wake parked requests.
     me: Weak<Shared>,
     /// The line of submissions: requests and low jobs take their places here.
@@ -99,9 +98,8 @@ impl Shared {
         Arc::new_cyclic(|me| Shared {
             me: Weak::clone(me),
             slots: (0..settings.workers).map(slot).collect(),
-            overflow: Lanes::new(settings.overflow_requests),
-            returned: Lanes::new(settings.parked_requests_max),
-            return_places: AtomicUsize::new(settings.parked_requests_max),
+            overflow: Lanes::new(settings.requests_max),
+            under_way: AtomicUsize::new(0),
             next_place: AtomicU64::new(0),
             low: LowQueue::new(settings.low_jobs_max),
             counters: Cells::default(),
@@ -169,7 +167,13 @@ impl Shared {
         if self.is_stopped() {
             return Err(Rejected::Stopped);
         }
+        if self.settings.requests_max <= self.under_way.fetch_add(1, SeqCst) {
+            self.leaves();
+            self.counters.rejected.add_one();
+            return Err(Rejected::Full);
+        }
         if !request.enqueue(place) {
+            self.leaves();
             return Err(Rejected::NotNew);
         }
         let submit_ns = request.clock().stamp(Stage::Submit);
@@ -181,13 +185,7 @@ impl Shared {
         {
             request.set_run_delay_base_ns(run_delay.read_ns());
         }
-        let Ok(slot) = self.queue(Arc::clone(&request), first) else {
-            if !request.withdraw() {
-                return Ok(()); // Cancelled meanwhile, which is an answer too.
-            }
-            self.counters.rejected.add_one();
-            return Err(Rejected::Full);
-        };
+        let slot = self.queue(Arc::clone(&request), first);
         self.counters.queued.add_one();
         if self.is_stopped() && request.cancel() {
             return Err(Rejected::Stopped);
@@ -212,20 +210,7 @@ impl Shared {
         self.counters.resubmits.add_one();
         let class = request.class();
         let first = self.choose(class);
-        let slot = match self.queue(request, first) {
-            Ok(slot) => {
-                self.release_return();
-                slot
-            }
-            Err(mut back) => {
-                // There is a place for it. A push that finds none all the same meets one who is just taking from there.
-                while let Err(again) = self.returned.of(class).push(back) {
-                    back = again;
-                    core::hint::spin_loop();
-                }
-                first
-            }
-        };
+        let slot = self.queue(request, first);
         if self.is_stopped() {
             // Whoever stopped it may have looked before.
             return self.cancel_queued();
@@ -233,35 +218,38 @@ impl Shared {
         self.tell(slot, class, os::now_ns());
     }
 
-    /// A place in `returned` for a request that parks.
-    pub(crate) fn reserve_return(&self) -> bool {
-        self.return_places.fetch_update(SeqCst, SeqCst, |places| places.checked_sub(1)).is_ok()
+    /// A request is under way no more.
+    pub(crate) fn leaves(&self) {
+        self.under_way.fetch_sub(1, SeqCst);
     }
 
-    pub(crate) fn release_return(&self) {
-        self.return_places.fetch_add(1, SeqCst);
-    }
-
-    /// Queues with `first`, else with the next worker that has room, else globally; gives it back if everything is full.
-    /// Returns whom to tell.
-    fn queue(&self, mut request: Arc<Request>, first: usize) -> Result<usize, Arc<Request>> {
+    /// Queues with `first`, else with the next worker that has room, else globally. Returns whom to tell.
+    fn queue(&self, mut request: Arc<Request>, first: usize) -> usize {
         let class = request.class();
         for step in 0..self.slots.len() {
             let slot = (first + step) % self.slots.len();
             match self.slots[slot].lanes.of(class).push(request) {
-                Ok(()) => return Ok(slot),
+                Ok(()) => return slot,
                 Err(back) => request = back,
             }
         }
-        self.overflow.of(class).push(request)?;
-        self.counters.overflowed.add_one();
-        Ok(first)
+        self.queue_globally(request);
+        first
     }
 
-    /// Queues a request that runs again; gives it back if everything is full.
-    pub(crate) fn queue_again(&self, request: Arc<Request>, slot: usize) -> Result<(), Arc<Request>> {
+    /// Queues a request that runs again.
+    pub(crate) fn queue_again(&self, request: Arc<Request>, slot: usize) {
         let class = request.class();
-        self.slots[slot].lanes.of(class).push(request).or_else(|request| self.overflow.of(class).push(request))
+        if let Err(request) = self.slots[slot].lanes.of(class).push(request) {
+            self.queue_globally(request);
+        }
+    }
+
+    fn queue_globally(&self, request: Arc<Request>) {
+        let class = request.class();
+        let pushed = self.overflow.of(class).push(request);
+        assert!(pushed.is_ok(), "it is under way, and there is room for all that are");
+        self.counters.overflowed.add_one();
     }
 
     /// `thread`: requests of this class run on the dedicated threads.
@@ -342,11 +330,11 @@ impl Shared {
 
     #[inline]
     fn has_queued_globally(&self) -> bool {
-        !self.overflow.is_empty() || !self.returned.is_empty()
+        !self.overflow.is_empty()
     }
 
     pub(crate) fn queued_count(&self) -> usize {
-        self.overflow.len() + self.returned.len() + self.slots.iter().map(|slot| slot.lanes.len()).sum::<usize>()
+        self.overflow.len() + self.slots.iter().map(|slot| slot.lanes.len()).sum::<usize>()
     }
 
     pub(crate) fn log(&self, slot: Option<usize>, event: Event) {
@@ -368,9 +356,10 @@ impl Shared {
 
     /// Cancels whatever is queued.
     pub(crate) fn cancel_queued(&self) {
-        for lanes in self.slots.iter().map(|slot| &slot.lanes).chain([&self.overflow, &self.returned]) {
+        for lanes in self.slots.iter().map(|slot| &slot.lanes).chain([&self.overflow]) {
             for class in Class::ALL {
                 while let Some(request) = lanes.of(class).take() {
+                    self.leaves();
                     if request.cancel() {
                         self.counters.cancelled.add_one();
                     }

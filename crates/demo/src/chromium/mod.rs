@@ -179,8 +179,8 @@ impl Page<'_> {
     /// [`Error::Page`] with what it was last and all console errors, after `limit_ms`.
     pub fn until(&mut self, what: &str, expression: &str, limit_ms: u64) -> Result<(), Error> {
         let script = format!(
-            "new Promise((done) => {{ const end = Date.now() + {limit_ms}; let last; const look = () => {{ \
-               try {{ last = ({expression}); }} catch (error) {{ last = String(error); }} \
+            "new Promise((done) => {{ const end = Date.now() + {limit_ms}; let last; const look = async () => {{ \
+               try {{ last = await ({expression}); }} catch (error) {{ last = String(error); }} \
                if (last === true) done(null); else if (Date.now() > end) done(String(last)); else setTimeout(look, 20); }}; look(); }})"
         );
         match self.value(&script)? {

@@ -161,7 +161,7 @@ pub fn bad_requests_are_refused_in_words() {
         );
     }
     let (_, answer) = server.post("/api/query/start", r#"{"name":"q99"}"#);
-    assert_eq!(answer["error"]["hint"], "Choose one of: q2, q9.");
+    assert_eq!(answer["error"]["hint"], "Choose one of: q2, q9, ch1.");
 
     // Under wait a New-Order stays queued while the first run lasts (the fake's, 45 ms).
     server.post("/api/select", r#"{"policy":"wait"}"#);

@@ -2,10 +2,11 @@
 
 use super::entry::Holders;
 use super::waiter::{Phase, Waiter};
-use super::{LockTable, Tally};
+use super::{Key, LockTable, Mode, Tally};
 use crate::error::Error;
 use crate::raw::activity::{Pressed, Yields};
 use crate::raw::slots::Registry;
+use crate::sync::SeqCst;
 use preempt::Region;
 use std::sync::Arc;
 
@@ -39,12 +40,22 @@ impl LockTable {
         if self.is_quiet() {
             return None;
         }
-        let (due, mut next) = self.due(now_ns);
-        if !due.is_empty() {
-            pinned(&mut |holders| due.iter().for_each(|due| self.end_in_time(registry, holders, due, now_ns)));
-            next = self.due(now_ns).1;
+        let known = |next: u64| (next != u64::MAX).then_some(next);
+        let next = self.next_look_ns.load(SeqCst);
+        if now_ns < next {
+            return known(next);
         }
-        (next != u64::MAX).then_some(next)
+        // Before the look: who comes meanwhile brings its own time.
+        self.next_look_ns.store(u64::MAX, SeqCst);
+        let (due, next) = self.due(now_ns);
+        self.next_look_ns.fetch_min(next, SeqCst);
+        if !due.is_empty() {
+            pinned(&mut |holders| {
+                self.lose_patience(registry, holders, &due, now_ns);
+                due.iter().for_each(|due| self.end_in_time(registry, holders, due));
+            });
+        }
+        known(self.next_look_ns.load(SeqCst))
     }
 
     fn due(&self, now_ns: u64) -> (Vec<Due>, u64) {
@@ -64,8 +75,7 @@ impl LockTable {
                 } else if state.patience_ns <= now_ns {
                     Expiry::Patience
                 } else {
-                    let deadlines = [state.statement_deadline_ns, state.lock_deadline_ns, state.patience_ns];
-                    next = deadlines.into_iter().fold(next, u64::min);
+                    next = next.min(state.look_ns());
                     return;
                 };
                 due.push(Due { waiter: waiter.clone(), number: state.number, why });
@@ -74,32 +84,42 @@ impl LockTable {
         (due, next)
     }
 
-    fn end_in_time(&self, registry: &Registry, holders: &dyn Holders, due: &Due, now_ns: u64) {
+    fn end_in_time(&self, registry: &Registry, holders: &dyn Holders, due: &Due) {
         let Due { waiter, number, why } = due;
         let error = match why {
             Expiry::Lock => Error::LockNotAvailable,
             Expiry::Statement => Error::Cancelled,
-            Expiry::Patience => return self.lose_patience(registry, holders, waiter, now_ns),
+            Expiry::Patience => return,
         };
         if self.fail(registry, holders, waiter, Some(*number), error) {
             Tally::one(&self.tally.timeouts);
         }
     }
 
-    fn lose_patience(&self, registry: &Registry, holders: &dyn Holders, waiter: &Arc<Waiter>, now_ns: u64) {
-        let again_ns = now_ns.saturating_add(self.settings.look_again_ns());
-        let (importance, place) = waiter.with(|state| {
-            state.patience_ns = again_ns;
-            (state.importance, state.place)
-        });
+    /// Looks at what the impatient wait for. Many wait for few things: each is looked at once.
+    fn lose_patience(&self, registry: &Registry, holders: &dyn Holders, due: &[Due], now_ns: u64) {
+        let again_ns = self.settings.look_again_at_ns(now_ns);
+        self.next_look_ns.fetch_min(again_ns, SeqCst);
+        let impatient = due.iter().filter(|due| due.why == Expiry::Patience);
+        let mut wanted: Vec<(Key, Mode, u64)> = impatient
+            .filter_map(|due| {
+                due.waiter.with(|state| {
+                    state.patience_ns = again_ns;
+                    state.place.map(|(key, mode)| (key, mode, state.importance))
+                })
+            })
+            .collect();
+        wanted.sort_unstable_by_key(|(key, mode, importance)| (key.mixed(), *mode, *importance));
+        wanted.dedup();
         if self.yields() == Yields::NotRunning {
-            for owner in self.owners_in_the_way(registry, holders, waiter) {
-                let pressed = self.press(registry, holders, owner, importance, Yields::Always);
-                debug_assert!(pressed != Pressed::Running, "patience is at its end");
+            for (key, mode, importance) in &wanted {
+                for owner in self.owners_of(registry, holders, *key, *mode) {
+                    let pressed = self.press(registry, holders, owner, *importance, Yields::Always);
+                    debug_assert!(pressed != Pressed::Running, "patience is at its end");
+                }
             }
         }
-        if let Some((key, _)) = place {
-            self.released(registry, holders, key);
-        }
+        wanted.dedup_by_key(|(key, ..)| *key);
+        wanted.iter().for_each(|(key, ..)| self.released(registry, holders, *key));
     }
 }

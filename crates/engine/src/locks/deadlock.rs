@@ -6,13 +6,15 @@
 
 use super::entry::{Foreign, Holders};
 use super::waiter::Phase;
-use super::{LockTable, Waiter};
+use super::{Key, LockTable, Mode, Waiter};
 use crate::error::Error;
 use crate::raw::slots::Registry;
+use crate::sync::SeqCst;
 use core::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A session that was reached, and from which of them. The first is where the search began.
+/// A session that was reached, and from which of them.
 struct Reached {
     waiter: Arc<Waiter>,
     from: usize,
@@ -20,11 +22,34 @@ struct Reached {
     followed: bool,
 }
 
+/// The sessions reached so far. The first is where the search began.
+#[derive(Default)]
+struct Search {
+    reached: Vec<Reached>,
+    /// Where each of them is, by its id.
+    known: HashMap<u64, usize>,
+}
+
+impl Search {
+    /// Where this one is; it is reached now from `from`, if it was not before.
+    fn reach(&mut self, waiter: &Arc<Waiter>, from: usize) -> usize {
+        *self.known.entry(waiter.id).or_insert_with(|| {
+            self.reached.push(Reached { waiter: waiter.clone(), from, followed: false });
+            self.reached.len() - 1
+        })
+    }
+}
+
 impl LockTable {
     /// Says that the session is parked, and breaks every deadlock that this closes: the least important of a cycle is the
     /// victim, and of those the youngest.
     pub(crate) fn park(&self, registry: &Registry, holders: &dyn Holders, me: &Arc<Waiter>) {
         me.with(|state| state.parked = true);
+        // In one queue everybody waits for those before him, and only an open transaction keeps what others wait for in
+        // another. So without one that waits there is no circle; the last to park sees that there is.
+        if self.parked_count.load(SeqCst) == 0 {
+            return;
+        }
         while self.find_cycle(registry, holders, me).is_some()
             && let Some(cycle) = self.find_cycle(registry, holders, me)
         {
@@ -41,17 +66,17 @@ impl LockTable {
 
     /// The sessions of a cycle through `me`.
     fn find_cycle(&self, registry: &Registry, holders: &dyn Holders, me: &Arc<Waiter>) -> Option<Vec<Arc<Waiter>>> {
-        let mut reached = vec![Reached { waiter: me.clone(), from: 0, followed: false }];
-        let mut at = 0;
-        while at < reached.len() {
-            if !reached[at].followed
-                && let Some(last) = self.follow(registry, holders, &mut reached, at)
+        let mut search = Search::default();
+        let mut at = search.reach(me, 0);
+        while at < search.reached.len() {
+            if !search.reached[at].followed
+                && let Some(last) = self.follow(registry, holders, &mut search, at)
             {
-                let mut cycle = vec![reached[last].waiter.clone()];
+                let mut cycle = vec![search.reached[last].waiter.clone()];
                 let mut back = last;
                 while back != 0 {
-                    back = reached[back].from;
-                    cycle.push(reached[back].waiter.clone());
+                    back = search.reached[back].from;
+                    cycle.push(search.reached[back].waiter.clone());
                 }
                 return Some(cycle);
             }
@@ -63,16 +88,10 @@ impl LockTable {
     /// Reaches those that a parked session waits for: in its queue those before it, which are followed at once, for they
     /// wait there too; then the parked sessions that have what is wanted. Returns who waits for the first, if one of them
     /// does.
-    fn follow(
-        &self,
-        registry: &Registry,
-        holders: &dyn Holders,
-        reached: &mut Vec<Reached>,
-        from: usize,
-    ) -> Option<usize> {
-        let waiter = reached[from].waiter.clone();
-        let me = reached[0].waiter.clone();
-        reached[from].followed = true;
+    fn follow(&self, registry: &Registry, holders: &dyn Holders, search: &mut Search, from: usize) -> Option<usize> {
+        let waiter = search.reached[from].waiter.clone();
+        let me = search.reached[0].waiter.clone();
+        search.reached[from].followed = true;
         let place = waiter.with(|state| state.place.filter(|_| state.parked && state.phase == Phase::Waiting));
         let (key, _) = place?;
         let mut owners: Vec<(u64, usize)> = Vec::new();
@@ -93,16 +112,12 @@ impl LockTable {
                     if !before.with(|state| state.parked && state.phase == Phase::Waiting) {
                         continue; // It was woken, or is about to look itself.
                     }
-                    let known = reached.iter().position(|other| Arc::ptr_eq(&other.waiter, before));
-                    if known.is_some_and(|known| reached[known].followed) {
+                    let at = search.reach(before, from);
+                    if !core::mem::replace(&mut search.reached[at].followed, true) {
+                        chain.push((position, at));
+                    } else {
                         continue;
                     }
-                    let at = known.unwrap_or(reached.len());
-                    if known.is_none() {
-                        reached.push(Reached { waiter: before.clone(), from, followed: true });
-                    }
-                    reached[at].followed = true;
-                    chain.push((position, at));
                 }
                 let (place, at) = chain[chain.len() - 1];
                 if place == position {
@@ -123,26 +138,15 @@ impl LockTable {
             if Arc::ptr_eq(&session, &me) {
                 return Some(at);
             }
-            if reached.iter().all(|other| !Arc::ptr_eq(&other.waiter, &session)) {
-                reached.push(Reached { waiter: session, from: at, followed: false });
-            }
+            search.reach(&session, at);
         }
         None
     }
 
-    /// The transactions that stand in a waiting session's way.
-    pub(super) fn owners_in_the_way(
-        &self,
-        registry: &Registry,
-        holders: &dyn Holders,
-        waiter: &Arc<Waiter>,
-    ) -> Vec<u64> {
-        let Some((key, _)) = waiter.with(|state| state.place) else { return Vec::new() };
+    /// The transactions that have `key` in a mode that excludes `mode`.
+    pub(super) fn owners_of(&self, registry: &Registry, holders: &dyn Holders, key: Key, mode: Mode) -> Vec<u64> {
         self.with_entry(key, false, |entry| {
-            let Some(entry) = entry else { return Vec::new() };
-            let Some(at) = entry.position(waiter) else { return Vec::new() };
-            let place = &entry.queue[at];
-            entry.obstacles(&Foreign::of(key, registry, holders), place.owner, place.mode, at).owners
+            entry.map_or_else(Vec::new, |entry| entry.owners(&Foreign::of(key, registry, holders), mode))
         })
     }
 }

@@ -122,16 +122,21 @@ impl Entry {
         self.queue.iter().rposition(is_before).map_or(0, |last| last + 1)
     }
 
+    /// Who has it in a mode that excludes `mode`.
+    pub(super) fn owners(&self, foreign: &Foreign, mode: Mode) -> Vec<u64> {
+        let held = self.granted.iter().chain(&foreign.0);
+        let mut owners: Vec<u64> =
+            held.filter(|granted| mode.excludes(granted.mode)).map(|granted| granted.owner).collect();
+        owners.dedup();
+        owners
+    }
+
     /// What stands in the way of `owner`, who is or would be at `position` of the queue. Who has the lock in some mode
     /// waits for nobody who waits for it.
     pub(super) fn obstacles(&self, foreign: &Foreign, owner: u64, mode: Mode, position: usize) -> Obstacles {
         let has_it = self.has(foreign, owner);
-        let held = self.granted.iter().chain(&foreign.0);
-        let mut owners: Vec<u64> = held
-            .filter(|granted| granted.owner != owner && mode.excludes(granted.mode))
-            .map(|granted| granted.owner)
-            .collect();
-        owners.dedup();
+        let mut owners = self.owners(foreign, mode);
+        owners.retain(|other| *other != owner);
         let ahead = !has_it && self.queue[..position].iter().any(|place| mode.excludes(place.mode));
         Obstacles { owners, ahead, fresh: false }
     }
@@ -152,25 +157,24 @@ impl Entry {
         }
     }
 
-    /// Whether nothing stands in the way of the member at `position`.
-    fn is_free(&self, foreign: &Foreign, position: usize) -> bool {
-        let place = &self.queue[position];
-        let mut is_held = false;
-        self.each_owner(foreign, position, &mut |_| is_held = true);
-        !is_held
-            && (self.queue[..position].iter().all(|before| !place.mode.excludes(before.mode))
-                || self.has(foreign, place.owner))
-    }
-
     /// Ends the wait of everybody who has nothing in the way any more. They stay in the queue.
     pub(super) fn grant(&mut self, foreign: &Foreign, wakes: &mut Vec<Ended>) {
+        // The modes that somebody further in front excludes. Queues can be thousands long, and this runs at each release.
+        let mut closed = 0;
         for position in 0..self.queue.len() {
-            if self.queue[position].woken || !self.is_free(foreign, position) {
+            let place = &self.queue[position];
+            let is_behind = place.mode.is_in(closed);
+            closed |= place.mode.excluded();
+            if place.woken || is_behind && !self.has(foreign, place.owner) {
                 continue;
             }
-            let place = &mut self.queue[position];
-            place.woken = true;
-            wakes.push(place.waiter.end_wait(None, None));
+            let mut is_held = false;
+            self.each_owner(foreign, position, &mut |_| is_held = true);
+            if !is_held {
+                let place = &mut self.queue[position];
+                place.woken = true;
+                wakes.push(place.waiter.end_wait(None, None));
+            }
         }
     }
 }

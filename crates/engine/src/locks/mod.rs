@@ -74,6 +74,10 @@ pub(crate) struct LockTable {
     waiting: Latch<Vec<Arc<Waiter>>>,
     /// By slot: the session whose open transaction waits.
     parked: Box<[Latch<Option<Arc<Waiter>>>]>,
+    /// How many there are of those.
+    parked_count: AtomicU64,
+    /// When the first of those who wait is to be looked at, or earlier; `u64::MAX` for never.
+    next_look_ns: AtomicU64,
     /// Counts sessions and arrivals.
     numbers: AtomicU64,
     pub(crate) settings: Settings,
@@ -122,6 +126,8 @@ impl LockTable {
             stripes: (0..STRIPES).map(|_| Latch::new(Stripe::default())).collect(),
             waiting: Latch::new(Vec::new()),
             parked: (0..slots_count).map(|_| Latch::new(None)).collect(),
+            parked_count: AtomicU64::new(0),
+            next_look_ns: AtomicU64::new(u64::MAX),
             numbers: AtomicU64::new(1),
             settings: Settings::new(config),
             tally: Tally::default(),
@@ -274,9 +280,12 @@ impl LockTable {
         let place = Place { waiter: waiter.clone(), owner, mode, importance, arrival, woken: false };
         entry.queue.insert(at, place);
         waiter.set_place(true);
-        self.begin_wait(waiter, asker, key, mode);
+        let look_ns = self.begin_wait(waiter, asker, key, mode);
         let region = Region::enter();
-        self.waiting.lock(&region).push(waiter.clone());
+        let mut waiting = self.waiting.lock(&region);
+        waiter.set_waiting_at(waiting.len());
+        waiting.push(waiter.clone());
+        self.next_look_ns.fetch_min(look_ns, SeqCst);
     }
 
     /// The session came back and must wait on: in its place.
@@ -288,18 +297,20 @@ impl LockTable {
             self.mark(key, mode);
             self.unmark(key, before);
         }
-        self.begin_wait(waiter, asker, key, mode);
+        let look_ns = self.begin_wait(waiter, asker, key, mode);
+        self.next_look_ns.fetch_min(look_ns, SeqCst);
     }
 
-    fn begin_wait(&self, waiter: &Arc<Waiter>, asker: Asker<'_>, key: Key, mode: Mode) {
+    /// Returns when the clock is to look at it.
+    fn begin_wait(&self, waiter: &Arc<Waiter>, asker: Asker<'_>, key: Key, mode: Mode) -> u64 {
         let now_ns = os::now_ns();
-        let patience_ns = self.settings.look_after_ns(asker.importance);
+        let patience_ns = self.settings.look_at_ns(asker.importance, now_ns);
         waiter.with(|state| {
             if state.phase != Phase::Waiting {
                 state.begin_wait();
                 state.since_ns = now_ns;
                 state.lock_deadline_ns = now_ns.saturating_add(waiter.lock_timeout_ns());
-                state.patience_ns = now_ns.saturating_add(patience_ns);
+                state.patience_ns = patience_ns;
             }
             state.phase = Phase::Waiting;
             state.place = Some((key, mode));
@@ -308,7 +319,8 @@ impl LockTable {
             if state.born_ns == 0 {
                 state.born_ns = now_ns;
             }
-        });
+            state.look_ns()
+        })
     }
 
     /// Takes a place out of the queue.
@@ -324,8 +336,10 @@ impl LockTable {
         });
         let region = Region::enter();
         let mut waiting = self.waiting.lock(&region);
-        if let Some(at) = waiting.iter().position(|other| Arc::ptr_eq(other, &place.waiter)) {
-            waiting.swap_remove(at);
+        let at = place.waiter.waiting_at();
+        waiting.swap_remove(at);
+        if let Some(moved) = waiting.get(at) {
+            moved.set_waiting_at(at);
         }
     }
 
@@ -406,7 +420,12 @@ impl LockTable {
     /// The session of this slot's open transaction waits from now on, or does not any more.
     pub(crate) fn set_parked(&self, slot: usize, waiter: Option<&Arc<Waiter>>) {
         let region = Region::enter();
-        *self.parked[slot].lock(&region) = waiter.cloned();
+        let before = core::mem::replace(&mut *self.parked[slot].lock(&region), waiter.cloned());
+        match (before.is_some(), waiter.is_some()) {
+            (false, true) => drop(self.parked_count.fetch_add(1, SeqCst)),
+            (true, false) => drop(self.parked_count.fetch_sub(1, SeqCst)),
+            _ => {}
+        }
     }
 
     /// The session that waits with this transaction open.

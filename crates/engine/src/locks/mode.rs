@@ -134,7 +134,17 @@ impl Mode {
     }
 
     pub(crate) const fn excludes(self, other: Mode) -> bool {
-        EXCLUDES[self.0 as usize] & (1 << other.0) != 0
+        other.is_in(EXCLUDES[self.0 as usize])
+    }
+
+    /// Those that exclude this mode and that it excludes, by bits: the tables are symmetric.
+    pub(crate) const fn excluded(self) -> u16 {
+        EXCLUDES[self.0 as usize]
+    }
+
+    /// Whether this mode is one of these.
+    pub(crate) const fn is_in(self, modes: u16) -> bool {
+        modes & (1 << self.0) != 0
     }
 
     /// Whether who has this mode has no need of `other`: it excludes at least the same.

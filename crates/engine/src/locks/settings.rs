@@ -108,16 +108,17 @@ impl Settings {
         self.priority() != LockPriority::None
     }
 
-    /// After how long a wait of this importance is to be looked at.
-    pub(super) fn look_after_ns(&self, importance: u64) -> u64 {
+    /// When a wait of this importance that begins now is to be looked at.
+    pub(super) fn look_at_ns(&self, importance: u64, now_ns: u64) -> u64 {
         if self.priority() == LockPriority::NotRunning && 0 < importance {
-            self.patience_ns.load(Relaxed)
+            now_ns.saturating_add(self.patience_ns.load(Relaxed))
         } else {
-            LOOK_AGAIN_NS
+            self.look_again_at_ns(now_ns)
         }
     }
 
-    pub(super) fn look_again_ns(&self) -> u64 {
-        LOOK_AGAIN_NS
+    /// When one that was looked at is to be looked at again: all at the same moments, so that thousands cost one look.
+    pub(super) fn look_again_at_ns(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_add(LOOK_AGAIN_NS).checked_next_multiple_of(LOOK_AGAIN_NS / 4).unwrap_or(u64::MAX)
     }
 }

@@ -47,6 +47,11 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// When the clock has something to do.
+    pub(super) fn look_ns(&self) -> u64 {
+        self.statement_deadline_ns.min(self.lock_deadline_ns).min(self.patience_ns)
+    }
+
     /// A new wait begins. Who was to be told of the last is told nothing any more.
     pub(super) fn begin_wait(&mut self) {
         self.number += 1;
@@ -71,6 +76,8 @@ pub(crate) struct Waiter {
     lock_timeout_ns: AtomicU64,
     /// When the statement must be over; `u64::MAX` for never.
     deadline_ns: AtomicU64,
+    /// Where it is among those that wait; theirs to say.
+    waiting_at: AtomicU64,
     /// Order of arrival of the statement: given at its first wait, kept through all of them; 0 before.
     arrival: AtomicU64,
     /// Transactions lost in a row, and the importance of the last taker.
@@ -109,6 +116,7 @@ impl Waiter {
             statement: AtomicU64::new(IDLE),
             lock_timeout_ns: AtomicU64::new(u64::MAX),
             deadline_ns: AtomicU64::new(u64::MAX),
+            waiting_at: AtomicU64::new(0),
             arrival: AtomicU64::new(0),
             losses: AtomicU64::new(0),
             taker: AtomicU64::new(0),
@@ -151,6 +159,14 @@ impl Waiter {
 
     pub(crate) fn set_place(&self, has_place: bool) {
         self.has_place.store(u64::from(has_place), Relaxed);
+    }
+
+    pub(super) fn waiting_at(&self) -> usize {
+        self.waiting_at.load(Relaxed) as usize
+    }
+
+    pub(super) fn set_waiting_at(&self, at: usize) {
+        self.waiting_at.store(at as u64, Relaxed);
     }
 
     /// When the statement came, if it has waited before: the less, the earlier.

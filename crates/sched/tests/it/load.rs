@@ -10,16 +10,11 @@ const SUBMITTERS: u64 = 2;
 const EACH: u64 = 3_000;
 
 /// Goal: under every policy each request runs exactly once, whatever is full, stolen or asked for again; queries come and
-/// go meanwhile. Method: two submitters, three workers, queues of 8 and a global one of 32.
+/// go meanwhile. Method: two submitters, three workers, queues of 8, 40 requests under way.
 pub fn everything_runs_exactly_once() {
     for policy in Policy::ALL {
-        let runtime = Runtime::new(Settings {
-            policy,
-            workers: 3,
-            queue_requests: 8,
-            overflow_requests: 32,
-            ..Settings::default()
-        });
+        let runtime =
+            Runtime::new(Settings { policy, workers: 3, queue_requests: 8, requests_max: 40, ..Settings::default() });
         let runs: Arc<Vec<AtomicU32>> = Arc::new((0..SUBMITTERS * EACH).map(|_| AtomicU32::new(0)).collect());
         let is_over = Arc::new(AtomicBool::new(false));
         let queries = Arc::new(AtomicU64::new(0));

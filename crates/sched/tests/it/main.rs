@@ -36,7 +36,7 @@ fn main() -> ExitCode {
             testkit::test!(parking::a_wake_up_counts_once_and_only_for_its_run),
             testkit::test!(parking::what_is_parked_does_not_use_up_attempts),
             testkit::test!(parking::a_full_scheduler_takes_parked_requests_back),
-            testkit::test!(parking::more_than_fit_in_the_room_for_parked_requests_ask_again),
+            testkit::test!(parking::parked_requests_count_as_under_way),
             testkit::test!(parking::a_parked_request_is_not_taken_back),
             testkit::test!(parking::many_sessions_take_turns_at_one_lock),
             testkit::test!(load::everything_runs_exactly_once),

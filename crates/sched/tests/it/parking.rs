@@ -1,7 +1,7 @@
 //! Requests that park and come back.
 
 use crate::support::{Gate, Runtime, count, until};
-use sched::{Ended, Event, Outcome, Policy, Request, Resubmit, RunCx, Settings, State};
+use sched::{Ended, Event, Outcome, Policy, Rejected, Request, Resubmit, RunCx, Settings, State};
 use stage::Class;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -142,7 +142,7 @@ pub fn what_is_parked_does_not_use_up_attempts() {
 /// Goal: requests that come back when every queue is full are all run. Method: a busy worker with tiny queues under
 /// `boundary`; 40 requests park before, others fill the queues, and all 40 are woken.
 pub fn a_full_scheduler_takes_parked_requests_back() {
-    let runtime = Runtime::new(Settings { queue_requests: 2, overflow_requests: 2, ..settings(Policy::Boundary) });
+    let runtime = Runtime::new(Settings { queue_requests: 2, requests_max: 60, ..settings(Policy::Boundary) });
     let lefts: Vec<Left> = (0..40).map(|_| Left::default()).collect();
     let parked: Vec<Arc<Request>> = lefts
         .iter()
@@ -175,36 +175,24 @@ pub fn a_full_scheduler_takes_parked_requests_back() {
     runtime.end();
 }
 
-/// Goal: with room for two parked requests, twenty that want to park are still all served: the others ask again.
-pub fn more_than_fit_in_the_room_for_parked_requests_ask_again() {
-    let runtime = Runtime::new(Settings { parked_requests_max: 2, ..settings(Policy::Preempt) });
-    let is_granted = Arc::new(AtomicBool::new(false));
-    type Last = Arc<preempt::Latch<Option<Resubmit>>>;
-    let lasts: Vec<Last> = (0..20).map(|_| Last::new(preempt::Latch::new(None))).collect();
-    let requests: Vec<Arc<Request>> = lasts
-        .iter()
-        .enumerate()
-        .map(|(id, last)| {
-            let (last, is_granted) = (last.clone(), is_granted.clone());
-            runtime.submit(id as u64, Class::High, move |cx| {
-                if is_granted.load(SeqCst) {
-                    return Outcome::Done;
-                }
-                let own = cx.resubmitter();
-                preempt::no_preempt(|no_preempt| *last.lock(no_preempt) = Some(own));
-                Outcome::Parked
-            })
-        })
-        .collect();
-    let in_state = |state: State| requests.iter().filter(|request| request.state() == state).count();
-    until(|| in_state(State::Parked) == 2 && requests.iter().all(|request| 0 < request.attempts()));
-    is_granted.store(true, SeqCst);
-    until(|| in_state(State::Done) == 18);
-    assert_eq!(in_state(State::Parked), 2);
-    for last in &lasts {
-        preempt::no_preempt(|no_preempt| last.lock(no_preempt).take()).unwrap().resubmit();
-    }
-    until(|| in_state(State::Done) == 20);
+/// Goal: a parked request is under way: where there is room for two, a third is refused until one of them has ended. So none
+/// is ever asked to look again and again whether it may go on.
+pub fn parked_requests_count_as_under_way() {
+    let runtime = Runtime::new(Settings { requests_max: 2, ..settings(Policy::Preempt) });
+    let lefts = [(); 2].map(|()| Left::default());
+    let parked = [0, 1].map(|at| runtime.submit(at as u64, Class::High, parks_once(&lefts[at])));
+    until(|| parked.iter().all(|request| request.state() == State::Parked));
+    let third = Arc::new(Request::new(2, Class::High, Box::new(|_: &RunCx<'_>| Outcome::Done)));
+    assert_eq!(runtime.scheduler.submit(third.clone()), Err(Rejected::Full));
+    assert_eq!((third.state(), runtime.scheduler.counters().rejected), (State::New, 1));
+    lefts[0].get().unwrap().resubmit();
+    until(|| parked[0].state() == State::Done);
+    // Its end is told before its place is free.
+    until(|| runtime.scheduler.submit(third.clone()).is_ok());
+    until(|| third.state() == State::Done);
+    assert_eq!((parked[1].state(), parked[1].attempts()), (State::Parked, 1));
+    lefts[1].get().unwrap().resubmit();
+    until(|| parked[1].state() == State::Done);
     runtime.end();
 }
 
