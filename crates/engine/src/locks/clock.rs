@@ -6,7 +6,6 @@ use super::{Key, LockTable, Mode, Tally};
 use crate::error::Error;
 use crate::raw::activity::{Pressed, Yields};
 use crate::raw::slots::Registry;
-use crate::sync::SeqCst;
 use preempt::Region;
 use std::sync::Arc;
 
@@ -16,6 +15,9 @@ struct Due {
     number: u64,
     why: Expiry,
 }
+
+/// Waits that are looked at before the latch is let go.
+const LOOKS_AT_ONCE: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expiry {
@@ -40,48 +42,50 @@ impl LockTable {
         if self.is_quiet() {
             return None;
         }
-        let known = |next: u64| (next != u64::MAX).then_some(next);
-        let next = self.next_look_ns.load(SeqCst);
-        if now_ns < next {
-            return known(next);
-        }
-        // Before the look: who comes meanwhile brings its own time.
-        self.next_look_ns.store(u64::MAX, SeqCst);
-        let (due, next) = self.due(now_ns);
-        self.next_look_ns.fetch_min(next, SeqCst);
+        let mut due = self.due(now_ns);
         if !due.is_empty() {
             pinned(&mut |holders| {
-                self.lose_patience(registry, holders, &due, now_ns);
-                due.iter().for_each(|due| self.end_in_time(registry, holders, due));
+                while !due.is_empty() {
+                    self.lose_patience(registry, holders, &due);
+                    due.iter().for_each(|due| self.end_in_time(registry, holders, due));
+                    due = self.due(now_ns);
+                }
             });
         }
-        known(self.next_look_ns.load(SeqCst))
+        let region = Region::enter();
+        let next = self.waiting.lock(&region).first_key_value().map(|((look_ns, _), _)| *look_ns);
+        next.filter(|next| *next != u64::MAX)
     }
 
-    fn due(&self, now_ns: u64) -> (Vec<Due>, u64) {
+    /// Some of those to be looked at by now, and why. They are to be looked at again a while later: by then their wait is
+    /// over, or somebody aborted by what knows no locks whoever they wait for.
+    fn due(&self, now_ns: u64) -> Vec<Due> {
         let region = Region::enter();
-        let waiting = self.waiting.lock(&region);
-        let mut next = u64::MAX;
+        let mut waiting = self.waiting.lock(&region);
         let mut due = Vec::new();
-        for waiter in waiting.iter() {
-            waiter.with(|state| {
-                if state.phase != Phase::Waiting {
-                    return;
-                }
+        while due.len() < LOOKS_AT_ONCE
+            && let Some(first) = waiting.first_entry().filter(|first| first.key().0 <= now_ns)
+        {
+            let ((_, id), waiter) = first.remove_entry();
+            let again_ns = self.settings.look_again_at_ns(now_ns);
+            let (look_ns, found) = waiter.with(|state| {
                 let why = if state.statement_deadline_ns <= now_ns {
                     Expiry::Statement
                 } else if state.lock_deadline_ns <= now_ns {
                     Expiry::Lock
-                } else if state.patience_ns <= now_ns {
-                    Expiry::Patience
                 } else {
-                    next = next.min(state.look_ns());
-                    return;
+                    state.patience_ns = again_ns;
+                    Expiry::Patience
                 };
-                due.push(Due { waiter: waiter.clone(), number: state.number, why });
+                let is_waiting = state.phase == Phase::Waiting;
+                let look_ns = if why == Expiry::Patience { state.look_ns() } else { again_ns };
+                (look_ns, is_waiting.then_some((state.number, why)))
             });
+            waiter.set_look_ns(look_ns);
+            due.extend(found.map(|(number, why)| Due { waiter: waiter.clone(), number, why }));
+            waiting.insert((look_ns, id), waiter);
         }
-        (due, next)
+        due
     }
 
     fn end_in_time(&self, registry: &Registry, holders: &dyn Holders, due: &Due) {
@@ -97,17 +101,10 @@ impl LockTable {
     }
 
     /// Looks at what the impatient wait for. Many wait for few things: each is looked at once.
-    fn lose_patience(&self, registry: &Registry, holders: &dyn Holders, due: &[Due], now_ns: u64) {
-        let again_ns = self.settings.look_again_at_ns(now_ns);
-        self.next_look_ns.fetch_min(again_ns, SeqCst);
+    fn lose_patience(&self, registry: &Registry, holders: &dyn Holders, due: &[Due]) {
         let impatient = due.iter().filter(|due| due.why == Expiry::Patience);
         let mut wanted: Vec<(Key, Mode, u64)> = impatient
-            .filter_map(|due| {
-                due.waiter.with(|state| {
-                    state.patience_ns = again_ns;
-                    state.place.map(|(key, mode)| (key, mode, state.importance))
-                })
-            })
+            .filter_map(|due| due.waiter.with(|state| state.place.map(|(key, mode)| (key, mode, state.importance))))
             .collect();
         wanted.sort_unstable_by_key(|(key, mode, importance)| (key.mixed(), *mode, *importance));
         wanted.dedup();

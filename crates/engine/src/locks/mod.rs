@@ -38,7 +38,7 @@ use entry::{Entry, Foreign, Granted, Place};
 use key::Mixed;
 use preempt::{Region, os};
 use settings::Settings;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 pub(crate) use tally::{Tally, class_of};
@@ -70,14 +70,12 @@ pub(crate) struct LockTable {
     /// How many of them are on tables with these bits, in modes that exclude writers.
     strong: Box<[AtomicU32]>,
     stripes: Box<[Latch<Stripe>]>,
-    /// Whoever is in a queue.
-    waiting: Latch<Vec<Arc<Waiter>>>,
+    /// Whoever is in a queue, by when the clock is to look at it, and id.
+    waiting: Latch<BTreeMap<(u64, u64), Arc<Waiter>>>,
     /// By slot: the session whose open transaction waits.
     parked: Box<[Latch<Option<Arc<Waiter>>>]>,
     /// How many there are of those.
     parked_count: AtomicU64,
-    /// When the first of those who wait is to be looked at, or earlier; `u64::MAX` for never.
-    next_look_ns: AtomicU64,
     /// Counts sessions and arrivals.
     numbers: AtomicU64,
     pub(crate) settings: Settings,
@@ -124,10 +122,9 @@ impl LockTable {
             marks: (0..MARKS).map(|_| AtomicU32::new(0)).collect(),
             strong: (0..TABLE_BITS).map(|_| AtomicU32::new(0)).collect(),
             stripes: (0..STRIPES).map(|_| Latch::new(Stripe::default())).collect(),
-            waiting: Latch::new(Vec::new()),
+            waiting: Latch::new(BTreeMap::new()),
             parked: (0..slots_count).map(|_| Latch::new(None)).collect(),
             parked_count: AtomicU64::new(0),
-            next_look_ns: AtomicU64::new(u64::MAX),
             numbers: AtomicU64::new(1),
             settings: Settings::new(config),
             tally: Tally::default(),
@@ -281,11 +278,7 @@ impl LockTable {
         entry.queue.insert(at, place);
         waiter.set_place(true);
         let look_ns = self.begin_wait(waiter, asker, key, mode);
-        let region = Region::enter();
-        let mut waiting = self.waiting.lock(&region);
-        waiter.set_waiting_at(waiting.len());
-        waiting.push(waiter.clone());
-        self.next_look_ns.fetch_min(look_ns, SeqCst);
+        self.look_at(waiter, Some(look_ns));
     }
 
     /// The session came back and must wait on: in its place.
@@ -298,7 +291,18 @@ impl LockTable {
             self.unmark(key, before);
         }
         let look_ns = self.begin_wait(waiter, asker, key, mode);
-        self.next_look_ns.fetch_min(look_ns, SeqCst);
+        self.look_at(waiter, Some(look_ns));
+    }
+
+    /// The clock is to look at the waiter then, and not when it was to before; nothing: it waits no more.
+    fn look_at(&self, waiter: &Arc<Waiter>, look_ns: Option<u64>) {
+        let region = Region::enter();
+        let mut waiting = self.waiting.lock(&region);
+        let own = waiting.remove(&(waiter.look_ns(), waiter.id));
+        if let Some(look_ns) = look_ns {
+            waiter.set_look_ns(look_ns);
+            waiting.insert((look_ns, waiter.id), own.unwrap_or_else(|| waiter.clone()));
+        }
     }
 
     /// Returns when the clock is to look at it.
@@ -334,13 +338,7 @@ impl LockTable {
                 state.phase = Phase::Idle;
             }
         });
-        let region = Region::enter();
-        let mut waiting = self.waiting.lock(&region);
-        let at = place.waiter.waiting_at();
-        waiting.swap_remove(at);
-        if let Some(moved) = waiting.get(at) {
-            moved.set_waiting_at(at);
-        }
+        self.look_at(&place.waiter, None);
     }
 
     /// Gives up the waiter's place, unless it is in the queue of `but`. Those behind it may be next.

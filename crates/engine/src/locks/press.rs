@@ -45,7 +45,7 @@ impl LockTable {
         let mut keys: Vec<Key> = {
             let region = Region::enter();
             let waiting = self.waiting.lock(&region);
-            waiting.iter().filter_map(|waiter| waiter.with(|state| state.place)).map(|(key, _)| key).collect()
+            waiting.values().filter_map(|waiter| waiter.with(|state| state.place)).map(|(key, _)| key).collect()
         };
         // Many wait for few things.
         keys.sort_unstable_by_key(|key| key.mixed());

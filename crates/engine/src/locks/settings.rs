@@ -117,8 +117,8 @@ impl Settings {
         }
     }
 
-    /// When one that was looked at is to be looked at again: all at the same moments, so that thousands cost one look.
+    /// When one that was looked at is to be looked at again.
     pub(super) fn look_again_at_ns(&self, now_ns: u64) -> u64 {
-        now_ns.saturating_add(LOOK_AGAIN_NS).checked_next_multiple_of(LOOK_AGAIN_NS / 4).unwrap_or(u64::MAX)
+        now_ns.saturating_add(LOOK_AGAIN_NS)
     }
 }

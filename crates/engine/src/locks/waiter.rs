@@ -76,8 +76,8 @@ pub(crate) struct Waiter {
     lock_timeout_ns: AtomicU64,
     /// When the statement must be over; `u64::MAX` for never.
     deadline_ns: AtomicU64,
-    /// Where it is among those that wait; theirs to say.
-    waiting_at: AtomicU64,
+    /// When the clock looks at it, by which it is found among those that wait; written under their latch.
+    look_ns: AtomicU64,
     /// Order of arrival of the statement: given at its first wait, kept through all of them; 0 before.
     arrival: AtomicU64,
     /// Transactions lost in a row, and the importance of the last taker.
@@ -116,7 +116,7 @@ impl Waiter {
             statement: AtomicU64::new(IDLE),
             lock_timeout_ns: AtomicU64::new(u64::MAX),
             deadline_ns: AtomicU64::new(u64::MAX),
-            waiting_at: AtomicU64::new(0),
+            look_ns: AtomicU64::new(u64::MAX),
             arrival: AtomicU64::new(0),
             losses: AtomicU64::new(0),
             taker: AtomicU64::new(0),
@@ -161,12 +161,12 @@ impl Waiter {
         self.has_place.store(u64::from(has_place), Relaxed);
     }
 
-    pub(super) fn waiting_at(&self) -> usize {
-        self.waiting_at.load(Relaxed) as usize
+    pub(super) fn look_ns(&self) -> u64 {
+        self.look_ns.load(Relaxed)
     }
 
-    pub(super) fn set_waiting_at(&self, at: usize) {
-        self.waiting_at.store(at as u64, Relaxed);
+    pub(super) fn set_look_ns(&self, look_ns: u64) {
+        self.look_ns.store(look_ns, Relaxed);
     }
 
     /// When the statement came, if it has waited before: the less, the earlier.
