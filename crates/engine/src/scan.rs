@@ -142,7 +142,7 @@ fn units(table: &Table, pin: &Pin) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     let end = table.rows.end();
     for from in (0..end).step_by(CHUNK_ROWS as usize) {
-        let to = match table.rows.chunk(from / CHUNK_ROWS).map(|chunk| (chunk.cells(pin), chunk.block(pin))) {
+        let to = match table.rows.chunk(from / CHUNK_ROWS).map(|chunk| chunk.parts(pin)) {
             None | Some((None, None)) => continue,
             Some((Some(_), _)) => from + CHUNK_ROWS,
             Some((None, Some(block))) => block.end().min(from + CHUNK_ROWS),

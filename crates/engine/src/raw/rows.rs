@@ -81,6 +81,18 @@ impl Chunk {
         unsafe { self.block.load(Acquire).as_ref() }
     }
 
+    /// Its cells and its block, of one moment: without cells all its rows are in the block, or there are none. (Between
+    /// two loads rows may thaw, and the block be replaced by one without them, or by none.)
+    pub(crate) fn parts<'a>(&'a self, pin: &'a Pin) -> (Option<&'a Cells>, Option<&'a Block>) {
+        loop {
+            let block = self.block(pin);
+            let cells = self.cells(pin);
+            if self.has_block(block) {
+                return (cells, block);
+            }
+        }
+    }
+
     /// A share in its block.
     pub(crate) fn share_block(&self, _pin: &Pin) -> Option<Arc<Block>> {
         let block = self.block.load(Acquire);
