@@ -4,11 +4,13 @@
 //! any version. A load that fails leaves blocks that nobody will ever see, and no index entries. (No redo record is
 //! written: blocks will reach the disk by a checkpoint of their own, not through the log.)
 
+use crate::arrow;
 use crate::block::{BLOCK_ROWS_MAX, Block};
 use crate::engine::{Engine, Inner};
 use crate::entries::{self, Added, NewKey};
 use crate::error::{Error, Result};
 use crate::key;
+use crate::layout::IMAGE_BYTES_MAX;
 use crate::limits::TRANSACTIONS;
 use crate::raw::slots::{Held, NEVER};
 use crate::sync::Release;
@@ -28,7 +30,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when a column has another type, nulls where none may be, or a decimal of too many
-    /// digits; [`Error::UniqueViolation`].
+    /// digits, or a row that is too wide; [`Error::UniqueViolation`]; [`Error::Limit`] of memory.
     pub fn bulk_load(&self, table: &Table, batches: impl IntoIterator<Item = RecordBatch>) -> Result<u64> {
         self.inner.assert_own(table);
         let held = self.inner.registry.begin(Class::Low, None, false).ok_or(Error::Limit(TRANSACTIONS))?;
@@ -82,6 +84,7 @@ impl Load<'_> {
         let Some(held) = &self.held else { return Ok(()) };
         let columns = fit(self.table, batch)?;
         for start in (0..batch.num_rows()).step_by(BLOCK_ROWS_MAX) {
+            self.inner.check_again(true)?;
             let rows_count = BLOCK_ROWS_MAX.min(batch.num_rows() - start);
             let first_row = self.table.rows.allocate_chunks(rows_count);
             let kinds = self.table.columns().iter().map(|column| column.kind).collect();
@@ -159,5 +162,20 @@ fn fit(table: &Table, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
         }
         Ok(array)
     };
-    table.columns().iter().zip(batch.columns()).map(fit_one).collect()
+    let columns = table.columns().iter().zip(batch.columns()).map(fit_one).collect::<Result<Vec<_>>>()?;
+    if fits_images(table, &columns) { Ok(columns) } else { Err(bad("*", "row too wide".to_owned())) }
+}
+
+/// Whether each row could be hot: one that could not would take no update, and no delete.
+fn fits_images(table: &Table, columns: &[ArrayRef]) -> bool {
+    let fixed_bytes = table.layout.fixed_end;
+    let widest = |column: &ArrayRef| arrow::byte_lengths(column).max().unwrap_or(0);
+    if fixed_bytes + columns.iter().map(widest).sum::<usize>() <= IMAGE_BYTES_MAX {
+        return true;
+    }
+    let mut widths = vec![fixed_bytes; columns.first().map_or(0, |column| column.len())];
+    for column in columns {
+        widths.iter_mut().zip(arrow::byte_lengths(column)).for_each(|(width, bytes)| *width += bytes);
+    }
+    widths.iter().all(|width| *width <= IMAGE_BYTES_MAX)
 }

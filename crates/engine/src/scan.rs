@@ -27,6 +27,9 @@ use std::sync::Arc;
 /// Hot rows, or newer versions of one, between two safepoints. The design allows 1,024; a row that is not in the cache costs up to 0.1 µs.
 pub(crate) const GATHER_ROWS: usize = 256;
 
+/// The most rows of a batch, so that their number can be added to any row id.
+const BATCH_ROWS_MAX: usize = 1 << 31;
+
 /// A registered snapshot: what was committed when it was taken, until it is dropped.
 pub struct Snapshot {
     inner: Arc<Inner>,
@@ -81,7 +84,7 @@ impl Snapshot {
             projection: projection.to_vec(),
             conditions: conditions.to_vec(),
             schema: Arc::new(schema),
-            batch_rows,
+            batch_rows: batch_rows.min(BATCH_ROWS_MAX),
         };
         Ok(Scan { units: units(table, self.hold.pin()), shared: Arc::new(shared) })
     }

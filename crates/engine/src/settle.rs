@@ -12,7 +12,7 @@ use crate::raw::garbage::{Dead, Rest};
 use crate::raw::horizon::{Needed, Pass};
 use crate::raw::rows::Newest;
 use crate::raw::slots::Held;
-use crate::raw::version::Version;
+use crate::raw::version::{RowCell, Version};
 use crate::scratch::{Kind, Scratch};
 use preempt::Region;
 use stage::Class;
@@ -43,7 +43,9 @@ impl Inner {
         let Some(write) = scratch.writes.pop() else { return false };
         counters.writes.set(scratch.writes.len() as u64);
         let table = self.table(write.table);
-        let cell = table.rows.cell(write.row, held.pin());
+        // Without a cell: somebody took the row from us, left it again, and it was frozen with all others of its chunk.
+        let no_cell = RowCell::new();
+        let cell = table.rows.hot_cell(write.row, held.pin()).unwrap_or(&no_cell);
         let (base, new) = (write.change.claimed(held.pin()), write.change.published(held.pin()));
         held.undo(cell, base, new);
         if let (Some(new), Some(version)) = (new, write.change.dead_by_undo()) {
