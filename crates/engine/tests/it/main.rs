@@ -7,6 +7,7 @@ mod deadlocks;
 mod freeze;
 mod garbage;
 mod limits;
+mod load;
 mod lock_priority;
 mod locks;
 mod prune;
@@ -79,6 +80,9 @@ fn main() -> ExitCode {
             testkit::test!(scans::frozen_rows_are_read_by_key),
             testkit::test!(scans::a_failed_load_leaves_nothing),
             testkit::test!(scans::all_types_are_scanned),
+            testkit::test!(load::the_end_of_a_load_wakes_who_waits),
+            testkit::test!(load::a_load_that_was_taken_says_so),
+            testkit::test!(load::a_load_and_a_table_lock_exclude_each_other),
             testkit::test!(thaw::frozen_rows_take_writes),
             testkit::test!(thaw::keys_of_frozen_rows_are_given_up),
             testkit::test!(thaw::money_thaws_under_scans),
