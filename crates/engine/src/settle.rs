@@ -165,8 +165,12 @@ impl Inner {
     fn prune(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters, limit: usize) -> usize {
         let Some(pass) = held.begin_pass(core::mem::take(&mut scratch.graveyard.live)) else { return 0 };
         let mut looked = 0;
+        // While the pass lives nobody else is gone: a look at all snapshots that finds none is the last.
+        let mut may_release = true;
         while looked < limit {
-            self.release(scratch, |snapshot| !pass.is_live(snapshot));
+            if may_release && scratch.graveyard.unseen().1 == 0 {
+                may_release = self.release(scratch, |snapshot| !pass.is_live(snapshot));
+            }
             let Some(dead) = scratch.graveyard.pop() else { break };
             looked += 1;
             if !self.prune_one(&pass, scratch, counters, dead) {
@@ -288,10 +292,13 @@ impl Inner {
         pass.end()
     }
 
-    fn release(&self, scratch: &mut Scratch, is_gone: impl Fn(u64) -> bool) {
-        if let Some((snapshot, count, bytes)) = scratch.graveyard.release(is_gone) {
+    /// Takes up what was kept for one snapshot that is gone, if there is any and all else was looked at. Says whether.
+    fn release(&self, scratch: &mut Scratch, is_gone: impl Fn(u64) -> bool) -> bool {
+        let released = scratch.graveyard.release(is_gone);
+        if let Some((snapshot, count, bytes)) = released {
             self.held_back.subtract(snapshot, count, bytes);
         }
+        released.is_some()
     }
 
     fn tick(&self, held: &Held<'_>, scratch: &mut Scratch) {

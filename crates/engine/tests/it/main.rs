@@ -61,6 +61,7 @@ fn main() -> ExitCode {
             testkit::test!(prune::threads_prune_while_others_read),
             testkit::test!(prune::a_hot_row_is_pruned_by_many),
             testkit::test!(prune::an_old_snapshot_keeps_what_it_sees),
+            testkit::test!(prune::many_snapshots_cost_others_little),
             testkit::test!(prune::short_lives_leave_nothing_beside_an_old_snapshot),
             testkit::test!(prune::a_purged_table_stays_as_it_is),
             testkit::test!(prune::ids_come_back_under_readers),
