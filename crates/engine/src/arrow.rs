@@ -187,6 +187,31 @@ fn shared<T: ByteViewType>(column: &GenericByteViewArray<T>, rest: impl Fn()) ->
     sealed.finish()
 }
 
+/// Bytes that the column holds: of a slice its share of the buffers, of texts that share their bytes the buffers.
+pub(crate) fn bytes_held(column: &dyn Array) -> usize {
+    let views_bytes = |lengths: &mut dyn Iterator<Item = usize>| {
+        lengths.map(|bytes| size_of::<u128>() + if INLINE_BYTES < bytes { bytes } else { 0 }).sum()
+    };
+    let values_bytes: usize = match column.data_type() {
+        DataType::Utf8View | DataType::BinaryView => views_bytes(&mut byte_lengths(column)),
+        DataType::Boolean => column.len() / 8,
+        kind => column.len() * kind.primitive_width().unwrap_or(0),
+    };
+    let valid_bytes = column.nulls().map_or(0, |_| column.len() / 8);
+    (values_bytes + valid_bytes).min(column.get_array_memory_size())
+}
+
+/// How many bytes each text, or byte string, of the column has; none in a column of another type.
+pub(crate) fn byte_lengths(column: &dyn Array) -> impl Iterator<Item = usize> {
+    let views = match column.data_type() {
+        DataType::Utf8View => &column.as_string_view().views()[..],
+        DataType::BinaryView => &column.as_binary_view().views()[..],
+        _ => &[],
+    };
+    // The lower half of a view is the length, whatever stands in the place of a null.
+    views.iter().enumerate().map(|(at, view)| if column.is_null(at) { 0 } else { *view as u32 as usize })
+}
+
 /// The bounds of a column.
 pub(crate) fn bounds(kind: Type, column: &dyn Array) -> Bounds {
     match kind {

@@ -91,7 +91,7 @@ impl Block {
         let rows_count = present.as_ref().map_or(ids_count, |present| present.count_before(ids_count));
         debug_assert!(columns.iter().all(|column| column.len() == rows_count));
         let bounds = kinds.iter().zip(&columns).map(|(kind, column)| arrow::bounds(*kind, column)).collect();
-        let columns_bytes: usize = columns.iter().map(|column| column.get_array_memory_size()).sum();
+        let columns_bytes: usize = columns.iter().map(|column| arrow::bytes_held(column)).sum();
         let bytes = (columns_bytes + present.as_ref().map_or(0, Present::bytes)) as u64;
         totals.blocks.add(1);
         totals.bytes.add(bytes);

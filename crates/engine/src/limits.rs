@@ -27,8 +27,8 @@ const RECENT_BYTES: u64 = 48;
 /// How much an engine may hold. (The locks have theirs: [`crate::LockConfig::entries_max`].)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of versions, blocks, indexes and row maps. Past it inserts and updates get [`Error::Limit`], SQLSTATE 53200;
-    /// deletes go on.
+    /// Bytes of versions, blocks, indexes and row maps. Past it inserts, updates and loads get [`Error::Limit`], SQLSTATE
+    /// 53200; deletes go on.
     pub memory_bytes: u64,
     /// Transactions open at once, up to 4,096. Past it a transaction does not begin: [`Error::Limit`], SQLSTATE 53400.
     pub transactions: usize,
@@ -107,8 +107,12 @@ impl Inner {
         if self.limits.reached.load(Relaxed) == NONE { Ok(()) } else { self.check_again(makes) }
     }
 
+    /// The same of somebody who makes so much at a time that it is summed up anew.
+    ///
+    /// # Errors
+    /// [`Error::Limit`]
     #[cold]
-    fn check_again(&self, makes: bool) -> Result<()> {
+    pub(crate) fn check_again(&self, makes: bool) -> Result<()> {
         match self.limits.sum_up(self) {
             MEMORY_REACHED if makes => Err(Error::Limit(MEMORY)),
             VERSIONS_REACHED => Err(Error::Limit(VERSIONS)),

@@ -4,13 +4,17 @@
 //! any version. A load that fails leaves blocks that nobody will ever see, and no index entries. (No redo record is
 //! written: blocks will reach the disk by a checkpoint of their own, not through the log.)
 
+use crate::arrow;
 use crate::block::{BLOCK_ROWS_MAX, Block};
 use crate::engine::{Engine, Inner};
 use crate::entries::{self, Added, NewKey};
 use crate::error::{Error, Result};
 use crate::key;
+use crate::layout::IMAGE_BYTES_MAX;
 use crate::limits::TRANSACTIONS;
+use crate::locks::TABLE_BITS;
 use crate::raw::slots::{Held, NEVER};
+use crate::scratch::Scratch;
 use crate::sync::Release;
 use crate::table::Table;
 use crate::value::Type;
@@ -28,15 +32,18 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when a column has another type, nulls where none may be, or a decimal of too many
-    /// digits; [`Error::UniqueViolation`].
+    /// digits, or a row that is too wide; [`Error::UniqueViolation`]; [`Error::Limit`] of memory; [`Error::Taken`] when a
+    /// more important transaction wanted a key of it and lost patience; [`Error::WriteConflict`] when another transaction
+    /// is inserting a key of it, or has locked the table.
     pub fn bulk_load(&self, table: &Table, batches: impl IntoIterator<Item = RecordBatch>) -> Result<u64> {
         self.inner.assert_own(table);
         let held = self.inner.registry.begin(Class::Low, None, false).ok_or(Error::Limit(TRANSACTIONS))?;
         // Who makes the batches may take long.
         held.end_walk();
         let mut load = Load { inner: &self.inner, table, held: Some(held), blocks: Vec::new(), rows_count: 0 };
+        load.announce()?;
         batches.into_iter().try_for_each(|batch| load.add(&batch))?;
-        load.commit();
+        load.commit()?;
         Ok(load.rows_count)
     }
 }
@@ -54,23 +61,42 @@ struct Load<'a> {
 
 impl Drop for Load<'_> {
     fn drop(&mut self) {
-        let Some(held) = self.held.take() else { return };
+        let Some(held) = &self.held else { return };
         held.abort();
         self.blocks.iter().for_each(|block| forget(self.table, block));
         self.stamp(NEVER);
-        held.release();
+        self.end();
     }
 }
 
 impl Load<'_> {
-    fn commit(&mut self) {
-        let Some(held) = self.held.take() else { return };
+    /// Says that it writes to the table, unless somebody has locked that against it.
+    fn announce(&self) -> Result<()> {
+        let bit = self.table.id % TABLE_BITS;
+        // First the announcement, then the look, as `Txn::announce_write`.
+        self.held.iter().for_each(|held| held.set_tables_written(1 << bit));
+        let conflict = || Error::WriteConflict { table: self.table.name().to_owned() };
+        if self.inner.locks.admits_writers(bit) { Ok(()) } else { Err(conflict()) }
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        let Some(held) = &self.held else { return Ok(()) };
         // The blocks have growing ids. A load without rows changes nothing.
         let first_row = self.blocks.first().map_or(0, |block| block.first_row);
-        // Nobody takes rows from a load: it claims none.
-        let timestamp = self.inner.decide_load(&held, self.table.id, first_row).ok();
-        self.stamp(timestamp.unwrap_or(NEVER));
+        // It claims no rows, but who wants a key of it may have lost patience.
+        let timestamp = self.inner.decide_load(held, self.table.id, first_row)?;
+        self.stamp(timestamp);
         self.inner.counters[held.index()].rows_made.add(self.rows_count);
+        self.end();
+        Ok(())
+    }
+
+    /// It is decided and stamped: wakes who waits for its keys, and gives the slot back.
+    fn end(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        if !self.inner.locks.is_quiet() {
+            self.inner.locks_released(&held, &mut Scratch::default());
+        }
         held.release();
     }
 
@@ -82,6 +108,10 @@ impl Load<'_> {
         let Some(held) = &self.held else { return Ok(()) };
         let columns = fit(self.table, batch)?;
         for start in (0..batch.num_rows()).step_by(BLOCK_ROWS_MAX) {
+            self.inner.check_again(true)?;
+            if !held.is_active() {
+                return Err(Error::Taken);
+            }
             let rows_count = BLOCK_ROWS_MAX.min(batch.num_rows() - start);
             let first_row = self.table.rows.allocate_chunks(rows_count);
             let kinds = self.table.columns().iter().map(|column| column.kind).collect();
@@ -159,5 +189,20 @@ fn fit(table: &Table, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
         }
         Ok(array)
     };
-    table.columns().iter().zip(batch.columns()).map(fit_one).collect()
+    let columns = table.columns().iter().zip(batch.columns()).map(fit_one).collect::<Result<Vec<_>>>()?;
+    if fits_images(table, &columns) { Ok(columns) } else { Err(bad("*", "row too wide".to_owned())) }
+}
+
+/// Whether each row could be hot: one that could not would take no update, and no delete.
+fn fits_images(table: &Table, columns: &[ArrayRef]) -> bool {
+    let fixed_bytes = table.layout.fixed_end;
+    let widest = |column: &ArrayRef| arrow::byte_lengths(column).max().unwrap_or(0);
+    if fixed_bytes + columns.iter().map(widest).sum::<usize>() <= IMAGE_BYTES_MAX {
+        return true;
+    }
+    let mut widths = vec![fixed_bytes; columns.first().map_or(0, |column| column.len())];
+    for column in columns {
+        widths.iter_mut().zip(arrow::byte_lengths(column)).for_each(|(width, bytes)| *width += bytes);
+    }
+    widths.iter().all(|width| *width <= IMAGE_BYTES_MAX)
 }

@@ -41,8 +41,11 @@ impl Txn<'_> {
     /// a snapshot of before: a row that becomes hot from now on was there then, and is changed later.
     fn may_hold(&self, table: &Table, chunk: u64, conditions: &[Condition]) -> bool {
         let pin = self.held().pin();
-        let Some(chunk) = table.rows.chunk(chunk) else { return false };
-        chunk.cells(pin).is_some() || chunk.block(pin).is_some_and(|block| block.may_hold(conditions))
+        match table.rows.chunk(chunk).map(|chunk| chunk.parts(pin)) {
+            None | Some((None, None)) => false,
+            Some((Some(_), _)) => true,
+            Some((None, Some(block))) => block.may_hold(conditions),
+        }
     }
 
     /// Remembers, if the transaction is SERIALIZABLE, that it reads the rows that satisfy all the conditions: for a scan of

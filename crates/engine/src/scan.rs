@@ -27,6 +27,9 @@ use std::sync::Arc;
 /// Hot rows, or newer versions of one, between two safepoints. The design allows 1,024; a row that is not in the cache costs up to 0.1 µs.
 pub(crate) const GATHER_ROWS: usize = 256;
 
+/// The most rows of a batch, so that their number can be added to any row id.
+const BATCH_ROWS_MAX: usize = 1 << 31;
+
 /// A registered snapshot: what was committed when it was taken, until it is dropped.
 pub struct Snapshot {
     inner: Arc<Inner>,
@@ -81,7 +84,7 @@ impl Snapshot {
             projection: projection.to_vec(),
             conditions: conditions.to_vec(),
             schema: Arc::new(schema),
-            batch_rows,
+            batch_rows: batch_rows.min(BATCH_ROWS_MAX),
         };
         Ok(Scan { units: units(table, self.hold.pin()), shared: Arc::new(shared) })
     }
@@ -142,7 +145,7 @@ fn units(table: &Table, pin: &Pin) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     let end = table.rows.end();
     for from in (0..end).step_by(CHUNK_ROWS as usize) {
-        let to = match table.rows.chunk(from / CHUNK_ROWS).map(|chunk| (chunk.cells(pin), chunk.block(pin))) {
+        let to = match table.rows.chunk(from / CHUNK_ROWS).map(|chunk| chunk.parts(pin)) {
             None | Some((None, None)) => continue,
             Some((Some(_), _)) => from + CHUNK_ROWS,
             Some((None, Some(block))) => block.end().min(from + CHUNK_ROWS),

@@ -12,7 +12,7 @@ use crate::raw::garbage::{Dead, Rest};
 use crate::raw::horizon::{Needed, Pass};
 use crate::raw::rows::Newest;
 use crate::raw::slots::Held;
-use crate::raw::version::Version;
+use crate::raw::version::{RowCell, Version};
 use crate::scratch::{Kind, Scratch};
 use preempt::Region;
 use stage::Class;
@@ -43,7 +43,9 @@ impl Inner {
         let Some(write) = scratch.writes.pop() else { return false };
         counters.writes.set(scratch.writes.len() as u64);
         let table = self.table(write.table);
-        let cell = table.rows.cell(write.row, held.pin());
+        // Without a cell: somebody took the row from us, left it again, and it was frozen with all others of its chunk.
+        let no_cell = RowCell::new();
+        let cell = table.rows.hot_cell(write.row, held.pin()).unwrap_or(&no_cell);
         let (base, new) = (write.change.claimed(held.pin()), write.change.published(held.pin()));
         held.undo(cell, base, new);
         if let (Some(new), Some(version)) = (new, write.change.dead_by_undo()) {
@@ -163,8 +165,12 @@ impl Inner {
     fn prune(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters, limit: usize) -> usize {
         let Some(pass) = held.begin_pass(core::mem::take(&mut scratch.graveyard.live)) else { return 0 };
         let mut looked = 0;
+        // While the pass lives nobody else is gone: a look at all snapshots that finds none is the last.
+        let mut may_release = true;
         while looked < limit {
-            self.release(scratch, |snapshot| !pass.is_live(snapshot));
+            if may_release && scratch.graveyard.unseen().1 == 0 {
+                may_release = self.release(scratch, |snapshot| !pass.is_live(snapshot));
+            }
             let Some(dead) = scratch.graveyard.pop() else { break };
             looked += 1;
             if !self.prune_one(&pass, scratch, counters, dead) {
@@ -286,10 +292,13 @@ impl Inner {
         pass.end()
     }
 
-    fn release(&self, scratch: &mut Scratch, is_gone: impl Fn(u64) -> bool) {
-        if let Some((snapshot, count, bytes)) = scratch.graveyard.release(is_gone) {
+    /// Takes up what was kept for one snapshot that is gone, if there is any and all else was looked at. Says whether.
+    fn release(&self, scratch: &mut Scratch, is_gone: impl Fn(u64) -> bool) -> bool {
+        let released = scratch.graveyard.release(is_gone);
+        if let Some((snapshot, count, bytes)) = released {
             self.held_back.subtract(snapshot, count, bytes);
         }
+        released.is_some()
     }
 
     fn tick(&self, held: &Held<'_>, scratch: &mut Scratch) {

@@ -118,6 +118,12 @@ impl<'m> FreezeTxn<'m> {
     pub fn scan(&self) -> Vec<(u64, i64)> {
         let (registry, pin) = (&self.model.registry, self.held.pin());
         let chunk = self.model.rows.chunk(0).expect("the model has rows");
+        match chunk.parts(pin) {
+            (None, None) => return Vec::new(),
+            // A scan may leave it out by what the block says of all its rows.
+            (None, Some(block)) => assert!(block.is_full(0, CHUNK_ROWS), "rows without cells are in the block"),
+            (Some(_), _) => {}
+        }
         loop {
             let block = chunk.share_block(pin);
             let hot: Vec<_> =

@@ -65,13 +65,15 @@ impl Chunk {
         unsafe { self.cells.load(Acquire).as_ref() }
     }
 
-    /// Gives it cells, if it has none.
-    fn set_cells(&self, cells: Box<Cells>) {
+    /// Gives it cells, if it has none. Says whether it had none.
+    fn set_cells(&self, cells: Box<Cells>) -> bool {
         let cells = Box::into_raw(cells);
-        if self.cells.compare_exchange(null_mut(), cells, AcqRel, Acquire).is_err() {
+        let had_none = self.cells.compare_exchange(null_mut(), cells, AcqRel, Acquire).is_ok();
+        if !had_none {
             // SAFETY: from the line above, and nobody else got it.
             drop(unsafe { Box::from_raw(cells) });
         }
+        had_none
     }
 
     /// Its block.
@@ -79,6 +81,18 @@ impl Chunk {
     pub(crate) fn block<'a>(&'a self, _pin: &'a Pin) -> Option<&'a Block> {
         // SAFETY: null or from `Arc::into_raw`; a block that is replaced is retired, and not freed before `_pin` is gone.
         unsafe { self.block.load(Acquire).as_ref() }
+    }
+
+    /// Its cells and its block, of one moment: without cells all its rows are in the block, or there are none. (Between
+    /// two loads rows may thaw, and the block be replaced by one without them, or by none.)
+    pub(crate) fn parts<'a>(&'a self, pin: &'a Pin) -> (Option<&'a Cells>, Option<&'a Block>) {
+        loop {
+            let block = self.block(pin);
+            let cells = self.cells(pin);
+            if self.has_block(block) {
+                return (cells, block);
+            }
+        }
     }
 
     /// A share in its block.
@@ -153,6 +167,8 @@ pub(crate) struct RowMap {
     next_row: AtomicU64,
     /// Frozen rows that were made hot.
     thawed: AtomicU64,
+    /// Chunks that have cells. Counted, because a limit of memory is looked at in passing, however many chunks there are.
+    celled: AtomicU64,
     /// Ids that were given back.
     pool: Latch<Pool>,
     /// Held while a frozen row becomes hot, which may need new cells.
@@ -172,6 +188,7 @@ impl RowMap {
             buckets: std::array::from_fn(|_| OnceBox::new()),
             next_row: AtomicU64::new(0),
             thawed: AtomicU64::new(0),
+            celled: AtomicU64::new(0),
             pool: Latch::new(Pool::default()),
             thawing: Latch::new(()),
         }
@@ -202,12 +219,8 @@ impl RowMap {
 
     /// Bytes that it holds, without the versions and the blocks.
     pub(crate) fn bytes(&self) -> u64 {
-        let buckets = self.buckets.iter().filter_map(OnceBox::get);
-        let chunk_bytes = |chunk: &Chunk| {
-            let has_cells = !chunk.cells.load(Acquire).is_null();
-            (size_of::<Chunk>() + if has_cells { size_of::<Cells>() } else { 0 }) as u64
-        };
-        buckets.flat_map(|chunks| chunks.iter()).map(chunk_bytes).sum()
+        let chunks: usize = self.buckets.iter().filter_map(OnceBox::get).map(|chunks| chunks.len()).sum();
+        (chunks * size_of::<Chunk>()) as u64 + self.celled.load(Ordering::Relaxed) * size_of::<Cells>() as u64
     }
 
     /// Gives out `rows_count` ids that share no chunk with others.
@@ -262,7 +275,7 @@ impl RowMap {
     #[cold]
     fn make_cell<'a>(&'a self, row: u64, pin: &'a Pin) -> &'a RowCell {
         let chunk = self.place(row >> CHUNK_BITS);
-        chunk.set_cells(new_cells());
+        self.count_celled(chunk.set_cells(new_cells()));
         self.hot_cell(row, pin).expect("the cells of a chunk with ids that may be given out stay")
     }
 
@@ -274,7 +287,7 @@ impl RowMap {
         let thawed = no_preempt(|no_preempt| {
             let _latch = self.thawing.lock(no_preempt);
             if let Some(spare) = spare {
-                chunk.set_cells(spare);
+                self.count_celled(chunk.set_cells(spare));
             }
             match chunk.cells(pin) {
                 Some(cells) => cells[(row & (CHUNK_ROWS - 1)) as usize].publish(None, new, pin),
@@ -283,6 +296,10 @@ impl RowMap {
         })?;
         self.thawed.fetch_add(1, Ordering::Relaxed);
         Ok(thawed)
+    }
+
+    fn count_celled(&self, is_new: bool) {
+        self.celled.fetch_add(u64::from(is_new), Ordering::Relaxed);
     }
 
     /// How many frozen rows were made hot.
@@ -317,6 +334,10 @@ impl RowMap {
     pub(crate) fn close_cells(&self, chunk: u64, pin: &Pin) -> Option<Replaced> {
         let first = chunk * CHUNK_ROWS;
         let chunk = self.place(chunk);
+        // Before the latch, which urgent writers wait for: only the freezer replaces a block, and rows only ever go from it.
+        if !chunk.block(pin)?.is_full(first, first + CHUNK_ROWS) {
+            return None;
+        }
         no_preempt(|no_preempt| {
             let _latch = self.thawing.lock(no_preempt);
             let is_empty = chunk.cells(pin)?.iter().all(|cell| cell.load(pin).is_none());
@@ -324,6 +345,7 @@ impl RowMap {
                 return None;
             }
             let cells = chunk.cells.swap(null_mut(), SeqCst);
+            self.celled.fetch_sub(1, Ordering::Relaxed);
             // SAFETY: from `Box::into_raw`; the swap made them ours, and `Replaced` keeps them for who still reads them.
             Some(Replaced::cells(unsafe { Box::from_raw(cells) }))
         })

@@ -44,6 +44,20 @@ pub fn memory_is_limited() {
     assert!(end / 3 < again - end, "{} rows", again - end);
 }
 
+/// A load that passes the limit of memory is refused and leaves nothing.
+pub fn a_load_is_limited() {
+    let (engine, table) = limited(Limits { memory_bytes: 3 << 20, ..Limits::default() });
+    let load = |batches: std::ops::Range<i32>| {
+        engine.bulk_load(&table, batches.map(|at| accounts(at * 5_000..(at + 1) * 5_000)))
+    };
+    assert_eq!(load(0..30), Err(Error::Limit("memory")));
+    crate::freeze::freeze_all(&engine);
+    engine.housekeep(usize::MAX);
+    let stats = engine.stats();
+    assert_eq!((stats.blocks, stats.index_entries, stats.rows), (0, 0, 0));
+    assert_eq!(load(0..1), Ok(5_000));
+}
+
 /// A transaction too many does not begin.
 pub fn open_transactions_are_limited() {
     let (engine, _table) = limited(Limits { transactions: 3, ..Limits::default() });

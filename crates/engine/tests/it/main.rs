@@ -7,6 +7,7 @@ mod deadlocks;
 mod freeze;
 mod garbage;
 mod limits;
+mod load;
 mod lock_priority;
 mod locks;
 mod prune;
@@ -60,11 +61,13 @@ fn main() -> ExitCode {
             testkit::test!(prune::threads_prune_while_others_read),
             testkit::test!(prune::a_hot_row_is_pruned_by_many),
             testkit::test!(prune::an_old_snapshot_keeps_what_it_sees),
+            testkit::test!(prune::many_snapshots_cost_others_little),
             testkit::test!(prune::short_lives_leave_nothing_beside_an_old_snapshot),
             testkit::test!(prune::a_purged_table_stays_as_it_is),
             testkit::test!(prune::ids_come_back_under_readers),
             testkit::test!(prune::a_loser_undoes_what_it_claimed),
             testkit::test!(limits::memory_is_limited),
+            testkit::test!(limits::a_load_is_limited),
             testkit::test!(limits::open_transactions_are_limited),
             testkit::test!(limits::versions_held_back_are_limited),
             testkit::test!(limits::open_transactions_are_shown),
@@ -72,9 +75,15 @@ fn main() -> ExitCode {
             testkit::test!(limits::a_load_that_panics_holds_nothing_back),
             testkit::test!(scans::a_snapshot_scans_blocks_and_hot_rows),
             testkit::test!(scans::blocks_go_out_without_copying),
+            testkit::test!(scans::slices_of_arrays_count_once),
+            testkit::test!(scans::a_scan_comes_in_batches_without_a_bound),
+            testkit::test!(scans::a_row_that_is_too_wide_is_not_loaded),
             testkit::test!(scans::frozen_rows_are_read_by_key),
             testkit::test!(scans::a_failed_load_leaves_nothing),
             testkit::test!(scans::all_types_are_scanned),
+            testkit::test!(load::the_end_of_a_load_wakes_who_waits),
+            testkit::test!(load::a_load_that_was_taken_says_so),
+            testkit::test!(load::a_load_and_a_table_lock_exclude_each_other),
             testkit::test!(thaw::frozen_rows_take_writes),
             testkit::test!(thaw::keys_of_frozen_rows_are_given_up),
             testkit::test!(thaw::money_thaws_under_scans),

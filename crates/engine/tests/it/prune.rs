@@ -237,6 +237,24 @@ pub fn an_old_snapshot_keeps_what_it_sees() {
     }
 }
 
+/// What an update costs hardly depends on how many snapshots are open, each of which keeps something.
+pub fn many_snapshots_cost_others_little() {
+    let time_of = |snapshots_count: usize| {
+        let (engine, table) = bank_of(1);
+        let update = || engine.run(NORMAL, |txn| pay(txn, &table, 0, 1)).0.unwrap();
+        let snapshots: Vec<_> = (0..snapshots_count).map(|_| (engine.snapshot(), update())).collect();
+        (0..2_000).for_each(|_| update());
+        let begun = std::time::Instant::now();
+        (0..10_000).for_each(|_| update());
+        let time = begun.elapsed();
+        assert!(engine.stats().versions < snapshots_count as u64 + 1_000);
+        drop(snapshots);
+        time
+    };
+    let (few, many) = (time_of(2), time_of(1_000));
+    assert!(many < 8 * few, "{many:?} beside 1,000 snapshots, {few:?} beside 2");
+}
+
 /// Rows that are inserted and deleted while an old snapshot is held leave nothing: no versions, entries, nodes or ids. So do
 /// transactions that abort.
 pub fn short_lives_leave_nothing_beside_an_old_snapshot() {

@@ -67,6 +67,45 @@ pub fn a_snapshot_scans_blocks_and_hot_rows() {
     assert_eq!(sum, 100 * 7_501 + 7 + 1_000 - 100 + 7 + 100 * 100);
 }
 
+/// Blocks of a load that comes in slices of larger arrays count what they hold, not the whole arrays each.
+pub fn slices_of_arrays_count_once() {
+    let (engine, table) = bank();
+    let whole = accounts(0..10_000);
+    engine.bulk_load(&table, (0..10).map(|at| whole.slice(at * 1_000, 1_000))).unwrap();
+    let bytes = engine.stats().block_bytes;
+    assert!((360_000..480_000).contains(&bytes), "{bytes} bytes of 10,000 rows of 36");
+}
+
+/// A scan may come in batches without a bound: each block is one, and its hot rows another.
+pub fn a_scan_comes_in_batches_without_a_bound() {
+    let (engine, table) = bank();
+    engine.bulk_load(&table, [accounts(0..5_000), accounts(5_000..10_000)]).unwrap();
+    let txn = engine.begin(NORMAL);
+    (4_000..6_000).for_each(|id| pay(&txn, &table, id, 1).unwrap());
+    txn.commit().unwrap();
+    for parts in [1, 2] {
+        let scan = engine.snapshot().scan(&table, &[ID, BALANCE], usize::MAX);
+        let batches: Vec<_> = scan.split(parts).into_iter().flatten().collect();
+        let (ids, sum) = ids_and_sum(&batches);
+        assert_eq!((ids.len(), sum, batches.len()), (10_000, 1_002_000, 4));
+    }
+}
+
+/// A row that no image could hold is not loaded: it could neither be updated nor deleted.
+pub fn a_row_that_is_too_wide_is_not_loaded() {
+    let (engine, table) = bank();
+    let load = |bytes: usize| {
+        let [id, balance] = [ID, BALANCE].map(|column| accounts(0..1).column(column).clone());
+        let owner: ArrayRef = Arc::new(StringViewArray::from(vec!["x".repeat(bytes)]));
+        engine.bulk_load(&table, [RecordBatch::try_new(table.schema().clone(), vec![id, balance, owner]).unwrap()])
+    };
+    assert!(matches!(load(16 << 20), Err(Error::InvalidValue { .. })));
+    load((16 << 20) - 100).unwrap();
+    let txn = engine.begin(NORMAL);
+    txn.delete(&table, row_of(&txn, &table, 0).unwrap()).unwrap();
+    txn.commit().unwrap();
+}
+
 /// A scan of a frozen block copies nothing.
 pub fn blocks_go_out_without_copying() {
     let (engine, table) = bank();

@@ -19,15 +19,16 @@ use super::{BTree, Backoff};
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use preempt::NoPreempt;
 
-/// At most so many entries make a node look for a neighbour to merge with.
-const FEW: usize = CAPACITY / 4;
+/// At most so many entries make a node look for a neighbour to merge with. A purge that leaves one row of many behind a
+/// window thins out all leaves alike, so with much less than half they would stay nearly empty side by side.
+const FEW: usize = CAPACITY / 2;
 /// Two nodes merge into one of at most so many entries, so that the next insert does not split it again.
 const MERGED_MAX: usize = CAPACITY * 3 / 4;
 
 /// A leaf that a removal left with `count` entries should look for a neighbour: at a few counts only, so that not every
 /// removal from a sparse leaf tries again what has just failed.
 pub(super) fn worth_merging(count: usize) -> bool {
-    count == 0 || count <= FEW + 1 && count.is_power_of_two()
+    count <= FEW && (count.is_multiple_of(8) || count.is_power_of_two())
 }
 
 /// Two neighbours fit in one node; `between` is 1 for inner nodes, whose separator comes down.

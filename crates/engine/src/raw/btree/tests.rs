@@ -394,3 +394,33 @@ fn a_run_does_what_its_keys_one_by_one_do() {
     assert!(10_000 < together.len());
     assert_eq!(all(&together), all(&singly));
 }
+
+/// Goal: leaves that the purge of a window thins out are merged. Method: TPC-C's order lines, of several districts, with a
+/// purge: behind the window each customer's last order stays, so of all leaves there an entry here and there goes.
+#[test]
+fn a_window_with_stragglers_stays_dense() {
+    let (rounds, customers, window) = if cfg!(miri) { (60, 8, 5) } else { (14_000, 1_000, 600) };
+    const DISTRICTS: usize = 3;
+    const LINES: u64 = 10;
+    let tree = BTree::new();
+    let mut random = Random(17);
+    let key =
+        |district: usize, order: u64, line: u64| [district as u64, order << 8 | line].map(u64::to_be_bytes).concat();
+    let mut orders: [Vec<u64>; DISTRICTS] = Default::default();
+    let mut behind = vec![vec![None; customers]; DISTRICTS];
+    for _ in 0..rounds {
+        let district = random.below(DISTRICTS as u64) as usize;
+        let order = orders[district].len() as u64;
+        orders[district].push(random.below(customers as u64));
+        (0..LINES).for_each(|line| assert!(insert(&tree, &key(district, order, line), order)));
+        let Some(leaving) = order.checked_sub(window) else { continue };
+        let customer = orders[district][leaving as usize] as usize;
+        if let Some(old) = behind[district][customer].replace(leaving) {
+            (0..LINES).for_each(|line| assert!(remove(&tree, &key(district, old, line), old)));
+        }
+    }
+    tree.check();
+    if !cfg!(miri) {
+        assert!(tree.nodes() * 63 * 5 / 8 <= tree.len(), "{} nodes for {}", tree.nodes(), tree.len());
+    }
+}
