@@ -7,7 +7,7 @@
 use crate::block::{BLOCK_ROWS_MAX, Block};
 use crate::engine::{Engine, Inner};
 use crate::entries::{self, Added, NewKey};
-use crate::error::{Error, Result};
+use crate::error::{Error, IS_NULL, Result};
 use crate::key;
 use crate::limits::TRANSACTIONS;
 use crate::raw::slots::{Held, NEVER};
@@ -150,7 +150,7 @@ fn fit(table: &Table, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
             found => return Err(bad(&column.name, format!("{found} in a column of {wanted}"))),
         };
         if !column.nullable && 0 < array.null_count() {
-            return Err(bad(&column.name, "null in a column that is not nullable".to_owned()));
+            return Err(bad(&column.name, IS_NULL.to_owned()));
         }
         if let Type::Decimal { precision, .. } = column.kind {
             // Arrow does not: a value out of range would become another key.

@@ -9,6 +9,7 @@ mod garbage;
 mod limits;
 mod lock_priority;
 mod locks;
+mod panics;
 mod prune;
 mod redo;
 mod savepoints;
@@ -56,6 +57,9 @@ fn main() -> ExitCode {
             testkit::test!(garbage::a_snapshot_holds_back_only_while_it_lives),
             testkit::test!(garbage::deleted_rows_leave_no_entries),
             testkit::test!(garbage::a_key_regained_and_undone_leaves_no_entry),
+            testkit::test!(panics::a_closure_that_panics_leaves_its_row_alone),
+            testkit::test!(panics::a_statement_that_panics_fails_its_transaction),
+            testkit::test!(panics::a_waiter_that_panics_leaves_its_queue),
             testkit::test!(prune::every_snapshot_sees_its_own_state),
             testkit::test!(prune::threads_prune_while_others_read),
             testkit::test!(prune::a_hot_row_is_pruned_by_many),
