@@ -126,6 +126,7 @@ fn main() -> ExitCode {
             testkit::test!(locks::writes_meet_the_newest_version),
             testkit::test!(locks::statements_see_their_snapshots),
             testkit::test!(locks::locks_have_a_limit),
+            testkit::test!(locks::the_view_says_who_blocks_whom),
             testkit::test!(savepoints::a_savepoint_undoes_what_came_after_it),
             testkit::test!(savepoints::a_savepoint_gives_up_locks),
             testkit::test!(savepoints::an_error_is_undone_to_the_last_savepoint),
