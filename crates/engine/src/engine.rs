@@ -6,7 +6,7 @@
 use crate::begin::{Begin, Isolation};
 use crate::block::Totals;
 use crate::counters::Counters;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TABLE_EXISTS};
 use crate::freeze::Freezer;
 use crate::limits::{LimitState, Limits, TRANSACTIONS};
 use crate::locks::{LockConfig, LockTable};
@@ -225,7 +225,7 @@ impl Engine {
         no_preempt(|no_preempt| {
             let mut count = self.inner.tables_count.lock(no_preempt);
             if self.table(&def.name).is_some() {
-                return Err(Error::InvalidDefinition { name: def.name, why: "the table exists already".to_owned() });
+                return Err(Error::InvalidDefinition { name: def.name, why: TABLE_EXISTS.to_owned() });
             }
             let place = self.inner.tables.get(*count).ok_or(Error::Limit("tables"))?;
             let table = Arc::new(Table::new(*count as u32, def)?);
@@ -249,10 +249,10 @@ impl Engine {
     /// Begins a transaction that reads what is committed now.
     ///
     /// # Panics
-    /// When 4,096 transactions are open; see [`Engine::try_begin`].
+    /// When as many are open as [`Limits::transactions`] allows; see [`Engine::try_begin`].
     #[inline]
     pub fn begin(&self, begin: Begin) -> Txn<'_> {
-        self.try_begin(begin).expect("at most 4,096 transactions are open")
+        self.try_begin(begin).expect("no more transactions are open than may be")
     }
 
     /// Begins a transaction that reads what is committed now.

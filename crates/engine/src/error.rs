@@ -6,6 +6,17 @@
 /// The engine's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// [`Error::TransactionState`] where a transaction is needed.
+pub(crate) const NO_TRANSACTION: &str = "there is no transaction in progress";
+/// [`Error::TransactionState`] where none may be.
+pub(crate) const IN_TRANSACTION: &str = "there is already a transaction in progress";
+/// Reasons of [`Error::InvalidValue`] and [`Error::InvalidDefinition`] that have a code of their own.
+pub(crate) const IS_NULL: &str = "null in a column that is not nullable";
+pub(crate) const OUT_OF_RANGE: &str = "numeric value out of range";
+pub(crate) const OTHER_TYPE: &str = "value of another type";
+pub(crate) const TOO_WIDE: &str = "row too wide";
+pub(crate) const TABLE_EXISTS: &str = "the table exists already";
+
 /// Why a call did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -15,7 +26,8 @@ pub enum Error {
         /// The table of the row.
         table: String,
     },
-    /// Another transaction wrote what this one has read, and committed before it. Run the transaction again.
+    /// Another transaction wrote what this one has read, and committed before it; or there were more writes since than
+    /// [`crate::EngineConfig::recent_writes_max`], and nobody can tell. Run the transaction again.
     #[error("could not serialize access due to read/write dependencies among transactions")]
     SerializationFailure,
     /// The statement must wait for another transaction. Hand it on: the session undoes the statement, and submits it again
@@ -47,7 +59,7 @@ pub enum Error {
     #[error("cannot execute a write in a read-only transaction")]
     ReadOnly,
     /// The key exists already.
-    #[error("duplicate key in unique index {index} of {table}")]
+    #[error("duplicate key value violates unique index {index} of {table}")]
     UniqueViolation {
         /// The table of the row.
         table: String,
@@ -119,16 +131,26 @@ impl Error {
             Error::LockNotAvailable => "55P03",
             Error::Cancelled => "57014",
             Error::InFailedTransaction => "25P02",
+            Error::TransactionState(NO_TRANSACTION) => "25P01",
+            Error::TransactionState(IN_TRANSACTION) => "25001",
             Error::TransactionState(_) => "25000",
             Error::NoSuchSavepoint => "3B001",
             Error::UniqueViolation { .. } => "23505",
             Error::ReadOnly => "25006",
-            Error::InvalidValue { .. } => "22000",
+            Error::InvalidValue { why, .. } => match why.as_str() {
+                IS_NULL => "23502",
+                OUT_OF_RANGE => "22003",
+                OTHER_TYPE => "42804",
+                TOO_WIDE => "54000",
+                _ => "22000",
+            },
+            Error::InvalidDefinition { why, .. } if why == TABLE_EXISTS => "42P07",
             Error::InvalidDefinition { .. } => "42P16",
             Error::Limit(crate::limits::MEMORY) => "53200",
             Error::Limit(_) => "53400",
             Error::RolledBack => "40000",
-            Error::MustWait | Error::NoSuchRow { .. } | Error::CorruptRedo(_) => "XX000",
+            Error::NoSuchRow { .. } => "02000",
+            Error::MustWait | Error::CorruptRedo(_) => "XX000",
         }
     }
 }

@@ -15,7 +15,7 @@
 //! Slots stand in falling size from a multiple of 8, so each is aligned, to 8 at most, inside the image. A null column has
 //! its bit set and its slot zero. Which type is stored in which class says `types.rs`.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, IS_NULL, Result, TOO_WIDE};
 use crate::table::Column;
 use crate::types::{DIGITS_IN_I64, Raw, Storage};
 use crate::value::{Type, Value};
@@ -92,7 +92,7 @@ impl Layout {
                 fixed => put_fixed(image, at, fixed),
             }
         }
-        if image.len() > IMAGE_BYTES_MAX { Err(Unfit { column: 0, why: "row too wide" }) } else { Ok(()) }
+        if image.len() > IMAGE_BYTES_MAX { Err(Unfit { column: 0, why: TOO_WIDE }) } else { Ok(()) }
     }
 }
 
@@ -101,7 +101,7 @@ impl Slot {
     #[inline]
     pub(crate) fn raw<'v>(&self, value: Value<'v>) -> Result<Raw<'v>, &'static str> {
         match self.kind.raw(value) {
-            Ok(Raw::Null) if !self.nullable => Err("null in a column that is not nullable"),
+            Ok(Raw::Null) if !self.nullable => Err(IS_NULL),
             raw => raw,
         }
     }

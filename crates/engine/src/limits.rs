@@ -30,7 +30,7 @@ pub struct Limits {
     /// Bytes of versions, blocks, indexes and row maps. Past it inserts, updates and loads get [`Error::Limit`], SQLSTATE
     /// 53200; deletes go on.
     pub memory_bytes: u64,
-    /// Transactions open at once, up to 4,096. Past it a transaction does not begin: [`Error::Limit`], SQLSTATE 53400.
+    /// Transactions open at once, 1 to 4,096; what is beyond counts as the nearest of them. Past it a transaction does not begin: [`Error::Limit`], SQLSTATE 53400.
     pub transactions: usize,
     /// Dead versions that wait because an open transaction or snapshot sees them. Past it all writes get [`Error::Limit`],
     /// SQLSTATE 53400. [`crate::Engine::transactions`] says who holds them back.

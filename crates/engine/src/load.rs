@@ -8,7 +8,7 @@ use crate::arrow;
 use crate::block::{BLOCK_ROWS_MAX, Block};
 use crate::engine::{Engine, Inner};
 use crate::entries::{self, Added, NewKey};
-use crate::error::{Error, Result};
+use crate::error::{Error, IS_NULL, Result};
 use crate::key;
 use crate::layout::IMAGE_BYTES_MAX;
 use crate::limits::TRANSACTIONS;
@@ -180,7 +180,7 @@ fn fit(table: &Table, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
             found => return Err(bad(&column.name, format!("{found} in a column of {wanted}"))),
         };
         if !column.nullable && 0 < array.null_count() {
-            return Err(bad(&column.name, "null in a column that is not nullable".to_owned()));
+            return Err(bad(&column.name, IS_NULL.to_owned()));
         }
         if let Type::Decimal { precision, .. } = column.kind {
             // Arrow does not: a value out of range would become another key.

@@ -436,8 +436,17 @@ impl Engine {
         self.inner.locks.stats()
     }
 
-    /// The locks in the lock table, and who waits for which.
+    /// The locks in the lock table, and who waits for which and for whom.
     pub fn locks(&self) -> Vec<LockView> {
-        self.inner.locks.view(&self.inner)
+        let inner = &*self.inner;
+        match inner.registry.begin(Class::Low, None, false) {
+            Some(held) => {
+                let view = inner.locks.view(inner, &inner.elsewhere(&held));
+                held.abort();
+                held.release();
+                view
+            }
+            None => inner.locks.view(inner, &Unknown),
+        }
     }
 }

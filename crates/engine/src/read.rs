@@ -41,6 +41,10 @@ impl<'e> Txn<'e> {
     ///
     /// # Errors
     /// [`crate::Error::InvalidValue`] when the key does not fit the index, [`crate::Error::Taken`].
+    ///
+    /// # Panics
+    /// As all methods that name an index: when the table has no such one. As all methods: when `table` belongs to another
+    /// engine.
     #[inline]
     pub fn get<'t>(&'t self, table: &'t Table, index: usize, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
         self.inner.assert_own(table);

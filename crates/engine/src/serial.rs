@@ -46,7 +46,6 @@
 //! snapshot are forgotten; past [`Serial::limit`] writes, the oldest such transactions are aborted (40001).
 
 use crate::engine::Inner;
-use crate::error::Error;
 use crate::raw::publish::SerialSeen;
 use crate::raw::recent::{Recent, RecentWrite};
 use crate::raw::slots::{Held, NotCommitted, Registry};
@@ -235,15 +234,6 @@ impl Latched {
             self.recent.forget(registry.serial_floor_of_active(), usize::MAX);
         }
         self.kept = self.recent.len();
-    }
-}
-
-impl From<Refused> for Error {
-    fn from(refused: Refused) -> Error {
-        match refused {
-            Refused::Aborted => Error::Taken,
-            Refused::Conflict => Error::SerializationFailure,
-        }
     }
 }
 

@@ -69,6 +69,24 @@ pub struct Session {
     /// Whether the transaction has the class of who took from its session.
     promoted: bool,
     open: Option<Open>,
+    /// How many savepoints it has made: the handle of one is never taken for another's.
+    savepoints: u64,
+}
+
+/// What is left to do when the caller's statement panics, which has dropped its transaction: one that was open has failed
+/// as a whole, and whoever is next in a queue goes on.
+struct Unwind<'s>(&'s mut Session);
+
+impl Drop for Unwind<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        let session = &mut *self.0;
+        match &mut session.open {
+            Some(open) => open.fail_whole(),
+            None => session.end_transaction(false),
+        }
+        session.end_statement();
+    }
 }
 
 /// Cancels what a session does, from anywhere.
@@ -98,7 +116,8 @@ impl Engine {
         let waiter = Arc::new(Waiter::new(self.inner.locks.number(), options.name.clone()));
         self.inner.sessions.add(waiter.id, &options.name);
         waiter.set_lock_timeout_ns(options.lock_timeout.map_or(u64::MAX, nanoseconds));
-        Session { engine: self.clone(), options, waiter, is_parked: false, retries: 0, promoted: false, open: None }
+        let engine = self.clone();
+        Session { engine, options, waiter, is_parked: false, retries: 0, promoted: false, open: None, savepoints: 0 }
     }
 }
 

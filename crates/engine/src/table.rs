@@ -204,10 +204,16 @@ fn touched(columns: &[usize]) -> Touched {
 
 fn check(def: &TableDef) -> Result<()> {
     let bad = |why: String| Err(Error::InvalidDefinition { name: def.name.clone(), why });
+    if def.name.is_empty() {
+        return bad("a table needs a name".to_owned());
+    }
     if def.columns.is_empty() || COLUMNS_MAX < def.columns.len() {
         return bad(format!("a table has 1 to {COLUMNS_MAX} columns"));
     }
     for (position, column) in def.columns.iter().enumerate() {
+        if column.name.is_empty() {
+            return bad(format!("column {position} needs a name"));
+        }
         if def.columns[..position].iter().any(|other| other.name == column.name) {
             return bad(format!("two columns are called {}", column.name));
         }
@@ -221,6 +227,9 @@ fn check(def: &TableDef) -> Result<()> {
         return bad(format!("a table has at most {INDEXES_MAX} indexes"));
     }
     for (position, index) in def.indexes.iter().enumerate() {
+        if index.name.is_empty() {
+            return bad(format!("index {position} needs a name"));
+        }
         if def.indexes[..position].iter().any(|other| other.name == index.name) {
             return bad(format!("two indexes are called {}", index.name));
         }

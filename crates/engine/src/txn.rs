@@ -233,7 +233,7 @@ impl<'e> Txn<'e> {
     #[inline]
     pub(crate) fn check_active(&self) -> Result<()> {
         if !self.held().is_active() {
-            return Err(Error::Taken);
+            return Err(self.lost());
         }
         match self.waiter {
             Some(waiter) if waiter.is_stopped() => Err(Error::Cancelled),
@@ -263,6 +263,12 @@ impl<'e> Txn<'e> {
         self.check_writable()?;
         self.wrote.set(true);
         Ok(self.command.get())
+    }
+
+    /// Why somebody else has aborted it.
+    #[cold]
+    pub(crate) fn lost(&self) -> Error {
+        lost(self.held())
     }
 
     pub(crate) fn check_writable(&self) -> Result<()> {
@@ -300,8 +306,12 @@ impl<'e> Txn<'e> {
             Err(refused) => {
                 counters.serialization_failures.add(u64::from(refused == Refused::Conflict));
                 note_loss(&held, self.waiter);
+                let error = match refused {
+                    Refused::Aborted => lost(&held),
+                    Refused::Conflict => Error::SerializationFailure,
+                };
                 self.inner.roll_back(held, scratch, counters);
-                return Err(refused.into());
+                return Err(error);
             }
         };
         let position = if keeps_records {
@@ -354,6 +364,12 @@ impl Drop for Txn<'_> {
             self.inner.roll_back(held, scratch, counters);
         }
     }
+}
+
+/// Why somebody else has aborted it: a more important one took a row, or it was too old to be checked for what it has read.
+#[cold]
+fn lost(held: &Held<'_>) -> Error {
+    if held.taken_by().is_some() { Error::Taken } else { Error::SerializationFailure }
 }
 
 /// Tells the session that a more important transaction took this one, if one did.

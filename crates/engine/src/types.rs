@@ -13,6 +13,7 @@
 //! | float64 | 8 bytes | as PostgreSQL's: NaN is the greatest and equals itself, both zeros are equal |
 //! | text, bytes | any number of bytes | by their bytes |
 
+use crate::error::{OTHER_TYPE, OUT_OF_RANGE};
 use crate::value::{Type, Value};
 use core::cmp::Ordering;
 
@@ -101,13 +102,13 @@ impl Type {
             (Value::Float64(v), Type::Float64) => Raw::Eight(v.to_bits()),
             (Value::Decimal(v), Type::Decimal { precision, .. }) => {
                 if v.unsigned_abs() >= POWERS_OF_TEN[precision as usize] {
-                    return Err("numeric value out of range");
+                    return Err(OUT_OF_RANGE);
                 }
                 if precision <= DIGITS_IN_I64 { Raw::Eight(v as i64 as u64) } else { Raw::Sixteen(v as u128) }
             }
             (Value::Text(text), Type::Text) => Raw::Bytes(text.as_bytes()),
             (Value::Bytes(bytes), Type::Bytes) => Raw::Bytes(bytes),
-            _ => return Err("value of another type"),
+            _ => return Err(OTHER_TYPE),
         })
     }
 

@@ -20,11 +20,30 @@ use crate::value::Value;
 use crate::writer::{RowWriter, Touched};
 use core::sync::atomic::Ordering;
 
+/// Undoes a claim when the caller's closure panics: a claim without a version must never meet a commit, which would take
+/// the version that it was made on for superseded.
+struct Unclaim<'t, 'e> {
+    txn: &'t Txn<'e>,
+    /// How many writes there were before the claim.
+    writes: usize,
+}
+
+impl Drop for Unclaim<'_, '_> {
+    #[cold]
+    fn drop(&mut self) {
+        let Unclaim { txn, writes } = *self;
+        let mut scratch = txn.scratch();
+        while writes < scratch.writes.len() {
+            txn.inner.undo_last(txn.held(), &mut scratch, txn.counters());
+        }
+    }
+}
+
 impl Txn<'_> {
     /// Inserts a row.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`]; [`Error::UniqueViolation`] when a key exists; when that depends on a transaction that is
+    /// [`Error::InvalidValue`], also for a row of more than 16 MiB; [`Error::UniqueViolation`] when a key exists; when that depends on a transaction that is
     /// undecided, [`Error::MustWait`] in a session and [`Error::WriteConflict`] without; [`Error::Taken`].
     ///
     /// # Panics
@@ -125,11 +144,13 @@ impl Txn<'_> {
         image.clear();
         image.extend_from_slice(base.image());
         let mut writer = RowWriter::new(&table.layout, &mut image);
+        let unclaim = Unclaim { txn: self, writes: writes_count - 1 };
         let wanted = patch(&mut writer);
         let patched = writer.finish();
         let mut scratch = self.scratch();
         let scratch = &mut *scratch;
         assert_eq!(scratch.writes.len(), writes_count, "an update's closure must not write");
+        core::mem::forget(unclaim);
         scratch.image = image;
         let touched = match patched {
             Ok(touched) if wanted => touched,
@@ -179,6 +200,9 @@ impl Txn<'_> {
     ///
     /// # Errors
     /// Those of [`Txn::delete`].
+    ///
+    /// # Panics
+    /// When `condition` writes through the transaction.
     pub fn delete_if(&self, table: &Table, row: RowId, condition: impl FnOnce(&Row<'_>) -> bool) -> Result<bool> {
         let _call = self.call();
         self.inner.check_limits(false)?;
@@ -188,7 +212,11 @@ impl Txn<'_> {
             Err(Error::WriteConflict { .. }) if self.is_gone(table, row) => return Ok(false),
             Err(error) => return Err(error),
         };
-        if condition(&Row { id: row, table, place: Place::Hot(base.image()) }) {
+        let unclaim = Unclaim { txn: self, writes: self.scratch().writes.len() - 1 };
+        let wanted = condition(&Row { id: row, table, place: Place::Hot(base.image()) });
+        assert_eq!(self.scratch().writes.len(), unclaim.writes + 1, "a delete's condition must not write");
+        core::mem::forget(unclaim);
+        if wanted {
             return Ok(true);
         }
         self.inner.undo_last(self.held(), &mut self.scratch(), self.counters());

@@ -4,6 +4,7 @@
 //! `touched` names every column that may differ from the image it started from. A value that does not fit leaves its
 //! column alone and fails the update.
 
+use crate::error::TOO_WIDE;
 use crate::layout::{BITMAP_START, IMAGE_BYTES_MAX, Image, Layout, Unfit, put_bytes_slot, put_fixed};
 use crate::types::{Raw, Storage};
 use crate::value::Value;
@@ -65,7 +66,8 @@ impl<'a> RowWriter<'a> {
     /// The column as it is now, 0 if null.
     ///
     /// # Panics
-    /// As all typed getters and setters: when the column has another type.
+    /// As all typed getters: when the column has another type. (A setter of another type makes the update fail.) As all
+    /// methods: when there is no such column.
     #[inline]
     pub fn get_i32(&self, column: usize) -> i32 {
         self.read().i32(column)
@@ -248,7 +250,7 @@ impl<'a> RowWriter<'a> {
                     return;
                 }
                 if self.image.len() + bytes.len() > 2 * IMAGE_BYTES_MAX {
-                    self.unfit = Some(Unfit { column, why: "row too wide" });
+                    self.unfit = Some(Unfit { column, why: TOO_WIDE });
                     return;
                 }
                 let start = self.image.len() as u32;
@@ -270,7 +272,7 @@ impl<'a> RowWriter<'a> {
         }
         match self.unfit.take() {
             Some(unfit) => Err(unfit),
-            None if self.image.len() > IMAGE_BYTES_MAX => Err(Unfit { column: 0, why: "row too wide" }),
+            None if self.image.len() > IMAGE_BYTES_MAX => Err(Unfit { column: 0, why: TOO_WIDE }),
             None => Ok(self.touched),
         }
     }

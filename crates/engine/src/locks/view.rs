@@ -1,5 +1,7 @@
 //! The lock table for people: [`crate::Engine::locks`].
 
+use super::Holders;
+use super::entry::Foreign;
 use super::key::Key;
 use super::tally::class_of;
 use super::{LockStats, LockTable};
@@ -25,10 +27,12 @@ pub struct LockView {
     pub session: Option<String>,
     /// The class of who waits.
     pub class: Option<Class>,
+    /// The transactions that have what is waited for, or whose end it is. None: only others in the queue stand before it.
+    pub blocked_by: Vec<u64>,
 }
 
 impl LockTable {
-    pub(crate) fn view(&self, inner: &Inner) -> Vec<LockView> {
+    pub(crate) fn view(&self, inner: &Inner, holders: &dyn Holders) -> Vec<LockView> {
         let mut all = Vec::new();
         for stripe in &self.stripes {
             let region = Region::enter();
@@ -48,13 +52,21 @@ impl LockTable {
                     transaction,
                     session: None,
                     class: None,
+                    blocked_by: Vec::new(),
                 };
                 all.extend(entry.granted.iter().map(|granted| one(granted.mode.name(), granted.owner)));
-                all.extend(entry.queue.iter().map(|place| LockView {
-                    granted: false,
-                    session: Some(place.waiter.name.clone()),
-                    class: Some(class_of(place.importance)),
-                    ..one(place.mode.name(), place.owner)
+                let foreign = Foreign::of(*key, &inner.registry, holders);
+                all.extend(entry.queue.iter().enumerate().map(|(position, place)| {
+                    let mut blocked_by = Vec::new();
+                    entry.each_owner(&foreign, position, &mut |owner| blocked_by.push(owner));
+                    blocked_by.dedup();
+                    LockView {
+                        granted: false,
+                        session: Some(place.waiter.name.clone()),
+                        class: Some(class_of(place.importance)),
+                        blocked_by,
+                        ..one(place.mode.name(), place.owner)
+                    }
                 }));
             }
         }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 /// Told when what a session waits for is there. Called in any context, urgent ones included.
 pub trait Wake: Send + Sync {
-    /// Sees to it that the session's statement is submitted again. Must not block.
+    /// Sees to it that the session's statement is submitted again. Must neither block nor panic: who calls is the other
+    /// transaction, in the middle of its end.
     fn wake(&self);
 }
 

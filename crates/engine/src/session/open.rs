@@ -1,9 +1,9 @@
 //! Open transactions: statement by statement, with savepoints.
 
-use super::{Savepoint, Session, Step, worker};
+use super::{Savepoint, Session, Step, Unwind, worker};
 use crate::begin::{Begin, Isolation};
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, IN_TRANSACTION, NO_TRANSACTION, Result};
 use crate::locks::Waiter;
 use crate::log::LogPosition;
 use crate::raw::activity::Activity;
@@ -11,7 +11,7 @@ use crate::txn::{Mark, Suspended, Txn};
 use preempt::os;
 use std::sync::Arc;
 
-const NONE_OPEN: Error = Error::TransactionState("there is no transaction in progress");
+const NONE_OPEN: Error = Error::TransactionState(NO_TRANSACTION);
 
 /// An open transaction between two statements.
 pub(super) struct Open {
@@ -20,15 +20,16 @@ pub(super) struct Open {
     suspended: Option<Suspended>,
     state: State,
     savepoints: Vec<(u64, Mark)>,
-    /// Counts savepoints.
-    next: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Fine,
-    /// A more important transaction took it between two statements: the next learns of it.
-    Lost,
+    /// Somebody else aborted it between two statements, a more important transaction (`taken`) or the check of what it has
+    /// read: the next learns of it.
+    Lost {
+        taken: bool,
+    },
     /// A statement failed.
     Failed,
 }
@@ -38,9 +39,9 @@ impl Open {
     fn check(&mut self) -> Result<()> {
         match self.state {
             State::Fine => Ok(()),
-            State::Lost => {
+            State::Lost { taken } => {
                 self.state = State::Failed;
-                Err(Error::Taken)
+                Err(if taken { Error::Taken } else { Error::SerializationFailure })
             }
             State::Failed => Err(Error::InFailedTransaction),
         }
@@ -66,11 +67,21 @@ impl Open {
         if is_active {
             self.suspended = Some(txn.suspend(activity != Activity::LockWait));
         } else {
+            let taken = txn.lost() == Error::Taken;
             drop(txn);
             self.savepoints.clear();
-            self.state = State::Lost;
+            self.state = State::Lost { taken };
         }
         is_active
+    }
+
+    /// A statement has panicked: nothing of the transaction is left that could go on.
+    #[cold]
+    pub(super) fn fail_whole(&mut self) {
+        self.state = State::Failed;
+        if self.suspended.is_none() {
+            self.savepoints.clear();
+        }
     }
 
     /// A statement has failed: it is undone with everything since the last savepoint, or else the whole transaction.
@@ -97,12 +108,12 @@ impl Session {
     /// [`Error::TransactionState`] when one is open.
     pub fn begin(&mut self, begin: Begin) -> Result<()> {
         if self.open.is_some() || self.is_parked {
-            return Err(Error::TransactionState("there is already a transaction in progress"));
+            return Err(Error::TransactionState(IN_TRANSACTION));
         }
         let begin = self.promote(begin);
         let now_ns = os::now_ns();
         self.waiter.with(|state| state.born_ns = now_ns);
-        self.open = Some(Open { begin, suspended: None, state: State::Fine, savepoints: Vec::new(), next: 0 });
+        self.open = Some(Open { begin, suspended: None, state: State::Fine, savepoints: Vec::new() });
         Ok(())
     }
 
@@ -111,6 +122,9 @@ impl Session {
     /// # Errors
     /// What `statement` returns. The statement then is undone, and the transaction has failed: nothing else is done,
     /// [`Error::InFailedTransaction`], until [`Session::rollback`] or [`Session::rollback_to`].
+    ///
+    /// # Panics
+    /// When `statement` does. The whole transaction then is undone and has failed.
     pub fn execute<R>(&mut self, mut statement: impl FnMut(&Txn<'_>) -> Result<R>) -> Result<R> {
         loop {
             match self.try_execute(&mut statement)? {
@@ -125,6 +139,14 @@ impl Session {
     /// # Errors
     /// Those of [`Session::execute`].
     pub fn try_execute<R>(&mut self, statement: impl FnOnce(&Txn<'_>) -> Result<R>) -> Result<Step<R>> {
+        let unwind = Unwind(self);
+        let result = unwind.0.submit_statement(statement);
+        core::mem::forget(unwind);
+        result
+    }
+
+    #[inline]
+    fn submit_statement<R>(&mut self, statement: impl FnOnce(&Txn<'_>) -> Result<R>) -> Result<Step<R>> {
         self.open.as_mut().ok_or(NONE_OPEN)?.check()?;
         let goes_on = self.is_parked;
         let waited = self.come_back();
@@ -188,8 +210,7 @@ impl Session {
             if open.leave(txn, Activity::LockWait) {
                 return Ok(None);
             }
-            open.state = State::Failed;
-            return Err(Error::Taken);
+            return open.check().map(|()| None);
         }
         match result {
             Ok(result) => {
@@ -253,10 +274,10 @@ impl Session {
     pub fn savepoint(&mut self) -> Result<Savepoint> {
         let open = self.open.as_mut().ok_or(NONE_OPEN)?;
         open.check()?;
-        open.next += 1;
+        self.savepoints += 1;
         let mark = open.suspended.as_ref().map_or(Mark::START, Suspended::mark);
-        open.savepoints.push((open.next, mark));
-        Ok(Savepoint { session: self.waiter.id, number: open.next })
+        open.savepoints.push((self.savepoints, mark));
+        Ok(Savepoint { session: self.waiter.id, number: self.savepoints })
     }
 
     /// Goes back to a savepoint, which stays: what was done since is undone, the locks got since are given up, and a
@@ -268,7 +289,7 @@ impl Session {
         self.abandon();
         let Session { engine, waiter, open, .. } = self;
         let open = open.as_mut().ok_or(NONE_OPEN)?;
-        if open.state == State::Lost {
+        if matches!(open.state, State::Lost { .. }) {
             return open.check();
         }
         let at = open.find(waiter, savepoint)?;

@@ -1,8 +1,8 @@
 //! Procedures: a transaction as one statement, undone whole when it must wait, and run again at the grant.
 
-use super::{Session, Step, worker};
+use super::{Session, Step, Unwind, worker};
 use crate::begin::Begin;
-use crate::error::{Error, Result};
+use crate::error::{Error, IN_TRANSACTION, Result};
 use crate::locks::Tally;
 use crate::txn::{Mark, Txn};
 
@@ -27,9 +27,17 @@ impl Session {
     ///
     /// # Errors
     /// Those of [`Session::run`].
-    pub fn try_run<R>(&mut self, begin: Begin, mut body: impl FnMut(&Txn<'_>) -> Result<R>) -> Result<Step<R>> {
+    pub fn try_run<R>(&mut self, begin: Begin, body: impl FnMut(&Txn<'_>) -> Result<R>) -> Result<Step<R>> {
+        let unwind = Unwind(self);
+        let result = unwind.0.submit_procedure(begin, body);
+        core::mem::forget(unwind);
+        result
+    }
+
+    #[inline]
+    fn submit_procedure<R>(&mut self, begin: Begin, mut body: impl FnMut(&Txn<'_>) -> Result<R>) -> Result<Step<R>> {
         if self.open.is_some() {
-            return Err(Error::TransactionState("there is already a transaction in progress"));
+            return Err(Error::TransactionState(IN_TRANSACTION));
         }
         if !self.is_parked {
             self.retries = 0;

@@ -270,6 +270,9 @@ pub fn definitions_are_checked() {
     let wrong = Column::required("a", Type::Decimal { precision: 39, scale: 0 });
     for bad in [
         def("accounts", std::slice::from_ref(&int), &[]),
+        def("", std::slice::from_ref(&int), &[]),
+        def("t", &[Column::required("", Type::Int32)], &[]),
+        def("t", std::slice::from_ref(&int), &[IndexDef::unique("", &[0])]),
         def("t", &[], &[]),
         def("t", &[int.clone(), int.clone()], &[]),
         def("t", &[wrong], &[]),

@@ -349,3 +349,27 @@ pub fn locks_have_a_limit() {
     assert!(views.iter().all(|view| view.granted && view.table.as_deref() == Some("accounts")));
     assert_eq!(views.iter().filter(|view| view.mode == "for share").count(), 20);
 }
+
+/// The view of locks says whom a session waits for: for a row that is locked or changed, and for a unique key.
+pub fn the_view_says_who_blocks_whom() {
+    let (engine, table) = bank_of(2);
+    let mut holders = [(); 3].map(|()| open_session(&engine, Class::Normal));
+    let id = |txn: &Txn<'_>| Ok(txn.id());
+    let owners = holders.each_mut().map(|session| done(session, id));
+    done(&mut holders[0], locks(&table, 0, RowLock::Share));
+    done(&mut holders[1], add(&table, 1, 1));
+    done(&mut holders[2], |txn| open(txn, &table, 9, 9, "new"));
+    let mut waiting = [(); 3].map(|()| open_session(&engine, Class::Normal));
+    let _tickets = [
+        parked(&mut waiting[0], add(&table, 0, 1)),
+        parked(&mut waiting[1], add(&table, 1, 1)),
+        parked(&mut waiting[2], |txn| open(txn, &table, 9, 9, "other").map(drop)),
+    ];
+    let (aborts, commits) = (engine.stats().aborts, engine.stats().commits);
+    let mut blocked: Vec<u64> = engine.locks().iter().flat_map(|view| view.blocked_by.clone()).collect();
+    blocked.sort_unstable();
+    let mut expected = owners.to_vec();
+    expected.sort_unstable();
+    assert_eq!(blocked, expected);
+    assert_eq!((engine.stats().aborts, engine.stats().commits), (aborts, commits), "a look is no transaction");
+}

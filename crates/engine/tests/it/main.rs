@@ -10,6 +10,7 @@ mod limits;
 mod load;
 mod lock_priority;
 mod locks;
+mod panics;
 mod prune;
 mod redo;
 mod savepoints;
@@ -57,6 +58,9 @@ fn main() -> ExitCode {
             testkit::test!(garbage::a_snapshot_holds_back_only_while_it_lives),
             testkit::test!(garbage::deleted_rows_leave_no_entries),
             testkit::test!(garbage::a_key_regained_and_undone_leaves_no_entry),
+            testkit::test!(panics::a_closure_that_panics_leaves_its_row_alone),
+            testkit::test!(panics::a_statement_that_panics_fails_its_transaction),
+            testkit::test!(panics::a_waiter_that_panics_leaves_its_queue),
             testkit::test!(prune::every_snapshot_sees_its_own_state),
             testkit::test!(prune::threads_prune_while_others_read),
             testkit::test!(prune::a_hot_row_is_pruned_by_many),
@@ -131,6 +135,7 @@ fn main() -> ExitCode {
             testkit::test!(locks::writes_meet_the_newest_version),
             testkit::test!(locks::statements_see_their_snapshots),
             testkit::test!(locks::locks_have_a_limit),
+            testkit::test!(locks::the_view_says_who_blocks_whom),
             testkit::test!(savepoints::a_savepoint_undoes_what_came_after_it),
             testkit::test!(savepoints::a_savepoint_gives_up_locks),
             testkit::test!(savepoints::an_error_is_undone_to_the_last_savepoint),

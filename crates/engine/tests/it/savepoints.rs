@@ -30,6 +30,12 @@ pub fn a_savepoint_undoes_what_came_after_it() {
     assert_eq!(session.rollback_to(&first), Err(Error::NoSuchSavepoint));
     session.commit().unwrap();
     assert_eq!(look(&engine.begin(NORMAL)).unwrap(), [Some(101), Some(100), Some(100), None, None]);
+    // One of an earlier transaction is none of the next.
+    session.begin(NORMAL).unwrap();
+    let next = session.savepoint().unwrap();
+    assert_ne!(next, start);
+    assert_eq!(session.rollback_to(&start), Err(Error::NoSuchSavepoint));
+    session.rollback();
 }
 
 /// Locks got after a savepoint, of whatever kind, are free again after the rollback to it, and those who wait have them;

@@ -141,7 +141,7 @@ pub fn the_memory_for_recent_writes_is_bounded() {
         most = most.max(engine.stats().recent_writes);
     }
     assert!((4_096..8_192).contains(&most), "{most} writes were kept");
-    assert_eq!(oldest.commit(), Err(Error::Taken));
+    assert_eq!(oldest.commit(), Err(Error::SerializationFailure));
     // A long write set, and one who reads beside it, are no reason to abort anybody. Past 4,096 writes only its tables count.
     for (long_writes, meets) in [(2_000, false), (5_000, true)] {
         let beside = serial(&engine);

@@ -89,8 +89,9 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let duration = arguments.duration();
     let interval = MINUTE.min(duration / SAMPLES_MIN);
     let steady = STEADY.min(duration / 2);
-    let began = Instant::now();
     let mut load = Load::start(&data, arguments)?;
+    // Starting takes seconds, of which a short run has few.
+    let began = Instant::now();
     let mut samples: Vec<(Sample, load::Interval)> = Vec::new();
     let count = (duration.as_secs_f64() / interval.as_secs_f64()).round() as u32;
     for at in 1..=count {
