@@ -28,15 +28,18 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when a column has another type, nulls where none may be, or a decimal of too many
-    /// digits; [`Error::UniqueViolation`].
+    /// digits; [`Error::UniqueViolation`]; [`Error::WriteConflict`] when a key depends on a transaction that is undecided, or
+    /// somebody has locked the table against writers; [`Error::Taken`] when a more important transaction wanted one of the
+    /// keys and would not wait. None of the rows is loaded then.
     pub fn bulk_load(&self, table: &Table, batches: impl IntoIterator<Item = RecordBatch>) -> Result<u64> {
         self.inner.assert_own(table);
         let held = self.inner.registry.begin(Class::Low, None, false).ok_or(Error::Limit(TRANSACTIONS))?;
         // Who makes the batches may take long.
         held.end_walk();
         let mut load = Load { inner: &self.inner, table, held: Some(held), blocks: Vec::new(), rows_count: 0 };
+        load.announce()?;
         batches.into_iter().try_for_each(|batch| load.add(&batch))?;
-        load.commit();
+        load.commit()?;
         Ok(load.rows_count)
     }
 }
@@ -58,20 +61,28 @@ impl Drop for Load<'_> {
         held.abort();
         self.blocks.iter().for_each(|block| forget(self.table, block));
         self.stamp(NEVER);
+        self.inner.load_released(&held);
         held.release();
     }
 }
 
 impl Load<'_> {
-    fn commit(&mut self) {
-        let Some(held) = self.held.take() else { return };
+    fn announce(&self) -> Result<()> {
+        self.held.as_ref().map_or(Ok(()), |held| self.inner.announce_load(held, self.table))
+    }
+
+    /// Fails when somebody who wants one of its keys has taken it; dropping it then leaves nothing.
+    fn commit(&mut self) -> Result<()> {
+        let Some(held) = &self.held else { return Ok(()) };
         // The blocks have growing ids. A load without rows changes nothing.
         let first_row = self.blocks.first().map_or(0, |block| block.first_row);
-        // Nobody takes rows from a load: it claims none.
-        let timestamp = self.inner.decide_load(&held, self.table.id, first_row).ok();
-        self.stamp(timestamp.unwrap_or(NEVER));
+        let timestamp = self.inner.decide_load(held, self.table.id, first_row)?;
+        let Some(held) = self.held.take() else { return Ok(()) };
+        self.stamp(timestamp);
         self.inner.counters[held.index()].rows_made.add(self.rows_count);
+        self.inner.load_released(&held);
         held.release();
+        Ok(())
     }
 
     fn stamp(&self, since: u64) {

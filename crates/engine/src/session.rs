@@ -106,6 +106,26 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// A statement's closure runs. If it panics, nobody comes back for its place in a queue.
+struct OnPanic<'s> {
+    engine: &'s Engine,
+    waiter: &'s Arc<Waiter>,
+}
+
+impl OnPanic<'_> {
+    /// The closure has returned.
+    fn disarm(self) {
+        core::mem::forget(self);
+    }
+}
+
+impl Drop for OnPanic<'_> {
+    fn drop(&mut self) {
+        self.waiter.end_statement();
+        self.engine.inner.leave_queue(self.waiter);
+    }
+}
+
 /// The worker whose base context this is. An urgent context is never paused.
 fn worker() -> Option<&'static Worker> {
     if in_urgent() { None } else { Worker::current() }
@@ -192,8 +212,9 @@ impl Session {
         let locks = &self.engine.inner.locks;
         let Some(importance) = self.waiter.taker_after(locks.settings.promote_after()) else { return begin };
         let class = class_of(importance).min(begin.class);
-        self.promoted = true;
-        Tally::one(&locks.tally.promotions);
+        if !core::mem::replace(&mut self.promoted, true) {
+            Tally::one(&locks.tally.promotions);
+        }
         Begin { class, ..begin }
     }
 

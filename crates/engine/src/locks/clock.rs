@@ -79,19 +79,26 @@ impl LockTable {
         let error = match why {
             Expiry::Lock => Error::LockNotAvailable,
             Expiry::Statement => Error::Cancelled,
-            Expiry::Patience => return self.lose_patience(registry, holders, waiter, now_ns),
+            Expiry::Patience => return self.lose_patience(registry, holders, due, now_ns),
         };
         if self.fail(registry, holders, waiter, Some(*number), error) {
             Tally::one(&self.tally.timeouts);
         }
     }
 
-    fn lose_patience(&self, registry: &Registry, holders: &dyn Holders, waiter: &Arc<Waiter>, now_ns: u64) {
+    fn lose_patience(&self, registry: &Registry, holders: &dyn Holders, due: &Due, now_ns: u64) {
+        let waiter = &due.waiter;
         let again_ns = now_ns.saturating_add(self.settings.look_again_ns());
-        let (importance, place) = waiter.with(|state| {
+        let (owner, importance, place) = waiter.with(|state| {
             state.patience_ns = again_ns;
-            (state.importance, state.place)
+            (state.owner, state.importance, state.place)
         });
+        // What knows no locks may have aborted its own transaction. (A procedure has none while it waits.)
+        let is_open = self.parked_session(owner).is_some_and(|session| Arc::ptr_eq(&session, waiter));
+        if is_open && !registry.is_active(owner) {
+            self.fail(registry, holders, waiter, Some(due.number), Error::Taken);
+            return;
+        }
         if self.yields() == Yields::NotRunning {
             for owner in self.owners_in_the_way(registry, holders, waiter) {
                 let pressed = self.press(registry, holders, owner, importance, Yields::Always);

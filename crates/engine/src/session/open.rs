@@ -1,6 +1,6 @@
 //! Open transactions: statement by statement, with savepoints.
 
-use super::{Savepoint, Session, Step, worker};
+use super::{OnPanic, Savepoint, Session, Step, worker};
 use crate::begin::{Begin, Isolation};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -66,6 +66,8 @@ impl Open {
         if is_active {
             self.suspended = Some(txn.suspend(activity != Activity::LockWait));
         } else {
+            // While the slot is still ours.
+            txn.inner.locks.set_parked(txn.held().index(), None);
             drop(txn);
             self.savepoints.clear();
             self.state = State::Lost;
@@ -75,18 +77,22 @@ impl Open {
 
     /// A statement has failed: it is undone with everything since the last savepoint, or else the whole transaction.
     #[cold]
-    fn fail(&mut self, txn: Txn<'_>) {
+    fn fail(&mut self, txn: Txn<'_>, error: &Error) {
+        self.state = State::Failed;
         match self.savepoints.last() {
+            // If that finds it taken, whoever goes back to a savepoint is told so.
             Some((_, mark)) if txn.check_alive() => {
                 txn.undo_to(*mark);
                 self.leave(txn, Activity::ClientWait);
             }
-            _ => {
+            savepoint => {
+                if savepoint.is_some() && *error != Error::Taken {
+                    self.state = State::Lost;
+                }
                 drop(txn);
                 self.savepoints.clear();
             }
         }
-        self.state = State::Failed;
     }
 }
 
@@ -153,18 +159,18 @@ impl Session {
                 Ok(Step::Done(result.expect("a statement that is parked has returned above")))
             }
             Err(error) => {
+                self.unpark();
                 // If the wait failed, the transaction is still suspended.
                 let Session { engine, waiter, open, .. } = self;
-                if let Some(open) = open.as_mut().filter(|open| open.state != State::Failed) {
+                if let Some(open) = open.as_mut().filter(|open| open.state == State::Fine) {
                     match open.suspended.is_some() {
                         true => {
                             let txn = open.resume(engine, waiter, false)?;
-                            open.fail(txn);
+                            open.fail(txn, &error);
                         }
                         false => open.state = State::Failed,
                     }
                 }
-                self.unpark();
                 self.end_statement();
                 Err(error)
             }
@@ -175,13 +181,20 @@ impl Session {
     fn submit<R>(&mut self, statement: impl FnOnce(&Txn<'_>) -> Result<R>, is_new: bool) -> Result<Option<R>> {
         let Session { engine, waiter, open, is_parked, .. } = self;
         let open = open.as_mut().ok_or(NONE_OPEN)?;
+        let on_panic = OnPanic { engine, waiter };
         // Submitted again it sees what it saw: the rows that it waited for are the newest all the same.
         let txn = open.resume(engine, waiter, is_new)?;
-        let start = txn.mark();
+        let (start, reads) = (txn.mark(), txn.scratch().reads.mark());
+        // A closure that panics takes the transaction with it: what comes after that must not count as a new one.
+        let savepoints = core::mem::take(&mut open.savepoints);
+        open.state = State::Failed;
         // Somebody may have taken it while it waited for its client.
         let result = txn.check_active().and_then(|()| statement(&txn));
+        (open.savepoints, open.state) = (savepoints, State::Fine);
+        on_panic.disarm();
         if txn.must_wait.get() {
             txn.undo_to(start);
+            txn.scratch().reads.unread(&reads);
             txn.goes_back();
             txn.park(waiter, true);
             *is_parked = true;
@@ -197,7 +210,7 @@ impl Session {
                 Ok(Some(result))
             }
             Err(error) => {
-                open.fail(txn);
+                open.fail(txn, &error);
                 Err(error)
             }
         }

@@ -1,6 +1,6 @@
 //! Procedures: a transaction as one statement, undone whole when it must wait, and run again at the grant.
 
-use super::{Session, Step, worker};
+use super::{OnPanic, Session, Step, worker};
 use crate::begin::Begin;
 use crate::error::{Error, Result};
 use crate::locks::Tally;
@@ -64,14 +64,16 @@ impl Session {
     fn attempt<R>(&mut self, begin: Begin, body: &mut impl FnMut(&Txn<'_>) -> Result<R>) -> Result<Option<R>> {
         let begin = self.promote(begin);
         let inner = &self.engine.inner;
+        let on_panic = OnPanic { engine: &self.engine, waiter: &self.waiter };
         let txn = Txn::new(inner, inner.hold(begin, worker())?, begin).in_session(&self.waiter);
         let result = body(&txn);
+        on_panic.disarm();
         if txn.must_wait.get() {
             txn.undo_to(Mark::START);
             txn.park(&self.waiter, false);
             txn.give_up();
             self.is_parked = true;
-            self.end_transaction(false);
+            // If it was promoted it still is: it has not had its chance yet.
             return Ok(None);
         }
         let result = match result {

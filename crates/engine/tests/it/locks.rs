@@ -2,7 +2,7 @@
 
 use crate::sessions::*;
 use crate::support::*;
-use engine::{Begin, Error, Isolation, RowLock, Session, TableLock, Txn, Wait};
+use engine::{Begin, Column, Error, Isolation, RowLock, Session, TableDef, TableLock, Txn, Type, Value, Wait};
 use stage::Class;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -348,4 +348,70 @@ pub fn locks_have_a_limit() {
     assert_eq!(views.len(), 21, "twenty rows and their table");
     assert!(views.iter().all(|view| view.granted && view.table.as_deref() == Some("accounts")));
     assert_eq!(views.iter().filter(|view| view.mode == "for share").count(), 20);
+}
+
+/// A transaction that announced a write and wrote nothing in the end has ended all the same.
+pub fn who_wrote_nothing_keeps_no_table() {
+    let (engine, table) = bank_of(1);
+    let mut session = open_session(&engine, Class::Normal);
+    let touch = |txn: &Txn<'_>| txn.update_if(&table, find(txn, &table, 0)?.row_id(), |_| false);
+    assert!(!done(&mut session, touch));
+    let mut locker = open_session(&engine, Class::Normal);
+    let ticket = parked(&mut locker, |txn| txn.lock_table(&table, TableLock::Share, Wait::Block));
+    session.commit().unwrap();
+    assert!(ticket.is_ready());
+    done(&mut locker, |txn| txn.lock_table(&table, TableLock::Share, Wait::Block));
+    locker.commit().unwrap();
+    session.begin(COMMITTED).unwrap();
+    assert!(!done(&mut session, touch));
+    session.commit().unwrap();
+    let mut locker = open_session(&engine, Class::Normal);
+    done(&mut locker, |txn| txn.lock_table(&table, TableLock::Share, Wait::NoWait));
+}
+
+/// Tables that share a bit of what a transaction says that it has written: its first write to each asks.
+pub fn tables_are_locked_beyond_the_64th() {
+    let (engine, first) = bank_of(1);
+    let mut last = None;
+    for number in 1..=64 {
+        let columns = vec![Column::required("id", Type::Int32)];
+        last = Some(engine.create_table(TableDef { name: format!("t{number}"), columns, indexes: vec![] }).unwrap());
+    }
+    let last = last.unwrap();
+    let mut locker = open_session(&engine, Class::Normal);
+    done(&mut locker, |txn| txn.lock_table(&last, TableLock::Share, Wait::Block));
+    let mut writer = open_session(&engine, Class::Normal);
+    done(&mut writer, add(&first, 0, 1));
+    let write = |txn: &Txn<'_>| txn.insert(&last, &[Value::Int32(1)]).map(|_| ());
+    let ticket = parked(&mut writer, write);
+    locker.commit().unwrap();
+    assert!(ticket.is_ready());
+    done(&mut writer, write);
+    // Once it has written there, who waits for the table does not keep it from going on.
+    let mut locker = open_session(&engine, Class::Normal);
+    let ticket = parked(&mut locker, |txn| txn.lock_table(&last, TableLock::Share, Wait::Block));
+    done(&mut writer, write);
+    done(&mut writer, add(&first, 0, 1));
+    writer.commit().unwrap();
+    assert!(ticket.is_ready());
+}
+
+/// A load writes to its table as others do.
+pub fn a_load_locks_its_table() {
+    let (engine, table) = bank_of(1);
+    let mut locker = open_session(&engine, Class::Normal);
+    done(&mut locker, |txn| txn.lock_table(&table, TableLock::Share, Wait::Block));
+    let load = engine.bulk_load(&table, [crate::scans::accounts(10..20)]);
+    assert!(matches!(load, Err(Error::WriteConflict { .. })));
+    let mut ticket = None;
+    locker.commit().unwrap();
+    locker.begin(COMMITTED).unwrap();
+    let batches = (0..2).map(|at| {
+        if at == 1 {
+            ticket = Some(parked(&mut locker, |txn| txn.lock_table(&table, TableLock::Share, Wait::Block)));
+        }
+        crate::scans::accounts(10 + at * 10..20 + at * 10)
+    });
+    assert_eq!(engine.bulk_load(&table, batches).unwrap(), 20);
+    assert!(ticket.unwrap().is_ready());
 }

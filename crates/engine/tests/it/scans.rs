@@ -1,5 +1,6 @@
 //! Blocks, hot rows, and scans over both.
 
+use crate::sessions::*;
 use crate::support::*;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Decimal128Type, Int32Type, Int64Type, TimestampMicrosecondType};
@@ -164,4 +165,42 @@ pub fn all_types_are_scanned() {
     assert_eq!(hot.column(5).as_primitive::<Date32Type>().value(0), 5);
     assert_eq!(hot.column(6).as_primitive::<TimestampMicrosecondType>().value(0), 6);
     assert!(hot.columns().iter().all(|column| column.is_null(1)));
+}
+
+/// Who wants a key that a load has, undecided, is woken by the load's end.
+pub fn a_load_wakes_who_waits_for_its_keys() {
+    let (engine, table) = bank_of(1);
+    let mut session = open_session(&engine, stage::Class::Low);
+    let mut ticket = None;
+    let insert = |txn: &engine::Txn<'_>| open(txn, &table, 10, 0, "late").map(|_| ());
+    let batches = (0..2).map(|at| {
+        if at == 1 {
+            ticket = Some(parked(&mut session, insert));
+        }
+        accounts(10 + at * 10..20 + at * 10)
+    });
+    assert_eq!(engine.bulk_load(&table, batches).unwrap(), 20);
+    assert!(ticket.unwrap().is_ready());
+    assert_eq!(failed(&mut session, insert).sqlstate(), "23505");
+}
+
+/// A load is as unimportant as can be: who wants one of its keys may take it. Then it has loaded nothing, and says so.
+pub fn a_load_that_is_taken_says_so() {
+    let (engine, table) = bank_of(1);
+    let mut session = open_session(&engine, stage::Class::High);
+    let insert = |txn: &engine::Txn<'_>| open(txn, &table, 10, 0, "urgent").map(|_| ());
+    let batches = (0..2).map(|at| {
+        if at == 1 {
+            let ticket = parked(&mut session, insert);
+            engine.expire_waits(preempt::os::now_ns() + 1_000_000_000);
+            assert!(ticket.is_ready());
+            done(&mut session, insert);
+            session.commit().unwrap();
+        }
+        accounts(10 + at * 10..20 + at * 10)
+    });
+    assert_eq!(engine.bulk_load(&table, batches), Err(Error::Taken));
+    assert_eq!([10, 11].map(|id| balance_now(&engine, &table, id)), [Some(0), None]);
+    assert_eq!(engine.bulk_load(&table, [accounts(11..20)]).unwrap(), 9);
+    assert_eq!(balance_now(&engine, &table, 11), Some(100));
 }
