@@ -12,9 +12,7 @@ use crate::error::{Error, IS_NULL, Result};
 use crate::key;
 use crate::layout::IMAGE_BYTES_MAX;
 use crate::limits::TRANSACTIONS;
-use crate::locks::TABLE_BITS;
 use crate::raw::slots::{Held, NEVER};
-use crate::scratch::Scratch;
 use crate::sync::Release;
 use crate::table::Table;
 use crate::value::Type;
@@ -32,9 +30,10 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when a column has another type, nulls where none may be, or a decimal of too many
-    /// digits, or a row that is too wide; [`Error::UniqueViolation`]; [`Error::Limit`] of memory; [`Error::Taken`] when a
-    /// more important transaction wanted a key of it and lost patience; [`Error::WriteConflict`] when another transaction
-    /// is inserting a key of it, or has locked the table.
+    /// digits, or a row that is too wide; [`Error::UniqueViolation`]; [`Error::Limit`] of memory;
+    /// [`Error::WriteConflict`] when a key depends on a transaction that is undecided, or somebody has locked the table
+    /// against writers; [`Error::Taken`] when a more important transaction wanted one of the keys and would not wait. None
+    /// of the rows is loaded then.
     pub fn bulk_load(&self, table: &Table, batches: impl IntoIterator<Item = RecordBatch>) -> Result<u64> {
         self.inner.assert_own(table);
         let held = self.inner.registry.begin(Class::Low, None, false).ok_or(Error::Limit(TRANSACTIONS))?;
@@ -61,43 +60,32 @@ struct Load<'a> {
 
 impl Drop for Load<'_> {
     fn drop(&mut self) {
-        let Some(held) = &self.held else { return };
+        let Some(held) = self.held.take() else { return };
         held.abort();
         self.blocks.iter().for_each(|block| forget(self.table, block));
         self.stamp(NEVER);
-        self.end();
+        self.inner.load_released(&held);
+        held.release();
     }
 }
 
 impl Load<'_> {
-    /// Says that it writes to the table, unless somebody has locked that against it.
     fn announce(&self) -> Result<()> {
-        let bit = self.table.id % TABLE_BITS;
-        // First the announcement, then the look, as `Txn::announce_write`.
-        self.held.iter().for_each(|held| held.set_tables_written(1 << bit));
-        let conflict = || Error::WriteConflict { table: self.table.name().to_owned() };
-        if self.inner.locks.admits_writers(bit) { Ok(()) } else { Err(conflict()) }
+        self.held.as_ref().map_or(Ok(()), |held| self.inner.announce_load(held, self.table))
     }
 
+    /// Fails when somebody who wants one of its keys has taken it; dropping it then leaves nothing.
     fn commit(&mut self) -> Result<()> {
         let Some(held) = &self.held else { return Ok(()) };
         // The blocks have growing ids. A load without rows changes nothing.
         let first_row = self.blocks.first().map_or(0, |block| block.first_row);
-        // It claims no rows, but who wants a key of it may have lost patience.
-        let timestamp = self.inner.decide_load(held, self.table.id, first_row)?;
+        let timestamp = self.inner.decide_load(held, self.table.id, first_row).map_err(|_| Error::Taken)?;
+        let Some(held) = self.held.take() else { return Ok(()) };
         self.stamp(timestamp);
         self.inner.counters[held.index()].rows_made.add(self.rows_count);
-        self.end();
-        Ok(())
-    }
-
-    /// It is decided and stamped: wakes who waits for its keys, and gives the slot back.
-    fn end(&mut self) {
-        let Some(held) = self.held.take() else { return };
-        if !self.inner.locks.is_quiet() {
-            self.inner.locks_released(&held, &mut Scratch::default());
-        }
+        self.inner.load_released(&held);
         held.release();
+        Ok(())
     }
 
     fn stamp(&self, since: u64) {

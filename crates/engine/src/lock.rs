@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::key;
 use crate::locks::{
     Answer, Ask, Asker, Holders, Key, LockConfig, LockStats, LockView, Mode, Obstacles, RowLock, TABLE_BITS, TableLock,
-    Unknown, Wait, Waiter,
+    Tally, Unknown, Wait, Waiter,
 };
 use crate::raw::activity::{Activity, Pressed};
 use crate::raw::rows::Newest;
@@ -91,6 +91,33 @@ impl Inner {
                 self.locks.released(&self.registry, &self.elsewhere(held), Key::Table(table));
                 table += TABLE_BITS;
             }
+        }
+    }
+
+    /// A load writes to the table from now on, unless somebody has locked the table against it.
+    ///
+    /// # Errors
+    /// [`Error::WriteConflict`]: it has no session, so it cannot wait.
+    pub(crate) fn announce_load(&self, held: &Held<'_>, table: &Table) -> Result<()> {
+        let number = table.id % TABLE_BITS;
+        held.set_tables_written(1 << number);
+        if self.locks.admits_writers(number) {
+            return Ok(());
+        }
+        let elsewhere = Elsewhere { inner: self, held, without_own: true };
+        let asker = Asker { owner: held.owner(), importance: held.importance(), waiter: None };
+        let lock = (Key::Table(table.id), Mode::ROW_EXCLUSIVE);
+        match self.locks.ask(&self.registry, &elsewhere, asker, lock, Ask::Check)? {
+            Answer::Blocked(_) => Err(Error::WriteConflict { table: table.name().to_owned() }),
+            Answer::Free | Answer::Granted { .. } => Ok(()),
+        }
+    }
+
+    /// A load is decided: whoever waits for its table or its keys is woken.
+    pub(crate) fn load_released(&self, held: &Held<'_>) {
+        if !self.locks.is_quiet() {
+            self.locks.wake_all(Key::Transaction(held.owner()));
+            self.tables_released(held, held.tables_written());
         }
     }
 
@@ -242,13 +269,16 @@ impl Txn<'_> {
     /// Before the first write to a table: says so, unless somebody has locked the table against it.
     #[inline]
     pub(crate) fn announce_write(&self, table: &Table) -> Result<()> {
-        if self.tables.get() & (1 << (table.id % TABLE_BITS)) != 0 {
+        let number = table.id % TABLE_BITS;
+        let is_announced = self.tables.get() & (1 << number) != 0;
+        // What was announced may be another table with the same bit.
+        if is_announced && (self.inner.locks.is_quiet() || self.inner.locks.admits_writers(number)) {
             return Ok(());
         }
-        self.announce_first_write(table)
+        self.announce_first_write(table, !is_announced)
     }
 
-    fn announce_first_write(&self, table: &Table) -> Result<()> {
+    fn announce_first_write(&self, table: &Table, is_first: bool) -> Result<()> {
         let number = table.id % TABLE_BITS;
         let (before, key) = (self.tables.get(), Key::Table(table.id));
         loop {
@@ -258,11 +288,14 @@ impl Txn<'_> {
                 break;
             }
             let Inner { locks, registry, .. } = self.inner;
-            let elsewhere = Elsewhere { inner: self.inner, held: self.held(), without_own: true };
+            // Announced before, it is in the way of those who wait for the table: it does not wait for them.
+            let elsewhere = Elsewhere { inner: self.inner, held: self.held(), without_own: is_first };
             let answer = locks.ask(registry, &elsewhere, self.asker(), (key, Mode::ROW_EXCLUSIVE), Ask::Check)?;
             if matches!(answer, Answer::Blocked(_)) {
-                self.held().set_tables_written(before);
-                self.inner.tables_released(self.held(), 1 << number);
+                if is_first {
+                    self.held().set_tables_written(before);
+                    self.inner.tables_released(self.held(), 1 << number);
+                }
                 self.stand_in_line(table, key, Mode::ROW_EXCLUSIVE, None)?;
                 continue;
             }
@@ -392,7 +425,12 @@ impl Txn<'_> {
         if stays {
             self.inner.locks.set_parked(held.index(), Some(waiter));
         }
-        self.inner.locks.park(&self.inner.registry, &self.inner.elsewhere(held), waiter);
+        let Inner { locks, registry, .. } = self.inner;
+        locks.park(registry, &self.inner.elsewhere(held), waiter);
+        // Whoever cancels says so and then looks whether the session waits; it says that it waits, and then looks here.
+        if waiter.is_cancelled() && locks.fail(registry, &self.inner.elsewhere(held), waiter, None, Error::Cancelled) {
+            Tally::one(&locks.tally.cancelled);
+        }
     }
 
     /// Says what the transaction does from now on. Somebody may have waited for just that. Says whether it is still active.

@@ -13,6 +13,8 @@ use crate::key;
 use crate::layout::Image;
 use crate::raw::recent::RecentWrite;
 use crate::raw::slots::Pin;
+use crate::raw::version::Version;
+use crate::scratch::{Kind, Write};
 use crate::serial::Check;
 use crate::table::Table;
 use core::cmp::Ordering;
@@ -73,6 +75,16 @@ pub(crate) struct OpenRange {
     epoch: u32,
 }
 
+/// What the log had at some time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReadMark {
+    rows: usize,
+    stretches: usize,
+    bytes: usize,
+    scans: usize,
+    epoch: u32,
+}
+
 /// Up to where a range was consumed that was not consumed to its end.
 pub(crate) enum Consumed<'a> {
     Nothing,
@@ -106,6 +118,22 @@ impl ReadLog {
         }
     }
 
+    #[inline]
+    pub(crate) fn mark(&self) -> ReadMark {
+        let ReadLog { rows, stretches, bytes, scans, epoch, .. } = self;
+        ReadMark { rows: rows.len(), stretches: stretches.len(), bytes: bytes.len(), scans: scans.len(), epoch: *epoch }
+    }
+
+    /// Forgets what was read since: nobody has been told of it, and whoever runs again reads it again.
+    pub(crate) fn unread(&mut self, mark: &ReadMark) {
+        if self.epoch == mark.epoch {
+            self.rows.truncate(mark.rows);
+            self.stretches.truncate(mark.stretches);
+            self.bytes.truncate(mark.bytes);
+            self.scans.truncate(mark.scans);
+        }
+    }
+
     /// A row was read by its id, or by a unique key; or there is none with the id.
     #[inline]
     pub(crate) fn row(&mut self, table: u32, row: u64) {
@@ -129,6 +157,27 @@ impl ReadLog {
         let start = self.add_bytes(key);
         let place = |row| Place { start, bytes: key.len() as u32, row };
         self.add(Stretch { table, index: index as u32, low: place(0), high: Some(place(row + 1)) });
+    }
+
+    /// A change is undone, and the transaction goes on: that the row was as it was, and that keys were free, it has read.
+    #[cold]
+    pub(crate) fn undone(&mut self, table: &Table, write: &Write, new: Option<&Version>) {
+        let keys = match write.kind {
+            Kind::Insert => table.all_indexes(),
+            Kind::Update | Kind::Delete => {
+                self.row(write.table, write.row);
+                write.keys_left
+            }
+        };
+        let Some(new) = new else { return };
+        let mut key = core::mem::take(&mut self.key);
+        for (position, index) in table.indexes.iter().enumerate().filter(|(_, index)| index.def.unique) {
+            let has_null = keys & (1 << position) == 0 || key::of_image(index, table.image(new), &mut key);
+            if !has_null {
+                self.key(write.table, position, &key);
+            }
+        }
+        self.key = key;
     }
 
     /// A range begins, of the keys from `low` to below `high`.

@@ -211,8 +211,9 @@ impl Session {
         let locks = &self.engine.inner.locks;
         let Some(importance) = self.waiter.taker_after(locks.settings.promote_after()) else { return begin };
         let class = class_of(importance).min(begin.class);
-        self.promoted = true;
-        Tally::one(&locks.tally.promotions);
+        if !core::mem::replace(&mut self.promoted, true) {
+            Tally::one(&locks.tally.promotions);
+        }
         Begin { class, ..begin }
     }
 

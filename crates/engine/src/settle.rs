@@ -47,6 +47,9 @@ impl Inner {
         let no_cell = RowCell::new();
         let cell = table.rows.hot_cell(write.row, held.pin()).unwrap_or(&no_cell);
         let (base, new) = (write.change.claimed(held.pin()), write.change.published(held.pin()));
+        if held.is_serial() && held.is_active() {
+            scratch.reads.undone(table, &write, new);
+        }
         held.undo(cell, base, new);
         if let (Some(new), Some(version)) = (new, write.change.dead_by_undo()) {
             entries::remove_added(table, held, new, &write, scratch);

@@ -294,6 +294,11 @@ impl<'e> Txn<'e> {
         let counters = &self.inner.counters[held.index()];
         if scratch.writes.is_empty() {
             counters.commits.add(1);
+            if held.tables_written() != 0 {
+                // Nothing carries its word, so nobody sees a difference; but who waits for the tables that it has announced
+                // must not find it active.
+                held.abort();
+            }
             self.inner.end(held, scratch, counters);
             return Ok(log.end());
         }

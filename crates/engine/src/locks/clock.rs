@@ -102,10 +102,17 @@ impl LockTable {
 
     /// Looks at what the impatient wait for. Many wait for few things: each is looked at once.
     fn lose_patience(&self, registry: &Registry, holders: &dyn Holders, due: &[Due]) {
-        let impatient = due.iter().filter(|due| due.why == Expiry::Patience);
-        let mut wanted: Vec<(Key, Mode, u64)> = impatient
-            .filter_map(|due| due.waiter.with(|state| state.place.map(|(key, mode)| (key, mode, state.importance))))
-            .collect();
+        let mut wanted: Vec<(Key, Mode, u64)> = Vec::new();
+        for Due { waiter, number, .. } in due.iter().filter(|due| due.why == Expiry::Patience) {
+            let (owner, importance, place) = waiter.with(|state| (state.owner, state.importance, state.place));
+            // What knows no locks may have aborted its own transaction. (A procedure has none while it waits.)
+            let is_open = self.parked_session(owner).is_some_and(|session| Arc::ptr_eq(&session, waiter));
+            if is_open && !registry.is_active(owner) {
+                self.fail(registry, holders, waiter, Some(*number), Error::SerializationFailure);
+            } else {
+                wanted.extend(place.map(|(key, mode)| (key, mode, importance)));
+            }
+        }
         wanted.sort_unstable_by_key(|(key, mode, importance)| (key.mixed(), *mode, *importance));
         wanted.dedup();
         if self.yields() == Yields::NotRunning {

@@ -277,7 +277,7 @@ impl LockTable {
         let place = Place { waiter: waiter.clone(), owner, mode, importance, arrival, woken: false };
         entry.queue.insert(at, place);
         waiter.set_place(true);
-        let look_ns = self.begin_wait(waiter, asker, key, mode);
+        let look_ns = self.begin_wait(waiter, asker, key, mode, true);
         self.look_at(waiter, Some(look_ns));
     }
 
@@ -290,7 +290,7 @@ impl LockTable {
             self.mark(key, mode);
             self.unmark(key, before);
         }
-        let look_ns = self.begin_wait(waiter, asker, key, mode);
+        let look_ns = self.begin_wait(waiter, asker, key, mode, false);
         self.look_at(waiter, Some(look_ns));
     }
 
@@ -305,15 +305,18 @@ impl LockTable {
         }
     }
 
-    /// Returns when the clock is to look at it.
-    fn begin_wait(&self, waiter: &Arc<Waiter>, asker: Asker<'_>, key: Key, mode: Mode) -> u64 {
+    /// Returns when the clock is to look at it. Whoever waits on in its place, `is_first` false, was woken in vain: the time
+    /// that the lock may take goes on.
+    fn begin_wait(&self, waiter: &Arc<Waiter>, asker: Asker<'_>, key: Key, mode: Mode, is_first: bool) -> u64 {
         let now_ns = os::now_ns();
         let patience_ns = self.settings.look_at_ns(asker.importance, now_ns);
         waiter.with(|state| {
             if state.phase != Phase::Waiting {
                 state.begin_wait();
                 state.since_ns = now_ns;
-                state.lock_deadline_ns = now_ns.saturating_add(waiter.lock_timeout_ns());
+                if is_first {
+                    state.lock_deadline_ns = now_ns.saturating_add(waiter.lock_timeout_ns());
+                }
                 state.patience_ns = patience_ns;
             }
             state.phase = Phase::Waiting;
@@ -331,24 +334,41 @@ impl LockTable {
     fn remove_place(&self, entry: &mut Entry, key: Key, at: usize) {
         let place = entry.queue.remove(at);
         self.unmark(key, place.mode);
-        place.waiter.set_place(false);
+        self.look_at(&place.waiter, None);
+        // Last, and together: a session that finds its place gone, by another, takes the next one at once.
         place.waiter.with(|state| {
             state.place = None;
             if matches!(state.phase, Phase::Waiting | Phase::Ready(None)) {
                 state.phase = Phase::Idle;
             }
+            place.waiter.set_place(false);
         });
-        self.look_at(&place.waiter, None);
     }
 
     /// Gives up the waiter's place, unless it is in the queue of `but`. Those behind it may be next.
     pub(crate) fn leave(&self, registry: &Registry, holders: &dyn Holders, waiter: &Arc<Waiter>, but: Option<Key>) {
         let place = waiter.with(|state| state.place);
-        let Some((key, _)) = place.filter(|(key, _)| Some(*key) != but) else { return };
+        if let Some((key, _)) = place.filter(|(key, _)| Some(*key) != but) {
+            self.leave_one(registry, holders, waiter, key, None);
+        }
+    }
+
+    /// Gives up the waiter's place in the queue of `key`; with a number, only that of this wait.
+    fn leave_one(
+        &self,
+        registry: &Registry,
+        holders: &dyn Holders,
+        waiter: &Arc<Waiter>,
+        key: Key,
+        number: Option<u64>,
+    ) {
         let mut wakes = Vec::new();
         self.with_entry(key, false, |entry| {
             let Some(entry) = entry else { return };
             let Some(at) = entry.position(waiter) else { return };
+            if number.is_some_and(|number| waiter.with(|state| state.number != number)) {
+                return;
+            }
             self.remove_place(entry, key, at);
             entry.clean(registry, |mode| self.unmark(key, mode));
             entry.grant(&Foreign::of(key, registry, holders), &mut wakes);
@@ -461,10 +481,11 @@ impl LockTable {
         error: Error,
     ) -> bool {
         let ended = waiter.end_wait(number, Some(error));
-        if !ended.ended {
-            return false;
+        let Some((number, place)) = ended.wait else { return false };
+        // The session may come back at once, and wait for something else before the next line.
+        if let Some((key, _)) = place {
+            self.leave_one(registry, holders, waiter, key, Some(number));
         }
-        self.leave(registry, holders, waiter, None);
         wake(vec![ended]);
         true
     }

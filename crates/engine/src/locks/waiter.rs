@@ -183,10 +183,10 @@ impl Waiter {
     pub(crate) fn end_wait(&self, number: Option<u64>, outcome: Option<Error>) -> Ended {
         self.with(|state| {
             if state.phase != Phase::Waiting || number.is_some_and(|number| number != state.number) {
-                return Ended { ended: false, wake: None };
+                return Ended { wait: None, wake: None };
             }
             state.phase = Phase::Ready(outcome);
-            Ended { ended: true, wake: state.wake.take() }
+            Ended { wait: Some((state.number, state.place)), wake: state.wake.take() }
         })
     }
 
@@ -222,7 +222,12 @@ impl Waiter {
     /// Whether the statement must not go on.
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
-        self.statement.load(Relaxed) == CANCELLED || self.is_late()
+        self.is_cancelled() || self.is_late()
+    }
+
+    #[inline]
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.statement.load(Relaxed) == CANCELLED
     }
 
     #[inline]
@@ -252,6 +257,7 @@ impl Waiter {
 /// The end of a wait.
 #[must_use]
 pub(crate) struct Ended {
-    pub(crate) ended: bool,
+    /// The number of the wait that was ended, and its place. Nothing: it had ended before.
+    pub(crate) wait: Option<(u64, Option<(Key, Mode)>)>,
     pub(crate) wake: Option<Arc<dyn Wake>>,
 }

@@ -327,3 +327,22 @@ impl<'e> Held<'e> {
         self.slot().tables_written.load(Relaxed)
     }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    /// A slot counts its transactions modulo 2^31: a mark from before it began anew must not hide later ones.
+    #[test]
+    fn marks_outlive_the_last_generation() {
+        let registry = Registry::new(1, 1);
+        registry.slots[0].generation.store(GENERATION_MASK - 1, Relaxed);
+        for _ in 0..3 {
+            let held = registry.begin(Class::Low, None, false).expect("the slot is free");
+            assert_eq!(registry.press(held.owner(), importance(Class::High), Yields::NotRunning), Pressed::Running);
+            let given_way = held.rest(Activity::ClientWait, Yields::NotRunning);
+            assert!(matches!(given_way, Some((2, Pressed::Taken { .. }))), "{given_way:?}");
+            held.release();
+        }
+    }
+}

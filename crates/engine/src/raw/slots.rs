@@ -108,7 +108,7 @@ pub enum Fate {
 #[repr(align(128))]
 pub(super) struct Slot {
     pub(super) status: AtomicU64,
-    generation: AtomicU64,
+    pub(super) generation: AtomicU64,
     /// The published snapshot, [`NO_SNAPSHOT`] without one.
     pub(super) snapshot: AtomicU64,
     /// [`WALKING`] while it may stand on any version, [`IDLE`] while it does not. Set before `snapshot`: read it after that.
@@ -254,6 +254,10 @@ impl Registry {
         let generation = (slot.generation.load(Relaxed) + 1) & GENERATION_MASK;
         // The order matters to `fate`: the generation moves on before the status does.
         slot.generation.store(generation, Release);
+        if generation == 0 {
+            // They begin anew, and the greatest mark wins: see `activity`.
+            slot.wanted.store(0, Relaxed);
+        }
         slot.importance.store(importance(class), Relaxed);
         slot.set_worker(worker);
         // Before the status, as what it must not be taken for is the last transaction's.

@@ -68,6 +68,8 @@ impl Open {
             self.suspended = Some(txn.suspend(activity != Activity::LockWait));
         } else {
             let taken = txn.lost() == Error::Taken;
+            // While the slot is still ours.
+            txn.inner.locks.set_parked(txn.held().index(), None);
             drop(txn);
             self.savepoints.clear();
             self.state = State::Lost { taken };
@@ -86,18 +88,22 @@ impl Open {
 
     /// A statement has failed: it is undone with everything since the last savepoint, or else the whole transaction.
     #[cold]
-    fn fail(&mut self, txn: Txn<'_>) {
+    fn fail(&mut self, txn: Txn<'_>, error: &Error) {
+        self.state = State::Failed;
         match self.savepoints.last() {
+            // If that finds it taken, whoever goes back to a savepoint is told so.
             Some((_, mark)) if txn.check_alive() => {
                 txn.undo_to(*mark);
                 self.leave(txn, Activity::ClientWait);
             }
-            _ => {
+            savepoint => {
+                if savepoint.is_some() && !matches!(error, Error::Taken | Error::SerializationFailure) {
+                    self.state = State::Lost { taken: txn.lost() == Error::Taken };
+                }
                 drop(txn);
                 self.savepoints.clear();
             }
         }
-        self.state = State::Failed;
     }
 }
 
@@ -175,18 +181,18 @@ impl Session {
                 Ok(Step::Done(result.expect("a statement that is parked has returned above")))
             }
             Err(error) => {
+                self.unpark();
                 // If the wait failed, the transaction is still suspended.
                 let Session { engine, waiter, open, .. } = self;
-                if let Some(open) = open.as_mut().filter(|open| open.state != State::Failed) {
+                if let Some(open) = open.as_mut().filter(|open| open.state == State::Fine) {
                     match open.suspended.is_some() {
                         true => {
                             let txn = open.resume(engine, waiter, false)?;
-                            open.fail(txn);
+                            open.fail(txn, &error);
                         }
                         false => open.state = State::Failed,
                     }
                 }
-                self.unpark();
                 self.end_statement();
                 Err(error)
             }
@@ -199,11 +205,12 @@ impl Session {
         let open = open.as_mut().ok_or(NONE_OPEN)?;
         // Submitted again it sees what it saw: the rows that it waited for are the newest all the same.
         let txn = open.resume(engine, waiter, is_new)?;
-        let start = txn.mark();
+        let (start, reads) = (txn.mark(), txn.scratch().reads.mark());
         // Somebody may have taken it while it waited for its client.
         let result = txn.check_active().and_then(|()| statement(&txn));
         if txn.must_wait.get() {
             txn.undo_to(start);
+            txn.scratch().reads.unread(&reads);
             txn.goes_back();
             txn.park(waiter, true);
             *is_parked = true;
@@ -218,7 +225,7 @@ impl Session {
                 Ok(Some(result))
             }
             Err(error) => {
-                open.fail(txn);
+                open.fail(txn, &error);
                 Err(error)
             }
         }

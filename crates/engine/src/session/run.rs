@@ -79,7 +79,7 @@ impl Session {
             txn.park(&self.waiter, false);
             txn.give_up();
             self.is_parked = true;
-            self.end_transaction(false);
+            // If it was promoted it still is: it has not had its chance yet.
             return Ok(None);
         }
         let result = match result {

@@ -3,7 +3,8 @@
 use crate::sessions::*;
 use crate::support::*;
 use engine::{
-    Begin, Engine, Error, LockConfig, LockPriority, RowLock, Session, SessionOptions, Table, Taking, Ticket, Why,
+    Begin, Engine, Error, LockConfig, LockPriority, RowLock, Session, SessionOptions, Step, Table, Taking, Ticket, Txn,
+    Why,
 };
 use preempt::{Arrival, Serve, Worker, os};
 use stage::Class;
@@ -258,4 +259,28 @@ pub fn a_paused_procedure_gives_way() {
         high.run(Begin::new(Class::High), |_| Ok(())).unwrap();
         assert_eq!(balance_now(&engine, &table, 0), Some(if gives_way { 111 } else { 101 }));
     }
+}
+
+/// A promoted procedure that must wait has not had its chance: it is promoted still when it is run again.
+pub fn a_promotion_outlives_a_wait() {
+    let (engine, table) = bank_of(2);
+    engine.set_lock_config(LockConfig { promote_after: 1, patience: LONG, ..LockConfig::default() });
+    let mut low = open_session(&engine, Class::Low);
+    done(&mut low, add(&table, 0, 1));
+    assert!(takes(&engine, &table, 0));
+    low.rollback();
+    let mut holder = open_session(&engine, Class::High);
+    done(&mut holder, add(&table, 0, 1));
+    let mut classes = Vec::new();
+    let mut procedure = |txn: &Txn<'_>| {
+        classes.extend(engine.transactions().iter().filter(|open| open.id == txn.id()).map(|open| open.class));
+        pay(txn, &table, 0, 1)
+    };
+    let Ok(Step::Parked(ticket)) = low.try_run(Begin::new(Class::Low), &mut procedure) else { panic!("it waits") };
+    holder.commit().unwrap();
+    assert!(ticket.is_ready());
+    assert!(matches!(low.try_run(Begin::new(Class::Low), &mut procedure), Ok(Step::Done(()))));
+    assert!(matches!(low.try_run(Begin::new(Class::Low), &mut procedure), Ok(Step::Done(()))));
+    assert_eq!(classes, [Class::High, Class::High, Class::Low]);
+    assert_eq!(engine.lock_stats().promotions, 1);
 }

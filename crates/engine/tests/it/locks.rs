@@ -2,7 +2,7 @@
 
 use crate::sessions::*;
 use crate::support::*;
-use engine::{Begin, Error, Isolation, RowLock, Session, TableLock, Txn, Wait};
+use engine::{Begin, Column, Error, Isolation, RowLock, Session, TableDef, TableLock, Txn, Type, Value, Wait};
 use stage::Class;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -372,4 +372,50 @@ pub fn the_view_says_who_blocks_whom() {
     expected.sort_unstable();
     assert_eq!(blocked, expected);
     assert_eq!((engine.stats().aborts, engine.stats().commits), (aborts, commits), "a look is no transaction");
+}
+
+/// A transaction that announced a write and wrote nothing in the end has ended all the same.
+pub fn who_wrote_nothing_keeps_no_table() {
+    let (engine, table) = bank_of(1);
+    let mut session = open_session(&engine, Class::Normal);
+    let touch = |txn: &Txn<'_>| txn.update_if(&table, find(txn, &table, 0)?.row_id(), |_| false);
+    assert!(!done(&mut session, touch));
+    let mut locker = open_session(&engine, Class::Normal);
+    let ticket = parked(&mut locker, |txn| txn.lock_table(&table, TableLock::Share, Wait::Block));
+    session.commit().unwrap();
+    assert!(ticket.is_ready());
+    done(&mut locker, |txn| txn.lock_table(&table, TableLock::Share, Wait::Block));
+    locker.commit().unwrap();
+    session.begin(COMMITTED).unwrap();
+    assert!(!done(&mut session, touch));
+    session.commit().unwrap();
+    let mut locker = open_session(&engine, Class::Normal);
+    done(&mut locker, |txn| txn.lock_table(&table, TableLock::Share, Wait::NoWait));
+}
+
+/// Tables that share a bit of what a transaction says that it has written: its first write to each asks.
+pub fn tables_are_locked_beyond_the_64th() {
+    let (engine, first) = bank_of(1);
+    let mut last = None;
+    for number in 1..=64 {
+        let columns = vec![Column::required("id", Type::Int32)];
+        last = Some(engine.create_table(TableDef { name: format!("t{number}"), columns, indexes: vec![] }).unwrap());
+    }
+    let last = last.unwrap();
+    let mut locker = open_session(&engine, Class::Normal);
+    done(&mut locker, |txn| txn.lock_table(&last, TableLock::Share, Wait::Block));
+    let mut writer = open_session(&engine, Class::Normal);
+    done(&mut writer, add(&first, 0, 1));
+    let write = |txn: &Txn<'_>| txn.insert(&last, &[Value::Int32(1)]).map(|_| ());
+    let ticket = parked(&mut writer, write);
+    locker.commit().unwrap();
+    assert!(ticket.is_ready());
+    done(&mut writer, write);
+    // Once it has written there, who waits for the table does not keep it from going on.
+    let mut locker = open_session(&engine, Class::Normal);
+    let ticket = parked(&mut locker, |txn| txn.lock_table(&last, TableLock::Share, Wait::Block));
+    done(&mut writer, write);
+    done(&mut writer, add(&first, 0, 1));
+    writer.commit().unwrap();
+    assert!(ticket.is_ready());
 }

@@ -76,3 +76,24 @@ pub fn a_waiter_that_panics_leaves_its_queue() {
         assert_eq!(engine.lock_stats().waiting, 0);
     }
 }
+
+/// Who unwraps the error that says to wait panics with a place in the queue: it goes to who is next.
+pub fn a_panic_leaves_no_place() {
+    let (engine, table) = bank_of(1);
+    let mut holder = open_session(&engine, Class::Normal);
+    done(&mut holder, add(&table, 0, 1));
+    let mut first = open_session(&engine, Class::Normal);
+    let unwraps = |txn: &Txn<'_>| -> Result<()> {
+        pay(txn, &table, 0, 1).unwrap();
+        Ok(())
+    };
+    panics(|| first.try_execute(unwraps));
+    let mut procedure = session(&engine);
+    panics(|| procedure.try_run(COMMITTED, unwraps));
+    assert_eq!(engine.lock_stats().waiting, 0);
+    let mut next = open_session(&engine, Class::Normal);
+    let ticket = parked(&mut next, add(&table, 0, 1));
+    holder.commit().unwrap();
+    assert!(ticket.is_ready());
+    done(&mut next, add(&table, 0, 1));
+}

@@ -3,6 +3,7 @@
 use crate::sessions::*;
 use crate::support::*;
 use engine::{Error, RowLock, Txn, Wait};
+use preempt::os;
 use stage::Class;
 
 /// A rollback to a savepoint undoes what came after it, keys included, and no more; as often as one likes.
@@ -125,4 +126,23 @@ pub fn a_statement_that_waits_is_undone() {
     assert_eq!(all, [Some(91), Some(111), Some(5), Some(6)]);
     let stats = engine.stats();
     assert_eq!(stats.index_entries, 8, "four rows in two indexes");
+}
+
+/// A statement fails while its transaction has been taken: who goes back to the savepoint is told to begin again.
+pub fn a_savepoint_of_a_victim_is_gone_for_that_reason() {
+    let (engine, table) = bank_of(2);
+    let mut low = open_session(&engine, Class::Low);
+    done(&mut low, add(&table, 0, 1));
+    let savepoint = low.savepoint().unwrap();
+    assert_eq!(failed(&mut low, |_| Err::<(), _>(Error::RolledBack)), Error::RolledBack);
+    low.rollback_to(&savepoint).unwrap();
+    let error = failed(&mut low, |_| {
+        let mut high = open_session(&engine, Class::High);
+        let ticket = parked(&mut high, add(&table, 0, 10));
+        engine.expire_waits(os::now_ns() + 1_000_000_000);
+        assert!(ticket.is_ready());
+        Err::<(), _>(Error::RolledBack)
+    });
+    assert_eq!(error, Error::RolledBack);
+    assert_eq!(low.rollback_to(&savepoint), Err(Error::Taken));
 }

@@ -410,3 +410,46 @@ pub fn a_read_only_transaction_refuses_writes() {
         txn.commit().unwrap();
     }
 }
+
+/// What an update made of a row, and that a key was free, was read, though nothing of it is left at the commit.
+pub fn what_was_undone_was_read() {
+    let (engine, table) = bank_of(3);
+    let [row_0, row_1, row_2] = [0, 1, 2].map(|id| row_of(&engine.begin(NORMAL), &table, id).unwrap());
+    let skew = |reads: &dyn Fn(&Txn<'_>)| {
+        let (one, two) = (serial(&engine), serial(&engine));
+        reads(&one);
+        pay(&two, &table, 2, 1).unwrap();
+        one.update(&table, row_1, |row| row.set_decimal_i64(BALANCE, 1)).unwrap();
+        two.get_row(&table, row_1).unwrap().unwrap();
+        second_is_refused(two, one)
+    };
+    assert!(skew(&|txn| assert!(!txn.update_if(&table, row_2, |row| row.get_decimal_i64(BALANCE) < 0).unwrap())));
+    assert!(skew(&|txn| assert!(!txn.delete_if(&table, row_2, |row| row.get_decimal_i64(BALANCE) < 0).unwrap())));
+    // In a session, by a savepoint.
+    let level = NORMAL.isolation(Isolation::Serializable);
+    let mut session = crate::sessions::session(&engine);
+    let mut undone = |statement: &dyn Fn(&Txn<'_>) -> Result<()>, other: &dyn Fn(&Txn<'_>) -> Result<()>| {
+        session.begin(level).unwrap();
+        let savepoint = session.savepoint().unwrap();
+        crate::sessions::done(&mut session, statement);
+        session.rollback_to(&savepoint).unwrap();
+        crate::sessions::done(&mut session, |txn| txn.update(&table, row_1, |row| row.set_decimal_i64(BALANCE, 2)));
+        let two = serial(&engine);
+        other(&two).unwrap();
+        two.get_row(&table, row_1).unwrap().unwrap();
+        assert!(!refused(two));
+        session.commit().err()
+    };
+    let write = |txn: &Txn<'_>| txn.update(&table, row_2, |row| row.set_decimal_i64(BALANCE, 3));
+    let rename = |txn: &Txn<'_>| txn.update(&table, row_2, |row| row.set_i32(ID, 30));
+    assert_eq!(undone(&write, &write), Some(Error::SerializationFailure));
+    assert_eq!(undone(&rename, &|txn| open(txn, &table, 30, 0, "new").map(|_| ())), Some(Error::SerializationFailure));
+    let insert = |txn: &Txn<'_>| open(txn, &table, 40, 0, "new").map(|_| ());
+    assert_eq!(undone(&insert, &insert), Some(Error::SerializationFailure));
+    // Others are not in its way.
+    assert_eq!(undone(&write, &|txn| txn.update(&table, row_0, |row| row.set_decimal_i64(BALANCE, 3))), None);
+    assert_eq!(
+        undone(&|txn| open(txn, &table, 50, 0, "new").map(|_| ()), &|txn| open(txn, &table, 51, 0, "new").map(|_| ())),
+        None
+    );
+}

@@ -1,11 +1,14 @@
 //! SERIALIZABLE beside others: writers of other levels, frozen rows, the mode's coming and going, and its bounds.
 
 use crate::serial::{refused, second_is_refused, serial};
+use crate::sessions;
 use crate::support::*;
 use engine::{
     Column, Comparison, Condition, Direction, Engine, EngineConfig, Error, IndexDef, Isolation, Result, SessionOptions,
     Step, TableDef, Txn, Type, Value,
 };
+use preempt::os;
+use stage::Class;
 use std::ops::Bound;
 use std::sync::{Arc, Barrier};
 
@@ -329,4 +332,24 @@ pub fn sessions_remember_what_they_read() {
     two.commit().unwrap();
     assert_eq!(one.run(serializable, procedure), Ok(Some(101)));
     assert_eq!(balance_now(&engine, &table, 3), Some(111));
+}
+
+/// A session that waits while its transaction is aborted for the sake of that memory learns of it although nobody frees
+/// what it waits for.
+pub fn who_waits_learns_that_its_memory_is_gone() {
+    let engine = Engine::new(EngineConfig { recent_writes_max: 4_096, ..EngineConfig::in_memory() });
+    let table = create_accounts(&engine);
+    engine.run(NORMAL, |txn| [0, 1].into_iter().try_for_each(|id| open(txn, &table, id, 0, "").map(drop))).0.unwrap();
+    let mut holder = sessions::open_session(&engine, Class::High);
+    sessions::done(&mut holder, sessions::add(&table, 1, 1));
+    let mut session = sessions::session(&engine);
+    session.begin(NORMAL.isolation(Isolation::Serializable)).unwrap();
+    sessions::done(&mut session, sessions::add(&table, 0, 1));
+    let ticket = sessions::parked(&mut session, sessions::add(&table, 1, 1));
+    for id in 2..8_000 {
+        engine.run(NORMAL, |txn| open(txn, &table, id, 0, "").map(drop)).0.unwrap();
+    }
+    engine.expire_waits(os::now_ns() + 1_000_000_000);
+    assert!(ticket.is_ready());
+    assert_eq!(sessions::failed(&mut session, sessions::add(&table, 1, 1)), Error::SerializationFailure);
 }

@@ -285,3 +285,27 @@ pub fn woken_procedures_do_not_send_each_other_round() {
     drop(holder);
     assert_eq!(engine.lock_stats().entries, 0);
 }
+
+/// Who is woken in vain and waits on, in its place, does not begin its lock timeout anew.
+pub fn a_wake_up_prolongs_no_lock_wait() {
+    let (engine, table) = bank_of(1);
+    let mut holder = open_session(&engine, Class::Normal);
+    done(&mut holder, add(&table, 0, 1));
+    let options = SessionOptions { lock_timeout: Some(Duration::from_secs(10)), ..SessionOptions::new(Class::Normal) };
+    let mut session = engine.session(options);
+    session.begin(COMMITTED).unwrap();
+    let mut ticket = parked(&mut session, add(&table, 0, 1));
+    let first_ns = os::now_ns();
+    thread::sleep(Duration::from_millis(20));
+    // Those behind it go, and each time it is looked whether it is free.
+    for _ in 0..3 {
+        let mut other = open_session(&engine, Class::Normal);
+        let _ = parked(&mut other, add(&table, 0, 1));
+        other.rollback();
+        if ticket.is_ready() {
+            ticket = parked(&mut session, add(&table, 0, 1));
+        }
+    }
+    engine.expire_waits(first_ns + 10 * SECOND_NS);
+    assert_eq!(failed(&mut session, add(&table, 0, 1)), Error::LockNotAvailable);
+}

@@ -310,3 +310,71 @@ fn rows_are_taken_from_open_transactions() {
         assert_eq!(bank.end(), [111, 111]);
     });
 }
+
+/// A cancel that comes between a statement's last look and its wait ends that wait.
+#[test]
+fn a_cancel_is_not_lost() {
+    check(|| {
+        let bank = Bank::new(LockPriority::PriorityQueue, &[0], false);
+        let mut holder = bank.session(Class::Normal);
+        holder.begin(Begin::new(Class::Normal)).unwrap();
+        execute(&mut holder, |txn| bank.add(txn, 0, 1)).unwrap();
+        let mut session = bank.session(Class::Normal);
+        let canceller = session.canceller();
+        let thread = thread::spawn(move || canceller.cancel());
+        let result = match session.try_run(Begin::new(Class::Normal), |txn| bank.add(txn, 0, 10)) {
+            Ok(Step::Parked(ticket)) => {
+                // If the cancel came too early it says so.
+                if thread.join().unwrap() {
+                    wait(&ticket);
+                    session.try_run(Begin::new(Class::Normal), |txn| bank.add(txn, 0, 10)).map(|_| ())
+                } else {
+                    Err(Error::Cancelled)
+                }
+            }
+            result => result.map(|_| ()),
+        };
+        assert_eq!(result, Err(Error::Cancelled));
+        drop(session);
+        holder.commit().unwrap();
+        assert_eq!(bank.end(), [1]);
+    });
+}
+
+/// Who ends a wait from outside gives up the place of that wait: the session may have come back before, and wait for
+/// something else by then.
+#[test]
+fn the_end_of_a_wait_does_not_touch_the_next() {
+    check(|| {
+        let bank = Bank::new(LockPriority::PriorityQueue, &[0, 0], false);
+        let [first_holder, mut second_holder] = [0, 1].map(|row| {
+            let mut holder = bank.session(Class::Normal);
+            holder.begin(Begin::new(Class::Normal)).unwrap();
+            execute(&mut holder, |txn| bank.add(txn, row, 1)).unwrap();
+            holder
+        });
+        let mut session = bank.session(Class::Normal);
+        let canceller = session.canceller();
+        let first = match session.try_run(Begin::new(Class::Normal), |txn| bank.add(txn, 0, 10)) {
+            Ok(Step::Parked(ticket)) => ticket,
+            _ => panic!("the row is held"),
+        };
+        let threads = [thread::spawn(move || assert!(canceller.cancel())), {
+            let bank = bank.clone();
+            thread::spawn(move || {
+                // It looks without having been told.
+                while !first.is_ready() {
+                    thread::yield_now();
+                }
+                let result = session.try_run(Begin::new(Class::Normal), |txn| bank.add(txn, 0, 10));
+                assert!(matches!(result, Err(Error::Cancelled)));
+                run(&mut session, Class::Normal, |txn| bank.add(txn, 1, 100)).unwrap();
+            })
+        }];
+        thread::yield_now();
+        second_holder.commit().unwrap();
+        all(threads);
+        drop(first_holder);
+        assert_eq!(bank.end(), [0, 101]);
+    });
+}
