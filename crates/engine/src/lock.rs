@@ -19,8 +19,12 @@ use crate::scratch::Scratch;
 use crate::table::Table;
 use crate::txn::Txn;
 use crate::writer::Touched;
+use preempt::os;
 use stage::Class;
 use std::sync::Arc;
+
+/// How long a transaction that runs is waited for in place: as long as it takes to undo a short procedure and run it again.
+const OUTLAST_NS: u64 = 30_000;
 
 /// The locks that are not in the lock table, as one with a registered snapshot sees them.
 struct Elsewhere<'a> {
@@ -180,6 +184,9 @@ impl Txn<'_> {
     #[cold]
     pub(crate) fn stand_in_line(&self, table: &Table, key: Key, mode: Mode, word: Option<u64>) -> Result<()> {
         self.check_active()?;
+        if word.is_some_and(|word| self.outlasts(word)) {
+            return Ok(());
+        }
         self.leave_others(Some(key));
         let ask = if self.waiter.is_some() { Ask::Queue } else { Ask::Check };
         // Without a session there may be no entry to look at; `Queue` makes one.
@@ -196,6 +203,21 @@ impl Txn<'_> {
             return Ok(());
         }
         Err(if self.waiter.is_some() { self.told_to_wait() } else { self.conflict(table) })
+    }
+
+    /// Whether the transaction of `word` ends while we look at it. To wait for a while in place, for as long as it runs, costs
+    /// less than to undo the statement and submit it again, and keeps queues from forming behind those who are about to go:
+    /// competitive spinning (Karlin, Li, Manasse and Owicki, SOSP 1991).
+    fn outlasts(&self, word: u64) -> bool {
+        let registry = &self.inner.registry;
+        let until_ns = os::now_ns() + OUTLAST_NS;
+        while registry.is_running(word) {
+            if until_ns <= os::now_ns() {
+                return false;
+            }
+            core::hint::spin_loop();
+        }
+        !registry.is_active(word)
     }
 
     fn told_to_wait(&self) -> Error {
@@ -218,7 +240,9 @@ impl Txn<'_> {
         let key = Key::Row { table: table.id, row: row.0 };
         while !self.inner.locks.is_unmarked(key) {
             match self.ask(key, Mode::of_write(strong), Ask::Check)? {
-                Answer::Blocked(_) => self.stand_in_line(table, key, Mode::of_write(strong), None)?,
+                Answer::Blocked(obstacles) => {
+                    self.stand_in_line(table, key, Mode::of_write(strong), obstacles.only_owner())?;
+                }
                 Answer::Free | Answer::Granted { .. } => break,
             }
         }
@@ -231,7 +255,7 @@ impl Txn<'_> {
         let key = Key::Row { table: table.id, row: row.0 };
         let Inner { locks, registry, .. } = self.inner;
         let keeps = locks.is_unmarked(key) || locks.against_claim(registry, self.held().owner(), key, mode).is_none();
-        if keeps {
+        if keeps && self.place_is_for(key) {
             self.leave_others(None);
         }
         keeps

@@ -209,7 +209,10 @@ impl Shared {
     pub(crate) fn resubmit(&self, request: Arc<Request>) {
         self.counters.resubmits.add_one();
         let class = request.class();
-        let first = self.choose(class);
+        // What was freed here goes on here, next: another worker, even an idle one, has to be woken first, and whoever waits
+        // for the same waits that long each time.
+        let own = if preempt::in_urgent() { self.current_slot() } else { None };
+        let first = own.unwrap_or_else(|| self.choose(class));
         let slot = self.queue(request, first);
         if self.is_stopped() {
             // Whoever stopped it may have looked before.

@@ -105,7 +105,7 @@ impl LockTable {
                 if position < first {
                     let behind = chain.iter().find(|(behind, _)| entry.must_let_pass(&foreign, *behind, position));
                     let Some((_, from)) = behind.copied() else { continue };
-                    let before = &entry.queue[position].waiter;
+                    let before = &entry.queue()[position].waiter;
                     if Arc::ptr_eq(before, &me) {
                         return Some(from);
                     }

@@ -1,13 +1,14 @@
 //! One thing that somebody has locked or waits for.
 //!
 //! **Invariant:** the queue is in the order in which its members are served. A member that was woken keeps its place until
-//! its session comes back and has the lock, or gives up; who comes meanwhile, and after it, passes only what it does not
-//! exclude. So a wake-up is never a lost place.
+//! its session comes back and has the lock, or gives up; who comes meanwhile passes it a few times at most. So a wake-up is
+//! never a lost place.
 
 use super::key::Key;
 use super::mode::Mode;
 use super::waiter::{Ended, Waiter};
 use crate::raw::slots::Registry;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A lock that somebody has.
@@ -25,12 +26,32 @@ pub(super) struct Place {
     pub(super) importance: u64,
     pub(super) arrival: u64,
     pub(super) woken: bool,
+    /// How often it was woken in vain, because somebody passed it.
+    pub(super) passed: u32,
+    /// Whether its transaction had the lock in some mode when it came.
+    pub(super) upgrades: bool,
+}
+
+/// So often a woken place may be passed.
+const PASSED_MAX: u32 = 3;
+
+impl Place {
+    /// Whether somebody of this importance, who runs, may go first although this one was woken: until it is there the row
+    /// would lie idle, and each who met its place would be undone and queue up too (a lock convoy: Blasgen et al., 1979).
+    fn lets_pass(&self, importance: u64) -> bool {
+        self.woken && self.passed < PASSED_MAX && self.importance <= importance
+    }
 }
 
 #[derive(Default)]
 pub(super) struct Entry {
     pub(super) granted: Vec<Granted>,
-    pub(super) queue: Vec<Place>,
+    /// In order of importance and arrival. It can be thousands long, so nothing that happens often goes through all of it.
+    queue: VecDeque<Place>,
+    /// How many places there are of each mode.
+    modes: [u32; Mode::COUNT],
+    /// How many are of transactions that had the lock in some mode when they came.
+    upgrades: u32,
 }
 
 /// What stands in somebody's way.
@@ -45,6 +66,14 @@ pub(crate) struct Obstacles {
 }
 
 impl Obstacles {
+    /// The owner, if one transaction is all that stands in the way.
+    pub(crate) fn only_owner(&self) -> Option<u64> {
+        match self.owners[..] {
+            [owner] if !self.ahead => Some(owner),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_none(&self) -> bool {
         self.owners.is_empty() && !self.ahead
     }
@@ -97,7 +126,7 @@ impl Entry {
     }
 
     /// Whether `owner` has it in some mode already.
-    fn has(&self, foreign: &Foreign, owner: u64) -> bool {
+    pub(super) fn has(&self, foreign: &Foreign, owner: u64) -> bool {
         self.granted.iter().chain(&foreign.0).any(|granted| granted.owner == owner)
     }
 
@@ -106,20 +135,50 @@ impl Entry {
         self.granted.iter().any(|granted| granted.owner == owner && granted.mode.covers(mode))
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.granted.is_empty() && self.queue.is_empty()
+    }
+
+    pub(super) fn queue(&self) -> &VecDeque<Place> {
+        &self.queue
+    }
+
+    pub(super) fn insert(&mut self, at: usize, place: Place) {
+        self.modes[place.mode.number()] += 1;
+        self.upgrades += u32::from(place.upgrades);
+        self.queue.insert(at, place);
+    }
+
+    pub(super) fn remove(&mut self, at: usize) -> Place {
+        let place = self.queue.remove(at).expect("it is there");
+        self.modes[place.mode.number()] -= 1;
+        self.upgrades -= u32::from(place.upgrades);
+        place
+    }
+
+    /// The session of the place at `at` was woken in vain, and waits on as this owner for this mode. Returns the mode before.
+    pub(super) fn wait_on(&mut self, at: usize, owner: u64, mode: Mode, upgrades: bool) -> Mode {
+        let mut place = self.remove(at);
+        place.passed += u32::from(place.woken);
+        (place.owner, place.woken, place.upgrades) = (owner, false, upgrades);
+        let before = core::mem::replace(&mut place.mode, mode);
+        self.insert(at, place);
+        before
+    }
+
     pub(super) fn position(&self, waiter: &Arc<Waiter>) -> Option<usize> {
         self.queue.iter().position(|place| Arc::ptr_eq(&place.waiter, waiter))
     }
 
     /// Where somebody would stand who comes now.
     pub(super) fn insertion(&self, importance: u64, arrival: u64, by_class: bool) -> usize {
-        let is_before = |place: &Place| {
+        self.queue.partition_point(|place| {
             if by_class && place.importance != importance {
                 importance < place.importance
             } else {
                 place.arrival < arrival
             }
-        };
-        self.queue.iter().rposition(is_before).map_or(0, |last| last + 1)
+        })
     }
 
     /// Who has it in a mode that excludes `mode`.
@@ -131,13 +190,21 @@ impl Entry {
         owners
     }
 
-    /// What stands in the way of `owner`, who is or would be at `position` of the queue. Who has the lock in some mode
-    /// waits for nobody who waits for it.
-    pub(super) fn obstacles(&self, foreign: &Foreign, owner: u64, mode: Mode, position: usize) -> Obstacles {
+    /// What stands in the way of `owner`, of this importance, who is or would be at `position` of the queue. Who has the
+    /// lock in some mode waits for nobody who waits for it.
+    pub(super) fn obstacles(
+        &self,
+        foreign: &Foreign,
+        owner: u64,
+        mode: Mode,
+        (position, importance): (usize, u64),
+    ) -> Obstacles {
         let has_it = self.has(foreign, owner);
         let mut owners = self.owners(foreign, mode);
         owners.retain(|other| *other != owner);
-        let ahead = !has_it && self.queue[..position].iter().any(|place| mode.excludes(place.mode));
+        let first = self.queue.iter().take(position).find(|place| mode.excludes(place.mode));
+        // If that lets us pass so do the others: they wait for it, and are no more important.
+        let ahead = !has_it && first.is_some_and(|first| !first.lets_pass(importance));
         Obstacles { owners, ahead, fresh: false }
     }
 
@@ -159,9 +226,14 @@ impl Entry {
 
     /// Ends the wait of everybody who has nothing in the way any more. They stay in the queue.
     pub(super) fn grant(&mut self, foreign: &Foreign, wakes: &mut Vec<Ended>) {
-        // The modes that somebody further in front excludes. Queues can be thousands long, and this runs at each release.
-        let mut closed = 0;
+        let modes = (0..Mode::COUNT).filter(|mode| self.modes[*mode] != 0);
+        let present = modes.fold(0, |all, mode| all | 1 << mode);
+        // The modes that somebody further in front excludes.
+        let mut closed: u16 = 0;
         for position in 0..self.queue.len() {
+            if present & !closed == 0 && self.upgrades == 0 {
+                break;
+            }
             let place = &self.queue[position];
             let is_behind = place.mode.is_in(closed);
             closed |= place.mode.excluded();
@@ -175,6 +247,14 @@ impl Entry {
                 place.woken = true;
                 wakes.push(place.waiter.end_wait(None, None));
             }
+        }
+    }
+
+    /// Ends everybody's wait.
+    pub(super) fn wake_all(&mut self, wakes: &mut Vec<Ended>) {
+        for place in self.queue.iter_mut().filter(|place| !place.woken) {
+            place.woken = true;
+            wakes.push(place.waiter.end_wait(None, None));
         }
     }
 }

@@ -189,7 +189,7 @@ impl LockTable {
         }
         let Some(entry) = entries.get_mut(&key) else { return f(None) };
         let result = f(Some(entry));
-        if entry.granted.is_empty() && entry.queue.is_empty() {
+        if entry.is_empty() {
             let entry = entries.remove(&key);
             spare.extend(entry.filter(|_| spare.len() < SPARE_MAX));
         }
@@ -235,7 +235,8 @@ impl LockTable {
                 let arrival = asker.waiter.and_then(|waiter| waiter.arrival()).unwrap_or(u64::MAX);
                 entry.insertion(asker.importance, arrival, by_class)
             });
-            let mut obstacles = entry.obstacles(&foreign, asker.owner, mode, position);
+            let importance = if by_class { asker.importance } else { u64::MAX };
+            let mut obstacles = entry.obstacles(&foreign, asker.owner, mode, (position, importance));
             if obstacles.is_none() {
                 if !grant {
                     if marked {
@@ -253,13 +254,15 @@ impl LockTable {
             match (waiter, place) {
                 (Some(waiter), None) => {
                     obstacles.fresh = true;
-                    self.queue(entry, position, waiter, asker, key, mode);
+                    let upgrades = entry.has(&foreign, asker.owner);
+                    self.queue(entry, position, waiter, asker, (key, mode), upgrades);
                 }
                 (Some(waiter), Some(at)) => {
-                    obstacles.fresh = entry.queue[at].woken;
+                    obstacles.fresh = entry.queue()[at].woken;
                     // It has its place, and its mark, from before.
                     self.unmark(key, mode);
-                    self.queue_again(entry, at, waiter, asker, key, mode);
+                    let before = entry.wait_on(at, asker.owner, mode, entry.has(&foreign, asker.owner));
+                    self.queue_again(before, waiter, asker, (key, mode));
                 }
                 (None, _) if marked => self.unmark(key, mode),
                 (None, _) => {}
@@ -270,23 +273,29 @@ impl LockTable {
         Ok(answer)
     }
 
-    fn queue(&self, entry: &mut Entry, at: usize, waiter: &Arc<Waiter>, asker: Asker<'_>, key: Key, mode: Mode) {
+    fn queue(
+        &self,
+        entry: &mut Entry,
+        at: usize,
+        waiter: &Arc<Waiter>,
+        asker: Asker<'_>,
+        (key, mode): (Key, Mode),
+        upgrades: bool,
+    ) {
         let Asker { owner, importance, .. } = asker;
         let arrival = waiter.arrival().unwrap_or_else(|| self.number());
         waiter.set_arrival(arrival);
-        let place = Place { waiter: waiter.clone(), owner, mode, importance, arrival, woken: false };
-        entry.queue.insert(at, place);
+        let place =
+            Place { waiter: waiter.clone(), owner, mode, importance, arrival, woken: false, passed: 0, upgrades };
+        entry.insert(at, place);
         waiter.set_place(true);
         let look_ns = self.begin_wait(waiter, asker, key, mode, true);
         self.look_at(waiter, Some(look_ns));
     }
 
-    /// The session came back and must wait on: in its place.
-    fn queue_again(&self, entry: &mut Entry, at: usize, waiter: &Arc<Waiter>, asker: Asker<'_>, key: Key, mode: Mode) {
-        let place = &mut entry.queue[at];
-        (place.owner, place.woken) = (asker.owner, false);
-        if place.mode != mode {
-            let before = core::mem::replace(&mut place.mode, mode);
+    /// The session came back and must wait on: in its place, in which it waited for the mode `before`.
+    fn queue_again(&self, before: Mode, waiter: &Arc<Waiter>, asker: Asker<'_>, (key, mode): (Key, Mode)) {
+        if before != mode {
             self.mark(key, mode);
             self.unmark(key, before);
         }
@@ -332,7 +341,7 @@ impl LockTable {
 
     /// Takes a place out of the queue.
     fn remove_place(&self, entry: &mut Entry, key: Key, at: usize) {
-        let place = entry.queue.remove(at);
+        let place = entry.remove(at);
         self.unmark(key, place.mode);
         self.look_at(&place.waiter, None);
         // Last, and together: a session that finds its place gone, by another, takes the next one at once.
@@ -385,7 +394,7 @@ impl LockTable {
         self.with_entry(key, false, |entry| {
             let Some(entry) = entry else { return };
             entry.clean(registry, |mode| self.unmark(key, mode));
-            if !entry.queue.is_empty() {
+            if !entry.queue().is_empty() {
                 entry.grant(&Foreign::of(key, registry, holders), &mut wakes);
             }
         });
@@ -399,9 +408,8 @@ impl LockTable {
         }
         let mut wakes = Vec::new();
         self.with_entry(key, false, |entry| {
-            for place in entry.into_iter().flat_map(|entry| &mut entry.queue).filter(|place| !place.woken) {
-                place.woken = true;
-                wakes.push(place.waiter.end_wait(None, None));
+            if let Some(entry) = entry {
+                entry.wake_all(&mut wakes);
             }
         });
         wake(wakes);
@@ -418,7 +426,7 @@ impl LockTable {
                 self.unmark(key, mode);
             }
             entry.clean(registry, |mode| self.unmark(key, mode));
-            if !entry.queue.is_empty() {
+            if !entry.queue().is_empty() {
                 entry.grant(&Foreign::of(key, registry, holders), &mut wakes);
             }
         });
@@ -431,7 +439,7 @@ impl LockTable {
         self.with_entry(key, false, |entry| {
             let Some(entry) = entry else { return Obstacles::default() };
             entry.clean(registry, |mode| self.unmark(key, mode));
-            entry.obstacles(&Foreign::none(), owner, mode, 0)
+            entry.obstacles(&Foreign::none(), owner, mode, (0, 0))
         })
     }
 

@@ -111,6 +111,8 @@ const EXCLUDES: [u16; 14] = [
 ];
 
 impl Mode {
+    /// How many there are.
+    pub(crate) const COUNT: usize = EXCLUDES.len();
     pub(crate) const NO_KEY_UPDATE: Mode = Mode::row(RowLock::NoKeyUpdate);
     pub(crate) const UPDATE: Mode = Mode::row(RowLock::Update);
     pub(crate) const ROW_SHARE: Mode = Mode::table(TableLock::RowShare);
@@ -135,6 +137,10 @@ impl Mode {
 
     pub(crate) const fn excludes(self, other: Mode) -> bool {
         other.is_in(EXCLUDES[self.0 as usize])
+    }
+
+    pub(crate) const fn number(self) -> usize {
+        self.0 as usize
     }
 
     /// Those that exclude this mode and that it excludes, by bits: the tables are symmetric.

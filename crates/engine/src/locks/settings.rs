@@ -54,7 +54,7 @@ impl Default for LockConfig {
 }
 
 /// How often a wait is looked at again whatever happens: a transaction may be aborted by what knows no locks.
-const LOOK_AGAIN_NS: u64 = 100_000_000;
+const LOOK_AGAIN_NS: u64 = 1_000_000_000;
 
 pub(crate) struct Settings {
     priority: AtomicU64,

@@ -56,7 +56,7 @@ impl LockTable {
                 };
                 all.extend(entry.granted.iter().map(|granted| one(granted.mode.name(), granted.owner)));
                 let foreign = Foreign::of(*key, &inner.registry, holders);
-                all.extend(entry.queue.iter().enumerate().map(|(position, place)| {
+                all.extend(entry.queue().iter().enumerate().map(|(position, place)| {
                     let mut blocked_by = Vec::new();
                     entry.each_owner(&foreign, position, &mut |owner| blocked_by.push(owner));
                     blocked_by.dedup();

@@ -170,6 +170,14 @@ impl Registry {
         self.fate(owner) == Fate::Active
     }
 
+    /// Whether the transaction of this owner or word is active and runs, as far as can be seen from here.
+    pub(crate) fn is_running(&self, owner: u64) -> bool {
+        let slot = &self.slots[slot_of(owner)];
+        slot.status.load(Acquire) & !PUBLISH == status(ACTIVE, generation_of(owner))
+            && slot.activity.load(Relaxed) == Activity::Running as u64
+            && !slot.is_paused()
+    }
+
     /// Aborts the transaction that wrote `word`, if it is active, less important than `importance`, and in a state in which
     /// it gives way.
     pub(crate) fn press(&self, word: u64, importance: u64, yields: Yields) -> Pressed {

@@ -176,7 +176,7 @@ pub fn patience_ends() {
     done(&mut first, add(&table, 0, 1));
     let ticket = parked(&mut high, add(&table, 0, 1));
     for _ in 0..100 {
-        engine.expire_waits(os::now_ns() + 1_000_000_000);
+        engine.expire_waits(os::now_ns() + 10_000_000_000);
     }
     assert!(!ticket.is_ready());
 }

@@ -139,7 +139,7 @@ pub fn a_savepoint_of_a_victim_is_gone_for_that_reason() {
     let error = failed(&mut low, |_| {
         let mut high = open_session(&engine, Class::High);
         let ticket = parked(&mut high, add(&table, 0, 10));
-        engine.expire_waits(os::now_ns() + 1_000_000_000);
+        engine.expire_waits(os::now_ns() + 10_000_000_000);
         assert!(ticket.is_ready());
         Err::<(), _>(Error::RolledBack)
     });

@@ -349,7 +349,7 @@ pub fn who_waits_learns_that_its_memory_is_gone() {
     for id in 2..8_000 {
         engine.run(NORMAL, |txn| open(txn, &table, id, 0, "").map(drop)).0.unwrap();
     }
-    engine.expire_waits(os::now_ns() + 1_000_000_000);
+    engine.expire_waits(os::now_ns() + 10_000_000_000);
     assert!(ticket.is_ready());
     assert_eq!(sessions::failed(&mut session, sessions::add(&table, 1, 1)), Error::SerializationFailure);
 }

@@ -174,7 +174,7 @@ fn fill(report: &mut Report, samples: &[(Sample, load::Interval)], steady: Durat
     // The last one is always late enough.
     let first = measured[0];
     let drift = |value: fn(&Sample) -> f64| {
-        measured.iter().map(|sample| 100.0 * (value(sample) / value(first) - 1.0).abs()).fold(0.0, f64::max)
+        measured.iter().map(|sample| (value(sample) / value(first) - 1.0).abs()).fold(0.0, f64::max)
     };
     let most = |value: fn(&Sample) -> f64| measured.iter().map(|sample| value(sample)).fold(0.0, f64::max);
     let last = measured[measured.len() - 1];
@@ -200,7 +200,7 @@ fn fill(report: &mut Report, samples: &[(Sample, load::Interval)], steady: Durat
     report.note(format!(
         "After minute {:.1}: bytes per live row within {:.1} % of {}, garbage at most {:.1} % of live data.",
         first.at.as_secs_f64() / 60.0,
-        drift(Sample::bytes_per_live_row),
+        100.0 * drift(Sample::bytes_per_live_row),
         number(first.bytes_per_live_row()),
         100.0 * most(Sample::garbage_share)
     ));
