@@ -2,7 +2,10 @@
 
 use crate::sessions::*;
 use crate::support::*;
-use engine::{Begin, Column, Error, Isolation, RowLock, Session, TableDef, TableLock, Txn, Type, Value, Wait};
+use engine::{
+    Begin, Column, Error, Isolation, LockConfig, LockPriority, RowLock, Session, TableDef, TableLock, Txn, Type, Value,
+    Wait,
+};
 use stage::Class;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -188,8 +191,8 @@ pub fn rows_lock_their_table() {
     }
 }
 
-/// A queue is served in order: nobody who comes passes one who waits and whom it excludes, not even when that one was woken
-/// and has not come back. Those who share are granted together.
+/// A queue is served in order: nobody who comes passes one who waits and whom it excludes, unless that one was woken and is
+/// not back yet. Those who share are granted together.
 pub fn a_wake_up_is_no_lost_place() {
     let (engine, table) = bank_of(1);
     let mut holder = open_session(&engine, Class::Normal);
@@ -206,9 +209,12 @@ pub fn a_wake_up_is_no_lost_place() {
     // A newcomer who shares with those that were woken would pass the writer.
     let mut late = open_session(&engine, Class::Normal);
     let late_ticket = parked(&mut late, locks(&table, 0, RowLock::Share));
-    // Nor does a newcomer who writes.
+    // A newcomer who writes meets the woken ones first. They keep their places.
     let mut newcomer = open_session(&engine, Class::Normal);
-    let _ = parked(&mut newcomer, add(&table, 0, 100));
+    done(&mut newcomer, add(&table, 0, 100));
+    let again = parked(&mut readers[0], locks(&table, 0, RowLock::Share));
+    newcomer.rollback();
+    assert!(again.is_ready() && !written.is_ready());
     for reader in &mut readers {
         assert!(done(reader, locks(&table, 0, RowLock::Share)));
         reader.commit().unwrap();
@@ -217,8 +223,35 @@ pub fn a_wake_up_is_no_lost_place() {
     done(&mut writer, add(&table, 0, 1));
     writer.rollback();
     assert!(late_ticket.is_ready());
-    newcomer.rollback();
     assert!(done(&mut late, locks(&table, 0, RowLock::Share)));
+}
+
+/// Who was woken and is not back yet is passed three times, then by nobody; by who is less important never.
+pub fn a_woken_place_is_passed_three_times() {
+    let (engine, table) = bank_of(1);
+    // The holder is not taken while it waits for its client.
+    engine.set_lock_config(LockConfig { priority: LockPriority::PriorityQueue, ..LockConfig::default() });
+    for class in [Class::Normal, Class::High] {
+        let mut holder = open_session(&engine, Class::Normal);
+        done(&mut holder, add(&table, 0, 1));
+        let mut waiter = open_session(&engine, class);
+        let ticket = parked(&mut waiter, add(&table, 0, 1));
+        holder.commit().unwrap();
+        assert!(ticket.is_ready());
+        for _ in 0..if class == Class::Normal { 3 } else { 0 } {
+            let mut passes = open_session(&engine, Class::Normal);
+            done(&mut passes, add(&table, 0, 1));
+            let ticket = parked(&mut waiter, add(&table, 0, 1));
+            passes.commit().unwrap();
+            assert!(ticket.is_ready());
+        }
+        let mut next = open_session(&engine, Class::Normal);
+        let _ = parked(&mut next, add(&table, 0, 1));
+        done(&mut waiter, add(&table, 0, 1));
+        waiter.commit().unwrap();
+        done(&mut next, add(&table, 0, 1));
+        next.commit().unwrap();
+    }
 }
 
 /// A grant that nobody collects goes on to the next.

@@ -132,6 +132,7 @@ fn main() -> ExitCode {
             testkit::test!(locks::table_locks_exclude_as_in_postgresql),
             testkit::test!(locks::rows_lock_their_table),
             testkit::test!(locks::a_wake_up_is_no_lost_place),
+            testkit::test!(locks::a_woken_place_is_passed_three_times),
             testkit::test!(locks::a_grant_that_is_not_collected_goes_on),
             testkit::test!(locks::races_for_a_key_wait_for_the_other),
             testkit::test!(locks::writes_meet_the_newest_version),
