@@ -11,6 +11,7 @@ pub mod data;
 mod live;
 mod memory;
 pub mod mixed;
+mod progress;
 mod refusal;
 mod report;
 pub mod stop;

@@ -177,7 +177,7 @@ impl VersionPtr {
             // SAFETY: nothing is ever freed in the model.
             let version = unsafe { self.0.as_ref() };
             version.set_flag(FREED);
-            return version.bytes();
+            version.bytes()
         }
         #[cfg(not(feature = "shuttle"))]
         // SAFETY: the caller owns the version and no reference to it is left.

@@ -5,7 +5,6 @@ use super::clock::LockClock;
 use super::urgent::Transactions;
 use crate::stop::{Stop, Stopped};
 use engine::Engine;
-use indicatif::{ProgressBar, ProgressStyle};
 use olap::Database;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -98,8 +97,7 @@ const DRAW: Duration = Duration::from_millis(100);
 
 pub(super) fn load_with_progress_bar(engine: Engine, config: &DataConfig, stop: &Stop) -> anyhow::Result<Arc<Data>> {
     let steps = Steps::default();
-    let style = ProgressStyle::with_template("{msg:<16} [{bar:40}] {percent:>3} %  {elapsed}")?;
-    let bar = ProgressBar::new(1).with_style(style.progress_chars("=> "));
+    let bar = crate::progress::bar(1);
     let data = std::thread::scope(|scope| {
         let loader = scope.spawn(|| load(engine, config, stop, &steps));
         while !loader.is_finished() {

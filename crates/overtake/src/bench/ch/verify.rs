@@ -64,6 +64,7 @@ impl<'a> Verifier<'a> {
         }
         let mut verified = Verified { answers: 0, distinct: expected.len() as u64, records: 0 };
         tracing::info!(answers = verified.distinct, "computing every answer once more, from a replay");
+        let bar = crate::progress::bar(verified.distinct).with_message("recomputing");
         let mut wrong = Vec::new();
         for ((snapshot, query), runs) in &expected {
             stop.wait(Duration::ZERO)?;
@@ -71,6 +72,7 @@ impl<'a> Verifier<'a> {
             let config = RunConfig::new(self.workers);
             let answer = self.runtime.answer(&self.queries[*query - 1], self.replay.engine().snapshot(), config)?;
             let answer = rows_digest(answer.batches);
+            bar.inc(1);
             verified.answers += runs.len() as u64;
             for run in runs.iter().filter(|run| run.answer != answer) {
                 wrong.push(format!(
@@ -79,6 +81,7 @@ impl<'a> Verifier<'a> {
                 ));
             }
         }
+        bar.finish_and_clear();
         self.replay.apply_up_to(u64::MAX)?;
         verified.records = self.replay.applied();
         anyhow::ensure!(
