@@ -113,11 +113,10 @@ impl LockTable {
                         continue; // It was woken, or is about to look itself.
                     }
                     let at = search.reach(before, from);
-                    if !core::mem::replace(&mut search.reached[at].followed, true) {
-                        chain.push((position, at));
-                    } else {
+                    if core::mem::replace(&mut search.reached[at].followed, true) {
                         continue;
                     }
+                    chain.push((position, at));
                 }
                 let (place, at) = chain[chain.len() - 1];
                 if place == position {

@@ -2,7 +2,7 @@
 
 use crate::sessions::*;
 use crate::support::*;
-use engine::{Begin, Engine, Error, LockConfig, LockPriority, RowLock, SessionOptions, Step, Table, Wait};
+use engine::{Begin, Engine, Error, LockConfig, LockPriority, RowLock, Session, SessionOptions, Step, Table, Wait};
 use preempt::os;
 use stage::Class;
 use std::sync::Arc;
@@ -11,6 +11,14 @@ use std::thread;
 use std::time::Duration;
 
 const SECOND_NS: u64 = 1_000_000_000;
+
+/// With an open transaction; it waits for a lock ten seconds at most.
+fn open_session_with_timeout(engine: &Engine) -> Session {
+    let options = SessionOptions { lock_timeout: Some(Duration::from_secs(10)), ..SessionOptions::new(Class::Normal) };
+    let mut session = engine.session(options);
+    session.begin(COMMITTED).unwrap();
+    session
+}
 
 /// The plain case, on one thread and without a clock: the commit wakes who waits for the row.
 pub fn a_commit_wakes_who_waits() {
@@ -52,9 +60,7 @@ pub fn a_lock_wait_times_out() {
     let (engine, table) = bank_of(1);
     let mut holder = open_session(&engine, Class::Normal);
     done(&mut holder, add(&table, 0, 1));
-    let options = SessionOptions { lock_timeout: Some(Duration::from_secs(10)), ..SessionOptions::new(Class::Normal) };
-    let mut session = engine.session(options);
-    session.begin(COMMITTED).unwrap();
+    let mut session = open_session_with_timeout(&engine);
     let ticket = parked(&mut session, locks(&table, 0, RowLock::Share));
     let now_ns = os::now_ns();
     assert!(engine.expire_waits(now_ns).is_some());
@@ -291,12 +297,11 @@ pub fn a_wake_up_prolongs_no_lock_wait() {
     let (engine, table) = bank_of(1);
     let mut holder = open_session(&engine, Class::Normal);
     done(&mut holder, add(&table, 0, 1));
-    let options = SessionOptions { lock_timeout: Some(Duration::from_secs(10)), ..SessionOptions::new(Class::Normal) };
-    let mut session = engine.session(options);
-    session.begin(COMMITTED).unwrap();
+    let mut session = open_session_with_timeout(&engine);
     let mut ticket = parked(&mut session, add(&table, 0, 1));
     let first_ns = os::now_ns();
-    thread::sleep(Duration::from_millis(20));
+    // A deadline that began anew would be later than ten seconds after this.
+    while os::now_ns() == first_ns {}
     // Those behind it go, and each time it is looked whether it is free.
     for _ in 0..3 {
         let mut other = open_session(&engine, Class::Normal);
