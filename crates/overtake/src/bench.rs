@@ -5,6 +5,7 @@ pub mod delivery;
 pub mod history;
 pub mod layout;
 pub mod locks;
+mod pool;
 pub mod preempt;
 pub mod soak;
 pub mod tpcc;

@@ -10,6 +10,7 @@ mod report;
 mod verify;
 mod watch;
 
+use crate::bench::pool::Pool;
 use crate::bench::preempt::phase::{Observe, Phase, PhaseResult, WARM_UP};
 use crate::bench::preempt::variant::Variant;
 use crate::bench::soak::background;
@@ -30,7 +31,6 @@ use verify::Verifier;
 use watch::{Run, Watch};
 use workloads::ch::QUERIES_COUNT;
 use workloads::replay::Records;
-use workloads::tpcc::Scale;
 
 /// Arguments of `bench ch`.
 #[derive(Args, Debug, Serialize)]
@@ -45,18 +45,9 @@ pub struct Arguments {
     /// Policies to compare, separated by commas.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values_t = Variant::ALL)]
     policies: Vec<Variant>,
-    /// TPC-C's warehouses, 1 to 1,000 [default: one for each worker].
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    warehouses: Option<u32>,
-    /// Workers, 1 to 128, pinned to a processor each; as many queries run at a time [default: one for each processor].
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=128))]
-    workers: Option<u32>,
-    /// `yield`: batch boundaries between two points at which a query yields.
-    #[arg(long, value_name = "BATCHES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    yield_interval: u32,
-    /// Percent of each worker's time that is kept for queries (starvation cap); 0 switches it off.
-    #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=90))]
-    low_share: u8,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pool: Pool,
     /// Makes the population, the arrivals and the transactions.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
@@ -81,14 +72,6 @@ const LOAD_REDO_BYTES: f64 = 130e6;
 const SECONDS_MORE: f64 = 3.0;
 
 impl Arguments {
-    fn workers(&self) -> usize {
-        self.workers.map_or_else(|| os::cpus().len(), |workers| workers as usize)
-    }
-
-    fn scale(&self) -> Scale {
-        Scale::spec(self.warehouses.map_or(self.workers() as i32, |warehouses| warehouses as i32))
-    }
-
     /// Transactions of all phases.
     fn transactions(&self) -> f64 {
         let seconds = self.duration.get().as_secs_f64() + WARM_UP.as_secs_f64() + SECONDS_MORE;
@@ -96,7 +79,7 @@ impl Arguments {
     }
 
     fn redo_bytes(&self) -> u64 {
-        (self.transactions() * REDO_BYTES + f64::from(self.scale().warehouses) * LOAD_REDO_BYTES) as u64
+        (self.transactions() * REDO_BYTES + f64::from(self.pool.scale().warehouses) * LOAD_REDO_BYTES) as u64
     }
 }
 
@@ -117,7 +100,7 @@ struct PolicyResult {
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let config = DataConfig {
         scale_factor: 0.0,
-        scale: arguments.scale(),
+        scale: arguments.pool.scale(),
         seed: arguments.seed,
         comments: workloads::tpch::Comments::Short,
     };
@@ -158,7 +141,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     }
     housekeeping.stop().context("the housekeeping")?;
     let conditions = data.check()?;
-    let mut verifier = Verifier::new(&records, &data, arguments.workers())?;
+    let mut verifier = Verifier::new(&records, &data, arguments.pool.workers())?;
     let runs = policies.iter().flat_map(|policy| policy.runs.iter().flatten()).chain(&cold);
     let verified = verifier.verify(runs, stop)?;
     report::fill(&mut report, &alone, &policies, &verified);
@@ -201,10 +184,10 @@ impl Bench<'_> {
             queries: self.queries.clone(),
             rate,
             requests: Data::full_mix,
-            workers: self.arguments.workers(),
+            workers: self.arguments.pool.workers(),
             duration,
-            yield_interval: self.arguments.yield_interval,
-            low_share: self.arguments.low_share,
+            yield_interval: self.arguments.pool.yield_interval,
+            low_share: self.arguments.pool.low_share,
             seed: self.arguments.seed,
             observe: Some(observe),
         }
@@ -220,7 +203,7 @@ impl Bench<'_> {
         // Nothing but the transaction itself is in the time of one that was never kept from its processor.
         let run = &phase.tally.run;
         let run_us = if 0 < run.on_cpu.count() { run.on_cpu.mean_us() } else { run.raw.quantile_us(0.5) };
-        let workers = self.arguments.workers() as f64;
+        let workers = self.arguments.pool.workers() as f64;
         Ok(Alone {
             share: self.arguments.rate * run_us / 1e6 / workers,
             process_share: cpu_ns as f64 / wall_ns as f64 / workers,

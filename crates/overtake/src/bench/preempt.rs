@@ -12,6 +12,7 @@ mod report;
 pub mod variant;
 
 use crate::bench::delivery;
+use crate::bench::pool::Pool;
 use crate::cli::PhaseDuration;
 use crate::data::{Data, DataConfig};
 use crate::memory;
@@ -25,7 +26,6 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 use variant::Variant;
-use workloads::tpcc::Scale;
 
 /// Arguments of `bench preempt`.
 #[derive(Args, Debug, Serialize)]
@@ -47,18 +47,9 @@ pub struct Arguments {
     /// TPC-H's scale factor, 0.01 to 100; 1 takes 2.4 GB of memory, and up to 4.5 GB with the heaviest query.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = crate::cli::scale_factor)]
     scale_factor: f64,
-    /// TPC-C's warehouses [default: one for each worker].
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    warehouses: Option<u32>,
-    /// Workers, pinned to a processor each [default: one for each processor].
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=128))]
-    workers: Option<u32>,
-    /// `yield`: batch boundaries between two points at which a query yields.
-    #[arg(long, value_name = "BATCHES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    yield_interval: u32,
-    /// Percent of each worker's time that is kept for queries (starvation cap); 0 switches it off.
-    #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=90))]
-    low_share: u8,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pool: Pool,
     /// Makes the arrivals and the New-Orders.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
@@ -107,10 +98,9 @@ struct LowResults {
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let names: Vec<&str> = arguments.query.iter().map(String::as_str).collect();
     names.iter().try_for_each(|name| check_query_name(name))?;
-    let workers = arguments.workers.map_or_else(|| preempt::os::cpus().len(), |workers| workers as usize);
     let config = DataConfig {
         scale_factor: arguments.scale_factor,
-        scale: Scale::spec(arguments.warehouses.map_or(workers as i32, |warehouses| warehouses as i32)),
+        scale: arguments.pool.scale(),
         seed: arguments.seed,
         comments: workloads::tpch::Comments::Specified,
     };
@@ -127,10 +117,10 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
         queries: queries.to_vec(),
         rate: with_high.then_some(arguments.rate),
         requests: Data::new_orders,
-        workers,
+        workers: arguments.pool.workers(),
         duration,
-        yield_interval: arguments.yield_interval,
-        low_share: arguments.low_share,
+        yield_interval: arguments.pool.yield_interval,
+        low_share: arguments.pool.low_share,
         seed: arguments.seed,
         observe: None,
     };

@@ -111,18 +111,11 @@ pub fn draw(charts: &[Chart], subtitle: &str) -> anyhow::Result<String> {
 }
 
 fn draw_one(chart: &PercentileChart, subtitle: &str, area: &Area<'_>) -> anyhow::Result<()> {
-    area.draw(&Text::new(chart.title.clone(), (24, 16), ink(20))).map_err(plain)?;
-    area.draw(&Text::new(subtitle.to_owned(), (24, 42), ink(13))).map_err(plain)?;
     let times = || chart.series.iter().flat_map(|series| &series.points).map(|point| point.1);
     let lowest = times().fold(f64::INFINITY, f64::min).min(RARITY_MAX).log10().floor();
     let highest = times().fold(0.0, f64::max).max(1e-3).log10().floor() + 1.0;
     let range = 10_f64.powf(lowest)..10_f64.powf(highest.max(lowest + 1.0));
-    let mut plot = ChartBuilder::on(area)
-        .margin(16)
-        .margin_top(64)
-        .margin_right(140)
-        .x_label_area_size(44)
-        .y_label_area_size(72)
+    let mut plot = builder(&chart.title, subtitle, area)?
         .build_cartesian_2d((1.0..RARITY_MAX).log_scale(), range.log_scale())
         .map_err(plain)?;
     plot.configure_mesh()
@@ -142,6 +135,19 @@ fn draw_one(chart: &PercentileChart, subtitle: &str, area: &Area<'_>) -> anyhow:
         plot.draw_series(LineSeries::new(series.points.iter().copied(), colour.stroke_width(2))).map_err(plain)?;
     }
     legend(chart.series.iter().map(|series| series.name.as_str()), area)
+}
+
+/// Writes title and subtitle, and leaves room for them, for labels and for a legend.
+fn builder<'a, 'b, 's>(
+    title: &str,
+    subtitle: &str,
+    area: &'a Area<'s>,
+) -> anyhow::Result<ChartBuilder<'a, 'b, SVGBackend<'s>>> {
+    area.draw(&Text::new(title.to_owned(), (24, 16), ink(20))).map_err(plain)?;
+    area.draw(&Text::new(subtitle.to_owned(), (24, 42), ink(13))).map_err(plain)?;
+    let mut builder = ChartBuilder::on(area);
+    builder.margin(16).margin_top(64).margin_right(140).x_label_area_size(44).y_label_area_size(72);
+    Ok(builder)
 }
 
 /// Beside the plot, in the order of the series: the library's own legend would lie on them.

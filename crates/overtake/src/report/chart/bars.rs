@@ -1,6 +1,6 @@
 //! Bars in groups: a few figures of a few things, side by side.
 
-use super::{Area, FAINT, INK, LINES, TRANSPARENT, ink, legend, plain};
+use super::{Area, FAINT, INK, LINES, TRANSPARENT, builder, ink, legend, plain};
 use plotters::coord::combinators::IntoLogRange;
 use plotters::prelude::*;
 
@@ -28,18 +28,11 @@ impl BarChart {
     }
 
     pub(super) fn draw(&self, subtitle: &str, area: &Area<'_>) -> anyhow::Result<()> {
-        area.draw(&Text::new(self.title.clone(), (24, 16), ink(20))).map_err(plain)?;
-        area.draw(&Text::new(subtitle.to_owned(), (24, 42), ink(13))).map_err(plain)?;
         let values = || self.groups.iter().flat_map(|(_, values)| values).copied().filter(|value| 0.0 < *value);
         let lowest = 10_f64.powf(values().fold(f64::INFINITY, f64::min).min(1e9).log10().floor());
         let highest = 10_f64.powf(values().fold(lowest, f64::max).log10().floor() + 1.0);
         let places = self.groups.len().max(1) as f64;
-        let mut plot = ChartBuilder::on(area)
-            .margin(16)
-            .margin_top(64)
-            .margin_right(140)
-            .x_label_area_size(44)
-            .y_label_area_size(72)
+        let mut plot = builder(&self.title, subtitle, area)?
             .build_cartesian_2d(0.0..places, (lowest..highest).log_scale())
             .map_err(plain)?;
         plot.configure_mesh()
