@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::key;
-use crate::raw::btree::{Cursor, MANY, Order};
+use crate::raw::btree::{Cursor, Order};
 use crate::raw::chain::View;
 use crate::raw::rows::Newest;
 use crate::raw::slots::COMMANDS_MAX;
@@ -66,7 +66,7 @@ impl<'e> Txn<'e> {
 
     /// The visible row with this key; `first` is the first that the index names.
     #[inline]
-    fn first_visible<'t>(
+    pub(crate) fn first_visible<'t>(
         &'t self,
         table: &'t Table,
         index: &Index,
@@ -85,55 +85,6 @@ impl<'e> Txn<'e> {
             found.is_none()
         });
         found
-    }
-
-    /// As [`Txn::get`] for each of the keys, in order, into `rows`, which is cleared first. The look-ups share their waiting
-    /// for memory: where rows are spread over more of it than the caches hold, this takes a fraction of the time.
-    ///
-    /// # Errors
-    /// As [`Txn::get`].
-    pub fn get_many<'t, const N: usize>(
-        &'t self,
-        table: &'t Table,
-        index: usize,
-        keys: &[[Value<'_>; N]],
-        rows: &mut Vec<Option<Row<'t>>>,
-    ) -> Result<()> {
-        self.inner.assert_own(table);
-        let view = self.view()?;
-        let position = index;
-        let index = &table.indexes[position];
-        let is_serial = self.held().is_serial();
-        let mut scratch = self.scratch();
-        let Scratch { key: one, many: all, other_key: buffer, reads, .. } = &mut *scratch;
-        rows.clear();
-        for keys in keys.chunks(MANY) {
-            all.clear();
-            let mut ends = [0; MANY];
-            for (key, end) in keys.iter().zip(&mut ends) {
-                key::of_all_values(table, index, key, one)?;
-                all.extend_from_slice(one);
-                *end = all.len();
-            }
-            let starts = |at: usize| if at == 0 { 0 } else { ends[at - 1] };
-            let bytes: [&[u8]; MANY] = core::array::from_fn(|at| all.get(starts(at)..ends[at]).unwrap_or(&[]));
-            let bytes = &bytes[..keys.len()];
-            let mut firsts = [None; MANY];
-            let firsts = &mut firsts[..keys.len()];
-            index.tree.first_many(bytes, firsts);
-            let cells = |row: &Option<u64>| table.rows.hot_cell((*row)?, self.held().pin());
-            firsts.iter().filter_map(cells).for_each(RowCell::prefetch);
-            let image_bytes = table.image_bytes();
-            firsts.iter().filter_map(cells).for_each(|cell| cell.prefetch_newest(image_bytes));
-            for ((key, first), values) in bytes.iter().zip(firsts).zip(keys) {
-                let found = first.and_then(|first| self.first_visible(table, index, first, key, buffer, view));
-                if is_serial {
-                    note_key(reads, table, position, values, key, found);
-                }
-                rows.push(found);
-            }
-        }
-        Ok(())
     }
 
     /// The row with this id.
@@ -302,7 +253,7 @@ impl<'e> Txn<'e> {
 
 /// Remembers what a look-up by a whole key found.
 #[inline]
-fn note_key(
+pub(crate) fn note_key(
     reads: &mut ReadLog,
     table: &Table,
     position: usize,

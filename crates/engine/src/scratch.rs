@@ -5,6 +5,7 @@ use crate::locks::{Key, Mode};
 use crate::raw::chain::Change;
 use crate::raw::garbage::Graveyard;
 use crate::raw::ids::SlotIds;
+use crate::raw::spares::Spares;
 use crate::reads::ReadLog;
 use crate::writer::Touched;
 
@@ -35,7 +36,7 @@ pub(crate) struct Write {
     pub(crate) kind: Kind,
 }
 
-/// Buffers and the write set of one transaction; the dead of all those before it on this slot.
+/// Buffers and the write set of one transaction; the dead of all those before it on this slot, and their memory.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(crate) writes: Vec<Write>,
@@ -49,6 +50,8 @@ pub(crate) struct Scratch {
     pub(crate) redo: Vec<u8>,
     pub(crate) reads: ReadLog,
     pub(crate) graveyard: Graveyard,
+    /// Memory for the next versions.
+    pub(crate) spares: Spares,
     pub(crate) ids: SlotIds,
     /// Transactions since the horizon was last computed.
     pub(crate) since_horizon: u32,

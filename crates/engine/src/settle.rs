@@ -122,7 +122,7 @@ impl Inner {
         {
             let mut pass = None;
             for _ in 0..limit {
-                if let Some(more) = scratch.graveyard.free_one(horizon, walks) {
+                if let Some(more) = scratch.graveyard.free_one(horizon, walks, &mut scratch.spares) {
                     freed += 1;
                     bytes += more.bytes;
                     if let Some((table, row)) = more.row {
@@ -331,6 +331,7 @@ impl Inner {
                 }
             }
             scratch.graveyard.shrink();
+            scratch.spares.clear();
             freed < limit
         });
         freed

@@ -79,7 +79,7 @@ impl Txn<'_> {
         table.expect_image_bytes(scratch.image.len());
         let row = scratch.ids.allocate(&table.rows, table.id);
         let cell = table.rows.cell(row, self.held().pin());
-        let new = NewVersion::new(self.held().word(command), row, None, &scratch.image);
+        let new = NewVersion::with(&mut scratch.spares, self.held().word(command), row, None, &scratch.image);
         let version = self.held().publish_first(cell, new);
         let mut change = Change::claim(None);
         change.made(version);
@@ -167,7 +167,8 @@ impl Txn<'_> {
                 return Err(error);
             }
         }
-        let new = NewVersion::new(self.held().word(command), row.0, Some(base), &scratch.image);
+        let word = self.held().word(command);
+        let new = NewVersion::with(&mut scratch.spares, word, row.0, Some(base), &scratch.image);
         let version = match self.held().publish(cell, base, new) {
             Ok(version) => version,
             Err(Taken) => {
@@ -302,7 +303,8 @@ impl Txn<'_> {
                 let values: Vec<Value<'_>> = (0..table.columns().len()).map(|column| block.value(column, at)).collect();
                 let mut image = Vec::new();
                 table.layout.encode(&values, &mut image).map_err(|unfit| unfit.at(table.name(), table.columns()))?;
-                if let Ok(version) = table.rows.thaw(row.0, NewVersion::new(since, row.0, None, &image), pin) {
+                let new = NewVersion::new(since, row.0, None, &image);
+                if let Ok(version) = table.rows.thaw(row.0, new, pin) {
                     self.count_made(version);
                     self.counters().thawed.add(1);
                 }

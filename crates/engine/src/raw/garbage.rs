@@ -9,6 +9,7 @@
 //!   tick can meet it, so it goes when all walks that began before are over: see [`super::horizon`].
 
 use super::slots::Pin;
+use super::spares::Spares;
 use super::version::{DUTY, GAP, Version, VersionPtr};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -60,10 +61,10 @@ impl Dead {
     }
 
     /// Frees it.
-    fn free(self) -> Freed {
+    fn free(self, spares: &mut Spares) -> Freed {
         let row = (self.rest == Rest::UnlinkedRow).then(|| (self.table, self.version.row()));
         // SAFETY: the invariant above: the queue owned it, and one of the two rules is met or the engine ends.
-        Freed { bytes: unsafe { self.version.free() }, row }
+        Freed { bytes: unsafe { self.version.free(spares) }, row }
     }
 }
 
@@ -144,19 +145,19 @@ impl Graveyard {
 
     /// Frees one if it is due and nothing has to be done before.
     #[inline]
-    pub(crate) fn free_one(&mut self, horizon: u64, walks: u64) -> Option<Freed> {
+    pub(crate) fn free_one(&mut self, horizon: u64, walks: u64, spares: &mut Spares) -> Option<Freed> {
         if self.unlinked.front().is_some_and(|dead| dead.at <= walks && dead.keys == 0) {
-            return self.unlinked.pop_front().map(Dead::free);
+            return self.unlinked.pop_front().map(|dead| dead.free(spares));
         }
         let is_free = |dead: &Dead| {
             let Dead { at, keys, rest, .. } = *dead;
             at <= horizon && keys == 0 && rest != Rest::Deleted && !dead.version.has_flag(GAP | DUTY)
         };
         if self.again.front().is_some_and(is_free) {
-            return self.again.pop_front().map(Dead::free);
+            return self.again.pop_front().map(|dead| dead.free(spares));
         }
         if self.fresh.front().is_some_and(is_free) {
-            return self.fresh.pop_front().map(Dead::free);
+            return self.fresh.pop_front().map(|dead| dead.free(spares));
         }
         None
     }
@@ -255,7 +256,7 @@ impl Graveyard {
         let queues = [&mut self.fresh, &mut self.again, &mut self.unlinked];
         let queued = queues.into_iter().flat_map(|queue| queue.drain(..));
         for dead in kept.chain(queued).chain(self.pending.drain(..)).filter(|dead| dead.rest != Rest::Deleted) {
-            dead.free();
+            dead.free(&mut Spares::none());
         }
     }
 }

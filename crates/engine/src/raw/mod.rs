@@ -17,5 +17,6 @@ pub(crate) mod reader;
 pub(crate) mod recent;
 pub(crate) mod rows;
 pub(crate) mod slots;
+pub(crate) mod spares;
 pub(crate) mod text;
 pub(crate) mod version;

@@ -6,17 +6,16 @@
 //!
 //! ```text
 //!  0        8        16       24       32            36         40
-//! | begin  | end    | prev   | row id | image bytes | flags    | image ...  | 0 to 7 bytes of padding |
+//! | begin  | end    | prev   | row id | image bytes | flags    | image ...  | 0 to 15 bytes of padding |
 //! | word   | word   | ptr    | u64    | u32         | u32      |
 //! ```
 
 use super::slots::{NEVER, Pin};
+use super::spares::{STEP, Spares};
 use crate::sync::{AcqRel, Acquire, AtomicPtr, AtomicU64, Relaxed, Release, SeqCst};
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
-#[cfg(not(feature = "shuttle"))]
-use std::alloc::dealloc;
-use std::alloc::{Layout, alloc, handle_alloc_error};
+use std::alloc::Layout;
 
 /// The header. The image follows it in memory.
 #[repr(C)]
@@ -130,7 +129,11 @@ impl Version {
 }
 
 fn layout_of(image_bytes: usize) -> Layout {
-    let bytes = (size_of::<Version>() + image_bytes).next_multiple_of(align_of::<Version>());
+    layout_of_size((size_of::<Version>() + image_bytes).next_multiple_of(STEP))
+}
+
+/// Of a version whose header, image and padding have together so many bytes.
+pub(super) fn layout_of_size(bytes: usize) -> Layout {
     Layout::from_size_align(bytes, align_of::<Version>()).expect("an image is bounded far below isize::MAX")
 }
 
@@ -166,16 +169,17 @@ impl VersionPtr {
         unsafe { self.0.as_ref() }.row
     }
 
-    /// Frees the version.
+    /// Frees the version: its memory goes to the spares. Says how much it was.
     ///
     /// # Safety
     /// No reader can reach it any more, and nobody else frees it.
-    pub(super) unsafe fn free(self) -> usize {
+    pub(super) unsafe fn free(self, spares: &mut Spares) -> usize {
         #[cfg(feature = "shuttle")]
         {
             // The model looks for whoever comes too late, so it keeps the memory.
             // SAFETY: nothing is ever freed in the model.
             let version = unsafe { self.0.as_ref() };
+            let _ = spares;
             version.set_flag(FREED);
             version.bytes()
         }
@@ -184,7 +188,7 @@ impl VersionPtr {
         unsafe {
             let layout = layout_of((*self.0.as_ptr()).image_bytes as usize);
             std::ptr::drop_in_place(self.0.as_ptr());
-            dealloc(self.0.as_ptr().cast(), layout);
+            spares.release(self.0.cast(), layout);
             layout.size()
         }
     }
@@ -195,8 +199,13 @@ pub(crate) struct NewVersion(NonNull<Version>);
 
 impl NewVersion {
     /// Makes a version whose creation is `begin` and that nobody ended.
-    #[inline]
     pub(crate) fn new(begin: u64, row: u64, prev: Option<&Version>, image: &[u8]) -> NewVersion {
+        NewVersion::with(&mut Spares::none(), begin, row, prev, image)
+    }
+
+    /// The same, in memory from the spares.
+    #[inline]
+    pub(crate) fn with(spares: &mut Spares, begin: u64, row: u64, prev: Option<&Version>, image: &[u8]) -> NewVersion {
         let layout = layout_of(image.len());
         let prev = prev.map_or(std::ptr::null_mut(), |prev| std::ptr::from_ref(prev).cast_mut());
         let header = Version {
@@ -207,9 +216,9 @@ impl NewVersion {
             image_bytes: image.len() as u32,
             flags: AtomicU32::new(0),
         };
-        // SAFETY: the layout is not empty; the writes stay inside it: the header first, `image.len()` bytes behind it.
+        let version = spares.allocate(layout).cast::<Version>();
+        // SAFETY: the writes stay inside the layout: the header first, `image.len()` bytes behind it.
         unsafe {
-            let Some(version) = NonNull::new(alloc(layout).cast::<Version>()) else { handle_alloc_error(layout) };
             version.write(header);
             version.add(1).cast::<u8>().copy_from_nonoverlapping(NonNull::from(image).cast(), image.len());
             NewVersion(version)
@@ -227,7 +236,7 @@ impl NewVersion {
 impl Drop for NewVersion {
     fn drop(&mut self) {
         // SAFETY: nobody else has seen the version, so this is the only owner.
-        unsafe { VersionPtr(self.0).free() };
+        unsafe { VersionPtr(self.0).free(&mut Spares::none()) };
     }
 }
 
@@ -323,7 +332,7 @@ impl RowCell {
     pub(super) fn free_newest(&mut self) {
         if let Some(version) = NonNull::new(self.0.load(Acquire)) {
             // SAFETY: `&mut self` proves that nobody reads the row map; the newest version belongs to no queue.
-            unsafe { VersionPtr(version).free() };
+            unsafe { VersionPtr(version).free(&mut Spares::none()) };
         }
     }
 }

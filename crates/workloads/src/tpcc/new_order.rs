@@ -2,13 +2,13 @@
 //!
 //! **Invariant:** what is counted on (the order's number, the stock) is read inside the closure that changes the row, from
 //! the newest committed version, so nothing is lost under READ COMMITTED. Everything else that it reads never changes.
-//! The district's row, which all orders of the district want, comes after the stocks: it is held shortest.
+//! The district's row, which all orders of the district want, is changed after the stocks: it is held shortest.
 
 use super::Tables;
 use super::columns::{customer as c, district as d, item as i, stock as s, warehouse as w};
 use super::input::{LINES_MAX, NewOrderInput, NewOrderLine};
 use super::schema::{PRIMARY, existing};
-use engine::{Error, Result, RowWriter, Txn, Value};
+use engine::{Error, Lookup, Result, RowWriter, Txn, Value};
 
 /// What the terminal shows at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct NewOrderOutput {
 
 const ORIGINAL: &[u8; 8] = b"ORIGINAL";
 const ONE: i128 = 10_000;
+/// Rows that it reads beside its lines': warehouse, customer, district.
+const OTHERS: usize = 3;
 
 /// Enters an order; the caller commits it.
 ///
@@ -36,19 +38,27 @@ pub fn new_order(txn: &Txn<'_>, tables: &Tables, input: &NewOrderInput) -> Resul
     let place = [Int32(warehouse), Int32(district)];
     let key = [place[0], place[1], Int32(customer)];
 
-    let row = existing(txn.get(&tables.warehouse, PRIMARY, &place[..1])?, &tables.warehouse)?;
-    let warehouse_tax = i128::from(row.get_decimal_i64(w::W_TAX));
-    let row = existing(txn.get(&tables.customer, PRIMARY, &key)?, &tables.customer)?;
-    let discount = i128::from(row.get_decimal_i64(c::C_DISCOUNT));
-
-    // All items and all stocks at once: the look-ups wait for memory together.
+    // Everything at once: the look-ups wait for memory together.
     let lines = input.lines();
     let line = |at: usize| lines.get(at).copied().unwrap_or_default();
     let item_keys: [_; LINES_MAX] = std::array::from_fn(|at| [Int32(line(at).item)]);
     let stock_keys: [_; LINES_MAX] = std::array::from_fn(|at| [Int32(line(at).supply_warehouse), Int32(line(at).item)]);
-    let (mut items, mut stocks) = (Vec::with_capacity(LINES_MAX), Vec::with_capacity(LINES_MAX));
-    txn.get_many(&tables.item, PRIMARY, &item_keys[..lines.len()], &mut items)?;
-    txn.get_many(&tables.stock, PRIMARY, &stock_keys[..lines.len()], &mut stocks)?;
+    let look_up = |table, key| Lookup { table, index: PRIMARY, key };
+    let mut lookups = [look_up(&tables.warehouse, &place[..1]); OTHERS + 2 * LINES_MAX];
+    lookups[1] = look_up(&tables.customer, &key);
+    lookups[2] = look_up(&tables.district, &place);
+    for at in 0..lines.len() {
+        lookups[OTHERS + at] = look_up(&tables.item, &item_keys[at]);
+        lookups[OTHERS + lines.len() + at] = look_up(&tables.stock, &stock_keys[at]);
+    }
+    let mut rows = Vec::with_capacity(lookups.len());
+    txn.get_each(&lookups[..OTHERS + 2 * lines.len()], &mut rows)?;
+    let (others, rows) = rows.split_at(OTHERS);
+    let (items, stocks) = rows.split_at(lines.len());
+    let warehouse_tax = i128::from(existing(others[0], &tables.warehouse)?.get_decimal_i64(w::W_TAX));
+    let discount = i128::from(existing(others[1], &tables.customer)?.get_decimal_i64(c::C_DISCOUNT));
+    let district_row = existing(others[2], &tables.district)?;
+    let district_tax = i128::from(district_row.get_decimal_i64(d::D_TAX));
 
     let mut order_lines = Vec::with_capacity(LINES_MAX);
     let mut sum = 0;
@@ -77,10 +87,8 @@ pub fn new_order(txn: &Txn<'_>, tables: &Tables, input: &NewOrderInput) -> Resul
         ]);
     }
 
-    let row = existing(txn.get(&tables.district, PRIMARY, &place)?, &tables.district)?;
-    let district_tax = i128::from(row.get_decimal_i64(d::D_TAX));
     let mut order = 0;
-    txn.update(&tables.district, row.row_id(), |row| {
+    txn.update(&tables.district, district_row.row_id(), |row| {
         order = row.get_i32(d::D_NEXT_O_ID);
         row.set_i32(d::D_NEXT_O_ID, order + 1);
     })?;

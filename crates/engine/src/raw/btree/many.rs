@@ -12,78 +12,98 @@ use super::version::Restart;
 use super::{BTree, Lookup};
 
 /// The most look-ups at a time: more than a processor has misses under way.
-pub(crate) const MANY: usize = 16;
+pub(crate) const MANY: usize = 32;
 
-impl BTree {
-    /// The lowest row id with each of the keys, at most [`MANY`].
-    pub(crate) fn first_many(&self, keys: &[&[u8]], rows: &mut [Option<u64>]) {
-        assert!(keys.len() <= MANY);
-        assert!(keys.len() == rows.len());
-        // Those that met a change, by bit.
-        let mut again = 0_u32;
-        {
-            let pin = epoch::pin();
-            let probes: [Probe<'_>; MANY] =
-                core::array::from_fn(|at| Probe::new(keys.get(at).copied().unwrap_or(&[]), 0));
-            let mut places = [None; MANY];
-            for place in &mut places[..keys.len()] {
-                *place = self.enter(&pin).ok();
+/// The lowest row id with each of the keys, each in a tree of its own; at most [`MANY`].
+pub(crate) fn first_many(lookups: &[(&BTree, &[u8])], rows: &mut [Option<u64>]) {
+    assert!(lookups.len() <= MANY);
+    assert!(lookups.len() == rows.len());
+    // Those that met a change, by bit.
+    let mut again = 0_u32;
+    {
+        let pin = epoch::pin();
+        let mut places = [const { None }; MANY];
+        for (place, (tree, key)) in places.iter_mut().zip(lookups) {
+            *place = tree.enter(&pin).ok().map(|(node, version)| Place {
+                node,
+                version,
+                probe: Probe::new(key, 0),
+                group: 0,
+            });
+        }
+        let places = &mut places[..lookups.len()];
+        loop {
+            for place in places.iter_mut().flatten() {
+                place.group = place.node.prefetch_second_round(&place.probe);
             }
-            while self.go_down(&probes[..keys.len()], &mut places, &pin) {}
-            for (place, probe) in places.iter().zip(&probes) {
-                if let Some((leaf, _)) = place {
-                    leaf.prefetch_second_round(probe);
-                }
-            }
-            for (at, row) in rows.iter_mut().enumerate() {
-                let found = places[at].map(|(leaf, version)| look(leaf, version, &probes[at]));
-                *row = match found {
-                    Some(Ok(Lookup::Found(row))) => Some(row),
-                    Some(Ok(Lookup::Absent)) => None,
-                    Some(Ok(Lookup::NextLeaf) | Err(Restart)) | None => {
-                        again |= 1 << at;
-                        None
-                    }
-                };
+            if !go_down(places, &pin) {
+                break;
             }
         }
-        while again != 0 {
-            let at = again.trailing_zeros() as usize;
-            again &= again - 1;
-            rows[at] = self.first(keys[at]);
+        for (at, (row, place)) in rows.iter_mut().zip(places).enumerate() {
+            *row = match place.as_ref().map(Place::look) {
+                Some(Ok(Lookup::Found(row))) => Some(row),
+                Some(Ok(Lookup::Absent)) => None,
+                Some(Ok(Lookup::NextLeaf) | Err(Restart)) | None => {
+                    again |= 1 << at;
+                    None
+                }
+            };
         }
     }
-
-    /// Takes each look-up one level down. Says whether one of them may have further to go.
-    #[inline]
-    fn go_down<'p>(&self, probes: &[Probe<'_>], places: &mut [Option<(NodeRef<'p>, u64)>; MANY], pin: &'p Pin) -> bool {
-        let mut children = [core::ptr::null_mut::<Node>(); MANY];
-        let mut moved = false;
-        for (at, probe) in probes.iter().enumerate() {
-            let Some((node, version)) = places[at] else { continue };
-            if node.is_leaf() {
-                continue;
-            }
-            let child = node.child(node.rank(&probe.after()));
-            if node.lock.validate(version).is_ok() {
-                NodeRef::prefetch(child);
-                children[at] = child;
-                moved = true;
-            } else {
-                places[at] = None;
-            }
-        }
-        for (at, child) in children.into_iter().enumerate().filter(|(_, child)| !child.is_null()) {
-            places[at] = places[at].and_then(|(node, version)| node.arrive(version, child, pin).ok());
-        }
-        moved
+    while again != 0 {
+        let at = again.trailing_zeros() as usize;
+        again &= again - 1;
+        let (tree, key) = lookups[at];
+        rows[at] = tree.first(key);
     }
 }
 
-/// What the leaf where the probe belongs says of its key.
+/// How far a look-up is.
+struct Place<'p, 'k> {
+    node: NodeRef<'p>,
+    version: u64,
+    probe: Probe<'k>,
+    /// Where in the node the search goes on, once its first round is done.
+    group: usize,
+}
+
+impl Place<'_, '_> {
+    #[inline]
+    fn look(&self) -> Result<Lookup, Restart> {
+        look(self.node, self.version, self.node.rank_in(self.group, &self.probe), &self.probe)
+    }
+}
+
+/// Takes each look-up one level down. Says whether there was one that was not at a leaf.
 #[inline]
-pub(super) fn look(leaf: NodeRef<'_>, version: u64, probe: &Probe<'_>) -> Result<Lookup, Restart> {
-    let at = leaf.rank(probe);
+fn go_down<'p>(places: &mut [Option<Place<'p, '_>>], pin: &'p Pin) -> bool {
+    let mut children = [core::ptr::null_mut::<Node>(); MANY];
+    let mut moved = false;
+    for (slot, next) in places.iter_mut().zip(&mut children) {
+        let Some(place) = slot.as_ref().filter(|place| !place.node.is_leaf()) else { continue };
+        let child = place.node.child(place.node.rank_in(place.group, &place.probe.after()));
+        if place.node.lock.validate(place.version).is_ok() {
+            NodeRef::prefetch(child);
+            *next = child;
+            moved = true;
+        } else {
+            *slot = None;
+        }
+    }
+    for (slot, child) in places.iter_mut().zip(children).filter(|(_, child)| !child.is_null()) {
+        let Some(place) = slot else { continue };
+        match place.node.arrive(place.version, child, pin) {
+            Ok((node, version)) => (place.node, place.version) = (node, version),
+            Err(Restart) => *slot = None,
+        }
+    }
+    moved
+}
+
+/// What the leaf says of the probe's key, which belongs at this index.
+#[inline]
+pub(super) fn look(leaf: NodeRef<'_>, version: u64, at: usize, probe: &Probe<'_>) -> Result<Lookup, Restart> {
     if leaf.count() <= at {
         leaf.lock.validate(version)?;
         return Ok(Lookup::NextLeaf);

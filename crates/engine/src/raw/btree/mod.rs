@@ -40,7 +40,7 @@ mod unique;
 mod version;
 
 pub(crate) use cursor::{Cursor, Order};
-pub(crate) use many::MANY;
+pub(crate) use many::{MANY, first_many};
 #[cfg(all(test, not(feature = "shuttle")))]
 use unique::Occupied;
 pub(crate) use unique::RUN_MAX;
@@ -125,7 +125,7 @@ impl BTree {
     #[inline]
     fn try_first(&self, probe: &Probe<'_>, pin: &Pin) -> Result<Lookup, Restart> {
         let (leaf, version) = self.descend(probe, pin)?;
-        many::look(leaf, version, probe)
+        many::look(leaf, version, leaf.rank(probe), probe)
     }
 
     /// Calls `visit` for each row with this key, in order, until it says to stop by `false`.

@@ -252,16 +252,17 @@ impl<'p> NodeRef<'p> {
         (0..PIVOTS).map(|pivot| usize::from(self.words_at(pivot) < probe.words)).sum()
     }
 
-    /// Asks the processor for the lines that the second round of a search for the probe needs, where those of the first
-    /// are at hand.
+    /// The first round of a search by itself, where its lines are at hand: finds the group for
+    /// [`rank_in`](Self::rank_in), and asks the processor for the lines that needs.
     #[inline]
-    pub(super) fn prefetch_second_round(self, probe: &Probe<'_>) {
+    pub(super) fn prefetch_second_round(self, probe: &Probe<'_>) -> usize {
         let group = self.group(probe);
         let words = WORDS_START + place(GROUP * group) * WORDS_BYTES;
         prefetch(self.node, words);
         prefetch(self.node, words + LINE_BYTES);
         prefetch(self.node, words + PIVOTS * WORDS_BYTES - 1);
         self.prefetch_group(group);
+        group
     }
 
     /// How many entries are below the probe.
@@ -271,6 +272,14 @@ impl<'p> NodeRef<'p> {
         // comparison waits for the one before.
         let group = self.group(probe);
         self.prefetch_group(group);
+        self.rank_in(group, probe)
+    }
+
+    /// The second round: where the probe belongs, from the group that the first one has found. If the node has changed
+    /// since, some index.
+    #[inline]
+    pub(super) fn rank_in(self, group: usize, probe: &Probe<'_>) -> usize {
+        assert!(group < GROUP);
         let first = place(GROUP * group);
         let below: usize = (first..first + PIVOTS).map(|at| usize::from(self.words_at(at) < probe.words)).sum();
         let base = GROUP * group + below;

@@ -1,0 +1,154 @@
+//! The memory of dead versions, kept for new ones.
+//!
+//! A row that is updated again and again needs blocks of one size again and again. What was freed a moment ago is still in
+//! the processor's nearer caches; what an allocator gives in exchange is any block of that size among all rows', so its
+//! lines, and those of its free list, come from memory. The last freed goes first.
+//!
+//! **Invariant:** a block in here was allocated with the layout of its class, and nobody else knows it.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+/// Sizes of blocks are multiples of this, as the allocator's are, so rounding up to it costs nothing.
+pub(super) const STEP: usize = 16;
+/// Larger blocks are not kept.
+const KEPT_SIZE_MAX: usize = 1024;
+const CLASSES: usize = KEPT_SIZE_MAX / STEP;
+/// Blocks kept of one size: what some transactions write while the garbage waits for the horizon's next move.
+const BLOCKS_MAX: usize = 128;
+/// Bytes kept of all sizes: what fits into a processor's own cache beside the rest.
+const BYTES_MAX: usize = 256 << 10;
+
+/// Blocks of one slot, by size.
+#[derive(Debug)]
+pub(crate) struct Spares {
+    /// Empty until the first block comes.
+    classes: Vec<Vec<NonNull<u8>>>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+// SAFETY: the blocks are memory without an owner's thread: see the invariant.
+unsafe impl Send for Spares {}
+
+impl Default for Spares {
+    fn default() -> Spares {
+        Spares { classes: Vec::new(), bytes: 0, bytes_max: BYTES_MAX }
+    }
+}
+
+impl Spares {
+    /// That keep nothing.
+    #[inline]
+    pub(super) fn none() -> Spares {
+        Spares { classes: Vec::new(), bytes: 0, bytes_max: 0 }
+    }
+
+    fn class(size: usize) -> usize {
+        debug_assert!(0 < size && size.is_multiple_of(STEP));
+        size / STEP - 1
+    }
+
+    /// Memory of this layout, whose size is a multiple of [`STEP`]. Its bytes are whatever they are.
+    #[inline]
+    pub(super) fn allocate(&mut self, layout: Layout) -> NonNull<u8> {
+        if let Some(block) = self.classes.get_mut(Spares::class(layout.size())).and_then(Vec::pop) {
+            self.bytes -= layout.size();
+            return block;
+        }
+        // SAFETY: the size is not zero.
+        NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout))
+    }
+
+    /// Takes a block back.
+    ///
+    /// # Safety
+    /// It was allocated with this layout, here or by the global allocator, and the caller is the only one who knows it.
+    #[inline]
+    pub(super) unsafe fn release(&mut self, block: NonNull<u8>, layout: Layout) {
+        let size = layout.size();
+        if size <= KEPT_SIZE_MAX && self.bytes + size <= self.bytes_max {
+            if self.classes.is_empty() {
+                self.classes.resize_with(CLASSES, Vec::new);
+            }
+            let blocks = &mut self.classes[Spares::class(size)];
+            if blocks.len() < BLOCKS_MAX {
+                self.bytes += size;
+                return blocks.push(block);
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { dealloc(block.as_ptr(), layout) };
+    }
+
+    /// Gives all of it back.
+    pub(crate) fn clear(&mut self) {
+        for (class, blocks) in self.classes.iter_mut().enumerate() {
+            for block in core::mem::take(blocks) {
+                let layout = super::version::layout_of_size((class + 1) * STEP);
+                // SAFETY: the invariant.
+                unsafe { dealloc(block.as_ptr(), layout) };
+            }
+        }
+        self.bytes = 0;
+    }
+}
+
+impl Drop for Spares {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::super::version::layout_of_size;
+    use super::*;
+
+    #[test]
+    fn the_last_block_freed_of_a_size_is_the_next_one_used() {
+        let mut spares = Spares::default();
+        let [small, large] = [layout_of_size(64), layout_of_size(1024)];
+        let [a, b, c] = [small, small, large].map(|layout| spares.allocate(layout));
+        // SAFETY: allocated with these layouts just now.
+        unsafe {
+            spares.release(a, small);
+            spares.release(c, large);
+            spares.release(b, small);
+        }
+        assert_eq!(spares.bytes, 2 * 64 + 1024);
+        assert_eq!([small, small, large].map(|layout| spares.allocate(layout)), [b, a, c]);
+        assert_eq!(spares.bytes, 0);
+        // SAFETY: as above.
+        unsafe {
+            spares.release(a, small);
+            spares.release(b, small);
+            spares.release(c, large);
+        }
+    }
+
+    #[test]
+    fn no_more_is_kept_than_the_bounds_say() {
+        const SIZES: [usize; 4] = [64, 512, 960, 1024];
+        let mut spares = Spares::default();
+        let huge = layout_of_size(KEPT_SIZE_MAX + STEP);
+        let block = spares.allocate(huge);
+        // SAFETY: allocated with this layout just now.
+        unsafe { spares.release(block, huge) };
+        assert_eq!(spares.bytes, 0, "too large to be kept");
+        for size in SIZES {
+            let layout = layout_of_size(size);
+            let blocks: Vec<_> = (0..2 * BLOCKS_MAX).map(|_| spares.allocate(layout)).collect();
+            for block in blocks {
+                // SAFETY: as above.
+                unsafe { spares.release(block, layout) };
+            }
+        }
+        let counts = SIZES.map(|size| spares.classes[Spares::class(size)].len());
+        assert_eq!(counts[..3], [BLOCKS_MAX; 3]);
+        assert!(counts[3] < BLOCKS_MAX, "the bytes are bounded too");
+        assert!(spares.bytes <= BYTES_MAX);
+        spares.clear();
+        assert_eq!(spares.bytes, 0);
+    }
+}
