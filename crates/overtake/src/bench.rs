@@ -1,5 +1,6 @@
 //! The benchmarks: each measures, then publishes one report.
 
+mod background;
 pub mod ch;
 pub mod delivery;
 pub mod history;
@@ -7,6 +8,7 @@ pub mod layout;
 pub mod locks;
 mod pool;
 pub mod preempt;
+pub mod snapshot;
 pub mod soak;
 pub mod tpcc;
 pub mod tpch;
@@ -25,6 +27,7 @@ pub fn run(bench: Bench, stop: &Stop) -> anyhow::Result<()> {
         Bench::Delivery(measured) => publish(&measured, |arguments| delivery::run(arguments, stop)),
         Bench::History(measured) => publish(&measured, |arguments| history::run(arguments, stop)),
         Bench::Layout(measured) => publish(&measured, |arguments| layout::run(arguments, stop)),
+        Bench::Snapshot(measured) => publish(&measured, |arguments| snapshot::run(arguments, stop)),
         Bench::Soak(measured) => publish(&measured, |arguments| soak::run(arguments, stop)),
         Bench::Tpcc(measured) => publish(&measured, |arguments| tpcc::run(arguments, stop)),
         Bench::Tpch(measured) => publish(&measured, |arguments| tpch::run(arguments, stop)),

@@ -1,6 +1,6 @@
 //! The command line. One definition feeds parsing, `--help` and the `args` of a report.
 
-use crate::bench::{ch, delivery, history, layout, locks, preempt, soak, tpcc, tpch};
+use crate::bench::{ch, delivery, history, layout, locks, preempt, snapshot, soak, tpcc, tpch};
 use crate::live;
 use crate::report::Output;
 use clap::{Args, Parser, Subcommand};
@@ -35,6 +35,8 @@ pub enum Bench {
     History(Measured<history::Arguments>),
     /// Row images against columns on TPC-C's stock table: append, read whole rows, read 4 columns, scan one column.
     Layout(Measured<layout::Arguments>),
+    /// One transaction keeps its snapshot while rows are updated at a rate: what memory does.
+    Snapshot(Measured<snapshot::Arguments>),
     /// TPC-C with purge at a rate, analytics beside, for a long time: what memory does.
     Soak(Measured<soak::Arguments>),
     /// TPC-C in process, without analytics: New-Order, the full mix, two warehouses against one, SERIALIZABLE.

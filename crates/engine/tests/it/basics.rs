@@ -1,7 +1,7 @@
 //! Snapshots, own writes, commands, values.
 
 use crate::support::*;
-use engine::{Column, Direction, Engine, EngineConfig, Error, IndexDef, TableDef, Type, Value};
+use engine::{Column, Direction, Engine, EngineConfig, Error, IndexDef, Lookup, TableDef, Type, Value};
 
 /// A transaction sees the commits before its beginning, and its own changes; nobody sees them before the commit.
 pub fn a_snapshot_sees_what_was_committed_before_it() {
@@ -220,7 +220,7 @@ pub fn many_are_found_as_one_is() {
     txn.update(&table, row_of(&txn, &table, 8).unwrap(), |row| row.set_i32(ID, -8)).unwrap();
     let keys: Vec<_> = [7, 8, -8, 6_050, 9_999].into_iter().chain(0..5_200).map(|id| [Value::Int32(id)]).collect();
     let mut rows = Vec::new();
-    for count in [0, 1, 5, 16, 17, keys.len()] {
+    for count in [0, 1, 5, 32, 33, keys.len()] {
         txn.get_many(&table, BY_ID, &keys[..count], &mut rows).unwrap();
         assert_eq!(rows.len(), count);
         for (row, key) in rows.iter().zip(&keys) {
@@ -229,6 +229,50 @@ pub fn many_are_found_as_one_is() {
         }
     }
     assert!(txn.get_many(&table, BY_ID, &[[Value::Int64(0)]], &mut rows).is_err());
+}
+
+/// Look-ups in different tables and indexes, more than fit one round, with absent keys among them: each finds what it finds
+/// alone, in its own table. A key that does not fit is an error of all of them.
+pub fn each_is_found_in_its_table() {
+    let (engine, table) = bank_of(200);
+    let pairs = engine
+        .create_table(TableDef {
+            name: "pairs".to_owned(),
+            columns: vec![Column::required("left", Type::Int32), Column::required("right", Type::Int32)],
+            indexes: vec![IndexDef::unique("by_both", &[0, 1]), IndexDef::unique("by_right", &[1])],
+        })
+        .unwrap();
+    let txn = engine.begin(NORMAL);
+    for at in 0..100 {
+        txn.insert(&pairs, &[Value::Int32(at), Value::Int32(1_000 + at)]).unwrap();
+    }
+    let keys: Vec<[Value<'_>; 2]> = (0..130).map(|at| [Value::Int32(at), Value::Int32(1_000 + at)]).collect();
+    let lookups: Vec<Lookup<'_, '_>> = keys
+        .iter()
+        .enumerate()
+        .map(|(at, key)| match at % 3 {
+            0 => Lookup { table: &pairs, index: 0, key },
+            1 => Lookup { table: &pairs, index: 1, key: &key[1..] },
+            _ => Lookup { table: &table, index: BY_ID, key: &key[..1] },
+        })
+        .collect();
+    let mut rows = Vec::new();
+    for count in [0, 1, 32, 33, lookups.len()] {
+        txn.get_each(&lookups[..count], &mut rows).unwrap();
+        assert_eq!(rows.len(), count);
+        for (at, (row, lookup)) in rows.iter().zip(&lookups).enumerate() {
+            let one = txn.get(lookup.table, lookup.index, lookup.key).unwrap();
+            assert_eq!(row.map(|row| row.row_id()), one.map(|row| row.row_id()), "{at}");
+            assert_eq!(row.is_some(), at < 100 || at % 3 == 2, "{at}");
+            assert!(
+                row.is_none_or(
+                    |row| row.get_i32(usize::from(at % 3 == 1)) == at as i32 + 1_000 * i32::from(at % 3 == 1)
+                )
+            );
+        }
+    }
+    let unfit = Lookup { table: &pairs, index: 0, key: &keys[0][..1] };
+    assert!(matches!(txn.get_each(&[lookups[0], unfit], &mut rows), Err(Error::InvalidValue { .. })));
 }
 
 /// What a column cannot hold is refused, and the refusal leaves no trace.

@@ -42,6 +42,7 @@ fn main() -> ExitCode {
             testkit::test!(basics::ranges_read_ahead_the_same_rows),
             testkit::test!(basics::rows_inserted_together_are_all_there_or_none),
             testkit::test!(basics::many_are_found_as_one_is),
+            testkit::test!(basics::each_is_found_in_its_table),
             testkit::test!(basics::values_that_do_not_fit_are_refused),
             testkit::test!(basics::definitions_are_checked),
             testkit::test!(conflicts::a_lost_update_is_prevented),

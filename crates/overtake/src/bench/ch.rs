@@ -10,10 +10,10 @@ mod report;
 mod verify;
 mod watch;
 
+use crate::bench::background;
 use crate::bench::pool::Pool;
 use crate::bench::preempt::phase::{Observe, Phase, PhaseResult, WARM_UP};
 use crate::bench::preempt::variant::Variant;
-use crate::bench::soak::background;
 use crate::cli::PhaseDuration;
 use crate::data::{Data, DataConfig};
 use crate::memory;
@@ -119,7 +119,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
 
     tracing::info!("freezing what was loaded");
     freeze_all(data.engine(), stop)?;
-    let housekeeping = background::housekeeping(&data)?;
+    let housekeeping = background::housekeeping(data.engine())?;
     tracing::info!("measuring queries at rest");
     // The first runs find cold caches: they are verified, and count for nothing else.
     let cold = bench.at_rest()?;

@@ -3,7 +3,6 @@
 //! **Invariant:** nothing is left out of the bytes: hot versions, dead ones included, frozen blocks, index nodes and row
 //! maps; and the consistency conditions hold at the end, or there is no report.
 
-pub mod background;
 mod load;
 mod queries;
 mod sample;
@@ -49,7 +48,11 @@ pub struct Arguments {
     seed: u64,
 }
 
-fn minutes(text: &str) -> Result<f64, String> {
+/// Parses a number of minutes.
+///
+/// # Errors
+/// A sentence that says what is allowed.
+pub fn minutes(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(minutes) if (0.05..=1_440.0).contains(&minutes) => Ok(minutes),
         _ => Err("a number of minutes from 0.05 to 1440 is needed".to_owned()),

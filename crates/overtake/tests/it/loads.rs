@@ -72,6 +72,20 @@ pub fn soak_tells_what_memory_does() {
     assert!(printed.contains("consistency conditions hold"), "{printed}");
 }
 
+/// Also: the rows that the snapshot sees stay as they were, and the garbage goes with it, or there would be no report.
+pub fn snapshot_tells_what_is_held_back() {
+    let (report, printed) = report(&["snapshot", "--minutes", "0.05", "--rate", "5000", "--rows", "1000"]);
+    has_figures(
+        &report,
+        &["snapshot.growth_of_visible", "snapshot.versions_per_row", "snapshot.left_of_growth", "snapshot.e2e_us.p999"],
+    );
+    let figure = |name: &str| report["figures"][name].as_f64().unwrap();
+    // 15,000 updates of 1,000 rows: all but a few have a version that the snapshot sees, and one that all others see.
+    assert!(1.5 < figure("snapshot.versions_per_row"), "{report:#}");
+    assert!(0.0 < figure("snapshot.pruned"), "{report:#}");
+    assert!(printed.contains("they were the same"), "{printed}");
+}
+
 /// Also: whatever the setting, nothing is lost, or the tables would not add up and there would be no report.
 pub fn locks_compares_the_four_settings() {
     let (report, printed) = report(&["locks", "--duration", "0.4", "--sessions", "20"]);

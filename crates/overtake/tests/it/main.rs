@@ -31,6 +31,7 @@ fn main() -> ExitCode {
             testkit::test!(analytics::tpch_compares_with_tables_in_memory),
             testkit::test!(analytics::tpch_compares_with_duckdb),
             testkit::test!(analytics::ch_checks_every_answer),
+            testkit::test!(loads::snapshot_tells_what_is_held_back),
             testkit::test!(loads::soak_tells_what_memory_does),
             testkit::test!(loads::locks_compares_the_four_settings),
         ],

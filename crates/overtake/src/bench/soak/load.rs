@@ -3,8 +3,8 @@
 //! **Invariant:** a transaction counts in the interval in which it ended, its time from its scheduled arrival; at the end
 //! every one that was taken has ended.
 
-use super::background::{self, Background};
 use super::{Arguments, queries};
+use crate::bench::background::{self, Background};
 use crate::data::{ATTEMPTS_MAX, Data, Outcomes};
 use crate::mixed::{Arrivals, Instance, LowLoop, RunEnd, Schedule, worker_cpus};
 use crate::stop::Stop;
@@ -100,7 +100,7 @@ impl Load {
         let jobs = arguments.jobs as usize;
         let low = if jobs == 0 { None } else { Some(instance.run_queries(list, jobs, 1, on_end)?) };
         let purge = background::purge(data)?;
-        let housekeeping = background::housekeeping(data)?;
+        let housekeeping = background::housekeeping(data.engine())?;
         let outcomes_before = data.outcomes();
         let make = data.steady_mix(arguments.seed);
         let arrivals = Arrivals::start(Arc::clone(instance.scheduler()), make, arguments.rate, arguments.seed)?;

@@ -1,9 +1,9 @@
-//! Threads of their own beside the load: the purge, and the engine's housekeeping.
+//! Threads of their own beside a load: the purge, the engine's housekeeping, and whatever else repeats itself.
 //!
 //! **Invariant:** they end when asked to, and an error of theirs is the run's.
 
 use crate::data::Data;
-use engine::Begin;
+use engine::{Begin, Engine};
 use stage::Class;
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,11 @@ pub struct Background<R> {
 }
 
 impl<R: Send + 'static> Background<R> {
-    fn start(
+    /// Starts it. `body` returns soon after the flag is set; it may park, and is woken then.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn start(
         name: &str,
         body: impl FnOnce(&AtomicBool) -> anyhow::Result<R> + Send + 'static,
     ) -> io::Result<Background<R>> {
@@ -84,11 +88,11 @@ const TURN: usize = 4_096;
 ///
 /// # Errors
 /// When its thread cannot be started.
-pub fn housekeeping(data: &Arc<Data>) -> anyhow::Result<Background<()>> {
-    let data = Arc::clone(data);
+pub fn housekeeping(engine: &Engine) -> anyhow::Result<Background<()>> {
+    let engine = engine.clone();
     let body = move |is_over: &AtomicBool| {
         while !is_over.load(SeqCst) {
-            if data.engine().housekeep(TURN).freed < TURN {
+            if engine.housekeep(TURN).freed < TURN {
                 thread::park_timeout(HOUSEKEEPING_PAUSE);
             }
         }
