@@ -1,0 +1,142 @@
+//! What a client is told when a statement fails, or is done but remarkable.
+//!
+//! **Invariant:** the code is PostgreSQL's (Appendix A of its manual), and so is the text where PostgreSQL has one.
+
+use std::fmt;
+
+/// A five-character SQLSTATE.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SqlState(pub &'static str);
+
+impl SqlState {
+    /// `0A000`: what this server cannot do.
+    pub const FEATURE_NOT_SUPPORTED: SqlState = SqlState("0A000");
+    /// `22P02`: the text is no value of the type.
+    pub const INVALID_TEXT_REPRESENTATION: SqlState = SqlState("22P02");
+    /// `22P03`: the bytes are no value of the type.
+    pub const INVALID_BINARY_REPRESENTATION: SqlState = SqlState("22P03");
+    /// `22003`: out of range.
+    pub const NUMERIC_VALUE_OUT_OF_RANGE: SqlState = SqlState("22003");
+    /// `22008`: a date or time out of range.
+    pub const DATETIME_FIELD_OVERFLOW: SqlState = SqlState("22008");
+    /// `22007`: text that is no date or time.
+    pub const INVALID_DATETIME_FORMAT: SqlState = SqlState("22007");
+    /// `22012`: division by zero.
+    pub const DIVISION_BY_ZERO: SqlState = SqlState("22012");
+    /// `22001`: longer than the column allows.
+    pub const STRING_DATA_RIGHT_TRUNCATION: SqlState = SqlState("22001");
+    /// `42601`: not the grammar.
+    pub const SYNTAX_ERROR: SqlState = SqlState("42601");
+    /// `42883`: no such function or operator.
+    pub const UNDEFINED_FUNCTION: SqlState = SqlState("42883");
+    /// `42725`: more than one function or operator would do.
+    pub const AMBIGUOUS_FUNCTION: SqlState = SqlState("42725");
+    /// `42846`: no such cast.
+    pub const CANNOT_COERCE: SqlState = SqlState("42846");
+    /// `42804`: types that do not go together.
+    pub const DATATYPE_MISMATCH: SqlState = SqlState("42804");
+    /// `42704`: no such type, role or setting.
+    pub const UNDEFINED_OBJECT: SqlState = SqlState("42704");
+    /// `XX000`: a fault of this program.
+    pub const INTERNAL_ERROR: SqlState = SqlState("XX000");
+}
+
+impl fmt::Display for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl fmt::Debug for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// An error as the wire carries it. Boxed: the good case carries a pointer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqlError(Box<Parts>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Parts {
+    state: SqlState,
+    message: String,
+    detail: Option<String>,
+    hint: Option<String>,
+    position: Option<usize>,
+}
+
+/// The result of most of this crate.
+pub type SqlResult<T> = Result<T, SqlError>;
+
+impl SqlError {
+    /// An error with this code and message.
+    pub fn new(state: SqlState, message: impl Into<String>) -> SqlError {
+        SqlError(Box::new(Parts { state, message: message.into(), detail: None, hint: None, position: None }))
+    }
+
+    /// `0A000`: `what` is not supported.
+    pub fn unsupported(what: impl fmt::Display) -> SqlError {
+        SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{what} is not supported"))
+    }
+
+    /// With a detail: facts, a whole sentence.
+    #[must_use]
+    pub fn detail(mut self, detail: impl Into<String>) -> SqlError {
+        self.0.detail = Some(detail.into());
+        self
+    }
+
+    /// With a hint: what to do, a whole sentence.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> SqlError {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Where in the statement's text, in characters, the first being 1. The first who says so is the most exact.
+    #[must_use]
+    pub fn at(mut self, position: usize) -> SqlError {
+        self.0.position.get_or_insert(position);
+        self
+    }
+
+    /// Its code.
+    pub fn state(&self) -> SqlState {
+        self.0.state
+    }
+
+    /// Its message.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Its detail.
+    pub fn detail_text(&self) -> Option<&str> {
+        self.0.detail.as_deref()
+    }
+
+    /// Its hint.
+    pub fn hint_text(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// Its position.
+    pub fn position(&self) -> Option<usize> {
+        self.0.position
+    }
+}
+
+impl fmt::Display for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (SQLSTATE {})", self.0.message, self.0.state)
+    }
+}
+
+impl std::error::Error for SqlError {}
+
+impl From<engine::Error> for SqlError {
+    fn from(error: engine::Error) -> SqlError {
+        SqlError::new(SqlState(error.sqlstate()), error.to_string())
+    }
+}

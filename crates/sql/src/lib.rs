@@ -1,0 +1,16 @@
+//! SQL as PostgreSQL speaks it, over the engine.
+//!
+//! From the bottom up: [`error`] (what a client is told), [`types`] (what a value is, and how it is written), [`datum`] (a
+//! value), [`ops`] (the one table of operators, functions and casts).
+//!
+//! **Invariant:** what cannot be done exactly as PostgreSQL 15 does it is refused with `0A000`, which names it. Collation is
+//! C, encoding UTF8, time zone UTC unless the session says otherwise.
+
+pub mod datum;
+pub mod error;
+pub mod session;
+pub mod types;
+
+pub use datum::Datum;
+pub use error::{SqlError, SqlResult, SqlState};
+pub use types::{Kind, SqlType};
