@@ -37,6 +37,11 @@ const WORN_AT_REST: usize = 64;
 /// The same whatever the hot rows do: they are left out then.
 const WORN: usize = 2;
 
+/// Under a snapshot that stays open no more is frozen than leaves one dead version for so many rows, and so many beside: each
+/// row that is frozen leaves its hot version behind for as long as the snapshot may stand on it.
+const ROWS_PER_DEAD: u64 = 8;
+const DEAD_MAX: u64 = 4 * CHUNK_ROWS;
+
 /// Passes that must have ended since a row was changed: at first and at least, and at most.
 const REST_MIN: usize = 2;
 const REST_MAX: usize = 64;
@@ -110,7 +115,7 @@ impl Engine {
     ///
     /// A pass over all tables ends with [`Frozen::ended`]. Passes are a clock: a row has rested when two have ended since
     /// it was changed, or up to 64 in tables where frozen rows used to thaw soon. Call it so that a pass takes about a
-    /// second. Not for urgent contexts: a block takes milliseconds.
+    /// second. While much is dead and cannot go, because of a snapshot that stays open, nothing more is frozen. Not for urgent contexts: a block takes milliseconds.
     pub fn freeze(&self, limit: u64) -> Frozen {
         let Some(mut freezer) = self.inner.freezer.take() else { return Frozen::default() };
         let mut frozen = Frozen::default();
@@ -149,6 +154,22 @@ pub(crate) enum Source<'a> {
 }
 
 impl Inner {
+    /// Whether a snapshot has stayed open since the pass before the last, and would keep too much if so many rows more were
+    /// frozen.
+    fn would_keep_too_much(&self, freezer: &Freezer, more: u64) -> bool {
+        let horizon = self.registry.horizon();
+        let stays = self.registry.now() != horizon && freezer.passes.iter().take(2).all(|pass| *pass == horizon);
+        if !stays {
+            return false;
+        }
+        let (mut dead, mut rows) = (0_u64, 0_u64);
+        for slot in &self.counters[..self.registry.slots_used()] {
+            dead = dead.wrapping_add(slot.died.get()).wrapping_sub(slot.versions_freed.get());
+            rows = rows.wrapping_add(slot.rows_made.get()).wrapping_sub(slot.rows_deleted.get());
+        }
+        DEAD_MAX + rows / ROWS_PER_DEAD < dead + more
+    }
+
     fn freeze_step(&self, freezer: &mut Freezer, frozen: &mut Frozen) {
         let Some(table) = self.find_table(freezer.table as u32) else {
             freezer.table = 0;
@@ -160,9 +181,9 @@ impl Inner {
         if freezer.habits.len() <= freezer.table {
             freezer.habits.push(Habit::new());
         }
-        let habit = &mut freezer.habits[freezer.table];
+        let rest = freezer.habits[freezer.table].rest;
         if table.rows.end() <= freezer.chunk * CHUNK_ROWS {
-            habit.learn(table.rows.thawed());
+            freezer.habits[freezer.table].learn(table.rows.thawed());
             (freezer.table, freezer.chunk) = (freezer.table + 1, 0);
             return;
         }
@@ -171,18 +192,21 @@ impl Inner {
             return;
         };
         let mut scratch = self.scratch[held.index()].take().unwrap_or_default();
-        let rested = freezer.passes.get(habit.rest - 1).map_or(0, |pass| self.registry.horizon().min(*pass));
+        let rested = freezer.passes.get(rest - 1).map_or(0, |pass| self.registry.horizon().min(*pass));
         let run = plan(table, freezer.chunk, rested, held.pin());
         frozen.looked += (run.chunks.end - run.chunks.start) * CHUNK_ROWS;
         freezer.chunk = run.chunks.end;
+        let more = (run.chunks.end - run.chunks.start) * CHUNK_ROWS;
+        let is_postponed = run.what == What::Freeze && self.would_keep_too_much(freezer, more);
         let mut work = Work { inner: self, table, held: &held, rested, attic: &mut freezer.attic };
         let rows_before = frozen.rows;
         match run.what {
             What::Leave => {}
+            What::Freeze if is_postponed => {}
             What::Close => work.close(run.chunks),
             What::Freeze => work.freeze(run, &mut scratch, frozen),
         }
-        habit.moved += frozen.rows - rows_before;
+        freezer.habits[freezer.table].moved += frozen.rows - rows_before;
         held.abort();
         self.hand_back(held, scratch);
         safepoint();

@@ -2,7 +2,8 @@
 //!
 //! **Invariant:** past a limit whoever would make it worse gets an error that names it, and nobody else notices; as soon as
 //! there is room again, writes go on. Memory and versions are summed up each time a slot has made so much more, so a limit
-//! may be passed by that much for each slot in use; a write looks at one word.
+//! may be passed by that much for each slot in use, and by as much again that it keeps for its next versions
+//! ([`crate::raw::spares`]); a write looks at one word.
 
 use crate::engine::Inner;
 use crate::error::{Error, Result};

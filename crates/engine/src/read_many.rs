@@ -28,7 +28,7 @@ pub struct Lookup<'t, 'k> {
 }
 
 impl Txn<'_> {
-    /// As [`Txn::get`] for each of the look-ups, in order, into `rows`, which is cleared first. They share their waiting for
+    /// As [`Txn::get`] for each of the look-ups, in order, into `rows`, which is cleared first, and empty after an error. They share their waiting for
     /// memory: where rows are spread over more of it than the caches hold, this takes a fraction of the time.
     ///
     /// # Errors
@@ -41,7 +41,8 @@ impl Txn<'_> {
         let view = self.view()?;
         let mut scratch = self.scratch();
         rows.clear();
-        lookups.chunks(MANY).try_for_each(|lookups| self.get_together(lookups, view, &mut scratch, rows))
+        let result = lookups.chunks(MANY).try_for_each(|lookups| self.get_together(lookups, view, &mut scratch, rows));
+        result.inspect_err(|_| rows.clear())
     }
 
     /// As [`Txn::get_each`] for several keys of one index.
@@ -62,11 +63,12 @@ impl Txn<'_> {
         let view = self.view()?;
         let mut scratch = self.scratch();
         rows.clear();
-        keys.chunks(MANY).try_for_each(|keys| {
+        let result = keys.chunks(MANY).try_for_each(|keys| {
             let mut lookups = [Lookup { table, index, key: &[] }; MANY];
             keys.iter().zip(&mut lookups).for_each(|(key, lookup)| lookup.key = key);
             self.get_together(&lookups[..keys.len()], view, &mut scratch, rows)
-        })
+        });
+        result.inspect_err(|_| rows.clear())
     }
 
     /// At most [`MANY`].

@@ -318,6 +318,7 @@ impl Inner {
             while self.orphans.adopt(&mut scratch.graveyard) {}
             left -= self.prune(held, scratch, counters, left).min(left);
             scratch.ids.give_back(|table| &self.table(table).rows);
+            scratch.spares.clear();
             0 < left
         });
         self.registry.horizon();
@@ -331,7 +332,6 @@ impl Inner {
                 }
             }
             scratch.graveyard.shrink();
-            scratch.spares.clear();
             freed < limit
         });
         freed

@@ -224,7 +224,7 @@ impl Registry {
     }
 
     /// The clock's reading.
-    pub(super) fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.clock.0.load(SeqCst)
     }
 

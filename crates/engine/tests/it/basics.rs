@@ -220,7 +220,7 @@ pub fn many_are_found_as_one_is() {
     txn.update(&table, row_of(&txn, &table, 8).unwrap(), |row| row.set_i32(ID, -8)).unwrap();
     let keys: Vec<_> = [7, 8, -8, 6_050, 9_999].into_iter().chain(0..5_200).map(|id| [Value::Int32(id)]).collect();
     let mut rows = Vec::new();
-    for count in [0, 1, 5, 32, 33, keys.len()] {
+    for count in [0, 1, 5, 40, 41, keys.len()] {
         txn.get_many(&table, BY_ID, &keys[..count], &mut rows).unwrap();
         assert_eq!(rows.len(), count);
         for (row, key) in rows.iter().zip(&keys) {
@@ -257,7 +257,7 @@ pub fn each_is_found_in_its_table() {
         })
         .collect();
     let mut rows = Vec::new();
-    for count in [0, 1, 32, 33, lookups.len()] {
+    for count in [0, 1, 40, 41, lookups.len()] {
         txn.get_each(&lookups[..count], &mut rows).unwrap();
         assert_eq!(rows.len(), count);
         for (at, (row, lookup)) in rows.iter().zip(&lookups).enumerate() {
@@ -272,7 +272,11 @@ pub fn each_is_found_in_its_table() {
         }
     }
     let unfit = Lookup { table: &pairs, index: 0, key: &keys[0][..1] };
-    assert!(matches!(txn.get_each(&[lookups[0], unfit], &mut rows), Err(Error::InvalidValue { .. })));
+    for before in [1, 100] {
+        let with_unfit: Vec<_> = lookups[..before].iter().copied().chain([unfit]).collect();
+        assert!(matches!(txn.get_each(&with_unfit, &mut rows), Err(Error::InvalidValue { .. })));
+        assert!(rows.is_empty());
+    }
 }
 
 /// What a column cannot hold is refused, and the refusal leaves no trace.

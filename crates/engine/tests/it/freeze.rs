@@ -63,6 +63,30 @@ pub fn rows_at_rest_are_frozen() {
     assert_eq!(sorted_ids_and_sum(&engine, &table), ((0..10_000).filter(|id| *id != 4_001).collect(), 999_905));
 }
 
+/// A snapshot that stays open keeps the hot version of each row that is frozen meanwhile, so not many are; the others follow
+/// when it has ended.
+pub fn a_snapshot_that_stays_open_stops_the_freezer() {
+    const COUNT: i32 = 128 * 1_024;
+    let (engine, table) = bank_of(COUNT);
+    let old = engine.begin(NORMAL);
+    for _ in 0..10 {
+        // So that the snapshot is not the newest.
+        let (result, _) = engine.run(NORMAL, |txn| pay(txn, &table, COUNT - 1, 1));
+        result.unwrap();
+        freeze_all(&engine);
+        engine.collect_garbage(usize::MAX);
+    }
+    let stats = engine.stats();
+    assert!(stats.frozen <= 32_768, "{stats:?}");
+    assert_eq!(balance(&old, &table, 7), Some(100));
+    drop(old);
+    for _ in 0..20 {
+        freeze_all(&engine);
+        collect_all(&engine);
+    }
+    assert!(120 * 1_024 <= engine.stats().frozen, "{:?}", engine.stats());
+}
+
 /// Blocks of which many rows have thawed are made anew; of those that stay hot the rest is made anew; what is deleted
 /// leaves no block. Keys that moved are found where they are, and only there.
 pub fn worn_blocks_are_made_anew() {

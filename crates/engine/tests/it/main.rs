@@ -93,6 +93,7 @@ fn main() -> ExitCode {
             testkit::test!(thaw::keys_of_frozen_rows_are_given_up),
             testkit::test!(thaw::money_thaws_under_scans),
             testkit::test!(freeze::rows_at_rest_are_frozen),
+            testkit::test!(freeze::a_snapshot_that_stays_open_stops_the_freezer),
             testkit::test!(freeze::worn_blocks_are_made_anew),
             testkit::test!(freeze::rows_that_thaw_rest_longer),
             testkit::test!(freeze::failed_loads_leave_no_blocks),

@@ -15,7 +15,21 @@ use workloads::tpcc::{Purge, PurgeConfig, Purged};
 /// A thread that repeats something until it is stopped.
 pub struct Background<R> {
     is_over: Arc<AtomicBool>,
-    thread: JoinHandle<anyhow::Result<R>>,
+    thread: Option<JoinHandle<anyhow::Result<R>>>,
+}
+
+impl<R> Background<R> {
+    fn ask_to_end(&self) {
+        self.is_over.store(true, SeqCst);
+        self.thread.iter().for_each(|thread| thread.thread().unpark());
+    }
+}
+
+impl<R> Drop for Background<R> {
+    /// The run has failed: nobody waits for it.
+    fn drop(&mut self) {
+        self.ask_to_end();
+    }
 }
 
 impl<R: Send + 'static> Background<R> {
@@ -30,22 +44,22 @@ impl<R: Send + 'static> Background<R> {
         let is_over = Arc::new(AtomicBool::new(false));
         let there = Arc::clone(&is_over);
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || body(&there))?;
-        Ok(Background { is_over, thread })
+        Ok(Background { is_over, thread: Some(thread) })
     }
 
     /// Whether it still works; one that has ended by itself has failed.
     pub fn is_alive(&self) -> bool {
-        !self.thread.is_finished()
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
     /// Ends it and tells what it did.
     ///
     /// # Errors
     /// Its own.
-    pub fn stop(self) -> anyhow::Result<R> {
-        self.is_over.store(true, SeqCst);
-        self.thread.thread().unpark();
-        self.thread.join().unwrap_or_else(|_| anyhow::bail!("a thread in the background panicked"))
+    pub fn stop(mut self) -> anyhow::Result<R> {
+        self.ask_to_end();
+        let thread = self.thread.take().expect("it is stopped once");
+        thread.join().unwrap_or_else(|_| anyhow::bail!("a thread in the background panicked"))
     }
 }
 

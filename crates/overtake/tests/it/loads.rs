@@ -81,8 +81,8 @@ pub fn snapshot_tells_what_is_held_back() {
     );
     let figure = |name: &str| report["figures"][name].as_f64().unwrap();
     // 15,000 updates of 1,000 rows: all but a few have a version that the snapshot sees, and one that all others see.
-    assert!(1.5 < figure("snapshot.versions_per_row"), "{report:#}");
-    assert!(0.0 < figure("snapshot.pruned"), "{report:#}");
+    assert!((1.5..4.0).contains(&figure("snapshot.versions_per_row")), "16 without pruning: {report:#}");
+    assert!(9_000.0 < figure("snapshot.pruned"), "{report:#}");
     assert!(printed.contains("they were the same"), "{printed}");
 }
 

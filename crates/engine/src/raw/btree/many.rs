@@ -12,14 +12,15 @@ use super::version::Restart;
 use super::{BTree, Lookup};
 
 /// The most look-ups at a time: more than a processor has misses under way.
-pub(crate) const MANY: usize = 32;
+pub(crate) const MANY: usize = 40;
+const _: () = assert!(MANY <= u64::BITS as usize, "a bit each");
 
 /// The lowest row id with each of the keys, each in a tree of its own; at most [`MANY`].
 pub(crate) fn first_many(lookups: &[(&BTree, &[u8])], rows: &mut [Option<u64>]) {
     assert!(lookups.len() <= MANY);
     assert!(lookups.len() == rows.len());
     // Those that met a change, by bit.
-    let mut again = 0_u32;
+    let mut again = 0_u64;
     {
         let pin = epoch::pin();
         let mut places = [const { None }; MANY];

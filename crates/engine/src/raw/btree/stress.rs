@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::tests::Random;
-use super::{BTree, Order};
+use super::{BTree, MANY, Order, first_many};
 use preempt::no_preempt;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -67,7 +67,8 @@ fn disjoint_writers_of_long_keys_lose_nothing() {
 }
 
 /// Goal: a range sees every entry that stays, once and in order, while leaves split and merge under it. Method: even keys
-/// stay; writers add and remove the odd ones, in bursts that split and merge leaves; readers walk in both directions.
+/// stay; writers add and remove the odd ones, in bursts that split and merge leaves; readers walk in both directions, and one
+/// looks up many keys at a time.
 fn ranges_under_change(key_of: fn(u64) -> Vec<u8>) {
     let keys: u64 = if cfg!(miri) { 60 } else { 3_000 };
     let walks = if cfg!(miri) { 3 } else { 20 };
@@ -93,6 +94,24 @@ fn ranges_under_change(key_of: fn(u64) -> Vec<u8>) {
                 }
             });
         }
+        let many = {
+            let tree = &tree;
+            scope.spawn(move || {
+                let mut random = Random(7);
+                for _ in 0..walks * 100 {
+                    let wanted: [u64; MANY] = core::array::from_fn(|at| {
+                        random.below(keys) * 8 + if at % 4 == 0 { 1 + random.below(7) } else { 0 }
+                    });
+                    let bytes = wanted.map(key_of);
+                    let lookups: Vec<(&BTree, &[u8])> = bytes.iter().map(|key| (tree, &key[..])).collect();
+                    let mut rows = [None; MANY];
+                    first_many(&lookups, &mut rows);
+                    for (at, row) in wanted.into_iter().zip(rows) {
+                        assert!(row == Some(at) || (row.is_none() && at % 8 != 0), "{at}: {row:?}");
+                    }
+                }
+            })
+        };
         let readers: Vec<_> = [Order::Ascending, Order::Descending]
             .map(|order| {
                 let tree = &tree;
@@ -114,7 +133,7 @@ fn ranges_under_change(key_of: fn(u64) -> Vec<u8>) {
             })
             .into_iter()
             .collect();
-        let results: Vec<_> = readers.into_iter().map(|reader| reader.join()).collect();
+        let results: Vec<_> = readers.into_iter().chain([many]).map(|reader| reader.join()).collect();
         stop.store(true, Relaxed);
         results.into_iter().for_each(|result| result.expect("the other side does not panic"));
     });
