@@ -37,6 +37,56 @@ impl SqlState {
     pub const DATATYPE_MISMATCH: SqlState = SqlState("42804");
     /// `42704`: no such type, role or setting.
     pub const UNDEFINED_OBJECT: SqlState = SqlState("42704");
+    /// `54001`: nested too deeply.
+    pub const STATEMENT_TOO_COMPLEX: SqlState = SqlState("54001");
+    /// `42P01`: no such table.
+    pub const UNDEFINED_TABLE: SqlState = SqlState("42P01");
+    /// `42703`: no such column.
+    pub const UNDEFINED_COLUMN: SqlState = SqlState("42703");
+    /// `42702`: a column of more than one table.
+    pub const AMBIGUOUS_COLUMN: SqlState = SqlState("42702");
+    /// `42P07`: the table exists.
+    pub const DUPLICATE_TABLE: SqlState = SqlState("42P07");
+    /// `42701`: the column is there twice.
+    pub const DUPLICATE_COLUMN: SqlState = SqlState("42701");
+    /// `42712`: two tables of one FROM have one name.
+    pub const DUPLICATE_ALIAS: SqlState = SqlState("42712");
+    /// `42803`: a column that is neither grouped nor aggregated.
+    pub const GROUPING_ERROR: SqlState = SqlState("42803");
+    /// `42P18`: a parameter of no type.
+    pub const INDETERMINATE_DATATYPE: SqlState = SqlState("42P18");
+    /// `42P02`: no such parameter.
+    pub const UNDEFINED_PARAMETER: SqlState = SqlState("42P02");
+    /// `42P16`: a table that cannot be.
+    pub const INVALID_TABLE_DEFINITION: SqlState = SqlState("42P16");
+    /// `3F000`: no such schema.
+    pub const INVALID_SCHEMA_NAME: SqlState = SqlState("3F000");
+    /// `23502`: null where none may be.
+    pub const NOT_NULL_VIOLATION: SqlState = SqlState("23502");
+    /// `21000`: more than one row where one is needed.
+    pub const CARDINALITY_VIOLATION: SqlState = SqlState("21000");
+    /// `22023`: a value that a setting or clause does not take.
+    pub const INVALID_PARAMETER_VALUE: SqlState = SqlState("22023");
+    /// `2201W`: a negative LIMIT.
+    pub const INVALID_ROW_COUNT_IN_LIMIT: SqlState = SqlState("2201W");
+    /// `2201X`: a negative OFFSET.
+    pub const INVALID_ROW_COUNT_IN_OFFSET: SqlState = SqlState("2201X");
+    /// `42P10`: no such column of the result.
+    pub const INVALID_COLUMN_REFERENCE: SqlState = SqlState("42P10");
+    /// `42809`: the wrong sort of thing.
+    pub const WRONG_OBJECT_TYPE: SqlState = SqlState("42809");
+    /// `3B001`: no such savepoint.
+    pub const INVALID_SAVEPOINT_SPECIFICATION: SqlState = SqlState("3B001");
+    /// `55P02`: a setting that cannot be changed now.
+    pub const CANT_CHANGE_RUNTIME_PARAM: SqlState = SqlState("55P02");
+    /// `08P01`: the client broke the protocol.
+    pub const PROTOCOL_VIOLATION: SqlState = SqlState("08P01");
+    /// `25P01`: no transaction is open.
+    pub const NO_ACTIVE_SQL_TRANSACTION: SqlState = SqlState("25P01");
+    /// `25001`: one is open.
+    pub const ACTIVE_SQL_TRANSACTION: SqlState = SqlState("25001");
+    /// `25P02`: one is open and has failed.
+    pub const IN_FAILED_SQL_TRANSACTION: SqlState = SqlState("25P02");
     /// `XX000`: a fault of this program.
     pub const INTERNAL_ERROR: SqlState = SqlState("XX000");
 }
@@ -64,6 +114,8 @@ struct Parts {
     detail: Option<String>,
     hint: Option<String>,
     position: Option<usize>,
+    /// What the engine said, for whoever must act on it.
+    engine: Option<engine::Error>,
 }
 
 /// The result of most of this crate.
@@ -72,7 +124,7 @@ pub type SqlResult<T> = Result<T, SqlError>;
 impl SqlError {
     /// An error with this code and message.
     pub fn new(state: SqlState, message: impl Into<String>) -> SqlError {
-        SqlError(Box::new(Parts { state, message: message.into(), detail: None, hint: None, position: None }))
+        SqlError(Box::new(Parts { state, message: message.into(), detail: None, hint: None, position: None, engine: None }))
     }
 
     /// `0A000`: `what` is not supported.
@@ -121,6 +173,11 @@ impl SqlError {
         self.0.hint.as_deref()
     }
 
+    /// The engine's error that this one tells of.
+    pub(crate) fn engine(&self) -> Option<&engine::Error> {
+        self.0.engine.as_ref()
+    }
+
     /// Its position.
     pub fn position(&self) -> Option<usize> {
         self.0.position
@@ -137,6 +194,27 @@ impl std::error::Error for SqlError {}
 
 impl From<engine::Error> for SqlError {
     fn from(error: engine::Error) -> SqlError {
-        SqlError::new(SqlState(error.sqlstate()), error.to_string())
+        use engine::Error;
+        let message = match &error {
+            Error::UniqueViolation { index, .. } => {
+                format!("duplicate key value violates unique constraint \"{index}\"")
+            }
+            Error::WriteConflict { .. } | Error::Taken => "could not serialize access due to concurrent update".to_owned(),
+            Error::SerializationFailure => {
+                "could not serialize access due to read/write dependencies among transactions".to_owned()
+            }
+            Error::Deadlock => "deadlock detected".to_owned(),
+            Error::Cancelled => "canceling statement due to user request".to_owned(),
+            Error::InFailedTransaction => {
+                "current transaction is aborted, commands ignored until end of transaction block".to_owned()
+            }
+            other => other.to_string(),
+        };
+        let mut told = SqlError::new(SqlState(error.sqlstate()), message);
+        if error == Error::Taken {
+            told = told.detail("A more important transaction needed a row that this one held.");
+        }
+        told.0.engine = Some(error);
+        told
     }
 }

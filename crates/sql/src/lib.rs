@@ -6,9 +6,17 @@
 //! **Invariant:** what cannot be done exactly as PostgreSQL 15 does it is refused with `0A000`, which names it. Collation is
 //! C, encoding UTF8, time zone UTC unless the session says otherwise.
 
+mod bind;
+mod catalog;
 pub mod datum;
 pub mod error;
+mod exec;
+pub mod ops;
+mod parse;
+mod plan;
 pub mod session;
+mod settings;
+mod storage;
 pub mod types;
 
 pub use datum::Datum;

@@ -1,0 +1,131 @@
+//! Which index finds the rows of a table, given what is known before it.
+//!
+//! **Invariant:** the condition is kept whole above the look-up, so a choice here can make a query slow, never wrong.
+
+use crate::plan::{Access, Expr, Limit};
+use crate::catalog::TableInfo;
+
+/// What `AND` joins.
+pub(crate) fn conjuncts(condition: &Expr) -> Vec<&Expr> {
+    match condition {
+        Expr::And(parts) => parts.iter().flat_map(conjuncts).collect(),
+        other => vec![other],
+    }
+}
+
+/// How a column compares with a value that is known before.
+struct Bound<'e> {
+    column: usize,
+    comparison: Comparison,
+    value: &'e Expr,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    const ALL: [(&'static str, Comparison); 5] = [
+        ("=", Comparison::Equal),
+        ("<", Comparison::Less),
+        ("<=", Comparison::LessOrEqual),
+        (">", Comparison::Greater),
+        (">=", Comparison::GreaterOrEqual),
+    ];
+
+    /// With its sides exchanged.
+    fn turned(self) -> Comparison {
+        match self {
+            Comparison::Equal => Comparison::Equal,
+            Comparison::Less => Comparison::Greater,
+            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+            Comparison::Greater => Comparison::Less,
+            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+        }
+    }
+}
+
+/// The best way to the rows of `table`, whose columns begin at `first` and for which only what is before it is known.
+pub(crate) fn choose(table: &TableInfo, first: usize, conditions: &[&Expr]) -> Access {
+    let bounds: Vec<Bound<'_>> =
+        conditions.iter().flat_map(|condition| conjuncts(condition)).filter_map(|one| bound(table, first, one)).collect();
+    let find = |column: usize, wanted: &[Comparison]| {
+        bounds.iter().find(|bound| bound.column == column && wanted.contains(&bound.comparison))
+    };
+    let mut best = Access::All;
+    let mut best_score = 0;
+    for (index, def) in table.table.indexes().iter().enumerate() {
+        let equal: Vec<&Bound<'_>> = def.columns.iter().map_while(|column| find(*column, &[Comparison::Equal])).collect();
+        let next = def.columns.get(equal.len()).copied();
+        let side = |wanted: &[Comparison], inclusive: Comparison| {
+            let bound = find(next?, wanted)?;
+            Some(Limit { value: bound.value.clone(), inclusive: bound.comparison == inclusive })
+        };
+        let lower = side(&[Comparison::Greater, Comparison::GreaterOrEqual], Comparison::GreaterOrEqual);
+        let upper = side(&[Comparison::Less, Comparison::LessOrEqual], Comparison::LessOrEqual);
+        let is_point = def.unique && equal.len() == def.columns.len();
+        let score = 4 * equal.len() + usize::from(lower.is_some()) + usize::from(upper.is_some()) + 100 * usize::from(is_point);
+        if best_score < score {
+            best_score = score;
+            best = Access::Index { index, prefix: equal.iter().map(|bound| bound.value.clone()).collect(), lower, upper };
+        }
+    }
+    best
+}
+
+/// A conjunct as a bound of one of the table's columns. Where the column stands itself, without a cast, the operator is of
+/// its own kind, so it compares as the index does.
+fn bound<'e>(table: &TableInfo, first: usize, condition: &'e Expr) -> Option<Bound<'e>> {
+    let Expr::Call { operator: Some(operator), arguments, .. } = condition else { return None };
+    let [left, right] = &arguments[..] else { return None };
+    let own = |expr: &Expr| match expr {
+        Expr::Column(at) => at.checked_sub(first).filter(|at| *at < table.columns.len()),
+        _ => None,
+    };
+    let (column, value, is_turned) = match (own(left), own(right)) {
+        (Some(column), None) => (column, right, false),
+        (None, Some(column)) => (column, left, true),
+        _ => return None,
+    };
+    if !is_known_before(value, first) {
+        return None;
+    }
+    let (_, comparison) = Comparison::ALL.into_iter().find(|(name, _)| *name == operator.name)?;
+    Some(Bound { column, comparison: if is_turned { comparison.turned() } else { comparison }, value })
+}
+
+/// Whether the value depends on nothing but columns before this one.
+fn is_known_before(expr: &Expr, first: usize) -> bool {
+    match expr {
+        Expr::Constant(_) | Expr::Parameter(_) | Expr::Outer { .. } | Expr::Now { .. } => true,
+        Expr::Column(at) => *at < first,
+        Expr::Call { arguments, .. } => arguments.iter().all(|argument| is_known_before(argument, first)),
+        Expr::Cast { argument, .. } => is_known_before(argument, first),
+        _ => false,
+    }
+}
+
+/// The first column beyond which a condition sees nothing: the number of columns that it needs.
+pub(crate) fn needs(expr: &Expr) -> usize {
+    match expr {
+        Expr::Constant(_) | Expr::Parameter(_) | Expr::Outer { .. } | Expr::Now { .. } => 0,
+        Expr::Column(at) => at + 1,
+        Expr::Call { arguments, .. } | Expr::And(arguments) | Expr::Or(arguments) | Expr::Coalesce(arguments)
+        | Expr::Extreme { arguments, .. } => arguments.iter().map(needs).max().unwrap_or(0),
+        Expr::IsSame { arguments, .. } => arguments.iter().map(needs).max().unwrap_or(0),
+        Expr::Cast { argument, .. } | Expr::Not(argument) | Expr::IsNull(argument) | Expr::IsBool(argument, _) => {
+            needs(argument)
+        }
+        Expr::InList { argument, list, .. } => list.iter().map(needs).max().unwrap_or(0).max(needs(argument)),
+        Expr::Case { whens, otherwise } => {
+            whens.iter().map(|(when, then)| needs(when).max(needs(then))).max().unwrap_or(0).max(needs(otherwise))
+        }
+        // Their queries may refer to any column of this row.
+        Expr::Scalar(_) | Expr::Exists(_) | Expr::InQuery { .. } => usize::MAX,
+    }
+}

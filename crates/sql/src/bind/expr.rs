@@ -1,0 +1,304 @@
+//! Expressions.
+
+use super::{Binder, Scope, refuse, settled};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::Context;
+use crate::plan::{Expr, Plan, Typed};
+use crate::types::numeric::Numeric;
+use crate::types::{Kind, SqlType};
+use sqlparser::ast::{self, BinaryOperator, CastKind, UnaryOperator};
+
+impl Binder<'_> {
+    /// Binds an expression over a scope's row.
+    pub(crate) fn expr(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
+        if let Some(group) = self.group_of(expr, scope) {
+            return Ok(group);
+        }
+        let one = |expr: &ast::Expr| self.expr(expr, scope);
+        match expr {
+            ast::Expr::Identifier(ident) => self.column(std::slice::from_ref(ident), scope),
+            ast::Expr::CompoundIdentifier(parts) => self.column(parts, scope),
+            ast::Expr::Nested(inner) => one(inner),
+            ast::Expr::Value(value) => self.literal(&value.value),
+            ast::Expr::TypedString(ast::TypedString { data_type, value, uses_odbc_syntax: false }) => {
+                let to = self.type_of(data_type)?;
+                self.coerce(self.literal(&value.value)?, to, Context::Explicit)
+            }
+            ast::Expr::Interval(ast::Interval {
+                value,
+                leading_field: None,
+                leading_precision: None,
+                last_field: None,
+                fractional_seconds_precision: None,
+            }) => self.coerce(one(value)?, Kind::Interval.into(), Context::Explicit),
+            ast::Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, format: None } => {
+                self.coerce(one(expr)?, self.type_of(data_type)?, Context::Explicit)
+            }
+            ast::Expr::UnaryOp { op, expr } => self.unary(*op, expr, scope),
+            ast::Expr::BinaryOp { left, op, right } => self.binary(left, op, right, scope),
+            ast::Expr::IsNull(inner) => Ok(truth(Expr::IsNull(Box::new(one(inner)?.expr)))),
+            ast::Expr::IsNotNull(inner) => Ok(not(truth(Expr::IsNull(Box::new(one(inner)?.expr))))),
+            ast::Expr::IsTrue(inner) => self.is_bool(one(inner)?, true, "IS TRUE"),
+            ast::Expr::IsNotTrue(inner) => Ok(not(self.is_bool(one(inner)?, true, "IS NOT TRUE")?)),
+            ast::Expr::IsFalse(inner) => self.is_bool(one(inner)?, false, "IS FALSE"),
+            ast::Expr::IsNotFalse(inner) => Ok(not(self.is_bool(one(inner)?, false, "IS NOT FALSE")?)),
+            ast::Expr::IsUnknown(inner) => {
+                Ok(truth(Expr::IsNull(Box::new(self.condition(one(inner)?, "IS UNKNOWN")?))))
+            }
+            ast::Expr::IsNotUnknown(inner) => {
+                Ok(not(truth(Expr::IsNull(Box::new(self.condition(one(inner)?, "IS NOT UNKNOWN")?)))))
+            }
+            ast::Expr::IsDistinctFrom(left, right) => Ok(not(self.is_same(one(left)?, one(right)?)?)),
+            ast::Expr::IsNotDistinctFrom(left, right) => self.is_same(one(left)?, one(right)?),
+            ast::Expr::Between { expr, negated, low, high } => {
+                let low = self.operator(">=", Some(one(expr)?), one(low)?)?;
+                let high = self.operator("<=", Some(one(expr)?), one(high)?)?;
+                Ok(negated_if(*negated, truth(Expr::And(vec![low.expr, high.expr]))))
+            }
+            ast::Expr::InList { expr, list, negated } => self.in_list(one(expr)?, list, *negated, scope),
+            ast::Expr::InSubquery { expr, subquery, negated } => {
+                let argument = one(expr)?;
+                let bound = self.subquery(subquery, scope)?;
+                let [column] = &bound.columns[..] else {
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery has too many columns"));
+                };
+                let (argument, to) = self.like_column(argument, column.kind)?;
+                let kind = self.comparable(to.kind)?;
+                let query = Box::new(self.converted(bound.plan, &[column.kind], &[to])?);
+                Ok(negated_if(*negated, truth(Expr::InQuery { kind, argument: Box::new(argument), query })))
+            }
+            ast::Expr::Exists { subquery, negated } => {
+                let plan = self.subquery(subquery, scope)?.plan;
+                Ok(negated_if(*negated, truth(Expr::Exists(Box::new(plan)))))
+            }
+            ast::Expr::Subquery(query) => {
+                let bound = self.subquery(query, scope)?;
+                let [column] = &bound.columns[..] else {
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column"));
+                };
+                Ok(Typed { kind: column.kind, expr: Expr::Scalar(Box::new(bound.plan)) })
+            }
+            ast::Expr::Like { negated, any: false, expr, pattern, escape_char: None } => {
+                Ok(negated_if(*negated, self.operator("~~", Some(one(expr)?), one(pattern)?)?))
+            }
+            ast::Expr::ILike { negated, any: false, expr, pattern, escape_char: None } => {
+                Ok(negated_if(*negated, self.operator("~~*", Some(one(expr)?), one(pattern)?)?))
+            }
+            ast::Expr::Case { case_token: _, end_token: _, operand, conditions, else_result } => {
+                self.case(operand.as_deref(), conditions, else_result.as_deref(), scope)
+            }
+            ast::Expr::Function(function) => self.function(function, scope),
+            ast::Expr::Extract { field, syntax: ast::ExtractSyntax::From, expr } => {
+                let field = Typed {
+                    expr: Expr::Constant(Datum::text(field.to_string().to_lowercase())),
+                    kind: Kind::Text.into(),
+                };
+                self.call("extract", vec![field, one(expr)?])
+            }
+            ast::Expr::Substring { expr, substring_from, substring_for, special: _, shorthand: _ } => {
+                let mut arguments = vec![one(expr)?];
+                match (substring_from, substring_for) {
+                    (Some(from), length) => {
+                        arguments.push(one(from)?);
+                        length.iter().try_for_each(|length| Ok::<_, SqlError>(arguments.push(one(length)?)))?;
+                    }
+                    (None, Some(length)) => {
+                        let first = Expr::Constant(Datum::Int4(1));
+                        arguments.extend([Typed { expr: first, kind: Kind::Int4.into() }, one(length)?]);
+                    }
+                    (None, None) => {}
+                }
+                self.call("substring", arguments)
+            }
+            ast::Expr::Trim { trim_where, trim_what, expr, trim_characters } => {
+                let name = match trim_where {
+                    None | Some(ast::TrimWhereField::Both) => "btrim",
+                    Some(ast::TrimWhereField::Leading) => "ltrim",
+                    Some(ast::TrimWhereField::Trailing) => "rtrim",
+                };
+                let what = trim_what.as_deref().into_iter().chain(trim_characters.iter().flatten());
+                let arguments = std::iter::once(&**expr).chain(what).map(one).collect::<SqlResult<_>>()?;
+                self.call(name, arguments)
+            }
+            ast::Expr::Position { expr, r#in } => self.call("position", vec![one(r#in)?, one(expr)?]),
+            ast::Expr::Ceil { expr, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => {
+                self.call("ceil", vec![one(expr)?])
+            }
+            ast::Expr::Floor { expr, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => {
+                self.call("floor", vec![one(expr)?])
+            }
+            other => Err(SqlError::unsupported(format_args!("the expression {other}"))),
+        }
+    }
+
+    /// A number, text, truth value, null or parameter.
+    fn literal(&self, value: &ast::Value) -> SqlResult<Typed> {
+        let constant = |datum: Datum, kind: Kind| Ok(Typed { expr: Expr::Constant(datum), kind: kind.into() });
+        match value {
+            ast::Value::Number(digits, false) => {
+                if let Ok(small) = digits.parse::<i32>() {
+                    return constant(Datum::Int4(small), Kind::Int4);
+                }
+                if let Ok(large) = digits.parse::<i64>() {
+                    return constant(Datum::Int8(large), Kind::Int8);
+                }
+                constant(Datum::Numeric(Numeric::parse(digits)?), Kind::Numeric)
+            }
+            ast::Value::SingleQuotedString(text) | ast::Value::EscapedStringLiteral(text) => {
+                constant(Datum::text(&**text), Kind::Unknown)
+            }
+            ast::Value::DollarQuotedString(ast::DollarQuotedString { value, tag: _ }) => {
+                constant(Datum::text(&**value), Kind::Unknown)
+            }
+            ast::Value::Boolean(value) => constant(Datum::Bool(*value), Kind::Bool),
+            ast::Value::Null => constant(Datum::Null, Kind::Unknown),
+            ast::Value::Placeholder(name) => self.parameter(name),
+            other => Err(SqlError::unsupported(format_args!("the literal {other}"))),
+        }
+    }
+
+    fn parameter(&self, name: &str) -> SqlResult<Typed> {
+        let no_such = || SqlError::new(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter {name}"));
+        let number: usize = name.strip_prefix('$').and_then(|digits| digits.parse().ok()).ok_or_else(no_such)?;
+        if !(1..=usize::from(u16::MAX)).contains(&number) {
+            return Err(no_such());
+        }
+        let mut parameters = self.parameters.borrow_mut();
+        if parameters.len() < number {
+            parameters.resize(number, None);
+        }
+        let kind = parameters[number - 1].unwrap_or_else(|| Kind::Unknown.into());
+        Ok(Typed { expr: Expr::Parameter(number - 1), kind })
+    }
+
+    fn unary(&self, op: UnaryOperator, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
+        // The least integer is a literal too.
+        if let (UnaryOperator::Minus, ast::Expr::Value(value)) = (op, expr)
+            && let ast::Value::Number(digits, false) = &value.value
+        {
+            return self.literal(&ast::Value::Number(format!("-{digits}"), false));
+        }
+        let argument = self.expr(expr, scope)?;
+        match op {
+            UnaryOperator::Not => Ok(not(truth(self.condition(argument, "NOT")?))),
+            UnaryOperator::Minus => self.operator("-", None, argument),
+            UnaryOperator::Plus => self.operator("+", None, argument),
+            other => Err(SqlError::unsupported(format_args!("the operator {other}"))),
+        }
+    }
+
+    fn binary(
+        &self,
+        left: &ast::Expr,
+        op: &BinaryOperator,
+        right: &ast::Expr,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Typed> {
+        let (left, right) = (self.expr(left, scope)?, self.expr(right, scope)?);
+        let name = match op {
+            BinaryOperator::And => {
+                return Ok(truth(Expr::And(vec![self.condition(left, "AND")?, self.condition(right, "AND")?])));
+            }
+            BinaryOperator::Or => {
+                return Ok(truth(Expr::Or(vec![self.condition(left, "OR")?, self.condition(right, "OR")?])));
+            }
+            BinaryOperator::Plus => "+",
+            BinaryOperator::Minus => "-",
+            BinaryOperator::Multiply => "*",
+            BinaryOperator::Divide => "/",
+            BinaryOperator::Modulo => "%",
+            BinaryOperator::StringConcat => "||",
+            BinaryOperator::Gt => ">",
+            BinaryOperator::Lt => "<",
+            BinaryOperator::GtEq => ">=",
+            BinaryOperator::LtEq => "<=",
+            BinaryOperator::Eq => "=",
+            BinaryOperator::NotEq => "<>",
+            other => return Err(SqlError::unsupported(format_args!("the operator {other}"))),
+        };
+        self.operator(name, Some(left), right)
+    }
+
+    fn is_bool(&self, argument: Typed, value: bool, of: &str) -> SqlResult<Typed> {
+        Ok(truth(Expr::IsBool(Box::new(self.condition(argument, of)?), value)))
+    }
+
+    fn is_same(&self, left: Typed, right: Typed) -> SqlResult<Typed> {
+        let kind = self.comparable(crate::ops::common_kind(&[left.kind.kind, right.kind.kind], "IS DISTINCT FROM")?)?;
+        let arguments = Box::new([self.argument(left, kind)?, self.argument(right, kind)?]);
+        Ok(truth(Expr::IsSame { kind, arguments }))
+    }
+
+    fn in_list(&self, argument: Typed, list: &[ast::Expr], negated: bool, scope: &Scope<'_>) -> SqlResult<Typed> {
+        let list: Vec<Typed> = list.iter().map(|one| self.expr(one, scope)).collect::<SqlResult<_>>()?;
+        let (mut all, kind) = self.common(std::iter::once(argument).chain(list).collect(), "IN")?;
+        let argument = Box::new(all.remove(0));
+        let kind = self.comparable(kind.kind)?;
+        Ok(negated_if(negated, truth(Expr::InList { kind, argument, list: all })))
+    }
+
+    /// What is compared with a query's column, as the type in which they compare.
+    fn like_column(&self, argument: Typed, column: SqlType) -> SqlResult<(Expr, SqlType)> {
+        let kind = crate::ops::common_kind(&[argument.kind.kind, column.kind], "IN")?;
+        Ok((self.argument(argument, kind)?, kind.into()))
+    }
+
+    /// The plan's rows with their columns cast.
+    pub(crate) fn converted(&self, plan: Plan, from: &[SqlType], to: &[SqlType]) -> SqlResult<Plan> {
+        if from == to {
+            return Ok(plan);
+        }
+        let column = |(at, (from, to)): (usize, (&SqlType, &SqlType))| {
+            let typed = Typed { expr: Expr::Column(at), kind: *from };
+            self.coerce(typed, *to, Context::Implicit).map(|typed| typed.expr)
+        };
+        let columns = from.iter().zip(to).enumerate().map(column).collect::<SqlResult<_>>()?;
+        Ok(Plan::Project { input: Box::new(plan), columns })
+    }
+
+    fn case(
+        &self,
+        operand: Option<&ast::Expr>,
+        conditions: &[ast::CaseWhen],
+        otherwise: Option<&ast::Expr>,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Typed> {
+        let mut whens = Vec::new();
+        let mut results = Vec::new();
+        for ast::CaseWhen { condition, result } in conditions {
+            let condition = self.expr(condition, scope)?;
+            whens.push(match operand {
+                None => self.condition(condition, "CASE/WHEN")?,
+                Some(operand) => self.operator("=", Some(self.expr(operand, scope)?), condition)?.expr,
+            });
+            results.push(self.expr(result, scope)?);
+        }
+        let nothing = Typed { expr: Expr::Constant(Datum::Null), kind: Kind::Unknown.into() };
+        results.push(otherwise.map_or(Ok(nothing), |otherwise| self.expr(otherwise, scope))?);
+        let (mut results, kind) = self.common(results, "CASE")?;
+        let otherwise = Box::new(results.pop().expect("the ELSE was pushed"));
+        Ok(Typed { expr: Expr::Case { whens: whens.into_iter().zip(results).collect(), otherwise }, kind })
+    }
+
+    /// A query in an expression.
+    fn subquery(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<super::Bound> {
+        refuse!(!query.locks.is_empty() => "FOR UPDATE in a subquery");
+        let mut bound = self.query(query, Some(scope))?;
+        bound.columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
+        Ok(bound)
+    }
+}
+
+/// A truth value.
+pub(crate) fn truth(expr: Expr) -> Typed {
+    Typed { expr, kind: Kind::Bool.into() }
+}
+
+fn not(typed: Typed) -> Typed {
+    truth(Expr::Not(Box::new(typed.expr)))
+}
+
+fn negated_if(negated: bool, typed: Typed) -> Typed {
+    if negated { not(typed) } else { typed }
+}

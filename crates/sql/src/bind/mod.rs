@@ -1,0 +1,180 @@
+//! The binder: names and types of a syntax tree become a typed plan.
+//!
+//! **Invariant:** every field of the tree is used or refused with `0A000`, so that nothing a client wrote is dropped
+//! silently. Patterns on the trees therefore name all fields; there is no `..`.
+
+mod access;
+mod columns;
+mod ddl;
+mod expr;
+mod from;
+mod functions;
+mod query;
+mod types;
+mod write;
+
+use crate::catalog::{Catalog, TableInfo};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::plan::{Plan, Typed};
+use crate::session::ColumnInfo;
+use crate::types::{Kind, SqlType};
+use sqlparser::ast;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+pub(crate) use ddl::CreateTable;
+pub(crate) use write::Written;
+
+/// Refuses what this server does not do.
+macro_rules! refuse {
+    ($($is_there:expr => $what:expr),+ $(,)?) => {
+        $(if $is_there {
+            return Err($crate::error::SqlError::unsupported($what));
+        })+
+    };
+}
+pub(crate) use refuse;
+
+/// What one statement is bound with.
+pub(crate) struct Binder<'c> {
+    pub(crate) catalog: &'c Catalog,
+    pub(crate) text: &'c str,
+    /// What is known of the parameters' types.
+    parameters: RefCell<Vec<Option<SqlType>>>,
+    /// Queries of `WITH`, by name; inner ones hide outer ones.
+    with: RefCell<Vec<(String, Arc<Plan>, Vec<ColumnInfo>)>>,
+}
+
+/// A table or query of `FROM`, as names see it.
+#[derive(Clone, Debug)]
+pub(crate) struct Relation {
+    pub(crate) alias: String,
+    pub(crate) columns: Vec<ColumnInfo>,
+    /// Where its columns begin in the row.
+    pub(crate) first: usize,
+    /// The table, if it is one.
+    pub(crate) table: Option<Arc<TableInfo>>,
+    /// Columns that a `USING` has merged into an earlier one: an unqualified name does not see them.
+    pub(crate) hidden: Vec<usize>,
+}
+
+/// Where names are looked up.
+#[derive(Default)]
+pub(crate) struct Scope<'p> {
+    pub(crate) relations: Vec<Relation>,
+    /// Columns of a row.
+    pub(crate) width: usize,
+    /// The enclosing query's.
+    parent: Option<&'p Scope<'p>>,
+    /// After grouping: what the row consists of.
+    grouping: Option<RefCell<Grouping>>,
+}
+
+/// The row after grouping: groups, then aggregates.
+#[derive(Default)]
+pub(crate) struct Grouping {
+    groups: Vec<(ast::Expr, Typed)>,
+    calls: Vec<(ast::Function, crate::plan::AggregateCall, SqlType)>,
+}
+
+/// A query, bound.
+pub(crate) struct Bound {
+    pub(crate) plan: Plan,
+    pub(crate) columns: Vec<ColumnInfo>,
+}
+
+impl<'c> Binder<'c> {
+    pub(crate) fn new(catalog: &'c Catalog, text: &'c str, parameters: Vec<Option<SqlType>>) -> Binder<'c> {
+        Binder { catalog, text, parameters: RefCell::new(parameters), with: RefCell::default() }
+    }
+
+    /// The types of the parameters, all of which must be known by now.
+    ///
+    /// # Errors
+    /// `42P18`
+    pub(crate) fn parameter_types(&self) -> SqlResult<Vec<SqlType>> {
+        let unknown = |at: usize| {
+            let message = format!("could not determine data type of parameter ${}", at + 1);
+            SqlError::new(SqlState::INDETERMINATE_DATATYPE, message)
+        };
+        self.parameters.borrow().iter().enumerate().map(|(at, kind)| kind.ok_or_else(|| unknown(at))).collect()
+    }
+
+    /// A table by its name, with or without the schema.
+    pub(crate) fn table(&self, name: &ast::ObjectName) -> SqlResult<Arc<TableInfo>> {
+        let parts = self.name_parts(name)?;
+        let found = match &parts[..] {
+            [name] => self.catalog.table(name),
+            [schema, name] if schema == crate::catalog::PUBLIC => self.catalog.table(name),
+            _ => None,
+        };
+        found.ok_or_else(|| {
+            let error = SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{}\" does not exist", parts.join(".")));
+            self.at_name(error, name)
+        })
+    }
+
+    /// The parts of a name, folded.
+    pub(crate) fn name_parts(&self, name: &ast::ObjectName) -> SqlResult<Vec<String>> {
+        name.0
+            .iter()
+            .map(|part| match part {
+                ast::ObjectNamePart::Identifier(ident) => Ok(crate::parse::folded(ident)),
+                ast::ObjectNamePart::Function(_) => Err(SqlError::unsupported("a function in place of a name")),
+            })
+            .collect()
+    }
+
+    pub(crate) fn at_name(&self, error: SqlError, name: &ast::ObjectName) -> SqlError {
+        match name.0.first() {
+            Some(ast::ObjectNamePart::Identifier(ident)) => self.at(error, ident),
+            _ => error,
+        }
+    }
+
+    pub(crate) fn at(&self, error: SqlError, ident: &ast::Ident) -> SqlError {
+        match crate::parse::position_of(self.text, ident.span) {
+            Some(position) => error.at(position),
+            None => error,
+        }
+    }
+}
+
+impl<'p> Scope<'p> {
+    pub(crate) fn inside(parent: Option<&'p Scope<'p>>) -> Scope<'p> {
+        Scope { parent, ..Scope::default() }
+    }
+
+    /// Adds a relation behind the others.
+    pub(crate) fn add(&mut self, relation: Relation, width: usize) -> SqlResult<()> {
+        if self.relations.iter().any(|other| other.alias == relation.alias) {
+            let message = format!("table name \"{}\" specified more than once", relation.alias);
+            return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message));
+        }
+        self.width += width;
+        self.relations.push(relation);
+        Ok(())
+    }
+}
+
+/// A result's columns of these names and types.
+pub(crate) fn column_info(name: impl Into<String>, kind: SqlType) -> ColumnInfo {
+    ColumnInfo { name: name.into(), kind, table: 0, number: 0 }
+}
+
+/// A table's columns.
+pub(crate) fn columns_of(table: &TableInfo) -> Vec<ColumnInfo> {
+    let column = |(at, column): (usize, &crate::catalog::ColumnDef)| ColumnInfo {
+        name: column.name.clone(),
+        kind: column.kind,
+        table: table.oid,
+        number: at as i16 + 1,
+    };
+    table.columns.iter().enumerate().map(column).collect()
+}
+
+/// A type for what is still unknown at the end: text.
+pub(crate) fn settled(kind: SqlType) -> SqlType {
+    if kind.kind == Kind::Unknown { Kind::Text.into() } else { kind }
+}
+

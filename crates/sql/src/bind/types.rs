@@ -1,0 +1,200 @@
+//! Types of literals, parameters and casts.
+
+use super::Binder;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::{self, Context};
+use crate::plan::{Expr, Typed};
+use crate::types::{Kind, SqlType, modifier, text};
+use crate::datum::Datum;
+use sqlparser::ast;
+
+impl Binder<'_> {
+    /// The value as one of this type, where `context` allows the cast.
+    ///
+    /// # Errors
+    /// `42846` or `42804`; for a literal, that it is no such value.
+    pub(crate) fn coerce(&self, typed: Typed, to: SqlType, context: Context) -> SqlResult<Typed> {
+        let from = typed.kind;
+        if from.kind == Kind::Unknown {
+            match typed.expr {
+                Expr::Constant(Datum::Null) => return Ok(Typed { expr: typed.expr, kind: to }),
+                Expr::Constant(Datum::Text(text)) => {
+                    let expr = Expr::Constant(text::input(&text, to)?);
+                    return Ok(Typed { expr, kind: to });
+                }
+                Expr::Parameter(at) => {
+                    self.parameters.borrow_mut()[at] = Some(to.kind.into());
+                    let typed = Typed { expr: Expr::Parameter(at), kind: to.kind.into() };
+                    return self.coerce(typed, to, context);
+                }
+                _ => {}
+            }
+        }
+        if from.kind == to.kind {
+            if to.typmod < 0 || from.typmod == to.typmod {
+                return Ok(typed);
+            }
+            return Ok(Typed { expr: modified(typed.expr, to, context), kind: to });
+        }
+        let Some(cast) = ops::find_cast(from.kind, to.kind, context) else {
+            let message = format!("cannot cast type {} to {}", from.name(), to.name());
+            return Err(SqlError::new(SqlState::CANNOT_COERCE, message));
+        };
+        let mut expr = Expr::Cast { eval: cast.eval, to, argument: Box::new(typed.expr) };
+        if 0 <= to.typmod {
+            expr = modified(expr, to, context);
+        }
+        Ok(Typed { expr, kind: to })
+    }
+
+    /// As a value that decides: a condition.
+    pub(crate) fn condition(&self, typed: Typed, of: &str) -> SqlResult<Expr> {
+        if !matches!(typed.kind.kind, Kind::Bool | Kind::Unknown) {
+            let message = format!("argument of {of} must be type boolean, not type {}", typed.kind.name());
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+        }
+        self.coerce(typed, Kind::Bool.into(), Context::Implicit).map(|typed| typed.expr)
+    }
+
+    /// All as one type, by the rules of `UNION` and `CASE`.
+    pub(crate) fn common(&self, all: Vec<Typed>, of: &str) -> SqlResult<(Vec<Expr>, SqlType)> {
+        let kinds: Vec<Kind> = all.iter().map(|typed| typed.kind.kind).collect();
+        let kind = ops::common_kind(&kinds, of)?;
+        let same = all.first().map(|typed| typed.kind).filter(|kind| all.iter().all(|typed| typed.kind == *kind));
+        let to = same.filter(|same| same.kind == kind).unwrap_or_else(|| kind.into());
+        let coerced = all.into_iter().map(|typed| Ok(self.coerce(typed, to, Context::Implicit)?.expr));
+        Ok((coerced.collect::<SqlResult<_>>()?, to))
+    }
+
+    /// Applies an operator.
+    pub(crate) fn operator(&self, name: &str, left: Option<Typed>, right: Typed) -> SqlResult<Typed> {
+        let operator = ops::resolve_operator(name, left.as_ref().map(|left| left.kind.kind), right.kind.kind)?.operator;
+        let mut arguments = Vec::with_capacity(2);
+        for (argument, to) in left.into_iter().zip(operator.left).chain([(right, operator.right)]) {
+            arguments.push(self.argument(argument, to)?);
+        }
+        let expr = Expr::Call { eval: operator.eval, strict: true, operator: Some(operator), arguments };
+        Ok(Typed { expr, kind: operator.result.into() })
+    }
+
+    /// An argument of a function or operator: its modifier does not matter.
+    pub(crate) fn argument(&self, argument: Typed, to: Kind) -> SqlResult<Expr> {
+        self.coerce(argument, to.into(), Context::Implicit).map(|typed| typed.expr)
+    }
+
+    /// Looks whether values of a kind have an order.
+    ///
+    /// # Errors
+    /// `42883` if they have none.
+    pub(crate) fn comparable(&self, kind: Kind) -> SqlResult<Kind> {
+        if ops::is_comparable(kind) {
+            return Ok(kind);
+        }
+        let message = format!("could not identify an ordering operator for type {}", SqlType::from(kind).name());
+        Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message))
+    }
+
+    /// A type as a statement writes it.
+    pub(crate) fn type_of(&self, data_type: &ast::DataType) -> SqlResult<SqlType> {
+        use ast::{CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
+        let length = |length: &Option<CharacterLength>, default: i32| match length {
+            None => Ok(default),
+            Some(CharacterLength::IntegerLength { length, unit: None }) if (1..=10_485_760).contains(length) => {
+                Ok(*length as i32 + 4)
+            }
+            Some(CharacterLength::IntegerLength { length: 0, .. }) => Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                "length for type varchar must be at least 1",
+            )),
+            Some(_) => Err(SqlError::unsupported("this length of a string")),
+        };
+        let with = |kind: Kind, typmod: i32| Ok(SqlType { kind, typmod });
+        match data_type {
+            DataType::Bool | DataType::Boolean => Ok(Kind::Bool.into()),
+            DataType::SmallInt(None) | DataType::Int2(None) => Ok(Kind::Int2.into()),
+            DataType::Int(None) | DataType::Integer(None) | DataType::Int4(None) => Ok(Kind::Int4.into()),
+            DataType::BigInt(None) | DataType::Int8(None) => Ok(Kind::Int8.into()),
+            DataType::Real | DataType::Float4 => Ok(Kind::Float4.into()),
+            DataType::Float8 | DataType::DoublePrecision | DataType::Double(ExactNumberInfo::None) => {
+                Ok(Kind::Float8.into())
+            }
+            DataType::Float(ExactNumberInfo::None) => Ok(Kind::Float8.into()),
+            DataType::Text => Ok(Kind::Text.into()),
+            DataType::Varchar(size) | DataType::CharacterVarying(size) | DataType::CharVarying(size) => {
+                with(Kind::Varchar, length(size, -1)?)
+            }
+            DataType::Char(size) | DataType::Character(size) => with(Kind::Bpchar, length(size, 5)?),
+            DataType::Bytea => Ok(Kind::Bytea.into()),
+            DataType::Date => Ok(Kind::Date.into()),
+            DataType::Time(None, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => Ok(Kind::Time.into()),
+            DataType::Timestamp(None, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => Ok(Kind::Timestamp.into()),
+            DataType::Timestamp(None, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => Ok(Kind::Timestamptz.into()),
+            DataType::Interval { fields: None, precision: None } => Ok(Kind::Interval.into()),
+            DataType::Uuid => Ok(Kind::Uuid.into()),
+            DataType::JSON => Ok(Kind::Json.into()),
+            DataType::Regclass => Ok(Kind::Regclass.into()),
+            DataType::Numeric(info) | DataType::Decimal(info) | DataType::Dec(info) => numeric(info),
+            DataType::Custom(name, modifiers) if modifiers.is_empty() => {
+                let parts = self.name_parts(name)?;
+                let named = match &parts[..] {
+                    [name] => Kind::from_name(name),
+                    [schema, name] if schema == "pg_catalog" => Kind::from_name(name),
+                    _ => None,
+                };
+                named.map(SqlType::from).ok_or_else(|| {
+                    let message = format!("type \"{}\" does not exist", parts.join("."));
+                    self.at_name(SqlError::new(SqlState::UNDEFINED_OBJECT, message), name)
+                })
+            }
+            other => Err(SqlError::unsupported(format_args!("type {other}"))),
+        }
+    }
+}
+
+/// Applies the modifier: rounds, pads, or refuses what is too long; an explicit cast cuts it off.
+fn modified(expr: Expr, to: SqlType, context: Context) -> Expr {
+    let eval = match context {
+        Context::Explicit => |datum: &Datum, to: SqlType| modifier::apply(datum.clone(), to, true),
+        _ => |datum: &Datum, to: SqlType| modifier::apply(datum.clone(), to, false),
+    };
+    Expr::Cast { eval, to, argument: Box::new(expr) }
+}
+
+fn numeric(info: &ast::ExactNumberInfo) -> SqlResult<SqlType> {
+    let (precision, scale) = match info {
+        ast::ExactNumberInfo::None => return Ok(Kind::Numeric.into()),
+        ast::ExactNumberInfo::Precision(precision) => (*precision as i64, 0),
+        ast::ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision as i64, *scale),
+    };
+    if !(1..=1000).contains(&precision) {
+        let message = format!("NUMERIC precision {precision} must be between 1 and 1000");
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    if !(-1000..=1000).contains(&scale) {
+        let message = format!("NUMERIC scale {scale} must be between -1000 and 1000");
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    Ok(SqlType::numeric(precision as i32, scale as i32))
+}
+
+/// What `pg_type` calls a type: the name of a column that is a cast.
+pub(crate) fn short_name(data_type: &ast::DataType) -> String {
+    use ast::DataType;
+    let name = match data_type {
+        DataType::Bool | DataType::Boolean => "bool",
+        DataType::SmallInt(_) | DataType::Int2(_) => "int2",
+        DataType::Int(_) | DataType::Integer(_) | DataType::Int4(_) => "int4",
+        DataType::BigInt(_) | DataType::Int8(_) => "int8",
+        DataType::Real | DataType::Float4 => "float4",
+        DataType::Float8 | DataType::DoublePrecision | DataType::Double(_) | DataType::Float(_) => "float8",
+        DataType::Varchar(_) | DataType::CharacterVarying(_) | DataType::CharVarying(_) => "varchar",
+        DataType::Char(_) | DataType::Character(_) => "bpchar",
+        DataType::Numeric(_) | DataType::Decimal(_) | DataType::Dec(_) => "numeric",
+        DataType::Timestamp(_, ast::TimezoneInfo::WithTimeZone | ast::TimezoneInfo::Tz) => "timestamptz",
+        DataType::Timestamp(..) => "timestamp",
+        DataType::Time(..) => "time",
+        DataType::Interval { .. } => "interval",
+        other => return other.to_string().to_lowercase(),
+    };
+    name.to_owned()
+}

@@ -1,0 +1,176 @@
+//! Evaluation of expressions.
+
+use super::{Flow, Rows, Run};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::{self, compare};
+use crate::plan::Expr;
+use crate::types::{Kind, SqlType};
+use std::cmp::Ordering;
+
+impl Run<'_> {
+    /// The value of an expression over a row.
+    pub(super) fn value(&self, expr: &Expr, rows: &Rows<'_>) -> SqlResult<Datum> {
+        let one = |expr: &Expr| self.value(expr, rows);
+        Ok(match expr {
+            Expr::Constant(datum) => datum.clone(),
+            Expr::Parameter(at) => self.parameters[*at].clone(),
+            Expr::Column(at) => rows.row[*at].clone(),
+            Expr::Outer { level, column } => {
+                let mut out = rows;
+                for _ in 0..*level {
+                    let no_such = || SqlError::new(SqlState::INTERNAL_ERROR, "a query looks beyond its statement");
+                    out = out.outer.ok_or_else(no_such)?;
+                }
+                out.row[*column].clone()
+            }
+            Expr::Call { eval, strict, operator: _, arguments } => match &arguments[..] {
+                // Operators: without memory of its own.
+                [left, right] => {
+                    let values = [one(left)?, one(right)?];
+                    if *strict && values.iter().any(Datum::is_null) { Datum::Null } else { eval(&values)? }
+                }
+                arguments => {
+                    let values = arguments.iter().map(one).collect::<SqlResult<Vec<_>>>()?;
+                    if *strict && values.iter().any(Datum::is_null) { Datum::Null } else { eval(&values)? }
+                }
+            },
+            Expr::Cast { eval, to, argument } => match one(argument)? {
+                Datum::Null => Datum::Null,
+                value => eval(&value, *to)?,
+            },
+            Expr::And(parts) => self.connect(parts, rows, false)?,
+            Expr::Or(parts) => self.connect(parts, rows, true)?,
+            Expr::Not(inner) => match one(inner)? {
+                Datum::Bool(value) => Datum::Bool(!value),
+                other => other,
+            },
+            Expr::IsNull(inner) => Datum::Bool(one(inner)?.is_null()),
+            Expr::IsBool(inner, wanted) => Datum::Bool(one(inner)? == Datum::Bool(*wanted)),
+            Expr::IsSame { kind, arguments } => {
+                let (left, right) = (one(&arguments[0])?, one(&arguments[1])?);
+                Datum::Bool(is_same(&left, &right, *kind))
+            }
+            Expr::Case { whens, otherwise } => {
+                for (when, then) in whens {
+                    if self.holds(when, rows)? {
+                        return one(then);
+                    }
+                }
+                one(otherwise)?
+            }
+            Expr::Coalesce(parts) => {
+                for part in parts {
+                    let value = one(part)?;
+                    if !value.is_null() {
+                        return Ok(value);
+                    }
+                }
+                Datum::Null
+            }
+            Expr::Extreme { greatest, kind, arguments } => {
+                let mut best = Datum::Null;
+                for argument in arguments {
+                    let value = one(argument)?;
+                    let wanted = if *greatest { Ordering::Greater } else { Ordering::Less };
+                    if !value.is_null() && (best.is_null() || compare(&value, &best, *kind) == wanted) {
+                        best = value;
+                    }
+                }
+                best
+            }
+            Expr::Scalar(plan) => {
+                let mut found = None;
+                self.rows(plan, Some(rows), &mut |row| {
+                    if found.is_some() {
+                        let message = "more than one row returned by a subquery used as an expression";
+                        return Err(SqlError::new(SqlState::CARDINALITY_VIOLATION, message));
+                    }
+                    found = Some(row[0].clone());
+                    Ok(Flow::Continue(()))
+                })?;
+                found.unwrap_or_default()
+            }
+            Expr::Exists(plan) => {
+                let mut exists = false;
+                self.rows(plan, Some(rows), &mut |_| {
+                    exists = true;
+                    Ok(Flow::Break(()))
+                })?;
+                Datum::Bool(exists)
+            }
+            Expr::InQuery { kind, argument, query } => {
+                let value = one(argument)?;
+                let mut result = Datum::Bool(false);
+                self.rows(query, Some(rows), &mut |row| Ok(is_in(&value, &row[0], *kind, &mut result)))?;
+                result
+            }
+            Expr::InList { kind, argument, list } => {
+                let value = one(argument)?;
+                let mut result = Datum::Bool(false);
+                for other in list {
+                    if is_in(&value, &one(other)?, *kind, &mut result).is_break() {
+                        break;
+                    }
+                }
+                result
+            }
+            Expr::Now { to } => self.now(*to)?,
+        })
+    }
+
+    /// Whether a condition holds: null does not.
+    pub(super) fn holds(&self, condition: &Expr, rows: &Rows<'_>) -> SqlResult<bool> {
+        Ok(self.value(condition, rows)? == Datum::Bool(true))
+    }
+
+    /// `AND`, `OR`: the first part that decides, else null if any is.
+    fn connect(&self, parts: &[Expr], rows: &Rows<'_>, decides: bool) -> SqlResult<Datum> {
+        let mut result = Datum::Bool(!decides);
+        for part in parts {
+            match self.value(part, rows)? {
+                Datum::Bool(value) if value == decides => return Ok(Datum::Bool(decides)),
+                Datum::Bool(_) => {}
+                _ => result = Datum::Null,
+            }
+        }
+        Ok(result)
+    }
+
+    fn now(&self, to: SqlType) -> SqlResult<Datum> {
+        let now = Datum::Timestamp(self.now_us);
+        if matches!(to.kind, Kind::Timestamp | Kind::Timestamptz) {
+            return Ok(now);
+        }
+        let no_cast = || SqlError::new(SqlState::CANNOT_COERCE, "the clock has no such type");
+        let cast = ops::find_cast(Kind::Timestamp, to.kind, ops::Context::Explicit).ok_or_else(no_cast)?;
+        (cast.eval)(&now, to)
+    }
+}
+
+/// One step of `IN`: null if a comparison is.
+fn is_in(value: &Datum, other: &Datum, kind: Kind, result: &mut Datum) -> Flow {
+    if value.is_null() || other.is_null() {
+        *result = Datum::Null;
+    } else if compare(value, other, kind).is_eq() {
+        *result = Datum::Bool(true);
+        return Flow::Break(());
+    }
+    Flow::Continue(())
+}
+
+/// Equal, or both null.
+pub(super) fn is_same(left: &Datum, right: &Datum, kind: Kind) -> bool {
+    match (left.is_null(), right.is_null()) {
+        (false, false) => compare(left, right, kind).is_eq(),
+        (left, right) => left && right,
+    }
+}
+
+/// The order of two values, nulls last.
+pub(super) fn order(left: &Datum, right: &Datum, kind: Kind) -> Ordering {
+    match (left.is_null(), right.is_null()) {
+        (false, false) => compare(left, right, kind),
+        (left, right) => left.cmp(&right),
+    }
+}

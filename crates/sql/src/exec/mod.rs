@@ -1,0 +1,240 @@
+//! The row executor: plans pass rows on, one at a time, to whoever wants the next.
+//!
+//! **Invariant:** nothing here blocks. A row that must be waited for ends the statement with [`engine::Error::MustWait`],
+//! which the session turns into a parked statement. Whoever has had enough rows says so, and everything below stops.
+
+mod aggregate;
+mod expr;
+mod sources;
+mod write;
+
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::plan::{Expr, Plan, SetOperation, SortKey};
+use crate::types::Kind;
+use engine::Txn;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+/// Whether more rows are wanted.
+pub(crate) type Flow = ControlFlow<()>;
+
+/// One run of a statement.
+pub(crate) struct Run<'a> {
+    pub(crate) txn: &'a Txn<'a>,
+    pub(crate) parameters: &'a [Datum],
+    /// When the transaction began, microseconds since 1970.
+    pub(crate) now_us: i64,
+}
+
+/// A row, and those of the enclosing queries.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<'r> {
+    pub(crate) row: &'r [Datum],
+    pub(crate) outer: Option<&'r Rows<'r>>,
+}
+
+/// Where rows go.
+pub(crate) type Each<'e> = dyn FnMut(&[Datum]) -> SqlResult<Flow> + 'e;
+
+/// A row of values that are compared by their kinds, for maps.
+struct Key<'k> {
+    values: Vec<Datum>,
+    kinds: &'k [Kind],
+}
+
+impl Ord for Key<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let pairs = self.values.iter().zip(&other.values).zip(self.kinds);
+        pairs.map(|((left, right), kind)| expr::order(left, right, *kind)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    }
+}
+
+impl PartialOrd for Key<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Key<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Key<'_> {}
+
+impl Run<'_> {
+    /// Passes the plan's rows to `each` until it has enough. Says whether it wanted more.
+    pub(crate) fn rows(&self, plan: &Plan, outer: Option<&Rows<'_>>, each: &mut Each<'_>) -> SqlResult<Flow> {
+        match plan {
+            Plan::Unit => each(&[]),
+            Plan::Values(all) => {
+                let nothing = Rows { row: &[], outer };
+                for values in all {
+                    let row = self.values(values, &nothing)?;
+                    if each(&row)?.is_break() {
+                        return Ok(Flow::Break(()));
+                    }
+                }
+                Ok(Flow::Continue(()))
+            }
+            Plan::Join { input, source, is_outer, condition, width } => {
+                self.join(input, source, *is_outer, condition.as_ref(), *width, outer, each)
+            }
+            Plan::Filter { input, condition } => self.rows(input, outer, &mut |row| {
+                if self.holds(condition, &Rows { row, outer })? { each(row) } else { Ok(Flow::Continue(())) }
+            }),
+            Plan::Project { input, columns } => {
+                self.rows(input, outer, &mut |row| each(&self.values(columns, &Rows { row, outer })?))
+            }
+            Plan::Aggregate { input, groups, calls } => self.aggregate(input, groups, calls, outer, each),
+            Plan::Sort { input, keys } => self.sort(input, keys, outer, each),
+            Plan::Distinct { input, kinds } => {
+                let mut seen = std::collections::BTreeSet::new();
+                self.rows(input, outer, &mut |row| {
+                    if seen.insert(Key { values: row[..kinds.len()].to_vec(), kinds }) {
+                        each(row)
+                    } else {
+                        Ok(Flow::Continue(()))
+                    }
+                })
+            }
+            Plan::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref(), outer, each),
+            Plan::Set { operation, all, kinds, left, right } => {
+                self.set(*operation, *all, kinds, [left, right], outer, each)
+            }
+            Plan::Lock { input, locks, condition } => self.lock(input, locks, condition.as_ref(), outer, each),
+            Plan::Shared(plan) => self.rows(plan, None, each),
+        }
+    }
+
+    /// All rows of a plan.
+    pub(crate) fn collect(&self, plan: &Plan, outer: Option<&Rows<'_>>) -> SqlResult<Vec<Box<[Datum]>>> {
+        let mut all = Vec::new();
+        self.rows(plan, outer, &mut |row| {
+            all.push(row.into());
+            Ok(Flow::Continue(()))
+        })?;
+        Ok(all)
+    }
+
+    fn values(&self, columns: &[Expr], rows: &Rows<'_>) -> SqlResult<Vec<Datum>> {
+        columns.iter().map(|column| self.value(column, rows)).collect()
+    }
+
+    fn sort(
+        &self,
+        input: &Plan,
+        keys: &[SortKey],
+        outer: Option<&Rows<'_>>,
+        each: &mut Each<'_>,
+    ) -> SqlResult<Flow> {
+        let mut all: Vec<(Vec<Datum>, Box<[Datum]>)> = Vec::new();
+        self.rows(input, outer, &mut |row| {
+            let rows = Rows { row, outer };
+            let values = keys.iter().map(|key| self.value(&key.value, &rows)).collect::<SqlResult<_>>()?;
+            all.push((values, row.into()));
+            Ok(Flow::Continue(()))
+        })?;
+        all.sort_by(|(left, _), (right, _)| {
+            let of = |((left, right), key): ((&Datum, &Datum), &SortKey)| match (left.is_null(), right.is_null()) {
+                (false, false) if key.descending => expr::order(right, left, key.kind),
+                (false, false) => expr::order(left, right, key.kind),
+                (left, right) if key.nulls_first => right.cmp(&left),
+                (left, right) => left.cmp(&right),
+            };
+            left.iter().zip(right).zip(keys).map(of).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        });
+        for (_, row) in all {
+            if each(&row)?.is_break() {
+                return Ok(Flow::Break(()));
+            }
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    fn limit(
+        &self,
+        input: &Plan,
+        limit: Option<&Expr>,
+        offset: Option<&Expr>,
+        outer: Option<&Rows<'_>>,
+        each: &mut Each<'_>,
+    ) -> SqlResult<Flow> {
+        let nothing = Rows { row: &[], outer };
+        let count = |expr: Option<&Expr>, state: SqlState, of: &str| match expr {
+            None => Ok(None),
+            Some(expr) => match self.value(expr, &nothing)? {
+                Datum::Int8(count) if count < 0 => Err(SqlError::new(state, format!("{of} must not be negative"))),
+                Datum::Int8(count) => Ok(Some(count as u64)),
+                _ => Ok(None),
+            },
+        };
+        let mut left = count(limit, SqlState::INVALID_ROW_COUNT_IN_LIMIT, "LIMIT")?.unwrap_or(u64::MAX);
+        let mut skipped = count(offset, SqlState::INVALID_ROW_COUNT_IN_OFFSET, "OFFSET")?.unwrap_or(0);
+        if left == 0 {
+            return Ok(Flow::Continue(()));
+        }
+        let mut stopped = Flow::Continue(());
+        self.rows(input, outer, &mut |row| {
+            if 0 < skipped {
+                skipped -= 1;
+                return Ok(Flow::Continue(()));
+            }
+            left -= 1;
+            stopped = each(row)?;
+            Ok(if left == 0 { Flow::Break(()) } else { stopped })
+        })?;
+        Ok(stopped)
+    }
+
+    fn set(
+        &self,
+        operation: SetOperation,
+        all: bool,
+        kinds: &[Kind],
+        [left, right]: [&Plan; 2],
+        outer: Option<&Rows<'_>>,
+        each: &mut Each<'_>,
+    ) -> SqlResult<Flow> {
+        let key = |row: &[Datum]| Key { values: row.to_vec(), kinds };
+        if operation == SetOperation::Union {
+            let mut seen = std::collections::BTreeSet::new();
+            for plan in [left, right] {
+                let flow = self.rows(plan, outer, &mut |row| {
+                    if all || seen.insert(key(row)) { each(row) } else { Ok(Flow::Continue(())) }
+                })?;
+                if flow.is_break() {
+                    return Ok(flow);
+                }
+            }
+            return Ok(Flow::Continue(()));
+        }
+        let mut counts: BTreeMap<Key<'_>, u64> = BTreeMap::new();
+        self.rows(right, outer, &mut |row| {
+            *counts.entry(key(row)).or_default() += 1;
+            Ok(Flow::Continue(()))
+        })?;
+        let mut given = std::collections::BTreeSet::new();
+        self.rows(left, outer, &mut |row| {
+            let key = key(row);
+            let there = counts.get_mut(&key);
+            let wanted = match (operation, all) {
+                (SetOperation::Intersect, false) => there.is_some() && given.insert(key),
+                (SetOperation::Intersect, true) => there.is_some_and(take),
+                (_, false) => there.is_none() && given.insert(key),
+                (_, true) => !there.is_some_and(take),
+            };
+            if wanted { each(row) } else { Ok(Flow::Continue(())) }
+        })
+    }
+}
+
+/// Takes one away, if there is one.
+fn take(count: &mut u64) -> bool {
+    let there = 0 < *count;
+    *count = count.saturating_sub(1);
+    there
+}

@@ -1,0 +1,185 @@
+//! The parser adapter: text to syntax trees, and its errors in PostgreSQL's words.
+//!
+//! **Invariant:** positions are counted in characters of the text that the client sent, the first being 1.
+
+use crate::error::{SqlError, SqlResult, SqlState};
+use sqlparser::ast;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
+
+/// How deep expressions and queries may nest.
+const DEPTH_MAX: usize = 128;
+
+/// One statement of a text.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Parsed {
+    pub(crate) tree: ast::Statement,
+    /// Its text, without the semicolon.
+    pub(crate) text: String,
+}
+
+/// All statements of a text; none if it is empty.
+///
+/// # Errors
+/// `42601`, with its position.
+pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
+    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize_with_location()
+        .map_err(|error| tokenizer_error(text, &error.message, error.location))?;
+    let mut statements = Vec::new();
+    for piece in tokens.split(|token| token.token == Token::SemiColon) {
+        let mut words = piece.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
+        let Some(first) = words.next() else { continue };
+        let last = words.next_back().unwrap_or(first);
+        let mut parser = Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(piece.to_vec());
+        let end = offset(text, last.span.end);
+        let tree = parser.parse_statement().map_err(|error| parser_error(text, &error))?;
+        let next = parser.peek_token();
+        if next.token != Token::EOF {
+            return Err(near(text, &next));
+        }
+        statements.push(Parsed { tree, text: text[offset(text, first.span.start)..end].to_owned() });
+    }
+    Ok(statements)
+}
+
+/// `syntax error at or near "word"`.
+fn near(text: &str, token: &TokenWithSpan) -> SqlError {
+    match token.token {
+        Token::EOF => at_end(text),
+        _ => {
+            let (from, to) = (offset(text, token.span.start), offset(text, token.span.end));
+            let message = format!("syntax error at or near \"{}\"", &text[from..to.max(from)]);
+            SqlError::new(SqlState::SYNTAX_ERROR, message).at(position(text, token.span.start))
+        }
+    }
+}
+
+fn at_end(text: &str) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input").at(text.chars().count() + 1)
+}
+
+/// The library's messages name what was found by its place: the token there is what PostgreSQL calls near.
+fn parser_error(text: &str, error: &ParserError) -> SqlError {
+    let message = match error {
+        ParserError::RecursionLimitExceeded => {
+            return SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
+                .hint("The statement nests expressions or queries too deeply.");
+        }
+        ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
+    };
+    let Some(location) = location_in(message) else {
+        return if message.contains("found: EOF") {
+            at_end(text)
+        } else {
+            SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error: {message}"))
+        };
+    };
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location().unwrap_or_default();
+    match tokens.iter().find(|token| token.span.start == location) {
+        Some(token) => near(text, token),
+        None => at_end(text),
+    }
+}
+
+/// Out of `... at Line: 1, Column: 5`.
+fn location_in(message: &str) -> Option<Location> {
+    let (_, place) = message.rsplit_once("Line: ")?;
+    let (line, column) = place.split_once(", Column: ")?;
+    let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<u64>().ok();
+    Some(Location { line: digits(line)?, column: digits(column)? })
+}
+
+fn tokenizer_error(text: &str, message: &str, location: Location) -> SqlError {
+    let message = match message {
+        message if message.starts_with("Unterminated string literal") => "unterminated quoted string",
+        message if message.starts_with("Unterminated dollar-quoted") => "unterminated dollar-quoted string",
+        message if message.starts_with("Expected close delimiter") => "unterminated quoted identifier",
+        message if message.contains("multi-line comment") => "unterminated /* comment",
+        other => other,
+    };
+    let from = offset(text, location);
+    SqlError::new(SqlState::SYNTAX_ERROR, format!("{message} at or near \"{}\"", &text[from..]))
+        .at(position(text, location))
+}
+
+/// The byte of this place.
+fn offset(text: &str, location: Location) -> usize {
+    let mut left = location.line.saturating_sub(1);
+    let start = if left == 0 {
+        0
+    } else {
+        let newline = text.match_indices('\n').find(|_| {
+            left -= 1;
+            left == 0
+        });
+        newline.map_or(text.len(), |(at, _)| at + 1)
+    };
+    let columns = location.column.saturating_sub(1) as usize;
+    text[start..].char_indices().nth(columns).map_or(text.len(), |(at, _)| start + at)
+}
+
+/// Its position, as an error carries it.
+pub(crate) fn position(text: &str, location: Location) -> usize {
+    text[..offset(text, location)].chars().count() + 1
+}
+
+/// The position of the beginning of a span in the statement's own text, for names; nothing if the tree does not say.
+pub(crate) fn position_of(text: &str, span: Span) -> Option<usize> {
+    (span.start.line != 0).then(|| position(text, span.start))
+}
+
+/// An identifier as the catalog has it: lower case unless it was quoted.
+pub(crate) fn folded(ident: &ast::Ident) -> String {
+    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
+}
+
+/// Whether a word is a keyword that may not be a column's name without `AS`, for `quote_ident`.
+pub(crate) fn is_plain_identifier(word: &str) -> bool {
+    let mut letters = word.chars();
+    letters.next().is_some_and(|first| first.is_ascii_lowercase() || first == '_')
+        && letters.all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_' || letter == '$')
+        && sqlparser::keywords::ALL_KEYWORDS.binary_search(&word.to_uppercase().as_str()).map_or(true, |at| {
+            !sqlparser::keywords::RESERVED_FOR_COLUMN_ALIAS.contains(&sqlparser::keywords::ALL_KEYWORDS_INDEX[at])
+                && sqlparser::keywords::ALL_KEYWORDS_INDEX[at] != Keyword::NoKeyword
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> (String, Option<usize>) {
+        let error = parse(text).unwrap_err();
+        assert_eq!(error.state(), SqlState::SYNTAX_ERROR, "{text}");
+        (error.message().to_owned(), error.position())
+    }
+
+    #[test]
+    fn a_text_is_split_at_its_semicolons() {
+        let texts: Vec<String> =
+            parse(" select 1;; select 'a;b' -- c;d\n; \n select 3 ").unwrap().into_iter().map(|one| one.text).collect();
+        assert_eq!(texts, ["select 1", "select 'a;b'", "select 3"]);
+        assert!(parse(" ; -- nothing\n ;").unwrap().is_empty());
+        assert!(parse("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn errors_read_as_postgresqls() {
+        assert_eq!(error("select 1 from from t"), ("syntax error at or near \"from\"".to_owned(), Some(15)));
+        assert_eq!(error("selec 1"), ("syntax error at or near \"selec\"".to_owned(), Some(1)));
+        assert_eq!(error("select 1;\nselect 'ü', from"), ("syntax error at end of input".to_owned(), Some(27)));
+        assert_eq!(error("insert into t values (1"), ("syntax error at end of input".to_owned(), Some(24)));
+        assert_eq!(error("select 'abc"), ("unterminated quoted string at or near \"'abc\"".to_owned(), Some(8)));
+        assert_eq!(error("select (1 2)"), ("syntax error at or near \"2\"".to_owned(), Some(11)));
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error_of_its_own() {
+        let text = format!("select {}1{}", "(".repeat(5_000), ")".repeat(5_000));
+        assert_eq!(parse(&text).unwrap_err().state(), SqlState::STATEMENT_TOO_COMPLEX);
+    }
+}

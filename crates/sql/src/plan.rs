@@ -1,0 +1,182 @@
+//! What the binder makes and the executor runs: typed expressions, and plans that pass rows on one at a time.
+//!
+//! **Invariant:** types are settled: each call has arguments of the kinds it was declared with, casts included. A row of a plan
+//! is all columns of all sources so far, side by side; each table has, behind its columns, one more that no query can name:
+//! the row's id.
+
+use crate::catalog::TableInfo;
+use crate::datum::Datum;
+use crate::error::SqlResult;
+use crate::ops::{Aggregate, Operator};
+use crate::types::{Kind, SqlType};
+use engine::{RowLock, Wait};
+use std::sync::Arc;
+
+pub(crate) type Eval = fn(&[Datum]) -> SqlResult<Datum>;
+pub(crate) type CastEval = fn(&Datum, SqlType) -> SqlResult<Datum>;
+
+/// An expression.
+#[derive(Clone, Debug)]
+pub(crate) enum Expr {
+    Constant(Datum),
+    /// From 0.
+    Parameter(usize),
+    /// Of the row.
+    Column(usize),
+    /// Of the row of an enclosing query, so many levels out, from 1.
+    Outer { level: usize, column: usize },
+    /// Strict: null if any argument is.
+    Call { eval: Eval, strict: bool, operator: Option<&'static Operator>, arguments: Vec<Expr> },
+    Cast { eval: CastEval, to: SqlType, argument: Box<Expr> },
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    Not(Box<Expr>),
+    IsNull(Box<Expr>),
+    /// Whether it is just this; null is neither.
+    IsBool(Box<Expr>, bool),
+    /// `IS NOT DISTINCT FROM`.
+    IsSame { kind: Kind, arguments: Box<[Expr; 2]> },
+    Case { whens: Vec<(Expr, Expr)>, otherwise: Box<Expr> },
+    Coalesce(Vec<Expr>),
+    /// `GREATEST` or `LEAST`; nulls do not count.
+    Extreme { greatest: bool, kind: Kind, arguments: Vec<Expr> },
+    /// The one value of a query, null if it has no row.
+    Scalar(Box<Plan>),
+    Exists(Box<Plan>),
+    /// Whether any row of the query, or any of the list, is equal.
+    InQuery { kind: Kind, argument: Box<Expr>, query: Box<Plan> },
+    InList { kind: Kind, argument: Box<Expr>, list: Vec<Expr> },
+    /// When the transaction began.
+    Now { to: SqlType },
+}
+
+/// With its type.
+#[derive(Clone, Debug)]
+pub(crate) struct Typed {
+    pub(crate) expr: Expr,
+    pub(crate) kind: SqlType,
+}
+
+/// A source of rows.
+#[derive(Clone, Debug)]
+pub(crate) enum Plan {
+    /// One row without columns.
+    Unit,
+    Values(Vec<Vec<Expr>>),
+    /// For each row of the input each row of the source, side by side, if the condition holds.
+    Join { input: Box<Plan>, source: Source, is_outer: bool, condition: Option<Expr>, width: usize },
+    Filter { input: Box<Plan>, condition: Expr },
+    Project { input: Box<Plan>, columns: Vec<Expr> },
+    /// The groups' values, then the aggregates'.
+    Aggregate { input: Box<Plan>, groups: Vec<(Expr, Kind)>, calls: Vec<AggregateCall> },
+    Sort { input: Box<Plan>, keys: Vec<SortKey> },
+    /// Each row once, by its first columns, of these kinds.
+    Distinct { input: Box<Plan>, kinds: Vec<Kind> },
+    Limit { input: Box<Plan>, limit: Option<Expr>, offset: Option<Expr> },
+    Set { operation: SetOperation, all: bool, kinds: Vec<Kind>, left: Box<Plan>, right: Box<Plan> },
+    /// Locks rows of the tables; those that have changed meanwhile are judged anew by the condition.
+    Lock { input: Box<Plan>, locks: Vec<Lock>, condition: Option<Expr> },
+    /// Rows of an earlier part of the statement: `WITH`.
+    Shared(Arc<Plan>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SetOperation {
+    Union,
+    Intersect,
+    Except,
+}
+
+/// What a join adds.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    Table { table: Arc<TableInfo>, access: Access },
+    /// A query; one that depends on the input's rows is run for each of them.
+    Query { plan: Box<Plan>, is_lateral: bool },
+    /// `generate_series(from, to, step)` of int8.
+    Series { from: Expr, to: Expr, step: Option<Expr>, kind: SqlType },
+}
+
+/// How rows of a table are found. The expressions are over the input's row.
+#[derive(Clone, Debug)]
+pub(crate) enum Access {
+    All,
+    /// The leading columns of an index are equal to these; the next one is between the bounds.
+    Index { index: usize, prefix: Vec<Expr>, lower: Option<Limit>, upper: Option<Limit> },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Limit {
+    pub(crate) value: Expr,
+    pub(crate) inclusive: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct AggregateCall {
+    pub(crate) aggregate: &'static Aggregate,
+    pub(crate) arguments: Vec<Expr>,
+    pub(crate) argument_kinds: Vec<Kind>,
+    pub(crate) is_distinct: bool,
+    pub(crate) filter: Option<Expr>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct SortKey {
+    pub(crate) value: Expr,
+    pub(crate) kind: Kind,
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+}
+
+/// Rows of one table, by the column that has their ids, and where its other columns begin.
+#[derive(Clone, Debug)]
+pub(crate) struct Lock {
+    pub(crate) table: Arc<TableInfo>,
+    pub(crate) first: usize,
+    pub(crate) mode: RowLock,
+    pub(crate) wait: Wait,
+}
+
+impl Lock {
+    pub(crate) fn row_id(&self) -> usize {
+        self.first + self.table.columns.len()
+    }
+}
+
+/// A statement that changes rows.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    /// Rows of all columns, in order.
+    Insert { table: Arc<TableInfo>, input: Plan, conflict: Option<OnConflict> },
+    /// The row's id is a column of the input. The values are over the table's row alone, as it is when it is changed, or,
+    /// with other tables, over the input's row.
+    Update { target: Target, values: Vec<(usize, Expr)> },
+    Delete { target: Target },
+}
+
+impl Change {
+    /// Its command tag.
+    pub(crate) fn tag(&self) -> &'static str {
+        match self {
+            Change::Insert { .. } => "INSERT 0",
+            Change::Update { .. } => "UPDATE",
+            Change::Delete { .. } => "DELETE",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum OnConflict {
+    Nothing,
+}
+
+/// Which rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) table: Arc<TableInfo>,
+    pub(crate) input: Plan,
+    /// Where the table's columns begin.
+    pub(crate) first: usize,
+    /// To be looked at again when the row has changed meanwhile; over the input's row.
+    pub(crate) condition: Option<Expr>,
+}

@@ -1,0 +1,173 @@
+//! What a statement does, once its names and types are settled.
+
+use crate::bind::{Binder, Bound, CreateTable, column_info, refuse};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::parse::folded;
+use crate::plan::{Change, Expr, Plan};
+use crate::session::ColumnInfo;
+use crate::types::Kind;
+use sqlparser::ast::{self, Set, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) enum Action {
+    Empty,
+    Query(Plan),
+    Change { change: Change, returning: Option<Vec<Expr>> },
+    CreateTable(Box<CreateTable>),
+    Begin { modes: Modes, is_start: bool },
+    Commit,
+    Rollback,
+    Savepoint(String),
+    RollbackTo(String),
+    Release(String),
+    SetTransaction(Modes),
+    /// Nothing: back to the default.
+    Set { name: String, value: Option<String>, is_local: bool },
+    ResetAll,
+    Show(String),
+    ShowAll,
+    DiscardAll,
+}
+
+/// `ISOLATION LEVEL`, `READ ONLY`: names and values of settings.
+pub(crate) type Modes = Vec<(&'static str, &'static str)>;
+
+impl Action {
+    /// Whether it is done even in a transaction that has failed.
+    pub(crate) fn ends_or_goes_back(&self) -> bool {
+        matches!(self, Action::Commit | Action::Rollback | Action::RollbackTo(_) | Action::Empty)
+    }
+}
+
+impl Binder<'_> {
+    /// Binds a statement; also the columns of its rows, if it has rows.
+    pub(crate) fn statement(&self, statement: &Statement) -> SqlResult<(Action, Option<Vec<ColumnInfo>>)> {
+        Ok(match statement {
+            Statement::Query(query) => {
+                let Bound { plan, mut columns } = self.query(query, None)?;
+                columns.iter_mut().for_each(|column| column.kind = crate::bind::settled(column.kind));
+                (Action::Query(plan), Some(columns))
+            }
+            Statement::Insert(insert) => written(self.insert(insert)?),
+            Statement::Update(update) => written(self.update(update)?),
+            Statement::Delete(delete) => written(self.delete(delete)?),
+            Statement::CreateTable(create) => (Action::CreateTable(Box::new(self.create_table(create)?)), None),
+            Statement::StartTransaction {
+                modes,
+                begin,
+                transaction: _,
+                modifier: None,
+                statements,
+                exception: None,
+                has_end_keyword: false,
+            } if statements.is_empty() => (Action::Begin { modes: modes_of(modes)?, is_start: !*begin }, None),
+            Statement::Commit { chain: false, end: _, modifier: None } => (Action::Commit, None),
+            Statement::Rollback { chain: false, savepoint: None } => (Action::Rollback, None),
+            Statement::Rollback { chain: false, savepoint: Some(name) } => (Action::RollbackTo(folded(name)), None),
+            Statement::Commit { .. } | Statement::Rollback { .. } => return Err(SqlError::unsupported("AND CHAIN")),
+            Statement::Savepoint { name } => (Action::Savepoint(folded(name)), None),
+            Statement::ReleaseSavepoint { name } => (Action::Release(folded(name)), None),
+            Statement::Set(set) => (self.set(set)?, None),
+            Statement::Reset(ast::ResetStatement { reset }) => match reset {
+                ast::Reset::ALL => (Action::ResetAll, None),
+                ast::Reset::ConfigurationParameter(name) => {
+                    let name = self.name_parts(name)?.join(".");
+                    (Action::Set { name, value: None, is_local: false }, None)
+                }
+                ast::Reset::SessionAuthorization => {
+                    return Err(SqlError::unsupported("RESET SESSION AUTHORIZATION"));
+                }
+            },
+            Statement::ShowVariable { variable } => show(&variable.iter().map(folded).collect::<Vec<_>>().join(".")),
+            Statement::Discard { object_type: ast::DiscardObject::ALL } => (Action::DiscardAll, None),
+            other => {
+                let text = other.to_string();
+                let words: Vec<&str> = text.split_whitespace().take(2).collect();
+                return Err(SqlError::unsupported(format_args!("the statement {}", words.join(" "))));
+            }
+        })
+    }
+
+    fn set(&self, set: &Set) -> SqlResult<Action> {
+        match set {
+            Set::SingleAssignment { scope, hivevar: false, variable, values } => {
+                refuse!(*scope == Some(ast::ContextModifier::Global) => "SET GLOBAL");
+                let is_local = *scope == Some(ast::ContextModifier::Local);
+                let name = self.name_parts(variable)?.join(".");
+                let words = values.iter().map(word).collect::<SqlResult<Vec<_>>>()?;
+                let value = words.join(", ");
+                let is_default = matches!(&values[..], [ast::Expr::Identifier(ident)]
+                    if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"));
+                Ok(Action::Set { name, value: (!is_default).then_some(value), is_local })
+            }
+            Set::SetTimeZone { local, value } => {
+                Ok(Action::Set { name: "timezone".to_owned(), value: Some(word(value)?), is_local: *local })
+            }
+            Set::SetNames { charset_name, collation_name: None } => Ok(Action::Set {
+                name: "client_encoding".to_owned(),
+                value: Some(charset_name.value.clone()),
+                is_local: false,
+            }),
+            Set::SetTransaction { modes, snapshot: None, session } => {
+                let modes = modes_of(modes)?;
+                refuse!(*session => "SET SESSION CHARACTERISTICS");
+                Ok(Action::SetTransaction(modes))
+            }
+            other => Err(SqlError::unsupported(format_args!("{other}"))),
+        }
+    }
+}
+
+fn written(written: crate::bind::Written) -> (Action, Option<Vec<ColumnInfo>>) {
+    let (columns, returning) = written.returning.unzip();
+    (Action::Change { change: written.change, returning }, columns)
+}
+
+fn show(name: &str) -> (Action, Option<Vec<ColumnInfo>>) {
+    let text = |name: &str| column_info(name, Kind::Text.into());
+    match name {
+        "all" => (Action::ShowAll, Some(vec![text("name"), text("setting"), text("description")])),
+        "transaction.isolation.level" => (Action::Show("transaction_isolation".to_owned()), Some(vec![text("transaction_isolation")])),
+        "time.zone" => (Action::Show("timezone".to_owned()), Some(vec![text("TimeZone")])),
+        name => {
+            let title = crate::settings::title(name).unwrap_or(name);
+            (Action::Show(name.to_owned()), Some(vec![text(title)]))
+        }
+    }
+}
+
+/// A value of `SET` as text.
+fn word(value: &ast::Expr) -> SqlResult<String> {
+    match value {
+        ast::Expr::Identifier(ident) => Ok(ident.value.clone()),
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::SingleQuotedString(text) => Ok(text.clone()),
+            ast::Value::Number(digits, false) => Ok(digits.clone()),
+            ast::Value::Boolean(value) => Ok(if *value { "on" } else { "off" }.to_owned()),
+            other => Err(SqlError::unsupported(format_args!("{other} in SET"))),
+        },
+        ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => Ok(format!("-{}", word(expr)?)),
+        other => Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("{other} is no value of a setting"))),
+    }
+}
+
+fn modes_of(modes: &[TransactionMode]) -> SqlResult<Modes> {
+    modes
+        .iter()
+        .map(|mode| match mode {
+            TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => Ok(("transaction_read_only", "on")),
+            TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => Ok(("transaction_read_only", "off")),
+            TransactionMode::IsolationLevel(level) => {
+                let level = match level {
+                    TransactionIsolationLevel::ReadUncommitted => "read uncommitted",
+                    TransactionIsolationLevel::ReadCommitted => "read committed",
+                    TransactionIsolationLevel::RepeatableRead => "repeatable read",
+                    TransactionIsolationLevel::Serializable => "serializable",
+                    TransactionIsolationLevel::Snapshot => return Err(SqlError::unsupported("SNAPSHOT isolation")),
+                };
+                Ok(("transaction_isolation", level))
+            }
+        })
+        .collect()
+}

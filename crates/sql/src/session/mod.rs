@@ -1,0 +1,553 @@
+//! A session: what one client has open.
+//!
+//! **Invariant:** nothing here blocks. A statement that must wait has had no effect; it is given again when its ticket is
+//! ready. A statement outside a transaction block is part of an implicit transaction, which [`Session::sync`] ends.
+
+mod action;
+
+use crate::bind::Binder;
+use crate::catalog::Catalog;
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::exec::Run;
+use crate::parse::{Parsed, parse};
+use crate::settings::Settings;
+use crate::types::SqlType;
+use action::{Action, Modes};
+use engine::{Begin, Engine, SessionOptions, Ticket, Txn};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What all sessions share.
+#[derive(Clone)]
+pub struct Database {
+    engine: Engine,
+    catalog: Arc<Catalog>,
+}
+
+/// Who connects, and with what wishes.
+#[derive(Clone, Debug, Default)]
+pub struct Connect {
+    /// The role.
+    pub user: String,
+    /// The database.
+    pub database: String,
+    /// Settings of the start-up packet, `application_name` among them, and those of its `options`.
+    pub settings: Vec<(String, String)>,
+    /// The number by which the client knows this session.
+    pub backend_pid: u32,
+}
+
+/// What `ReadyForQuery` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionStatus {
+    /// None is open.
+    Idle,
+    /// One is open.
+    Open,
+    /// One is open, and a statement of it has failed.
+    Failed,
+}
+
+/// One column of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnInfo {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: SqlType,
+    /// The number of its table, 0 if it is no table's column.
+    pub table: u32,
+    /// Its number in its table, from 1; 0 likewise.
+    pub number: i16,
+}
+
+/// A statement, analysed. It can be bound again and again, by this session only.
+#[derive(Debug)]
+pub struct Statement {
+    parameters: Vec<SqlType>,
+    columns: Option<Vec<ColumnInfo>>,
+    action: Action,
+}
+
+impl Statement {
+    /// Types of its parameters.
+    pub fn parameters(&self) -> &[SqlType] {
+        &self.parameters
+    }
+
+    /// Columns of its rows, if it returns rows.
+    pub fn columns(&self) -> Option<&[ColumnInfo]> {
+        self.columns.as_deref()
+    }
+
+    /// Whether a transaction that has failed does it nevertheless: it ends it, or goes back.
+    pub fn ends_failed_transaction(&self) -> bool {
+        self.action.ends_or_goes_back()
+    }
+}
+
+/// A statement with its parameters, about to be run or run.
+#[derive(Debug)]
+pub struct Portal {
+    statement: Arc<Statement>,
+    values: Vec<Datum>,
+}
+
+/// What a statement came to.
+#[derive(Debug, PartialEq)]
+pub enum Outcome {
+    /// The text was empty.
+    Empty,
+    /// Rows, and the tag to be completed by how many were sent (`SELECT`), or whole (`INSERT 0 3`).
+    Rows(Vec<Box<[Datum]>>, Tag),
+    /// No rows.
+    Done(Tag),
+}
+
+/// A command tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// `SELECT`, `INSERT 0`, `CREATE TABLE`.
+    pub words: &'static str,
+    /// How many rows, for those that say so.
+    pub rows: Option<u64>,
+}
+
+/// As [`engine::Step`].
+#[derive(Debug)]
+pub enum Step {
+    /// It is done.
+    Done(Outcome),
+    /// It waits; run the portal again when the ticket is ready.
+    Parked(Ticket),
+}
+
+impl Step {
+    fn of<R>(step: engine::Step<R>, outcome: impl FnOnce(R) -> Outcome) -> Step {
+        match step {
+            engine::Step::Done(result) => Step::Done(outcome(result)),
+            engine::Step::Parked(ticket) => Step::Parked(ticket),
+        }
+    }
+}
+
+/// What is open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Block {
+    None,
+    /// Until [`Session::sync`].
+    Implicit,
+    /// From `BEGIN` on.
+    Explicit,
+}
+
+/// One client's session.
+pub struct Session {
+    catalog: Arc<Catalog>,
+    engine: engine::Session,
+    settings: Settings,
+    block: Block,
+    has_failed: bool,
+    savepoints: Vec<(String, engine::Savepoint)>,
+    began_us: i64,
+    notices: Vec<(&'static str, SqlError)>,
+    /// The statement under way has been given before, and waits.
+    is_parked: bool,
+}
+
+impl Database {
+    /// Over this engine.
+    pub fn new(engine: Engine) -> Database {
+        Database { engine, catalog: Arc::default() }
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// Unknown database, a setting that does not exist or does not take the value.
+    pub fn connect(&self, connect: Connect) -> SqlResult<Session> {
+        let Connect { user, database, settings: wishes, backend_pid } = connect;
+        if database != "postgres" {
+            let message = format!("database \"{database}\" does not exist");
+            return Err(SqlError::new(SqlState("3D000"), message));
+        }
+        let mut settings = Settings::new(&user);
+        for (name, value) in &wishes {
+            settings.start_with(name, value)?;
+        }
+        let name = format!("{user} {backend_pid}");
+        let engine = self.engine.session(SessionOptions { name, ..SessionOptions::new(settings.class()) });
+        Ok(Session {
+            catalog: Arc::clone(&self.catalog),
+            engine,
+            settings,
+            block: Block::None,
+            has_failed: false,
+            savepoints: Vec::new(),
+            began_us: 0,
+            notices: Vec::new(),
+            is_parked: false,
+        })
+    }
+}
+
+impl Session {
+    /// All statements of a text, for the simple protocol.
+    ///
+    /// # Errors
+    /// When any is not in the grammar: none of them is run then.
+    pub fn split(&mut self, text: &str) -> SqlResult<Vec<String>> {
+        Ok(parse(text)?.into_iter().map(|one| one.text).collect())
+    }
+
+    /// Analyses one statement. `types` are the parameters' type numbers as far as the client says; 0: it does not.
+    ///
+    /// # Errors
+    /// Grammar, names, types.
+    pub fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
+        let mut parsed = parse(text)?;
+        if 1 < parsed.len() {
+            let message = "cannot insert multiple commands into a prepared statement";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let Some(Parsed { tree, .. }) = parsed.pop() else {
+            return Ok(Arc::new(Statement { parameters: Vec::new(), columns: None, action: Action::Empty }));
+        };
+        let given = |oid: &u32| match oid {
+            0 => Ok(None),
+            oid => SqlType::from_oid(*oid).map(Some).ok_or_else(|| {
+                let message = format!("type with OID {oid} does not exist");
+                SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+            }),
+        };
+        let given = types.iter().map(given).collect::<SqlResult<_>>()?;
+        let binder = Binder::new(&self.catalog, text, given);
+        let (action, columns) = binder.statement(&tree)?;
+        if self.has_failed && !action.ends_or_goes_back() {
+            return Err(engine::Error::InFailedTransaction.into());
+        }
+        Ok(Arc::new(Statement { parameters: binder.parameter_types()?, columns, action }))
+    }
+
+    /// Binds it to values of its parameters' types.
+    ///
+    /// # Errors
+    /// Not as many values as parameters.
+    pub fn bind(&mut self, statement: &Arc<Statement>, values: Vec<Datum>) -> SqlResult<Portal> {
+        let (given, wanted) = (values.len(), statement.parameters.len());
+        if given != wanted {
+            let message =
+                format!("bind message supplies {given} parameters, but the prepared statement requires {wanted}");
+            return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
+        }
+        Ok(Portal { statement: Arc::clone(statement), values })
+    }
+
+    /// Runs it to its end. Outside a transaction block it becomes part of the implicit transaction, which
+    /// [`Session::sync`] ends.
+    ///
+    /// # Errors
+    /// Whatever the statement meets; the transaction has failed then.
+    pub fn execute(&mut self, portal: &mut Portal) -> SqlResult<Step> {
+        let statement = Arc::clone(&portal.statement);
+        if self.has_failed && !statement.action.ends_or_goes_back() {
+            return Err(engine::Error::InFailedTransaction.into());
+        }
+        let result = self.act(&statement, &portal.values);
+        if result.is_err() {
+            self.fail();
+        }
+        result
+    }
+
+    fn act(&mut self, statement: &Statement, values: &[Datum]) -> SqlResult<Step> {
+        let done = |words: &'static str| Ok(Step::Done(Outcome::Done(Tag { words, rows: None })));
+        match &statement.action {
+            Action::Empty => Ok(Step::Done(Outcome::Empty)),
+            Action::Query(plan) => {
+                let step = self.run(values, |run| run.collect(plan, None))?;
+                Ok(Step::of(step, |rows| {
+                    let tag = Tag { words: "SELECT", rows: Some(rows.len() as u64) };
+                    Outcome::Rows(rows, tag)
+                }))
+            }
+            Action::Change { change, returning } => {
+                let words = change.tag();
+                let step = self.run(values, |run| run.change(change, returning.as_deref()))?;
+                Ok(Step::of(step, |changed| {
+                    let tag = Tag { words, rows: Some(changed.rows) };
+                    if returning.is_some() { Outcome::Rows(changed.returned, tag) } else { Outcome::Done(tag) }
+                }))
+            }
+            Action::CreateTable(create) => {
+                if self.block == Block::Explicit {
+                    return Err(SqlError::unsupported("CREATE TABLE in a transaction block"));
+                }
+                let engine = self.engine.engine();
+                let made = self.catalog.create(&create.name, create.columns.clone(), || {
+                    Ok(engine.create_table(create.def.clone())?)
+                });
+                match made {
+                    Err(error) if create.if_not_exists && error.state() == SqlState::DUPLICATE_TABLE => {
+                        let message = format!("relation \"{}\" already exists, skipping", create.name);
+                        self.notices.push(("NOTICE", SqlError::new(SqlState::DUPLICATE_TABLE, message)));
+                    }
+                    made => made?,
+                }
+                done("CREATE TABLE")
+            }
+            Action::Begin { modes, is_start } => {
+                if self.block == Block::Explicit {
+                    self.warn(SqlState::ACTIVE_SQL_TRANSACTION, "there is already a transaction in progress");
+                } else {
+                    self.open(Block::Explicit);
+                }
+                self.set_modes(modes)?;
+                done(if *is_start { "START TRANSACTION" } else { "BEGIN" })
+            }
+            Action::Commit if self.block != Block::Explicit => {
+                self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
+                done("COMMIT")
+            }
+            Action::Commit => done(if self.end(true)? { "COMMIT" } else { "ROLLBACK" }),
+            Action::Rollback => {
+                if self.block != Block::Explicit {
+                    self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
+                }
+                self.end(false)?;
+                done("ROLLBACK")
+            }
+            Action::Savepoint(name) => {
+                self.need_block("SAVEPOINT")?;
+                self.begin_in_engine()?;
+                let savepoint = self.engine.savepoint()?;
+                self.savepoints.push((name.clone(), savepoint));
+                done("SAVEPOINT")
+            }
+            Action::RollbackTo(name) => {
+                self.need_block("ROLLBACK TO SAVEPOINT")?;
+                let at = self.savepoint_named(name)?;
+                self.engine.rollback_to(&self.savepoints[at].1)?;
+                self.savepoints.truncate(at + 1);
+                self.has_failed = false;
+                done("ROLLBACK")
+            }
+            Action::Release(name) => {
+                self.need_block("RELEASE SAVEPOINT")?;
+                let at = self.savepoint_named(name)?;
+                self.engine.release(&self.savepoints[at].1)?;
+                self.savepoints.truncate(at);
+                done("RELEASE")
+            }
+            Action::SetTransaction(modes) => {
+                if self.block != Block::Explicit {
+                    self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "SET TRANSACTION can only be used in transaction blocks");
+                } else {
+                    self.set_modes(modes)?;
+                }
+                done("SET")
+            }
+            Action::Set { name, value, is_local } => {
+                if *is_local && self.block != Block::Explicit {
+                    self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "SET LOCAL can only be used in transaction blocks");
+                    return done("SET");
+                }
+                self.open_implicit();
+                self.settings.set(name, value.as_deref(), *is_local)?;
+                self.engine.set_lock_timeout(self.settings.timeout("lock_timeout"));
+                self.engine.set_statement_timeout(self.settings.timeout("statement_timeout"));
+                done("SET")
+            }
+            Action::ResetAll => {
+                self.open_implicit();
+                self.settings.reset_all();
+                done("RESET")
+            }
+            Action::Show(name) => {
+                let (_, value) = self.settings.show(name)?;
+                let row: Box<[Datum]> = Box::new([Datum::text(value)]);
+                Ok(Step::Done(Outcome::Rows(vec![row], Tag { words: "SHOW", rows: None })))
+            }
+            Action::ShowAll => {
+                let row = |(name, value, about): (&str, &str, &str)| -> Box<[Datum]> {
+                    Box::new([Datum::text(name), Datum::text(value), Datum::text(about)])
+                };
+                let rows = self.settings.all().map(row).collect();
+                Ok(Step::Done(Outcome::Rows(rows, Tag { words: "SHOW", rows: None })))
+            }
+            Action::DiscardAll => {
+                if self.block == Block::Explicit {
+                    let message = "DISCARD ALL cannot run inside a transaction block";
+                    return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+                }
+                self.settings.reset_all();
+                done("DISCARD ALL")
+            }
+        }
+    }
+
+    /// Runs a part of the open transaction, or of a new implicit one.
+    fn run<R>(
+        &mut self,
+        parameters: &[Datum],
+        mut body: impl FnMut(&Run<'_>) -> SqlResult<R>,
+    ) -> SqlResult<engine::Step<R>> {
+        self.open_implicit();
+        self.begin_in_engine()?;
+        let now_us = self.began_us;
+        let mut told = None;
+        let step = self.engine.try_execute(|txn: &Txn<'_>| {
+            body(&Run { txn, parameters, now_us }).map_err(|error| {
+                // The engine must see its own again.
+                let own = error.engine().cloned().unwrap_or(engine::Error::RolledBack);
+                told = Some(error);
+                own
+            })
+        });
+        match step {
+            Ok(step) => {
+                self.is_parked = matches!(step, engine::Step::Parked(_));
+                Ok(step)
+            }
+            Err(error) => {
+                self.is_parked = false;
+                // What the statement said is more than what the engine made of it, if it is the same.
+                Err(match told {
+                    Some(told) if error == engine::Error::RolledBack || told.engine() == Some(&error) => told,
+                    _ => error.into(),
+                })
+            }
+        }
+    }
+
+    fn open_implicit(&mut self) {
+        if self.block == Block::None {
+            self.open(Block::Implicit);
+        }
+    }
+
+    fn open(&mut self, block: Block) {
+        if self.block == Block::None {
+            let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            self.began_us = since_1970.as_micros() as i64;
+            let level = self.settings.show("default_transaction_isolation").map_or("", |(_, level)| level).to_owned();
+            let read_only = if self.settings.is_on("default_transaction_read_only") { "on" } else { "off" };
+            // They take these values.
+            let _ = self.settings.set_of_transaction("transaction_isolation", &level);
+            let _ = self.settings.set_of_transaction("transaction_read_only", read_only);
+        }
+        self.block = block;
+    }
+
+    /// The engine's transaction begins with the first statement that needs it.
+    fn begin_in_engine(&mut self) -> SqlResult<()> {
+        if self.engine.is_open() {
+            return Ok(());
+        }
+        let mut begin = Begin::new(self.settings.class()).isolation(self.settings.isolation("transaction_isolation"));
+        if self.settings.is_on("transaction_read_only") {
+            begin = begin.read_only();
+        }
+        Ok(self.engine.begin(begin)?)
+    }
+
+    fn set_modes(&mut self, modes: &Modes) -> SqlResult<()> {
+        if !modes.is_empty() && self.engine.is_open() {
+            let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        modes.iter().try_for_each(|(name, value)| self.settings.set_of_transaction(name, value))
+    }
+
+    /// Ends the transaction. Says whether it was committed.
+    fn end(&mut self, commit: bool) -> SqlResult<bool> {
+        let commit = commit && !self.has_failed;
+        let result = if commit && self.engine.is_open() {
+            self.engine.commit().map(|_| ()).map_err(SqlError::from)
+        } else {
+            self.engine.rollback();
+            Ok(())
+        };
+        self.block = Block::None;
+        self.has_failed = false;
+        self.is_parked = false;
+        self.savepoints.clear();
+        self.settings.end(commit && result.is_ok());
+        result.map(|()| commit)
+    }
+
+    /// The end of a simple query, or `Sync`: commits or rolls back the implicit transaction, if there is one.
+    ///
+    /// # Errors
+    /// Those of a commit.
+    pub fn sync(&mut self) -> SqlResult<()> {
+        if self.block == Block::Implicit { self.end(true).map(drop) } else { Ok(()) }
+    }
+
+    /// To be told when a message failed before it got here (a protocol error, bad parameters): the transaction has failed.
+    pub fn fail(&mut self) {
+        if self.block != Block::None {
+            self.has_failed = true;
+        }
+    }
+
+    fn need_block(&self, what: &str) -> SqlResult<()> {
+        if self.block == Block::Explicit {
+            return Ok(());
+        }
+        let message = format!("{what} can only be used in transaction blocks");
+        Err(SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message))
+    }
+
+    fn savepoint_named(&self, name: &str) -> SqlResult<usize> {
+        self.savepoints.iter().rposition(|(own, _)| own == name).ok_or_else(|| {
+            let message = format!("savepoint \"{name}\" does not exist");
+            SqlError::new(SqlState::INVALID_SAVEPOINT_SPECIFICATION, message)
+        })
+    }
+
+    fn warn(&mut self, state: SqlState, message: &str) {
+        self.notices.push(("WARNING", SqlError::new(state, message)));
+    }
+
+    /// Whether a transaction is open.
+    pub fn status(&self) -> TransactionStatus {
+        match self.block {
+            Block::Explicit if self.has_failed => TransactionStatus::Failed,
+            Block::Explicit => TransactionStatus::Open,
+            Block::None | Block::Implicit => TransactionStatus::Idle,
+        }
+    }
+
+    /// Settings to be reported to the client, all at first and then those that have changed since.
+    pub fn take_reports(&mut self) -> Vec<(&'static str, String)> {
+        self.settings.take_reports()
+    }
+
+    /// Notices since the last call: errors in form, `NOTICE` or `WARNING` in severity.
+    pub fn take_notices(&mut self) -> Vec<(&'static str, SqlError)> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Cancels from another thread what this session is doing.
+    pub fn canceller(&self) -> Canceller {
+        Canceller(self.engine.canceller())
+    }
+}
+
+/// See [`Session::canceller`].
+#[derive(Clone)]
+pub struct Canceller(engine::Canceller);
+
+impl Canceller {
+    /// Makes the statement under way, if any, end with `57014`.
+    pub fn cancel(&self) {
+        self.0.cancel();
+    }
+}

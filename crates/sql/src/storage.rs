@@ -1,0 +1,107 @@
+//! How values of SQL types stand in the engine's tables.
+//!
+//! | SQL | engine |
+//! |---|---|
+//! | bool, int2, int4, int8, float8, date, timestamp, text, bytea | the same |
+//! | timestamptz | timestamp, UTC |
+//! | varchar, char(n) with its blanks, name, json | text |
+//! | float4 | float64 |
+//! | oid, time | int64 |
+//! | numeric(p, s) of at most 38 digits | decimal |
+//! | any other numeric, interval, uuid | bytes that compare as the values do |
+//!
+//! **Invariant:** [`datum`] gives back what [`store`] was given; stored values compare as PostgreSQL's operators do, so an
+//! index of the engine is an index of SQL.
+
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult};
+use crate::types::numeric::Numeric;
+use crate::types::{Kind, SqlType};
+use engine::{Type, Value};
+
+const DIGITS_MAX: i32 = 38;
+
+fn decimal(kind: SqlType) -> Option<(u8, i8)> {
+    let (precision, scale) = kind.precision_and_scale()?;
+    (precision <= DIGITS_MAX && (0..=precision).contains(&scale)).then_some((precision as u8, scale as i8))
+}
+
+/// The engine's type.
+///
+/// # Errors
+/// `0A000` for types that have no columns yet.
+pub(crate) fn column_type(kind: SqlType) -> SqlResult<Type> {
+    Ok(match kind.kind {
+        Kind::Bool => Type::Bool,
+        Kind::Int2 => Type::Int16,
+        Kind::Int4 => Type::Int32,
+        Kind::Int8 | Kind::Oid | Kind::Time => Type::Int64,
+        Kind::Float4 | Kind::Float8 => Type::Float64,
+        Kind::Text | Kind::Varchar | Kind::Bpchar | Kind::Name | Kind::Json | Kind::InternalChar => Type::Text,
+        Kind::Bytea | Kind::Uuid => Type::Bytes,
+        Kind::Date => Type::Date,
+        Kind::Timestamp | Kind::Timestamptz => Type::Timestamp,
+        Kind::Numeric => match decimal(kind) {
+            Some((precision, scale)) => Type::Decimal { precision, scale },
+            None => Type::Bytes,
+        },
+        Kind::Interval | Kind::Array(_) | Kind::Regclass | Kind::Regtype | Kind::Unknown | Kind::Void => {
+            return Err(SqlError::unsupported(format_args!("a column of type {}", kind.name())));
+        }
+    })
+}
+
+/// A stored value; what is not borrowed from the datum is kept in `buffer`.
+pub(crate) fn store<'a>(datum: &'a Datum, kind: SqlType, buffer: &'a mut Vec<u8>) -> SqlResult<Value<'a>> {
+    Ok(match datum {
+        Datum::Null => Value::Null,
+        Datum::Bool(value) => Value::Bool(*value),
+        Datum::Int2(value) => Value::Int16(*value),
+        Datum::Int4(value) => Value::Int32(*value),
+        Datum::Int8(value) | Datum::Time(value) => Value::Int64(*value),
+        Datum::Oid(value) => Value::Int64(i64::from(*value)),
+        Datum::Float4(value) => Value::Float64(f64::from(*value)),
+        Datum::Float8(value) => Value::Float64(*value),
+        Datum::Text(text) => Value::Text(text),
+        Datum::Bytes(bytes) => Value::Bytes(bytes),
+        Datum::Uuid(bytes) => Value::Bytes(bytes),
+        Datum::Date(days) => Value::Date(*days),
+        Datum::Timestamp(micros) => Value::Timestamp(*micros),
+        Datum::Numeric(number) => match decimal(kind) {
+            Some((_, scale)) => {
+                let unscaled = number.to_i128_with_scale(u32::from(scale.unsigned_abs()));
+                Value::Decimal(unscaled.ok_or_else(|| SqlError::unsupported("NaN and infinity in numeric of a precision"))?)
+            }
+            None => {
+                *buffer = number.to_key();
+                Value::Bytes(buffer)
+            }
+        },
+        Datum::Interval(_) | Datum::Array(_) => return Err(SqlError::unsupported("a column of this type")),
+    })
+}
+
+/// A value as SQL has it.
+pub(crate) fn datum(value: Value<'_>, kind: SqlType) -> Datum {
+    match (value, kind.kind) {
+        (Value::Null, _) => Datum::Null,
+        (Value::Bool(value), _) => Datum::Bool(value),
+        (Value::Int16(value), _) => Datum::Int2(value),
+        (Value::Int32(value), _) => Datum::Int4(value),
+        (Value::Int64(value), Kind::Oid) => Datum::Oid(value as u32),
+        (Value::Int64(value), Kind::Time) => Datum::Time(value),
+        (Value::Int64(value), _) => Datum::Int8(value),
+        (Value::Float64(value), Kind::Float4) => Datum::Float4(value as f32),
+        (Value::Float64(value), _) => Datum::Float8(value),
+        (Value::Text(text), _) => Datum::text(text),
+        (Value::Bytes(bytes), Kind::Uuid) => Datum::Uuid(bytes.try_into().unwrap_or_default()),
+        (Value::Bytes(bytes), Kind::Numeric) => Numeric::from_key(bytes).map_or(Datum::Null, Datum::Numeric),
+        (Value::Bytes(bytes), _) => Datum::Bytes(bytes.into()),
+        (Value::Date(days), _) => Datum::Date(days),
+        (Value::Timestamp(micros), _) => Datum::Timestamp(micros),
+        (Value::Decimal(unscaled), _) => {
+            let scale = decimal(kind).map_or(0, |(_, scale)| scale);
+            Datum::Numeric(Numeric::from_parts(unscaled, u16::from(scale.unsigned_abs())))
+        }
+    }
+}
