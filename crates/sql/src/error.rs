@@ -25,6 +25,8 @@ impl SqlState {
     pub const DIVISION_BY_ZERO: SqlState = SqlState("22012");
     /// `22001`: longer than the column allows.
     pub const STRING_DATA_RIGHT_TRUNCATION: SqlState = SqlState("22001");
+    /// `22023`: an argument that the function does not take.
+    pub const INVALID_PARAMETER_VALUE: SqlState = SqlState("22023");
     /// `42601`: not the grammar.
     pub const SYNTAX_ERROR: SqlState = SqlState("42601");
     /// `42883`: no such function or operator.
