@@ -8,6 +8,7 @@
 
 pub mod datum;
 pub mod error;
+pub mod ops;
 pub mod session;
 pub mod types;
 
