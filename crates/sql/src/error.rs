@@ -25,6 +25,8 @@ impl SqlState {
     pub const DIVISION_BY_ZERO: SqlState = SqlState("22012");
     /// `22001`: longer than the column allows.
     pub const STRING_DATA_RIGHT_TRUNCATION: SqlState = SqlState("22001");
+    /// `22023`: an argument that the function does not take.
+    pub const INVALID_PARAMETER_VALUE: SqlState = SqlState("22023");
     /// `42601`: not the grammar.
     pub const SYNTAX_ERROR: SqlState = SqlState("42601");
     /// `42883`: no such function or operator.
@@ -65,8 +67,6 @@ impl SqlState {
     pub const NOT_NULL_VIOLATION: SqlState = SqlState("23502");
     /// `21000`: more than one row where one is needed.
     pub const CARDINALITY_VIOLATION: SqlState = SqlState("21000");
-    /// `22023`: a value that a setting or clause does not take.
-    pub const INVALID_PARAMETER_VALUE: SqlState = SqlState("22023");
     /// `2201W`: a negative LIMIT.
     pub const INVALID_ROW_COUNT_IN_LIMIT: SqlState = SqlState("2201W");
     /// `2201X`: a negative OFFSET.
@@ -124,7 +124,14 @@ pub type SqlResult<T> = Result<T, SqlError>;
 impl SqlError {
     /// An error with this code and message.
     pub fn new(state: SqlState, message: impl Into<String>) -> SqlError {
-        SqlError(Box::new(Parts { state, message: message.into(), detail: None, hint: None, position: None, engine: None }))
+        SqlError(Box::new(Parts {
+            state,
+            message: message.into(),
+            detail: None,
+            hint: None,
+            position: None,
+            engine: None,
+        }))
     }
 
     /// `0A000`: `what` is not supported.
@@ -199,7 +206,9 @@ impl From<engine::Error> for SqlError {
             Error::UniqueViolation { index, .. } => {
                 format!("duplicate key value violates unique constraint \"{index}\"")
             }
-            Error::WriteConflict { .. } | Error::Taken => "could not serialize access due to concurrent update".to_owned(),
+            Error::WriteConflict { .. } | Error::Taken => {
+                "could not serialize access due to concurrent update".to_owned()
+            }
             Error::SerializationFailure => {
                 "could not serialize access due to read/write dependencies among transactions".to_owned()
             }

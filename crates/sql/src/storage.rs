@@ -70,7 +70,9 @@ pub(crate) fn store<'a>(datum: &'a Datum, kind: SqlType, buffer: &'a mut Vec<u8>
         Datum::Numeric(number) => match decimal(kind) {
             Some((_, scale)) => {
                 let unscaled = number.to_i128_with_scale(u32::from(scale.unsigned_abs()));
-                Value::Decimal(unscaled.ok_or_else(|| SqlError::unsupported("NaN and infinity in numeric of a precision"))?)
+                Value::Decimal(
+                    unscaled.ok_or_else(|| SqlError::unsupported("NaN and infinity in numeric of a precision"))?,
+                )
             }
             None => {
                 *buffer = number.to_key();

@@ -2,8 +2,8 @@
 //!
 //! **Invariant:** the condition is kept whole above the look-up, so a choice here can make a query slow, never wrong.
 
-use crate::plan::{Access, Expr, Limit};
 use crate::catalog::TableInfo;
+use crate::plan::{Access, Expr, Limit};
 
 /// What `AND` joins.
 pub(crate) fn conjuncts(condition: &Expr) -> Vec<&Expr> {
@@ -52,15 +52,19 @@ impl Comparison {
 
 /// The best way to the rows of `table`, whose columns begin at `first` and for which only what is before it is known.
 pub(crate) fn choose(table: &TableInfo, first: usize, conditions: &[&Expr]) -> Access {
-    let bounds: Vec<Bound<'_>> =
-        conditions.iter().flat_map(|condition| conjuncts(condition)).filter_map(|one| bound(table, first, one)).collect();
+    let bounds: Vec<Bound<'_>> = conditions
+        .iter()
+        .flat_map(|condition| conjuncts(condition))
+        .filter_map(|one| bound(table, first, one))
+        .collect();
     let find = |column: usize, wanted: &[Comparison]| {
         bounds.iter().find(|bound| bound.column == column && wanted.contains(&bound.comparison))
     };
     let mut best = Access::All;
     let mut best_score = 0;
     for (index, def) in table.table.indexes().iter().enumerate() {
-        let equal: Vec<&Bound<'_>> = def.columns.iter().map_while(|column| find(*column, &[Comparison::Equal])).collect();
+        let equal: Vec<&Bound<'_>> =
+            def.columns.iter().map_while(|column| find(*column, &[Comparison::Equal])).collect();
         let next = def.columns.get(equal.len()).copied();
         let side = |wanted: &[Comparison], inclusive: Comparison| {
             let bound = find(next?, wanted)?;
@@ -69,10 +73,12 @@ pub(crate) fn choose(table: &TableInfo, first: usize, conditions: &[&Expr]) -> A
         let lower = side(&[Comparison::Greater, Comparison::GreaterOrEqual], Comparison::GreaterOrEqual);
         let upper = side(&[Comparison::Less, Comparison::LessOrEqual], Comparison::LessOrEqual);
         let is_point = def.unique && equal.len() == def.columns.len();
-        let score = 4 * equal.len() + usize::from(lower.is_some()) + usize::from(upper.is_some()) + 100 * usize::from(is_point);
+        let score =
+            4 * equal.len() + usize::from(lower.is_some()) + usize::from(upper.is_some()) + 100 * usize::from(is_point);
         if best_score < score {
             best_score = score;
-            best = Access::Index { index, prefix: equal.iter().map(|bound| bound.value.clone()).collect(), lower, upper };
+            best =
+                Access::Index { index, prefix: equal.iter().map(|bound| bound.value.clone()).collect(), lower, upper };
         }
     }
     best
@@ -115,7 +121,10 @@ pub(crate) fn needs(expr: &Expr) -> usize {
     match expr {
         Expr::Constant(_) | Expr::Parameter(_) | Expr::Outer { .. } | Expr::Now { .. } => 0,
         Expr::Column(at) => at + 1,
-        Expr::Call { arguments, .. } | Expr::And(arguments) | Expr::Or(arguments) | Expr::Coalesce(arguments)
+        Expr::Call { arguments, .. }
+        | Expr::And(arguments)
+        | Expr::Or(arguments)
+        | Expr::Coalesce(arguments)
         | Expr::Extreme { arguments, .. } => arguments.iter().map(needs).max().unwrap_or(0),
         Expr::IsSame { arguments, .. } => arguments.iter().map(needs).max().unwrap_or(0),
         Expr::Cast { argument, .. } | Expr::Not(argument) | Expr::IsNull(argument) | Expr::IsBool(argument, _) => {

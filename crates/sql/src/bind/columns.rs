@@ -18,6 +18,7 @@ struct Found {
 impl Binder<'_> {
     /// A column by its name: here, or in an enclosing query.
     pub(crate) fn column(&self, parts: &[Ident], scope: &Scope<'_>) -> SqlResult<Typed> {
+        parts.iter().try_for_each(|part| crate::parse::check_name(self.text, part))?;
         let mut level = 0;
         let mut at = Some(scope);
         while let Some(scope) = at {
@@ -34,9 +35,7 @@ impl Binder<'_> {
 
     fn no_column(&self, parts: &[Ident], scope: &Scope<'_>) -> SqlError {
         match parts {
-            [name] => {
-                SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{}\" does not exist", folded(name)))
-            }
+            [name] => SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{}\" does not exist", folded(name))),
             [table, name] if self.has_relation(&folded(table), scope) => {
                 let message = format!("column {}.{} does not exist", folded(table), folded(name));
                 SqlError::new(SqlState::UNDEFINED_COLUMN, message)

@@ -84,6 +84,7 @@ impl Binder<'_> {
 
     fn column_def(&self, column: &ast::ColumnDef, at: usize, keys: &mut Vec<Key>) -> SqlResult<ColumnDef> {
         let ast::ColumnDef { name, data_type, options } = column;
+        crate::parse::check_name(self.text, name)?;
         let kind = self.type_of(data_type)?;
         let mut def = ColumnDef { name: folded(name), kind, not_null: false, default: None };
         for ast::ColumnOptionDef { name: constraint, option } in options {

@@ -188,13 +188,7 @@ impl Binder<'_> {
         }
     }
 
-    fn binary(
-        &self,
-        left: &ast::Expr,
-        op: &BinaryOperator,
-        right: &ast::Expr,
-        scope: &Scope<'_>,
-    ) -> SqlResult<Typed> {
+    fn binary(&self, left: &ast::Expr, op: &BinaryOperator, right: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
         let (left, right) = (self.expr(left, scope)?, self.expr(right, scope)?);
         let name = match op {
             BinaryOperator::And => {

@@ -102,9 +102,9 @@ impl Binder<'_> {
         let at = relation.columns.iter().position(|column| column.name == name).ok_or_else(|| missing("right"))?;
         let right_value = Typed { expr: Expr::Column(relation.first + at), kind: relation.columns[at].kind };
         scope.relations[right].hidden.push(at);
-        let left_value = self.column(&[ident], scope).map_err(|error| {
-            if error.state() == SqlState::UNDEFINED_COLUMN { missing("left") } else { error }
-        })?;
+        let left_value = self
+            .column(&[ident], scope)
+            .map_err(|error| if error.state() == SqlState::UNDEFINED_COLUMN { missing("left") } else { error })?;
         Ok(self.operator("=", Some(left_value), right_value)?.expr)
     }
 
@@ -187,12 +187,15 @@ impl Binder<'_> {
             values.push(self.expr(arg, scope)?);
         }
         if !(2..=3).contains(&values.len()) {
-            return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, "function generate_series takes two or three arguments"));
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                "function generate_series takes two or three arguments",
+            ));
         }
         let kind = if values.iter().any(|value| value.kind.kind == Kind::Int8) { Kind::Int8 } else { Kind::Int4 };
         let mut values = values.into_iter().map(|value| {
             let value = self.coerce(value, kind.into(), Context::Implicit)?;
-            Ok(self.coerce(value, Kind::Int8.into(), Context::Implicit)?.expr)
+            Ok::<_, SqlError>(self.coerce(value, Kind::Int8.into(), Context::Implicit)?.expr)
         });
         let mut next = || values.next().transpose();
         let (from, to, step) = (next()?, next()?, next()?);

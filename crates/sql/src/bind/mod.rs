@@ -102,6 +102,11 @@ impl<'c> Binder<'c> {
 
     /// A table by its name, with or without the schema.
     pub(crate) fn table(&self, name: &ast::ObjectName) -> SqlResult<Arc<TableInfo>> {
+        for part in &name.0 {
+            if let ast::ObjectNamePart::Identifier(ident) = part {
+                crate::parse::check_name(self.text, ident)?;
+            }
+        }
         let parts = self.name_parts(name)?;
         let found = match &parts[..] {
             [name] => self.catalog.table(name),
@@ -109,7 +114,8 @@ impl<'c> Binder<'c> {
             _ => None,
         };
         found.ok_or_else(|| {
-            let error = SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{}\" does not exist", parts.join(".")));
+            let error =
+                SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{}\" does not exist", parts.join(".")));
             self.at_name(error, name)
         })
     }
@@ -177,4 +183,3 @@ pub(crate) fn columns_of(table: &TableInfo) -> Vec<ColumnInfo> {
 pub(crate) fn settled(kind: SqlType) -> SqlType {
     if kind.kind == Kind::Unknown { Kind::Text.into() } else { kind }
 }
-

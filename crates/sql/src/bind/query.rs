@@ -242,7 +242,12 @@ impl Binder<'_> {
         };
         let kind = settled(value.kind);
         let value = self.coerce(value, kind, Context::Implicit)?;
-        Ok(SortKey { value: value.expr, kind: self.comparable(kind.kind)?, descending, nulls_first: nulls_first.unwrap_or(descending) })
+        Ok(SortKey {
+            value: value.expr,
+            kind: self.comparable(kind.kind)?,
+            descending,
+            nulls_first: nulls_first.unwrap_or(descending),
+        })
     }
 
     fn select(&self, select: &ast::Select, tail: Tail<'_>, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
@@ -352,7 +357,8 @@ impl Binder<'_> {
         let is_locking = !locks.is_empty();
         refuse!(is_locking && is_distinct => "FOR UPDATE with DISTINCT");
         if is_locking {
-            let keys = keys.into_iter().map(|key| SortKey { value: at_source(key.value, &values), ..key }).collect::<Vec<_>>();
+            let keys =
+                keys.into_iter().map(|key| SortKey { value: at_source(key.value, &values), ..key }).collect::<Vec<_>>();
             if !keys.is_empty() {
                 plan = Plan::Sort { input: Box::new(plan), keys };
             }
@@ -377,12 +383,7 @@ impl Binder<'_> {
     }
 
     /// The groups, each by its expression as it is written, its number or its name in the select list.
-    fn grouping(
-        &self,
-        groups: &[ast::Expr],
-        projection: &[ast::SelectItem],
-        scope: &Scope<'_>,
-    ) -> SqlResult<Grouping> {
+    fn grouping(&self, groups: &[ast::Expr], projection: &[ast::SelectItem], scope: &Scope<'_>) -> SqlResult<Grouping> {
         let mut all = Vec::new();
         for group in groups {
             let item = |wanted: &dyn Fn(usize, &ast::SelectItem) -> bool| {
@@ -400,9 +401,7 @@ impl Binder<'_> {
                     })?
                 }
                 ast::Expr::Identifier(ident) if self.column(std::slice::from_ref(ident), scope).is_err() => {
-                    let named = |_: usize, item: &ast::SelectItem| {
-                        matches!(item, ast::SelectItem::ExprWithAlias { alias, .. } if folded(alias) == folded(ident))
-                    };
+                    let named = |_: usize, item: &ast::SelectItem| matches!(item, ast::SelectItem::ExprWithAlias { alias, .. } if folded(alias) == folded(ident));
                     item(&named).unwrap_or(group)
                 }
                 group => group,
@@ -476,10 +475,7 @@ impl Binder<'_> {
                     }
                     self.all_columns(None, scope, &mut items)?;
                 }
-                ast::SelectItem::QualifiedWildcard(
-                    ast::SelectItemQualifiedWildcardKind::ObjectName(name),
-                    options,
-                ) => {
+                ast::SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
                     refuse!(*options != ast::WildcardAdditionalOptions::default() => "an option of *");
                     let [alias] = &self.name_parts(name)?[..] else {
                         return Err(SqlError::unsupported(format_args!("{name}.*")));
@@ -494,21 +490,17 @@ impl Binder<'_> {
 
     fn item(&self, name: String, value: Typed, scope: &Scope<'_>) -> (ColumnInfo, Expr) {
         let origin = match value.expr {
-            Expr::Column(at) if scope.grouping.is_none() => scope.relations.iter().find_map(|relation| {
-                at.checked_sub(relation.first).and_then(|at| relation.columns.get(at))
-            }),
+            Expr::Column(at) if scope.grouping.is_none() => scope
+                .relations
+                .iter()
+                .find_map(|relation| at.checked_sub(relation.first).and_then(|at| relation.columns.get(at))),
             _ => None,
         };
         let (table, number) = origin.map_or((0, 0), |column| (column.table, column.number));
         (ColumnInfo { name, kind: value.kind, table, number }, value.expr)
     }
 
-    fn all_columns(
-        &self,
-        of: Option<&str>,
-        scope: &Scope<'_>,
-        items: &mut Vec<(ColumnInfo, Expr)>,
-    ) -> SqlResult<()> {
+    fn all_columns(&self, of: Option<&str>, scope: &Scope<'_>, items: &mut Vec<(ColumnInfo, Expr)>) -> SqlResult<()> {
         let mut found = false;
         for relation in scope.relations.iter().filter(|relation| of.is_none_or(|alias| relation.alias == alias)) {
             found = true;
@@ -536,8 +528,6 @@ impl Binder<'_> {
             let mode = match lock_type {
                 ast::LockType::Update => RowLock::Update,
                 ast::LockType::Share => RowLock::Share,
-                ast::LockType::NoKeyUpdate => RowLock::NoKeyUpdate,
-                ast::LockType::KeyShare => RowLock::KeyShare,
             };
             let wait = match nonblock {
                 None => Wait::Block,

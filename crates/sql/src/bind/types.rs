@@ -1,11 +1,11 @@
 //! Types of literals, parameters and casts.
 
 use super::Binder;
+use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::{self, Context};
 use crate::plan::{Expr, Typed};
 use crate::types::{Kind, SqlType, modifier, text};
-use crate::datum::Datum;
 use sqlparser::ast;
 
 impl Binder<'_> {
@@ -102,10 +102,9 @@ impl Binder<'_> {
             Some(CharacterLength::IntegerLength { length, unit: None }) if (1..=10_485_760).contains(length) => {
                 Ok(*length as i32 + 4)
             }
-            Some(CharacterLength::IntegerLength { length: 0, .. }) => Err(SqlError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                "length for type varchar must be at least 1",
-            )),
+            Some(CharacterLength::IntegerLength { length: 0, .. }) => {
+                Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "length for type varchar must be at least 1"))
+            }
             Some(_) => Err(SqlError::unsupported("this length of a string")),
         };
         let with = |kind: Kind, typmod: i32| Ok(SqlType { kind, typmod });

@@ -133,7 +133,8 @@ impl Binder<'_> {
             let mut bound = Vec::with_capacity(rows.len());
             for row in rows {
                 count(row.content.len())?;
-                let mut values = (0..table.columns.len()).map(|at| self.default(table, at)).collect::<SqlResult<Vec<_>>>()?;
+                let mut values =
+                    (0..table.columns.len()).map(|at| self.default(table, at)).collect::<SqlResult<Vec<_>>>()?;
                 for (value, at) in row.content.iter().zip(places) {
                     if !is_default(value) {
                         values[*at] = self.assigned(table, *at, self.expr(value, &scope)?)?;
@@ -282,8 +283,13 @@ impl Binder<'_> {
     ) -> SqlResult<Option<(Vec<ColumnInfo>, Vec<Expr>)>> {
         let Some(returning) = returning else { return Ok(None) };
         let mut scope = Scope::default();
-        let relation =
-            Relation { alias, columns: columns_of(table), first: 0, table: Some(Arc::clone(table)), hidden: Vec::new() };
+        let relation = Relation {
+            alias,
+            columns: columns_of(table),
+            first: 0,
+            table: Some(Arc::clone(table)),
+            hidden: Vec::new(),
+        };
         scope.add(relation, table.columns.len())?;
         let (mut columns, values): (Vec<_>, Vec<_>) = self.projection(returning, &scope)?.into_iter().unzip();
         columns.iter_mut().for_each(|column: &mut ColumnInfo| column.kind = super::settled(column.kind));

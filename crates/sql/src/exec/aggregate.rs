@@ -33,7 +33,7 @@ impl Run<'_> {
             // No rows are a group too.
             all.insert(Key { values: Vec::new(), kinds: &kinds }, start());
         }
-        self.rows(input, outer, &mut |row| {
+        self.every(input, outer, &mut |row| {
             let rows = Rows { row, outer };
             let values = groups.iter().map(|(group, _)| self.value(group, &rows)).collect::<SqlResult<_>>()?;
             let group = all.entry(Key { values, kinds: &kinds }).or_insert_with(start);
@@ -45,13 +45,13 @@ impl Run<'_> {
                 }
                 let arguments: Vec<Datum> =
                     call.arguments.iter().map(|argument| self.value(argument, &rows)).collect::<SqlResult<_>>()?;
-                let is_new = !call.is_distinct
-                    || seen.insert(Key { values: arguments.clone(), kinds: &call.argument_kinds });
+                let is_new =
+                    !call.is_distinct || seen.insert(Key { values: arguments.clone(), kinds: &call.argument_kinds });
                 if is_new {
                     accumulator.add(&arguments)?;
                 }
             }
-            Ok(Flow::Continue(()))
+            Ok(())
         })?;
         for (key, group) in all {
             let mut row = key.values;

@@ -81,19 +81,19 @@ impl Run<'_> {
             }
             Expr::Scalar(plan) => {
                 let mut found = None;
-                self.rows(plan, Some(rows), &mut |row| {
+                self.every(plan, Some(rows), &mut |row| {
                     if found.is_some() {
                         let message = "more than one row returned by a subquery used as an expression";
                         return Err(SqlError::new(SqlState::CARDINALITY_VIOLATION, message));
                     }
                     found = Some(row[0].clone());
-                    Ok(Flow::Continue(()))
+                    Ok(())
                 })?;
                 found.unwrap_or_default()
             }
             Expr::Exists(plan) => {
                 let mut exists = false;
-                self.rows(plan, Some(rows), &mut |_| {
+                let _ = self.rows(plan, Some(rows), &mut |_| {
                     exists = true;
                     Ok(Flow::Break(()))
                 })?;
@@ -102,7 +102,7 @@ impl Run<'_> {
             Expr::InQuery { kind, argument, query } => {
                 let value = one(argument)?;
                 let mut result = Datum::Bool(false);
-                self.rows(query, Some(rows), &mut |row| Ok(is_in(&value, &row[0], *kind, &mut result)))?;
+                let _ = self.rows(query, Some(rows), &mut |row| Ok(is_in(&value, &row[0], *kind, &mut result)))?;
                 result
             }
             Expr::InList { kind, argument, list } => {

@@ -47,7 +47,10 @@ struct Key<'k> {
 impl Ord for Key<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         let pairs = self.values.iter().zip(&other.values).zip(self.kinds);
-        pairs.map(|((left, right), kind)| expr::order(left, right, *kind)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        pairs
+            .map(|((left, right), kind)| expr::order(left, right, *kind))
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
     }
 }
 
@@ -113,30 +116,35 @@ impl Run<'_> {
     /// All rows of a plan.
     pub(crate) fn collect(&self, plan: &Plan, outer: Option<&Rows<'_>>) -> SqlResult<Vec<Box<[Datum]>>> {
         let mut all = Vec::new();
-        self.rows(plan, outer, &mut |row| {
+        self.every(plan, outer, &mut |row| {
             all.push(row.into());
-            Ok(Flow::Continue(()))
+            Ok(())
         })?;
         Ok(all)
+    }
+
+    /// Passes all rows of a plan to `each`.
+    fn every(
+        &self,
+        plan: &Plan,
+        outer: Option<&Rows<'_>>,
+        each: &mut dyn FnMut(&[Datum]) -> SqlResult<()>,
+    ) -> SqlResult<()> {
+        let flow = self.rows(plan, outer, &mut |row| each(row).map(Flow::Continue));
+        flow.map(|_| ())
     }
 
     fn values(&self, columns: &[Expr], rows: &Rows<'_>) -> SqlResult<Vec<Datum>> {
         columns.iter().map(|column| self.value(column, rows)).collect()
     }
 
-    fn sort(
-        &self,
-        input: &Plan,
-        keys: &[SortKey],
-        outer: Option<&Rows<'_>>,
-        each: &mut Each<'_>,
-    ) -> SqlResult<Flow> {
+    fn sort(&self, input: &Plan, keys: &[SortKey], outer: Option<&Rows<'_>>, each: &mut Each<'_>) -> SqlResult<Flow> {
         let mut all: Vec<(Vec<Datum>, Box<[Datum]>)> = Vec::new();
-        self.rows(input, outer, &mut |row| {
+        self.every(input, outer, &mut |row| {
             let rows = Rows { row, outer };
             let values = keys.iter().map(|key| self.value(&key.value, &rows)).collect::<SqlResult<_>>()?;
             all.push((values, row.into()));
-            Ok(Flow::Continue(()))
+            Ok(())
         })?;
         all.sort_by(|(left, _), (right, _)| {
             let of = |((left, right), key): ((&Datum, &Datum), &SortKey)| match (left.is_null(), right.is_null()) {
@@ -178,7 +186,7 @@ impl Run<'_> {
             return Ok(Flow::Continue(()));
         }
         let mut stopped = Flow::Continue(());
-        self.rows(input, outer, &mut |row| {
+        let _ = self.rows(input, outer, &mut |row| {
             if 0 < skipped {
                 skipped -= 1;
                 return Ok(Flow::Continue(()));
@@ -213,9 +221,9 @@ impl Run<'_> {
             return Ok(Flow::Continue(()));
         }
         let mut counts: BTreeMap<Key<'_>, u64> = BTreeMap::new();
-        self.rows(right, outer, &mut |row| {
+        self.every(right, outer, &mut |row| {
             *counts.entry(key(row)).or_default() += 1;
-            Ok(Flow::Continue(()))
+            Ok(())
         })?;
         let mut given = std::collections::BTreeSet::new();
         self.rows(left, outer, &mut |row| {

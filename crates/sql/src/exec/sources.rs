@@ -42,12 +42,12 @@ impl<'a> Run<'a> {
                     each(&row)
                 };
                 match source {
-                    Source::Table { table, access } => self.table_rows(table, access, &before, &mut |found| {
-                        add(&mut |row| append(row, table, found))
-                    })?,
-                    Source::Query { plan, is_lateral: true } => self.rows(plan, Some(&before), &mut |found| {
-                        add(&mut |row| row.extend_from_slice(found))
-                    })?,
+                    Source::Table { table, access } => {
+                        self.table_rows(table, access, &before, &mut |found| add(&mut |row| append(row, table, found)))?
+                    }
+                    Source::Query { plan, is_lateral: true } => {
+                        self.rows(plan, Some(&before), &mut |found| add(&mut |row| row.extend_from_slice(found)))?
+                    }
                     Source::Query { plan, is_lateral: false } => {
                         if kept.is_none() {
                             kept = Some(self.collect(plan, outer)?);
@@ -63,7 +63,8 @@ impl<'a> Run<'a> {
                     }
                     Source::Series { from, to, step, kind } => {
                         self.series(from, to, step.as_ref(), &before, &mut |value| {
-                            let value = if kind.kind == Kind::Int4 { Datum::Int4(value as i32) } else { Datum::Int8(value) };
+                            let value =
+                                if kind.kind == Kind::Int4 { Datum::Int4(value as i32) } else { Datum::Int8(value) };
                             add(&mut |row| row.push(value.clone()))
                         })?
                     }
@@ -169,13 +170,12 @@ impl<'a> Run<'a> {
                 }
                 let [low_buffer, high_buffer] = last else { return Ok(Flow::Continue(())) };
                 let next = kind(key.len());
-                let with = |value: Value<'_>| key.iter().copied().chain([value]).collect::<Vec<Value<'_>>>();
                 let low = match &lower {
-                    Some((value, _)) => with(store(value, next, low_buffer)?),
+                    Some((value, _)) => with(&key, store(value, next, low_buffer)?),
                     None => key.clone(),
                 };
                 let high = match &upper {
-                    Some((value, _)) => with(store(value, next, high_buffer)?),
+                    Some((value, _)) => with(&key, store(value, next, high_buffer)?),
                     None => key.clone(),
                 };
                 let side = |key: &[Value<'_>], limit: &Option<(Datum, bool)>| match limit {
@@ -220,6 +220,10 @@ impl<'a> Run<'a> {
             }
         })
     }
+}
+
+fn with<'v>(key: &[Value<'v>], last: Value<'v>) -> Vec<Value<'v>> {
+    key.iter().copied().chain([last]).collect()
 }
 
 /// A table's columns, then the row's id.

@@ -28,7 +28,7 @@ impl Run<'_> {
                 let values = columns.iter().map(|column| self.value(column, &Rows { row, outer: None }));
                 changed.returned.push(values.collect::<SqlResult<_>>()?);
             }
-            Ok(())
+            Ok::<_, SqlError>(())
         };
         match change {
             Change::Insert { table, input, conflict } => {
@@ -115,7 +115,8 @@ impl Run<'_> {
         {
             return Ok(None);
         }
-        let new = values.iter().map(|(at, value)| Ok((*at, self.value(value, &rows)?))).collect::<SqlResult<Vec<_>>>()?;
+        let new =
+            values.iter().map(|(at, value)| Ok((*at, self.value(value, &rows)?))).collect::<SqlResult<Vec<_>>>()?;
         for (at, value) in new {
             row[at] = value;
         }
@@ -136,7 +137,10 @@ impl Run<'_> {
         let deleted = self.txn.delete_if(&table.table, RowId(id as u64), |row| {
             old.clear();
             super::sources::append(&mut old, table, row);
-            match condition.as_ref().map_or(Ok(true), |condition| self.holds(condition, &Rows { row: &old, outer: None })) {
+            match condition
+                .as_ref()
+                .map_or(Ok(true), |condition| self.holds(condition, &Rows { row: &old, outer: None }))
+            {
                 Ok(holds) => holds,
                 Err(error) => {
                     failed = Some(error);

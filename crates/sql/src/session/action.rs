@@ -13,9 +13,15 @@ use sqlparser::ast::{self, Set, Statement, TransactionAccessMode, TransactionIso
 pub(crate) enum Action {
     Empty,
     Query(Plan),
-    Change { change: Change, returning: Option<Vec<Expr>> },
+    Change {
+        change: Change,
+        returning: Option<Vec<Expr>>,
+    },
     CreateTable(Box<CreateTable>),
-    Begin { modes: Modes, is_start: bool },
+    Begin {
+        modes: Modes,
+        is_start: bool,
+    },
     Commit,
     Rollback,
     Savepoint(String),
@@ -23,7 +29,11 @@ pub(crate) enum Action {
     Release(String),
     SetTransaction(Modes),
     /// Nothing: back to the default.
-    Set { name: String, value: Option<String>, is_local: bool },
+    Set {
+        name: String,
+        value: Option<String>,
+        is_local: bool,
+    },
     ResetAll,
     Show(String),
     ShowAll,
@@ -128,7 +138,9 @@ fn show(name: &str) -> (Action, Option<Vec<ColumnInfo>>) {
     let text = |name: &str| column_info(name, Kind::Text.into());
     match name {
         "all" => (Action::ShowAll, Some(vec![text("name"), text("setting"), text("description")])),
-        "transaction.isolation.level" => (Action::Show("transaction_isolation".to_owned()), Some(vec![text("transaction_isolation")])),
+        "transaction.isolation.level" => {
+            (Action::Show("transaction_isolation".to_owned()), Some(vec![text("transaction_isolation")]))
+        }
         "time.zone" => (Action::Show("timezone".to_owned()), Some(vec![text("TimeZone")])),
         name => {
             let title = crate::settings::title(name).unwrap_or(name);

@@ -144,7 +144,7 @@ enum Block {
 
 /// One client's session.
 pub struct Session {
-    catalog: Arc<Catalog>,
+    database: Database,
     engine: engine::Session,
     settings: Settings,
     block: Block,
@@ -184,7 +184,7 @@ impl Database {
         let name = format!("{user} {backend_pid}");
         let engine = self.engine.session(SessionOptions { name, ..SessionOptions::new(settings.class()) });
         Ok(Session {
-            catalog: Arc::clone(&self.catalog),
+            database: self.clone(),
             engine,
             settings,
             block: Block::None,
@@ -227,7 +227,7 @@ impl Session {
             }),
         };
         let given = types.iter().map(given).collect::<SqlResult<_>>()?;
-        let binder = Binder::new(&self.catalog, text, given);
+        let binder = Binder::new(&self.database.catalog, text, given);
         let (action, columns) = binder.statement(&tree)?;
         if self.has_failed && !action.ends_or_goes_back() {
             return Err(engine::Error::InFailedTransaction.into());
@@ -289,10 +289,11 @@ impl Session {
                 if self.block == Block::Explicit {
                     return Err(SqlError::unsupported("CREATE TABLE in a transaction block"));
                 }
-                let engine = self.engine.engine();
-                let made = self.catalog.create(&create.name, create.columns.clone(), || {
-                    Ok(engine.create_table(create.def.clone())?)
-                });
+                let engine = self.database.engine();
+                let made = self
+                    .database
+                    .catalog
+                    .create(&create.name, create.columns.clone(), || Ok(engine.create_table(create.def.clone())?));
                 match made {
                     Err(error) if create.if_not_exists && error.state() == SqlState::DUPLICATE_TABLE => {
                         let message = format!("relation \"{}\" already exists, skipping", create.name);
@@ -347,7 +348,10 @@ impl Session {
             }
             Action::SetTransaction(modes) => {
                 if self.block != Block::Explicit {
-                    self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "SET TRANSACTION can only be used in transaction blocks");
+                    self.warn(
+                        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                        "SET TRANSACTION can only be used in transaction blocks",
+                    );
                 } else {
                     self.set_modes(modes)?;
                 }

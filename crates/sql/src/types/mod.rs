@@ -1,7 +1,13 @@
 //! The table of types: names, numbers, lengths, and how a value is stored and written.
 
+pub mod binary;
+pub mod calendar;
+pub mod datetime;
 pub mod interval;
+pub mod modifier;
+mod names;
 pub mod numeric;
+pub mod text;
 
 /// What a type is, without its modifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

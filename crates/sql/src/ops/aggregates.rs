@@ -1,0 +1,277 @@
+//! Aggregates: a state machine each, fed row by row.
+//!
+//! **Invariant:** all but `count(*)` skip rows whose first argument is NULL, here and not in the caller.
+
+use super::casts::Cast;
+use super::get::{float, int, interval, numeric, out_of_range, text};
+use super::resolve::{self, can_coerce};
+use super::{Context, compare, find_cast};
+use crate::datum::Datum;
+use crate::error::SqlResult;
+use crate::types::Kind;
+use crate::types::interval::Interval;
+use crate::types::numeric::Numeric;
+use std::sync::LazyLock;
+
+/// A line of the table of aggregates.
+#[derive(Debug)]
+pub struct Aggregate {
+    /// Its name.
+    pub name: &'static str,
+    /// Types of its arguments; none for `count(*)`. [`Kind::Void`] stands for any type, given as it is.
+    pub arguments: &'static [Kind],
+    /// The result's type.
+    pub result: Kind,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum What {
+    CountAll,
+    Count,
+    Sum,
+    Average,
+    Min,
+    Max,
+    And,
+    Or,
+    Strings,
+    Array,
+}
+
+/// An aggregate, and the casts of its arguments.
+#[derive(Clone, Debug)]
+pub struct ResolvedAggregate {
+    /// The aggregate.
+    pub aggregate: &'static Aggregate,
+    /// One per argument.
+    pub casts: Vec<Option<&'static Cast>>,
+}
+
+/// An aggregate under way.
+#[derive(Clone, Debug)]
+pub struct Accumulator {
+    aggregate: &'static Aggregate,
+    rows: i64,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Empty,
+    /// Of integers: 2^64 of them fit.
+    Integer(i128),
+    Numeric(Numeric),
+    Float4(f32),
+    Float8(f64),
+    Interval(Interval),
+    Value(Datum),
+    Text(String),
+    Items(Vec<Datum>),
+}
+
+impl Aggregate {
+    /// Begins one.
+    pub fn start(&'static self) -> Accumulator {
+        Accumulator { aggregate: self, rows: 0, state: State::Empty }
+    }
+}
+
+/// The sum of floats; PostgreSQL refuses one that became infinite.
+fn float_sum(a: f64, b: f64) -> SqlResult<f64> {
+    super::arithmetic::checked_float(a + b, a.is_infinite() || b.is_infinite(), true)
+}
+
+impl Accumulator {
+    /// Takes one row's arguments.
+    ///
+    /// # Errors
+    /// A sum out of range.
+    pub fn add(&mut self, args: &[Datum]) -> SqlResult<()> {
+        let what = self.aggregate.what;
+        if what == What::CountAll {
+            self.rows += 1;
+            return Ok(());
+        }
+        let Some(value) = args.first().filter(|value| what == What::Array || !value.is_null()) else { return Ok(()) };
+        self.rows += 1;
+        match what {
+            What::CountAll | What::Count => {}
+            What::Sum | What::Average => self.sum(value)?,
+            What::Min | What::Max => {
+                let kind = self.aggregate.arguments[0];
+                let replaces = match &self.state {
+                    State::Value(best) => {
+                        let order = compare(value, best, kind);
+                        if what == What::Min { order.is_lt() } else { order.is_gt() }
+                    }
+                    _ => true,
+                };
+                if replaces {
+                    self.state = State::Value(value.clone());
+                }
+            }
+            What::And | What::Or => {
+                let value = matches!(value, Datum::Bool(true));
+                self.state = State::Value(Datum::Bool(match (&self.state, what) {
+                    (State::Value(Datum::Bool(before)), What::And) => *before && value,
+                    (State::Value(Datum::Bool(before)), _) => *before || value,
+                    _ => value,
+                }));
+            }
+            What::Strings => match &mut self.state {
+                State::Text(all) => {
+                    if let Some(delimiter) = args.get(1).filter(|delimiter| !delimiter.is_null()) {
+                        all.push_str(text(delimiter));
+                    }
+                    all.push_str(text(value));
+                }
+                state => *state = State::Text(text(value).to_owned()),
+            },
+            What::Array => match &mut self.state {
+                State::Items(items) => items.push(value.clone()),
+                state => *state = State::Items(vec![value.clone()]),
+            },
+        }
+        Ok(())
+    }
+
+    fn sum(&mut self, value: &Datum) -> SqlResult<()> {
+        // avg(float4) sums in float8.
+        let wide = self.aggregate.what == What::Average;
+        match (&mut self.state, value) {
+            (State::Integer(sum), _) => *sum += i128::from(int(value)),
+            (State::Numeric(sum), _) => *sum = sum.add(&numeric(value))?,
+            (State::Float4(sum), _) => *sum = float_sum_narrow(*sum, float(value) as f32)?,
+            (State::Float8(sum), _) => *sum = float_sum(*sum, float(value))?,
+            (State::Interval(sum), _) => *sum = sum.plus(interval(value))?,
+            (state, Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_)) => {
+                *state = State::Integer(i128::from(int(value)))
+            }
+            (state, Datum::Numeric(first)) => *state = State::Numeric(first.clone()),
+            (state, Datum::Float4(first)) if !wide => *state = State::Float4(*first),
+            (state, Datum::Float4(_) | Datum::Float8(_)) => *state = State::Float8(float(value)),
+            (state, _) => *state = State::Interval(interval(value)),
+        }
+        Ok(())
+    }
+
+    /// Its result.
+    ///
+    /// # Errors
+    /// A sum out of range.
+    pub fn finish(self) -> SqlResult<Datum> {
+        let (what, rows) = (self.aggregate.what, self.rows);
+        if matches!(what, What::CountAll | What::Count) {
+            return Ok(Datum::Int8(rows));
+        }
+        let average = what == What::Average;
+        Ok(match self.state {
+            State::Empty => Datum::Null,
+            State::Integer(sum) if average => Datum::Numeric(Numeric::from(sum).div(&Numeric::from(rows))?),
+            State::Integer(sum) if self.aggregate.result == Kind::Numeric => Datum::Numeric(Numeric::from(sum)),
+            State::Integer(sum) => Datum::Int8(i64::try_from(sum).map_err(|_| out_of_range("bigint"))?),
+            State::Numeric(sum) if average => Datum::Numeric(sum.div(&Numeric::from(rows))?),
+            State::Numeric(sum) => Datum::Numeric(sum),
+            State::Float4(sum) => Datum::Float4(sum),
+            State::Float8(sum) if average => Datum::Float8(sum / rows as f64),
+            State::Float8(sum) => Datum::Float8(sum),
+            State::Interval(sum) if average => Datum::Interval(sum.scaled(|part| part / rows as f64)?),
+            State::Interval(sum) => Datum::Interval(sum),
+            State::Value(value) => value,
+            State::Text(all) => Datum::text(all),
+            State::Items(items) => Datum::Array(items.into()),
+        })
+    }
+}
+
+fn float_sum_narrow(a: f32, b: f32) -> SqlResult<f32> {
+    let sum = a + b;
+    super::arithmetic::checked_float(f64::from(sum), a.is_infinite() || b.is_infinite(), true)?;
+    Ok(sum)
+}
+
+static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
+    use Kind::{Bool, Float4, Float8, Int2, Int4, Int8, Interval as Span, Numeric as Exact, Text};
+    let line = |name, arguments, result, what| Aggregate { name, arguments, result, what };
+    let mut all = vec![
+        line("count", &[], Int8, What::CountAll),
+        line("count", &[Kind::Void], Int8, What::Count),
+        line("sum", &[Int2], Int8, What::Sum),
+        line("sum", &[Int4], Int8, What::Sum),
+        line("sum", &[Int8], Exact, What::Sum),
+        line("sum", &[Exact], Exact, What::Sum),
+        line("sum", &[Float4], Float4, What::Sum),
+        line("sum", &[Float8], Float8, What::Sum),
+        line("sum", &[Span], Span, What::Sum),
+        line("avg", &[Int2], Exact, What::Average),
+        line("avg", &[Int4], Exact, What::Average),
+        line("avg", &[Int8], Exact, What::Average),
+        line("avg", &[Exact], Exact, What::Average),
+        line("avg", &[Float4], Float8, What::Average),
+        line("avg", &[Float8], Float8, What::Average),
+        line("avg", &[Span], Span, What::Average),
+        line("bool_and", &[Bool], Bool, What::And),
+        line("every", &[Bool], Bool, What::And),
+        line("bool_or", &[Bool], Bool, What::Or),
+        line("string_agg", &[Text, Text], Text, What::Strings),
+    ];
+    // PostgreSQL has no min and max of bool, bytea and uuid.
+    let ordered = |kind: &Kind| {
+        compare::is_comparable(*kind)
+            && !matches!(
+                kind,
+                Bool | Kind::Bytea
+                    | Kind::Uuid
+                    | Kind::Varchar
+                    | Kind::Name
+                    | Kind::InternalChar
+                    | Kind::Unknown
+                    | Kind::Regclass
+                    | Kind::Regtype
+            )
+    };
+    for kind in Kind::all() {
+        let own: &'static [Kind] = Box::leak(Box::new([kind]));
+        if ordered(&kind) {
+            all.push(line("min", own, kind, What::Min));
+            all.push(line("max", own, kind, What::Max));
+        }
+        if let Some(array) = kind.array_of() {
+            all.push(line("array_agg", own, array, What::Array));
+        }
+    }
+    all
+});
+
+/// The aggregate that is meant by a name, in lower case, with arguments of these kinds; none if no aggregate has the name.
+///
+/// # Errors
+/// `42883`, `42725`.
+pub fn resolve_aggregate(name: &str, arguments: &[Kind]) -> SqlResult<Option<ResolvedAggregate>> {
+    let named: Vec<&'static Aggregate> = TABLE.iter().filter(|line| line.name == name).collect();
+    if named.is_empty() {
+        return Ok(None);
+    }
+    let exact = named.iter().copied().find(|line| line.arguments == arguments);
+    let found = match exact {
+        Some(found) => found,
+        None => {
+            let candidates: Vec<Vec<Kind>> = named.iter().map(|line| line.arguments.to_vec()).collect();
+            let fits = |declared: &Vec<Kind>| {
+                declared.len() == arguments.len()
+                    && arguments.iter().zip(declared).all(|(from, to)| can_coerce(*from, *to))
+            };
+            let is_ambiguous = candidates.iter().any(fits);
+            let chosen = resolve::select_candidate(arguments, candidates)
+                .ok_or_else(|| resolve::function_error(name, arguments, is_ambiguous))?;
+            let line = named.into_iter().find(|line| line.arguments == chosen);
+            line.ok_or_else(|| resolve::function_error(name, arguments, false))?
+        }
+    };
+    let casts = arguments
+        .iter()
+        .zip(found.arguments)
+        .map(|(from, to)| if *to == Kind::Void { None } else { find_cast(*from, *to, Context::Implicit) });
+    Ok(Some(ResolvedAggregate { aggregate: found, casts: casts.collect() }))
+}

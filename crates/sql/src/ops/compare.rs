@@ -1,0 +1,134 @@
+//! Comparison: one order per type, and the operators made of it.
+
+use super::{Operator, operator};
+use crate::datum::Datum;
+use crate::types::calendar::DAY;
+use crate::types::numeric::Numeric;
+use crate::types::{Element, Kind};
+use std::cmp::Ordering;
+
+/// Floats in PostgreSQL's order: NaN is equal to itself and more than the rest, -0 is 0.
+fn order_floats(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+/// A date as a moment, for comparison: wider than the calendar.
+fn moment(days: i32) -> i128 {
+    match days {
+        i32::MAX => i128::from(i64::MAX),
+        i32::MIN => i128::from(i64::MIN),
+        _ => i128::from(days) * i128::from(DAY),
+    }
+}
+
+fn integer(datum: &Datum) -> Option<i64> {
+    Some(match datum {
+        Datum::Int2(value) => i64::from(*value),
+        Datum::Int4(value) => i64::from(*value),
+        Datum::Int8(value) => *value,
+        _ => return None,
+    })
+}
+
+fn order_items(a: &[Datum], b: &[Datum], blanks: bool) -> Ordering {
+    for (a, b) in a.iter().zip(b) {
+        // Within arrays, NULL is more than any value.
+        let order = match (a.is_null(), b.is_null()) {
+            (false, false) => order(a, b, blanks),
+            (a, b) => a.cmp(&b),
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    a.len().cmp(&b.len())
+}
+
+/// The order of two values that are not NULL. `blanks` at the end do not count if it is true.
+fn order(a: &Datum, b: &Datum, blanks: bool) -> Ordering {
+    match (a, b) {
+        (Datum::Int4(a), Datum::Int4(b)) => a.cmp(b),
+        (Datum::Int8(a), Datum::Int8(b)) | (Datum::Time(a), Datum::Time(b)) => a.cmp(b),
+        (Datum::Text(a), Datum::Text(b)) if blanks => a.trim_end_matches(' ').cmp(b.trim_end_matches(' ')),
+        (Datum::Text(a), Datum::Text(b)) => a.cmp(b),
+        (Datum::Bool(a), Datum::Bool(b)) => a.cmp(b),
+        (Datum::Oid(a), Datum::Oid(b)) => a.cmp(b),
+        (Datum::Float4(a), Datum::Float4(b)) => order_floats(f64::from(*a), f64::from(*b)),
+        (Datum::Float8(a), Datum::Float8(b)) => order_floats(*a, *b),
+        (Datum::Float4(a), Datum::Float8(b)) => order_floats(f64::from(*a), *b),
+        (Datum::Float8(a), Datum::Float4(b)) => order_floats(*a, f64::from(*b)),
+        (Datum::Numeric(a), Datum::Numeric(b)) => a.cmp(b),
+        (Datum::Bytes(a), Datum::Bytes(b)) => a.cmp(b),
+        (Datum::Date(a), Datum::Date(b)) => a.cmp(b),
+        (Datum::Timestamp(a), Datum::Timestamp(b)) => a.cmp(b),
+        (Datum::Date(a), Datum::Timestamp(b)) => moment(*a).cmp(&i128::from(*b)),
+        (Datum::Timestamp(a), Datum::Date(b)) => i128::from(*a).cmp(&moment(*b)),
+        (Datum::Interval(a), Datum::Interval(b)) => a.length().cmp(&b.length()),
+        (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
+        (Datum::Array(a), Datum::Array(b)) => order_items(a, b, blanks),
+        _ => match (integer(a), integer(b)) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            (Some(a), None) if matches!(b, Datum::Numeric(_)) => order(&Datum::Numeric(Numeric::from(a)), b, blanks),
+            (None, Some(b)) if matches!(a, Datum::Numeric(_)) => order(a, &Datum::Numeric(Numeric::from(b)), blanks),
+            _ => {
+                debug_assert!(false, "compared {a:?} with {b:?}");
+                Ordering::Equal
+            }
+        },
+    }
+}
+
+fn ignores_blanks(kind: Kind) -> bool {
+    matches!(kind, Kind::Bpchar | Kind::Array(Element::Bpchar))
+}
+
+/// The order of two values of one type, neither of them NULL: that of `ORDER BY`, and of equality in `GROUP BY`.
+pub fn compare(a: &Datum, b: &Datum, kind: Kind) -> Ordering {
+    order(a, b, ignores_blanks(kind))
+}
+
+/// Whether the type has an order.
+pub fn is_comparable(kind: Kind) -> bool {
+    !matches!(kind, Kind::Json | Kind::Void | Kind::Array(Element::Json))
+}
+
+macro_rules! comparison {
+    ($($name:literal $test:ident),*) => {
+        /// Names, and what computes them: for values as they are, and where blanks at the end do not count.
+        const COMPARISONS: [(&str, super::Eval, super::Eval); 6] = [$((
+            $name,
+            |args| Ok(Datum::Bool(order(&args[0], &args[1], false).$test())),
+            |args| Ok(Datum::Bool(order(&args[0], &args[1], true).$test())),
+        )),*];
+    };
+}
+
+comparison!("=" is_eq, "<>" is_ne, "<" is_lt, "<=" is_le, ">" is_gt, ">=" is_ge);
+
+/// Pairs of different types that compare without a cast.
+const MIXED: [&[Kind]; 4] = [
+    &[Kind::Int2, Kind::Int4, Kind::Int8],
+    &[Kind::Float4, Kind::Float8],
+    &[Kind::Date, Kind::Timestamp, Kind::Timestamptz],
+    &[Kind::Name, Kind::Text],
+];
+
+pub(super) fn operators() -> Vec<Operator> {
+    let mut all = Vec::new();
+    let own = |kind: &Kind| {
+        !matches!(kind, Kind::Json | Kind::Unknown | Kind::Varchar | Kind::Regclass | Kind::Regtype | Kind::Void)
+    };
+    for (name, plain, blanks) in COMPARISONS {
+        for kind in Kind::all().filter(own).filter(|kind| is_comparable(*kind)) {
+            all.push(operator(name, kind, kind, Kind::Bool, if ignores_blanks(kind) { blanks } else { plain }));
+        }
+        for kinds in MIXED {
+            for (left, right) in kinds.iter().flat_map(|left| kinds.iter().map(move |right| (*left, *right))) {
+                if left != right {
+                    all.push(operator(name, left, right, Kind::Bool, plain));
+                }
+            }
+        }
+    }
+    all
+}

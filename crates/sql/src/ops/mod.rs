@@ -1,0 +1,121 @@
+//! The one table of operators, functions, casts and aggregates, and PostgreSQL's rules to choose among them.
+//!
+//! **Invariant:** an `eval` is given values of exactly the kinds that its line declares; [`resolve_operator`] and
+//! [`resolve_function`] name the casts that see to it. A line that is strict never sees NULL: the caller answers NULL
+//! itself. Operators all are strict.
+
+pub mod aggregates;
+mod arithmetic;
+pub mod casts;
+pub mod compare;
+mod datetime;
+mod fields;
+mod get;
+mod like;
+mod math;
+mod resolve;
+mod strings;
+#[cfg(test)]
+mod tests;
+
+pub use aggregates::{Accumulator, Aggregate, ResolvedAggregate, resolve_aggregate};
+pub use casts::{Cast, Context, find_cast};
+pub use compare::{compare, is_comparable};
+pub use resolve::{
+    ResolvedFunction, ResolvedOperator, can_coerce, common_kind, is_function, resolve_function, resolve_operator,
+};
+
+use crate::datum::Datum;
+use crate::error::SqlResult;
+use crate::types::Kind;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// What computes a value.
+pub type Eval = fn(&[Datum]) -> SqlResult<Datum>;
+
+/// A line of the table of operators. Strict.
+#[derive(Debug)]
+pub struct Operator {
+    /// As it is written; LIKE is `~~`, ILIKE `~~*`.
+    pub name: &'static str,
+    /// None for a prefix operator.
+    pub left: Option<Kind>,
+    /// The right operand's type.
+    pub right: Kind,
+    /// The result's type.
+    pub result: Kind,
+    /// Is given the left operand, if there is one, and the right.
+    pub eval: Eval,
+}
+
+/// A line of the table of functions.
+#[derive(Debug)]
+pub struct Function {
+    /// Its name.
+    pub name: &'static str,
+    /// Types of its arguments. [`Kind::Void`] stands for any type, given as its text.
+    pub arguments: &'static [Kind],
+    /// The last argument may be repeated.
+    pub variadic: bool,
+    /// The result's type.
+    pub result: Kind,
+    /// NULL if any argument is.
+    pub strict: bool,
+    /// May differ between two calls.
+    pub volatile: bool,
+    /// What computes it.
+    pub eval: Eval,
+}
+
+const fn operator(name: &'static str, left: Kind, right: Kind, result: Kind, eval: Eval) -> Operator {
+    Operator { name, left: Some(left), right, result, eval }
+}
+
+const fn prefix(name: &'static str, right: Kind, result: Kind, eval: Eval) -> Operator {
+    Operator { name, left: None, right, result, eval }
+}
+
+const fn function(name: &'static str, arguments: &'static [Kind], result: Kind, eval: Eval) -> Function {
+    Function { name, arguments, variadic: false, result, strict: true, volatile: false, eval }
+}
+
+/// The lines by name. Made at the first use, which is a statement's analysis: no urgent context comes here first.
+struct Table {
+    operators: HashMap<&'static str, Vec<&'static Operator>>,
+    functions: HashMap<&'static str, Vec<&'static Function>>,
+}
+
+fn by_name<T>(lines: Vec<T>, name: impl Fn(&T) -> &'static str) -> HashMap<&'static str, Vec<&'static T>> {
+    let mut table: HashMap<_, Vec<_>> = HashMap::new();
+    for line in Box::leak(lines.into_boxed_slice()).iter() {
+        table.entry(name(line)).or_default().push(line);
+    }
+    table
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let operators = [
+        arithmetic::operators(),
+        compare::operators(),
+        datetime::operators(),
+        like::operators(),
+        math::operators(),
+        strings::operators(),
+    ];
+    let functions = [math::functions(), strings::functions(), like::functions(), fields::functions()];
+    Table {
+        operators: by_name(operators.into_iter().flatten().collect(), |line| line.name),
+        functions: by_name(functions.into_iter().flatten().collect(), |line| line.name),
+    }
+});
+
+/// All operators of a name.
+pub fn operators_named(name: &str) -> &'static [&'static Operator] {
+    TABLE.operators.get(name).map_or(&[], Vec::as_slice)
+}
+
+/// All functions of a name.
+pub fn functions_named(name: &str) -> &'static [&'static Function] {
+    TABLE.functions.get(name).map_or(&[], Vec::as_slice)
+}

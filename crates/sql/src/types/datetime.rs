@@ -1,0 +1,512 @@
+//! Dates and times from text: ISO, and the other forms that PostgreSQL takes under `DateStyle = ISO, MDY`.
+//!
+//! The text is cut into tokens, each of which fills fields; only then are the fields checked. Time zones are UTC and offsets.
+
+use super::calendar::{self, DAY, SECOND};
+use crate::error::{SqlError, SqlResult, SqlState};
+
+/// Why a text is no date or time.
+enum Fault {
+    Syntax,
+    Range,
+    /// A month or day that cannot be; the style may be at fault.
+    MonthOrDay,
+    Zone,
+    Other(SqlError),
+}
+
+type Found<T> = Result<T, Fault>;
+
+/// A piece of the text.
+#[derive(Debug, PartialEq)]
+pub(super) enum Token<'a> {
+    /// Digits, perhaps with one point.
+    Number(&'a str),
+    /// Digits and names with `-`, `/` or `.` between.
+    Date(&'a str),
+    /// Digits with colons.
+    Time(&'a str),
+    Word(&'a str),
+    /// A sign and digits, colons and points.
+    Signed(&'a str),
+    /// A sign and a word.
+    SignedWord(bool, &'a str),
+}
+
+fn run(text: &str, mut of: impl FnMut(u8) -> bool) -> usize {
+    text.bytes().position(|byte| !of(byte)).unwrap_or(text.len())
+}
+
+fn take_digits(rest: &str) -> (Token<'_>, usize) {
+    let bytes = rest.as_bytes();
+    let digits = run(rest, |b| b.is_ascii_digit());
+    match bytes.get(digits) {
+        Some(b':') => {
+            let len = run(rest, |b| b.is_ascii_digit() || b == b':' || b == b'.');
+            (Token::Time(&rest[..len]), len)
+        }
+        Some(&delimiter @ (b'-' | b'/' | b'.')) => {
+            let second = digits + 1;
+            match bytes.get(second) {
+                Some(b) if b.is_ascii_digit() => {
+                    let len = second + run(&rest[second..], |b| b.is_ascii_digit());
+                    if bytes.get(len) == Some(&delimiter) {
+                        let len = len + run(&rest[len..], |b| b.is_ascii_digit() || b == delimiter);
+                        return (Token::Date(&rest[..len]), len);
+                    }
+                    (if delimiter == b'.' { Token::Number(&rest[..len]) } else { Token::Date(&rest[..len]) }, len)
+                }
+                Some(b) if b.is_ascii_alphabetic() => {
+                    let len = second + run(&rest[second..], |b| b.is_ascii_alphanumeric() || b == delimiter);
+                    (Token::Date(&rest[..len]), len)
+                }
+                _ if delimiter == b'.' => (Token::Number(&rest[..second]), second),
+                _ => (Token::Date(&rest[..second]), second),
+            }
+        }
+        _ => (Token::Number(&rest[..digits]), digits),
+    }
+}
+
+/// Cuts a text into tokens; none, if it has what is in no date.
+pub(super) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(&byte) = text.as_bytes().get(at) {
+        let rest = &text[at..];
+        let (token, len) = match byte {
+            b if b.is_ascii_whitespace() => {
+                at += 1;
+                continue;
+            }
+            b'0'..=b'9' => take_digits(rest),
+            b'.' => {
+                let len = 1 + run(&rest[1..], |b| b.is_ascii_digit());
+                (Token::Number(&rest[..len]), len)
+            }
+            b if b.is_ascii_alphabetic() => {
+                let letters = run(rest, |b| b.is_ascii_alphabetic());
+                let is_date = matches!(rest.as_bytes().get(letters), Some(b'-' | b'/' | b'.'));
+                if is_date && month_of(&rest[..letters].to_ascii_lowercase()).is_some() {
+                    let len = run(rest, |b| b.is_ascii_alphanumeric() || b"-/.".contains(&b));
+                    (Token::Date(&rest[..len]), len)
+                } else if is_date && rest.as_bytes()[letters] == b'/' {
+                    let len = run(rest, |b| b.is_ascii_alphanumeric() || b"-/_+".contains(&b));
+                    (Token::Word(&rest[..len]), len)
+                } else {
+                    (Token::Word(&rest[..letters]), letters)
+                }
+            }
+            b'+' | b'-' => {
+                let blanks = 1 + run(&rest[1..], |b| b.is_ascii_whitespace());
+                let after = &rest[blanks..];
+                match after.as_bytes().first() {
+                    Some(b) if b.is_ascii_digit() || *b == b'.' => {
+                        let len = blanks + run(after, |b| b.is_ascii_digit() || b":.-".contains(&b));
+                        (Token::Signed(&rest[..len]), len)
+                    }
+                    Some(b) if b.is_ascii_alphabetic() => {
+                        let len = run(after, |b| b.is_ascii_alphabetic());
+                        (Token::SignedWord(byte == b'-', &after[..len]), blanks + len)
+                    }
+                    _ => return None,
+                }
+            }
+            b if b.is_ascii_punctuation() => {
+                at += 1;
+                continue;
+            }
+            _ => return None,
+        };
+        found.push(token);
+        at += len;
+    }
+    Some(found)
+}
+
+fn month_of(word: &str) -> Option<i64> {
+    const MONTHS: [&str; 12] = [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ];
+    if word == "sept" {
+        return Some(9);
+    }
+    let found = MONTHS.iter().position(|month| *month == word || (word.len() == 3 && month.starts_with(word)));
+    found.map(|index| index as i64 + 1)
+}
+
+fn is_week_day(word: &str) -> bool {
+    const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
+    matches!(word, "tues" | "weds" | "wedn" | "thur" | "thurs")
+        || DAYS.iter().any(|day| *day == word || (word.len() == 3 && day.starts_with(word)))
+}
+
+/// Seconds east of UTC, for the abbreviations of fixed meaning.
+fn zone_of(word: &str) -> Option<i64> {
+    let hours = match word {
+        "z" | "utc" | "gmt" | "ut" | "uct" | "zulu" | "wet" | "etc/utc" => 0,
+        "est" => -5,
+        "edt" => -4,
+        "cst" => -6,
+        "cdt" => -5,
+        "mst" => -7,
+        "mdt" => -6,
+        "pst" => -8,
+        "pdt" => -7,
+        "cet" | "bst" | "met" => 1,
+        "cest" | "mest" | "eet" => 2,
+        "eest" | "msk" => 3,
+        "jst" => 9,
+        _ => return None,
+    };
+    Some(hours * 3600)
+}
+
+#[derive(Default)]
+struct Fields {
+    year: Option<i64>,
+    /// The year was written with at most two digits.
+    short_year: bool,
+    month: Option<i64>,
+    text_month: bool,
+    day: Option<i64>,
+    bc: Option<bool>,
+    time: Option<i64>,
+    hour: i64,
+    afternoon: Option<bool>,
+    zone: Option<i64>,
+    /// Days since 1970, written as a Julian day.
+    julian: Option<i64>,
+    day_of_year: Option<i64>,
+    infinity: Option<bool>,
+    epoch: bool,
+}
+
+fn number(digits: &str) -> Found<i64> {
+    digits.parse().map_err(|_| if digits.is_empty() { Fault::Syntax } else { Fault::Range })
+}
+
+/// Microseconds of a fraction, `digits` being what stands behind the point.
+pub(super) fn fraction_micros(digits: &str) -> Option<i64> {
+    if !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    if digits.is_empty() {
+        return Some(0);
+    }
+    format!("0.{digits}").parse::<f64>().ok().map(|part| (part * 1e6).round_ties_even() as i64)
+}
+
+/// Microseconds since midnight of `HH:MM[:SS[.fraction]]`, and the hour.
+fn clock(text: &str) -> Found<(i64, i64)> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let parts: Vec<&str> = whole.split(':').collect();
+    let fraction = fraction_micros(fraction).ok_or(Fault::Syntax)?;
+    let (hour, minute, second) = match parts[..] {
+        [hour, minute] if !text.contains('.') => (number(hour)?, number(minute)?, 0),
+        // 12:34.5 is minutes and seconds.
+        [minute, second] => (0, number(minute)?, number(second)?),
+        [hour, minute, second] => (number(hour)?, number(minute)?, number(second)?),
+        _ => return Err(Fault::Syntax),
+    };
+    if minute > 59 || second > 60 || hour > 24 || (hour == 24 && (minute, second, fraction) != (0, 0, 0)) {
+        return Err(Fault::Range);
+    }
+    Ok((((hour * 60 + minute) * 60 + second) * SECOND + fraction, hour))
+}
+
+fn offset(text: &str) -> Found<i64> {
+    let negative = text.starts_with('-');
+    let text = text[1..].trim_start();
+    let (hour, minute, second) = if text.contains(':') {
+        let parts = text.split(':').map(number).collect::<Found<Vec<i64>>>()?;
+        (parts[0], parts.get(1).copied().unwrap_or(0), parts.get(2).copied().unwrap_or(0))
+    } else {
+        let value = number(text)?;
+        if text.len() > 2 { (value / 100, value % 100, 0) } else { (value, 0, 0) }
+    };
+    if hour > 15 || minute > 59 || second > 59 {
+        return Err(Fault::Zone);
+    }
+    let seconds = (hour * 60 + minute) * 60 + second;
+    Ok(if negative { -seconds } else { seconds })
+}
+
+impl Fields {
+    fn has_date(&self) -> bool {
+        self.julian.is_some() || (self.year.is_some() && (self.day_of_year.is_some() || self.day.is_some()))
+    }
+
+    fn set_year(&mut self, digits: &str) -> Found<()> {
+        self.year = Some(number(digits)?);
+        self.short_year = digits.len() <= 2;
+        Ok(())
+    }
+
+    /// A number of a date, by what is known already; `DateStyle` is MDY.
+    fn date_number(&mut self, digits: &str) -> Found<()> {
+        let long = digits.len() >= 3;
+        let value = number(digits)?;
+        match (self.year, self.month, self.day) {
+            (Some(_), None, None) if digits.len() == 3 && (1..=366).contains(&value) => self.day_of_year = Some(value),
+            (None, None, None) if long => self.set_year(digits)?,
+            (None, None, None) | (Some(_), None, None) | (None, None, Some(_)) => self.month = Some(value),
+            (None, Some(_), None) if self.text_month && long => self.set_year(digits)?,
+            (Some(year), Some(_), None) if self.text_month && long && self.short_year => {
+                self.day = Some(year);
+                self.set_year(digits)?;
+            }
+            (_, Some(_), None) => self.day = Some(value),
+            (None, Some(_), Some(_)) => self.set_year(digits)?,
+            _ => return Err(Fault::Syntax),
+        }
+        Ok(())
+    }
+
+    /// 19990108, 990108; after a date, or a `T`, 040506 or 0405.
+    fn run_of_digits(&mut self, text: &str, is_time: bool) -> Found<()> {
+        let (digits, fraction) = text.split_once('.').unwrap_or((text, ""));
+        if self.time.is_none() && (is_time || self.has_date()) && matches!(digits.len(), 2 | 4 | 6) {
+            let mut written = digits.as_bytes().chunks(2).map(|two| String::from_utf8_lossy(two)).collect::<Vec<_>>();
+            if written.len() == 1 {
+                written.push("00".into());
+            }
+            let fraction = if fraction.is_empty() { String::new() } else { format!(".{fraction}") };
+            let (time, hour) = clock(&(written.join(":") + &fraction))?;
+            (self.time, self.hour) = (Some(time), hour);
+            return Ok(());
+        }
+        if self.has_date() || text.contains('.') || digits.len() < 6 {
+            return Err(Fault::Syntax);
+        }
+        let (rest, day) = digits.split_at(digits.len() - 2);
+        let (year, month) = rest.split_at(rest.len() - 2);
+        self.set_year(year)?;
+        (self.month, self.day) = (Some(number(month)?), Some(number(day)?));
+        Ok(())
+    }
+
+    fn date_token(&mut self, text: &str) -> Found<()> {
+        let parts: Vec<&str> = text.split(['-', '/', '.']).filter(|part| !part.is_empty()).collect();
+        if parts.len() > 3 {
+            return Err(Fault::Syntax);
+        }
+        for part in parts.iter().filter(|part| part.as_bytes()[0].is_ascii_alphabetic()) {
+            self.month = Some(month_of(&part.to_ascii_lowercase()).ok_or(Fault::Syntax)?);
+            self.text_month = true;
+        }
+        for part in parts.iter().filter(|part| !part.as_bytes()[0].is_ascii_alphabetic()) {
+            self.date_number(part)?;
+        }
+        Ok(())
+    }
+
+    fn word(&mut self, word: &str) -> Found<()> {
+        match word {
+            "am" | "pm" => self.afternoon = Some(word == "pm"),
+            "ad" | "bc" => self.bc = Some(word == "bc"),
+            "infinity" => self.infinity = Some(true),
+            "epoch" => self.epoch = true,
+            "allballs" => (self.time, self.zone) = (Some(0), Some(0)),
+            "at" | "on" => {}
+            "now" | "today" | "tomorrow" | "yesterday" => {
+                return Err(Fault::Other(SqlError::unsupported(format!("\"{word}\" as a date or time"))));
+            }
+            _ if is_week_day(word) => {}
+            _ => {
+                if let Some(month) = month_of(word) {
+                    // 08 Jan: what was taken for a month is the day.
+                    if let (Some(first), None, false) = (self.month, self.day, self.text_month) {
+                        self.day = Some(first);
+                    }
+                    (self.month, self.text_month) = (Some(month), true);
+                } else if self.zone.is_none() {
+                    self.zone = Some(zone_of(word).ok_or_else(|| {
+                        if word.contains('/') {
+                            Fault::Other(SqlError::unsupported(format!("time zone \"{word}\"")))
+                        } else {
+                            Fault::Syntax
+                        }
+                    })?);
+                } else {
+                    return Err(Fault::Syntax);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read(text: &str) -> Found<Fields> {
+        let tokens = tokens(text).filter(|tokens| !tokens.is_empty()).ok_or(Fault::Syntax)?;
+        let mut fields = Fields::default();
+        let mut after_t = false;
+        let mut after_j = false;
+        for (index, token) in tokens.iter().enumerate() {
+            match *token {
+                Token::Time(text) => {
+                    let (time, hour) = clock(text)?;
+                    if fields.time.replace(time).is_some() {
+                        return Err(Fault::Syntax);
+                    }
+                    fields.hour = hour;
+                }
+                Token::Number(digits) if after_j => fields.julian = Some(number(digits)? - 2_440_588),
+                Token::Number(digits) if after_t || digits.len() > 4 => fields.run_of_digits(digits, after_t)?,
+                Token::Number(digits) if digits.contains('.') => return Err(Fault::Syntax),
+                Token::Number(digits) if fields.has_date() && fields.time.is_none() && digits.len() == 4 => {
+                    fields.run_of_digits(digits, true)?;
+                }
+                Token::Number(digits) => fields.date_number(digits)?,
+                Token::Date(text) => fields.date_token(text)?,
+                Token::Signed(text) if fields.time.is_some() && fields.zone.is_none() => {
+                    fields.zone = Some(offset(text)?);
+                }
+                // UTC+3, as POSIX means it, is not known here.
+                Token::Signed(_) => return Err(Fault::Syntax),
+                Token::SignedWord(negative, word) if word.eq_ignore_ascii_case("infinity") => {
+                    fields.infinity = Some(!negative);
+                }
+                Token::SignedWord(..) => return Err(Fault::Syntax),
+                Token::Word(word) => {
+                    let word = word.to_ascii_lowercase();
+                    after_t = word == "t" && index + 1 < tokens.len();
+                    after_j = matches!(word.as_str(), "j" | "jd" | "julian") && index + 1 < tokens.len();
+                    if !after_t && !after_j {
+                        fields.word(&word)?;
+                    }
+                    continue;
+                }
+            }
+            (after_t, after_j) = (false, false);
+        }
+        if (fields.infinity.is_some() || fields.epoch) && tokens.len() > 1 {
+            return Err(Fault::Syntax);
+        }
+        Ok(fields)
+    }
+
+    /// Days since 1970.
+    fn days(&self) -> Found<i64> {
+        if let Some(days) = self.julian {
+            return Ok(days);
+        }
+        let year = self.year.ok_or(Fault::Syntax)?;
+        let year = match self.bc {
+            Some(true) if year <= 0 => return Err(Fault::Range),
+            Some(true) => 1 - year,
+            _ if self.short_year && year < 70 => year + 2000,
+            _ if self.short_year && year < 100 => year + 1900,
+            _ if year <= 0 => return Err(Fault::Range),
+            _ => year,
+        };
+        if let Some(day) = self.day_of_year {
+            return Ok(calendar::days_of(year, 1, 1) + day - 1);
+        }
+        let (Some(month), Some(day)) = (self.month, self.day) else { return Err(Fault::Syntax) };
+        if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+            return Err(Fault::MonthOrDay);
+        }
+        if day > calendar::days_in(year, month) || year > 10_000_000 {
+            return Err(Fault::Range);
+        }
+        Ok(calendar::days_of(year, month, day))
+    }
+
+    fn micros(&self) -> Found<i64> {
+        let time = self.time.unwrap_or(0);
+        match self.afternoon {
+            Some(_) if self.hour > 12 => Err(Fault::Range),
+            Some(true) if self.hour != 12 => Ok(time + DAY / 2),
+            Some(false) if self.hour == 12 => Ok(time - DAY / 2),
+            _ => Ok(time),
+        }
+    }
+}
+
+/// The error that PostgreSQL gives for this fault of this text.
+fn told<T>(found: Found<T>, text: &str, type_name: &str) -> SqlResult<T> {
+    let range = || {
+        let message = format!("date/time field value out of range: \"{text}\"");
+        SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, message)
+    };
+    found.map_err(|fault| match fault {
+        Fault::Syntax => {
+            let message = format!("invalid input syntax for type {type_name}: \"{text}\"");
+            SqlError::new(SqlState::INVALID_DATETIME_FORMAT, message)
+        }
+        Fault::Range => range(),
+        Fault::MonthOrDay => range().hint("Perhaps you need a different \"datestyle\" setting."),
+        Fault::Zone => SqlError::new(SqlState("22009"), format!("time zone displacement out of range: \"{text}\"")),
+        Fault::Other(error) => error,
+    })
+}
+
+/// A date: days since 1970.
+///
+/// # Errors
+/// `22007`, `22008`.
+pub fn parse_date(text: &str) -> SqlResult<i32> {
+    let fields = told(Fields::read(text), text, "date")?;
+    match fields.infinity {
+        Some(positive) => return Ok(if positive { i32::MAX } else { i32::MIN }),
+        None if fields.epoch => return Ok(0),
+        None => {}
+    }
+    let days = told(fields.days().and_then(|days| fields.micros().map(|_| days)), text, "date")?;
+    calendar::date(days)
+        .map_err(|_| SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("date out of range: \"{text}\"")))
+}
+
+/// A time of day, in microseconds.
+///
+/// # Errors
+/// `22007`, `22008`.
+pub fn parse_time(text: &str) -> SqlResult<i64> {
+    const NAME: &str = "time";
+    let mut found = Fields::read(text);
+    // 040506 alone is a time here.
+    if text.trim().bytes().all(|b| b.is_ascii_digit()) {
+        let mut fields = Fields::default();
+        found = fields.run_of_digits(text.trim(), true).map(|()| fields);
+    }
+    let fields = told(found, text, NAME)?;
+    if fields.time.is_none() || fields.infinity.is_some() {
+        return told(Err(Fault::Syntax), text, NAME);
+    }
+    if fields.year.is_some() || fields.month.is_some() {
+        told(fields.days(), text, NAME)?;
+    }
+    told(fields.micros(), text, NAME)
+}
+
+/// A moment: microseconds since 1970, in UTC if `with_zone`. Without, a zone in the text says nothing.
+///
+/// # Errors
+/// `22007`, `22008`, `22009`.
+pub fn parse_timestamp(text: &str, with_zone: bool) -> SqlResult<i64> {
+    let name = if with_zone { "timestamp with time zone" } else { "timestamp" };
+    let fields = told(Fields::read(text), text, name)?;
+    match fields.infinity {
+        Some(positive) => return Ok(if positive { i64::MAX } else { i64::MIN }),
+        None if fields.epoch => return Ok(0),
+        None => {}
+    }
+    let days = told(fields.days(), text, name)?;
+    let mut micros = told(fields.micros(), text, name)?;
+    if with_zone {
+        micros -= fields.zone.unwrap_or(0) * SECOND;
+    }
+    calendar::moment(days, micros)
+        .map_err(|_| SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("timestamp out of range: \"{text}\"")))
+}

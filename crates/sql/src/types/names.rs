@@ -1,0 +1,243 @@
+//! What PostgreSQL's `pg_type` says of each type: number, name, length, category.
+//!
+//! **Invariant:** one line per type; every other mapping in this crate between types, numbers and names reads it here.
+
+use super::{Element, Kind, SqlType};
+
+/// A line of the table.
+struct Entry {
+    kind: Kind,
+    /// As an element of an array, with the array's number.
+    array: Option<(Element, u32)>,
+    oid: u32,
+    /// As `format_type` writes it.
+    name: &'static str,
+    /// Other names, in lower case, `pg_type.typname` first.
+    aliases: &'static [&'static str],
+    len: i16,
+    category: char,
+    preferred: bool,
+}
+
+#[rustfmt::skip]
+#[allow(clippy::too_many_arguments, reason = "columns of a table")]
+const fn entry(
+    kind: Kind, array: Option<(Element, u32)>, oid: u32, name: &'static str, aliases: &'static [&'static str], len: i16,
+    category: char, preferred: bool,
+) -> Entry {
+    Entry { kind, array, oid, name, aliases, len, category, preferred }
+}
+
+#[rustfmt::skip]
+static TABLE: [Entry; 25] = [
+    entry(Kind::Bool, Some((Element::Bool, 1000)), 16, "boolean", &["bool"], 1, 'B', true),
+    entry(Kind::Bytea, Some((Element::Bytea, 1001)), 17, "bytea", &["bytea"], -1, 'U', false),
+    entry(Kind::InternalChar, Some((Element::InternalChar, 1002)), 18, "\"char\"", &["\"char\""], 1, 'Z', false),
+    entry(Kind::Name, Some((Element::Name, 1003)), 19, "name", &["name"], 64, 'S', false),
+    entry(Kind::Int8, Some((Element::Int8, 1016)), 20, "bigint", &["int8"], 8, 'N', false),
+    entry(Kind::Int2, Some((Element::Int2, 1005)), 21, "smallint", &["int2"], 2, 'N', false),
+    entry(Kind::Int4, Some((Element::Int4, 1007)), 23, "integer", &["int4", "int"], 4, 'N', false),
+    entry(Kind::Text, Some((Element::Text, 1009)), 25, "text", &["text"], -1, 'S', true),
+    entry(Kind::Oid, Some((Element::Oid, 1028)), 26, "oid", &["oid"], 4, 'N', true),
+    entry(Kind::Json, Some((Element::Json, 199)), 114, "json", &["json"], -1, 'U', false),
+    entry(Kind::Float4, Some((Element::Float4, 1021)), 700, "real", &["float4"], 4, 'N', false),
+    entry(Kind::Float8, Some((Element::Float8, 1022)), 701, "double precision", &["float8", "float"], 8, 'N', true),
+    entry(Kind::Unknown, None, 705, "unknown", &["unknown"], -2, 'X', false),
+    entry(Kind::Bpchar, Some((Element::Bpchar, 1014)), 1042, "character", &["bpchar", "char"], -1, 'S', false),
+    entry(Kind::Varchar, Some((Element::Varchar, 1015)), 1043, "character varying", &["varchar", "char varying"], -1, 'S', false),
+    entry(Kind::Date, Some((Element::Date, 1182)), 1082, "date", &["date"], 4, 'D', false),
+    entry(Kind::Time, Some((Element::Time, 1183)), 1083, "time without time zone", &["time"], 8, 'D', false),
+    entry(Kind::Timestamp, Some((Element::Timestamp, 1115)), 1114, "timestamp without time zone", &["timestamp"], 8, 'D', false),
+    entry(Kind::Timestamptz, Some((Element::Timestamptz, 1185)), 1184, "timestamp with time zone", &["timestamptz"], 8, 'D', true),
+    entry(Kind::Interval, Some((Element::Interval, 1187)), 1186, "interval", &["interval"], 16, 'T', true),
+    entry(Kind::Numeric, Some((Element::Numeric, 1231)), 1700, "numeric", &["numeric", "decimal", "dec"], -1, 'N', false),
+    entry(Kind::Regclass, None, 2205, "regclass", &["regclass"], 4, 'N', false),
+    entry(Kind::Regtype, None, 2206, "regtype", &["regtype"], 4, 'N', false),
+    entry(Kind::Uuid, Some((Element::Uuid, 2951)), 2950, "uuid", &["uuid"], 16, 'U', false),
+    entry(Kind::Void, None, 2278, "void", &["void"], 4, 'P', false),
+];
+
+/// The line of a kind; of its element, for an array.
+fn line(kind: Kind) -> &'static Entry {
+    let wanted = match kind {
+        Kind::Array(element) => element.kind(),
+        kind => kind,
+    };
+    TABLE.iter().find(|entry| entry.kind == wanted).unwrap_or(&TABLE[0])
+}
+
+impl Element {
+    /// The element's own type.
+    pub fn kind(self) -> Kind {
+        let found = TABLE.iter().find(|entry| entry.array.is_some_and(|(element, _)| element == self));
+        found.map_or(Kind::Unknown, |entry| entry.kind)
+    }
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Element> {
+        TABLE.iter().filter_map(|entry| entry.array.map(|(element, _)| element))
+    }
+}
+
+impl Kind {
+    /// All types but arrays.
+    pub fn scalars() -> impl Iterator<Item = Kind> {
+        TABLE.iter().map(|entry| entry.kind)
+    }
+
+    /// All types.
+    pub fn all() -> impl Iterator<Item = Kind> {
+        Kind::scalars().chain(Element::all().map(Kind::Array))
+    }
+
+    /// `pg_type.oid`.
+    pub fn oid(self) -> u32 {
+        match self {
+            Kind::Array(_) => line(self).array.map_or(0, |(_, oid)| oid),
+            _ => line(self).oid,
+        }
+    }
+
+    /// The type with this number.
+    pub fn from_oid(oid: u32) -> Option<Kind> {
+        TABLE.iter().find_map(|entry| match entry.array {
+            _ if entry.oid == oid => Some(entry.kind),
+            Some((element, array)) if array == oid => Some(Kind::Array(element)),
+            _ => None,
+        })
+    }
+
+    /// As `format_type` writes it, without a modifier.
+    pub fn name(self) -> String {
+        match self {
+            Kind::Array(_) => format!("{}[]", line(self).name),
+            _ => line(self).name.to_owned(),
+        }
+    }
+
+    /// `pg_type.typname`.
+    pub fn type_name(self) -> String {
+        let name = line(self).aliases[0].trim_matches('"');
+        if matches!(self, Kind::Array(_)) { format!("_{name}") } else { name.to_owned() }
+    }
+
+    /// The type with this SQL name or alias, in lower case and with single blanks: `int`, `double precision`, `_int4`,
+    /// `text[]`. `serial` is no type.
+    pub fn from_name(name: &str) -> Option<Kind> {
+        if let Some(element) = name.strip_suffix("[]").or_else(|| name.strip_prefix('_')) {
+            return Kind::from_name(element)?.array_of();
+        }
+        TABLE.iter().find(|entry| entry.name == name || entry.aliases.contains(&name)).map(|entry| entry.kind)
+    }
+
+    /// `pg_type.typlen`.
+    #[allow(clippy::len_without_is_empty, reason = "the length of a value, not of a collection")]
+    pub fn len(self) -> i16 {
+        if matches!(self, Kind::Array(_)) { -1 } else { line(self).len }
+    }
+
+    /// `pg_type.typcategory`.
+    pub fn category(self) -> char {
+        if matches!(self, Kind::Array(_)) { 'A' } else { line(self).category }
+    }
+
+    /// `pg_type.typispreferred`.
+    pub fn is_preferred(self) -> bool {
+        !matches!(self, Kind::Array(_)) && line(self).preferred
+    }
+
+    /// The array type with such elements.
+    pub fn array_of(self) -> Option<Kind> {
+        match self {
+            Kind::Array(_) => None,
+            _ => line(self).array.map(|(element, _)| Kind::Array(element)),
+        }
+    }
+
+    /// The type of its elements, if it is an array.
+    pub fn element(self) -> Option<Kind> {
+        match self {
+            Kind::Array(element) => Some(element.kind()),
+            _ => None,
+        }
+    }
+}
+
+impl SqlType {
+    /// `pg_type.oid`.
+    pub fn oid(self) -> u32 {
+        self.kind.oid()
+    }
+
+    /// The type with this number and no modifier.
+    pub fn from_oid(oid: u32) -> Option<SqlType> {
+        Kind::from_oid(oid).map(SqlType::from)
+    }
+
+    /// `pg_type.typlen`.
+    #[allow(clippy::len_without_is_empty, reason = "the length of a value, not of a collection")]
+    pub fn len(self) -> i16 {
+        self.kind.len()
+    }
+
+    /// The type of its elements, with the array's modifier.
+    pub fn element(self) -> Option<SqlType> {
+        self.kind.element().map(|kind| SqlType { kind, typmod: self.typmod })
+    }
+
+    /// `numeric(precision, scale)`.
+    pub fn numeric(precision: i32, scale: i32) -> SqlType {
+        SqlType { kind: Kind::Numeric, typmod: ((precision << 16) | (scale & 0x7ff)) + 4 }
+    }
+
+    /// `varchar(length)` or `character(length)`.
+    pub fn with_length(kind: Kind, length: i32) -> SqlType {
+        SqlType { kind, typmod: length + 4 }
+    }
+
+    /// Precision and scale of a numeric type that has them.
+    pub fn precision_and_scale(self) -> Option<(i32, i32)> {
+        let bits = self.typmod - 4;
+        (self.typmod >= 4).then_some(((bits >> 16) & 0xffff, ((bits & 0x7ff) ^ 1024) - 1024))
+    }
+
+    /// The greatest length of a character type that has one.
+    pub fn max_length(self) -> Option<usize> {
+        usize::try_from(self.typmod - 4).ok().filter(|_| matches!(self.kind, Kind::Bpchar | Kind::Varchar))
+    }
+
+    /// Digits of a second, for the types of time that say so.
+    pub fn second_digits(self) -> Option<u32> {
+        let digits = match self.kind {
+            Kind::Interval => self.typmod & 0xffff,
+            _ => self.typmod,
+        };
+        (self.typmod >= 0).then_some(digits).and_then(|digits| u32::try_from(digits).ok()).filter(|digits| *digits <= 6)
+    }
+
+    /// As `format_type` writes it.
+    pub fn name(self) -> String {
+        let array = if matches!(self.kind, Kind::Array(_)) { "[]" } else { "" };
+        let base = self.element().unwrap_or(self);
+        let written = match base.kind {
+            Kind::Bpchar if base.typmod < 0 => "bpchar".to_owned(),
+            Kind::Bpchar | Kind::Varchar if base.typmod >= 4 => format!("{}({})", base.kind.name(), base.typmod - 4),
+            Kind::Numeric => match base.precision_and_scale() {
+                Some((precision, scale)) => format!("numeric({precision},{scale})"),
+                None => base.kind.name(),
+            },
+            Kind::Time | Kind::Timestamp | Kind::Timestamptz | Kind::Interval => match base.second_digits() {
+                Some(digits) => {
+                    let name = base.kind.name();
+                    let (first, rest) = name
+                        .split_once(' ')
+                        .map_or((name.as_str(), ""), |_| name.split_at(name.find(' ').unwrap_or(0)));
+                    format!("{first}({digits}){rest}")
+                }
+                None => base.kind.name(),
+            },
+            kind => kind.name(),
+        };
+        written + array
+    }
+}

@@ -1,0 +1,84 @@
+//! Numbers as bytes whose order is theirs, for keys and storage.
+//!
+//! The ordering part: a byte for the sign; for numbers that are neither 0 nor special, the exponent in base 100, the digits
+//! in base 100 without the zeros at the end, each plus 1, and a 0; all of these inverted if the number is negative. So equal
+//! numbers of different display scales have equal ordering parts. The display scale follows in two bytes.
+
+use super::{Numeric, Repr, ten_to};
+use num_bigint::{BigInt, Sign};
+use num_traits::Signed;
+
+const NEGATIVE_INFINITY: u8 = 0;
+const NEGATIVE: u8 = 1;
+const ZERO: u8 = 2;
+const POSITIVE: u8 = 3;
+const INFINITY: u8 = 4;
+const NAN: u8 = 5;
+
+/// The part of a key that equal numbers have in common.
+pub fn ordering_part(key: &[u8]) -> &[u8] {
+    &key[..key.len().saturating_sub(2)]
+}
+
+impl Numeric {
+    /// Bytes in the order of the numbers; see the module.
+    pub fn to_key(&self) -> Vec<u8> {
+        let mut key = Vec::with_capacity(16);
+        match (&self.0, self.parts()) {
+            (Repr::NegativeInfinity, _) => key.push(NEGATIVE_INFINITY),
+            (Repr::Infinity, _) => key.push(INFINITY),
+            (_, Some(_)) if self.is_zero() => key.push(ZERO),
+            (_, Some((unscaled, scale))) => {
+                let groups = scale.div_ceil(2);
+                let mut digits = (unscaled.abs() * ten_to(groups * 2 - scale)).magnitude().to_radix_be(100);
+                let exponent = digits.len() as i32 - groups as i32;
+                while digits.last() == Some(&0) {
+                    digits.pop();
+                }
+                key.push(POSITIVE);
+                // 2^23 is more than any exponent.
+                key.extend_from_slice(&((exponent + (1 << 23)) as u32).to_be_bytes()[1..]);
+                key.extend(digits.iter().map(|digit| digit + 1));
+                key.push(0);
+                if unscaled.is_negative() {
+                    key[0] = NEGATIVE;
+                    key[1..].iter_mut().for_each(|byte| *byte = !*byte);
+                }
+            }
+            _ => key.push(NAN),
+        }
+        key.extend_from_slice(&(self.scale() as u16).to_be_bytes());
+        key
+    }
+
+    /// The number that [`Numeric::to_key`] wrote; none, if it wrote no such bytes.
+    pub fn from_key(key: &[u8]) -> Option<Numeric> {
+        let (&tag, rest) = key.split_first()?;
+        let (middle, scale) = rest.split_last_chunk::<2>()?;
+        let scale = u32::from(u16::from_be_bytes(*scale));
+        match tag {
+            NEGATIVE_INFINITY => return Some(Numeric::NEGATIVE_INFINITY),
+            ZERO => return Some(Numeric::from_parts(0, scale as u16)),
+            INFINITY => return Some(Numeric::INFINITY),
+            NAN => return Some(Numeric::NAN),
+            NEGATIVE | POSITIVE => {}
+            _ => return None,
+        }
+        let flip = if tag == NEGATIVE { 0xff } else { 0 };
+        let (exponent, digits) = middle.split_first_chunk::<3>()?;
+        let exponent = exponent.iter().fold(0_i32, |all, byte| (all << 8) | i32::from(byte ^ flip)) - (1 << 23);
+        let (end, digits) = digits.split_last()?;
+        if end ^ flip != 0 {
+            return None;
+        }
+        let digits = digits.iter().map(|byte| (byte ^ flip).checked_sub(1)).collect::<Option<Vec<u8>>>()?;
+        let sign = if tag == NEGATIVE { Sign::Minus } else { Sign::Plus };
+        let unscaled = BigInt::from_radix_be(sign, &digits, 100)?;
+        let shift = 2 * (i64::from(exponent) - digits.len() as i64) + i64::from(scale);
+        let unscaled = match u32::try_from(shift) {
+            Ok(shift) => unscaled * ten_to(shift),
+            Err(_) => unscaled / ten_to(u32::try_from(-shift).ok()?),
+        };
+        Some(Numeric::made(unscaled, scale))
+    }
+}

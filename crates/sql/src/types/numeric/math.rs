@@ -1,0 +1,294 @@
+//! Roots, powers and logarithms of [`Numeric`], with the scales that PostgreSQL's results have.
+//!
+//! The functions compute with integers scaled by a power of ten, some digits more than the result has, and round once.
+
+use super::{MAX_MADE_SCALE, MIN_SIGNIFICANT, Numeric, divide_rounded, ten_to};
+use crate::error::{SqlError, SqlResult, SqlState};
+use num_bigint::BigInt;
+use num_traits::{One, Signed, Zero};
+use std::f64::consts::LOG10_E;
+
+/// Digits more than the result's.
+const GUARD: u32 = 12;
+
+fn error(state: &'static str, message: &str) -> SqlError {
+    SqlError::new(SqlState(state), message)
+}
+
+/// A scale within PostgreSQL's limits.
+fn made_scale(significant_before: i64, own: u32) -> u32 {
+    (MIN_SIGNIFICANT - significant_before).max(i64::from(own)).clamp(0, MAX_MADE_SCALE) as u32
+}
+
+/// ln of `x` / `one`, times `one`.
+fn ln_fixed(x: &BigInt, one: &BigInt) -> BigInt {
+    // Square roots bring it near 1, where the series converges fast; each halves the logarithm.
+    let mut x = x.clone();
+    let mut halvings = 0_u32;
+    let near = one / 64;
+    while (&x - one).abs() > near {
+        x = (&x * one).sqrt();
+        halvings += 1;
+    }
+    // ln x = 2 artanh((x - 1) / (x + 1))
+    let z = (&x - one) * one / (&x + one);
+    let square = &z * &z / one;
+    let (mut power, mut sum, mut n) = (z.clone(), z, 1_u32);
+    while !power.is_zero() {
+        power = &power * &square / one;
+        n += 2;
+        sum += &power / n;
+    }
+    sum << (halvings + 1)
+}
+
+/// e to the power of `x` / `one`, times `one`.
+fn exp_fixed(x: &BigInt, one: &BigInt) -> BigInt {
+    let halvings = (x.bits() + 8).saturating_sub(one.bits()) as u32;
+    let x = x >> halvings;
+    let (mut term, mut sum, mut n) = (one.clone(), one.clone(), 0_u32);
+    while !term.is_zero() {
+        n += 1;
+        term = &term * &x / one / n;
+        sum += &term;
+    }
+    for _ in 0..halvings {
+        sum = &sum * &sum / one;
+    }
+    sum
+}
+
+impl Numeric {
+    /// Its integer at this scale.
+    fn fixed(&self, scale: u32) -> BigInt {
+        self.rescaled(scale).parts().map(|(int, _)| int.into_owned()).unwrap_or_default()
+    }
+
+    /// Square root.
+    ///
+    /// # Errors
+    /// `2201F` for negative numbers.
+    pub fn sqrt(&self) -> SqlResult<Numeric> {
+        if self.signum() < 0 {
+            return Err(error("2201F", "cannot take square root of a negative number"));
+        }
+        if !self.is_finite() {
+            return Ok(self.clone());
+        }
+        let weight = self.weight_and_first().0;
+        let before = if weight >= 0 { (weight + 1) * 4 / 2 - 1 } else { 1 - (1 - weight * 4) / 2 - 1 };
+        let scale = made_scale(before, self.scale());
+        let wide = self.fixed(2 * (scale + 1)).sqrt();
+        Numeric::checked(divide_rounded(&wide, &BigInt::from(10)), scale)
+    }
+
+    /// About how many digits its natural logarithm has before the point; PostgreSQL's estimate, on which scales depend.
+    fn ln_weight(&self) -> i64 {
+        let (weight, first) = self.weight_and_first();
+        if *self >= Numeric::from_parts(9, 1) && *self <= Numeric::from_parts(11, 1) {
+            let Ok(rest) = self.sub(&Numeric::from(1)) else { return 0 };
+            if rest.is_zero() {
+                return 0;
+            }
+            let (weight, first) = rest.weight_and_first();
+            return weight * 4 + (first as f64).log10() as i64;
+        }
+        // The first two digits in base 10000, if there are two.
+        let two = self.leading_two(weight);
+        let (digits, weight) = match two {
+            Some(two) => (two, weight * 4 - 4),
+            None => (first, weight * 4),
+        };
+        let ln = (digits as f64).ln() + weight as f64 * std::f64::consts::LN_10;
+        ln.abs().log10() as i64
+    }
+
+    /// The first two digits in base 10000 as one number, if there is more than one such digit.
+    fn leading_two(&self, weight: i64) -> Option<i64> {
+        let (int, scale) = self.parts()?;
+        let int = int.abs();
+        let shift = i64::from(scale) + 4 * (weight - 1);
+        let two = if shift >= 0 { &int / ten_to(shift as u32) } else { &int * ten_to(shift.unsigned_abs() as u32) };
+        let two = i64::try_from(two).ok()?;
+        let exact = shift <= 0 || (&int % ten_to(shift as u32)).is_zero();
+        (two % 10_000 != 0 || !exact).then_some(two)
+    }
+
+    fn ln_at(&self, scale: u32) -> BigInt {
+        // Square roots near 1 and large powers both cost digits.
+        let extra = GUARD + (self.digits_before_point().unsigned_abs() as u32 / 4).min(2000) + 8;
+        let wide = scale.max(self.scale()) + extra + self.digits_before_point().min(0).unsigned_abs() as u32;
+        let ln = ln_fixed(&self.fixed(wide), &ten_to(wide));
+        divide_rounded(&ln, &ten_to(wide - scale))
+    }
+
+    fn check_logarithm(&self) -> SqlResult<()> {
+        match self.signum() {
+            0 => Err(error("2201E", "cannot take logarithm of zero")),
+            -1 => Err(error("2201E", "cannot take logarithm of a negative number")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Natural logarithm.
+    ///
+    /// # Errors
+    /// `2201E` unless it is positive.
+    pub fn ln(&self) -> SqlResult<Numeric> {
+        self.check_logarithm()?;
+        if !self.is_finite() {
+            return Ok(self.clone());
+        }
+        let scale = made_scale(self.ln_weight(), self.scale());
+        Numeric::checked(self.ln_at(scale), scale)
+    }
+
+    /// Logarithm of `self` to a base.
+    ///
+    /// # Errors
+    /// `2201E` unless both are positive; `22012` for base 1.
+    pub fn log(&self, base: &Numeric) -> SqlResult<Numeric> {
+        base.check_logarithm()?;
+        self.check_logarithm()?;
+        if !self.is_finite() || !base.is_finite() {
+            return Ok(match (self.is_nan() || base.is_nan(), self.is_finite(), base.is_finite()) {
+                (true, ..) | (_, false, false) => Numeric::NAN,
+                (_, false, _) => Numeric::INFINITY,
+                _ => Numeric::ZERO,
+            });
+        }
+        let weight = self.ln_weight() - base.ln_weight();
+        let scale = made_scale(weight, self.scale().max(base.scale()));
+        let wide = (i64::from(scale) + weight.abs() + self.ln_weight().abs() + base.ln_weight().abs()) as u32 + GUARD;
+        let (dividend, divisor) = (self.ln_at(wide), base.ln_at(wide));
+        if divisor.is_zero() {
+            return Err(error("22012", "division by zero"));
+        }
+        Numeric::checked(divide_rounded(&(dividend * ten_to(scale)), &divisor), scale)
+    }
+
+    /// e to this power.
+    ///
+    /// # Errors
+    /// `22003`.
+    pub fn exp(&self) -> SqlResult<Numeric> {
+        if !self.is_finite() {
+            return Ok(if self.signum() < 0 { Numeric::ZERO } else { self.clone() });
+        }
+        let value = self.to_f64() * LOG10_E;
+        if value.abs() >= 16_000.0 * 3.0 {
+            return if value > 0.0 { Err(Numeric::overflow()) } else { Ok(Numeric::from_parts(0, 1000)) };
+        }
+        let scale = made_scale(value as i64, self.scale());
+        let wide = scale + GUARD + value.max(0.0) as u32 + 8;
+        let result = exp_fixed(&self.fixed(wide), &ten_to(wide));
+        Numeric::checked(divide_rounded(&result, &ten_to(wide - scale)), scale)
+    }
+
+    /// To a power.
+    ///
+    /// # Errors
+    /// `2201F` for 0 to a negative power and negative numbers to broken ones; `22003`.
+    pub fn power(&self, exponent: &Numeric) -> SqlResult<Numeric> {
+        if !self.is_finite() || !exponent.is_finite() {
+            return self.power_special(exponent);
+        }
+        if self.is_zero() && exponent.signum() < 0 {
+            return Err(error("2201F", "zero raised to a negative power is undefined"));
+        }
+        let whole = exponent.trim_scale();
+        if self.signum() < 0 && whole.scale() > 0 {
+            return Err(error("2201F", "a negative number raised to a non-integer power yields a complex result"));
+        }
+        if whole.scale() == 0
+            && let Some(times) = whole.to_i128().and_then(|times| i32::try_from(times).ok())
+        {
+            return self.power_whole(times, exponent.scale());
+        }
+        if self.is_zero() {
+            return Ok(Numeric::from_parts(0, 16));
+        }
+        let odd = whole.scale() == 0 && !whole.rem(&Numeric::from(2))?.is_zero();
+        let base = self.abs();
+        let estimate = base.ln()?.to_f64() * exponent.to_f64() * LOG10_E;
+        if estimate.abs() > 131_072.0 {
+            return if estimate > 0.0 { Err(Numeric::overflow()) } else { Ok(Numeric::from_parts(0, 1000)) };
+        }
+        let scale = made_scale(estimate as i64, self.scale().max(exponent.scale()));
+        let wide = scale + GUARD + estimate.abs() as u32 + 8;
+        let more = wide + exponent.digits_before_point().max(0) as u32;
+        let ln = base.ln_at(more) * exponent.fixed(exponent.scale());
+        let ln = divide_rounded(&ln, &ten_to(more - wide + exponent.scale()));
+        let result = divide_rounded(&exp_fixed(&ln, &ten_to(wide)), &ten_to(wide - scale));
+        Numeric::checked(if odd && self.signum() < 0 { -result } else { result }, scale)
+    }
+
+    fn power_special(&self, exponent: &Numeric) -> SqlResult<Numeric> {
+        let one = Numeric::from(1);
+        if self.is_nan() {
+            return Ok(if exponent.is_zero() { one } else { Numeric::NAN });
+        }
+        if exponent.is_nan() {
+            return Ok(if *self == one { one } else { Numeric::NAN });
+        }
+        if self.is_zero() && exponent.signum() < 0 {
+            return Err(error("2201F", "zero raised to a negative power is undefined"));
+        }
+        if *self == one || exponent.is_zero() {
+            return Ok(one);
+        }
+        if exponent.is_finite() {
+            let whole = exponent.trim_scale();
+            if self.signum() < 0 && whole.scale() > 0 {
+                return Err(error("2201F", "a negative number raised to a non-integer power yields a complex result"));
+            }
+            let odd = !whole.rem(&Numeric::from(2))?.is_zero();
+            return Ok(match (exponent.signum() > 0, self.signum() < 0 && odd) {
+                (false, _) => Numeric::ZERO,
+                (true, true) => Numeric::NEGATIVE_INFINITY,
+                (true, false) => Numeric::INFINITY,
+            });
+        }
+        let size = self.abs().cmp(&one);
+        Ok(match (size.is_eq(), size.is_gt() == (exponent.signum() > 0)) {
+            (true, _) => one,
+            (false, true) => Numeric::INFINITY,
+            (false, false) => Numeric::ZERO,
+        })
+    }
+
+    fn power_whole(&self, times: i32, exponent_scale: u32) -> SqlResult<Numeric> {
+        if self.is_zero() {
+            let one = if times == 0 { BigInt::one() } else { BigInt::zero() };
+            return Ok(Numeric::made(one * ten_to(16), 16));
+        }
+        let (int, own) = self.parts().unwrap_or_default();
+        let digits = self.abs().digits();
+        let leading = int.abs().to_str_radix(10)[..digits.min(17) as usize].parse::<f64>().unwrap_or(1.0);
+        let log = leading.log10() + (digits - digits.min(17)) as f64 - f64::from(own);
+        let size = f64::from(times) * log;
+        if size > 131_072.0 + 1.0 {
+            return Err(Numeric::overflow());
+        }
+        let scale = made_scale(size as i64, own.max(exponent_scale));
+        if size < -f64::from(scale) - 1.0 {
+            return Ok(Numeric::made(BigInt::zero(), scale));
+        }
+        // Exact where that is short; else by logarithms.
+        let result = if (digits as u64).saturating_mul(u64::from(times.unsigned_abs())) < 200_000 {
+            let power = int.pow(times.unsigned_abs());
+            let below = own * times.unsigned_abs();
+            match (times >= 0, scale >= below) {
+                (true, true) => power * ten_to(scale - below),
+                (true, false) => divide_rounded(&power, &ten_to(below - scale)),
+                (false, _) => divide_rounded(&ten_to(scale + below), &power),
+            }
+        } else {
+            let wide = scale + GUARD + size.abs() as u32 + 20;
+            let ln = self.abs().ln_at(wide) * times;
+            let result = divide_rounded(&exp_fixed(&ln, &ten_to(wide)), &ten_to(wide - scale));
+            if self.signum() < 0 && times % 2 != 0 { -result } else { result }
+        };
+        Numeric::checked(result, scale)
+    }
+}

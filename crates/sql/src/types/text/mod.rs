@@ -1,0 +1,261 @@
+//! Values as text: what a client writes in a literal or sends in text format, and what it is shown.
+
+mod array;
+pub mod float;
+mod json;
+#[cfg(test)]
+mod tests;
+
+use super::calendar;
+use super::datetime;
+use super::interval::Interval;
+use super::modifier;
+use super::numeric::Numeric;
+use super::{Kind, SqlType};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use std::fmt::Write;
+
+/// The error of a text that is no value of the type.
+pub(crate) fn invalid(type_name: &str, text: &str) -> SqlError {
+    let message = format!("invalid input syntax for type {type_name}: \"{text}\"");
+    SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
+}
+
+fn out_of_range(type_name: &str, text: &str) -> SqlError {
+    let message = format!("value \"{text}\" is out of range for type {type_name}");
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
+}
+
+/// Without the blanks that C's `isspace` knows.
+fn trimmed(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b')
+}
+
+fn integer<T: TryFrom<i128>>(text: &str, type_name: &str) -> SqlResult<T> {
+    let written = trimmed(text);
+    let digits = written.strip_prefix(['-', '+']).unwrap_or(written);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(invalid(type_name, text));
+    }
+    let value = written.parse::<i128>().ok().and_then(|value| T::try_from(value).ok());
+    value.ok_or_else(|| out_of_range(type_name, text))
+}
+
+fn oid(text: &str) -> SqlResult<u32> {
+    let value: i64 = integer(text, "oid")?;
+    // -1 is taken as 4294967295.
+    u32::try_from(value)
+        .or_else(|_| i32::try_from(value).map(|value| value as u32))
+        .map_err(|_| out_of_range("oid", text))
+}
+
+fn boolean(text: &str) -> SqlResult<bool> {
+    let word = trimmed(text).to_ascii_lowercase();
+    let is = |full: &str, least: usize| word.len() >= least && full.starts_with(&word);
+    if is("true", 1) || is("yes", 1) || is("on", 2) || word == "1" {
+        Ok(true)
+    } else if is("false", 1) || is("no", 1) || is("off", 2) || word == "0" {
+        Ok(false)
+    } else {
+        Err(invalid("boolean", text))
+    }
+}
+
+fn bytea(text: &str) -> SqlResult<Box<[u8]>> {
+    if let Some(hex) = text.strip_prefix("\\x") {
+        let mut bytes = Vec::with_capacity(hex.len() / 2);
+        let mut first = None;
+        for c in hex.chars() {
+            if first.is_none() && c.is_ascii_whitespace() {
+                continue;
+            }
+            let digit = c.to_digit(16).ok_or_else(|| {
+                SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("invalid hexadecimal digit: \"{c}\""))
+            })? as u8;
+            match first.take() {
+                None => first = Some(digit),
+                Some(high) => bytes.push(high << 4 | digit),
+            }
+        }
+        if first.is_some() {
+            let message = "invalid hexadecimal data: odd number of digits";
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        }
+        return Ok(bytes.into());
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = match (byte, after) {
+            (b'\\', [b'\\', after @ ..]) => {
+                bytes.push(b'\\');
+                after
+            }
+            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..]) => {
+                bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                after
+            }
+            (b'\\', _) => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_TEXT_REPRESENTATION,
+                    "invalid input syntax for type bytea",
+                ));
+            }
+            _ => {
+                bytes.push(byte);
+                after
+            }
+        };
+    }
+    Ok(bytes.into())
+}
+
+fn uuid(text: &str) -> SqlResult<[u8; 16]> {
+    let bad = || invalid("uuid", text);
+    let inner = match text.strip_prefix('{') {
+        Some(rest) => rest.strip_suffix('}').ok_or_else(bad)?,
+        None => text,
+    };
+    let mut value = [0_u8; 16];
+    let mut rest = inner.as_bytes();
+    for (index, byte) in value.iter_mut().enumerate() {
+        let [high, low, after @ ..] = rest else { return Err(bad()) };
+        let digit = |c: u8| (c as char).to_digit(16).map(|digit| digit as u8).ok_or_else(bad);
+        *byte = digit(*high)? << 4 | digit(*low)?;
+        // A hyphen may stand after each four digits.
+        rest = match after {
+            [b'-', after @ ..] if index % 2 == 1 && index < 15 => after,
+            _ => after,
+        };
+    }
+    if rest.is_empty() { Ok(value) } else { Err(bad()) }
+}
+
+/// Cuts to so many bytes, not within a character.
+pub(crate) fn clipped(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
+/// The number of a type from its name or number, as `regtype` takes it.
+fn regtype(text: &str) -> SqlResult<u32> {
+    let written = trimmed(text);
+    if written == "-" {
+        return Ok(0);
+    }
+    if written.bytes().all(|byte| byte.is_ascii_digit()) && !written.is_empty() {
+        return oid(written);
+    }
+    let name = written.to_ascii_lowercase();
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+    let found = Kind::from_name(name).map(Kind::oid);
+    found.ok_or_else(|| SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{written}\" does not exist")))
+}
+
+/// Reads a value, and fits it to the type's modifier as an assignment does.
+///
+/// # Errors
+/// PostgreSQL's for a text that is no value of the type.
+pub fn input(text: &str, to: SqlType) -> SqlResult<Datum> {
+    let datum = match to.kind {
+        Kind::Bool => Datum::Bool(boolean(text)?),
+        Kind::Bytea => Datum::Bytes(bytea(text)?),
+        Kind::InternalChar => Datum::text(text.chars().next().map(String::from).unwrap_or_default()),
+        Kind::Name => Datum::text(clipped(text, 63)),
+        Kind::Int8 => Datum::Int8(integer(text, "bigint")?),
+        Kind::Int2 => Datum::Int2(integer(text, "smallint")?),
+        Kind::Int4 => Datum::Int4(integer(text, "integer")?),
+        Kind::Text | Kind::Unknown | Kind::Bpchar | Kind::Varchar => Datum::text(text),
+        Kind::Oid => Datum::Oid(oid(text)?),
+        Kind::Json => {
+            json::check(text)?;
+            Datum::text(text)
+        }
+        Kind::Float4 => Datum::Float4(float::parse_f32(text)?),
+        Kind::Float8 => Datum::Float8(float::parse_f64(text)?),
+        Kind::Date => Datum::Date(datetime::parse_date(text)?),
+        Kind::Time => Datum::Time(datetime::parse_time(text)?),
+        Kind::Timestamp => Datum::Timestamp(datetime::parse_timestamp(text, false)?),
+        Kind::Timestamptz => Datum::Timestamp(datetime::parse_timestamp(text, true)?),
+        Kind::Interval => Datum::Interval(Interval::parse(text)?),
+        Kind::Numeric => Datum::Numeric(Numeric::parse(text)?),
+        Kind::Regclass if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => Datum::Oid(oid(text)?),
+        // Names of tables are the catalog's.
+        Kind::Regclass => return Err(SqlError::unsupported("a table's name as regclass")),
+        Kind::Regtype => Datum::Oid(regtype(text)?),
+        Kind::Uuid => Datum::Uuid(uuid(text)?),
+        Kind::Void => Datum::text(""),
+        Kind::Array(element) => {
+            return array::input(text, SqlType { kind: element.kind(), typmod: to.typmod });
+        }
+    };
+    if to.typmod < 0 { Ok(datum) } else { modifier::apply(datum, to, false) }
+}
+
+/// Appends a value as text; nothing for NULL.
+pub fn output(datum: &Datum, kind: SqlType, out: &mut String) {
+    let written = match datum {
+        Datum::Null => return,
+        Datum::Bool(value) => {
+            out.push(if *value { 't' } else { 'f' });
+            Ok(())
+        }
+        Datum::Int2(value) => write!(out, "{value}"),
+        Datum::Int4(value) => write!(out, "{value}"),
+        Datum::Int8(value) => write!(out, "{value}"),
+        Datum::Oid(value) => match Kind::from_oid(*value) {
+            Some(named) if kind.kind == Kind::Regtype => write!(out, "{}", named.name()),
+            None if *value == 0 && matches!(kind.kind, Kind::Regtype | Kind::Regclass) => write!(out, "-"),
+            _ => write!(out, "{value}"),
+        },
+        Datum::Float4(value) => {
+            float::push_f32(out, *value);
+            Ok(())
+        }
+        Datum::Float8(value) => {
+            float::push_f64(out, *value);
+            Ok(())
+        }
+        Datum::Numeric(value) => write!(out, "{value}"),
+        Datum::Text(value) => {
+            out.push_str(value);
+            Ok(())
+        }
+        Datum::Bytes(bytes) => {
+            out.push_str("\\x");
+            bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+        }
+        Datum::Date(days) => {
+            calendar::push_date(out, *days);
+            Ok(())
+        }
+        Datum::Time(micros) => {
+            calendar::push_time(out, *micros);
+            Ok(())
+        }
+        Datum::Timestamp(micros) => {
+            calendar::push_timestamp(out, *micros, kind.kind == Kind::Timestamptz);
+            Ok(())
+        }
+        Datum::Interval(interval) => {
+            interval.write(out);
+            Ok(())
+        }
+        Datum::Uuid(bytes) => bytes.iter().enumerate().try_for_each(|(index, byte)| {
+            let hyphen = if matches!(index, 4 | 6 | 8 | 10) { "-" } else { "" };
+            write!(out, "{hyphen}{byte:02x}")
+        }),
+        Datum::Array(items) => {
+            array::output(items, kind.element().unwrap_or(Kind::Text.into()), out);
+            Ok(())
+        }
+    };
+    debug_assert!(written.is_ok(), "writing to a string cannot fail");
+}
+
+/// A value as text.
+pub fn to_string(datum: &Datum, kind: SqlType) -> String {
+    let mut out = String::new();
+    output(datum, kind, &mut out);
+    out
+}

@@ -1,0 +1,138 @@
+//! Goal: statements do what they do on PostgreSQL 15. Method: the files under `tests/slt`, in the format of sqllogictest, of
+//! which every one holds on PostgreSQL, too; here each runs on a database of its own.
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use engine::{Engine, EngineConfig};
+use sql::session::{Connect, Database, Outcome, Session, Step};
+use sql::types::text;
+use sql::{SqlError, SqlResult};
+use sqllogictest::{DB, DBOutput, DefaultColumnType, Runner};
+
+struct Client(Session);
+
+impl Client {
+    fn run_one(&mut self, statement: &str) -> SqlResult<DBOutput<DefaultColumnType>> {
+        let session = &mut self.0;
+        let statement = session.prepare(statement, &[])?;
+        let mut portal = session.bind(&statement, Vec::new())?;
+        let outcome = loop {
+            match session.execute(&mut portal)? {
+                Step::Done(outcome) => break outcome,
+                Step::Parked(ticket) => ticket.wait(),
+            }
+        };
+        Ok(match outcome {
+            Outcome::Rows(rows, _) => {
+                let kinds: Vec<_> = statement.columns().unwrap().iter().map(|column| column.kind).collect();
+                let cell = |(value, kind): (&sql::Datum, &sql::SqlType)| match value {
+                    sql::Datum::Null => "NULL".to_owned(),
+                    sql::Datum::Text(empty) if empty.is_empty() => "(empty)".to_owned(),
+                    value => text::to_string(value, *kind),
+                };
+                let rows = rows.iter().map(|row| row.iter().zip(&kinds).map(cell).collect()).collect();
+                DBOutput::Rows { types: vec![DefaultColumnType::Any; kinds.len()], rows }
+            }
+            Outcome::Done(tag) => DBOutput::StatementComplete(tag.rows.unwrap_or(0)),
+            Outcome::Empty => DBOutput::StatementComplete(0),
+        })
+    }
+}
+
+impl DB for Client {
+    type Error = SqlError;
+    type ColumnType = DefaultColumnType;
+
+    fn run(&mut self, sql: &str) -> SqlResult<DBOutput<DefaultColumnType>> {
+        let mut last = DBOutput::StatementComplete(0);
+        for statement in self.0.split(sql).inspect_err(|_| self.0.fail())? {
+            let result = self.run_one(&statement);
+            if result.is_err() {
+                self.0.fail();
+                self.0.sync().unwrap();
+            }
+            last = result?;
+        }
+        self.0.sync()?;
+        Ok(last)
+    }
+
+    fn engine_name(&self) -> &'static str {
+        "overtake"
+    }
+
+    fn error_sql_state(error: &SqlError) -> Option<String> {
+        Some(error.state().0.to_owned())
+    }
+}
+
+#[test]
+fn statements_do_what_they_do_on_postgresql() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/slt")).unwrap() {
+        let path = entry.unwrap().path();
+        let database = Database::new(Engine::new(EngineConfig::in_memory()));
+        let mut runner = Runner::new(|| {
+            let wishes = Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() };
+            let session = database.connect(wishes);
+            async { session.map(Client) }
+        });
+        runner.run_file(&path).unwrap_or_else(|error| panic!("{error}"));
+        count += 1;
+    }
+    assert!(5 <= count, "the files are there");
+}
+
+/// The words, and where: what a client shows.
+#[test]
+fn errors_say_what_postgresql_says() {
+    let database = Database::new(Engine::new(EngineConfig::in_memory()));
+    let wishes = Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() };
+    let mut client = Client(database.connect(wishes).unwrap());
+    client.run("create table t (id int primary key, owner varchar(10) not null unique)").unwrap();
+    client.run("insert into t values (1, 'anna')").unwrap();
+    for (statement, message, position) in [
+        ("select 1 / 0", "division by zero", None),
+        ("select 2147483647 + 1", "integer out of range", None),
+        ("select 1 from from t", "syntax error at or near \"from\"", Some(15)),
+        ("select * from nowhere", "relation \"nowhere\" does not exist", Some(15)),
+        ("select nobody from t", "column \"nobody\" does not exist", Some(8)),
+        ("select x.id from t", "missing FROM-clause entry for table \"x\"", Some(8)),
+        (
+            "select owner, count(*) from t",
+            "column \"t.owner\" must appear in the GROUP BY clause or be used in an aggregate function",
+            Some(8),
+        ),
+        ("select id from t a, t b", "column reference \"id\" is ambiguous", Some(8)),
+        ("select 1 from t, t", "table name \"t\" specified more than once", None),
+        ("select 1 limit -1", "LIMIT must not be negative", None),
+        ("savepoint a", "SAVEPOINT can only be used in transaction blocks", None),
+        ("rollback to a", "ROLLBACK TO SAVEPOINT can only be used in transaction blocks", None),
+        ("set nothing = 1", "unrecognized configuration parameter \"nothing\"", None),
+        ("select 'x'::int", "invalid input syntax for type integer: \"x\"", None),
+        ("insert into t values (1, 'x')", "duplicate key value violates unique constraint \"t_pkey\"", None),
+        ("insert into t values (2, 'anna')", "duplicate key value violates unique constraint \"t_owner_key\"", None),
+        (
+            "insert into t (id) values (4)",
+            "null value in column \"owner\" of relation \"t\" violates not-null constraint",
+            None,
+        ),
+        ("insert into t values (4, 'longer than ten')", "value too long for type character varying(10)", None),
+        ("insert into t values (4, 'x', 1)", "INSERT has more expressions than target columns", None),
+        (
+            "insert into t values (true, 'x')",
+            "column \"id\" is of type integer but expression is of type boolean",
+            None,
+        ),
+        ("update t set nothing = 1", "column \"nothing\" of relation \"t\" does not exist", Some(14)),
+        ("create table t (a int)", "relation \"t\" already exists", None),
+        ("create table u (a int, a int)", "column \"a\" specified more than once", None),
+        ("create table u (a nothing)", "type \"nothing\" does not exist", Some(19)),
+    ] {
+        let error = client.run(statement).map(drop).unwrap_err();
+        assert_eq!((error.message(), error.position()), (message, position), "{statement}");
+    }
+    let error = client.run("insert into t values (1, 'x')").map(drop).unwrap_err();
+    assert_eq!(error.detail_text(), Some("Key (id)=(1) already exists."));
+    let error = client.run("insert into t (id) values (4)").map(drop).unwrap_err();
+    assert_eq!(error.detail_text(), Some("Failing row contains (4, null)."));
+}
