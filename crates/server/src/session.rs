@@ -89,8 +89,11 @@ impl<B: Backend> Session<B> {
                 Ok(Err(broken)) => break Some(errors::broken(broken)),
                 Err(gone) => break errors::gone(gone),
             };
-            if frame.kind == b'X' {
-                break None;
+            match frame.kind {
+                b'X' => break None,
+                // A password that nobody has asked for.
+                b'p' => break Some(errors::unexpected(b'p')),
+                _ => {}
             }
             if self.skips && frame.kind != b'S' {
                 continue;
