@@ -1,6 +1,7 @@
 //! Integration tests of `server`: real sockets, a session that follows a script, each test in a process of its own.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod cost;
 mod driver;
 mod extended;
 mod fuzz;
@@ -9,6 +10,7 @@ mod script;
 mod simple;
 mod startup;
 mod support;
+mod tls;
 
 use std::process::ExitCode;
 
@@ -44,6 +46,8 @@ fn main() -> ExitCode {
             testkit::test!(driver::scram_sha_256),
             testkit::test!(driver::simple_and_extended_queries),
             testkit::test!(fuzz::garbage_harms_nobody),
+            testkit::test!(tls::encryption_by_rustls),
+            testkit::case!(cost::a_thousand_executions),
         ],
     )
 }

@@ -78,7 +78,7 @@ pub fn shutdown_does_not_wait_for_ever() {
     let mut rig = Rig::with(|config| config.shutdown_grace = std::time::Duration::from_millis(100));
     let mut client = rig.client();
     // It asks for more than the system's buffers hold, and does not read.
-    client.send(&query("rows 3000000"));
+    client.send(&query("rows 600000"));
     assert_eq!(client.next().unwrap(), "T(n:23:0,t:25:0)");
     rig.shutdown.take().unwrap().send(()).unwrap();
     let server = rig.server.take().unwrap();

@@ -148,6 +148,8 @@ impl<S: Read + Write> Raw<S> {
         match self.stream.read(&mut kind) {
             Ok(0) => return None,
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+            // The storm.
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => return self.next(),
             read => assert_eq!(read.unwrap(), 1),
         }
         let length = i32::from_be_bytes(self.exactly(4).try_into().unwrap());
