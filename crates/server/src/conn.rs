@@ -30,8 +30,10 @@ pub(crate) enum Gone {
 
 /// Room for one read.
 const READ: usize = 8 << 10;
-/// An empty buffer larger than this is given back.
-const KEEP: usize = 64 << 10;
+/// An empty buffer larger than this is given back: most sessions are idle.
+const KEEP: usize = 16 << 10;
+/// While a statement waits, this much is read ahead.
+const AHEAD: usize = 64 << 10;
 /// Answers that are written though the input is not exhausted.
 const WRITE: usize = 64 << 10;
 
@@ -117,7 +119,7 @@ impl Conn {
         parked.on_ready(Arc::clone(&waiter) as Arc<dyn engine::Wake>);
         loop {
             // A client may send more meanwhile; past this much, its end is not noticed until the wait is over.
-            let listens = self.input.len() < KEEP;
+            let listens = self.input.len() < AHEAD;
             if listens {
                 self.input.reserve(READ);
             }

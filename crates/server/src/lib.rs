@@ -10,6 +10,10 @@
 //! **Invariant:** no thread blocks on a client, and no client can make this process panic or allocate beyond
 //! [`Config::message_max`].
 
+// The scripted session of the integration tests serves unit tests too.
+#[cfg(test)]
+extern crate self as server;
+
 mod adapter;
 pub mod backend;
 mod config;
@@ -17,13 +21,13 @@ mod conn;
 mod errors;
 mod extended;
 mod frame;
+mod listen;
 mod names;
 mod registry;
 mod reply;
 mod roles;
 mod rules;
 mod scram;
-mod server;
 mod session;
 mod simple;
 mod startup;
@@ -31,7 +35,7 @@ pub mod tls;
 mod wake;
 
 pub use config::Config;
+pub use listen::Server;
 pub use roles::{Role, Roles};
 pub use rules::{Kind, Method, Names, Origin, Rule, RuleError};
 pub use scram::{Verifier, VerifierError};
-pub use server::Server;

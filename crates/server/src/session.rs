@@ -245,3 +245,6 @@ pub(crate) fn tag_rows(tag: &Tag, sent: u64, was_suspended: bool) -> Option<u64>
         None => matches!(tag.words, "SELECT" | "FETCH").then_some(sent),
     }
 }
+
+#[cfg(test)]
+mod tests;
