@@ -129,7 +129,7 @@ impl<B: Backend> Session<B> {
         let Some(mut held) = self.portals.take(name) else { return Err(errors::no_portal(name).into()) };
         let before = self.backend.status();
         let outcome = self.run(&mut held.portal).await;
-        let has_ended = self.has_ended(before, &outcome);
+        let has_ended = outcome.as_ref().is_ok_and(|outcome| self.has_ended(before, outcome));
         if has_ended {
             self.portals.clear();
         } else {
@@ -146,14 +146,6 @@ impl<B: Backend> Session<B> {
                 Ok(())
             }
         }
-    }
-
-    /// Whether a statement has ended the transaction that its portal belonged to.
-    fn has_ended(&self, before: TransactionStatus, outcome: &Result<Outcome, Stop>) -> bool {
-        let Ok(Outcome::Done(Tag { words, .. })) = outcome else { return false };
-        let is_idle = self.backend.status() == TransactionStatus::Idle;
-        // `AND CHAIN` leaves a transaction open, but another one. `ROLLBACK TO` has this tag too, and ends nothing.
-        *words == "COMMIT" || (before != TransactionStatus::Idle && is_idle)
     }
 
     /// Sends rows up to the limit. Like PostgreSQL, does not look beyond it: the last row may already have been sent.

@@ -214,6 +214,14 @@ impl<B: Backend> Session<B> {
         }
     }
 
+    /// Whether a statement has ended the transaction that portals of `before` belong to.
+    pub(crate) fn has_ended(&self, before: TransactionStatus, outcome: &Outcome) -> bool {
+        let Outcome::Done(Tag { words, .. }) = outcome else { return false };
+        let is_idle = self.backend.status() == TransactionStatus::Idle;
+        // `AND CHAIN` leaves a transaction open, but another one. `ROLLBACK TO` has this tag too, and ends nothing.
+        *words == "COMMIT" || (before != TransactionStatus::Idle && is_idle)
+    }
+
     /// Sends rows, `limit` at most, and says how many.
     pub(crate) async fn send(
         &mut self,

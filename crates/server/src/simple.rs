@@ -41,7 +41,11 @@ impl<B: Backend> Session<B> {
             return Err(errors::no_parameter().into());
         }
         let mut portal = self.backend.bind(&statement, Vec::new())?;
+        let before = self.backend.status();
         let outcome = self.run(&mut portal).await?;
+        if self.has_ended(before, &outcome) {
+            self.portals.clear();
+        }
         let (tag, rows) = match outcome {
             Outcome::Rows(rows, tag) => {
                 let columns = self.backend.columns(&statement);

@@ -67,6 +67,12 @@ pub fn portals_end_with_their_transaction() {
     // A COMMIT in the middle of a pipeline ends them too.
     let commit = [parse("c", "commit", &[]), bind("", "c", &[], &[], &[]), execute("", 0), execute("p", 1)];
     assert_eq!(ask(&mut client, &commit), format!("1 2 C(COMMIT) {gone}"));
+    // So does one with a `BEGIN` behind it.
+    assert_eq!(client.ask(&query("begin")), "C(BEGIN) Z(T)");
+    assert_eq!(ask(&mut client, &open[1..]), "2 D(1,row 1) s Z(T)");
+    assert_eq!(client.ask(&query("commit; begin")), "C(COMMIT) C(BEGIN) Z(T)");
+    assert_eq!(ask(&mut client, &[execute("p", 1)]), gone.replace("(I)", "(E)"));
+    assert_eq!(client.ask(&query("rollback")), "C(ROLLBACK) Z(I)");
     // After a failure, what is open cannot be run.
     assert_eq!(client.ask(&query("begin")), "C(BEGIN) Z(T)");
     assert_eq!(ask(&mut client, &[parse("f", "fail", &[]), bind("p", "f", &[], &[], &[])]), "1 2 Z(T)");
