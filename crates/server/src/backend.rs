@@ -8,6 +8,7 @@ use engine::Wake;
 use sql::session::{Connect, Outcome, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Opens sessions. Cloned for each connection.
 pub trait Backends: Clone + Send + Sync + 'static {
@@ -140,6 +141,11 @@ pub trait Backend: Send + 'static {
 
     /// Whether a transaction is open.
     fn status(&self) -> TransactionStatus;
+
+    /// How long the client may now say nothing: `idle_in_transaction_session_timeout`, or `idle_session_timeout`.
+    fn idle_limit(&self) -> Option<Duration> {
+        None
+    }
 
     /// Settings to be reported, all at first and then those that have changed.
     fn take_reports(&mut self) -> Vec<(&'static str, String)>;

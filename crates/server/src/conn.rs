@@ -10,6 +10,7 @@ use crate::wake::Bells;
 use bytes::BytesMut;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// A stream of any kind.
@@ -26,6 +27,8 @@ pub(crate) enum Gone {
     Client,
     /// The server ends.
     Server,
+    /// The client said nothing for too long; whether in a transaction is for the session to know.
+    Idle,
 }
 
 /// Room for one read.
@@ -43,12 +46,14 @@ pub(crate) struct Conn {
     pub(crate) replies: Replies,
     /// Whether the client expects to see what was answered.
     pub(crate) is_due: bool,
+    /// How long the client may say nothing.
+    pub(crate) idle_limit: Option<Duration>,
     ending: Ending,
 }
 
 impl Conn {
     pub(crate) fn new(io: Box<dyn Io>, ending: Ending) -> Conn {
-        Conn { io, input: BytesMut::new(), replies: Replies::default(), is_due: false, ending }
+        Conn { io, input: BytesMut::new(), replies: Replies::default(), is_due: false, idle_limit: None, ending }
     }
 
     /// Reads more.
@@ -57,13 +62,19 @@ impl Conn {
             self.input = BytesMut::new();
         }
         self.input.reserve(READ);
-        tokio::select! {
-            biased;
-            () = &mut self.ending => Err(Gone::Server),
-            read = self.io.read_buf(&mut self.input) => match read {
-                Ok(0) | Err(_) => Err(Gone::Client),
-                Ok(_) => Ok(()),
-            },
+        let read = async {
+            tokio::select! {
+                biased;
+                () = &mut self.ending => Err(Gone::Server),
+                read = self.io.read_buf(&mut self.input) => match read {
+                    Ok(0) | Err(_) => Err(Gone::Client),
+                    Ok(_) => Ok(()),
+                },
+            }
+        };
+        match self.idle_limit {
+            Some(limit) => tokio::time::timeout(limit, read).await.unwrap_or(Err(Gone::Idle)),
+            None => read.await,
         }
     }
 

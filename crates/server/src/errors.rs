@@ -45,7 +45,16 @@ pub(crate) fn unexpected(kind: u8) -> SqlError {
 pub(crate) fn gone(gone: Gone) -> Option<SqlError> {
     match gone {
         Gone::Client => None,
+        Gone::Idle => Some(idle(false)),
         Gone::Server => Some(error("57P01", "terminating connection due to administrator command")),
+    }
+}
+
+/// A client that has said nothing for too long.
+pub(crate) fn idle(in_transaction: bool) -> SqlError {
+    match in_transaction {
+        true => error("25P03", "terminating connection due to idle-in-transaction timeout"),
+        false => error("57P05", "terminating connection due to idle-session timeout"),
     }
 }
 

@@ -84,10 +84,11 @@ impl<B: Backend> Session<B> {
     pub(crate) async fn serve(mut self) {
         self.ready();
         let last_words = loop {
+            self.conn.idle_limit = self.backend.idle_limit();
             let frame = match self.conn.next(self.message_max).await {
                 Ok(Ok(frame)) => frame,
                 Ok(Err(broken)) => break Some(errors::broken(broken)),
-                Err(gone) => break errors::gone(gone),
+                Err(gone) => break self.farewell(gone),
             };
             match frame.kind {
                 b'X' => break None,
@@ -110,6 +111,14 @@ impl<B: Backend> Session<B> {
         if let Some(error) = last_words {
             self.conn.replies.error("FATAL", &error);
             self.conn.close().await;
+        }
+    }
+
+    /// What is left to say to a client.
+    fn farewell(&self, gone: Gone) -> Option<SqlError> {
+        match gone {
+            Gone::Idle => Some(errors::idle(self.backend.status() != TransactionStatus::Idle)),
+            gone => errors::gone(gone),
         }
     }
 

@@ -41,6 +41,7 @@ fn main() -> ExitCode {
             testkit::test!(parking::a_wake_up_for_nothing_parks_again),
             testkit::test!(parking::cancel_by_key),
             testkit::test!(parking::a_client_that_leaves_is_cancelled),
+            testkit::test!(parking::who_is_idle_for_too_long_must_go),
             testkit::test!(parking::shutdown_tells_everybody),
             testkit::test!(parking::shutdown_does_not_wait_for_ever),
             testkit::test!(driver::scram_sha_256),

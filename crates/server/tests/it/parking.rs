@@ -61,6 +61,18 @@ pub fn a_client_that_leaves_is_cancelled() {
     assert!(rig.log().ends_with(&["cancel".into(), "rollback".into()]));
 }
 
+pub fn who_is_idle_for_too_long_must_go() {
+    let rig = Rig::new();
+    let mut client = rig.client();
+    client.send(&query("begin; idle-limit 50"));
+    assert_eq!(client.answer(), "C(BEGIN) C(SET) Z(T)");
+    assert_eq!(client.answer(), "E(FATAL|25P03|terminating connection due to idle-in-transaction timeout) end");
+    assert!(rig.log().ends_with(&["rollback".into()]));
+    let mut client = rig.client();
+    assert_eq!(client.ask(&query("idle-limit 50")), "C(SET) Z(I)");
+    assert_eq!(client.answer(), "E(FATAL|57P05|terminating connection due to idle-session timeout) end");
+}
+
 pub fn shutdown_tells_everybody() {
     let mut rig = Rig::new();
     let mut clients = [rig.client(), parked(&rig)];

@@ -9,6 +9,7 @@ use sql::session::{Connect, Outcome, Tag, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// What all scripted sessions share.
 #[derive(Clone, Default)]
@@ -45,6 +46,7 @@ pub struct Scripted {
     is_implicit: bool,
     fails_at_commit: bool,
     cancelled: Arc<AtomicBool>,
+    idle_limit: Option<Duration>,
     reports: Vec<(&'static str, String)>,
     notices: Vec<(&'static str, SqlError)>,
 }
@@ -95,6 +97,7 @@ impl Backends for Script {
             is_implicit: false,
             fails_at_commit: false,
             cancelled: Arc::default(),
+            idle_limit: None,
             reports: vec![("server_version", "15.0".into()), ("client_encoding", "UTF8".into())],
             notices: vec![],
         })
@@ -232,6 +235,10 @@ impl Backend for Scripted {
                 self.fails_at_commit = true;
                 done("UPDATE", Some(1))
             }
+            "idle-limit" => {
+                self.idle_limit = Some(Duration::from_millis(number.unsigned_abs().into()));
+                done("SET", None)
+            }
             "notice" => {
                 self.notices.push(("NOTICE", SqlError::new(SqlState("00000"), rest)));
                 done("DO", None)
@@ -284,6 +291,10 @@ impl Backend for Scripted {
         if std::mem::take(&mut self.is_implicit) {
             self.shared.log("rollback");
         }
+    }
+
+    fn idle_limit(&self) -> Option<Duration> {
+        self.idle_limit
     }
 
     fn status(&self) -> TransactionStatus {
