@@ -81,7 +81,7 @@ impl<D: Backends> Server<D> {
         self.tcp.iter().map(StdTcpListener::local_addr).collect()
     }
 
-    /// Serves until `shutdown` is ready. Sessions are told then, and waited for a while.
+    /// Serves until `shutdown` is ready, in a tokio runtime with I/O and time. Sessions are told then, and waited for a while.
     ///
     /// # Errors
     /// The runtime does not take the listeners; nothing has been accepted then.
