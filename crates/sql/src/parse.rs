@@ -71,17 +71,21 @@ fn parser_error(text: &str, error: &ParserError) -> SqlError {
         }
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
     };
-    let Some(location) = location_in(message) else {
-        return if message.contains("found: EOF") {
-            at_end(text)
-        } else {
-            SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error: {message}"))
-        };
-    };
     let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location().unwrap_or_default();
-    match tokens.iter().find(|token| token.span.start == location) {
-        Some(token) => near(text, token),
-        None => at_end(text),
+    if let Some(location) = location_in(message) {
+        return match tokens.iter().find(|token| token.span.start == location) {
+            Some(token) => near(text, token),
+            None => at_end(text),
+        };
+    }
+    // Some messages name what was found, but not where: most likely the last of these.
+    match message.rsplit_once("found: ").map(|(_, found)| found) {
+        Some("EOF") => at_end(text),
+        Some(found) => match tokens.iter().rfind(|token| token.token.to_string() == found) {
+            Some(token) => near(text, token),
+            None => SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error: {message}")),
+        },
+        None => SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error: {message}")),
     }
 }
 
@@ -244,7 +248,7 @@ mod tests {
     #[test]
     fn errors_read_as_postgresqls() {
         assert_eq!(error("selec 1"), ("syntax error at or near \"selec\"".to_owned(), Some(1)));
-        assert_eq!(error("select 1;\nselect 'ü', from"), ("syntax error at end of input".to_owned(), Some(27)));
+        assert_eq!(error("select 1;\nselect 'ü', from"), ("syntax error at or near \"from\"".to_owned(), Some(23)));
         assert_eq!(error("insert into t values (1"), ("syntax error at end of input".to_owned(), Some(24)));
         assert_eq!(error("select 'abc"), ("unterminated quoted string at or near \"'abc\"".to_owned(), Some(8)));
         assert_eq!(error("select (1 2)"), ("syntax error at or near \"2\"".to_owned(), Some(11)));

@@ -1,0 +1,145 @@
+//! [`sql::session::Session`] as a [`Backend`], and the only place that calls the codecs of values.
+//!
+//! **Invariant:** no decisions here; each function is a call.
+
+use crate::backend::{Backend, Backends, Cancel, Column, Format, Parked, Run};
+use bytes::BytesMut;
+use engine::{Ticket, Wake};
+use sql::session::{Canceller, Connect, Database, Portal, Session, Statement, Step, TransactionStatus};
+use sql::{Datum, SqlError, SqlResult, SqlType};
+use std::sync::Arc;
+
+/// The calls into `sql::types`, until that module has them. To be replaced, function by function, with
+/// `text::{input, output}`, `binary::{input, output}`, `SqlType::oid` and `Kind::len`.
+mod codec {
+    use super::{Datum, Format, SqlError, SqlResult, SqlType};
+    use bytes::BytesMut;
+
+    pub(super) fn oid(_of: SqlType) -> u32 {
+        0
+    }
+
+    pub(super) fn length(_of: SqlType) -> i16 {
+        -1
+    }
+
+    pub(super) fn input(_bytes: &[u8], _format: Format, _of: SqlType) -> SqlResult<Datum> {
+        Err(SqlError::unsupported("a parameter"))
+    }
+
+    pub(super) fn output(_value: &Datum, _format: Format, _of: SqlType, _out: &mut BytesMut) -> SqlResult<()> {
+        Err(SqlError::unsupported("a value"))
+    }
+}
+
+impl Backends for Database {
+    type Backend = Session;
+
+    fn connect(&self, connect: Connect) -> SqlResult<Session> {
+        Database::connect(self, connect)
+    }
+}
+
+impl Parked for Ticket {
+    fn on_ready(&self, wake: Arc<dyn Wake>) {
+        Ticket::on_ready(self, wake);
+    }
+}
+
+impl Cancel for Canceller {
+    fn cancel(&self) {
+        Canceller::cancel(self);
+    }
+}
+
+fn column(of: &sql::session::ColumnInfo) -> Column {
+    Column {
+        name: of.name.clone(),
+        table: of.table,
+        number: of.number,
+        oid: codec::oid(of.kind),
+        length: codec::length(of.kind),
+        typmod: of.kind.typmod,
+    }
+}
+
+impl Backend for Session {
+    type Statement = Arc<Statement>;
+    type Portal = Portal;
+
+    fn split(&mut self, text: &str) -> SqlResult<Vec<String>> {
+        Session::split(self, text)
+    }
+
+    fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
+        Session::prepare(self, text, types)
+    }
+
+    fn parameters(&self, statement: &Arc<Statement>) -> Vec<u32> {
+        statement.parameters().iter().map(|&of| codec::oid(of)).collect()
+    }
+
+    fn parameter_count(&self, statement: &Arc<Statement>) -> usize {
+        statement.parameters().len()
+    }
+
+    fn columns(&self, statement: &Arc<Statement>) -> Option<Vec<Column>> {
+        statement.columns().map(|columns| columns.iter().map(column).collect())
+    }
+
+    fn column_count(&self, statement: &Arc<Statement>) -> Option<usize> {
+        statement.columns().map(<[_]>::len)
+    }
+
+    fn read(&self, statement: &Arc<Statement>, parameter: usize, format: Format, bytes: &[u8]) -> SqlResult<Datum> {
+        let of = statement.parameters().get(parameter).copied();
+        codec::input(bytes, format, of.unwrap_or(SqlType::from(sql::Kind::Unknown)))
+    }
+
+    fn bind(&mut self, statement: &Arc<Statement>, values: Vec<Datum>) -> SqlResult<Portal> {
+        Session::bind(self, statement, values)
+    }
+
+    fn execute(&mut self, portal: &mut Portal) -> SqlResult<Run> {
+        Ok(match Session::execute(self, portal)? {
+            Step::Done(outcome) => Run::Done(outcome),
+            Step::Parked(ticket) => Run::Parked(Box::new(ticket)),
+        })
+    }
+
+    fn write(
+        &mut self,
+        statement: &Arc<Statement>,
+        column: usize,
+        format: Format,
+        value: &Datum,
+        out: &mut BytesMut,
+    ) -> SqlResult<()> {
+        let of = statement.columns().and_then(|columns| columns.get(column)).map(|column| column.kind);
+        codec::output(value, format, of.unwrap_or(SqlType::from(sql::Kind::Unknown)), out)
+    }
+
+    fn sync(&mut self) -> SqlResult<()> {
+        Session::sync(self)
+    }
+
+    fn fail(&mut self) {
+        Session::fail(self);
+    }
+
+    fn status(&self) -> TransactionStatus {
+        Session::status(self)
+    }
+
+    fn take_reports(&mut self) -> Vec<(&'static str, String)> {
+        Session::take_reports(self)
+    }
+
+    fn take_notices(&mut self) -> Vec<(&'static str, SqlError)> {
+        Session::take_notices(self)
+    }
+
+    fn canceller(&self) -> Arc<dyn Cancel> {
+        Arc::new(Session::canceller(self))
+    }
+}

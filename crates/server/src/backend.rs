@@ -1,0 +1,158 @@
+//! What the protocol needs of a session, and no more.
+//!
+//! **Invariant:** the protocol knows the session only through these traits, so that it can be tested with a session that
+//! follows a script. Nothing here blocks; what must wait is [`Run::Parked`].
+
+use bytes::BytesMut;
+use engine::Wake;
+use sql::session::{Connect, Outcome, TransactionStatus};
+use sql::{Datum, SqlError, SqlResult};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Opens sessions. Cloned for each connection.
+pub trait Backends: Clone + Send + Sync + 'static {
+    /// Its sessions.
+    type Backend: Backend;
+
+    /// Opens one.
+    ///
+    /// # Errors
+    /// Unknown database, settings that do not exist or do not take the value.
+    fn connect(&self, connect: Connect) -> SqlResult<Self::Backend>;
+}
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// As text.
+    Text,
+    /// As PostgreSQL's `typsend` writes it.
+    Binary,
+}
+
+/// One column as `RowDescription` has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// The number of its table, 0 if it is no table's column.
+    pub table: u32,
+    /// Its number in its table, from 1; 0 likewise.
+    pub number: i16,
+    /// Its type's number.
+    pub oid: u32,
+    /// Its type's length; -1: it varies.
+    pub length: i16,
+    /// Its type's modifier; -1: none.
+    pub typmod: i32,
+}
+
+/// What running a portal came to.
+pub enum Run {
+    /// It is done.
+    Done(Outcome),
+    /// It waits; run the portal again when the wait is over.
+    Parked(Box<dyn Parked>),
+}
+
+/// A wait.
+pub trait Parked: Send {
+    /// Has `wake` called when it is over: at once if it is.
+    fn on_ready(&self, wake: Arc<dyn Wake>);
+}
+
+/// Ends from another thread what a session is doing.
+pub trait Cancel: Send + Sync {
+    /// Makes the statement under way, if any, end with `57014`.
+    fn cancel(&self);
+}
+
+/// One session; see [`sql::session::Session`], whose functions these are.
+pub trait Backend: Send + 'static {
+    /// A statement, analysed; cloning it costs nothing to speak of.
+    type Statement: Clone + Send + Sync;
+    /// A statement with its parameters.
+    type Portal: Send;
+
+    /// All statements of a text.
+    ///
+    /// # Errors
+    /// When any is not in the grammar.
+    fn split(&mut self, text: &str) -> SqlResult<Vec<String>>;
+
+    /// Analyses one statement; `types` as far as the client says, 0 where it does not.
+    ///
+    /// # Errors
+    /// Grammar, names, types.
+    fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Self::Statement>;
+
+    /// Type numbers of its parameters.
+    fn parameters(&self, statement: &Self::Statement) -> Vec<u32>;
+
+    /// How many parameters it has.
+    fn parameter_count(&self, statement: &Self::Statement) -> usize;
+
+    /// Columns of its rows, if it returns rows.
+    fn columns(&self, statement: &Self::Statement) -> Option<Vec<Column>>;
+
+    /// How many columns its rows have, if it returns rows.
+    fn column_count(&self, statement: &Self::Statement) -> Option<usize>;
+
+    /// Reads the value of one parameter.
+    ///
+    /// # Errors
+    /// It is none of the parameter's type.
+    fn read(&self, statement: &Self::Statement, parameter: usize, format: Format, bytes: &[u8]) -> SqlResult<Datum>;
+
+    /// Binds a statement to values.
+    ///
+    /// # Errors
+    /// Values that do not fit the statement.
+    fn bind(&mut self, statement: &Self::Statement, values: Vec<Datum>) -> SqlResult<Self::Portal>;
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// Whatever the statement meets.
+    fn execute(&mut self, portal: &mut Self::Portal) -> SqlResult<Run>;
+
+    /// Appends one value that is not null, without its length.
+    ///
+    /// # Errors
+    /// The type has no such format.
+    fn write(
+        &mut self,
+        statement: &Self::Statement,
+        column: usize,
+        format: Format,
+        value: &Datum,
+        out: &mut BytesMut,
+    ) -> SqlResult<()>;
+
+    /// Ends the implicit transaction, if there is one.
+    ///
+    /// # Errors
+    /// Those of a commit.
+    fn sync(&mut self) -> SqlResult<()>;
+
+    /// To be told when a message failed before it got here.
+    fn fail(&mut self);
+
+    /// Whether a transaction is open.
+    fn status(&self) -> TransactionStatus;
+
+    /// How long the client may now say nothing: `idle_in_transaction_session_timeout`, or `idle_session_timeout`.
+    fn idle_limit(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Settings to be reported, all at first and then those that have changed.
+    fn take_reports(&mut self) -> Vec<(&'static str, String)>;
+
+    /// Notices since the last call, with their severities.
+    fn take_notices(&mut self) -> Vec<(&'static str, SqlError)>;
+
+    /// Cancels from another thread what this session is doing.
+    fn canceller(&self) -> Arc<dyn Cancel>;
+}

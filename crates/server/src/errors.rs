@@ -1,0 +1,165 @@
+//! Errors of the protocol itself.
+//!
+//! **Invariant:** codes and texts are PostgreSQL 15's, where it has them.
+
+use crate::conn::Gone;
+use crate::frame::{Broken, Malformed};
+use sql::{SqlError, SqlState};
+
+fn error(state: &'static str, message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState(state), message)
+}
+
+/// A violation of the protocol.
+pub(crate) fn protocol(message: impl Into<String>) -> SqlError {
+    error("08P01", message)
+}
+
+pub(crate) fn malformed(malformed: Malformed) -> SqlError {
+    match malformed {
+        Malformed::Short | Malformed::Negative => protocol("insufficient data left in message"),
+        Malformed::Long => protocol("invalid message format"),
+        Malformed::Unterminated => protocol("invalid string in message"),
+        Malformed::NotUtf8(bytes, count) => {
+            let bytes: Vec<String> = bytes[..count].iter().map(|byte| format!("0x{byte:02x}")).collect();
+            error("22021", format!("invalid byte sequence for encoding \"UTF8\": {}", bytes.join(" ")))
+        }
+    }
+}
+
+pub(crate) fn broken(broken: Broken) -> SqlError {
+    match broken {
+        Broken::Kind(kind) => unexpected(kind),
+        Broken::Length(_) => protocol("invalid message length"),
+        Broken::TooLong(length) => {
+            error("54000", format!("a message of {length} bytes is longer than this server accepts"))
+        }
+    }
+}
+
+pub(crate) fn unexpected(kind: u8) -> SqlError {
+    protocol(format!("invalid frontend message type {kind}"))
+}
+
+/// What is left to say to a client, if there is one.
+pub(crate) fn gone(gone: Gone) -> Option<SqlError> {
+    match gone {
+        Gone::Client => None,
+        Gone::Idle => Some(idle(false)),
+        Gone::Server => Some(error("57P01", "terminating connection due to administrator command")),
+    }
+}
+
+/// A client that has said nothing for too long.
+pub(crate) fn idle(in_transaction: bool) -> SqlError {
+    match in_transaction {
+        true => error("25P03", "terminating connection due to idle-in-transaction timeout"),
+        false => error("57P05", "terminating connection due to idle-session timeout"),
+    }
+}
+
+/// The same error with its position moved.
+pub(crate) fn shifted(of: SqlError, by: usize) -> SqlError {
+    let Some(position) = of.position().filter(|_| 0 < by) else { return of };
+    let mut moved = SqlError::new(of.state(), of.message());
+    if let Some(detail) = of.detail_text() {
+        moved = moved.detail(detail);
+    }
+    if let Some(hint) = of.hint_text() {
+        moved = moved.hint(hint);
+    }
+    moved.at(position + by)
+}
+
+pub(crate) fn no_statement(name: &str) -> SqlError {
+    error(
+        "26000",
+        match name {
+            "" => "unnamed prepared statement does not exist".to_owned(),
+            name => format!("prepared statement \"{name}\" does not exist"),
+        },
+    )
+}
+
+pub(crate) fn statement_exists(name: &str) -> SqlError {
+    error("42P05", format!("prepared statement \"{name}\" already exists"))
+}
+
+pub(crate) fn no_portal(name: &str) -> SqlError {
+    error("34000", format!("portal \"{name}\" does not exist"))
+}
+
+pub(crate) fn portal_exists(name: &str) -> SqlError {
+    error("42P03", format!("cursor \"{name}\" already exists"))
+}
+
+pub(crate) fn cannot_be_run(name: &str) -> SqlError {
+    error("55000", format!("portal \"{name}\" cannot be run"))
+}
+
+pub(crate) fn aborted() -> SqlError {
+    error("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+}
+
+pub(crate) fn no_parameter() -> SqlError {
+    error("42P02", "there is no parameter $1")
+}
+
+pub(crate) fn format_code(code: i16) -> SqlError {
+    error("22023", format!("unsupported format code: {code}"))
+}
+
+pub(crate) fn parameter_formats(formats: usize, parameters: usize) -> SqlError {
+    protocol(format!("bind message has {formats} parameter formats but {parameters} parameters"))
+}
+
+pub(crate) fn parameter_count(given: usize, statement: &str, wanted: usize) -> SqlError {
+    protocol(format!(
+        "bind message supplies {given} parameters, but prepared statement \"{statement}\" requires {wanted}"
+    ))
+}
+
+pub(crate) fn result_formats(formats: usize, columns: usize) -> SqlError {
+    protocol(format!("bind message has {formats} result formats but query has {columns} columns"))
+}
+
+pub(crate) fn target(message: &str, kind: u8) -> SqlError {
+    protocol(format!("invalid {message} message subtype {kind}"))
+}
+
+pub(crate) fn too_many() -> SqlError {
+    error("53300", "sorry, too many clients already")
+}
+
+pub(crate) fn no_entry(from: &str, user: &str, database: &str, encryption: &str) -> SqlError {
+    error(
+        "28000",
+        format!("no pg_hba.conf entry for host \"{from}\", user \"{user}\", database \"{database}\", {encryption}"),
+    )
+}
+
+pub(crate) fn rejected(from: &str, user: &str, database: &str, encryption: &str) -> SqlError {
+    let who = format!("host \"{from}\", user \"{user}\", database \"{database}\", {encryption}");
+    error("28000", format!("pg_hba.conf rejects connection for {who}"))
+}
+
+pub(crate) fn no_role(name: &str) -> SqlError {
+    error("28000", format!("role \"{name}\" does not exist"))
+}
+
+pub(crate) fn may_not_log_in(name: &str) -> SqlError {
+    error("28000", format!("role \"{name}\" is not permitted to log in"))
+}
+
+pub(crate) fn wrong_password(user: &str) -> SqlError {
+    error("28P01", format!("password authentication failed for user \"{user}\""))
+}
+
+pub(crate) fn no_user() -> SqlError {
+    error("28000", "no PostgreSQL user name specified in startup packet")
+}
+
+pub(crate) fn protocol_version(major: u16, minor: u16) -> SqlError {
+    let what = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0");
+    error("0A000", what)
+}

@@ -1,0 +1,178 @@
+//! The extended protocol: parse, bind, describe, execute, close.
+//!
+//! **Invariant:** a message that fails has answered nothing but its error.
+
+use crate::backend::{Backend, Format};
+use crate::errors;
+use crate::frame::{self, Bind, Parse};
+use crate::reply::Formats;
+use crate::session::{Held, Session, State, Stop, tag_rows};
+use sql::session::{Outcome, Tag, TransactionStatus};
+use sql::{Datum, SqlResult};
+
+/// One format for all, or one for each of `count`.
+fn formats(codes: &[i16], count: usize, mismatch: impl FnOnce() -> sql::SqlError) -> SqlResult<Formats> {
+    let format = |code: i16| match code {
+        0 => Ok(Format::Text),
+        1 => Ok(Format::Binary),
+        code => Err(errors::format_code(code)),
+    };
+    match codes {
+        [] => Ok(Formats::All(Format::Text)),
+        [code] => Ok(Formats::All(format(*code)?)),
+        codes if codes.len() == count => {
+            Ok(Formats::Each(codes.iter().map(|&code| format(code)).collect::<Result<_, _>>()?))
+        }
+        _ => Err(mismatch()),
+    }
+}
+
+impl<B: Backend> Session<B> {
+    fn statement(&self, name: &str) -> SqlResult<B::Statement> {
+        self.statements.get(name).cloned().ok_or_else(|| errors::no_statement(name))
+    }
+
+    pub(crate) fn parse(&mut self, body: &[u8]) -> Result<(), Stop> {
+        let Parse { name, text, types } = Parse::read(body)?;
+        if self.statements.has_named(name) {
+            return Err(errors::statement_exists(name).into());
+        }
+        if name.is_empty() {
+            // It is gone even if the new one is refused.
+            self.statements.take(name);
+        }
+        let statement = self.backend.prepare(text, &types)?;
+        self.statements.put(name, statement);
+        self.notices();
+        self.conn.replies.parse_complete();
+        Ok(())
+    }
+
+    pub(crate) fn bind(&mut self, body: &[u8]) -> Result<(), Stop> {
+        let bind = Bind::read(body)?;
+        let statement = self.statement(bind.statement)?;
+        let (given, wanted) = (bind.values.len(), self.backend.parameter_count(&statement));
+        let parameter_formats = formats(&bind.formats, given, || errors::parameter_formats(bind.formats.len(), given))?;
+        if given != wanted {
+            return Err(errors::parameter_count(given, bind.statement, wanted).into());
+        }
+        if self.portals.has_named(bind.portal) {
+            return Err(errors::portal_exists(bind.portal).into());
+        }
+        let read = |(at, value): (usize, &Option<&[u8]>)| match value {
+            Some(bytes) => self.backend.read(&statement, at, parameter_formats.of(at), bytes),
+            None => Ok(Datum::Null),
+        };
+        let values = bind.values.iter().enumerate().map(read).collect::<SqlResult<Vec<_>>>()?;
+        // A statement without rows takes any number of formats, as there: they say nothing.
+        let formats = match self.backend.column_count(&statement) {
+            Some(count) => formats(&bind.results, count, || errors::result_formats(bind.results.len(), count))?,
+            None => Formats::All(Format::Text),
+        };
+        let portal = self.backend.bind(&statement, values)?;
+        self.portals.put(bind.portal, Held { statement, portal, formats, state: State::Ready });
+        self.notices();
+        self.conn.replies.bind_complete();
+        Ok(())
+    }
+
+    pub(crate) fn describe(&mut self, body: &[u8]) -> Result<(), Stop> {
+        match frame::target(body)? {
+            (b'S', name) => {
+                let statement = self.statement(name)?;
+                let columns = self.backend.columns(&statement);
+                self.conn.replies.parameters(self.backend.parameters(&statement));
+                self.conn.replies.columns(columns, &Formats::All(Format::Text));
+            }
+            (b'P', name) => {
+                let held = self.portals.get(name).ok_or_else(|| errors::no_portal(name))?;
+                let columns = self.backend.columns(&held.statement);
+                self.conn.replies.columns(columns, &held.formats);
+            }
+            (other, _) => return Err(errors::target("DESCRIBE", other).into()),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn close(&mut self, body: &[u8]) -> Result<(), Stop> {
+        // What does not exist is closed already.
+        match frame::target(body)? {
+            (b'S', name) => drop(self.statements.take(name)),
+            (b'P', name) => drop(self.portals.take(name)),
+            (other, _) => return Err(errors::target("CLOSE", other).into()),
+        }
+        self.conn.replies.close_complete();
+        Ok(())
+    }
+
+    pub(crate) async fn execute(&mut self, body: &[u8]) -> Result<(), Stop> {
+        let (name, rows_max) = frame::execute(body)?;
+        let limit = usize::try_from(rows_max).ok().filter(|&limit| 0 < limit);
+        let held = self.portals.get_mut(name).ok_or_else(|| errors::no_portal(name))?;
+        // Out of its place while it runs; whatever fails leaves it there, ended.
+        let state = std::mem::replace(&mut held.state, State::Ended);
+        match state {
+            State::Ready => self.start(name, limit).await,
+            State::Rows(rows, tag) => self.go_on(name, rows, tag, limit, true).await,
+            State::Exhausted(tag) => {
+                let rows = tag_rows(&tag, 0, true);
+                self.conn.replies.complete(&tag, rows);
+                self.set(name, State::Exhausted(tag));
+                Ok(())
+            }
+            State::Ended if self.backend.status() == TransactionStatus::Failed => Err(errors::aborted().into()),
+            State::Ended => Err(errors::cannot_be_run(name).into()),
+        }
+    }
+
+    async fn start(&mut self, name: &str, limit: Option<usize>) -> Result<(), Stop> {
+        let Some(mut held) = self.portals.take(name) else { return Err(errors::no_portal(name).into()) };
+        let before = self.backend.status();
+        let outcome = self.run(&mut held.portal).await;
+        let has_ended = outcome.as_ref().is_ok_and(|outcome| self.has_ended(before, outcome));
+        if has_ended {
+            self.portals.clear();
+        } else {
+            self.portals.put(name, held);
+        }
+        match outcome? {
+            Outcome::Rows(rows, tag) => self.go_on(name, rows.into_iter(), tag, limit, false).await,
+            Outcome::Done(tag) => {
+                self.conn.replies.complete(&tag, tag.rows);
+                Ok(())
+            }
+            Outcome::Empty => {
+                self.conn.replies.empty();
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends rows up to the limit. Like PostgreSQL, does not look beyond it: the last row may already have been sent.
+    async fn go_on(
+        &mut self,
+        name: &str,
+        mut rows: std::vec::IntoIter<Box<[Datum]>>,
+        tag: Tag,
+        limit: Option<usize>,
+        was_suspended: bool,
+    ) -> Result<(), Stop> {
+        let Some(held) = self.portals.get(name) else { return Err(errors::no_portal(name).into()) };
+        let (statement, formats) = (held.statement.clone(), held.formats.clone());
+        let sent = self.send(&statement, &formats, &mut rows, limit.unwrap_or(usize::MAX)).await?;
+        if limit.is_some_and(|limit| limit as u64 == sent) {
+            self.conn.replies.suspended();
+            self.set(name, State::Rows(rows, tag));
+        } else {
+            self.conn.replies.complete(&tag, tag_rows(&tag, sent, was_suspended));
+            self.set(name, State::Exhausted(tag));
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, name: &str, state: State) {
+        if let Some(held) = self.portals.get_mut(name) {
+            held.state = state;
+        }
+    }
+}

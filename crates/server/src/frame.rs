@@ -1,0 +1,246 @@
+//! Cuts what a client sends into messages, and messages into fields.
+//!
+//! `pgwire` decodes messages too, but reads past a message's end and panics when one is shorter than it claims (0.42,
+//! `Bind`, `Parse`), and mends text that is not UTF-8 without a word. So reading is done here; a test holds it against
+//! what `pgwire` encodes.
+//!
+//! **Invariant:** nothing is allocated on the word of a length or count that the client sent, and no input panics: what
+//! does not fit is a [`Malformed`].
+
+use bytes::{Buf, Bytes, BytesMut};
+
+/// Why the bytes of a message are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Malformed {
+    /// Fewer bytes than its fields need.
+    Short,
+    /// More bytes than its fields need.
+    Long,
+    /// A string without its end.
+    Unterminated,
+    /// A string that is not UTF-8; the first bytes that are not.
+    NotUtf8([u8; 4], usize),
+    /// A length below zero that does not mean "none".
+    Negative,
+}
+
+/// A message that the stream cannot go on after: where the next one begins is not known, or not worth waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// The first byte means nothing.
+    Kind(u8),
+    /// The length is below what it counts itself.
+    Length(i32),
+    /// Longer than this server takes.
+    TooLong(usize),
+}
+
+/// One message: its first byte and its body.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) kind: u8,
+    pub(crate) body: Bytes,
+}
+
+/// Kinds that a client may send.
+const KINDS: &[u8] = b"QPBDECHSXdcfFp";
+/// The longest of those that carry names at most, PostgreSQL's bound.
+const SMALL_MAX: usize = 10_000;
+
+/// The longest body of a message of this kind.
+fn longest(kind: u8, message_max: usize) -> usize {
+    match kind {
+        b'Q' | b'P' | b'B' | b'd' | b'F' => message_max,
+        _ => SMALL_MAX.min(message_max),
+    }
+}
+
+/// The next message, if it is there as a whole.
+pub(crate) fn next(input: &mut BytesMut, message_max: usize) -> Result<Option<Frame>, Broken> {
+    let Some((&kind, rest)) = input.split_first() else { return Ok(None) };
+    // The kind is judged before the length has come: a stray client is not waited for.
+    if !KINDS.contains(&kind) {
+        return Err(Broken::Kind(kind));
+    }
+    let Some(length) = rest.first_chunk::<4>() else { return Ok(None) };
+    let length = i32::from_be_bytes(*length);
+    let total = usize::try_from(length).ok().filter(|&total| 4 <= total).ok_or(Broken::Length(length))?;
+    if longest(kind, message_max) < total - 4 {
+        return Err(Broken::TooLong(total - 4));
+    }
+    if input.len() < 1 + total {
+        return Ok(None);
+    }
+    let mut body = input.split_to(1 + total).freeze();
+    body.advance(5);
+    Ok(Some(Frame { kind, body }))
+}
+
+/// Reads the fields of one body, in order.
+pub(crate) struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    pub(crate) fn of(body: &'a [u8]) -> Fields<'a> {
+        Fields(body)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let (field, rest) = self.0.split_first_chunk::<N>().ok_or(Malformed::Short)?;
+        self.0 = rest;
+        Ok(*field)
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, Malformed> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    pub(crate) fn i16(&mut self) -> Result<i16, Malformed> {
+        self.array().map(i16::from_be_bytes)
+    }
+
+    /// A count: PostgreSQL's drivers send more than [`i16::MAX`] parameters, so it has no sign.
+    pub(crate) fn count(&mut self) -> Result<usize, Malformed> {
+        self.array().map(|bytes| usize::from(u16::from_be_bytes(bytes)))
+    }
+
+    pub(crate) fn i32(&mut self) -> Result<i32, Malformed> {
+        self.array().map(i32::from_be_bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, Malformed> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    /// Text up to its zero byte.
+    pub(crate) fn text(&mut self) -> Result<&'a str, Malformed> {
+        let end = self.0.iter().position(|&byte| byte == 0).ok_or(Malformed::Unterminated)?;
+        let (text, rest) = self.0.split_at(end);
+        self.0 = &rest[1..];
+        utf8(text)
+    }
+
+    /// A value with its length before it; -1: there is none.
+    pub(crate) fn value(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
+        let length = self.i32()?;
+        if length == -1 {
+            return Ok(None);
+        }
+        let length = usize::try_from(length).map_err(|_| Malformed::Negative)?;
+        let (value, rest) = self.0.split_at_checked(length).ok_or(Malformed::Short)?;
+        self.0 = rest;
+        Ok(Some(value))
+    }
+
+    /// `count` numbers of two bytes.
+    pub(crate) fn formats(&mut self) -> Result<Vec<i16>, Malformed> {
+        let count = self.count()?;
+        if self.0.len() / 2 < count {
+            return Err(Malformed::Short);
+        }
+        (0..count).map(|_| self.i16()).collect()
+    }
+
+    /// How many bytes are left.
+    pub(crate) fn left(&self) -> usize {
+        self.0.len()
+    }
+
+    /// There must be nothing left.
+    pub(crate) fn end(self) -> Result<(), Malformed> {
+        if self.0.is_empty() { Ok(()) } else { Err(Malformed::Long) }
+    }
+}
+
+/// Text of a client.
+pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Malformed> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let bad = &bytes[error.valid_up_to()..];
+        // As many as PostgreSQL names: what the first byte promises, as far as it is there.
+        let promised = match bad.first() {
+            Some(0xc2..=0xdf) => 2,
+            Some(0xe0..=0xef) => 3,
+            Some(0xf0..=0xf4) => 4,
+            _ => 1,
+        };
+        let count = promised.min(bad.len());
+        let mut first = [0; 4];
+        first[..count].copy_from_slice(&bad[..count]);
+        Malformed::NotUtf8(first, count)
+    })
+}
+
+/// What `Parse` asks.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Parse<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) text: &'a str,
+    pub(crate) types: Vec<u32>,
+}
+
+impl<'a> Parse<'a> {
+    pub(crate) fn read(body: &'a [u8]) -> Result<Parse<'a>, Malformed> {
+        let mut fields = Fields::of(body);
+        let (name, text) = (fields.text()?, fields.text()?);
+        let count = fields.count()?;
+        if fields.left() / 4 < count {
+            return Err(Malformed::Short);
+        }
+        let types = (0..count).map(|_| fields.u32()).collect::<Result<_, _>>()?;
+        fields.end()?;
+        Ok(Parse { name, text, types })
+    }
+}
+
+/// What `Bind` asks.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Bind<'a> {
+    pub(crate) portal: &'a str,
+    pub(crate) statement: &'a str,
+    pub(crate) formats: Vec<i16>,
+    pub(crate) values: Vec<Option<&'a [u8]>>,
+    pub(crate) results: Vec<i16>,
+}
+
+impl<'a> Bind<'a> {
+    pub(crate) fn read(body: &'a [u8]) -> Result<Bind<'a>, Malformed> {
+        let mut fields = Fields::of(body);
+        let (portal, statement) = (fields.text()?, fields.text()?);
+        let formats = fields.formats()?;
+        let count = fields.count()?;
+        // Each value has a length at least.
+        if fields.left() / 4 < count {
+            return Err(Malformed::Short);
+        }
+        let values = (0..count).map(|_| fields.value()).collect::<Result<_, _>>()?;
+        let results = fields.formats()?;
+        fields.end()?;
+        Ok(Bind { portal, statement, formats, values, results })
+    }
+}
+
+/// What `Describe` and `Close` are about: `S` or `P` (or nonsense), and a name.
+pub(crate) fn target(body: &[u8]) -> Result<(u8, &str), Malformed> {
+    let mut fields = Fields::of(body);
+    let target = (fields.u8()?, fields.text()?);
+    fields.end()?;
+    Ok(target)
+}
+
+/// What `Execute` asks: a portal and the most rows, 0 for all.
+pub(crate) fn execute(body: &[u8]) -> Result<(&str, i32), Malformed> {
+    let mut fields = Fields::of(body);
+    let execute = (fields.text()?, fields.i32()?);
+    fields.end()?;
+    Ok(execute)
+}
+
+/// The text of `Query`.
+pub(crate) fn query(body: &[u8]) -> Result<&str, Malformed> {
+    let mut fields = Fields::of(body);
+    let text = fields.text()?;
+    fields.end()?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

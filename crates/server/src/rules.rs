@@ -1,0 +1,226 @@
+//! Who may connect from where, and how they prove who they are: PostgreSQL's `pg_hba.conf`, as far as it is needed.
+//!
+//! **Invariant:** the first rule that fits decides; without one nobody comes in.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// How a connection came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Its address; none by the unix socket.
+    pub address: Option<IpAddr>,
+    /// Whether it is encrypted.
+    pub is_encrypted: bool,
+}
+
+/// Which connections a rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// By the unix socket.
+    Local,
+    /// By TCP.
+    Host,
+    /// By TCP with TLS.
+    HostSsl,
+    /// By TCP without TLS.
+    HostNoSsl,
+}
+
+/// Which databases or users a rule is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// All.
+    All,
+    /// These; for databases, `sameuser` is the one named like the user.
+    These(Vec<String>),
+}
+
+/// What happens to those it fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// They are believed.
+    Trust,
+    /// They prove their password by SCRAM-SHA-256.
+    ScramSha256,
+    /// They are turned away.
+    Reject,
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Of these connections
+    pub kind: Kind,
+    /// to these databases
+    pub databases: Names,
+    /// by these users
+    pub users: Names,
+    /// from these addresses (with so many bits), all if none are named,
+    pub network: Option<(IpAddr, u8)>,
+    /// this is asked.
+    pub method: Method,
+}
+
+/// A line that is no rule, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleError(String);
+
+impl fmt::Display for RuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for RuleError {}
+
+impl Rule {
+    /// Those of a fresh server: trust by the unix socket and on the loopback.
+    pub fn of_a_fresh_server() -> Vec<Rule> {
+        let lines = ["local all all trust", "host all all 127.0.0.0/8 trust", "host all all ::1/128 trust"];
+        lines.iter().filter_map(|line| line.parse().ok()).collect()
+    }
+
+    /// The rules of a text, one in each line; `#` begins a comment.
+    ///
+    /// # Errors
+    /// A line that is none.
+    pub fn parse_all(text: &str) -> Result<Vec<Rule>, RuleError> {
+        let lines = text.lines().map(|line| line.split('#').next().unwrap_or("").trim());
+        lines.filter(|line| !line.is_empty()).map(str::parse).collect()
+    }
+
+    /// Whether it is about this connection.
+    pub fn fits(&self, origin: &Origin, database: &str, user: &str) -> bool {
+        let kind = match (self.kind, origin.address) {
+            (Kind::Local, None) | (Kind::Host, Some(_)) => true,
+            (Kind::HostSsl, Some(_)) => origin.is_encrypted,
+            (Kind::HostNoSsl, Some(_)) => !origin.is_encrypted,
+            _ => false,
+        };
+        kind && names_fit(&self.databases, database, Some(user))
+            && names_fit(&self.users, user, None)
+            && self.network.is_none_or(|network| origin.address.is_some_and(|address| is_in(network, address)))
+    }
+}
+
+fn names_fit(names: &Names, name: &str, same: Option<&str>) -> bool {
+    match names {
+        Names::All => true,
+        Names::These(names) => {
+            names.iter().any(|one| one == name || (one == "sameuser" && same.is_some_and(|same| same == name)))
+        }
+    }
+}
+
+fn is_in((network, bits): (IpAddr, u8), address: IpAddr) -> bool {
+    // An IPv4 client of an IPv6 socket is an IPv4 client.
+    match (network, address.to_canonical()) {
+        (IpAddr::V4(network), IpAddr::V4(address)) => {
+            let differ = network.to_bits() ^ address.to_bits();
+            differ.leading_zeros() >= u32::from(bits)
+        }
+        (IpAddr::V6(network), IpAddr::V6(address)) => {
+            let differ = network.to_bits() ^ address.to_bits();
+            differ.leading_zeros() >= u32::from(bits)
+        }
+        _ => false,
+    }
+}
+
+fn network(text: &str) -> Option<Option<(IpAddr, u8)>> {
+    if text == "all" {
+        return Some(None);
+    }
+    let (address, bits) = text.split_once('/')?;
+    let address: IpAddr = address.parse().ok()?;
+    let bits_max = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.parse().ok().filter(|&bits: &u8| bits <= bits_max)?;
+    Some(Some((address, bits)))
+}
+
+fn names(text: &str) -> Names {
+    if text == "all" { Names::All } else { Names::These(text.split(',').map(str::to_owned).collect()) }
+}
+
+impl FromStr for Rule {
+    type Err = RuleError;
+
+    fn from_str(line: &str) -> Result<Rule, RuleError> {
+        let wrong = |what: &str| RuleError(format!("{what} in the rule \"{line}\""));
+        let mut words = line.split_whitespace();
+        let mut word = |what: &str| words.next().ok_or_else(|| wrong(&format!("there is no {what}")));
+        let kind = match word("kind")? {
+            "local" => Kind::Local,
+            "host" => Kind::Host,
+            "hostssl" => Kind::HostSsl,
+            "hostnossl" => Kind::HostNoSsl,
+            _ => return Err(wrong("an unknown kind of connection")),
+        };
+        let (databases, users) = (names(word("database")?), names(word("user")?));
+        let network = match kind {
+            Kind::Local => None,
+            _ => network(word("address")?).ok_or_else(|| wrong("an address that is neither `all` nor ADDRESS/BITS"))?,
+        };
+        let method = match word("method")? {
+            "trust" => Method::Trust,
+            "scram-sha-256" => Method::ScramSha256,
+            "reject" => Method::Reject,
+            _ => return Err(wrong("an unknown method")),
+        };
+        match words.next() {
+            None => Ok(Rule { kind, databases, users, network, method }),
+            Some(_) => Err(wrong("more than is understood")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(address: &str) -> Origin {
+        Origin { address: Some(address.parse().expect("an address")), is_encrypted: false }
+    }
+
+    #[test]
+    fn a_fresh_server_trusts_its_own_machine() {
+        let rules = Rule::of_a_fresh_server();
+        assert_eq!(rules.len(), 3);
+        let is_let_in = |origin: &Origin| rules.iter().any(|rule| rule.fits(origin, "postgres", "postgres"));
+        assert!(is_let_in(&Origin { address: None, is_encrypted: false }));
+        for ours in ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"] {
+            assert!(is_let_in(&from(ours)), "{ours}");
+        }
+        for other in ["10.0.0.1", "128.0.0.1", "::2"] {
+            assert!(!is_let_in(&from(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn rules_are_read_and_fit() {
+        let text = "# comment\n\nhostssl sales,sameuser ann 10.1.0.0/16 scram-sha-256 # ann\nhost all all all reject\n";
+        let rules = Rule::parse_all(text).expect("rules");
+        let secure = Origin { is_encrypted: true, ..from("10.1.7.7") };
+        let first = |origin: &Origin, database: &str, user: &str| {
+            rules.iter().find(|rule| rule.fits(origin, database, user)).map(|rule| rule.method)
+        };
+        assert_eq!(first(&secure, "sales", "ann"), Some(Method::ScramSha256));
+        assert_eq!(first(&secure, "ann", "ann"), Some(Method::ScramSha256));
+        assert_eq!(first(&secure, "bob", "ann"), Some(Method::Reject));
+        assert_eq!(first(&secure, "sales", "bob"), Some(Method::Reject));
+        assert_eq!(first(&from("10.1.7.7"), "sales", "ann"), Some(Method::Reject));
+        assert_eq!(first(&from("10.2.0.0"), "sales", "ann"), Some(Method::Reject));
+        assert_eq!(first(&Origin { address: None, is_encrypted: false }, "sales", "ann"), None);
+        for wrong in [
+            "host",
+            "host all all trust",
+            "host all all 1.2.3.4/33 trust",
+            "local all all md5",
+            "local all all trust x",
+        ] {
+            assert!(wrong.parse::<Rule>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! From the first byte of a connection to its session: encryption, cancelling, versions, who it is.
+//!
+//! **Invariant:** before a client has proved who it is, it costs one task, one small buffer and a bounded time, and touches
+//! nothing of the database.
+
+use crate::backend::{Backend, Backends};
+use crate::conn::{Conn, Ending, Gone, Io};
+use crate::errors;
+use crate::frame::Fields;
+use crate::listen::Shared;
+use crate::registry::Place;
+use crate::rules::{Method, Origin};
+use crate::scram::{self, Exchange, Failure, Verifier};
+use crate::session::{Session, Stop};
+use bytes::{Buf, Bytes};
+use pgwire::messages::startup::Authentication;
+use sql::session::Connect;
+use sql::{SqlError, SqlState};
+use std::mem;
+use tokio::io::AsyncWriteExt;
+use tokio_rustls::TlsAcceptor;
+
+/// PostgreSQL's bound on packets of clients that nobody knows yet.
+const PACKET_MAX: usize = 10_000;
+/// The only version spoken.
+const VERSION: i32 = 3 << 16;
+const SSL_REQUEST: i32 = 80_877_103;
+const GSS_REQUEST: i32 = 80_877_104;
+const CANCEL_REQUEST: i32 = 80_877_102;
+
+/// What the start-up packet says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wish {
+    pub(crate) minor: i32,
+    pub(crate) user: String,
+    pub(crate) database: String,
+    pub(crate) settings: Vec<(String, String)>,
+    /// Options of the protocol, none of which is known here.
+    pub(crate) unknown: Vec<String>,
+}
+
+/// Serves one connection to its end.
+pub(crate) async fn serve<D: Backends>(shared: &Shared<D>, io: Box<dyn Io>, mut origin: Origin, ending: Ending) {
+    let mut conn = Conn::new(io, ending);
+    let begun = begin(shared, &mut conn, &mut origin);
+    let begun = match tokio::time::timeout(shared.config.authentication_timeout, begun).await {
+        Ok(begun) => begun,
+        Err(_) => Err(SqlError::new(SqlState("57014"), "canceling authentication due to timeout").into()),
+    };
+    let error = match begun {
+        Ok(Some((place, backend))) => {
+            let message_max = shared.config.message_max;
+            Session::new(conn, backend, shared.bells.clone(), message_max).serve().await;
+            drop(place);
+            return;
+        }
+        Ok(None) => return,
+        Err(Stop::Error(error)) => Some(error),
+        Err(Stop::Gone(gone)) => errors::gone(gone),
+    };
+    if let Some(error) = error {
+        conn.replies.error("FATAL", &error);
+        // One who does not read is not waited for.
+        let _ = tokio::time::timeout(shared.config.shutdown_grace, conn.close()).await;
+    }
+}
+
+/// Nothing to serve if the client only came to cancel.
+async fn begin<D: Backends>(
+    shared: &Shared<D>,
+    conn: &mut Conn,
+    origin: &mut Origin,
+) -> Result<Option<(Place, D::Backend)>, Stop> {
+    let Some(wish) = negotiate(shared, conn, origin).await? else { return Ok(None) };
+    if wish.minor != 0 || !wish.unknown.is_empty() {
+        conn.replies.negotiate(VERSION, wish.unknown.clone());
+    }
+    let place = shared.registry.enter().ok_or_else(errors::too_many)?;
+    authenticate(shared, conn, origin, &wish).await?;
+    let connect = Connect {
+        user: wish.user,
+        database: wish.database,
+        settings: wish.settings,
+        backend_pid: place.pid.cast_unsigned(),
+    };
+    let mut backend = shared.backends.connect(connect)?;
+    place.set_cancel(backend.canceller());
+    conn.replies.authentication(&Authentication::Ok);
+    for (name, value) in backend.take_reports() {
+        conn.replies.parameter_status(name, value);
+    }
+    conn.replies.key(place.pid, place.secret);
+    Ok(Some((place, backend)))
+}
+
+/// One packet of the time before the first typed message.
+async fn packet(conn: &mut Conn) -> Result<Bytes, Stop> {
+    loop {
+        if let Some(length) = conn.input.first_chunk::<4>() {
+            let length = usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
+            if !(8..=PACKET_MAX).contains(&length) {
+                return Err(errors::protocol("invalid length of startup packet").into());
+            }
+            if length <= conn.input.len() {
+                let mut packet = conn.input.split_to(length).freeze();
+                packet.advance(4);
+                return Ok(packet);
+            }
+        }
+        conn.fill().await?;
+    }
+}
+
+async fn negotiate<D: Backends>(
+    shared: &Shared<D>,
+    conn: &mut Conn,
+    origin: &mut Origin,
+) -> Result<Option<Wish>, Stop> {
+    let (mut ssl_asked, mut gss_asked) = (false, false);
+    loop {
+        let packet = packet(conn).await?;
+        let mut fields = Fields::of(&packet);
+        match fields.i32()? {
+            SSL_REQUEST if !mem::replace(&mut ssl_asked, true) => {
+                match &shared.config.tls {
+                    Some(tls) if origin.address.is_some() && !origin.is_encrypted => {
+                        encrypt(conn, TlsAcceptor::from(tls.clone())).await?;
+                        origin.is_encrypted = true;
+                        // A refusal of GSSAPI does not count on what is another stream now.
+                        gss_asked = false;
+                    }
+                    _ => one_byte(conn, b'N').await?,
+                }
+            }
+            GSS_REQUEST if !mem::replace(&mut gss_asked, true) => one_byte(conn, b'N').await?,
+            CANCEL_REQUEST => {
+                let (pid, secret) = (fields.i32()?, fields.i32()?);
+                if fields.end().is_ok() {
+                    shared.registry.cancel(pid, secret);
+                }
+                // Nothing is said: who guesses learns nothing.
+                return Ok(None);
+            }
+            version if version >> 16 == 3 => return Ok(Some(wish(version & 0xffff, fields)?)),
+            version => {
+                let [major, minor] = [version >> 16, version & 0xffff].map(|part| part as u16);
+                return Err(errors::protocol_version(major, minor).into());
+            }
+        }
+    }
+}
+
+async fn one_byte(conn: &mut Conn, byte: u8) -> Result<(), Gone> {
+    conn.io.write_all(&[byte]).await.map_err(|_| Gone::Client)
+}
+
+async fn encrypt(conn: &mut Conn, acceptor: TlsAcceptor) -> Result<(), Stop> {
+    // What came unencrypted must not pass for encrypted (CVE-2021-23214).
+    if !conn.input.is_empty() {
+        return Err(errors::protocol("received unencrypted data after SSL request").into());
+    }
+    one_byte(conn, b'S').await?;
+    let plain = mem::replace(&mut conn.io, Box::new(tokio::io::empty()));
+    let encrypted = acceptor.accept(plain).await.map_err(|error| {
+        tracing::info!(%error, "a client could not be encrypted");
+        Gone::Client
+    })?;
+    conn.io = Box::new(encrypted);
+    Ok(())
+}
+
+/// Reads the pairs of a start-up packet.
+pub(crate) fn wish(minor: i32, mut fields: Fields<'_>) -> Result<Wish, SqlError> {
+    let layout = || errors::protocol("invalid startup packet layout: expected terminator as last byte");
+    let mut wish = Wish { minor, ..Wish::default() };
+    let (mut options, mut settings) = (Vec::new(), Vec::new());
+    loop {
+        let name = fields.text().map_err(|_| layout())?;
+        if name.is_empty() {
+            break;
+        }
+        let value = fields.text().map_err(errors::malformed)?;
+        match name {
+            "user" => value.clone_into(&mut wish.user),
+            "database" => value.clone_into(&mut wish.database),
+            "options" => options = command_line(value)?,
+            "replication" if !matches!(value, "false" | "off" | "no" | "0") => {
+                return Err(SqlError::unsupported("a replication connection"));
+            }
+            "replication" => {}
+            name if name.starts_with("_pq_.") => wish.unknown.push(name.to_owned()),
+            name => settings.push((name.to_owned(), value.to_owned())),
+        }
+    }
+    fields.end().map_err(|_| layout())?;
+    if wish.user.is_empty() {
+        return Err(errors::no_user());
+    }
+    if wish.database.is_empty() {
+        wish.database.clone_from(&wish.user);
+    }
+    // What the packet names itself counts more.
+    options.append(&mut settings);
+    wish.settings = options;
+    Ok(wish)
+}
+
+/// Settings of `options`: `-c name=value`, `--name=value`; a backslash makes a blank part of the word.
+fn command_line(text: &str) -> Result<Vec<(String, String)>, SqlError> {
+    let mut words = vec![];
+    let mut word: Option<String> = None;
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => word.get_or_insert_default().extend(characters.next()),
+            blank if blank.is_ascii_whitespace() => words.extend(word.take()),
+            other => word.get_or_insert_default().push(other),
+        }
+    }
+    words.extend(word);
+    let mut settings = vec![];
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        let wrong = || {
+            SqlError::new(SqlState::SYNTAX_ERROR, format!("invalid command-line argument for server process: {word}"))
+        };
+        let assignment = match (word.strip_prefix("--"), word.strip_prefix("-c")) {
+            (Some(assignment), _) => assignment.to_owned(),
+            (None, Some("")) => words.next().ok_or_else(wrong)?,
+            (None, Some(assignment)) => assignment.to_owned(),
+            (None, None) => return Err(wrong()),
+        };
+        let (name, value) = assignment.split_once('=').ok_or_else(wrong)?;
+        settings.push((name.replace('-', "_"), value.to_owned()));
+    }
+    Ok(settings)
+}
+
+async fn authenticate<D: Backends>(
+    shared: &Shared<D>,
+    conn: &mut Conn,
+    origin: &Origin,
+    wish: &Wish,
+) -> Result<(), Stop> {
+    let (user, database) = (&*wish.user, &*wish.database);
+    let from = origin.address.map_or_else(|| "[local]".to_owned(), |address| address.to_string());
+    let encryption = if origin.is_encrypted { "SSL encryption" } else { "no encryption" };
+    let rule = shared.config.rules.iter().find(|rule| rule.fits(origin, database, user));
+    let rule = rule.ok_or_else(|| errors::no_entry(&from, user, database, encryption))?;
+    let role = shared.config.roles.get(user);
+    match rule.method {
+        Method::Reject => return Err(errors::rejected(&from, user, database, encryption).into()),
+        Method::Trust => {}
+        Method::ScramSha256 => {
+            let verifier = role.as_ref().and_then(|role| role.verifier.clone());
+            let verifier = verifier.unwrap_or_else(|| Verifier::mock(user, &shared.mock_secret));
+            prove(conn, user, verifier).await?;
+        }
+    }
+    let role = role.ok_or_else(|| errors::no_role(user))?;
+    if role.may_log_in { Ok(()) } else { Err(errors::may_not_log_in(user).into()) }
+}
+
+/// The exchange of SCRAM-SHA-256.
+async fn prove(conn: &mut Conn, user: &str, verifier: Verifier) -> Result<(), Stop> {
+    let failed = |failure| match failure {
+        Failure::Wrong => errors::wrong_password(user),
+        Failure::Malformed(what) => {
+            errors::protocol("malformed SCRAM message").detail(format!("This is wrong: {what}."))
+        }
+        Failure::Unsupported(what) => SqlError::unsupported(what),
+        Failure::Random => SqlError::new(SqlState::INTERNAL_ERROR, "could not generate random nonce"),
+    };
+    let text = |bytes: &[u8]| crate::frame::utf8(bytes).map(str::to_owned);
+    conn.replies.authentication(&Authentication::SASL(vec![scram::MECHANISM.to_owned()]));
+    let body = password_message(conn).await?;
+    let mut fields = Fields::of(&body);
+    if fields.text()? != scram::MECHANISM {
+        return Err(errors::protocol("client selected an invalid SASL authentication mechanism").into());
+    }
+    let first = match fields.value()? {
+        Some(first) => text(first)?,
+        // It may send it after we have said nothing.
+        None => {
+            conn.replies.authentication(&Authentication::SASLContinue(Bytes::new()));
+            text(&password_message(conn).await?)?
+        }
+    };
+    fields.end()?;
+    let (exchange, answer) = Exchange::begin(verifier, &first).map_err(failed)?;
+    conn.replies.authentication(&Authentication::SASLContinue(answer.into()));
+    let last = text(&password_message(conn).await?)?;
+    let answer = exchange.finish(&last).map_err(failed)?;
+    conn.replies.authentication(&Authentication::SASLFinal(answer.into()));
+    Ok(())
+}
+
+async fn password_message(conn: &mut Conn) -> Result<Bytes, Stop> {
+    conn.is_due = true;
+    match conn.next(PACKET_MAX).await? {
+        Ok(frame) if frame.kind == b'p' => Ok(frame.body),
+        Ok(frame) => Err(errors::protocol(format!("expected SASL response, got message type {}", frame.kind)).into()),
+        Err(broken) => Err(errors::broken(broken).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_settings() {
+        let pairs = |text| command_line(text).map(|pairs| pairs.into_iter().map(|(a, b)| format!("{a}={b}")).collect());
+        let is = |text, wanted: &[&str]| {
+            assert_eq!(pairs(text), Ok::<Vec<String>, _>(wanted.iter().map(|&s| s.into()).collect()))
+        };
+        is("", &[]);
+        is(" -c a=1  --b-c=x\\ y -cd=\\\\ ", &["a=1", "b_c=x y", "d=\\"]);
+        for wrong in ["-c", "-c a", "a=1", "-x a=1", "--a"] {
+            let error = command_line(wrong).expect_err(wrong);
+            assert_eq!(error.state().0, "42601");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Integration tests of `server`: real sockets, a session that follows a script, each test in a process of its own.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod cost;
+mod driver;
+mod extended;
+mod fuzz;
+mod parking;
+mod script;
+mod simple;
+mod startup;
+mod support;
+mod tls;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    testkit::main(
+        env!("CARGO_PKG_NAME"),
+        &[
+            testkit::test!(startup::a_session_begins),
+            testkit::test!(startup::versions_are_negotiated),
+            testkit::test!(startup::bad_packets_are_refused),
+            testkit::test!(startup::rules_and_roles_decide),
+            testkit::test!(startup::too_many_clients),
+            testkit::test!(startup::who_says_nothing_is_turned_away),
+            testkit::test!(startup::scram_needs_its_messages),
+            testkit::test!(startup::unix_sockets),
+            testkit::test!(simple::statements_are_answered),
+            testkit::test!(simple::several_statements_are_one_transaction),
+            testkit::test!(simple::a_failed_commit_takes_the_tag_away),
+            testkit::test!(simple::blocks_and_failed_blocks),
+            testkit::test!(simple::bad_messages_end_the_query_or_the_session),
+            testkit::test!(simple::large_results_pass),
+            testkit::test!(extended::statements_and_portals),
+            testkit::test!(extended::row_limits),
+            testkit::test!(extended::portals_end_with_their_transaction),
+            testkit::test!(extended::errors_by_name_and_number),
+            testkit::test!(extended::an_error_skips_to_sync),
+            testkit::test!(parking::a_parked_statement_goes_on),
+            testkit::test!(parking::a_wake_up_for_nothing_parks_again),
+            testkit::test!(parking::cancel_by_key),
+            testkit::test!(parking::a_client_that_leaves_is_cancelled),
+            testkit::test!(parking::who_is_idle_for_too_long_must_go),
+            testkit::test!(parking::shutdown_tells_everybody),
+            testkit::test!(parking::shutdown_does_not_wait_for_ever),
+            testkit::test!(driver::scram_sha_256),
+            testkit::test!(driver::simple_and_extended_queries),
+            testkit::test!(fuzz::garbage_harms_nobody),
+            testkit::test!(tls::encryption_by_rustls),
+            testkit::case!(cost::a_thousand_executions),
+        ],
+    )
+}

@@ -1,0 +1,95 @@
+//! The simple protocol, byte by byte.
+
+use crate::support::{Rig, message, query};
+
+pub fn statements_are_answered() {
+    let rig = Rig::new();
+    let mut client = rig.client();
+    assert_eq!(client.ask(&query("rows 2")), "T(n:23:0,t:25:0) D(1,row 1) D(2,row 2) C(SELECT 2) Z(I)");
+    assert_eq!(client.ask(&query("rows 0")), "T(n:23:0,t:25:0) C(SELECT 0) Z(I)");
+    assert_eq!(client.ask(&query("returning 1")), "T(n:23:0,t:25:0) D(1,row 1) C(INSERT 0 1) Z(I)");
+    assert_eq!(client.ask(&query("show x")), "T(x:25:0) D(x) C(SHOW) Z(I)");
+    assert_eq!(client.ask(&query("insert 3")), "C(INSERT 0 3) Z(I)");
+    assert_eq!(client.ask(&query("")), "I Z(I)");
+    assert_eq!(client.ask(&query(" ; ")), "I Z(I)");
+    assert_eq!(client.ask(&query("notice hello")), "N(NOTICE|00000|hello) C(DO) Z(I)");
+    assert_eq!(client.ask(&query("set me")), "C(SET) S(application_name=me) Z(I)");
+    assert_eq!(client.ask(&query("echo $1")), "E(ERROR|42P02|there is no parameter $1) Z(I)");
+    client.send(&message(b'X', b""));
+    assert_eq!(client.answer(), "end");
+    rig.until("the session ends", |rig| rig.script.0.alive.load(std::sync::atomic::Ordering::SeqCst) == 0);
+}
+
+pub fn several_statements_are_one_transaction() {
+    let rig = Rig::new();
+    let mut client = rig.client();
+    assert_eq!(client.ask(&query("insert 1; insert 2")), "C(INSERT 0 1) C(INSERT 0 2) Z(I)");
+    assert_eq!(rig.log()[1..], ["insert 1", "insert 2", "commit"]);
+    // An error skips the rest, and rolls back what came before.
+    let error = "E(ERROR|22012|division by zero|DThis happens.|HDo not.|P13) Z(I)";
+    assert_eq!(client.ask(&query("insert 1; fail; insert 2")), format!("C(INSERT 0 1) {error}"));
+    assert_eq!(rig.log()[4..], ["insert 1", "fail", "rollback"]);
+    // All is parsed before anything runs.
+    let error = "E(ERROR|42601|syntax error at or near \"!\"|P11) Z(I)";
+    assert_eq!(client.ask(&query("insert 1; !")), error);
+    // Positions count in the whole text, and in characters.
+    let error = "E(ERROR|42601|no x|HMake sense.|P12) Z(I)";
+    let moved = error.replace("P12", "P19");
+    assert_eq!(client.ask(&query("notice ü; nonsense x")), format!("N(NOTICE|00000|ü) C(DO) {moved}"));
+    assert_eq!(client.ask(&query("; ;nonsense x")), error);
+    assert_eq!(rig.log().len(), 9);
+}
+
+pub fn a_failed_commit_takes_the_tag_away() {
+    let rig = Rig::new();
+    let mut client = rig.client();
+    let error = "E(ERROR|40001|could not serialize access) Z(I)";
+    assert_eq!(client.ask(&query("insert 1; fail-at-commit")), format!("C(INSERT 0 1) {error}"));
+}
+
+pub fn blocks_and_failed_blocks() {
+    let rig = Rig::new();
+    let mut client = rig.client();
+    assert_eq!(client.ask(&query("begin")), "C(BEGIN) Z(T)");
+    assert!(client.ask(&query("fail")).ends_with(" Z(E)"));
+    let aborted = "current transaction is aborted, commands ignored until end of transaction block";
+    assert_eq!(client.ask(&query("rows 1")), format!("E(ERROR|25P02|{aborted}) Z(E)"));
+    assert_eq!(client.ask(&query("commit")), "C(ROLLBACK) Z(I)");
+    assert_eq!(client.ask(&query("begin; insert 1; commit")), "C(BEGIN) C(INSERT 0 1) C(COMMIT) Z(I)");
+    // A client that leaves leaves nothing.
+    assert_eq!(client.ask(&query("begin")), "C(BEGIN) Z(T)");
+    drop(client);
+    rig.until("its end rolls back", |rig| rig.log().last().is_some_and(|last| last == "rollback"));
+}
+
+pub fn bad_messages_end_the_query_or_the_session() {
+    let rig = Rig::with(|config| config.message_max = 20_000);
+    let mut client = rig.client();
+    assert_eq!(client.ask(&message(b'Q', b"rows 1")), "E(ERROR|08P01|invalid string in message) Z(I)");
+    assert_eq!(client.ask(&message(b'Q', b"rows 1\0x\0")), "E(ERROR|08P01|invalid message format) Z(I)");
+    let utf8 = "E(ERROR|22021|invalid byte sequence for encoding \"UTF8\": 0xff) Z(I)";
+    assert_eq!(client.ask(&message(b'Q', b"\xff\0")), utf8);
+    assert_eq!(client.ask(&message(b'F', b"")), "E(ERROR|0A000|a function call message is not supported) Z(I)");
+    // COPY that nobody has begun is ignored.
+    client.send(&[message(b'd', b"1"), message(b'c', b""), message(b'f', b"why\0")].concat());
+    assert_eq!(client.ask(&query("insert 1")), "C(INSERT 0 1) Z(I)");
+    // Many at once, in one write and byte by byte.
+    let many: Vec<u8> = (0..100).flat_map(|_| query("insert 1")).collect();
+    client.send(&many);
+    (0..100).for_each(|_| assert_eq!(client.answer(), "C(INSERT 0 1) Z(I)"));
+    query("insert 1").chunks(1).for_each(|byte| client.send(byte));
+    assert_eq!(client.answer(), "C(INSERT 0 1) Z(I)");
+    let ends = |bytes: &[u8]| rig.client().ask(bytes);
+    assert_eq!(ends(b"!"), "E(FATAL|08P01|invalid frontend message type 33) end");
+    assert_eq!(ends(b"Q\0\0\0\x03"), "E(FATAL|08P01|invalid message length) end");
+    let long = "E(FATAL|54000|a message of 20001 bytes is longer than this server accepts) end";
+    assert_eq!(ends(&[&b"Q"[..], &20_005_i32.to_be_bytes()].concat()), long);
+    assert_eq!(ends(&message(b'p', b"")), "E(FATAL|08P01|invalid frontend message type 112) end");
+}
+
+pub fn large_results_pass() {
+    let rig = Rig::new();
+    let mut client = rig.client();
+    let answer = client.ask(&query("rows 100000"));
+    assert!(answer.ends_with("D(100000,row 100000) C(SELECT 100000) Z(I)"));
+}
