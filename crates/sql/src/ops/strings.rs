@@ -151,7 +151,7 @@ fn chr(args: &[Datum]) -> SqlResult<Datum> {
         return Err(error("54000", "null character not permitted"));
     }
     if code < 0 {
-        return Err(error("54000", "character number must be positive"));
+        return Err(error("22023", "character number must be positive"));
     }
     if code > 0x10_FFFF {
         return Err(error("54000", format!("requested character too large for encoding: {code}")));
@@ -185,7 +185,11 @@ macro_rules! mixed {
     ($all:ident, $($kind:expr),*) => {$({
         const KIND: Kind = $kind;
         fn text_of(datum: &Datum) -> String {
-            crate::types::text::to_string(datum, KIND.into())
+            // As a cast to text, which of booleans is not what is shown.
+            match datum {
+                Datum::Bool(value) => value.to_string(),
+                other => crate::types::text::to_string(other, KIND.into()),
+            }
         }
         $all.push(operator("||", KIND, Kind::Text, Kind::Text, |a| Ok(Datum::text(text_of(&a[0]) + text(&a[1])))));
         $all.push(operator("||", Kind::Text, KIND, Kind::Text, |a| {
