@@ -270,6 +270,13 @@ fn rough(found: Option<Numeric>) -> Datum {
     found.map_or(Datum::Null, |number| Datum::Float8(number.to_f64()))
 }
 
+/// `date_part` of a moment. The epoch is divided as a float, as PostgreSQL does.
+fn part(name: &str, micros: i64, kind: Kind) -> SqlResult<Datum> {
+    let found = extract_timestamp(name, micros, kind)?;
+    let is_epoch = field(name) == Some("epoch") && found.as_ref().is_some_and(Numeric::is_finite);
+    Ok(if is_epoch { Datum::Float8(micros as f64 / 1e6) } else { rough(found) })
+}
+
 pub(super) fn functions() -> Vec<Function> {
     use Kind::{Date, Float8, Int4, Interval as Span, Numeric as Exact, Text, Time, Timestamp, Timestamptz};
     macro_rules! both {
@@ -282,7 +289,7 @@ pub(super) fn functions() -> Vec<Function> {
         function("extract", &[Text, Date], Exact, |a| Ok(exact(extract_date(text(&a[0]), int(&a[1]) as i32)?))),
         function("date_part", &[Text, Date], Float8, |a| {
             let moment = datetime::date_to_timestamp(int(&a[1]) as i32)?;
-            Ok(rough(extract_timestamp(text(&a[0]), moment, Timestamp)?))
+            part(text(&a[0]), moment, Timestamp)
         }),
         function("date_trunc", &[Text, Timestamp], Timestamp, |a| trunc_timestamp(text(&a[0]), int(&a[1]), Timestamp)),
         function("date_trunc", &[Text, Timestamptz], Timestamptz, |a| {
@@ -293,8 +300,14 @@ pub(super) fn functions() -> Vec<Function> {
         function("age", &[Timestamp, Timestamp], Span, datetime::age),
         function("age", &[Timestamptz, Timestamptz], Span, datetime::age),
     ];
-    both!(all, Timestamp, a => extract_timestamp(text(&a[0]), int(&a[1]), Timestamp)?);
-    both!(all, Timestamptz, a => extract_timestamp(text(&a[0]), int(&a[1]), Timestamptz)?);
+    all.push(function("extract", &[Text, Timestamp], Exact, |a| {
+        Ok(exact(extract_timestamp(text(&a[0]), int(&a[1]), Timestamp)?))
+    }));
+    all.push(function("extract", &[Text, Timestamptz], Exact, |a| {
+        Ok(exact(extract_timestamp(text(&a[0]), int(&a[1]), Timestamptz)?))
+    }));
+    all.push(function("date_part", &[Text, Timestamp], Float8, |a| part(text(&a[0]), int(&a[1]), Timestamp)));
+    all.push(function("date_part", &[Text, Timestamptz], Float8, |a| part(text(&a[0]), int(&a[1]), Timestamptz)));
     both!(all, Time, a => extract_time(text(&a[0]), int(&a[1]))?);
     all.push(function("extract", &[Text, Span], Exact, |a| Ok(exact(extract_interval(text(&a[0]), interval(&a[1]))?))));
     all.push(function("date_part", &[Text, Span], Float8, |a| {
