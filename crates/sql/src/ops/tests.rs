@@ -263,3 +263,22 @@ fn the_common_type_of_several_values() {
     let error = common_kind(&[Int4, Text], "CASE").expect_err("no common type");
     assert_eq!(error.to_string(), "CASE types integer and text cannot be matched (SQLSTATE 42804)");
 }
+
+#[test]
+fn equal_values_have_equal_hashes() {
+    let hash_of = |written: &str, kind: Kind| {
+        let mut hasher = std::collections::hash_map::DefaultHasher::new();
+        super::compare::hash(&text::input(written, kind.into()).expect("a value"), kind, &mut hasher);
+        std::hash::Hasher::finish(&hasher)
+    };
+    for (kind, a, b) in [
+        (Kind::Numeric, "1.0", "1.00"),
+        (Kind::Float8, "0", "-0"),
+        (Kind::Bpchar, "a", "a  "),
+        (Kind::Interval, "1 mon", "30 days"),
+        (Kind::Array(crate::types::Element::Numeric), "{1,NULL}", "{1.0,NULL}"),
+    ] {
+        assert_eq!(hash_of(a, kind), hash_of(b, kind), "{a} and {b}");
+    }
+    assert_ne!(hash_of("a", Kind::Text), hash_of("a ", Kind::Text));
+}

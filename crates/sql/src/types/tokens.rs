@@ -1,7 +1,5 @@
 //! The words, numbers and signs that dates, times and intervals are written with.
 
-use super::datetime::month_of;
-
 /// A piece of the text.
 #[derive(Debug, PartialEq)]
 pub(super) enum Token<'a> {
@@ -107,4 +105,55 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
         at += len;
     }
     Some(found)
+}
+
+/// The number of a month's name.
+pub(super) fn month_of(word: &str) -> Option<i64> {
+    const MONTHS: [&str; 12] = [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ];
+    if word == "sept" {
+        return Some(9);
+    }
+    let found = MONTHS.iter().position(|month| *month == word || (word.len() == 3 && month.starts_with(word)));
+    found.map(|index| index as i64 + 1)
+}
+
+/// Whether it names a day of the week.
+pub(super) fn is_week_day(word: &str) -> bool {
+    const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
+    matches!(word, "tues" | "weds" | "wedn" | "thur" | "thurs")
+        || DAYS.iter().any(|day| *day == word || (word.len() == 3 && day.starts_with(word)))
+}
+
+/// Seconds east of UTC, for the abbreviations of fixed meaning.
+pub(super) fn zone_of(word: &str) -> Option<i64> {
+    let hours = match word {
+        "z" | "utc" | "gmt" | "ut" | "uct" | "zulu" | "wet" | "etc/utc" => 0,
+        "est" => -5,
+        "edt" => -4,
+        "cst" => -6,
+        "cdt" => -5,
+        "mst" => -7,
+        "mdt" => -6,
+        "pst" => -8,
+        "pdt" => -7,
+        "cet" | "bst" | "met" => 1,
+        "cest" | "mest" | "eet" => 2,
+        "eest" | "msk" => 3,
+        "jst" => 9,
+        _ => return None,
+    };
+    Some(hours * 3600)
 }
