@@ -146,6 +146,16 @@ fn to_time(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
     })
 }
 
+/// An integer as a `"char"`: a byte, of which this server has only those of ASCII.
+fn to_char(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
+    match int(datum) {
+        0 => Ok(Datum::text("")),
+        code @ 1..=127 => Ok(Datum::text(String::from(code as u8 as char))),
+        -128..=-1 => Err(SqlError::unsupported("a \"char\" beyond ASCII")),
+        _ => Err(out_of_range("\"char\"")),
+    }
+}
+
 fn bool_text(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
     Ok(Datum::text(if matches!(datum, Datum::Bool(true)) { "true" } else { "false" }))
 }
@@ -159,6 +169,10 @@ fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
     let mut all: Vec<(Kind, Kind, Context, Convert)> = vec![
         (Int4, Bool, Explicit, |datum, _| Ok(Datum::Bool(int(datum) != 0))),
         (Bool, Int4, Explicit, |datum, _| Ok(Datum::Int4(i32::from(matches!(datum, Datum::Bool(true)))))),
+        (InternalChar, Int4, Explicit, |datum, _| {
+            Ok(Datum::Int4(text(datum).chars().next().map_or(0, |c| u32::from(c) as i32)))
+        }),
+        (Int4, InternalChar, Explicit, to_char),
         (Float4, Float8, Implicit, to_float8),
         (Float8, Float4, Assignment, to_float4),
         (Float4, Exact, Assignment, to_numeric),

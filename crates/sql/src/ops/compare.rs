@@ -6,6 +6,7 @@ use crate::types::calendar::DAY;
 use crate::types::numeric::Numeric;
 use crate::types::{Element, Kind};
 use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 
 /// Floats in PostgreSQL's order: NaN is equal to itself and more than the rest, -0 is 0.
 fn order_floats(a: f64, b: f64) -> Ordering {
@@ -85,6 +86,35 @@ fn ignores_blanks(kind: Kind) -> bool {
 /// The order of two values of one type, neither of them NULL: that of `ORDER BY`, and of equality in `GROUP BY`.
 pub fn compare(a: &Datum, b: &Datum, kind: Kind) -> Ordering {
     order(a, b, ignores_blanks(kind))
+}
+
+/// Hashes a value so that values which [`compare`] as equal have equal hashes. NULL has one, too.
+pub fn hash<H: Hasher>(datum: &Datum, kind: Kind, state: &mut H) {
+    let float = |value: f64, state: &mut H| {
+        // All NaNs are equal, and so are both zeros.
+        let value = if value.is_nan() { f64::NAN } else { value + 0.0 };
+        value.to_bits().hash(state);
+    };
+    match datum {
+        Datum::Null => state.write_u8(0),
+        Datum::Bool(value) => value.hash(state),
+        Datum::Int2(value) => i64::from(*value).hash(state),
+        Datum::Int4(value) | Datum::Date(value) => i64::from(*value).hash(state),
+        Datum::Int8(value) | Datum::Time(value) | Datum::Timestamp(value) => value.hash(state),
+        Datum::Oid(value) => value.hash(state),
+        Datum::Float4(value) => float(f64::from(*value), state),
+        Datum::Float8(value) => float(*value, state),
+        Datum::Numeric(value) => value.hash(state),
+        Datum::Text(value) if ignores_blanks(kind) => value.trim_end_matches(' ').hash(state),
+        Datum::Text(value) => value.hash(state),
+        Datum::Bytes(value) => value.hash(state),
+        Datum::Interval(value) => value.length().hash(state),
+        Datum::Uuid(value) => value.hash(state),
+        Datum::Array(items) => {
+            items.len().hash(state);
+            items.iter().for_each(|item| hash(item, kind.element().unwrap_or(kind), state));
+        }
+    }
 }
 
 /// Whether the type has an order.

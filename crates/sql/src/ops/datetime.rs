@@ -157,7 +157,7 @@ pub(super) fn operators() -> Vec<Operator> {
 pub(super) fn age(args: &[Datum]) -> SqlResult<Datum> {
     let (first, second) = (int(&args[0]), int(&args[1]));
     if is_infinite(first) || is_infinite(second) {
-        return Err(out_of_range());
+        return Err(SqlError::unsupported("the age of an infinite timestamp"));
     }
     let ((a, a_time), (b, b_time)) = (split(first), split(second));
     let (a, b) = (civil_of(a), civil_of(b));

@@ -43,6 +43,15 @@ fn field(name: &str) -> Option<&'static str> {
     })
 }
 
+/// A field that is a unit of time, whether or not there is something to cut at it.
+fn truncatable(name: &str, kind: Kind) -> SqlResult<&'static str> {
+    let unit = |known: &&str| !matches!(*known, "dow" | "isodow" | "doy" | "isoyear" | "epoch" | "julian");
+    field(name).filter(unit).ok_or_else(|| {
+        let message = format!("unit \"{}\" not recognized for type {}", name.to_ascii_lowercase(), kind.name());
+        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+    })
+}
+
 fn refused(name: &str, kind: Kind) -> SqlError {
     let (verb, state) = match field(name) {
         Some(_) => ("supported", SqlState::FEATURE_NOT_SUPPORTED),
@@ -122,11 +131,11 @@ fn extract_date(name: &str, days: i32) -> SqlResult<Option<Numeric>> {
 fn extract_timestamp(name: &str, micros: i64, kind: Kind) -> SqlResult<Option<Numeric>> {
     let known = field(name).ok_or_else(|| refused(name, kind))?;
     let is_zone = known.starts_with("timezone");
-    if is_zone && kind == Kind::Timestamp {
-        return Err(refused(name, kind));
-    }
     if micros == i64::MAX || micros == i64::MIN {
         return Ok(of_infinity(known, micros > 0));
+    }
+    if is_zone && kind == Kind::Timestamp {
+        return Err(refused(name, kind));
     }
     let (days, time) = split(micros);
     Ok(match known {
@@ -200,13 +209,13 @@ fn clock_unit(name: &str) -> Option<i64> {
 }
 
 fn trunc_timestamp(name: &str, micros: i64, kind: Kind) -> SqlResult<Datum> {
-    let known = field(name).ok_or_else(|| refused(name, kind))?;
+    if micros == i64::MAX || micros == i64::MIN {
+        return Ok(Datum::Timestamp(micros));
+    }
+    let known = truncatable(name, kind)?;
     let unit = clock_unit(known);
     if unit.is_none() && trunc_civil(known, 0).is_none() {
         return Err(refused(name, kind));
-    }
-    if micros == i64::MAX || micros == i64::MIN {
-        return Ok(Datum::Timestamp(micros));
     }
     let (days, _) = split(micros);
     Ok(Datum::Timestamp(match (unit, trunc_civil(known, days)) {
@@ -217,7 +226,7 @@ fn trunc_timestamp(name: &str, micros: i64, kind: Kind) -> SqlResult<Datum> {
 }
 
 fn trunc_interval(name: &str, span: Interval) -> SqlResult<Datum> {
-    let known = field(name).ok_or_else(|| refused(name, Kind::Interval))?;
+    let known = truncatable(name, Kind::Interval)?;
     let months = |unit: i32| Interval { months: span.months / unit * unit, days: 0, micros: 0 };
     Ok(Datum::Interval(match known {
         "day" => Interval { micros: 0, ..span },
@@ -261,6 +270,13 @@ fn rough(found: Option<Numeric>) -> Datum {
     found.map_or(Datum::Null, |number| Datum::Float8(number.to_f64()))
 }
 
+/// `date_part` of a moment. The epoch is divided as a float, as PostgreSQL does.
+fn part(name: &str, micros: i64, kind: Kind) -> SqlResult<Datum> {
+    let found = extract_timestamp(name, micros, kind)?;
+    let is_epoch = field(name) == Some("epoch") && found.as_ref().is_some_and(Numeric::is_finite);
+    Ok(if is_epoch { Datum::Float8(micros as f64 / 1e6) } else { rough(found) })
+}
+
 pub(super) fn functions() -> Vec<Function> {
     use Kind::{Date, Float8, Int4, Interval as Span, Numeric as Exact, Text, Time, Timestamp, Timestamptz};
     macro_rules! both {
@@ -273,7 +289,7 @@ pub(super) fn functions() -> Vec<Function> {
         function("extract", &[Text, Date], Exact, |a| Ok(exact(extract_date(text(&a[0]), int(&a[1]) as i32)?))),
         function("date_part", &[Text, Date], Float8, |a| {
             let moment = datetime::date_to_timestamp(int(&a[1]) as i32)?;
-            Ok(rough(extract_timestamp(text(&a[0]), moment, Timestamp)?))
+            part(text(&a[0]), moment, Timestamp)
         }),
         function("date_trunc", &[Text, Timestamp], Timestamp, |a| trunc_timestamp(text(&a[0]), int(&a[1]), Timestamp)),
         function("date_trunc", &[Text, Timestamptz], Timestamptz, |a| {
@@ -284,9 +300,25 @@ pub(super) fn functions() -> Vec<Function> {
         function("age", &[Timestamp, Timestamp], Span, datetime::age),
         function("age", &[Timestamptz, Timestamptz], Span, datetime::age),
     ];
-    both!(all, Timestamp, a => extract_timestamp(text(&a[0]), int(&a[1]), Timestamp)?);
-    both!(all, Timestamptz, a => extract_timestamp(text(&a[0]), int(&a[1]), Timestamptz)?);
+    all.push(function("extract", &[Text, Timestamp], Exact, |a| {
+        Ok(exact(extract_timestamp(text(&a[0]), int(&a[1]), Timestamp)?))
+    }));
+    all.push(function("extract", &[Text, Timestamptz], Exact, |a| {
+        Ok(exact(extract_timestamp(text(&a[0]), int(&a[1]), Timestamptz)?))
+    }));
+    all.push(function("date_part", &[Text, Timestamp], Float8, |a| part(text(&a[0]), int(&a[1]), Timestamp)));
+    all.push(function("date_part", &[Text, Timestamptz], Float8, |a| part(text(&a[0]), int(&a[1]), Timestamptz)));
     both!(all, Time, a => extract_time(text(&a[0]), int(&a[1]))?);
-    both!(all, Span, a => extract_interval(text(&a[0]), interval(&a[1]))?);
+    all.push(function("extract", &[Text, Span], Exact, |a| Ok(exact(extract_interval(text(&a[0]), interval(&a[1]))?))));
+    all.push(function("date_part", &[Text, Span], Float8, |a| {
+        let span = interval(&a[1]);
+        if field(text(&a[0])) == Some("epoch") {
+            // In floats all the way, as PostgreSQL does here.
+            let years = f64::from(span.months / 12) * (365.25 * 86_400.0);
+            let months = f64::from(span.months % 12) * (30.0 * 86_400.0);
+            return Ok(Datum::Float8(span.micros as f64 / 1e6 + years + months + f64::from(span.days) * 86_400.0));
+        }
+        Ok(rough(extract_interval(text(&a[0]), span)?))
+    }));
     all
 }

@@ -62,7 +62,7 @@ fn sign(x: f64) -> f64 {
     } else if x < 0.0 {
         -1.0
     } else {
-        x.abs()
+        0.0
     }
 }
 

@@ -4,7 +4,7 @@ use super::get::{bytes, int, text};
 use super::{Function, Operator, function, operator};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::types::Kind;
+use crate::types::{Element, Kind};
 
 /// Longest result in bytes: PostgreSQL's limit of a value.
 const MAX_BYTES: usize = 1 << 30;
@@ -151,7 +151,7 @@ fn chr(args: &[Datum]) -> SqlResult<Datum> {
         return Err(error("54000", "null character not permitted"));
     }
     if code < 0 {
-        return Err(error("54000", "character number must be positive"));
+        return Err(error("22023", "character number must be positive"));
     }
     if code > 0x10_FFFF {
         return Err(error("54000", format!("requested character too large for encoding: {code}")));
@@ -185,13 +185,41 @@ macro_rules! mixed {
     ($all:ident, $($kind:expr),*) => {$({
         const KIND: Kind = $kind;
         fn text_of(datum: &Datum) -> String {
-            crate::types::text::to_string(datum, KIND.into())
+            // As a cast to text, which of booleans is not what is shown.
+            match datum {
+                Datum::Bool(value) => value.to_string(),
+                other => crate::types::text::to_string(other, KIND.into()),
+            }
         }
         $all.push(operator("||", KIND, Kind::Text, Kind::Text, |a| Ok(Datum::text(text_of(&a[0]) + text(&a[1])))));
         $all.push(operator("||", Kind::Text, KIND, Kind::Text, |a| {
             Ok(Datum::text(text(&a[0]).to_owned() + &text_of(&a[1])))
         }));
     })*};
+}
+
+fn items(datum: &Datum) -> &[Datum] {
+    if let Datum::Array(items) = datum { items } else { &[] }
+}
+
+/// Arrays with arrays, and with single elements.
+fn arrays(all: &mut Vec<Operator>) {
+    for element in Element::all() {
+        let (array, single) = (Kind::Array(element), element.kind());
+        all.push(operator("||", array, array, array, |a| {
+            Ok(Datum::Array([items(&a[0]), items(&a[1])].concat().into()))
+        }));
+        // Of strings only text: `varchar || 'x'` is no array, and these would match exactly.
+        if matches!(single, Kind::Varchar | Kind::Bpchar | Kind::Name | Kind::InternalChar) {
+            continue;
+        }
+        all.push(operator("||", array, single, array, |a| {
+            Ok(Datum::Array([items(&a[0]), std::slice::from_ref(&a[1])].concat().into()))
+        }));
+        all.push(operator("||", single, array, array, |a| {
+            Ok(Datum::Array([std::slice::from_ref(&a[0]), items(&a[1])].concat().into()))
+        }));
+    }
 }
 
 pub(super) fn operators() -> Vec<Operator> {
@@ -202,7 +230,18 @@ pub(super) fn operators() -> Vec<Operator> {
         operator("^@", Text, Text, Kind::Bool, |a| Ok(Datum::Bool(text(&a[0]).starts_with(text(&a[1]))))),
     ];
     mixed!(all, Kind::Bool, Kind::Int2, Kind::Int4, Kind::Int8, Kind::Float4, Kind::Float8, Kind::Numeric, Kind::Oid);
-    mixed!(all, Kind::Date, Kind::Time, Kind::Timestamp, Kind::Timestamptz, Kind::Interval, Kind::Uuid, Kind::Json);
+    mixed!(
+        all,
+        Kind::Date,
+        Kind::Time,
+        Kind::Timestamp,
+        Kind::Timestamptz,
+        Kind::Interval,
+        Kind::Uuid,
+        Kind::Json,
+        Kind::Bytea
+    );
+    arrays(&mut all);
     all
 }
 

@@ -3,7 +3,8 @@
 //! Two intervals compare as if a month had 30 days and a day 24 hours.
 
 use super::calendar::{DAY, SECOND, push_padded, push_seconds};
-use super::datetime::{Token, fraction_micros, tokens};
+use super::datetime::fraction_micros;
+use super::tokens::{Token, tokens};
 use crate::error::{SqlError, SqlResult, SqlState};
 
 /// An interval of time, as PostgreSQL keeps it.

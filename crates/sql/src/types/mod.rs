@@ -7,7 +7,10 @@ pub mod interval;
 pub mod modifier;
 mod names;
 pub mod numeric;
+#[cfg(test)]
+mod tests;
 pub mod text;
+mod tokens;
 
 /// What a type is, without its modifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,6 +8,8 @@ use num_bigint::BigInt;
 use num_traits::{One, Signed, Zero};
 use std::f64::consts::LOG10_E;
 
+/// PostgreSQL computes e to the power of no more.
+const MAX_EXPONENT: f64 = 6000.0;
 /// Digits more than the result's.
 const GUARD: u32 = 12;
 
@@ -76,7 +78,7 @@ impl Numeric {
             return Ok(self.clone());
         }
         let weight = self.weight_and_first().0;
-        let before = if weight >= 0 { (weight + 1) * 4 / 2 - 1 } else { 1 - (1 - weight * 4) / 2 - 1 };
+        let before = (weight + 1) * 2 - 1;
         let scale = made_scale(before, self.scale());
         let wide = self.fixed(2 * (scale + 1)).sqrt();
         Numeric::checked(divide_rounded(&wide, &BigInt::from(10)), scale)
@@ -175,10 +177,11 @@ impl Numeric {
         if !self.is_finite() {
             return Ok(if self.signum() < 0 { Numeric::ZERO } else { self.clone() });
         }
-        let value = self.to_f64() * LOG10_E;
-        if value.abs() >= 16_000.0 * 3.0 {
+        let value = self.to_f64();
+        if value.abs() >= MAX_EXPONENT {
             return if value > 0.0 { Err(Numeric::overflow()) } else { Ok(Numeric::from_parts(0, 1000)) };
         }
+        let value = value * LOG10_E;
         let scale = made_scale(value as i64, self.scale());
         let wide = scale + GUARD + value.max(0.0) as u32 + 8;
         let result = exp_fixed(&self.fixed(wide), &ten_to(wide));
@@ -210,10 +213,13 @@ impl Numeric {
         }
         let odd = whole.scale() == 0 && !whole.rem(&Numeric::from(2))?.is_zero();
         let base = self.abs();
-        let estimate = base.ln()?.to_f64() * exponent.to_f64() * LOG10_E;
-        if estimate.abs() > 131_072.0 {
-            return if estimate > 0.0 { Err(Numeric::overflow()) } else { Ok(Numeric::from_parts(0, 1000)) };
+        // The estimate, and where it is rounded, are PostgreSQL's: the scale depends on them.
+        let rough = (8 - base.ln_weight()).max(0) as u32;
+        let product = Numeric::made(base.ln_at(rough), rough).mul(exponent)?.rescaled(rough).to_f64();
+        if product.abs() >= MAX_EXPONENT {
+            return if product > 0.0 { Err(Numeric::overflow()) } else { Ok(Numeric::from_parts(0, 1000)) };
         }
+        let estimate = product * LOG10_E;
         let scale = made_scale(estimate as i64, self.scale().max(exponent.scale()));
         let wide = scale + GUARD + estimate.abs() as u32 + 8;
         let more = wide + exponent.digits_before_point().max(0) as u32;
@@ -270,7 +276,7 @@ impl Numeric {
         if size > 131_072.0 + 1.0 {
             return Err(Numeric::overflow());
         }
-        let scale = made_scale(size as i64, own.max(exponent_scale));
+        let scale = made_scale(0, own.max(exponent_scale));
         if size < -f64::from(scale) - 1.0 {
             return Ok(Numeric::made(BigInt::zero(), scale));
         }

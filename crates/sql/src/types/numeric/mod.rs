@@ -7,7 +7,7 @@
 
 mod arith;
 mod convert;
-mod key;
+pub mod key;
 mod math;
 #[cfg(test)]
 mod tests;
@@ -247,8 +247,8 @@ impl Numeric {
             }
             return Numeric::checked(unscaled * ten_to(scale.unsigned_abs() as u32), 0);
         }
-        if scale > i64::from(MAX_SCALE) + digits.len() as i64 {
-            return Ok(Numeric::made(BigInt::zero(), MAX_SCALE));
+        if scale > i64::from(MAX_SCALE) {
+            return Err(Numeric::overflow());
         }
         Numeric::checked(unscaled, scale as u32)
     }

@@ -122,6 +122,12 @@ pub fn push_f64(out: &mut String, value: f64) {
         return;
     }
     let mut written = format!("{value:e}");
+    // Of two shortest texts that are equally near, PostgreSQL takes the even one: as exact formatting rounds.
+    let places = written.split('e').next().map_or(0, |m| m.bytes().filter(u8::is_ascii_digit).count()).max(1) - 1;
+    let even = format!("{value:.places$e}");
+    if even.parse() == Ok(value) {
+        written = even;
+    }
     let bits = value.to_bits() & (u64::MAX >> 1);
     let (fraction, exponent) = (bits & ((1 << 52) - 1), (bits >> 52) as i32);
     let (mantissa, two) = if exponent == 0 { (fraction, -1074) } else { (fraction | 1 << 52, exponent - 1075) };
@@ -144,6 +150,12 @@ pub fn push_f32(out: &mut String, value: f32) {
         return;
     }
     let mut written = format!("{value:e}");
+    // Of two shortest texts that are equally near, PostgreSQL takes the even one: as exact formatting rounds.
+    let places = written.split('e').next().map_or(0, |m| m.bytes().filter(u8::is_ascii_digit).count()).max(1) - 1;
+    let even = format!("{value:.places$e}");
+    if even.parse() == Ok(value) {
+        written = even;
+    }
     let bits = value.to_bits() & (u32::MAX >> 1);
     let (fraction, exponent) = (bits & ((1 << 23) - 1), (bits >> 23) as i32);
     let (mantissa, two) = if exponent == 0 { (fraction, -149) } else { (fraction | 1 << 23, exponent - 150) };

@@ -99,10 +99,11 @@ impl Reader<'_> {
                     self.at += 1;
                     return Ok(());
                 }
+                let mut first = true;
                 loop {
                     if open == b'{' {
                         if self.peek() != Some(b'"') {
-                            return Err(self.unexpected("string or \"}\""));
+                            return Err(self.unexpected(if first { "string or \"}\"" } else { "string" }));
                         }
                         self.string()?;
                         if self.peek() != Some(b':') {
@@ -110,6 +111,7 @@ impl Reader<'_> {
                         }
                         self.at += 1;
                     }
+                    first = false;
                     self.value(depth + 1)?;
                     match self.peek() {
                         Some(b',') => self.at += 1,

@@ -3,8 +3,6 @@
 mod array;
 pub mod float;
 mod json;
-#[cfg(test)]
-mod tests;
 
 use super::calendar;
 use super::datetime;
