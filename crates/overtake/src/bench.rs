@@ -1,6 +1,6 @@
 //! The benchmarks: each measures, then publishes one report.
 
-mod background;
+pub(crate) mod background;
 pub mod ch;
 pub mod delivery;
 pub mod history;

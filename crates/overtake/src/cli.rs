@@ -3,6 +3,7 @@
 use crate::bench::{ch, delivery, history, layout, locks, preempt, snapshot, soak, tpcc, tpch};
 use crate::live;
 use crate::report::Output;
+use crate::serve;
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 use std::time::Duration;
@@ -21,6 +22,8 @@ pub struct Overtake {
 pub enum Command {
     /// Open the demonstration: urgent New-Orders beside a long query, under three policies, live in a browser.
     Demo(live::Arguments),
+    /// Serve a database over PostgreSQL's wire protocol: psql and drivers connect to it. Data is in memory.
+    Serve(serve::Arguments),
     /// Measure this machine; each benchmark prints a table and can write JSON and an SVG chart.
     #[command(subcommand)]
     Bench(Bench),

@@ -14,6 +14,7 @@ pub mod mixed;
 mod progress;
 mod refusal;
 mod report;
+mod serve;
 pub mod stop;
 
 use clap::Parser;
@@ -40,6 +41,7 @@ fn run(command: cli::Command) -> anyhow::Result<()> {
     match command {
         cli::Command::Demo(arguments) => live::run(&arguments, &stop),
         cli::Command::Bench(bench) => bench::run(bench, &stop),
+        cli::Command::Serve(arguments) => serve::run(&arguments, &stop),
     }
 }
 

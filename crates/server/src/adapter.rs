@@ -9,26 +9,33 @@ use sql::session::{Canceller, Connect, Database, Portal, Session, Statement, Ste
 use sql::{Datum, SqlError, SqlResult, SqlType};
 use std::sync::Arc;
 
-/// The calls into `sql::types`, until that module has them. To be replaced, function by function, with
-/// `text::{input, output}`, `binary::{input, output}`, `SqlType::oid` and `Kind::len`.
+/// Values of either format.
 mod codec {
-    use super::{Datum, Format, SqlError, SqlResult, SqlType};
+    use super::{Datum, Format, SqlResult, SqlType};
     use bytes::BytesMut;
+    use sql::types::{binary, text};
 
-    pub(super) fn oid(_of: SqlType) -> u32 {
-        0
+    pub(super) fn input(bytes: &[u8], format: Format, of: SqlType) -> SqlResult<Datum> {
+        match format {
+            Format::Text => text::input(binary::utf8(bytes)?, of),
+            Format::Binary => binary::input(bytes, of),
+        }
     }
 
-    pub(super) fn length(_of: SqlType) -> i16 {
-        -1
-    }
-
-    pub(super) fn input(_bytes: &[u8], _format: Format, _of: SqlType) -> SqlResult<Datum> {
-        Err(SqlError::unsupported("a parameter"))
-    }
-
-    pub(super) fn output(_value: &Datum, _format: Format, _of: SqlType, _out: &mut BytesMut) -> SqlResult<()> {
-        Err(SqlError::unsupported("a value"))
+    pub(super) fn output(value: &Datum, format: Format, of: SqlType, out: &mut BytesMut) -> SqlResult<()> {
+        match format {
+            Format::Text => {
+                let mut written = String::new();
+                text::output(value, of, &mut written);
+                out.extend_from_slice(written.as_bytes());
+            }
+            Format::Binary => {
+                let mut written = Vec::new();
+                binary::output(value, of, &mut written);
+                out.extend_from_slice(&written);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -57,8 +64,8 @@ fn column(of: &sql::session::ColumnInfo) -> Column {
         name: of.name.clone(),
         table: of.table,
         number: of.number,
-        oid: codec::oid(of.kind),
-        length: codec::length(of.kind),
+        oid: of.kind.oid(),
+        length: of.kind.len(),
         typmod: of.kind.typmod,
     }
 }
@@ -76,7 +83,7 @@ impl Backend for Session {
     }
 
     fn parameters(&self, statement: &Arc<Statement>) -> Vec<u32> {
-        statement.parameters().iter().map(|&of| codec::oid(of)).collect()
+        statement.parameters().iter().map(|of| of.oid()).collect()
     }
 
     fn parameter_count(&self, statement: &Arc<Statement>) -> usize {

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | bool, int2, int4, int8, float8, date, timestamp, text, bytea | the same |
 //! | timestamptz | timestamp, UTC |
-//! | varchar, char(n) with its blanks, name, json | text |
+//! | varchar, name, json | text |
+//! | char(n) | text without the blanks at its end |
 //! | float4 | float64 |
 //! | oid, time | int64 |
 //! | numeric(p, s) of at most 38 digits | decimal |
@@ -62,6 +63,8 @@ pub(crate) fn store<'a>(datum: &'a Datum, kind: SqlType, buffer: &'a mut Vec<u8>
         Datum::Oid(value) => Value::Int64(i64::from(*value)),
         Datum::Float4(value) => Value::Float64(f64::from(*value)),
         Datum::Float8(value) => Value::Float64(*value),
+        // Its blanks are no part of how it compares, and come back from its length.
+        Datum::Text(text) if kind.kind == Kind::Bpchar => Value::Text(text.trim_end_matches(' ')),
         Datum::Text(text) => Value::Text(text),
         Datum::Bytes(bytes) => Value::Bytes(bytes),
         Datum::Uuid(bytes) => Value::Bytes(bytes),
@@ -95,6 +98,10 @@ pub(crate) fn datum(value: Value<'_>, kind: SqlType) -> Datum {
         (Value::Int64(value), _) => Datum::Int8(value),
         (Value::Float64(value), Kind::Float4) => Datum::Float4(value as f32),
         (Value::Float64(value), _) => Datum::Float8(value),
+        (Value::Text(text), Kind::Bpchar) => {
+            let missing = kind.max_length().unwrap_or(0).saturating_sub(text.chars().count());
+            Datum::text(text.to_owned() + &" ".repeat(missing))
+        }
         (Value::Text(text), _) => Datum::text(text),
         (Value::Bytes(bytes), Kind::Uuid) => Datum::Uuid(bytes.try_into().unwrap_or_default()),
         (Value::Bytes(bytes), Kind::Numeric) => Numeric::from_key(bytes).map_or(Datum::Null, Datum::Numeric),

@@ -1,5 +1,6 @@
 //! Goal: statements do what they do on PostgreSQL 15. Method: the files under `tests/slt`, in the format of sqllogictest, of
-//! which every one holds on PostgreSQL, too; here each runs on a database of its own.
+//! which every one holds on PostgreSQL, too; here each runs on a database of its own. With `OVERTAKE_SLT_URL` set to the
+//! address of a PostgreSQL (`host=/tmp/pg15 port=55432 user=postgres`) they run there, each in a new schema.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use engine::{Engine, EngineConfig};
@@ -65,11 +66,83 @@ impl DB for Client {
     }
 }
 
+/// A session with a real PostgreSQL.
+struct Peer {
+    runtime: tokio::runtime::Runtime,
+    client: tokio_postgres::Client,
+}
+
+impl Peer {
+    fn connect(url: &str, schema: &str) -> Peer {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (client, connection) = runtime.block_on(tokio_postgres::connect(url, tokio_postgres::NoTls)).unwrap();
+        runtime.spawn(connection);
+        let begin = format!("create schema if not exists {schema}; set search_path = {schema}; set timezone = utc");
+        runtime.block_on(client.batch_execute(&begin)).unwrap();
+        Peer { runtime, client }
+    }
+}
+
+impl DB for Peer {
+    type Error = tokio_postgres::Error;
+    type ColumnType = DefaultColumnType;
+
+    fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, tokio_postgres::Error> {
+        use tokio_postgres::SimpleQueryMessage;
+        let mut last = DBOutput::StatementComplete(0);
+        let mut rows = Vec::new();
+        let mut columns = None;
+        for message in self.runtime.block_on(self.client.simple_query(sql))? {
+            match message {
+                SimpleQueryMessage::RowDescription(described) => columns = Some(described.len()),
+                SimpleQueryMessage::Row(row) => {
+                    let cell = |at| match row.get(at) {
+                        None => "NULL".to_owned(),
+                        Some("") => "(empty)".to_owned(),
+                        Some(text) => text.to_owned(),
+                    };
+                    rows.push((0..row.len()).map(cell).collect());
+                }
+                SimpleQueryMessage::CommandComplete(count) => {
+                    last = match columns.take() {
+                        Some(width) => {
+                            let types = vec![DefaultColumnType::Any; width];
+                            DBOutput::Rows { types, rows: std::mem::take(&mut rows) }
+                        }
+                        None => DBOutput::StatementComplete(count),
+                    };
+                }
+                _ => {}
+            }
+        }
+        Ok(last)
+    }
+
+    fn engine_name(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn error_sql_state(error: &tokio_postgres::Error) -> Option<String> {
+        error.code().map(|code| code.code().to_owned())
+    }
+}
+
 #[test]
 fn statements_do_what_they_do_on_postgresql() {
+    let peer = std::env::var("OVERTAKE_SLT_URL").ok();
     let mut count = 0;
     for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/slt")).unwrap() {
         let path = entry.unwrap().path();
+        if let Some(url) = &peer {
+            let schema = format!("slt_{}_{count}", std::process::id());
+            let mut runner = Runner::new(|| {
+                let peer = Peer::connect(url, &schema);
+                async { Ok(peer) }
+            });
+            runner.run_file(&path).unwrap_or_else(|error| panic!("{error}"));
+            count += 1;
+            continue;
+        }
         let database = Database::new(Engine::new(EngineConfig::in_memory()));
         let mut runner = Runner::new(|| {
             let wishes = Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() };

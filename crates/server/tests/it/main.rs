@@ -6,6 +6,7 @@ mod driver;
 mod extended;
 mod fuzz;
 mod parking;
+mod real;
 mod script;
 mod simple;
 mod startup;
@@ -46,6 +47,10 @@ fn main() -> ExitCode {
             testkit::test!(parking::shutdown_does_not_wait_for_ever),
             testkit::test!(driver::scram_sha_256),
             testkit::test!(driver::simple_and_extended_queries),
+            testkit::test!(real::values_make_the_round_trip),
+            testkit::test!(real::a_statement_waits_for_a_row_of_another_session),
+            testkit::test!(real::cancel_and_death_leave_nothing_behind),
+            testkit::test!(real::conflicts_have_their_codes),
             testkit::test!(fuzz::garbage_harms_nobody),
             testkit::test!(tls::encryption_by_rustls),
             testkit::case!(cost::a_thousand_executions),

@@ -3,7 +3,9 @@
 //! **Invariant:** the condition is kept whole above the look-up, so a choice here can make a query slow, never wrong.
 
 use crate::catalog::TableInfo;
+use crate::ops;
 use crate::plan::{Access, Expr, Limit};
+use crate::types::Kind;
 
 /// What `AND` joins.
 pub(crate) fn conjuncts(condition: &Expr) -> Vec<&Expr> {
@@ -14,10 +16,10 @@ pub(crate) fn conjuncts(condition: &Expr) -> Vec<&Expr> {
 }
 
 /// How a column compares with a value that is known before.
-struct Bound<'e> {
+struct Bound {
     column: usize,
     comparison: Comparison,
-    value: &'e Expr,
+    value: Expr,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,7 +54,7 @@ impl Comparison {
 
 /// The best way to the rows of `table`, whose columns begin at `first` and for which only what is before it is known.
 pub(crate) fn choose(table: &TableInfo, first: usize, conditions: &[&Expr]) -> Access {
-    let bounds: Vec<Bound<'_>> = conditions
+    let bounds: Vec<Bound> = conditions
         .iter()
         .flat_map(|condition| conjuncts(condition))
         .filter_map(|one| bound(table, first, one))
@@ -63,8 +65,7 @@ pub(crate) fn choose(table: &TableInfo, first: usize, conditions: &[&Expr]) -> A
     let mut best = Access::All;
     let mut best_score = 0;
     for (index, def) in table.table.indexes().iter().enumerate() {
-        let equal: Vec<&Bound<'_>> =
-            def.columns.iter().map_while(|column| find(*column, &[Comparison::Equal])).collect();
+        let equal: Vec<&Bound> = def.columns.iter().map_while(|column| find(*column, &[Comparison::Equal])).collect();
         let next = def.columns.get(equal.len()).copied();
         let side = |wanted: &[Comparison], inclusive: Comparison| {
             let bound = find(next?, wanted)?;
@@ -84,24 +85,32 @@ pub(crate) fn choose(table: &TableInfo, first: usize, conditions: &[&Expr]) -> A
     best
 }
 
-/// A conjunct as a bound of one of the table's columns. Where the column stands itself, without a cast, the operator is of
-/// its own kind, so it compares as the index does.
-fn bound<'e>(table: &TableInfo, first: usize, condition: &'e Expr) -> Option<Bound<'e>> {
+/// A conjunct as a bound of one of the table's columns, which must stand in it itself. A value of a narrower kind, as in
+/// `bigint = integer`, is cast: the index compares values of the column's kind. One of a wider kind is not looked up.
+fn bound(table: &TableInfo, first: usize, condition: &Expr) -> Option<Bound> {
     let Expr::Call { operator: Some(operator), arguments, .. } = condition else { return None };
     let [left, right] = &arguments[..] else { return None };
     let own = |expr: &Expr| match expr {
         Expr::Column(at) => at.checked_sub(first).filter(|at| *at < table.columns.len()),
         _ => None,
     };
-    let (column, value, is_turned) = match (own(left), own(right)) {
-        (Some(column), None) => (column, right, false),
-        (None, Some(column)) => (column, left, true),
+    let (column, column_kind, value, value_kind, is_turned) = match (own(left), own(right)) {
+        (Some(column), None) => (column, operator.left?, right, operator.right, false),
+        (None, Some(column)) => (column, operator.right, left, operator.left?, true),
         _ => return None,
     };
     if !is_known_before(value, first) {
         return None;
     }
     let (_, comparison) = Comparison::ALL.into_iter().find(|(name, _)| *name == operator.name)?;
+    let value = if value_kind == column_kind {
+        value.clone()
+    } else {
+        let is_integer = |kind: Kind| matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8);
+        let cast = ops::find_cast(value_kind, column_kind, ops::Context::Implicit)
+            .filter(|_| is_integer(value_kind) && is_integer(column_kind))?;
+        Expr::Cast { eval: cast.eval, to: column_kind.into(), argument: Box::new(value.clone()) }
+    };
     Some(Bound { column, comparison: if is_turned { comparison.turned() } else { comparison }, value })
 }
 

@@ -36,6 +36,10 @@ impl Binder<'_> {
             }
             return Ok(Typed { expr: modified(typed.expr, to, context), kind: to });
         }
+        if from.kind == Kind::Varchar && to.kind == Kind::Text {
+            // The same values: a cast would only keep the column from its index.
+            return Ok(Typed { kind: to, ..typed });
+        }
         let Some(cast) = ops::find_cast(from.kind, to.kind, context) else {
             let message = format!("cannot cast type {} to {}", from.name(), to.name());
             return Err(SqlError::new(SqlState::CANNOT_COERCE, message));

@@ -1,0 +1,152 @@
+//! The real database behind the protocol, by an ordinary driver.
+
+use engine::{Engine, EngineConfig};
+use server::{Config, Server};
+use sql::session::Database;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio_postgres::{Client, NoTls, error::SqlState};
+
+struct Real {
+    runtime: Runtime,
+    engine: Engine,
+    address: SocketAddr,
+}
+
+impl Real {
+    fn new() -> Real {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let engine = Engine::new(EngineConfig::in_memory());
+        let config = Config { listen: vec!["127.0.0.1:0".parse().unwrap()], ..Config::default() };
+        let server = Server::bind(config, Database::new(engine.clone())).unwrap();
+        let address = server.addresses().unwrap()[0];
+        runtime.spawn(server.run(std::future::pending()));
+        Real { runtime, engine, address }
+    }
+
+    async fn client(&self) -> Client {
+        let mut config = tokio_postgres::Config::new();
+        config.host("127.0.0.1").port(self.address.port()).user("postgres").dbname("postgres");
+        let (client, connection) = config.connect(NoTls).await.unwrap();
+        tokio::spawn(async { drop(connection.await) });
+        client
+    }
+}
+
+fn state(error: &tokio_postgres::Error) -> &SqlState {
+    error.code().unwrap()
+}
+
+/// Parameters and results in binary, and their types as the server says them.
+pub fn values_make_the_round_trip() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let client = real.client().await;
+        client
+            .batch_execute(
+                "create table t (id int8 primary key, b bool, i2 int2, i4 int4, f4 real, f8 double precision, t text,
+                 v varchar(20), y bytea, c char(3))",
+            )
+            .await
+            .unwrap();
+        let insert = client.prepare("insert into t values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)").await.unwrap();
+        let names: Vec<&str> = insert.params().iter().map(|kind| kind.name()).collect();
+        assert_eq!(names, ["int8", "bool", "int2", "int4", "float4", "float8", "text", "varchar", "bytea", "bpchar"]);
+        let count = client
+            .execute(
+                &insert,
+                &[&1_i64, &true, &-2_i16, &3_i32, &1.5_f32, &-2.5_f64, &"text", &"short", &&[0_u8, 255][..], &"c"],
+            )
+            .await
+            .unwrap();
+        assert_eq!(count, 1);
+        let nothing: Option<i32> = None;
+        client.execute("insert into t (id, i4) values ($1, $2)", &[&2_i64, &nothing]).await.unwrap();
+        let row = client.query_one("select * from t where id = $1", &[&1_i64]).await.unwrap();
+        assert!(row.get::<_, bool>("b"));
+        assert_eq!((row.get::<_, i16>("i2"), row.get::<_, i32>("i4")), (-2, 3));
+        assert_eq!((row.get::<_, f32>("f4"), row.get::<_, f64>("f8")), (1.5, -2.5));
+        assert_eq!(
+            (row.get::<_, &str>("t"), row.get::<_, &str>("v"), row.get::<_, &str>("c")),
+            ("text", "short", "c  ")
+        );
+        assert_eq!(row.get::<_, &[u8]>("y"), [0, 255]);
+        let row = client.query_one("select i4, t from t where id = 2", &[]).await.unwrap();
+        assert_eq!((row.get::<_, Option<i32>>(0), row.get::<_, Option<&str>>(1)), (None, None));
+        let error = client.query("select * from t where id = $1", &[&"text"]).await.unwrap_err();
+        assert!(error.code().is_none(), "the driver knows the parameter's type: {error}");
+    });
+}
+
+/// A statement that needs a row of another session waits, goes on when that one commits, and sees what it wrote; no thread
+/// waits meanwhile.
+pub fn a_statement_waits_for_a_row_of_another_session() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let (mut one, two) = (real.client().await, real.client().await);
+        one.batch_execute("create table t (id int primary key, n int); insert into t values (1, 10)").await.unwrap();
+        let holder = one.transaction().await.unwrap();
+        holder.execute("update t set n = n + 1 where id = 1", &[]).await.unwrap();
+        let waiter = tokio::spawn(async move {
+            let count = two.execute("update t set n = n * 2 where id = 1", &[]).await;
+            (two, count)
+        });
+        while real.engine.locks().iter().all(|lock| lock.granted) {
+            tokio::task::yield_now().await;
+        }
+        assert!(!waiter.is_finished());
+        holder.commit().await.unwrap();
+        let (two, count) = waiter.await.unwrap();
+        assert_eq!(count.unwrap(), 1);
+        assert_eq!(two.query_one("select n from t", &[]).await.unwrap().get::<_, i32>(0), 22);
+    });
+}
+
+/// Cancel ends a wait for a row, a dead client's transaction is rolled back.
+pub fn cancel_and_death_leave_nothing_behind() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let (one, two) = (real.client().await, real.client().await);
+        one.batch_execute("create table t (id int primary key); insert into t values (1)").await.unwrap();
+        one.batch_execute("begin; delete from t").await.unwrap();
+        let cancel = two.cancel_token();
+        let waiter = tokio::spawn(async move {
+            let result = two.execute("delete from t", &[]).await;
+            (two, result)
+        });
+        while real.engine.locks().iter().all(|lock| lock.granted) {
+            tokio::task::yield_now().await;
+        }
+        cancel.cancel_query(NoTls).await.unwrap();
+        let (two, result) = waiter.await.unwrap();
+        assert_eq!(state(&result.unwrap_err()), &SqlState::QUERY_CANCELED);
+        drop(one);
+        let deleted = tokio::time::timeout(Duration::from_secs(20), two.execute("delete from t", &[])).await;
+        assert_eq!(deleted.unwrap().unwrap(), 1, "the other's transaction was rolled back");
+    });
+}
+
+/// Sessions that conflict get PostgreSQL's codes, and their blocks fail until they end.
+pub fn conflicts_have_their_codes() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let (one, two) = (real.client().await, real.client().await);
+        one.batch_execute("create table t (id int primary key, n int); insert into t values (1, 1), (2, 2)")
+            .await
+            .unwrap();
+        one.batch_execute("begin isolation level repeatable read; select * from t").await.unwrap();
+        two.batch_execute("update t set n = 5 where id = 1").await.unwrap();
+        let error = one.batch_execute("update t set n = 6 where id = 1").await.unwrap_err();
+        assert_eq!(state(&error), &SqlState::T_R_SERIALIZATION_FAILURE);
+        let error = one.batch_execute("select 1").await.unwrap_err();
+        assert_eq!(state(&error), &SqlState::IN_FAILED_SQL_TRANSACTION);
+        one.batch_execute("rollback").await.unwrap();
+        let error = one.execute("insert into t values (1, 1)", &[]).await.unwrap_err();
+        assert_eq!(state(&error), &SqlState::UNIQUE_VIOLATION);
+        assert_eq!(error.as_db_error().unwrap().detail(), Some("Key (id)=(1) already exists."));
+        one.batch_execute("begin; select * from t where id = 2 for update").await.unwrap();
+        let error = two.batch_execute("select * from t where id = 2 for update nowait").await.unwrap_err();
+        assert_eq!(state(&error), &SqlState::LOCK_NOT_AVAILABLE);
+    });
+}
