@@ -5,11 +5,29 @@
 use crate::error::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
 
 /// How deep expressions and queries may nest.
-const DEPTH_MAX: usize = 128;
+const DEPTH_MAX: usize = 64;
+/// How many operators may stand in a row.
+const CHAIN_MAX: usize = 500;
+/// Words that make a tree deeper.
+const CHAINING: &[Keyword] = &[
+    Keyword::AND,
+    Keyword::OR,
+    Keyword::NOT,
+    Keyword::IS,
+    Keyword::IN,
+    Keyword::LIKE,
+    Keyword::ILIKE,
+    Keyword::BETWEEN,
+    Keyword::UNION,
+    Keyword::INTERSECT,
+    Keyword::EXCEPT,
+    Keyword::JOIN,
+];
 
 /// One statement of a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +51,7 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         let mut words = piece.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
         let Some(first) = words.next() else { continue };
         let last = words.next_back().unwrap_or(first);
+        check_chains(piece)?;
         let mut parser =
             Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(piece.to_vec());
         let end = offset(text, last.span.end);
@@ -44,6 +63,40 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         statements.push(Parsed { tree, text: text[offset(text, first.span.start)..end].to_owned() });
     }
     Ok(statements)
+}
+
+/// The parser makes a tree as deep as a chain of operators is long, and counts only parentheses.
+fn check_chains(tokens: &[TokenWithSpan]) -> SqlResult<()> {
+    let mut lengths = vec![0_usize];
+    for token in tokens {
+        match &token.token {
+            Token::LParen | Token::LBracket => lengths.push(0),
+            Token::RParen | Token::RBracket if 1 < lengths.len() => {
+                lengths.pop();
+            }
+            Token::Comma => *lengths.last_mut().expect("one is always left") = 0,
+            Token::Whitespace(_)
+            | Token::Number(..)
+            | Token::SingleQuotedString(_)
+            | Token::Placeholder(_)
+            | Token::Period
+            | Token::EOF => {}
+            Token::Word(word) if !CHAINING.contains(&word.keyword) => {}
+            _ => {
+                let length = lengths.last_mut().expect("one is always left");
+                *length += 1;
+                if CHAIN_MAX < *length {
+                    return Err(too_deep());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn too_deep() -> SqlError {
+    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
+        .hint("The statement nests, or strings together, too many expressions or queries.")
 }
 
 /// `syntax error at or near "word"`.
@@ -66,8 +119,7 @@ fn at_end(text: &str) -> SqlError {
 fn parser_error(text: &str, error: &ParserError) -> SqlError {
     let message = match error {
         ParserError::RecursionLimitExceeded => {
-            return SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
-                .hint("The statement nests expressions or queries too deeply.");
+            return too_deep();
         }
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
     };
@@ -138,7 +190,7 @@ pub(crate) fn position_of(text: &str, span: Span) -> Option<usize> {
 
 /// An identifier as the catalog has it: lower case unless it was quoted.
 pub(crate) fn folded(ident: &ast::Ident) -> String {
-    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
+    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_ascii_lowercase() }
 }
 
 /// Words that are no names unless they are quoted (`kwlist.h`, reserved ones). The library is more generous.
@@ -263,5 +315,11 @@ mod tests {
     fn deep_nesting_is_an_error_of_its_own() {
         let text = format!("select {}1{}", "(".repeat(5_000), ")".repeat(5_000));
         assert_eq!(parse(&text).unwrap_err().state(), SqlState::STATEMENT_TOO_COMPLEX);
+        for chain in ["1=1 or ".repeat(20_000) + "true", "1+".repeat(20_000) + "1"] {
+            assert_eq!(parse(&format!("select {chain}")).unwrap_err().state(), SqlState::STATEMENT_TOO_COMPLEX);
+        }
+        let many = format!("select 1 where 1 in ({})", vec!["-1"; 20_000].join(","));
+        assert_eq!(parse(&many).unwrap().len(), 1);
+        assert_eq!(parse(&"select -1;".repeat(2_000)).unwrap().len(), 2_000);
     }
 }

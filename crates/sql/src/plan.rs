@@ -82,6 +82,54 @@ pub(crate) enum Expr {
     },
 }
 
+impl Expr {
+    /// Whether there is a query in it.
+    pub(crate) fn has_query(&self) -> bool {
+        match self {
+            Expr::Scalar(_) | Expr::Exists(_) | Expr::InQuery { .. } => true,
+            other => other.parts().into_iter().any(Expr::has_query),
+        }
+    }
+
+    /// Whether it looks at the row of an enclosing query, queries inside not counted.
+    pub(crate) fn looks_out(&self) -> bool {
+        matches!(self, Expr::Outer { .. }) || self.parts().into_iter().any(Expr::looks_out)
+    }
+
+    /// Whether it looks at the row.
+    pub(crate) fn looks_at_row(&self) -> bool {
+        matches!(self, Expr::Column(_)) || self.parts().into_iter().any(Expr::looks_at_row)
+    }
+
+    /// What it is made of.
+    pub(crate) fn parts(&self) -> Vec<&Expr> {
+        match self {
+            Expr::Constant(_)
+            | Expr::Parameter(_)
+            | Expr::Column(_)
+            | Expr::Outer { .. }
+            | Expr::Now { .. }
+            | Expr::Scalar(_)
+            | Expr::Exists(_) => Vec::new(),
+            Expr::Call { arguments, .. }
+            | Expr::And(arguments)
+            | Expr::Or(arguments)
+            | Expr::Coalesce(arguments)
+            | Expr::Extreme { arguments, .. } => arguments.iter().collect(),
+            Expr::IsSame { arguments, .. } => arguments.iter().collect(),
+            Expr::Cast { argument, .. }
+            | Expr::Not(argument)
+            | Expr::IsNull(argument)
+            | Expr::IsBool(argument, _)
+            | Expr::InQuery { argument, .. } => vec![argument],
+            Expr::InList { argument, list, .. } => std::iter::once(&**argument).chain(list).collect(),
+            Expr::Case { whens, otherwise } => {
+                whens.iter().flat_map(|(when, then)| [when, then]).chain([&**otherwise]).collect()
+            }
+        }
+    }
+}
+
 /// With its type.
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {

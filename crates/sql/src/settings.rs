@@ -176,6 +176,12 @@ fn find(name: &str) -> SqlResult<usize> {
     })
 }
 
+/// The settings that are the open transaction's own, by any spelling.
+pub(crate) fn of_transaction(name: &str) -> Option<&'static str> {
+    let own = ["transaction_isolation", "transaction_read_only"];
+    own.into_iter().find(|own| own.eq_ignore_ascii_case(name))
+}
+
 /// How a setting's name is written.
 pub(crate) fn title(name: &str) -> Option<&'static str> {
     find(name).ok().map(|at| DEFS[at].title)
@@ -220,7 +226,7 @@ impl Settings {
 
     pub(crate) fn reset_all(&mut self) {
         for at in 0..DEFS.len() {
-            if self.values[at] != self.resets[at] {
+            if self.values[at] != self.resets[at] && of_transaction(DEFS[at].name).is_none() {
                 let before = std::mem::replace(&mut self.values[at], self.resets[at].clone());
                 self.changes.push((at, before, false));
                 self.note(at);
@@ -243,6 +249,19 @@ impl Settings {
     /// All of them: name, value, description.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &str, &'static str)> {
         DEFS.iter().zip(&self.values).map(|(def, value)| (def.title, &**value, def.about))
+    }
+
+    /// How many changes there are, for [`Settings::back_to`].
+    pub(crate) fn mark(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Takes back what was changed since.
+    pub(crate) fn back_to(&mut self, mark: usize) {
+        for (at, before, _) in self.changes.split_off(mark.min(self.changes.len())).into_iter().rev() {
+            self.values[at] = before;
+            self.note(at);
+        }
     }
 
     /// The transaction ends.

@@ -52,6 +52,27 @@ pub(crate) fn column_type(kind: SqlType) -> SqlResult<Type> {
     })
 }
 
+/// How a value is among those that a column can have.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    Exactly,
+    /// The column has values next to it, on both sides or one.
+    Between,
+    /// Beyond them all, or none that compares.
+    Beyond,
+}
+
+/// Only numbers of a precision may not fit; others are of the column's kind.
+pub(crate) fn fit(datum: &Datum, kind: SqlType) -> Fit {
+    let (Datum::Numeric(number), Some(_)) = (datum, decimal(kind)) else { return Fit::Exactly };
+    match number.with_typmod(kind.typmod) {
+        Ok(rounded) if !rounded.is_finite() => Fit::Beyond,
+        Ok(rounded) if rounded == *number => Fit::Exactly,
+        Ok(_) => Fit::Between,
+        Err(_) => Fit::Beyond,
+    }
+}
+
 /// A stored value; what is not borrowed from the datum is kept in `buffer`.
 pub(crate) fn store<'a>(datum: &'a Datum, kind: SqlType, buffer: &'a mut Vec<u8>) -> SqlResult<Value<'a>> {
     Ok(match datum {

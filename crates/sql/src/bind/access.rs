@@ -116,34 +116,15 @@ fn bound(table: &TableInfo, first: usize, condition: &Expr) -> Option<Bound> {
 
 /// Whether the value depends on nothing but columns before this one.
 fn is_known_before(expr: &Expr, first: usize) -> bool {
-    match expr {
-        Expr::Constant(_) | Expr::Parameter(_) | Expr::Outer { .. } | Expr::Now { .. } => true,
-        Expr::Column(at) => *at < first,
-        Expr::Call { arguments, .. } => arguments.iter().all(|argument| is_known_before(argument, first)),
-        Expr::Cast { argument, .. } => is_known_before(argument, first),
-        _ => false,
-    }
+    needs(expr) <= first
 }
 
-/// The first column beyond which a condition sees nothing: the number of columns that it needs.
+/// The number of columns, from the first on, that a condition needs.
 pub(crate) fn needs(expr: &Expr) -> usize {
     match expr {
-        Expr::Constant(_) | Expr::Parameter(_) | Expr::Outer { .. } | Expr::Now { .. } => 0,
         Expr::Column(at) => at + 1,
-        Expr::Call { arguments, .. }
-        | Expr::And(arguments)
-        | Expr::Or(arguments)
-        | Expr::Coalesce(arguments)
-        | Expr::Extreme { arguments, .. } => arguments.iter().map(needs).max().unwrap_or(0),
-        Expr::IsSame { arguments, .. } => arguments.iter().map(needs).max().unwrap_or(0),
-        Expr::Cast { argument, .. } | Expr::Not(argument) | Expr::IsNull(argument) | Expr::IsBool(argument, _) => {
-            needs(argument)
-        }
-        Expr::InList { argument, list, .. } => list.iter().map(needs).max().unwrap_or(0).max(needs(argument)),
-        Expr::Case { whens, otherwise } => {
-            whens.iter().map(|(when, then)| needs(when).max(needs(then))).max().unwrap_or(0).max(needs(otherwise))
-        }
         // Their queries may refer to any column of this row.
         Expr::Scalar(_) | Expr::Exists(_) | Expr::InQuery { .. } => usize::MAX,
+        other => other.parts().into_iter().map(needs).max().unwrap_or(0),
     }
 }

@@ -8,11 +8,11 @@ use crate::types::SqlType;
 use sqlparser::ast::{self, Ident};
 
 /// A column as a name has found it.
-struct Found {
-    column: usize,
-    kind: SqlType,
+pub(super) struct Found {
+    pub(super) column: usize,
+    pub(super) kind: SqlType,
     /// `table.column`, for messages.
-    full_name: String,
+    pub(super) full_name: String,
 }
 
 impl Binder<'_> {
@@ -26,6 +26,12 @@ impl Binder<'_> {
                 let (column, kind) = self.grouped(found, scope, &parts[0])?;
                 let expr = if level == 0 { Expr::Column(column) } else { Expr::Outer { level, column } };
                 return Ok(Typed { expr, kind });
+            }
+            // A table's name hides those further out, whatever columns it has.
+            if let [.., table, _] = parts
+                && scope.relations.iter().any(|relation| relation.alias == folded(table))
+            {
+                break;
             }
             at = scope.parent;
             level += 1;
@@ -87,7 +93,7 @@ impl Binder<'_> {
     }
 
     /// After grouping only the groups' columns are there.
-    fn grouped(&self, found: Found, scope: &Scope<'_>, ident: &Ident) -> SqlResult<(usize, SqlType)> {
+    pub(super) fn grouped(&self, found: Found, scope: &Scope<'_>, ident: &Ident) -> SqlResult<(usize, SqlType)> {
         let Found { column, kind, full_name } = found;
         let Some(grouping) = &scope.grouping else { return Ok((column, kind)) };
         let is_it = |(_, group): &(ast::Expr, Typed)| matches!(group.expr, Expr::Column(at) if at == column);

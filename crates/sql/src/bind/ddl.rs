@@ -96,6 +96,7 @@ impl Binder<'_> {
                     // What does not fit is refused now.
                     let bound = self.expr(value, &Scope::default())?;
                     self.coerce(bound, kind, Context::Assignment)?;
+                    self.without_parameters()?;
                     def.default = Some(value.clone());
                 }
                 ColumnOption::PrimaryKey(key) => {

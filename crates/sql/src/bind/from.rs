@@ -16,9 +16,9 @@ use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
 /// One step of the nested loops, before its access is chosen.
 pub(crate) struct Step {
     source: Source,
-    is_outer: bool,
-    condition: Vec<Expr>,
-    first: usize,
+    pub(crate) is_outer: bool,
+    pub(crate) condition: Vec<Expr>,
+    pub(crate) first: usize,
     width: usize,
 }
 
@@ -30,6 +30,7 @@ impl Binder<'_> {
             steps.push(self.factor(relation, scope)?);
             for ast::Join { relation, global, join_operator } in joins {
                 refuse!(*global => "GLOBAL JOIN");
+                let is_cross = matches!(join_operator, JoinOperator::CrossJoin(_));
                 let (constraint, is_outer) = match join_operator {
                     JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => (constraint, false),
                     JoinOperator::CrossJoin(JoinConstraint::None) => (&JoinConstraint::None, false),
@@ -43,7 +44,11 @@ impl Binder<'_> {
                 let mut step = self.factor(relation, scope)?;
                 step.is_outer = is_outer;
                 match constraint {
-                    JoinConstraint::None => {}
+                    JoinConstraint::None if is_cross => {}
+                    JoinConstraint::None => {
+                        let message = "syntax error: a JOIN needs ON or USING";
+                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                    }
                     JoinConstraint::On(on) => {
                         let on = self.expr(on, scope)?;
                         step.condition.push(self.condition(on, "JOIN/ON")?);
@@ -105,6 +110,14 @@ impl Binder<'_> {
         let left_value = self
             .column(&[ident], scope)
             .map_err(|error| if error.state() == SqlState::UNDEFINED_COLUMN { missing("left") } else { error })?;
+        let Expr::Column(left_at) = left_value.expr else { return Err(missing("left")) };
+        for relation in &mut scope.relations {
+            if let Some(at) = left_at.checked_sub(relation.first).filter(|at| *at < relation.columns.len())
+                && !relation.merged.contains(&at)
+            {
+                relation.merged.push(at);
+            }
+        }
         Ok(self.operator("=", Some(left_value), right_value)?.expr)
     }
 
@@ -233,7 +246,7 @@ impl Binder<'_> {
                 column.name = folded(name);
             }
         }
-        Ok(Relation { alias: own_name, columns, first, table: table.cloned(), hidden: Vec::new() })
+        Ok(Relation { alias: own_name, columns, first, table: table.cloned(), hidden: Vec::new(), merged: Vec::new() })
     }
 }
 

@@ -140,7 +140,7 @@ impl Binder<'_> {
                 let no_such = || SqlError::unsupported(format_args!("the aggregate {name}"));
                 let aggregate = ops::resolve_aggregate(name, &kinds)?.ok_or_else(no_such)?.aggregate;
                 let kind = aggregate.result.into();
-                let arguments = arguments
+                let arguments: Vec<Expr> = arguments
                     .into_iter()
                     .zip(aggregate.arguments)
                     .map(|(argument, to)| match to {
@@ -150,12 +150,17 @@ impl Binder<'_> {
                     })
                     .collect::<SqlResult<_>>()?;
                 let filter = filter.map(|filter| self.condition(self.expr(filter, &before)?, "FILTER")).transpose()?;
-                let argument_kinds = aggregate
+                let looks_out = arguments.iter().any(Expr::looks_out) && !arguments.iter().any(Expr::looks_at_row);
+                refuse!(looks_out => "an aggregate of an enclosing query");
+                let argument_kinds: Vec<Kind> = aggregate
                     .arguments
                     .iter()
                     .zip(&kinds)
                     .map(|(declared, given)| if *declared == Kind::Void { *given } else { *declared })
                     .collect();
+                if is_distinct {
+                    argument_kinds.iter().try_for_each(|kind| self.comparable(*kind).map(drop))?;
+                }
                 let call = AggregateCall { aggregate, arguments, argument_kinds, is_distinct, filter };
                 let mut grouping = grouping.borrow_mut();
                 grouping.calls.push((function.clone(), call, kind));

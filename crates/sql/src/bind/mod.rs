@@ -56,6 +56,8 @@ pub(crate) struct Relation {
     pub(crate) table: Option<Arc<TableInfo>>,
     /// Columns that a `USING` has merged into an earlier one: an unqualified name does not see them.
     pub(crate) hidden: Vec<usize>,
+    /// Columns that stand for both sides of a `USING`: `*` begins with them.
+    pub(crate) merged: Vec<usize>,
 }
 
 /// Where names are looked up.
@@ -88,16 +90,18 @@ impl<'c> Binder<'c> {
         Binder { catalog, text, parameters: RefCell::new(parameters), with: RefCell::default() }
     }
 
-    /// The types of the parameters, all of which must be known by now.
-    ///
+    /// The types of the parameters. What nothing decides is text.
+    pub(crate) fn parameter_types(&self) -> Vec<SqlType> {
+        self.parameters.borrow().iter().map(|kind| kind.unwrap_or_else(|| Kind::Text.into())).collect()
+    }
+
     /// # Errors
-    /// `42P18`
-    pub(crate) fn parameter_types(&self) -> SqlResult<Vec<SqlType>> {
-        let unknown = |at: usize| {
-            let message = format!("could not determine data type of parameter ${}", at + 1);
-            SqlError::new(SqlState::INDETERMINATE_DATATYPE, message)
-        };
-        self.parameters.borrow().iter().enumerate().map(|(at, kind)| kind.ok_or_else(|| unknown(at))).collect()
+    /// `42P02` where a parameter stands that must not.
+    pub(crate) fn without_parameters(&self) -> SqlResult<()> {
+        if self.parameters.borrow().is_empty() {
+            return Ok(());
+        }
+        Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"))
     }
 
     /// A table by its name, with or without the schema.

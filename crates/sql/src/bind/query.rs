@@ -101,9 +101,22 @@ impl Binder<'_> {
             for column in &mut bound.columns {
                 column.kind = settled(column.kind);
             }
+            if bound.columns.len() < names.len() {
+                let message = format!(
+                    "WITH query \"{}\" has {} columns available but {} columns specified",
+                    folded(name),
+                    bound.columns.len(),
+                    names.len()
+                );
+                return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+            }
             for (column, ast::TableAliasColumnDef { name, data_type }) in bound.columns.iter_mut().zip(names) {
                 refuse!(data_type.is_some() => "a type in WITH");
                 column.name = folded(name);
+            }
+            if self.with.borrow().iter().any(|(other, ..)| *other == folded(name)) {
+                let message = format!("WITH query name \"{}\" specified more than once", folded(name));
+                return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message));
             }
             self.with.borrow_mut().push((folded(name), Arc::new(bound.plan), bound.columns));
         }
@@ -157,7 +170,13 @@ impl Binder<'_> {
                 let plan = Plan::Set {
                     operation,
                     all,
-                    kinds: to.iter().map(|kind| kind.kind).collect(),
+                    kinds: to
+                        .iter()
+                        .map(|kind| {
+                            let is_compared = !(all && operation == SetOperation::Union);
+                            if is_compared { self.comparable(kind.kind) } else { Ok(kind.kind) }
+                        })
+                        .collect::<SqlResult<_>>()?,
                     left: Box::new(self.converted(left.plan, &from_left, &to)?),
                     right: Box::new(self.converted(right.plan, &from_right, &to)?),
                 };
@@ -301,7 +320,15 @@ impl Binder<'_> {
             None => Vec::new(),
         };
         let locks = self.locks(tail.locks, &scope)?;
-        let condition = all_of(selection.clone());
+        for lock in &locks {
+            let step = steps.iter().find(|step| step.first == lock.first);
+            if step.is_some_and(|step| step.is_outer) {
+                let message = "FOR UPDATE cannot be applied to the nullable side of an outer join";
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            }
+        }
+        let inner = steps.iter().filter(|step| !step.is_outer).flat_map(|step| step.condition.iter().cloned());
+        let condition = all_of(selection.iter().cloned().chain(inner).collect());
         let mut plan = self.join(steps, selection);
 
         let ast::GroupByExpr::Expressions(groups, modifiers) = group_by else {
@@ -408,6 +435,7 @@ impl Binder<'_> {
             };
             let bound = self.expr(expr, scope)?;
             let kind = settled(bound.kind);
+            self.comparable(kind.kind)?;
             all.push((expr.clone(), self.coerce(bound, kind, Context::Implicit)?));
         }
         Ok(Grouping { groups: all, calls: Vec::new() })
@@ -502,15 +530,26 @@ impl Binder<'_> {
 
     fn all_columns(&self, of: Option<&str>, scope: &Scope<'_>, items: &mut Vec<(ColumnInfo, Expr)>) -> SqlResult<()> {
         let mut found = false;
+        let mut add = |relation: &super::Relation, at: usize| {
+            let column = &relation.columns[at];
+            let full_name = format!("{}.{}", relation.alias, column.name);
+            let named = super::columns::Found { column: relation.first + at, kind: column.kind, full_name };
+            let (at, _) = self.grouped(named, scope, &ast::Ident::new(&*column.name))?;
+            items.push((column.clone(), Expr::Column(at)));
+            Ok::<_, SqlError>(())
+        };
+        if of.is_none() {
+            for relation in &scope.relations {
+                relation.merged.iter().try_for_each(|at| add(relation, *at))?;
+            }
+        }
         for relation in scope.relations.iter().filter(|relation| of.is_none_or(|alias| relation.alias == alias)) {
             found = true;
-            for (at, column) in relation.columns.iter().enumerate() {
-                if of.is_none() && relation.hidden.contains(&at) {
+            for at in 0..relation.columns.len() {
+                if of.is_none() && (relation.hidden.contains(&at) || relation.merged.contains(&at)) {
                     continue;
                 }
-                let names = [ast::Ident::with_quote('"', &*relation.alias), ast::Ident::with_quote('"', &*column.name)];
-                let value = self.column(&names, scope)?;
-                items.push((column.clone(), value.expr));
+                add(relation, at)?;
             }
         }
         match of {

@@ -23,7 +23,15 @@ impl Binder<'_> {
                     return Ok(Typed { expr, kind: to });
                 }
                 Expr::Parameter(at) => {
-                    self.parameters.borrow_mut()[at] = Some(to.kind.into());
+                    let known = self.parameters.borrow_mut()[at].replace(to.kind.into());
+                    if let Some(known) = known.filter(|known| known.kind != to.kind) {
+                        let message = format!("inconsistent types deduced for parameter ${}", at + 1);
+                        return Err(SqlError::new(SqlState("42P08"), message).detail(format!(
+                            "{} versus {}",
+                            known.name(),
+                            SqlType::from(to.kind).name()
+                        )));
+                    }
                     let typed = Typed { expr: Expr::Parameter(at), kind: to.kind.into() };
                     return self.coerce(typed, to, context);
                 }

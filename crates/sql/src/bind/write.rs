@@ -115,7 +115,27 @@ impl Binder<'_> {
 
     /// The rows to be inserted, all columns in the table's order.
     fn inserted(&self, table: &TableInfo, places: &[usize], named: bool, source: &ast::Query) -> SqlResult<Plan> {
-        let is_plain = source.with.is_none() && source.order_by.is_none() && source.limit_clause.is_none();
+        let ast::Query {
+            with,
+            body: _,
+            order_by,
+            limit_clause,
+            fetch,
+            locks,
+            for_clause,
+            settings,
+            format_clause,
+            pipe_operators,
+        } = source;
+        let is_plain = with.is_none()
+            && order_by.is_none()
+            && limit_clause.is_none()
+            && fetch.is_none()
+            && locks.is_empty()
+            && for_clause.is_none()
+            && settings.is_none()
+            && format_clause.is_none()
+            && pipe_operators.is_empty();
         let count = |width: usize| {
             if places.len() < width {
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, "INSERT has more expressions than target columns"));
@@ -289,10 +309,13 @@ impl Binder<'_> {
             first: 0,
             table: Some(Arc::clone(table)),
             hidden: Vec::new(),
+            merged: Vec::new(),
         };
         scope.add(relation, table.columns.len())?;
         let (mut columns, values): (Vec<_>, Vec<_>) = self.projection(returning, &scope)?.into_iter().unzip();
         columns.iter_mut().for_each(|column: &mut ColumnInfo| column.kind = super::settled(column.kind));
+        // It would see the changes of this statement, which it must not.
+        refuse!(values.iter().any(Expr::has_query) => "a query in RETURNING");
         Ok(Some((columns, values)))
     }
 }

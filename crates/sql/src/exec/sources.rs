@@ -5,7 +5,7 @@ use crate::catalog::TableInfo;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::plan::{Access, Expr, Limit, Lock, Plan, Source};
-use crate::storage::{datum, store};
+use crate::storage::{Fit, datum, fit, store};
 use crate::types::Kind;
 use engine::{Direction, Row, RowId, Value};
 use std::ops::Bound;
@@ -131,15 +131,22 @@ impl<'a> Run<'a> {
                 for value in prefix {
                     values.push(self.value(value, rows)?);
                 }
-                // No row compares with null.
-                if values.iter().any(Datum::is_null) {
+                let kind = |at: usize| table.columns[def.columns[at]].kind;
+                // No row is equal to null, or to what the column cannot have.
+                if values.iter().enumerate().any(|(at, value)| value.is_null() || fit(value, kind(at)) != Fit::Exactly)
+                {
                     return Ok(Flow::Continue(()));
                 }
                 let bound = |limit: &Option<Limit>| match limit {
                     None => Ok(Some(None)),
                     Some(Limit { value, inclusive }) => match self.value(value, rows)? {
                         Datum::Null => Ok::<_, SqlError>(None),
-                        value => Ok(Some(Some((value, *inclusive)))),
+                        // The condition above says it exactly.
+                        value => Ok(match fit(&value, kind(prefix.len())) {
+                            Fit::Exactly => Some(Some((value, *inclusive))),
+                            Fit::Between => Some(Some((value, true))),
+                            Fit::Beyond => Some(None),
+                        }),
                     },
                 };
                 let (Some(lower), Some(upper)) = (bound(lower)?, bound(upper)?) else {
@@ -147,7 +154,6 @@ impl<'a> Run<'a> {
                 };
                 let mut buffers = vec![Vec::new(); values.len() + 2];
                 let (first, last) = buffers.split_at_mut(values.len());
-                let kind = |at: usize| table.columns[def.columns[at]].kind;
                 let key = values
                     .iter()
                     .zip(first)

@@ -1,7 +1,8 @@
 //! Changes of rows.
 //!
-//! **Invariant:** what a statement changes was chosen before it changes anything; a row that somebody else has changed since
-//! is judged anew by the condition, and its new values are made from it as it is (PostgreSQL's `EvalPlanQual`).
+//! **Invariant:** what a statement changes was chosen, and its new values were made, before it changes anything, so its queries
+//! never see its own changes. A row that somebody else has changed since is judged anew by the condition, and its new
+//! values are made from it as it is (PostgreSQL's `EvalPlanQual`); where that would need a query it is a conflict.
 
 use super::{Rows, Run};
 use crate::catalog::TableInfo;
@@ -39,8 +40,15 @@ impl Run<'_> {
                 }
             }
             Change::Update { target, values } => {
+                let mut chosen = Vec::new();
                 for row in self.collect(&target.input, None)? {
-                    if let Some(row) = self.update(target, &row, values)? {
+                    let rows = Rows { row: &row, outer: None };
+                    let new =
+                        values.iter().map(|(_, value)| self.value(value, &rows)).collect::<SqlResult<Vec<_>>>()?;
+                    chosen.push((row, new));
+                }
+                for (row, new) in chosen {
+                    if let Some(row) = self.update(target, &row, values, &new)? {
                         note(&row)?;
                     }
                 }
@@ -72,13 +80,19 @@ impl Run<'_> {
         }
     }
 
-    fn update(&self, target: &Target, row: &[Datum], values: &[(usize, Expr)]) -> SqlResult<Option<Vec<Datum>>> {
-        let Target { table, first, condition, .. } = target;
-        let Datum::Int8(id) = row[first + table.columns.len()] else { return Ok(None) };
+    fn update(
+        &self,
+        target: &Target,
+        chosen: &[Datum],
+        values: &[(usize, Expr)],
+        made: &[Datum],
+    ) -> SqlResult<Option<Vec<Datum>>> {
+        let Target { table, first, .. } = target;
+        let Datum::Int8(id) = chosen[first + table.columns.len()] else { return Ok(None) };
         let mut new = Vec::new();
         let mut failed = None;
         let changed = self.txn.update_if(&table.table, RowId(id as u64), |writer| {
-            match self.patch(table, condition.as_ref(), values, id, writer) {
+            match self.patch(target, chosen, values, made, writer) {
                 Ok(Some(row)) => {
                     new = row;
                     true
@@ -100,23 +114,29 @@ impl Run<'_> {
     /// Changes a row as it is now. Returns it as it is then; nothing if the condition does not hold any more.
     fn patch(
         &self,
-        table: &TableInfo,
-        condition: Option<&Expr>,
+        target: &Target,
+        chosen: &[Datum],
         values: &[(usize, Expr)],
-        id: i64,
+        made: &[Datum],
         writer: &mut RowWriter<'_>,
     ) -> SqlResult<Option<Vec<Datum>>> {
+        let Target { table, first, .. } = target;
+        let chosen = &chosen[*first..=first + table.columns.len()];
         let mut row: Vec<Datum> =
             table.columns.iter().enumerate().map(|(at, column)| datum(writer.get(at), column.kind)).collect();
-        row.push(Datum::Int8(id));
-        let rows = Rows { row: &row, outer: None };
-        if let Some(condition) = condition
-            && !self.holds(condition, &rows)?
-        {
-            return Ok(None);
-        }
-        let new =
-            values.iter().map(|(at, value)| Ok((*at, self.value(value, &rows)?))).collect::<SqlResult<Vec<_>>>()?;
+        row.push(chosen[table.columns.len()].clone());
+        let new: Vec<(usize, Datum)> = if row == chosen {
+            values.iter().zip(made).map(|((at, _), value)| (*at, value.clone())).collect()
+        } else {
+            if values.iter().any(|(_, value)| value.has_query()) {
+                return Err(conflict());
+            }
+            if !self.still_holds(target, &row)? {
+                return Ok(None);
+            }
+            let rows = Rows { row: &row, outer: None };
+            values.iter().map(|(at, value)| Ok((*at, self.value(value, &rows)?))).collect::<SqlResult<_>>()?
+        };
         for (at, value) in new {
             row[at] = value;
         }
@@ -129,18 +149,26 @@ impl Run<'_> {
         Ok(Some(row))
     }
 
-    fn delete(&self, target: &Target, row: &[Datum]) -> SqlResult<Option<Vec<Datum>>> {
-        let Target { table, first, condition, .. } = target;
-        let Datum::Int8(id) = row[first + table.columns.len()] else { return Ok(None) };
+    /// Whether the condition holds for a row that has changed since it was chosen.
+    fn still_holds(&self, target: &Target, row: &[Datum]) -> SqlResult<bool> {
+        let Some(condition) = &target.condition else { return Ok(true) };
+        if condition.has_query() {
+            return Err(conflict());
+        }
+        self.holds(condition, &Rows { row, outer: None })
+    }
+
+    fn delete(&self, target: &Target, chosen: &[Datum]) -> SqlResult<Option<Vec<Datum>>> {
+        let Target { table, first, .. } = target;
+        let chosen = &chosen[*first..=first + table.columns.len()];
+        let Datum::Int8(id) = chosen[table.columns.len()] else { return Ok(None) };
         let mut old = Vec::new();
         let mut failed = None;
         let deleted = self.txn.delete_if(&table.table, RowId(id as u64), |row| {
             old.clear();
             super::sources::append(&mut old, table, row);
-            match condition
-                .as_ref()
-                .map_or(Ok(true), |condition| self.holds(condition, &Rows { row: &old, outer: None }))
-            {
+            let holds = if old == chosen { Ok(true) } else { self.still_holds(target, &old) };
+            match holds {
                 Ok(holds) => holds,
                 Err(error) => {
                     failed = Some(error);
@@ -153,6 +181,11 @@ impl Run<'_> {
             (None, deleted) => Ok(deleted?.then_some(old)),
         }
     }
+}
+
+/// `40001`
+fn conflict() -> SqlError {
+    engine::Error::WriteConflict { table: String::new() }.into()
 }
 
 /// # Errors

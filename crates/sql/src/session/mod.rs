@@ -13,7 +13,7 @@ use crate::exec::Run;
 use crate::parse::{Parsed, parse};
 use crate::settings::Settings;
 use crate::types::SqlType;
-use action::{Action, Modes};
+use action::Action;
 use engine::{Begin, Engine, SessionOptions, Ticket, Txn};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -149,7 +149,8 @@ pub struct Session {
     settings: Settings,
     block: Block,
     has_failed: bool,
-    savepoints: Vec<(String, engine::Savepoint)>,
+    /// Their names, and how many changes of settings there were.
+    savepoints: Vec<(String, engine::Savepoint, usize)>,
     began_us: i64,
     notices: Vec<(&'static str, SqlError)>,
     /// The statement under way has been given before, and waits.
@@ -219,6 +220,11 @@ impl Session {
         let Some(Parsed { tree, .. }) = parsed.pop() else {
             return Ok(Arc::new(Statement { parameters: Vec::new(), columns: None, action: Action::Empty }));
         };
+        if self.has_failed
+            && !matches!(tree, sqlparser::ast::Statement::Commit { .. } | sqlparser::ast::Statement::Rollback { .. })
+        {
+            return Err(engine::Error::InFailedTransaction.into());
+        }
         let given = |oid: &u32| match oid {
             0 => Ok(None),
             oid => SqlType::from_oid(*oid).map(Some).ok_or_else(|| {
@@ -229,10 +235,7 @@ impl Session {
         let given = types.iter().map(given).collect::<SqlResult<_>>()?;
         let binder = Binder::new(&self.database.catalog, text, given);
         let (action, columns) = binder.statement(&tree)?;
-        if self.has_failed && !action.ends_or_goes_back() {
-            return Err(engine::Error::InFailedTransaction.into());
-        }
-        Ok(Arc::new(Statement { parameters: binder.parameter_types()?, columns, action }))
+        Ok(Arc::new(Statement { parameters: binder.parameter_types(), columns, action }))
     }
 
     /// Binds it to values of its parameters' types.
@@ -279,15 +282,21 @@ impl Session {
             }
             Action::Change { change, returning } => {
                 let words = change.tag();
-                let step = self.run(values, |run| run.change(change, returning.as_deref()))?;
+                let step = self.run(values, |run| run.change(change, returning.as_deref())).map_err(|error| {
+                    if error.engine() != Some(&engine::Error::ReadOnly) {
+                        return error;
+                    }
+                    let verb = words.split(' ').next().unwrap_or(words);
+                    SqlError::new(error.state(), format!("cannot execute {verb} in a read-only transaction"))
+                })?;
                 Ok(Step::of(step, |changed| {
                     let tag = Tag { words, rows: Some(changed.rows) };
                     if returning.is_some() { Outcome::Rows(changed.returned, tag) } else { Outcome::Done(tag) }
                 }))
             }
             Action::CreateTable(create) => {
-                if self.block == Block::Explicit {
-                    return Err(SqlError::unsupported("CREATE TABLE in a transaction block"));
+                if self.block != Block::None {
+                    return Err(SqlError::unsupported("CREATE TABLE in a transaction with other statements"));
                 }
                 let engine = self.database.engine();
                 let made = self
@@ -314,6 +323,7 @@ impl Session {
             }
             Action::Commit if self.block != Block::Explicit => {
                 self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
+                self.end(true)?;
                 done("COMMIT")
             }
             Action::Commit => done(if self.end(true)? { "COMMIT" } else { "ROLLBACK" }),
@@ -328,13 +338,14 @@ impl Session {
                 self.need_block("SAVEPOINT")?;
                 self.begin_in_engine()?;
                 let savepoint = self.engine.savepoint()?;
-                self.savepoints.push((name.clone(), savepoint));
+                self.savepoints.push((name.clone(), savepoint, self.settings.mark()));
                 done("SAVEPOINT")
             }
             Action::RollbackTo(name) => {
                 self.need_block("ROLLBACK TO SAVEPOINT")?;
                 let at = self.savepoint_named(name)?;
                 self.engine.rollback_to(&self.savepoints[at].1)?;
+                self.settings.back_to(self.savepoints[at].2);
                 self.savepoints.truncate(at + 1);
                 self.has_failed = false;
                 done("ROLLBACK")
@@ -358,14 +369,19 @@ impl Session {
                 done("SET")
             }
             Action::Set { name, value, is_local } => {
-                if *is_local && self.block != Block::Explicit {
+                if let Some(value) = value
+                    && let Some(name) = crate::settings::of_transaction(name)
+                {
+                    self.open_implicit();
+                    self.set_modes(&[(name, value.as_str())])?;
+                    return done("SET");
+                }
+                if *is_local && self.block == Block::None {
                     self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "SET LOCAL can only be used in transaction blocks");
                     return done("SET");
                 }
                 self.open_implicit();
                 self.settings.set(name, value.as_deref(), *is_local)?;
-                self.engine.set_lock_timeout(self.settings.timeout("lock_timeout"));
-                self.engine.set_statement_timeout(self.settings.timeout("statement_timeout"));
                 done("SET")
             }
             Action::ResetAll => {
@@ -390,6 +406,7 @@ impl Session {
                     let message = "DISCARD ALL cannot run inside a transaction block";
                     return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
                 }
+                self.open_implicit();
                 self.settings.reset_all();
                 done("DISCARD ALL")
             }
@@ -404,6 +421,10 @@ impl Session {
     ) -> SqlResult<engine::Step<R>> {
         self.open_implicit();
         self.begin_in_engine()?;
+        if !self.is_parked {
+            self.engine.set_lock_timeout(self.settings.timeout("lock_timeout"));
+            self.engine.set_statement_timeout(self.settings.timeout("statement_timeout"));
+        }
         let now_us = self.began_us;
         let mut told = None;
         let step = self.engine.try_execute(|txn: &Txn<'_>| {
@@ -461,12 +482,21 @@ impl Session {
         Ok(self.engine.begin(begin)?)
     }
 
-    fn set_modes(&mut self, modes: &Modes) -> SqlResult<()> {
-        if !modes.is_empty() && self.engine.is_open() {
-            let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
-            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+    fn set_modes(&mut self, modes: &[(&'static str, &str)]) -> SqlResult<()> {
+        for (name, value) in modes {
+            if self.engine.is_open() && self.settings.show(name)?.1 != *value {
+                let message = match *name {
+                    "transaction_isolation" => "SET TRANSACTION ISOLATION LEVEL must be called before any query",
+                    _ if *value == "on" => {
+                        return Err(SqlError::unsupported("SET TRANSACTION READ ONLY after a query"));
+                    }
+                    _ => "transaction read-write mode must be set before any query",
+                };
+                return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+            }
+            self.settings.set_of_transaction(name, value)?;
         }
-        modes.iter().try_for_each(|(name, value)| self.settings.set_of_transaction(name, value))
+        Ok(())
     }
 
     /// Ends the transaction. Says whether it was committed.
@@ -510,7 +540,7 @@ impl Session {
     }
 
     fn savepoint_named(&self, name: &str) -> SqlResult<usize> {
-        self.savepoints.iter().rposition(|(own, _)| own == name).ok_or_else(|| {
+        self.savepoints.iter().rposition(|(own, ..)| own == name).ok_or_else(|| {
             let message = format!("savepoint \"{name}\" does not exist");
             SqlError::new(SqlState::INVALID_SAVEPOINT_SPECIFICATION, message)
         })
