@@ -9,6 +9,8 @@ use sqlparser::ast;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+/// The one database.
+pub(crate) const DATABASE: &str = "postgres";
 /// The one schema.
 pub(crate) const PUBLIC: &str = "public";
 /// Numbers below are PostgreSQL's own.

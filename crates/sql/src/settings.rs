@@ -8,6 +8,13 @@ use engine::Isolation;
 use stage::Class;
 use std::time::Duration;
 
+/// What `version()` says.
+pub(crate) const VERSION: &str = concat!(
+    "PostgreSQL 15.0 (Overtake ",
+    env!("CARGO_PKG_VERSION"),
+    ") on x86_64-pc-linux-gnu, compiled by rustc, 64-bit"
+);
+
 /// One setting.
 struct Def {
     name: &'static str,
@@ -225,8 +232,8 @@ impl Settings {
     }
 
     pub(crate) fn reset_all(&mut self) {
-        for at in 0..DEFS.len() {
-            if self.values[at] != self.resets[at] && of_transaction(DEFS[at].name).is_none() {
+        for (at, def) in DEFS.iter().enumerate() {
+            if self.values[at] != self.resets[at] && of_transaction(def.name).is_none() {
                 let before = std::mem::replace(&mut self.values[at], self.resets[at].clone());
                 self.changes.push((at, before, false));
                 self.note(at);

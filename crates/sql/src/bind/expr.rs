@@ -101,7 +101,9 @@ impl Binder<'_> {
                 match (substring_from, substring_for) {
                     (Some(from), length) => {
                         arguments.push(one(from)?);
-                        length.iter().try_for_each(|length| Ok::<_, SqlError>(arguments.push(one(length)?)))?;
+                        if let Some(length) = length {
+                            arguments.push(one(length)?);
+                        }
                     }
                     (None, Some(length)) => {
                         let first = Expr::Constant(Datum::Int4(1));

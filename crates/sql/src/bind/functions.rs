@@ -1,6 +1,7 @@
 //! Calls of functions, and of aggregates, which are collected for the grouping.
 
 use super::{Binder, Grouping, Scope, refuse};
+use crate::catalog::DATABASE;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops;
 use crate::plan::{AggregateCall, Expr, Typed};
@@ -67,6 +68,12 @@ impl Binder<'_> {
             }
             "now" | "current_timestamp" | "transaction_timestamp" if arguments.is_empty() => Ok(now(Kind::Timestamptz)),
             "localtimestamp" if arguments.is_empty() => Ok(now(Kind::Timestamp)),
+            "version" if arguments.is_empty() => Ok(text(crate::settings::VERSION, Kind::Text)),
+            "current_user" | "session_user" | "user" | "current_role" if arguments.is_empty() => {
+                Ok(text(self.user, Kind::Name))
+            }
+            "current_database" | "current_catalog" if arguments.is_empty() => Ok(text(DATABASE, Kind::Name)),
+            "current_schema" if arguments.is_empty() => Ok(text(crate::catalog::PUBLIC, Kind::Name)),
             "current_date" if arguments.is_empty() => Ok(now(Kind::Date)),
             _ => self.call(name_text, arguments),
         }
@@ -171,6 +178,10 @@ impl Binder<'_> {
         let kind: SqlType = grouping.calls[at].2;
         Ok(Typed { expr: Expr::Column(grouping.groups.len() + at), kind })
     }
+}
+
+fn text(value: &str, kind: Kind) -> Typed {
+    Typed { expr: Expr::Constant(crate::datum::Datum::text(value)), kind: kind.into() }
 }
 
 /// Whether a name is one of an aggregate.

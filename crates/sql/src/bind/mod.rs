@@ -35,14 +35,19 @@ macro_rules! refuse {
 }
 pub(crate) use refuse;
 
+/// A query of `WITH`.
+pub(crate) type Named = (String, Arc<Plan>, Vec<ColumnInfo>);
+
 /// What one statement is bound with.
 pub(crate) struct Binder<'c> {
     pub(crate) catalog: &'c Catalog,
     pub(crate) text: &'c str,
+    /// The session's role.
+    pub(crate) user: &'c str,
     /// What is known of the parameters' types.
     parameters: RefCell<Vec<Option<SqlType>>>,
     /// Queries of `WITH`, by name; inner ones hide outer ones.
-    with: RefCell<Vec<(String, Arc<Plan>, Vec<ColumnInfo>)>>,
+    with: RefCell<Vec<Named>>,
 }
 
 /// A table or query of `FROM`, as names see it.
@@ -86,8 +91,13 @@ pub(crate) struct Bound {
 }
 
 impl<'c> Binder<'c> {
-    pub(crate) fn new(catalog: &'c Catalog, text: &'c str, parameters: Vec<Option<SqlType>>) -> Binder<'c> {
-        Binder { catalog, text, parameters: RefCell::new(parameters), with: RefCell::default() }
+    pub(crate) fn new(
+        catalog: &'c Catalog,
+        text: &'c str,
+        user: &'c str,
+        parameters: Vec<Option<SqlType>>,
+    ) -> Binder<'c> {
+        Binder { catalog, text, user, parameters: RefCell::new(parameters), with: RefCell::default() }
     }
 
     /// The types of the parameters. What nothing decides is text.

@@ -174,7 +174,7 @@ impl Database {
     /// Unknown database, a setting that does not exist or does not take the value.
     pub fn connect(&self, connect: Connect) -> SqlResult<Session> {
         let Connect { user, database, settings: wishes, backend_pid } = connect;
-        if database != "postgres" {
+        if database != crate::catalog::DATABASE {
             let message = format!("database \"{database}\" does not exist");
             return Err(SqlError::new(SqlState("3D000"), message));
         }
@@ -233,7 +233,8 @@ impl Session {
             }),
         };
         let given = types.iter().map(given).collect::<SqlResult<_>>()?;
-        let binder = Binder::new(&self.database.catalog, text, given);
+        let user = self.settings.show("session_authorization")?.1;
+        let binder = Binder::new(&self.database.catalog, text, user, given);
         let (action, columns) = binder.statement(&tree)?;
         Ok(Arc::new(Statement { parameters: binder.parameter_types(), columns, action }))
     }
