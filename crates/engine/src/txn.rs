@@ -229,9 +229,14 @@ impl<'e> Txn<'e> {
         self.held().snapshot()
     }
 
-    /// Every call begins here: a transaction that somebody aborted learns of it.
+    /// Whether it may go on. Every call begins with this; a statement that computes for long between two calls asks now and
+    /// then.
+    ///
+    /// # Errors
+    /// [`Error::Taken`] and the like when somebody has aborted it, [`Error::Cancelled`] when its statement was cancelled or has
+    /// taken longer than it may.
     #[inline]
-    pub(crate) fn check_active(&self) -> Result<()> {
+    pub fn check_active(&self) -> Result<()> {
         if !self.held().is_active() {
             return Err(self.lost());
         }

@@ -39,6 +39,8 @@ impl SqlState {
     pub const DATATYPE_MISMATCH: SqlState = SqlState("42804");
     /// `42704`: no such type, role or setting.
     pub const UNDEFINED_OBJECT: SqlState = SqlState("42704");
+    /// `53200`: too much memory.
+    pub const OUT_OF_MEMORY: SqlState = SqlState("53200");
     /// `54001`: nested too deeply.
     pub const STATEMENT_TOO_COMPLEX: SqlState = SqlState("54001");
     /// `42P01`: no such table.

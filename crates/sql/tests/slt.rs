@@ -209,3 +209,20 @@ fn errors_say_what_postgresql_says() {
     let error = client.run("insert into t (id) values (4)").map(drop).unwrap_err();
     assert_eq!(error.detail_text(), Some("Failing row contains (4, null)."));
 }
+
+/// The longest chains, and the deepest nests, that are let in fit a thread's stack.
+#[test]
+fn what_is_let_in_fits_the_stack() {
+    let database = Database::new(Engine::new(EngineConfig::in_memory()));
+    let wishes = Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() };
+    let mut client = Client(database.connect(wishes).unwrap());
+    for statement in [
+        format!("select {}true", "1 = 2 or ".repeat(249)),
+        format!("select {}1", "1 + ".repeat(490)),
+        format!("select 1 {}", "union all select 1 ".repeat(490)),
+        format!("select {}1{}", "(".repeat(20), ")".repeat(20)),
+        format!("select {}1{}", "abs(".repeat(20), ")".repeat(20)),
+    ] {
+        assert!(client.run(&statement).is_ok(), "{}", &statement[..40]);
+    }
+}

@@ -6,6 +6,7 @@ use crate::error::SqlResult;
 use crate::ops::Accumulator;
 use crate::plan::{AggregateCall, Expr, Plan};
 use crate::types::Kind;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The aggregates of one group; for DISTINCT ones, the arguments seen.
@@ -36,7 +37,13 @@ impl Run<'_> {
         self.every(input, outer, &mut |row| {
             let rows = Rows { row, outer };
             let values = groups.iter().map(|(group, _)| self.value(group, &rows)).collect::<SqlResult<_>>()?;
-            let group = all.entry(Key { values, kinds: &kinds }).or_insert_with(start);
+            let group = match all.entry(Key { values, kinds: &kinds }) {
+                Entry::Occupied(there) => there.into_mut(),
+                Entry::Vacant(place) => {
+                    self.keep(&place.key().values)?;
+                    place.insert(start())
+                }
+            };
             for ((call, accumulator), seen) in calls.iter().zip(&mut group.accumulators).zip(&mut group.seen) {
                 if let Some(filter) = &call.filter
                     && !self.holds(filter, &rows)?

@@ -13,6 +13,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::plan::{Expr, Plan, SetOperation, SortKey};
 use crate::types::Kind;
 use engine::Txn;
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -26,7 +27,21 @@ pub(crate) struct Run<'a> {
     pub(crate) parameters: &'a [Datum],
     /// When the transaction began, microseconds since 1970.
     pub(crate) now_us: i64,
+    /// Rows that were made, and bytes that are kept.
+    pub(crate) spent: Spent,
 }
+
+/// What a run has taken so far.
+#[derive(Debug, Default)]
+pub(crate) struct Spent {
+    rows: Cell<u64>,
+    bytes: Cell<usize>,
+}
+
+/// Rows between two looks whether the statement was cancelled.
+const ROWS_PER_LOOK: u64 = 1024;
+/// Bytes that a statement may keep: its result, what it sorts, what it groups.
+const BYTES_MAX: usize = 1 << 30;
 
 /// A row, and those of the enclosing queries.
 #[derive(Clone, Copy)]
@@ -117,10 +132,42 @@ impl Run<'_> {
     pub(crate) fn collect(&self, plan: &Plan, outer: Option<&Rows<'_>>) -> SqlResult<Vec<Box<[Datum]>>> {
         let mut all = Vec::new();
         self.every(plan, outer, &mut |row| {
+            self.keep(row)?;
             all.push(row.into());
             Ok(())
         })?;
         Ok(all)
+    }
+
+    /// To be called for each row that is made: a cancel is seen, whatever makes rows.
+    #[inline]
+    fn made_row(&self) -> SqlResult<()> {
+        let rows = self.spent.rows.get() + 1;
+        self.spent.rows.set(rows);
+        if rows.is_multiple_of(ROWS_PER_LOOK) {
+            self.txn.check_active()?;
+        }
+        Ok(())
+    }
+
+    /// To be called for each row that is kept.
+    ///
+    /// # Errors
+    /// `53200` when that would be too much.
+    fn keep(&self, row: &[Datum]) -> SqlResult<()> {
+        let beside = |value: &Datum| match value {
+            Datum::Text(text) => text.len(),
+            Datum::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        let bytes = self.spent.bytes.get() + size_of_val(row) + row.iter().map(beside).sum::<usize>();
+        self.spent.bytes.set(bytes);
+        if bytes <= BYTES_MAX {
+            return Ok(());
+        }
+        Err(SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
+            .detail("The rows that the statement returns, sorts or groups take more than 1 GiB.")
+            .hint("Use LIMIT, or a narrower condition."))
     }
 
     /// Passes all rows of a plan to `each`.
@@ -143,6 +190,7 @@ impl Run<'_> {
         self.every(input, outer, &mut |row| {
             let rows = Rows { row, outer };
             let values = keys.iter().map(|key| self.value(&key.value, &rows)).collect::<SqlResult<_>>()?;
+            self.keep(row)?;
             all.push((values, row.into()));
             Ok(())
         })?;

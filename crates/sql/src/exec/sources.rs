@@ -30,6 +30,7 @@ impl<'a> Run<'a> {
             let mut found = false;
             let flow = {
                 let mut add = |fill: &mut dyn FnMut(&mut Vec<Datum>)| {
+                    self.made_row()?;
                     row.clear();
                     row.extend_from_slice(left);
                     fill(&mut row);

@@ -9,7 +9,7 @@ use crate::bind::Binder;
 use crate::catalog::Catalog;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::exec::Run;
+use crate::exec::{Run, Spent};
 use crate::parse::{Parsed, parse};
 use crate::settings::Settings;
 use crate::types::SqlType;
@@ -429,7 +429,7 @@ impl Session {
         let now_us = self.began_us;
         let mut told = None;
         let step = self.engine.try_execute(|txn: &Txn<'_>| {
-            body(&Run { txn, parameters, now_us }).map_err(|error| {
+            body(&Run { txn, parameters, now_us, spent: Spent::default() }).map_err(|error| {
                 // The engine must see its own again.
                 let own = error.engine().cloned().unwrap_or(engine::Error::RolledBack);
                 told = Some(error);
