@@ -395,7 +395,7 @@ fn a_run_does_what_its_keys_one_by_one_do() {
         }
         all
     };
-    assert!(10_000 < together.len());
+    assert!(if cfg!(miri) { 20 } else { 10_000 } < together.len());
     assert_eq!(all(&together), all(&singly));
 }
 
