@@ -6,6 +6,8 @@
 //!
 //! **Invariant:** a block in here was allocated with the layout of its class, and nobody else knows it.
 
+#![cfg_attr(feature = "shuttle", allow(dead_code, reason = "the model keeps the memory of the dead"))]
+
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
