@@ -2,6 +2,8 @@
 
 use super::{invalid, trimmed};
 use crate::error::{SqlError, SqlResult, SqlState};
+use std::fmt::LowerExp;
+use std::str::FromStr;
 
 /// What of a float's text is special: NaN and the infinities.
 fn special(text: &str) -> Option<f64> {
@@ -116,32 +118,41 @@ fn is_tie(scientific: &str, mantissa: u64, exponent: i32) -> bool {
     middles.contains(&(odd, two)) || (mantissa.is_power_of_two() && low == (odd, two))
 }
 
+fn digits_of(scientific: &str) -> usize {
+    scientific.split('e').next().map_or(0, |mantissa| mantissa.bytes().filter(u8::is_ascii_digit).count())
+}
+
+/// Digits and exponent that PostgreSQL writes for the finite float `value`, whose size is `mantissa` * 2^`two`: as few
+/// digits as give it again, and `places_max` behind the first at most.
+fn shortest<F: Copy + PartialEq + LowerExp + FromStr>(value: F, mantissa: u64, two: i32, places_max: usize) -> String {
+    let gives_it = |written: &str| written.parse().is_ok_and(|parsed: F| parsed == value);
+    let mut written = format!("{value:e}");
+    // Of two shortest texts that are equally near, PostgreSQL takes the even one: as exact formatting rounds.
+    let places = digits_of(&written).max(1) - 1;
+    let even = format!("{value:.places$e}");
+    if gives_it(&even) {
+        written = even;
+    }
+    if mantissa > 0 && is_tie(&written, mantissa, two) {
+        for places in digits_of(&written)..=places_max {
+            written = format!("{value:.places$e}");
+            if gives_it(&written) && !is_tie(&written, mantissa, two) {
+                break;
+            }
+        }
+    }
+    written
+}
+
 /// Appends a float8.
 pub fn push_f64(out: &mut String, value: f64) {
     if push_special(out, value) {
         return;
     }
-    let mut written = format!("{value:e}");
-    // Of two shortest texts that are equally near, PostgreSQL takes the even one: as exact formatting rounds.
-    let places = written.split('e').next().map_or(0, |m| m.bytes().filter(u8::is_ascii_digit).count()).max(1) - 1;
-    let even = format!("{value:.places$e}");
-    if even.parse() == Ok(value) {
-        written = even;
-    }
     let bits = value.to_bits() & (u64::MAX >> 1);
     let (fraction, exponent) = (bits & ((1 << 52) - 1), (bits >> 52) as i32);
     let (mantissa, two) = if exponent == 0 { (fraction, -1074) } else { (fraction | 1 << 52, exponent - 1075) };
-    if mantissa > 0 && is_tie(&written, mantissa, two) {
-        let mut digits = written.split('e').next().map_or(0, |m| m.bytes().filter(u8::is_ascii_digit).count());
-        while digits < 18 {
-            written = format!("{value:.digits$e}");
-            if written.parse() == Ok(value) && !is_tie(&written, mantissa, two) {
-                break;
-            }
-            digits += 1;
-        }
-    }
-    lay_out(out, &written, 15);
+    lay_out(out, &shortest(value, mantissa, two, 17), 15);
 }
 
 /// Appends a float4.
@@ -149,25 +160,8 @@ pub fn push_f32(out: &mut String, value: f32) {
     if push_special(out, f64::from(value)) {
         return;
     }
-    let mut written = format!("{value:e}");
-    // Of two shortest texts that are equally near, PostgreSQL takes the even one: as exact formatting rounds.
-    let places = written.split('e').next().map_or(0, |m| m.bytes().filter(u8::is_ascii_digit).count()).max(1) - 1;
-    let even = format!("{value:.places$e}");
-    if even.parse() == Ok(value) {
-        written = even;
-    }
     let bits = value.to_bits() & (u32::MAX >> 1);
     let (fraction, exponent) = (bits & ((1 << 23) - 1), (bits >> 23) as i32);
     let (mantissa, two) = if exponent == 0 { (fraction, -149) } else { (fraction | 1 << 23, exponent - 150) };
-    if mantissa > 0 && is_tie(&written, u64::from(mantissa), two) {
-        let mut digits = written.split('e').next().map_or(0, |m| m.bytes().filter(u8::is_ascii_digit).count());
-        while digits < 10 {
-            written = format!("{value:.digits$e}");
-            if written.parse() == Ok(value) && !is_tie(&written, u64::from(mantissa), two) {
-                break;
-            }
-            digits += 1;
-        }
-    }
-    lay_out(out, &written, 6);
+    lay_out(out, &shortest(value, u64::from(mantissa), two, 9), 6);
 }
