@@ -16,11 +16,16 @@ pub(crate) const PUBLIC: &str = "public";
 /// Numbers below are PostgreSQL's own.
 const FIRST_OID: u32 = 16_384;
 
-pub(crate) struct TableInfo {
-    pub(crate) oid: u32,
-    pub(crate) name: String,
-    pub(crate) columns: Vec<ColumnDef>,
-    pub(crate) table: Arc<Table>,
+/// A table as SQL sees it.
+pub struct TableInfo {
+    /// `pg_class.oid`.
+    pub oid: u32,
+    /// Its name.
+    pub name: String,
+    /// Its columns, in the order of the engine's table.
+    pub columns: Vec<ColumnDef>,
+    /// Where its rows are.
+    pub table: Arc<Table>,
 }
 
 impl std::fmt::Debug for TableInfo {
@@ -29,11 +34,15 @@ impl std::fmt::Debug for TableInfo {
     }
 }
 
+/// A column of a table.
 #[derive(Clone, Debug)]
-pub(crate) struct ColumnDef {
-    pub(crate) name: String,
-    pub(crate) kind: SqlType,
-    pub(crate) not_null: bool,
+pub struct ColumnDef {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: SqlType,
+    /// Whether null is refused.
+    pub not_null: bool,
     pub(crate) default: Option<ast::Expr>,
 }
 

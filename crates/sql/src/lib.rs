@@ -13,10 +13,10 @@ pub mod error;
 mod exec;
 pub mod ops;
 mod parse;
-mod plan;
+pub mod plan;
 pub mod session;
 mod settings;
-mod storage;
+pub mod storage;
 pub mod types;
 
 pub use datum::Datum;

@@ -3,21 +3,26 @@
 //! **Invariant:** types are settled: each call has arguments of the kinds it was declared with, casts included. A row of a plan
 //! is all columns of all sources so far, side by side; each table has, behind its columns, one more that no query can name:
 //! the row's id.
+//!
+//! Public for the analytics path, which lowers plans to operators of its own.
 
-use crate::catalog::TableInfo;
+pub use crate::catalog::{ColumnDef, TableInfo};
 use crate::datum::Datum;
 use crate::error::SqlResult;
-use crate::ops::{Aggregate, Operator};
+use crate::ops::{Aggregate, Function, Operator};
 use crate::types::{Kind, SqlType};
 use engine::{RowLock, Wait};
 use std::sync::Arc;
 
-pub(crate) type Eval = fn(&[Datum]) -> SqlResult<Datum>;
-pub(crate) type CastEval = fn(&Datum, SqlType) -> SqlResult<Datum>;
+/// What computes a call: an operator's or a function's line of the table.
+pub type Eval = fn(&[Datum]) -> SqlResult<Datum>;
+/// What computes a cast; it is given the type to cast to.
+pub type CastEval = fn(&Datum, SqlType) -> SqlResult<Datum>;
 
 /// An expression.
 #[derive(Clone, Debug)]
-pub(crate) enum Expr {
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Expr {
     Constant(Datum),
     /// From 0.
     Parameter(usize),
@@ -33,6 +38,8 @@ pub(crate) enum Expr {
         eval: Eval,
         strict: bool,
         operator: Option<&'static Operator>,
+        /// Its line in the table of functions, if it is one's call.
+        function: Option<&'static Function>,
         arguments: Vec<Expr>,
     },
     Cast {
@@ -84,7 +91,7 @@ pub(crate) enum Expr {
 
 impl Expr {
     /// Whether there is a query in it.
-    pub(crate) fn has_query(&self) -> bool {
+    pub fn has_query(&self) -> bool {
         match self {
             Expr::Scalar(_) | Expr::Exists(_) | Expr::InQuery { .. } => true,
             other => other.parts().into_iter().any(Expr::has_query),
@@ -92,17 +99,17 @@ impl Expr {
     }
 
     /// Whether it looks at the row of an enclosing query, queries inside not counted.
-    pub(crate) fn looks_out(&self) -> bool {
+    pub fn looks_out(&self) -> bool {
         matches!(self, Expr::Outer { .. }) || self.parts().into_iter().any(Expr::looks_out)
     }
 
     /// Whether it looks at the row.
-    pub(crate) fn looks_at_row(&self) -> bool {
+    pub fn looks_at_row(&self) -> bool {
         matches!(self, Expr::Column(_)) || self.parts().into_iter().any(Expr::looks_at_row)
     }
 
     /// What it is made of.
-    pub(crate) fn parts(&self) -> Vec<&Expr> {
+    pub fn parts(&self) -> Vec<&Expr> {
         match self {
             Expr::Constant(_)
             | Expr::Parameter(_)
@@ -132,14 +139,16 @@ impl Expr {
 
 /// With its type.
 #[derive(Clone, Debug)]
-pub(crate) struct Typed {
-    pub(crate) expr: Expr,
-    pub(crate) kind: SqlType,
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Typed {
+    pub expr: Expr,
+    pub kind: SqlType,
 }
 
 /// A source of rows.
 #[derive(Clone, Debug)]
-pub(crate) enum Plan {
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Plan {
     /// One row without columns.
     Unit,
     Values(Vec<Vec<Expr>>),
@@ -196,8 +205,10 @@ pub(crate) enum Plan {
     Shared(Arc<Plan>),
 }
 
+/// `UNION`, `INTERSECT`, `EXCEPT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SetOperation {
+#[allow(missing_docs, reason = "the names say it")]
+pub enum SetOperation {
     Union,
     Intersect,
     Except,
@@ -205,7 +216,8 @@ pub(crate) enum SetOperation {
 
 /// What a join adds.
 #[derive(Clone, Debug)]
-pub(crate) enum Source {
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Source {
     Table {
         table: Arc<TableInfo>,
         access: Access,
@@ -226,7 +238,8 @@ pub(crate) enum Source {
 
 /// How rows of a table are found. The expressions are over the input's row.
 #[derive(Clone, Debug)]
-pub(crate) enum Access {
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Access {
     All,
     /// The leading columns of an index are equal to these; the next one is between the bounds.
     Index {
@@ -237,47 +250,56 @@ pub(crate) enum Access {
     },
 }
 
+/// One end of a range.
 #[derive(Clone, Debug)]
-pub(crate) struct Limit {
-    pub(crate) value: Expr,
-    pub(crate) inclusive: bool,
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Limit {
+    pub value: Expr,
+    pub inclusive: bool,
 }
 
+/// A call of an aggregate over the rows of a group.
 #[derive(Clone, Debug)]
-pub(crate) struct AggregateCall {
-    pub(crate) aggregate: &'static Aggregate,
-    pub(crate) arguments: Vec<Expr>,
-    pub(crate) argument_kinds: Vec<Kind>,
-    pub(crate) is_distinct: bool,
-    pub(crate) filter: Option<Expr>,
+#[allow(missing_docs, reason = "the names say it")]
+pub struct AggregateCall {
+    pub aggregate: &'static Aggregate,
+    pub arguments: Vec<Expr>,
+    pub argument_kinds: Vec<Kind>,
+    pub is_distinct: bool,
+    pub filter: Option<Expr>,
 }
 
+/// One key of an order.
 #[derive(Clone, Debug)]
-pub(crate) struct SortKey {
-    pub(crate) value: Expr,
-    pub(crate) kind: Kind,
-    pub(crate) descending: bool,
-    pub(crate) nulls_first: bool,
+#[allow(missing_docs, reason = "the names say it")]
+pub struct SortKey {
+    pub value: Expr,
+    pub kind: Kind,
+    pub descending: bool,
+    pub nulls_first: bool,
 }
 
 /// Rows of one table, by the column that has their ids, and where its other columns begin.
 #[derive(Clone, Debug)]
-pub(crate) struct Lock {
-    pub(crate) table: Arc<TableInfo>,
-    pub(crate) first: usize,
-    pub(crate) mode: RowLock,
-    pub(crate) wait: Wait,
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Lock {
+    pub table: Arc<TableInfo>,
+    pub first: usize,
+    pub mode: RowLock,
+    pub wait: Wait,
 }
 
 impl Lock {
-    pub(crate) fn row_id(&self) -> usize {
+    /// The column that has the row's id.
+    pub fn row_id(&self) -> usize {
         self.first + self.table.columns.len()
     }
 }
 
 /// A statement that changes rows.
 #[derive(Clone, Debug)]
-pub(crate) enum Change {
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Change {
     /// Rows of all columns, in order.
     Insert {
         table: Arc<TableInfo>,
@@ -297,7 +319,7 @@ pub(crate) enum Change {
 
 impl Change {
     /// Its command tag.
-    pub(crate) fn tag(&self) -> &'static str {
+    pub fn tag(&self) -> &'static str {
         match self {
             Change::Insert { .. } => "INSERT 0",
             Change::Update { .. } => "UPDATE",
@@ -306,18 +328,21 @@ impl Change {
     }
 }
 
+/// What an INSERT does about a row that is there already.
 #[derive(Clone, Debug)]
-pub(crate) enum OnConflict {
+#[allow(missing_docs, reason = "the names say it")]
+pub enum OnConflict {
     Nothing,
 }
 
 /// Which rows.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
-    pub(crate) table: Arc<TableInfo>,
-    pub(crate) input: Plan,
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Target {
+    pub table: Arc<TableInfo>,
+    pub input: Plan,
     /// Where the table's columns begin.
-    pub(crate) first: usize,
+    pub first: usize,
     /// To be looked at again when the row has changed meanwhile; over the input's row.
-    pub(crate) condition: Option<Expr>,
+    pub condition: Option<Expr>,
 }

@@ -22,7 +22,8 @@ use engine::{Type, Value};
 
 const DIGITS_MAX: i32 = 38;
 
-fn decimal(kind: SqlType) -> Option<(u8, i8)> {
+/// Precision and scale of a numeric that stands as an integer of at most 128 bits; none of another type.
+pub fn decimal(kind: SqlType) -> Option<(u8, i8)> {
     let (precision, scale) = kind.precision_and_scale()?;
     (precision <= DIGITS_MAX && (0..=precision).contains(&scale)).then_some((precision as u8, scale as i8))
 }
@@ -31,7 +32,7 @@ fn decimal(kind: SqlType) -> Option<(u8, i8)> {
 ///
 /// # Errors
 /// `0A000` for types that have no columns yet.
-pub(crate) fn column_type(kind: SqlType) -> SqlResult<Type> {
+pub fn column_type(kind: SqlType) -> SqlResult<Type> {
     Ok(match kind.kind {
         Kind::Bool => Type::Bool,
         Kind::Int2 => Type::Int16,
@@ -108,7 +109,7 @@ pub(crate) fn store<'a>(datum: &'a Datum, kind: SqlType, buffer: &'a mut Vec<u8>
 }
 
 /// A value as SQL has it.
-pub(crate) fn datum(value: Value<'_>, kind: SqlType) -> Datum {
+pub fn datum(value: Value<'_>, kind: SqlType) -> Datum {
     match (value, kind.kind) {
         (Value::Null, _) => Datum::Null,
         (Value::Bool(value), _) => Datum::Bool(value),

@@ -96,7 +96,8 @@ impl Binder<'_> {
                 Some(kind) => self.argument(argument, kind),
             })
             .collect::<SqlResult<_>>()?;
-        let expr = Expr::Call { eval: function.eval, strict: function.strict, operator: None, arguments };
+        let (eval, strict) = (function.eval, function.strict);
+        let expr = Expr::Call { eval, strict, operator: None, function: Some(function), arguments };
         Ok(Typed { expr, kind: function.result.into() })
     }
 

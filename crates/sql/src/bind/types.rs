@@ -85,7 +85,8 @@ impl Binder<'_> {
         for (argument, to) in left.into_iter().zip(operator.left).chain([(right, operator.right)]) {
             arguments.push(self.argument(argument, to)?);
         }
-        let expr = Expr::Call { eval: operator.eval, strict: true, operator: Some(operator), arguments };
+        let expr =
+            Expr::Call { eval: operator.eval, strict: true, operator: Some(operator), function: None, arguments };
         Ok(Typed { expr, kind: operator.result.into() })
     }
 

@@ -24,7 +24,7 @@ impl Run<'_> {
                 }
                 out.row[*column].clone()
             }
-            Expr::Call { eval, strict, operator: _, arguments } => match &arguments[..] {
+            Expr::Call { eval, strict, operator: _, function: _, arguments } => match &arguments[..] {
                 // Operators: without memory of its own.
                 [left, right] => {
                     let values = [one(left)?, one(right)?];
