@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** no decisions here; each function is a call.
 
-use crate::backend::{Backend, Backends, Cancel, Column, Format, Parked, Run};
+use crate::backend::{Backend, Backends, Cancel, Column, CopyPart, CopyRows, Format, Parked, Run};
 use bytes::BytesMut;
 use engine::{Ticket, Wake};
 use sql::session::{Canceller, Connect, Database, Portal, Session, Statement, Step, TransactionStatus};
@@ -112,6 +112,18 @@ impl Backend for Session {
             Step::Done(outcome) => Run::Done(outcome),
             Step::Parked(ticket) => Run::Parked(Box::new(ticket)),
         })
+    }
+
+    fn copy_data(&mut self, _portal: &mut Portal, _data: &[u8]) -> SqlResult<Option<Box<dyn Parked>>> {
+        Err(SqlError::unsupported("COPY"))
+    }
+
+    fn copy_done(&mut self, _portal: &mut Portal) -> SqlResult<CopyPart> {
+        Err(SqlError::unsupported("COPY"))
+    }
+
+    fn copy_next(&mut self, _portal: &mut Portal, _rows: &mut CopyRows<'_>) -> SqlResult<CopyPart> {
+        Err(SqlError::unsupported("COPY"))
     }
 
     fn write(

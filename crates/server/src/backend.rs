@@ -3,9 +3,10 @@
 //! **Invariant:** the protocol knows the session only through these traits, so that it can be tested with a session that
 //! follows a script. Nothing here blocks; what must wait is [`Run::Parked`].
 
+pub use crate::copy::CopyRows;
 use bytes::BytesMut;
 use engine::Wake;
-use sql::session::{Connect, Outcome, TransactionStatus};
+use sql::session::{Connect, Outcome, Tag, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +54,29 @@ pub enum Run {
     /// It is done.
     Done(Outcome),
     /// It waits; run the portal again when the wait is over.
+    Parked(Box<dyn Parked>),
+    /// It is a COPY that wants data: [`Backend::copy_data`].
+    CopyIn(CopyShape),
+    /// It is a COPY that gives data: [`Backend::copy_next`].
+    CopyOut(CopyShape),
+}
+
+/// How the data of a COPY look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyShape {
+    /// The binary format; text and CSV else.
+    pub is_binary: bool,
+    /// How many columns a row has.
+    pub columns: usize,
+}
+
+/// How far a COPY has come.
+pub enum CopyPart {
+    /// There is more to come.
+    More,
+    /// That was all; its tag.
+    Last(Tag),
+    /// It waits; ask again when the wait is over.
     Parked(Box<dyn Parked>),
 }
 
@@ -116,6 +140,25 @@ pub trait Backend: Send + 'static {
     /// # Errors
     /// Whatever the statement meets.
     fn execute(&mut self, portal: &mut Self::Portal) -> SqlResult<Run>;
+
+    /// Takes a piece of what a COPY is given; pieces end anywhere. If it waits, it has kept the piece, and is called with an
+    /// empty one when the wait is over.
+    ///
+    /// # Errors
+    /// Data that are none of the table's; whatever inserting them meets.
+    fn copy_data(&mut self, portal: &mut Self::Portal, data: &[u8]) -> SqlResult<Option<Box<dyn Parked>>>;
+
+    /// All that a COPY is given has come.
+    ///
+    /// # Errors
+    /// As [`Backend::copy_data`].
+    fn copy_done(&mut self, portal: &mut Self::Portal) -> SqlResult<CopyPart>;
+
+    /// Appends the next rows of a COPY, about a buffer's worth.
+    ///
+    /// # Errors
+    /// Whatever reading them meets.
+    fn copy_next(&mut self, portal: &mut Self::Portal, rows: &mut CopyRows<'_>) -> SqlResult<CopyPart>;
 
     /// Appends one value that is not null, without its length.
     ///

@@ -7,7 +7,7 @@ use crate::backend::{Cancel, Parked};
 use crate::frame::{self, Broken, Frame};
 use crate::reply::Replies;
 use crate::wake::Bells;
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +29,8 @@ pub(crate) enum Gone {
     Server,
     /// The client said nothing for too long; whether in a transaction is for the session to know.
     Idle,
+    /// It is not known where the client's next message begins.
+    Confused,
 }
 
 /// Room for one read.
@@ -48,12 +50,15 @@ pub(crate) struct Conn {
     pub(crate) is_due: bool,
     /// How long the client may say nothing.
     pub(crate) idle_limit: Option<Duration>,
+    /// What is still to come of a `CopyData` that is read piece by piece.
+    pub(crate) copy_left: usize,
     ending: Ending,
 }
 
 impl Conn {
     pub(crate) fn new(io: Box<dyn Io>, ending: Ending) -> Conn {
-        Conn { io, input: BytesMut::new(), replies: Replies::default(), is_due: false, idle_limit: None, ending }
+        let (input, replies) = (BytesMut::new(), Replies::default());
+        Conn { io, input, replies, is_due: false, idle_limit: None, copy_left: 0, ending }
     }
 
     /// Reads more.
@@ -81,10 +86,16 @@ impl Conn {
     /// The next message. What was answered is written before it is waited for.
     pub(crate) async fn next(&mut self, message_max: usize) -> Result<Result<Frame, Broken>, Gone> {
         loop {
-            match frame::next(&mut self.input, message_max) {
-                Ok(Some(frame)) => return Ok(Ok(frame)),
-                Err(broken) => return Ok(Err(broken)),
-                Ok(None) => {}
+            // The rest of a message whose COPY has failed.
+            let skipped = self.copy_left.min(self.input.len());
+            self.input.advance(skipped);
+            self.copy_left -= skipped;
+            if self.copy_left == 0 {
+                match frame::next(&mut self.input, message_max) {
+                    Ok(Some(frame)) => return Ok(Ok(frame)),
+                    Err(broken) => return Ok(Err(broken)),
+                    Ok(None) => {}
+                }
             }
             if self.is_due {
                 self.flush().await?;

@@ -46,6 +46,7 @@ pub(crate) fn gone(gone: Gone) -> Option<SqlError> {
     match gone {
         Gone::Client => None,
         Gone::Idle => Some(idle(false)),
+        Gone::Confused => Some(protocol("terminating connection because protocol synchronization was lost")),
         Gone::Server => Some(error("57P01", "terminating connection due to administrator command")),
     }
 }
@@ -69,6 +70,14 @@ pub(crate) fn shifted(of: SqlError, by: usize) -> SqlError {
         moved = moved.hint(hint);
     }
     moved.at(position + by)
+}
+
+pub(crate) fn copy_failed(why: &str) -> SqlError {
+    error("57014", format!("COPY from stdin failed: {why}"))
+}
+
+pub(crate) fn unexpected_in_copy(kind: u8) -> SqlError {
+    protocol(format!("unexpected message type 0x{kind:02X} during COPY from stdin"))
 }
 
 pub(crate) fn no_statement(name: &str) -> SqlError {

@@ -45,7 +45,9 @@ pub(crate) struct Frame {
 /// Kinds that a client may send.
 const KINDS: &[u8] = b"QPBDECHSXdcfFp";
 /// The longest of those that carry names at most, PostgreSQL's bound.
-const SMALL_MAX: usize = 10_000;
+pub(crate) const SMALL_MAX: usize = 10_000;
+/// Kind and length.
+pub(crate) const HEAD: usize = 5;
 
 /// The longest body of a message of this kind.
 fn longest(kind: u8, message_max: usize) -> usize {
@@ -55,8 +57,8 @@ fn longest(kind: u8, message_max: usize) -> usize {
     }
 }
 
-/// The next message, if it is there as a whole.
-pub(crate) fn next(input: &mut BytesMut, message_max: usize) -> Result<Option<Frame>, Broken> {
+/// Kind and length of the body of the next message, if they are there.
+pub(crate) fn head(input: &[u8]) -> Result<Option<(u8, usize)>, Broken> {
     let Some((&kind, rest)) = input.split_first() else { return Ok(None) };
     // The kind is judged before the length has come: a stray client is not waited for.
     if !KINDS.contains(&kind) {
@@ -64,15 +66,21 @@ pub(crate) fn next(input: &mut BytesMut, message_max: usize) -> Result<Option<Fr
     }
     let Some(length) = rest.first_chunk::<4>() else { return Ok(None) };
     let length = i32::from_be_bytes(*length);
-    let total = usize::try_from(length).ok().filter(|&total| 4 <= total).ok_or(Broken::Length(length))?;
-    if longest(kind, message_max) < total - 4 {
-        return Err(Broken::TooLong(total - 4));
+    let body = usize::try_from(length).ok().and_then(|total| total.checked_sub(4));
+    Ok(Some((kind, body.ok_or(Broken::Length(length))?)))
+}
+
+/// The next message, if it is there as a whole.
+pub(crate) fn next(input: &mut BytesMut, message_max: usize) -> Result<Option<Frame>, Broken> {
+    let Some((kind, length)) = head(input)? else { return Ok(None) };
+    if longest(kind, message_max) < length {
+        return Err(Broken::TooLong(length));
     }
-    if input.len() < 1 + total {
+    if input.len() < HEAD + length {
         return Ok(None);
     }
-    let mut body = input.split_to(1 + total).freeze();
-    body.advance(5);
+    let mut body = input.split_to(HEAD + length).freeze();
+    body.advance(HEAD);
     Ok(Some(Frame { kind, body }))
 }
 

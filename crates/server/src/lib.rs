@@ -18,6 +18,7 @@ mod adapter;
 pub mod backend;
 mod config;
 mod conn;
+mod copy;
 mod errors;
 mod extended;
 mod frame;

@@ -2,9 +2,10 @@
 //!
 //! **Invariant:** what is in the buffer is whole messages. One that turns out not to be possible is taken back.
 
-use crate::backend::{Backend, Column, Format};
+use crate::backend::{Backend, Column, CopyShape, Format};
 use bytes::{BufMut, BytesMut};
 use pgwire::messages::Message;
+use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use pgwire::messages::data::{FieldDescription, NoData, ParameterDescription, RowDescription};
 use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete, PortalSuspended};
 use pgwire::messages::response::{
@@ -120,6 +121,20 @@ impl Replies {
         self.put(&RowDescription::new(fields.collect()));
     }
 
+    pub(crate) fn copy_in(&mut self, shape: CopyShape) {
+        let (format, columns, formats) = copy_formats(shape);
+        self.put(&CopyInResponse::new(format, columns, formats));
+    }
+
+    pub(crate) fn copy_out(&mut self, shape: CopyShape) {
+        let (format, columns, formats) = copy_formats(shape);
+        self.put(&CopyOutResponse::new(format, columns, formats));
+    }
+
+    pub(crate) fn copy_done(&mut self) {
+        self.put(&CopyDone::new());
+    }
+
     /// `CommandComplete`, with the count of rows where the command has one.
     pub(crate) fn complete(&mut self, tag: &Tag, rows: Option<u64>) {
         let text = match rows {
@@ -176,6 +191,13 @@ fn set_length(out: &mut BytesMut, at: usize, from: usize) -> SqlResult<()> {
     let length = i32::try_from(out.len() - from).map_err(|_| too_big("a row"))?;
     out[at..at + 4].copy_from_slice(&length.to_be_bytes());
     Ok(())
+}
+
+/// Of a COPY all columns have one format.
+fn copy_formats(shape: CopyShape) -> (i8, i16, Vec<i16>) {
+    // Tables have no more columns than this holds.
+    let columns = i16::try_from(shape.columns).unwrap_or(i16::MAX);
+    (i8::from(shape.is_binary), columns, vec![i16::from(shape.is_binary); columns.unsigned_abs().into()])
 }
 
 fn too_big(what: &str) -> SqlError {

@@ -65,7 +65,7 @@ pub(crate) struct Session<B: Backend> {
     pub(crate) conn: Conn,
     pub(crate) backend: B,
     pub(crate) bells: Arc<Bells>,
-    canceller: Arc<dyn Cancel>,
+    pub(crate) canceller: Arc<dyn Cancel>,
     pub(crate) message_max: usize,
     pub(crate) statements: Names<B::Statement>,
     pub(crate) portals: Names<Held<B>>,
@@ -160,7 +160,7 @@ impl<B: Backend> Session<B> {
     }
 
     /// Tells the client and the session of an error.
-    fn failed(&mut self, error: &SqlError) {
+    pub(crate) fn failed(&mut self, error: &SqlError) {
         self.notices();
         self.conn.replies.error("ERROR", error);
         self.conn.is_due = true;
@@ -218,6 +218,8 @@ impl<B: Backend> Session<B> {
                     self.notices();
                     return Ok(outcome);
                 }
+                Run::CopyIn(shape) => return self.copy_in(portal, shape).await,
+                Run::CopyOut(shape) => return self.copy_out(portal, shape).await,
                 Run::Parked(parked) => self.conn.wait(parked, &self.bells, &*self.canceller).await?,
             }
         }

@@ -28,8 +28,22 @@ impl Random {
 
     fn message(&mut self) -> Vec<u8> {
         let names = ["", "a", "b"];
-        let texts =
-            ["rows 3", "insert 1", "echo $1", "fail", "begin", "commit", "rollback", "nonsense x", "", "notice x", "!"];
+        let texts = [
+            "rows 3",
+            "insert 1",
+            "echo $1",
+            "fail",
+            "begin",
+            "commit",
+            "rollback",
+            "nonsense x",
+            "",
+            "notice x",
+            "!",
+            "copy-in 4",
+            "copy-in",
+            "copy-out 3",
+        ];
         let (name, other, text) = (self.of(&names), self.of(&names), self.of(&texts));
         match self.below(11) {
             0 => query(text),

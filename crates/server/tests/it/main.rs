@@ -1,6 +1,7 @@
 //! Integration tests of `server`: real sockets, a session that follows a script, each test in a process of its own.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod copy;
 mod cost;
 mod driver;
 mod extended;
@@ -38,6 +39,12 @@ fn main() -> ExitCode {
             testkit::test!(extended::portals_end_with_their_transaction),
             testkit::test!(extended::errors_by_name_and_number),
             testkit::test!(extended::an_error_skips_to_sync),
+            testkit::test!(copy::data_come_in),
+            testkit::test!(copy::data_come_in_by_the_extended_protocol),
+            testkit::test!(copy::an_error_swallows_the_rest),
+            testkit::test!(copy::a_client_gives_up_leaves_or_is_confused),
+            testkit::test!(copy::data_that_must_wait),
+            testkit::test!(copy::data_go_out_part_by_part),
             testkit::test!(parking::a_parked_statement_goes_on),
             testkit::test!(parking::a_wake_up_for_nothing_parks_again),
             testkit::test!(parking::cancel_by_key),

@@ -4,7 +4,7 @@
 
 use bytes::BytesMut;
 use engine::Wake;
-use server::backend::{Backend, Backends, Cancel, Column, Format, Parked, Run};
+use server::backend::{Backend, Backends, Cancel, Column, CopyPart, CopyRows, CopyShape, Format, Parked, Run};
 use sql::session::{Connect, Outcome, Tag, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -26,6 +26,10 @@ pub struct Shared {
     wakes: Mutex<Vec<Arc<dyn Wake>>>,
     /// How often a statement was parked.
     pub parked: AtomicUsize,
+    /// Bytes that COPYs were given.
+    pub copied: AtomicUsize,
+    /// Rows that COPYs have given.
+    pub given: AtomicUsize,
 }
 
 impl Shared {
@@ -58,7 +62,11 @@ pub struct Statement {
     columns: Option<Vec<(String, u32)>>,
 }
 
-pub struct Portal(Arc<Statement>, Vec<Datum>);
+pub struct Portal(Arc<Statement>, Vec<Datum>, Copying);
+
+/// How far a COPY is: bytes or rows so far.
+#[derive(Default)]
+pub struct Copying(usize);
 
 struct Waiting(Arc<Shared>, Arc<AtomicBool>);
 
@@ -192,10 +200,10 @@ impl Backend for Scripted {
     }
 
     fn bind(&mut self, statement: &Arc<Statement>, values: Vec<Datum>) -> SqlResult<Portal> {
-        Ok(Portal(statement.clone(), values))
+        Ok(Portal(statement.clone(), values, Copying::default()))
     }
 
-    fn execute(&mut self, Portal(statement, values): &mut Portal) -> SqlResult<Run> {
+    fn execute(&mut self, Portal(statement, values, _): &mut Portal) -> SqlResult<Run> {
         let text = statement.text.to_ascii_lowercase();
         // A driver writes some in its own words.
         let (verb, rest) = words(if text.starts_with("start transaction") { "begin" } else { &text });
@@ -247,6 +255,9 @@ impl Backend for Scripted {
                 self.reports.push(("application_name", rest.to_owned()));
                 done("SET", None)
             }
+            "copy-in" | "copy-in-park" => Ok(Run::CopyIn(CopyShape { is_binary: false, columns: 2 })),
+            "copy-in-binary" => Ok(Run::CopyIn(CopyShape { is_binary: true, columns: 1 })),
+            "copy-out" => Ok(Run::CopyOut(CopyShape { is_binary: false, columns: 2 })),
             "park" if self.cancelled.swap(false, SeqCst) => {
                 Err(SqlError::new(SqlState("57014"), "canceling statement due to user request"))
             }
@@ -254,6 +265,49 @@ impl Backend for Scripted {
             "park" => Ok(Run::Parked(Box::new(Waiting(self.shared.clone(), self.cancelled.clone())))),
             other => Err(SqlError::unsupported(other)),
         }
+    }
+
+    fn copy_data(
+        &mut self,
+        Portal(statement, _, copying): &mut Portal,
+        data: &[u8],
+    ) -> SqlResult<Option<Box<dyn Parked>>> {
+        copying.0 += data.len();
+        self.shared.copied.fetch_add(data.len(), SeqCst);
+        let (verb, most) = words(&statement.text);
+        if most.parse::<usize>().is_ok_and(|most| most < copying.0) {
+            return Err(SqlError::new(SqlState("22P04"), "extra data after last expected column"));
+        }
+        if self.cancelled.swap(false, SeqCst) {
+            return Err(SqlError::new(SqlState("57014"), "canceling statement due to user request"));
+        }
+        let waits = verb == "copy-in-park" && !self.shared.is_open.load(SeqCst);
+        Ok(waits.then(|| Box::new(Waiting(self.shared.clone(), self.cancelled.clone())) as Box<dyn Parked>))
+    }
+
+    fn copy_done(&mut self, Portal(_, _, copying): &mut Portal) -> SqlResult<CopyPart> {
+        Ok(CopyPart::Last(Tag { words: "COPY", rows: Some(copying.0 as u64) }))
+    }
+
+    /// 100 rows at a time, of about 1,000 bytes.
+    fn copy_next(
+        &mut self,
+        Portal(statement, _, copying): &mut Portal,
+        rows: &mut CopyRows<'_>,
+    ) -> SqlResult<CopyPart> {
+        let wanted: usize = words(&statement.text).1.parse().unwrap();
+        if copying.0 == 1_300 {
+            return Err(SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero"));
+        }
+        for _ in copying.0..wanted.min(copying.0 + 100) {
+            copying.0 += 1;
+            self.shared.given.fetch_add(1, SeqCst);
+            rows.row(format!("{}\t{}\n", copying.0, "x".repeat(1_000)).as_bytes());
+        }
+        Ok(match copying.0 == wanted {
+            true => CopyPart::Last(Tag { words: "COPY", rows: Some(wanted as u64) }),
+            false => CopyPart::More,
+        })
     }
 
     fn write(

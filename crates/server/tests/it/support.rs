@@ -224,6 +224,8 @@ fn written_down(kind: u8, body: &[u8]) -> String {
             });
             values.collect::<Vec<_>>().join(",")
         }
+        b'G' | b'H' => format!("{},{}", body[0], short(1)),
+        b'd' => text(&body[..body.len().min(8)]).trim().to_owned(),
         b't' => {
             (0..usize::from(short(0).unsigned_abs())).map(|n| long(2 + 4 * n).to_string()).collect::<Vec<_>>().join(",")
         }

@@ -1,0 +1,163 @@
+//! COPY: data of a table, in and out.
+//!
+//! **Invariant:** no more than a buffer of it is held here: of a message that comes in, pieces are handed on as they arrive;
+//! what goes out is asked for part by part, and written before the next part. After an error the rest of what comes in is
+//! swallowed.
+
+use crate::backend::{Backend, CopyPart, CopyShape};
+use crate::conn::{Conn, Gone};
+use crate::errors;
+use crate::frame::{self, Broken, Fields};
+use crate::session::{Session, Stop};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use sql::session::{Outcome, Tag};
+
+/// What a client may say while its data come in.
+enum Piece {
+    /// Some of its data.
+    Data(Bytes),
+    /// That was all.
+    Done,
+    /// It gives up, and says why.
+    Fail(Bytes),
+    /// `Flush` and `Sync`, from clients that do not know that this is a COPY.
+    Nothing,
+    /// Anything else.
+    Other(u8),
+}
+
+/// Takes messages to a client, one for each row.
+pub struct CopyRows<'a>(pub(crate) &'a mut BytesMut);
+
+impl CopyRows<'_> {
+    /// Appends one message: a row with its end, as clients expect it.
+    pub fn row(&mut self, bytes: &[u8]) {
+        // Longer than a message can be: values are bounded far below that.
+        let Ok(length) = i32::try_from(bytes.len() + 4) else { return };
+        self.0.put_u8(b'd');
+        self.0.put_i32(length);
+        self.0.put_slice(bytes);
+    }
+
+    /// How many bytes wait to be written: about this much more than a buffer's worth is a part.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Conn {
+    /// The next piece of what comes in.
+    async fn piece(&mut self) -> Result<Piece, Gone> {
+        loop {
+            if 0 < self.copy_left {
+                let here = self.copy_left.min(self.input.len());
+                if 0 < here {
+                    self.copy_left -= here;
+                    return Ok(Piece::Data(self.input.split_to(here).freeze()));
+                }
+            } else {
+                match frame::head(&self.input) {
+                    Ok(None) => {}
+                    Ok(Some((b'd', length))) => {
+                        self.input.advance(frame::HEAD);
+                        self.copy_left = length;
+                        if length == 0 {
+                            return Ok(Piece::Nothing);
+                        }
+                        continue;
+                    }
+                    Ok(Some((kind @ (b'c' | b'f' | b'H' | b'S'), _))) => {
+                        match frame::next(&mut self.input, frame::SMALL_MAX) {
+                            Ok(Some(frame)) => {
+                                return Ok(match kind {
+                                    b'c' => Piece::Done,
+                                    b'f' => Piece::Fail(frame.body),
+                                    _ => Piece::Nothing,
+                                });
+                            }
+                            Ok(None) => {}
+                            Err(_) => return Ok(Piece::Other(kind)),
+                        }
+                    }
+                    Ok(Some((kind, _))) | Err(Broken::Kind(kind)) => return Ok(Piece::Other(kind)),
+                    Err(Broken::Length(_) | Broken::TooLong(_)) => return Ok(Piece::Other(b'd')),
+                }
+            }
+            if self.is_due {
+                self.flush().await?;
+            }
+            self.fill().await?;
+        }
+    }
+}
+
+impl<B: Backend> Session<B> {
+    /// Data come in until the client says that that was all.
+    pub(crate) async fn copy_in(&mut self, portal: &mut B::Portal, shape: CopyShape) -> Result<Outcome, Stop> {
+        self.notices();
+        self.conn.replies.copy_in(shape);
+        self.conn.is_due = true;
+        self.conn.idle_limit = None;
+        loop {
+            match self.conn.piece().await? {
+                Piece::Data(data) => {
+                    let mut parked = self.backend.copy_data(portal, &data)?;
+                    while let Some(wait) = parked {
+                        self.conn.wait(wait, &self.bells, &*self.canceller).await?;
+                        parked = self.backend.copy_data(portal, &[])?;
+                    }
+                }
+                Piece::Done => break,
+                Piece::Fail(body) => {
+                    let mut fields = Fields::of(&body);
+                    let why = fields.text()?;
+                    return Err(errors::copy_failed(why).into());
+                }
+                Piece::Nothing => {}
+                Piece::Other(kind) => {
+                    self.failed(&errors::unexpected_in_copy(kind));
+                    return Err(Gone::Confused.into());
+                }
+            }
+        }
+        self.copy_end(portal).await
+    }
+
+    async fn copy_end(&mut self, portal: &mut B::Portal) -> Result<Outcome, Stop> {
+        loop {
+            match self.backend.copy_done(portal)? {
+                CopyPart::Last(tag) => {
+                    self.notices();
+                    return Ok(Outcome::Done(tag));
+                }
+                CopyPart::More => tokio::task::yield_now().await,
+                CopyPart::Parked(wait) => self.conn.wait(wait, &self.bells, &*self.canceller).await?,
+            }
+        }
+    }
+
+    /// Data go out, part by part, each written before the next is made.
+    pub(crate) async fn copy_out(&mut self, portal: &mut B::Portal, shape: CopyShape) -> Result<Outcome, Stop> {
+        self.notices();
+        self.conn.replies.copy_out(shape);
+        let tag: Tag = loop {
+            match self.backend.copy_next(portal, &mut CopyRows(&mut self.conn.replies.out))? {
+                CopyPart::Last(tag) => break tag,
+                CopyPart::More => {
+                    // Others have their turn even if this client takes all at once.
+                    tokio::task::consume_budget().await;
+                    self.conn.flush_much().await?;
+                }
+                CopyPart::Parked(wait) => self.conn.wait(wait, &self.bells, &*self.canceller).await?,
+            }
+        };
+        self.conn.replies.copy_done();
+        self.notices();
+        Ok(Outcome::Done(tag))
+    }
+}
