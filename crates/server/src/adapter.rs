@@ -4,7 +4,7 @@
 
 use crate::backend::{Backend, Backends, Cancel, Column, CopyPart, CopyRows, Format, Parked, Run};
 use bytes::BytesMut;
-use engine::{Ticket, Wake};
+use engine::Wake;
 use sql::session::{Canceller, Connect, Database, Portal, Session, Statement, Step, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult, SqlType};
 use std::sync::Arc;
@@ -47,9 +47,9 @@ impl Backends for Database {
     }
 }
 
-impl Parked for Ticket {
+impl Parked for sql::session::Parked {
     fn on_ready(&self, wake: Arc<dyn Wake>) {
-        Ticket::on_ready(self, wake);
+        sql::session::Parked::on_ready(self, wake);
     }
 }
 
@@ -110,7 +110,7 @@ impl Backend for Session {
     fn execute(&mut self, portal: &mut Portal) -> SqlResult<Run> {
         Ok(match Session::execute(self, portal)? {
             Step::Done(outcome) => Run::Done(outcome),
-            Step::Parked(ticket) => Run::Parked(Box::new(ticket)),
+            Step::Parked(parked) => Run::Parked(Box::new(parked)),
         })
     }
 

@@ -6,6 +6,7 @@
 //! **Invariant:** what cannot be done exactly as PostgreSQL 15 does it is refused with `0A000`, which names it. Collation is
 //! C, encoding UTF8, time zone UTC unless the session says otherwise.
 
+pub mod analytics;
 mod bind;
 mod catalog;
 pub mod datum;

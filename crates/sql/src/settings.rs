@@ -44,6 +44,7 @@ enum Takes {
 }
 
 const LEVELS: &[&str] = &["read committed", "repeatable read", "serializable", "read uncommitted"];
+const PATHS: &[&str] = &["auto", "row", "analytics"];
 const PRIORITIES: &[&str] = &["low", "normal", "high"];
 
 const fn def(name: &'static str, default: &'static str, takes: Takes, about: &'static str) -> Def {
@@ -118,6 +119,12 @@ static DEFS: &[Def] = &[
     ),
     told("is_superuser", "is_superuser", "on", Takes::Fixed, "Shows whether the current user is a superuser."),
     def("lock_timeout", "0", Takes::Milliseconds, "Sets the maximum allowed duration of any wait for a lock."),
+    def(
+        "overtake.path",
+        "auto",
+        Takes::OneOf(PATHS),
+        "Sets where queries run: row by row in the session, or as analytics; auto chooses for each.",
+    ),
     def(
         "overtake.priority",
         "normal",

@@ -36,6 +36,19 @@ pub(crate) struct Run<'a> {
 pub(crate) struct Spent {
     rows: Cell<u64>,
     bytes: Cell<usize>,
+    /// It ends when it has made more rows than this.
+    budget: Option<u64>,
+}
+
+impl Spent {
+    /// Nothing yet, of a budget of so many rows.
+    pub(crate) fn within(budget: u64) -> Spent {
+        Spent { budget: Some(budget), ..Spent::default() }
+    }
+
+    fn is_over_budget(&self) -> bool {
+        self.budget.is_some_and(|budget| budget < self.rows.get())
+    }
 }
 
 /// Rows between two looks whether the statement was cancelled.
@@ -139,6 +152,14 @@ impl Run<'_> {
         Ok(all)
     }
 
+    /// All rows of a plan; nothing when they take more than the budget.
+    pub(crate) fn collect_within_budget(&self, plan: &Plan) -> SqlResult<Option<Vec<Box<[Datum]>>>> {
+        match self.collect(plan, None) {
+            Err(_) if self.spent.is_over_budget() => Ok(None),
+            result => result.map(Some),
+        }
+    }
+
     /// To be called for each row that is made: a cancel is seen, whatever makes rows.
     #[inline]
     fn made_row(&self) -> SqlResult<()> {
@@ -146,6 +167,9 @@ impl Run<'_> {
         self.spent.rows.set(rows);
         if rows.is_multiple_of(ROWS_PER_LOOK) {
             self.txn.check_active()?;
+        }
+        if self.spent.is_over_budget() {
+            return Err(SqlError::unsupported("so large a query on the row path"));
         }
         Ok(())
     }

@@ -4,7 +4,9 @@
 //! ready. A statement outside a transaction block is part of an implicit transaction, which [`Session::sync`] ends.
 
 mod action;
+mod query;
 
+use crate::analytics::{Analysis, Analytics};
 use crate::bind::Binder;
 use crate::catalog::Catalog;
 use crate::datum::Datum;
@@ -14,7 +16,7 @@ use crate::parse::{Parsed, parse};
 use crate::settings::Settings;
 use crate::types::SqlType;
 use action::Action;
-use engine::{Begin, Engine, SessionOptions, Ticket, Txn};
+use engine::{Begin, Engine, SessionOptions, Ticket, Txn, Wake};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -23,6 +25,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Database {
     engine: Engine,
     catalog: Arc<Catalog>,
+    analytics: Option<Arc<dyn Analytics>>,
 }
 
 /// Who connects, and with what wishes.
@@ -68,6 +71,7 @@ pub struct Statement {
     parameters: Vec<SqlType>,
     columns: Option<Vec<ColumnInfo>>,
     action: Action,
+    known: query::Known,
 }
 
 impl Statement {
@@ -119,15 +123,42 @@ pub struct Tag {
 pub enum Step {
     /// It is done.
     Done(Outcome),
-    /// It waits; run the portal again when the ticket is ready.
-    Parked(Ticket),
+    /// It waits; run the portal again when that is over.
+    Parked(Parked),
+}
+
+/// What a statement waits for.
+#[derive(Debug)]
+pub enum Parked {
+    /// A lock.
+    Lock(Ticket),
+    /// Its own rows, which are computed elsewhere.
+    Analysis(Arc<Analysis>),
+}
+
+impl Parked {
+    /// Has `wake` called when the wait is over: at once if it is. The last one counts.
+    pub fn on_ready(&self, wake: Arc<dyn Wake>) {
+        match self {
+            Parked::Lock(ticket) => ticket.on_ready(wake),
+            Parked::Analysis(analysis) => analysis.on_ready(wake),
+        }
+    }
+
+    /// Blocks this thread until the wait is over. For ordinary threads, never for workers.
+    pub fn wait(&self) {
+        match self {
+            Parked::Lock(ticket) => ticket.wait(),
+            Parked::Analysis(analysis) => analysis.wait(),
+        }
+    }
 }
 
 impl Step {
     fn of<R>(step: engine::Step<R>, outcome: impl FnOnce(R) -> Outcome) -> Step {
         match step {
             engine::Step::Done(result) => Step::Done(outcome(result)),
-            engine::Step::Parked(ticket) => Step::Parked(ticket),
+            engine::Step::Parked(ticket) => Step::Parked(Parked::Lock(ticket)),
         }
     }
 }
@@ -155,12 +186,22 @@ pub struct Session {
     notices: Vec<(&'static str, SqlError)>,
     /// The statement under way has been given before, and waits.
     is_parked: bool,
+    /// The query that is computed elsewhere.
+    analysis: query::Own,
+    /// Whether the open transaction has done anything else than queries.
+    may_have_written: bool,
 }
 
 impl Database {
     /// Over this engine.
     pub fn new(engine: Engine) -> Database {
-        Database { engine, catalog: Arc::default() }
+        Database { engine, catalog: Arc::default(), analytics: None }
+    }
+
+    /// Large queries run there.
+    #[must_use]
+    pub fn with_analytics(self, analytics: Arc<dyn Analytics>) -> Database {
+        Database { analytics: Some(analytics), ..self }
     }
 
     /// The engine.
@@ -194,6 +235,8 @@ impl Database {
             began_us: 0,
             notices: Vec::new(),
             is_parked: false,
+            analysis: query::Own::default(),
+            may_have_written: false,
         })
     }
 }
@@ -218,7 +261,12 @@ impl Session {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
         let Some(Parsed { tree, .. }) = parsed.pop() else {
-            return Ok(Arc::new(Statement { parameters: Vec::new(), columns: None, action: Action::Empty }));
+            return Ok(Arc::new(Statement {
+                parameters: Vec::new(),
+                columns: None,
+                action: Action::Empty,
+                known: query::Known::default(),
+            }));
         };
         if self.has_failed
             && !matches!(tree, sqlparser::ast::Statement::Commit { .. } | sqlparser::ast::Statement::Rollback { .. })
@@ -236,7 +284,12 @@ impl Session {
         let user = self.settings.show("session_authorization")?.1;
         let binder = Binder::new(&self.database.catalog, text, user, given);
         let (action, columns) = binder.statement(&tree)?;
-        Ok(Arc::new(Statement { parameters: binder.parameter_types(), columns, action }))
+        Ok(Arc::new(Statement {
+            parameters: binder.parameter_types(),
+            columns,
+            action,
+            known: query::Known::default(),
+        }))
     }
 
     /// Binds it to values of its parameters' types.
@@ -274,13 +327,7 @@ impl Session {
         let done = |words: &'static str| Ok(Step::Done(Outcome::Done(Tag { words, rows: None })));
         match &statement.action {
             Action::Empty => Ok(Step::Done(Outcome::Empty)),
-            Action::Query(plan) => {
-                let step = self.run(values, |run| run.collect(plan, None))?;
-                Ok(Step::of(step, |rows| {
-                    let tag = Tag { words: "SELECT", rows: Some(rows.len() as u64) };
-                    Outcome::Rows(rows, tag)
-                }))
-            }
+            Action::Query(plan) => self.query(statement, plan, values),
             Action::Change { change, returning } => {
                 let words = change.tag();
                 let step = self.run(values, |run| run.change(change, returning.as_deref())).map_err(|error| {
@@ -418,6 +465,16 @@ impl Session {
     fn run<R>(
         &mut self,
         parameters: &[Datum],
+        body: impl FnMut(&Run<'_>) -> SqlResult<R>,
+    ) -> SqlResult<engine::Step<R>> {
+        self.run_within(parameters, Spent::default, body)
+    }
+
+    /// As [`Session::run`], for what begins with something spent, or a budget.
+    fn run_within<R>(
+        &mut self,
+        parameters: &[Datum],
+        spent: impl Fn() -> Spent,
         mut body: impl FnMut(&Run<'_>) -> SqlResult<R>,
     ) -> SqlResult<engine::Step<R>> {
         self.open_implicit();
@@ -429,7 +486,7 @@ impl Session {
         let now_us = self.began_us;
         let mut told = None;
         let step = self.engine.try_execute(|txn: &Txn<'_>| {
-            body(&Run { txn, parameters, now_us, spent: Spent::default() }).map_err(|error| {
+            body(&Run { txn, parameters, now_us, spent: spent() }).map_err(|error| {
                 // The engine must see its own again.
                 let own = error.engine().cloned().unwrap_or(engine::Error::RolledBack);
                 told = Some(error);
@@ -473,6 +530,7 @@ impl Session {
 
     /// The engine's transaction begins with the first statement that needs it.
     fn begin_in_engine(&mut self) -> SqlResult<()> {
+        self.may_have_written = true;
         if self.engine.is_open() {
             return Ok(());
         }
@@ -512,6 +570,7 @@ impl Session {
         self.block = Block::None;
         self.has_failed = false;
         self.is_parked = false;
+        self.may_have_written = false;
         self.savepoints.clear();
         self.settings.end(commit && result.is_ok());
         result.map(|()| commit)
@@ -572,17 +631,18 @@ impl Session {
 
     /// Cancels from another thread what this session is doing.
     pub fn canceller(&self) -> Canceller {
-        Canceller(self.engine.canceller())
+        Canceller(self.engine.canceller(), self.analysis.0.clone())
     }
 }
 
 /// See [`Session::canceller`].
 #[derive(Clone)]
-pub struct Canceller(engine::Canceller);
+pub struct Canceller(engine::Canceller, query::Current);
 
 impl Canceller {
     /// Makes the statement under way, if any, end with `57014`.
     pub fn cancel(&self) {
         self.0.cancel();
+        self.1.cancel();
     }
 }

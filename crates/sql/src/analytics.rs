@@ -1,0 +1,186 @@
+//! The analytics path as a session sees it: who can run a bound plan over a snapshot, on threads of their own.
+//!
+//! **Invariant:** a run is told of its end exactly once, whatever happens; after [`Analysis::cancel`] its session need not
+//! wait for it. Nothing here names what runs the plans, so that only one crate compiles it.
+
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult};
+use crate::plan::Plan;
+use crate::types::SqlType;
+use engine::{Snapshot, Wake};
+use stage::Class;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, Thread};
+use std::time::Instant;
+
+/// Runs plans that only read.
+pub trait Analytics: Send + Sync {
+    /// Makes a plan ready to run.
+    ///
+    /// # Errors
+    /// `0A000` for what this path cannot do exactly as PostgreSQL does.
+    fn prepare(&self, query: &Query<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>>;
+}
+
+/// A bound query.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<'q> {
+    /// What it does.
+    pub plan: &'q Plan,
+    /// Types of its parameters.
+    pub parameters: &'q [SqlType],
+    /// Types of its columns.
+    pub columns: &'q [SqlType],
+}
+
+/// A plan that is ready. It keeps no snapshot, and may run many times, at once too.
+pub trait AnalyticsPlan: Send + Sync {
+    /// Starts a run. `finish` is called once, on any thread, perhaps before this returns.
+    ///
+    /// # Errors
+    /// What is found before anything runs; `finish` is not called then.
+    fn start(&self, start: Start, finish: Finish) -> SqlResult<Arc<dyn AnalyticsRun>>;
+
+    /// The operators that a run would have, a line each.
+    ///
+    /// # Errors
+    /// As [`AnalyticsPlan::start`].
+    fn explain(&self, start: &Start) -> SqlResult<Vec<String>>;
+}
+
+/// What a run is given.
+#[derive(Clone)]
+pub struct Start {
+    /// What it sees.
+    pub snapshot: Arc<Snapshot>,
+    /// Values of the parameters.
+    pub parameters: Vec<Datum>,
+    /// When the transaction began, microseconds since 1970.
+    pub now_us: i64,
+    /// How important it is.
+    pub class: Class,
+    /// It fails with `57014` when it takes longer.
+    pub deadline: Option<Instant>,
+    /// Whether the answer tells what each operator did: `EXPLAIN ANALYZE`.
+    pub analyze: bool,
+}
+
+/// What a run found.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// Its rows, of exactly the plan's types.
+    pub rows: Vec<Box<[Datum]>>,
+    /// Its operators and what they did, a line each, if that was asked for.
+    pub report: Vec<String>,
+}
+
+/// Is told how a run ended.
+pub type Finish = Box<dyn FnOnce(SqlResult<Answer>) + Send>;
+
+/// A run under way.
+pub trait AnalyticsRun: Send + Sync {
+    /// Makes it end soon.
+    fn cancel(&self);
+}
+
+/// A run as the session that waits for it sees it.
+pub struct Analysis {
+    state: Mutex<State>,
+    run: OnceLock<Arc<dyn AnalyticsRun>>,
+}
+
+#[derive(Default)]
+struct State {
+    is_over: bool,
+    result: Option<SqlResult<Answer>>,
+    wakes: Vec<Arc<dyn Wake>>,
+}
+
+impl Analysis {
+    /// Starts a run of the plan.
+    ///
+    /// # Errors
+    /// Those of [`AnalyticsPlan::start`].
+    pub(crate) fn start(plan: &dyn AnalyticsPlan, start: Start) -> SqlResult<Arc<Analysis>> {
+        let analysis = Arc::new(Analysis { state: Mutex::default(), run: OnceLock::new() });
+        let told = Arc::clone(&analysis);
+        let run = plan.start(start, Box::new(move |result| told.end(result)))?;
+        // Nobody else sets it.
+        let _ = analysis.run.set(Arc::clone(&run));
+        if analysis.is_ready() {
+            // Whoever cancelled it has not found the run.
+            run.cancel();
+        }
+        Ok(analysis)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first end counts.
+    fn end(&self, result: SqlResult<Answer>) {
+        let wakes = {
+            let mut state = self.state();
+            if state.is_over {
+                return;
+            }
+            state.is_over = true;
+            state.result = Some(result);
+            std::mem::take(&mut state.wakes)
+        };
+        wakes.into_iter().for_each(|wake| wake.wake());
+    }
+
+    /// Ends it with `57014`, at once for its session; what still computes stops at its next look.
+    pub(crate) fn cancel(&self) {
+        self.end(Err(SqlError::from(engine::Error::Cancelled)));
+        if let Some(run) = self.run.get() {
+            run.cancel();
+        }
+    }
+
+    /// Whether it has ended.
+    pub fn is_ready(&self) -> bool {
+        self.state().is_over
+    }
+
+    /// Has `wake` called when it ends: at once if it has.
+    pub fn on_ready(&self, wake: Arc<dyn Wake>) {
+        let mut state = self.state();
+        if state.is_over {
+            drop(state);
+            wake.wake();
+        } else {
+            state.wakes.push(wake);
+        }
+    }
+
+    /// Blocks this thread until it has ended. For ordinary threads, never for workers.
+    pub fn wait(&self) {
+        self.on_ready(Arc::new(Unpark(thread::current())));
+        while !self.is_ready() {
+            thread::park();
+        }
+    }
+
+    /// How it ended, once; nothing while it runs.
+    pub(crate) fn take(&self) -> Option<SqlResult<Answer>> {
+        self.state().result.take()
+    }
+}
+
+impl fmt::Debug for Analysis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Analysis").field("is_ready", &self.is_ready()).finish_non_exhaustive()
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(&self) {
+        self.0.unpark();
+    }
+}

@@ -1,0 +1,290 @@
+//! Queries, and which path they take.
+//!
+//! **Invariant:** a query that changes nothing may be run twice, so one that grows too large on the row path is begun anew as
+//! analytics, and one that analytics cannot do, or in which it meets an error, is done by rows: there the first error is
+//! that of the first row. Nothing has been sent before a path is through. Whatever the path, a statement sees what its
+//! transaction sees; where analytics cannot, it is not taken.
+
+use super::{Outcome, Parked, Session, Statement, Step, Tag};
+use crate::analytics::{Analysis, AnalyticsPlan, Query, Start};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::exec::Spent;
+use crate::plan::{Access, Expr, Plan, Source};
+use crate::types::SqlType;
+use engine::{Isolation, Snapshot, Table};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+/// A query that reads more rows of whole tables than this begins as analytics.
+const SCAN_ROWS_MAX: u64 = 10_000;
+/// A query that makes more rows than this goes over to analytics.
+const BUDGET_ROWS: u64 = 20_000;
+
+/// Where a query runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Path {
+    /// Row by row, to its end.
+    Row,
+    /// Row by row, as long as it is small.
+    Small,
+    /// As analytics, and by rows if that cannot.
+    Large,
+    /// As analytics or not at all.
+    Analytics,
+}
+
+/// What a query reads, as far as it decides about its path.
+struct Reads {
+    /// Tables that are read as a whole.
+    scanned: Vec<Arc<Table>>,
+    /// Whether it locks rows.
+    locks: bool,
+}
+
+/// What a prepared query remembers about its path.
+#[derive(Default)]
+pub(super) struct Known {
+    reads: OnceLock<Reads>,
+    plan: OnceLock<SqlResult<Arc<dyn AnalyticsPlan>>>,
+}
+
+impl std::fmt::Debug for Known {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Known")
+    }
+}
+
+/// The analytics of a session, shared with whoever may cancel it. One that is left behind is cancelled.
+#[derive(Clone, Default)]
+pub(super) struct Current(Arc<Mutex<Option<Arc<Analysis>>>>);
+
+impl Current {
+    fn set(&self, analysis: Option<Arc<Analysis>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = analysis;
+    }
+
+    pub(super) fn get(&self) -> Option<Arc<Analysis>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn cancel(&self) {
+        if let Some(analysis) = self.get() {
+            analysis.cancel();
+        }
+    }
+}
+
+/// Cancels what its session has left behind.
+#[derive(Default)]
+pub(super) struct Own(pub(super) Current);
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl Session {
+    /// Runs a query, or goes on with the one that waits.
+    pub(super) fn query(&mut self, statement: &Statement, plan: &Plan, values: &[Datum]) -> SqlResult<Step> {
+        if let Some(analysis) = self.analysis.0.get() {
+            return match analysis.take() {
+                None => Ok(Step::Parked(Parked::Analysis(analysis))),
+                Some(result) => {
+                    self.analysis.0.set(None);
+                    match result {
+                        Err(error) if self.path() == Path::Small && falls_back(&error) => {
+                            self.by_rows(plan, values, None)
+                        }
+                        result => Ok(Step::Done(rows(result?.rows))),
+                    }
+                }
+            };
+        }
+        match self.choose(statement, plan)? {
+            Path::Row => self.by_rows(plan, values, None),
+            Path::Small => self.by_rows(plan, values, Some(statement)),
+            Path::Large => match self.analyse(statement, plan, values, false) {
+                Err(error) if falls_back(&error) => self.by_rows(plan, values, None),
+                step => step,
+            },
+            Path::Analytics => self.analyse(statement, plan, values, false),
+        }
+    }
+
+    /// What the setting says; `Small` stands for `auto`.
+    fn path(&self) -> Path {
+        match self.settings.show("overtake.path").map_or("", |(_, value)| value) {
+            "row" => Path::Row,
+            "analytics" => Path::Analytics,
+            _ => Path::Small,
+        }
+    }
+
+    fn choose(&self, statement: &Statement, plan: &Plan) -> SqlResult<Path> {
+        let wanted = self.path();
+        if wanted == Path::Row {
+            return Ok(Path::Row);
+        }
+        let reads = statement.known.reads.get_or_init(|| {
+            let mut reads = Reads { scanned: Vec::new(), locks: false };
+            reads.add(plan);
+            reads
+        });
+        if wanted == Path::Analytics {
+            return if reads.locks { Err(SqlError::unsupported("FOR UPDATE as analytics")) } else { Ok(wanted) };
+        }
+        let could = self.database.analytics.is_some() && !reads.locks;
+        if !could || matches!(statement.known.plan.get(), Some(Err(_))) || self.snapshot_is_private() {
+            return Ok(Path::Row);
+        }
+        let rows: u64 = reads.scanned.iter().map(|table| table.rows_bound()).sum();
+        Ok(if SCAN_ROWS_MAX < rows { Path::Large } else { Path::Small })
+    }
+
+    /// Whether what the transaction sees is more, or older, than what is committed now.
+    fn snapshot_is_private(&self) -> bool {
+        self.may_have_written || self.settings.isolation("transaction_isolation") != Isolation::ReadCommitted
+    }
+
+    fn snapshot(&self) -> SqlResult<Arc<Snapshot>> {
+        if self.snapshot_is_private() {
+            let what = "analytics in a transaction that has written, or above READ COMMITTED,";
+            return Err(SqlError::unsupported(what));
+        }
+        Ok(self.database.engine().try_snapshot()?)
+    }
+
+    /// By rows; with a statement that may go over to analytics, as long as it is small.
+    fn by_rows(&mut self, plan: &Plan, values: &[Datum], budget: Option<&Statement>) -> SqlResult<Step> {
+        let wrote = self.may_have_written;
+        let spent = || budget.map_or_else(Spent::default, |_| Spent::within(BUDGET_ROWS));
+        let step = self.run_within(values, spent, |run| run.collect_within_budget(plan));
+        self.may_have_written = wrote;
+        match (step?, budget) {
+            (engine::Step::Parked(ticket), _) => Ok(Step::Parked(Parked::Lock(ticket))),
+            (engine::Step::Done(Some(all)), _) => Ok(Step::Done(rows(all))),
+            (engine::Step::Done(None), Some(statement)) => match self.analyse(statement, plan, values, false) {
+                Err(error) if falls_back(&error) => self.by_rows(plan, values, None),
+                step => step,
+            },
+            (engine::Step::Done(None), None) => {
+                Err(SqlError::new(SqlState::INTERNAL_ERROR, "a query without a budget"))
+            }
+        }
+    }
+
+    /// The plan as analytics, made ready at the first use.
+    pub(super) fn analytics_plan(&self, statement: &Statement, plan: &Plan) -> SqlResult<Arc<dyn AnalyticsPlan>> {
+        let analytics = self.database.analytics.as_ref();
+        let prepare = || {
+            let columns: Vec<SqlType> = statement.columns().unwrap_or(&[]).iter().map(|column| column.kind).collect();
+            let analytics = analytics.ok_or_else(|| SqlError::unsupported("analytics without workers"))?;
+            analytics.prepare(&Query { plan, parameters: &statement.parameters, columns: &columns })
+        };
+        statement.known.plan.get_or_init(prepare).clone()
+    }
+
+    /// What a run of this transaction is given now.
+    pub(super) fn start_now(&mut self, values: &[Datum], analyze: bool) -> SqlResult<Start> {
+        self.open_implicit();
+        if self.engine.is_open() {
+            // Whether the transaction is still there.
+            let wrote = self.may_have_written;
+            let step = self.run_within(&[], Spent::default, |_| Ok(()));
+            self.may_have_written = wrote;
+            let _ = step?;
+        }
+        Ok(Start {
+            snapshot: self.snapshot()?,
+            parameters: values.to_vec(),
+            now_us: self.began_us,
+            class: self.settings.class(),
+            deadline: self
+                .settings
+                .timeout("statement_timeout")
+                .and_then(|timeout| Instant::now().checked_add(timeout)),
+            analyze,
+        })
+    }
+
+    fn analyse(&mut self, statement: &Statement, plan: &Plan, values: &[Datum], analyze: bool) -> SqlResult<Step> {
+        let ready = self.analytics_plan(statement, plan)?;
+        let start = self.start_now(values, analyze)?;
+        let analysis = Analysis::start(&*ready, start)?;
+        self.analysis.0.set(Some(Arc::clone(&analysis)));
+        Ok(Step::Parked(Parked::Analysis(analysis)))
+    }
+}
+
+fn rows(rows: Vec<Box<[Datum]>>) -> Outcome {
+    let tag = Tag { words: "SELECT", rows: Some(rows.len() as u64) };
+    Outcome::Rows(rows, tag)
+}
+
+/// Whether the row path is asked when analytics says this: it cannot, or it has met an error, and which rows come to be
+/// computed at all differs between the two.
+fn falls_back(error: &SqlError) -> bool {
+    let state = error.state();
+    state == SqlState::FEATURE_NOT_SUPPORTED
+        || state == SqlState::CARDINALITY_VIOLATION
+        || state == SqlState::INTERNAL_ERROR
+        || state.0.starts_with("22")
+}
+
+impl Reads {
+    fn add(&mut self, plan: &Plan) {
+        match plan {
+            Plan::Unit => {}
+            Plan::Values(rows) => rows.iter().flatten().for_each(|value| self.add_expr(value)),
+            Plan::Join { input, source, condition, .. } => {
+                self.add(input);
+                condition.iter().for_each(|condition| self.add_expr(condition));
+                match source {
+                    Source::Table { table, access: Access::All } => self.scanned.push(Arc::clone(&table.table)),
+                    Source::Table { .. } => {}
+                    Source::Query { plan, .. } => self.add(plan),
+                    Source::Series { from, to, step, .. } => {
+                        [from, to].into_iter().chain(step).for_each(|value| self.add_expr(value));
+                    }
+                }
+            }
+            Plan::Filter { input, condition } => {
+                self.add(input);
+                self.add_expr(condition);
+            }
+            Plan::Project { input, columns } => {
+                self.add(input);
+                columns.iter().for_each(|column| self.add_expr(column));
+            }
+            Plan::Aggregate { input, groups, calls } => {
+                self.add(input);
+                groups.iter().for_each(|(group, _)| self.add_expr(group));
+                for call in calls {
+                    call.arguments.iter().chain(&call.filter).for_each(|argument| self.add_expr(argument));
+                }
+            }
+            Plan::Sort { input, keys } => {
+                self.add(input);
+                keys.iter().for_each(|key| self.add_expr(&key.value));
+            }
+            Plan::Distinct { input, .. } | Plan::Limit { input, .. } => self.add(input),
+            Plan::Set { left, right, .. } => {
+                self.add(left);
+                self.add(right);
+            }
+            Plan::Lock { .. } => self.locks = true,
+            Plan::Shared(plan) => self.add(plan),
+        }
+    }
+
+    fn add_expr(&mut self, expr: &Expr) {
+        match expr {
+            Expr::Scalar(plan) | Expr::Exists(plan) => self.add(plan),
+            Expr::InQuery { query, .. } => self.add(query),
+            _ => {}
+        }
+        expr.parts().into_iter().for_each(|part| self.add_expr(part));
+    }
+}
