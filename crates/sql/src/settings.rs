@@ -3,10 +3,18 @@
 //! **Invariant:** a value in here is one that its setting takes. What a transaction has changed goes back when it is rolled
 //! back, and what it has changed for itself alone (`SET LOCAL`) at its end, too.
 
+pub(crate) mod defaults;
+pub(crate) mod defs;
+pub(crate) mod value;
+
 use crate::error::{SqlError, SqlResult, SqlState};
+pub use defaults::{Defaults, Source};
+use defs::{Context, DEFS, Def, find as position};
 use engine::Isolation;
 use stage::Class;
+use std::borrow::Cow;
 use std::time::Duration;
+use value::{Value, accepted, duration, plain};
 
 /// What `version()` says.
 pub(crate) const VERSION: &str = concat!(
@@ -15,184 +23,75 @@ pub(crate) const VERSION: &str = concat!(
     ") on x86_64-pc-linux-gnu, compiled by rustc, 64-bit"
 );
 
-/// One setting.
-struct Def {
-    name: &'static str,
-    /// As PostgreSQL writes it, for the client.
-    title: &'static str,
-    default: &'static str,
-    takes: Takes,
-    /// Whether the client is told of changes.
-    reported: bool,
-    about: &'static str,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Takes {
-    /// Anything.
-    Text,
-    /// `on` or `off`.
-    Switch,
-    /// Milliseconds, or a number with a unit.
-    Milliseconds,
-    /// A whole number.
-    Number,
-    /// One of these.
-    OneOf(&'static [&'static str]),
-    /// Nothing else than what it is.
-    Fixed,
-}
-
-const LEVELS: &[&str] = &["read committed", "repeatable read", "serializable", "read uncommitted"];
-const PATHS: &[&str] = &["auto", "row", "analytics"];
-const PRIORITIES: &[&str] = &["low", "normal", "high"];
-
-const fn def(name: &'static str, default: &'static str, takes: Takes, about: &'static str) -> Def {
-    Def { name, title: name, default, takes, reported: false, about }
-}
-
-const fn told(
-    name: &'static str,
-    title: &'static str,
-    default: &'static str,
-    takes: Takes,
-    about: &'static str,
-) -> Def {
-    Def { name, title, default, takes, reported: true, about }
-}
-
-/// In the order of their names.
-static DEFS: &[Def] = &[
-    told(
-        "application_name",
-        "application_name",
-        "",
-        Takes::Text,
-        "Sets the application name to be reported in statistics and logs.",
-    ),
-    told(
-        "client_encoding",
-        "client_encoding",
-        "UTF8",
-        Takes::OneOf(&["utf8", "utf-8", "unicode"]),
-        "Sets the client's character set encoding.",
-    ),
-    def(
-        "client_min_messages",
-        "notice",
-        Takes::OneOf(&["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"]),
-        "Sets the message levels that are sent to the client.",
-    ),
-    told(
-        "datestyle",
-        "DateStyle",
-        "ISO, MDY",
-        Takes::OneOf(&["iso, mdy", "iso"]),
-        "Sets the display format for date and time values.",
-    ),
-    def(
-        "default_transaction_isolation",
-        "read committed",
-        Takes::OneOf(LEVELS),
-        "Sets the transaction isolation level of each new transaction.",
-    ),
-    def(
-        "default_transaction_read_only",
-        "off",
-        Takes::Switch,
-        "Sets the default read-only status of new transactions.",
-    ),
-    def("extra_float_digits", "1", Takes::Number, "Sets the number of digits displayed for floating-point values."),
-    def(
-        "idle_in_transaction_session_timeout",
-        "0",
-        Takes::Milliseconds,
-        "Sets the maximum allowed idle time between queries, when in a transaction.",
-    ),
-    told("integer_datetimes", "integer_datetimes", "on", Takes::Fixed, "Shows whether datetimes are integer based."),
-    told(
-        "intervalstyle",
-        "IntervalStyle",
-        "postgres",
-        Takes::OneOf(&["postgres"]),
-        "Sets the display format for interval values.",
-    ),
-    told("is_superuser", "is_superuser", "on", Takes::Fixed, "Shows whether the current user is a superuser."),
-    def("lock_timeout", "0", Takes::Milliseconds, "Sets the maximum allowed duration of any wait for a lock."),
-    def(
-        "overtake.path",
-        "auto",
-        Takes::OneOf(PATHS),
-        "Sets where queries run: row by row in the session, or as analytics; auto chooses for each.",
-    ),
-    def(
-        "overtake.priority",
-        "normal",
-        Takes::OneOf(PRIORITIES),
-        "Sets the class of the session's transactions: high overtakes normal, normal overtakes low.",
-    ),
-    def(
-        "search_path",
-        "\"$user\", public",
-        Takes::Text,
-        "Sets the schema search order for names that are not schema-qualified.",
-    ),
-    told(
-        "server_encoding",
-        "server_encoding",
-        "UTF8",
-        Takes::Fixed,
-        "Shows the server (database) character set encoding.",
-    ),
-    told("server_version", "server_version", "15.0 (Overtake 0.0.0)", Takes::Fixed, "Shows the server version."),
-    def("server_version_num", "150000", Takes::Fixed, "Shows the server version as an integer."),
-    told("session_authorization", "session_authorization", "postgres", Takes::Fixed, "Shows the session user name."),
-    told(
-        "standard_conforming_strings",
-        "standard_conforming_strings",
-        "on",
-        Takes::OneOf(&["on"]),
-        "Causes '...' strings to treat backslashes literally.",
-    ),
-    def("statement_timeout", "0", Takes::Milliseconds, "Sets the maximum allowed duration of any statement."),
-    told(
-        "timezone",
-        "TimeZone",
-        "UTC",
-        Takes::OneOf(&["utc", "gmt", "etc/utc", "default"]),
-        "Sets the time zone for displaying and interpreting time stamps.",
-    ),
-    def(
-        "transaction_isolation",
-        "read committed",
-        Takes::OneOf(LEVELS),
-        "Sets the current transaction's isolation level.",
-    ),
-    def("transaction_read_only", "off", Takes::Switch, "Sets the current transaction's read-only status."),
-];
-
 /// The settings of one session.
 pub(crate) struct Settings {
-    values: Vec<String>,
+    values: Vec<Value>,
     /// What the session began with.
-    resets: Vec<String>,
+    resets: Vec<Value>,
+    /// Who has said that.
+    sources: Vec<Source>,
     /// Changes of the open transaction: which, what it was before, whether for this transaction alone.
-    changes: Vec<(usize, String, bool)>,
+    changes: Vec<(usize, Value, bool)>,
     /// To be told to the client.
     unreported: Vec<usize>,
+    hot: Hot,
+    is_superuser: bool,
+}
+
+/// What each statement asks, read from the values when one changes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Hot {
+    class: Class,
+    isolation: Isolation,
+    is_read_only: bool,
+    statement_timeout: Option<Duration>,
+    lock_timeout: Option<Duration>,
+    idle_in_transaction: Option<Duration>,
+    idle: Option<Duration>,
+    /// Statements that take longer are logged.
+    log_from: Option<Duration>,
+}
+
+/// One line of `pg_settings`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingRow {
+    /// What is the same for all.
+    pub name: &'static str,
+    /// In the setting's unit, a plain number.
+    pub setting: String,
+    /// As it is shown.
+    pub shown: String,
+    /// Its unit.
+    pub unit: Option<&'static str>,
+    /// What it is for.
+    pub about: &'static str,
+    /// Who may change it.
+    pub context: &'static str,
+    /// Its type.
+    pub vartype: &'static str,
+    /// Who has said what it is.
+    pub source: &'static str,
+    /// The least value, of numbers.
+    pub min_val: Option<String>,
+    /// The greatest.
+    pub max_val: Option<String>,
+    /// All values, if they can be counted.
+    pub enumvals: Option<&'static [&'static str]>,
+    /// What it is if nobody says.
+    pub boot_val: String,
+    /// What `RESET` makes of it.
+    pub reset_val: String,
 }
 
 fn find(name: &str) -> SqlResult<usize> {
-    let name = name.to_lowercase();
-    let at = DEFS.binary_search_by(|def| def.name.cmp(&name));
-    at.map_err(|_| {
+    position(name).ok_or_else(|| {
         SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
     })
 }
 
 /// The settings that are the open transaction's own, by any spelling.
 pub(crate) fn of_transaction(name: &str) -> Option<&'static str> {
-    let own = ["transaction_isolation", "transaction_read_only"];
+    let own = ["transaction_isolation", "transaction_read_only", "transaction_deferrable"];
     own.into_iter().find(|own| own.eq_ignore_ascii_case(name))
 }
 
@@ -201,36 +100,108 @@ pub(crate) fn title(name: &str) -> Option<&'static str> {
     find(name).ok().map(|at| DEFS[at].title)
 }
 
+/// A class by its name.
+pub(crate) fn class_named(name: &str) -> Class {
+    match name {
+        "low" => Class::Low,
+        "high" => Class::High,
+        _ => Class::Normal,
+    }
+}
+
+fn isolation_named(name: &str) -> Isolation {
+    match name {
+        "serializable" => Isolation::Serializable,
+        "repeatable read" => Isolation::RepeatableRead,
+        _ => Isolation::ReadCommitted,
+    }
+}
+
 impl Settings {
+    #[cfg(test)]
     pub(crate) fn new(user: &str) -> Settings {
-        let mut values: Vec<String> = DEFS.iter().map(|def| def.default.to_owned()).collect();
-        if let Ok(at) = find("session_authorization") {
-            user.clone_into(&mut values[at]);
-        }
-        let unreported = (0..DEFS.len()).filter(|at| DEFS[*at].reported).collect();
-        Settings { resets: values.clone(), values, changes: Vec::new(), unreported }
+        Settings::with(user, true, &Defaults::default())
     }
 
-    /// A setting that the client gives when it connects: what it goes back to later.
-    pub(crate) fn start_with(&mut self, name: &str, value: &str) -> SqlResult<()> {
+    /// Those of a session of this role on a server with these values.
+    pub(crate) fn with(user: &str, is_superuser: bool, defaults: &Defaults) -> Settings {
+        let (mut values, sources): (Vec<Value>, Vec<Source>) = defaults.values.iter().cloned().unzip();
+        for (name, value) in [
+            ("session_authorization", Cow::Owned(user.to_owned())),
+            ("is_superuser", Cow::Borrowed(if is_superuser { "on" } else { "off" })),
+        ] {
+            if let Some(at) = position(name) {
+                values[at] = value;
+            }
+        }
+        let unreported = (0..DEFS.len()).filter(|at| DEFS[*at].reported).collect();
+        let hot = Hot::of(&values);
+        Settings { resets: values.clone(), values, sources, changes: Vec::new(), unreported, hot, is_superuser }
+    }
+
+    /// A setting that somebody gives for a session that begins: what it goes back to later.
+    pub(crate) fn start_with(&mut self, name: &str, value: &str, source: Source) -> SqlResult<()> {
         let at = find(name)?;
-        self.values[at] = accepted(&DEFS[at], value)?;
+        let value = accepted(&DEFS[at], value)?;
+        if Source::Role < source {
+            self.check(at, &value)?;
+        }
+        self.values[at] = value;
         self.resets[at].clone_from(&self.values[at]);
+        self.sources[at] = source;
+        self.hot = Hot::of(&self.values);
         Ok(())
     }
 
+    /// Whether this session may give a setting this value.
+    fn check(&self, at: usize, value: &str) -> SqlResult<()> {
+        let def = &DEFS[at];
+        match def.context {
+            Context::Internal => {
+                let message = format!("parameter \"{}\" cannot be changed", def.title);
+                return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
+            }
+            Context::Postmaster => {
+                let message = format!("parameter \"{}\" cannot be changed without restarting the server", def.title);
+                return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
+            }
+            Context::Superuser if !self.is_superuser => return Err(denied(def)),
+            Context::Superuser | Context::User => {}
+        }
+        // Classes are ordered by importance, the highest first.
+        if def.name == "overtake.priority" && !self.is_superuser && class_named(value) < self.class_max() {
+            let highest = self.value("overtake.priority_max");
+            return Err(denied(def).detail(format!("The highest class of this role is {highest}.")));
+        }
+        Ok(())
+    }
+
+    fn class_max(&self) -> Class {
+        class_named(self.value("overtake.priority_max"))
+    }
+
     /// # Errors
-    /// `42704`; `22023` for a value that it does not take; `55P02` for one that cannot be changed.
+    /// `42704`; `22023` for a value that it does not take; `55P02` for one that cannot be changed; `42501`.
     pub(crate) fn set(&mut self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<()> {
         let at = find(name)?;
         let value = match value {
             Some(value) => accepted(&DEFS[at], value)?,
             None => self.resets[at].clone(),
         };
+        self.check(at, &value)?;
+        self.change(at, value, is_local);
+        Ok(())
+    }
+
+    fn change(&mut self, at: usize, value: Value, is_local: bool) {
         let before = std::mem::replace(&mut self.values[at], value);
         self.changes.push((at, before, is_local));
         self.note(at);
-        Ok(())
+    }
+
+    /// Whether a setting means nothing here.
+    pub(crate) fn is_inert(name: &str) -> bool {
+        position(name).is_some_and(|at| DEFS[at].inert)
     }
 
     /// As [`Settings::set`] for what the transaction itself is.
@@ -238,17 +209,32 @@ impl Settings {
         self.set(name, Some(value), true)
     }
 
+    /// A transaction begins: it is what the defaults say.
+    pub(crate) fn begin(&mut self) {
+        for (own, default) in [
+            ("transaction_isolation", "default_transaction_isolation"),
+            ("transaction_read_only", "default_transaction_read_only"),
+            ("transaction_deferrable", "default_transaction_deferrable"),
+        ] {
+            if let (Some(own), Some(default)) = (position(own), position(default))
+                && self.values[own] != self.values[default]
+            {
+                self.values[own] = self.values[default].clone();
+                self.hot = Hot::of(&self.values);
+            }
+        }
+    }
+
     pub(crate) fn reset_all(&mut self) {
         for (at, def) in DEFS.iter().enumerate() {
             if self.values[at] != self.resets[at] && of_transaction(def.name).is_none() {
-                let before = std::mem::replace(&mut self.values[at], self.resets[at].clone());
-                self.changes.push((at, before, false));
-                self.note(at);
+                self.change(at, self.resets[at].clone(), false);
             }
         }
     }
 
     fn note(&mut self, at: usize) {
+        self.hot = Hot::of(&self.values);
         if DEFS[at].reported && !self.unreported.contains(&at) {
             self.unreported.push(at);
         }
@@ -280,6 +266,9 @@ impl Settings {
 
     /// The transaction ends.
     pub(crate) fn end(&mut self, committed: bool) {
+        if self.changes.is_empty() {
+            return;
+        }
         // Latest first: the oldest value of each is the last to be put back.
         for (at, before, is_local) in std::mem::take(&mut self.changes).into_iter().rev() {
             if is_local || !committed {
@@ -291,107 +280,106 @@ impl Settings {
 
     /// What the client has not been told.
     pub(crate) fn take_reports(&mut self) -> Vec<(&'static str, String)> {
-        self.unreported.drain(..).map(|at| (DEFS[at].title, self.values[at].clone())).collect()
+        self.unreported.drain(..).map(|at| (DEFS[at].title, self.values[at].to_string())).collect()
+    }
+
+    /// The lines of `pg_settings`.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = SettingRow> {
+        DEFS.iter().enumerate().map(|(at, def)| self.row(at, def))
+    }
+
+    fn row(&self, at: usize, def: &'static Def) -> SettingRow {
+        let (min_val, max_val) = match def.takes {
+            defs::Takes::Integer(least, most) => (Some(least.to_string()), Some(most.to_string())),
+            defs::Takes::Milliseconds | defs::Takes::Kilobytes => (Some("0".to_owned()), Some(i32::MAX.to_string())),
+            defs::Takes::MillisecondsOrNever => (Some("-1".to_owned()), Some(i32::MAX.to_string())),
+            defs::Takes::Text
+            | defs::Takes::Switch
+            | defs::Takes::Real
+            | defs::Takes::OneOf(_)
+            | defs::Takes::Fixed => (None, None),
+        };
+        SettingRow {
+            name: def.title,
+            setting: plain(def, &self.values[at]),
+            shown: self.values[at].to_string(),
+            unit: def.takes.unit(),
+            about: def.about,
+            context: def.context.name(),
+            vartype: def.takes.vartype(),
+            source: match self.values[at] == self.resets[at] {
+                true => self.sources[at].name(),
+                false => Source::Session.name(),
+            },
+            min_val,
+            max_val,
+            enumvals: if let defs::Takes::OneOf(all) = def.takes { Some(all) } else { None },
+            boot_val: plain(def, def.default),
+            reset_val: plain(def, &self.resets[at]),
+        }
     }
 
     fn value(&self, name: &str) -> &str {
         find(name).map_or("", |at| &self.values[at])
     }
 
-    pub(crate) fn isolation(&self, name: &str) -> Isolation {
-        match self.value(name) {
-            "serializable" => Isolation::Serializable,
-            "repeatable read" => Isolation::RepeatableRead,
-            _ => Isolation::ReadCommitted,
-        }
+    /// The open transaction's.
+    pub(crate) fn isolation(&self) -> Isolation {
+        self.hot.isolation
     }
 
-    pub(crate) fn is_on(&self, name: &str) -> bool {
-        self.value(name) == "on"
+    /// Whether the open transaction only reads.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.hot.is_read_only
     }
 
     pub(crate) fn class(&self) -> Class {
-        match self.value("overtake.priority") {
-            "low" => Class::Low,
-            "high" => Class::High,
-            _ => Class::Normal,
-        }
+        self.hot.class
     }
 
-    /// Nothing if it is 0.
-    pub(crate) fn timeout(&self, name: &str) -> Option<Duration> {
-        milliseconds(self.value(name)).filter(|timeout| !timeout.is_zero())
+    pub(crate) fn statement_timeout(&self) -> Option<Duration> {
+        self.hot.statement_timeout
+    }
+
+    pub(crate) fn lock_timeout(&self) -> Option<Duration> {
+        self.hot.lock_timeout
+    }
+
+    /// How long a client may say nothing.
+    pub(crate) fn idle_limit(&self, in_transaction: bool) -> Option<Duration> {
+        if in_transaction { self.hot.idle_in_transaction } else { self.hot.idle }
+    }
+
+    /// Statements that take as long as this are logged.
+    pub(crate) fn log_from(&self) -> Option<Duration> {
+        self.hot.log_from
     }
 }
 
-fn accepted(def: &Def, value: &str) -> SqlResult<String> {
-    let lower = value.trim().to_lowercase();
-    let refused = || {
-        let message = format!("invalid value for parameter \"{}\": \"{value}\"", def.title);
-        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
-    };
-    match def.takes {
-        Takes::Text => Ok(value.to_owned()),
-        Takes::Switch => match &*lower {
-            "on" | "true" | "yes" | "1" => Ok("on".to_owned()),
-            "off" | "false" | "no" | "0" => Ok("off".to_owned()),
-            _ => {
-                let message = format!("parameter \"{}\" requires a Boolean value", def.title);
-                Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
-            }
-        },
-        Takes::Milliseconds => {
-            let time = milliseconds(&lower).ok_or_else(refused)?;
-            Ok(shown(time))
-        }
-        Takes::Number => lower.parse::<i32>().map(|number| number.to_string()).map_err(|_| refused()),
-        Takes::OneOf(all) if lower == "default" && !all.contains(&"default") => Ok(def.default.to_owned()),
-        Takes::OneOf(all) if all.contains(&&*lower) => {
-            // What stands for the default is shown as that.
-            let is_free = matches!(def.name, "client_encoding" | "datestyle" | "timezone");
-            Ok(if is_free { def.default.to_owned() } else { lower })
-        }
-        Takes::OneOf(all) => Err(refused().hint(format!("Available values: {}.", all.join(", ")))),
-        Takes::Fixed => {
-            let message = format!("parameter \"{}\" cannot be changed", def.title);
-            Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message))
+impl Hot {
+    fn of(values: &[Value]) -> Hot {
+        let value = |name| position(name).and_then(|at| values.get(at)).map_or("", |value| &**value);
+        let limit = |name| duration(value(name)).filter(|limit| !limit.is_zero());
+        Hot {
+            class: class_named(value("overtake.priority")),
+            isolation: isolation_named(value("transaction_isolation")),
+            is_read_only: value("transaction_read_only") == "on",
+            statement_timeout: limit("statement_timeout"),
+            lock_timeout: limit("lock_timeout"),
+            idle_in_transaction: limit("idle_in_transaction_session_timeout"),
+            idle: limit("idle_session_timeout"),
+            log_from: duration(value("log_min_duration_statement")),
         }
     }
 }
 
-fn milliseconds(text: &str) -> Option<Duration> {
-    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().ok().filter(|number| *number <= i32::MAX as u64)?;
-    let unit = match text[digits..].trim() {
-        "" | "ms" => 1,
-        "s" => 1_000,
-        "min" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    Some(Duration::from_millis(number.checked_mul(unit)?))
-}
-
-/// With the largest unit that does it without a remainder.
-fn shown(time: Duration) -> String {
-    let milliseconds = time.as_millis();
-    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
-    match units.into_iter().find(|(unit, _)| milliseconds != 0 && milliseconds.is_multiple_of(*unit)) {
-        Some((unit, name)) => format!("{}{name}", milliseconds / unit),
-        None if milliseconds == 0 => "0".to_owned(),
-        None => format!("{milliseconds}ms"),
-    }
+fn denied(def: &Def) -> SqlError {
+    SqlError::new(SqlState("42501"), format!("permission denied to set parameter \"{}\"", def.title))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn settings_stand_in_order() {
-        assert!(DEFS.is_sorted_by_key(|def| def.name));
-    }
 
     #[test]
     fn values_are_checked_and_shown_as_postgresql_does() {

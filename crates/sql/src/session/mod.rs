@@ -5,6 +5,7 @@
 
 mod action;
 mod query;
+mod wire;
 
 use crate::analytics::{Analysis, Analytics};
 use crate::bind::Binder;
@@ -14,6 +15,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::{Run, Spent};
 use crate::parse::{Parsed, parse};
 use crate::settings::Settings;
+pub use crate::settings::{Defaults, SettingRow, Source};
 use crate::types::SqlType;
 use action::Action;
 use engine::{Begin, Engine, SessionOptions, Ticket, Txn, Wake};
@@ -26,6 +28,7 @@ pub struct Database {
     engine: Engine,
     catalog: Arc<Catalog>,
     analytics: Option<Arc<dyn Analytics>>,
+    defaults: Arc<Defaults>,
 }
 
 /// Who connects, and with what wishes.
@@ -195,13 +198,19 @@ pub struct Session {
 impl Database {
     /// Over this engine.
     pub fn new(engine: Engine) -> Database {
-        Database { engine, catalog: Arc::default(), analytics: None }
+        Database { engine, catalog: Arc::default(), analytics: None, defaults: Arc::default() }
     }
 
     /// Large queries run there.
     #[must_use]
     pub fn with_analytics(self, analytics: Arc<dyn Analytics>) -> Database {
         Database { analytics: Some(analytics), ..self }
+    }
+
+    /// With these values of the server's settings.
+    #[must_use]
+    pub fn with_defaults(self, defaults: Defaults) -> Database {
+        Database { defaults: Arc::new(defaults), ..self }
     }
 
     /// The engine.
@@ -219,9 +228,9 @@ impl Database {
             let message = format!("database \"{database}\" does not exist");
             return Err(SqlError::new(SqlState("3D000"), message));
         }
-        let mut settings = Settings::new(&user);
+        let mut settings = Settings::with(&user, true, &self.defaults);
         for (name, value) in &wishes {
-            settings.start_with(name, value)?;
+            settings.start_with(name, value, Source::Client)?;
         }
         let name = format!("{user} {backend_pid}");
         let engine = self.engine.session(SessionOptions { name, ..SessionOptions::new(settings.class()) });
@@ -429,7 +438,7 @@ impl Session {
                     return done("SET");
                 }
                 self.open_implicit();
-                self.settings.set(name, value.as_deref(), *is_local)?;
+                self.set_setting(name, value.as_deref(), *is_local)?;
                 done("SET")
             }
             Action::ResetAll => {
@@ -480,8 +489,8 @@ impl Session {
         self.open_implicit();
         self.begin_in_engine()?;
         if !self.is_parked {
-            self.engine.set_lock_timeout(self.settings.timeout("lock_timeout"));
-            self.engine.set_statement_timeout(self.settings.timeout("statement_timeout"));
+            self.engine.set_lock_timeout(self.settings.lock_timeout());
+            self.engine.set_statement_timeout(self.settings.statement_timeout());
         }
         let now_us = self.began_us;
         let mut told = None;
@@ -519,11 +528,7 @@ impl Session {
         if self.block == Block::None {
             let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             self.began_us = since_1970.as_micros() as i64;
-            let level = self.settings.show("default_transaction_isolation").map_or("", |(_, level)| level).to_owned();
-            let read_only = if self.settings.is_on("default_transaction_read_only") { "on" } else { "off" };
-            // They take these values.
-            let _ = self.settings.set_of_transaction("transaction_isolation", &level);
-            let _ = self.settings.set_of_transaction("transaction_read_only", read_only);
+            self.settings.begin();
         }
         self.block = block;
     }
@@ -534,8 +539,8 @@ impl Session {
         if self.engine.is_open() {
             return Ok(());
         }
-        let mut begin = Begin::new(self.settings.class()).isolation(self.settings.isolation("transaction_isolation"));
-        if self.settings.is_on("transaction_read_only") {
+        let mut begin = Begin::new(self.settings.class()).isolation(self.settings.isolation());
+        if self.settings.is_read_only() {
             begin = begin.read_only();
         }
         Ok(self.engine.begin(begin)?)

@@ -145,7 +145,7 @@ impl Session {
 
     /// Whether what the transaction sees is more, or older, than what is committed now.
     fn snapshot_is_private(&self) -> bool {
-        self.may_have_written || self.settings.isolation("transaction_isolation") != Isolation::ReadCommitted
+        self.may_have_written || self.settings.isolation() != Isolation::ReadCommitted
     }
 
     fn snapshot(&self) -> SqlResult<Arc<Snapshot>> {
@@ -201,10 +201,7 @@ impl Session {
             parameters: values.to_vec(),
             now_us: self.began_us,
             class: self.settings.class(),
-            deadline: self
-                .settings
-                .timeout("statement_timeout")
-                .and_then(|timeout| Instant::now().checked_add(timeout)),
+            deadline: self.settings.statement_timeout().and_then(|timeout| Instant::now().checked_add(timeout)),
             analyze,
         })
     }

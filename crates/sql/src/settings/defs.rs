@@ -1,0 +1,412 @@
+//! The table of settings: those of a session, those of the server, and PostgreSQL's that mean nothing here.
+//!
+//! **Invariant:** in the order of their names; a default is a value that the setting takes, as it is shown.
+
+/// One setting.
+#[derive(Debug)]
+pub struct Def {
+    /// Its name, in small letters.
+    pub name: &'static str,
+    /// As PostgreSQL writes it, for the client.
+    pub title: &'static str,
+    /// What it is unless somebody says otherwise.
+    pub default: &'static str,
+    /// What values there are.
+    pub takes: Takes,
+    /// Who may change it, and when.
+    pub context: Context,
+    /// Whether the client is told of changes.
+    pub(crate) reported: bool,
+    /// Whether it is here for clients that set it, and means nothing: it could not change an answer.
+    pub inert: bool,
+    /// What it is for.
+    pub about: &'static str,
+}
+
+/// What values a setting takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Takes {
+    /// Anything.
+    Text,
+    /// `on` or `off`.
+    Switch,
+    /// Milliseconds, or a number with a unit.
+    Milliseconds,
+    /// The same, or -1.
+    MillisecondsOrNever,
+    /// Kilobytes, or a number with a unit.
+    Kilobytes,
+    /// A whole number from here to there.
+    Integer(i32, i32),
+    /// A number.
+    Real,
+    /// One of these.
+    OneOf(&'static [&'static str]),
+    /// Nothing else than what it is.
+    Fixed,
+}
+
+/// Who may change a setting, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// Nobody.
+    Internal,
+    /// Who starts the server.
+    Postmaster,
+    /// A superuser; and for others, a superuser by `ALTER ROLE`.
+    Superuser,
+    /// Every session for itself.
+    User,
+}
+
+impl Context {
+    /// As `pg_settings` writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Context::Internal => "internal",
+            Context::Postmaster => "postmaster",
+            Context::Superuser => "superuser",
+            Context::User => "user",
+        }
+    }
+}
+
+impl Takes {
+    /// As `pg_settings` writes it.
+    pub fn vartype(self) -> &'static str {
+        match self {
+            Takes::Text | Takes::Fixed => "string",
+            Takes::Switch => "bool",
+            Takes::Milliseconds | Takes::MillisecondsOrNever | Takes::Kilobytes | Takes::Integer(..) => "integer",
+            Takes::Real => "real",
+            Takes::OneOf(_) => "enum",
+        }
+    }
+
+    /// Its unit.
+    pub fn unit(self) -> Option<&'static str> {
+        match self {
+            Takes::Milliseconds | Takes::MillisecondsOrNever => Some("ms"),
+            Takes::Kilobytes => Some("kB"),
+            Takes::Text | Takes::Fixed | Takes::Switch | Takes::Integer(..) | Takes::Real | Takes::OneOf(_) => None,
+        }
+    }
+}
+
+const LEVELS: &[&str] = &["read committed", "repeatable read", "serializable", "read uncommitted"];
+const PATHS: &[&str] = &["auto", "row", "analytics"];
+const PRIORITIES: &[&str] = &["low", "normal", "high"];
+const MESSAGES: &[&str] =
+    &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error", "info"];
+
+const fn def(name: &'static str, default: &'static str, takes: Takes, about: &'static str) -> Def {
+    let context = if matches!(takes, Takes::Fixed) { Context::Internal } else { Context::User };
+    Def { name, title: name, default, takes, context, reported: false, inert: false, about }
+}
+
+const fn told(
+    name: &'static str,
+    title: &'static str,
+    default: &'static str,
+    takes: Takes,
+    about: &'static str,
+) -> Def {
+    Def { title, reported: true, ..def(name, default, takes, about) }
+}
+
+/// Of the server: given when it starts.
+const fn server(name: &'static str, default: &'static str, takes: Takes, about: &'static str) -> Def {
+    Def { context: Context::Postmaster, ..def(name, default, takes, about) }
+}
+
+/// Accepted because it could not change an answer, and without effect.
+const fn inert(name: &'static str, default: &'static str, takes: Takes) -> Def {
+    Def { inert: true, ..def(name, default, takes, "Accepted for clients that set it; has no effect here.") }
+}
+
+/// In the order of their names.
+pub static DEFS: &[Def] = &[
+    told(
+        "application_name",
+        "application_name",
+        "",
+        Takes::Text,
+        "Sets the application name to be reported in statistics and logs.",
+    ),
+    server("authentication_timeout", "1min", Takes::Milliseconds, "Sets the maximum allowed time to log in."),
+    inert("backend_flush_after", "0", Takes::Integer(0, 256)),
+    def("block_size", "8192", Takes::Fixed, "Shows the size of a disk block."),
+    def("bytea_output", "hex", Takes::OneOf(&["hex"]), "Sets the output format for bytea."),
+    inert("check_function_bodies", "on", Takes::Switch),
+    told(
+        "client_encoding",
+        "client_encoding",
+        "UTF8",
+        Takes::OneOf(&["utf8", "utf-8", "unicode"]),
+        "Sets the client's character set encoding.",
+    ),
+    def(
+        "client_min_messages",
+        "notice",
+        Takes::OneOf(MESSAGES),
+        "Sets the message levels that are sent to the client.",
+    ),
+    server("config_file", "", Takes::Text, "Shows the server's configuration file."),
+    inert("cpu_index_tuple_cost", "0.005", Takes::Real),
+    inert("cpu_operator_cost", "0.0025", Takes::Real),
+    inert("cpu_tuple_cost", "0.01", Takes::Real),
+    told(
+        "datestyle",
+        "DateStyle",
+        "ISO, MDY",
+        Takes::OneOf(&["iso, mdy", "iso"]),
+        "Sets the display format for date and time values.",
+    ),
+    inert("default_statistics_target", "100", Takes::Integer(1, 10_000)),
+    inert("default_table_access_method", "heap", Takes::OneOf(&["heap"])),
+    inert("default_tablespace", "", Takes::OneOf(&["", "pg_default"])),
+    def(
+        "default_transaction_deferrable",
+        "off",
+        Takes::Switch,
+        "Sets the default deferrable status of new transactions; no transaction has to be deferred here.",
+    ),
+    def(
+        "default_transaction_isolation",
+        "read committed",
+        Takes::OneOf(LEVELS),
+        "Sets the transaction isolation level of each new transaction.",
+    ),
+    told(
+        "default_transaction_read_only",
+        "default_transaction_read_only",
+        "off",
+        Takes::Switch,
+        "Sets the default read-only status of new transactions.",
+    ),
+    inert("effective_cache_size", "4GB", Takes::Kilobytes),
+    inert("effective_io_concurrency", "1", Takes::Integer(0, 1000)),
+    inert("enable_bitmapscan", "on", Takes::Switch),
+    inert("enable_hashagg", "on", Takes::Switch),
+    inert("enable_hashjoin", "on", Takes::Switch),
+    inert("enable_indexonlyscan", "on", Takes::Switch),
+    inert("enable_indexscan", "on", Takes::Switch),
+    inert("enable_material", "on", Takes::Switch),
+    inert("enable_mergejoin", "on", Takes::Switch),
+    inert("enable_nestloop", "on", Takes::Switch),
+    inert("enable_seqscan", "on", Takes::Switch),
+    inert("enable_sort", "on", Takes::Switch),
+    inert("escape_string_warning", "on", Takes::Switch),
+    def(
+        "extra_float_digits",
+        "1",
+        Takes::Integer(-15, 3),
+        "Sets the number of digits displayed for floating-point values.",
+    ),
+    inert("from_collapse_limit", "8", Takes::Integer(1, i32::MAX)),
+    inert("geqo", "on", Takes::Switch),
+    server("hba_file", "", Takes::Text, "The file of rules who may connect, in the form of pg_hba.conf."),
+    def(
+        "idle_in_transaction_session_timeout",
+        "0",
+        Takes::Milliseconds,
+        "Sets the maximum allowed idle time between queries, when in a transaction.",
+    ),
+    def(
+        "idle_session_timeout",
+        "0",
+        Takes::Milliseconds,
+        "Sets the maximum allowed idle time between queries, when not in a transaction.",
+    ),
+    told("in_hot_standby", "in_hot_standby", "off", Takes::Fixed, "Shows whether hot standby is currently active."),
+    told("integer_datetimes", "integer_datetimes", "on", Takes::Fixed, "Shows whether datetimes are integer based."),
+    told(
+        "intervalstyle",
+        "IntervalStyle",
+        "postgres",
+        Takes::OneOf(&["postgres"]),
+        "Sets the display format for interval values.",
+    ),
+    told("is_superuser", "is_superuser", "on", Takes::Fixed, "Shows whether the current user is a superuser."),
+    inert("jit", "off", Takes::Switch),
+    inert("join_collapse_limit", "8", Takes::Integer(1, i32::MAX)),
+    def("lc_collate", "C", Takes::Fixed, "Shows the collation order locale."),
+    def("lc_ctype", "C", Takes::Fixed, "Shows the character classification and case conversion locale."),
+    def("lc_messages", "C", Takes::OneOf(&["C"]), "Sets the language in which messages are displayed."),
+    def("lc_monetary", "C", Takes::OneOf(&["C"]), "Sets the locale for formatting monetary amounts."),
+    def("lc_numeric", "C", Takes::OneOf(&["C"]), "Sets the locale for formatting numbers."),
+    def("lc_time", "C", Takes::OneOf(&["C"]), "Sets the locale for formatting date and time values."),
+    server("listen_addresses", "127.0.0.1", Takes::Text, "Sets the addresses to listen on, separated by commas."),
+    def("lock_timeout", "0", Takes::Milliseconds, "Sets the maximum allowed duration of any wait for a lock."),
+    server("log_connections", "on", Takes::Switch, "Logs each successful connection, and its end."),
+    Def {
+        context: Context::Superuser,
+        ..def(
+            "log_min_duration_statement",
+            "-1",
+            Takes::MillisecondsOrNever,
+            "Sets the execution time above which statements are logged.",
+        )
+    },
+    inert("maintenance_work_mem", "64MB", Takes::Kilobytes),
+    server("max_connections", "1000", Takes::Integer(1, 100_000), "Sets the maximum number of concurrent connections."),
+    def("max_identifier_length", "63", Takes::Fixed, "Shows the maximum identifier length."),
+    def("max_index_keys", "32", Takes::Fixed, "Shows the maximum number of index keys."),
+    inert("max_parallel_maintenance_workers", "2", Takes::Integer(0, 1024)),
+    inert("max_parallel_workers", "8", Takes::Integer(0, 1024)),
+    inert("max_parallel_workers_per_gather", "2", Takes::Integer(0, 1024)),
+    inert("min_parallel_table_scan_size", "8MB", Takes::Kilobytes),
+    server(
+        "overtake.message_max",
+        "64MB",
+        Takes::Kilobytes,
+        "Sets how long a message of a client may be; of a COPY, any length.",
+    ),
+    server("overtake.metrics", "", Takes::Text, "Sets ADDRESS:PORT of the metrics, of health and readiness, by HTTP."),
+    def(
+        "overtake.path",
+        "auto",
+        Takes::OneOf(PATHS),
+        "Sets where queries run: row by row in the session, or as analytics; auto chooses for each.",
+    ),
+    def(
+        "overtake.priority",
+        "normal",
+        Takes::OneOf(PRIORITIES),
+        "Sets the class of the session's transactions: high overtakes normal, normal overtakes low.",
+    ),
+    Def {
+        context: Context::Superuser,
+        ..def(
+            "overtake.priority_max",
+            "high",
+            Takes::OneOf(PRIORITIES),
+            "Sets the highest class that a role's sessions may have.",
+        )
+    },
+    server(
+        "overtake.priority_rules",
+        "",
+        Takes::Text,
+        "Classes of sessions and statements by rules: CLASS [user=] [database=] [application=] [statement=]; ...",
+    ),
+    server(
+        "overtake.session_memory",
+        "64MB",
+        Takes::Kilobytes,
+        "Sets the memory that prepared statements and portals of one session may take.",
+    ),
+    server("overtake.shutdown_grace", "5s", Takes::Milliseconds, "Sets how long a shutdown waits for sessions to end."),
+    def("password_encryption", "scram-sha-256", Takes::OneOf(&["scram-sha-256"]), "Chooses how passwords are kept."),
+    inert("plan_cache_mode", "auto", Takes::OneOf(&["auto", "force_generic_plan", "force_custom_plan"])),
+    server("port", "5432", Takes::Integer(0, 65_535), "Sets the TCP port the server listens on; 0 takes a free one."),
+    inert("random_page_cost", "4", Takes::Real),
+    inert("row_security", "on", Takes::Switch),
+    def(
+        "search_path",
+        "\"$user\", public",
+        Takes::Text,
+        "Sets the schema search order for names that are not schema-qualified.",
+    ),
+    inert("seq_page_cost", "1", Takes::Real),
+    told(
+        "server_encoding",
+        "server_encoding",
+        "UTF8",
+        Takes::Fixed,
+        "Shows the server (database) character set encoding.",
+    ),
+    told("server_version", "server_version", "15.0 (Overtake 0.0.0)", Takes::Fixed, "Shows the server version."),
+    def("server_version_num", "150000", Takes::Fixed, "Shows the server version as an integer."),
+    told("session_authorization", "session_authorization", "postgres", Takes::Fixed, "Shows the session user name."),
+    def(
+        "session_replication_role",
+        "origin",
+        Takes::OneOf(&["origin"]),
+        "Sets the session's behavior for triggers and rewrite rules.",
+    ),
+    server("ssl", "off", Takes::Switch, "Enables SSL connections."),
+    server("ssl_cert_file", "server.crt", Takes::Text, "Location of the SSL server certificate file."),
+    server("ssl_key_file", "server.key", Takes::Text, "Location of the SSL server private key file."),
+    told(
+        "standard_conforming_strings",
+        "standard_conforming_strings",
+        "on",
+        Takes::OneOf(&["on"]),
+        "Causes '...' strings to treat backslashes literally.",
+    ),
+    def("statement_timeout", "0", Takes::Milliseconds, "Sets the maximum allowed duration of any statement."),
+    inert("synchronize_seqscans", "on", Takes::Switch),
+    inert("synchronous_commit", "on", Takes::OneOf(&["on", "off", "local", "remote_write", "remote_apply"])),
+    inert("temp_buffers", "8MB", Takes::Kilobytes),
+    told(
+        "timezone",
+        "TimeZone",
+        "UTC",
+        Takes::OneOf(&["utc", "gmt", "etc/utc", "default"]),
+        "Sets the time zone for displaying and interpreting time stamps.",
+    ),
+    def("transaction_deferrable", "off", Takes::Switch, "Whether to defer a read-only serializable transaction."),
+    def(
+        "transaction_isolation",
+        "read committed",
+        Takes::OneOf(LEVELS),
+        "Sets the current transaction's isolation level.",
+    ),
+    def("transaction_read_only", "off", Takes::Switch, "Sets the current transaction's read-only status."),
+    server("unix_socket_directories", "", Takes::Text, "Sets the directory of the Unix-domain socket; none if empty."),
+    inert("wal_compression", "off", Takes::Switch),
+    inert("work_mem", "4MB", Takes::Kilobytes),
+    inert("xmloption", "content", Takes::OneOf(&["content"])),
+];
+
+/// Where a setting stands in [`DEFS`], by its name in any letters.
+pub fn find(name: &str) -> Option<usize> {
+    let at = |name: &str| DEFS.binary_search_by(|def| def.name.cmp(name)).ok();
+    at(name).or_else(|| at(&name.to_lowercase()))
+}
+
+/// The setting whose name is most like this one, if any is much like it.
+pub fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.to_lowercase();
+    let distance = |def: &&Def| edits(&name, def.name);
+    let nearest = DEFS.iter().min_by_key(distance)?;
+    (distance(&nearest) <= 2 + name.len() / 5).then_some(nearest.name)
+}
+
+/// How many letters must be put in, left out or changed (Levenshtein).
+fn edits(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (at, letter) in from.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (column, other) in to.iter().enumerate() {
+            let above = row[column + 1];
+            let changed = diagonal + usize::from(letter != *other);
+            row[column + 1] = changed.min(above + 1).min(row[column] + 1);
+            diagonal = above;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::value::accepted;
+
+    #[test]
+    fn settings_stand_in_order_and_take_their_defaults() {
+        assert!(DEFS.is_sorted_by_key(|def| def.name));
+        for def in DEFS.iter().filter(|def| def.takes != Takes::Fixed) {
+            assert_eq!(accepted(def, def.default).as_deref(), Ok(def.default), "{}", def.name);
+        }
+    }
+
+    #[test]
+    fn a_slip_finds_its_name() {
+        assert_eq!(nearest("max_conections"), Some("max_connections"));
+        assert_eq!(nearest("Overtake.Prioritys"), Some("overtake.priority"));
+        assert_eq!(nearest("something_else_entirely"), None);
+    }
+}
