@@ -16,7 +16,7 @@ use crate::orphans::Orphans;
 use crate::raw::once::{OnceBox, Parcel};
 use crate::raw::prune::Stripes;
 use crate::raw::slots::{Held, READERS_MAX, Registry, SLOTS_MAX};
-use crate::scan::Snapshot;
+use crate::scan::{SNAPSHOTS, Snapshot};
 use crate::scratch::Scratch;
 use crate::serial::Serial;
 use crate::sync::AtomicU64;
@@ -24,7 +24,7 @@ use crate::table::{Table, TableDef};
 use crate::txn::Txn;
 use core::sync::atomic::Ordering;
 use preempt::{Latch, Worker, in_urgent, no_preempt, os};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// The most tables of one engine.
 const TABLES_MAX: usize = 4096;
@@ -122,6 +122,8 @@ pub struct Engine {
 }
 
 pub(crate) struct Inner {
+    /// For a transaction that makes a snapshot, which shares the engine.
+    pub(crate) itself: Weak<Inner>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) config: EngineConfig,
     tables: Box<[OnceBox<Arc<Table>>]>,
@@ -194,7 +196,8 @@ impl Engine {
         let serial = Serial::new(config.recent_writes_max);
         let registry = Registry::new(config.limits.transactions.clamp(1, SLOTS), READERS);
         registry.set_coarse_ns(os::now_ns());
-        let inner = Inner {
+        let new = |itself: &Weak<Inner>| Inner {
+            itself: itself.clone(),
             locks: LockTable::new(SLOTS, config.lock),
             registry: Arc::new(registry),
             limits: LimitState::new(config.limits),
@@ -212,8 +215,9 @@ impl Engine {
             passed_max: AtomicU64::new(0),
             freezer: Parcel::new(),
         };
+        let inner = Arc::new_cyclic(new);
         inner.freezer.put(Box::default());
-        Engine { inner: Arc::new(inner) }
+        Engine { inner }
     }
 
     /// Creates a table.
@@ -311,7 +315,7 @@ impl Engine {
     /// # Errors
     /// [`Error::Limit`] when too many are registered.
     pub fn try_snapshot(&self) -> Result<Arc<Snapshot>> {
-        Snapshot::new(&self.inner).map(Arc::new).ok_or(Error::Limit("snapshots registered at once"))
+        Snapshot::new(&self.inner).map(Arc::new).ok_or(Error::Limit(SNAPSHOTS))
     }
 
     /// Lets commits go the short way again when there has been no SERIALIZABLE transaction for a second. To be called now

@@ -7,15 +7,17 @@
 use crate::block::Block;
 use crate::condition::Condition;
 use crate::engine::{Engine, Inner};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::gather::Gather;
 use crate::raw::chain::View;
 use crate::raw::reader::ReadHold;
 use crate::raw::rows::CHUNK_ROWS;
 use crate::raw::slots::Pin;
 use crate::raw::version::Version;
+use crate::session::Session;
 use crate::sync::Relaxed;
 use crate::table::Table;
+use crate::txn::Txn;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::SchemaRef;
@@ -27,19 +29,25 @@ use std::sync::Arc;
 /// Hot rows, or newer versions of one, between two safepoints. The design allows 1,024; a row that is not in the cache costs up to 0.1 µs.
 pub(crate) const GATHER_ROWS: usize = 256;
 
+/// What is refused when too many are registered.
+pub(crate) const SNAPSHOTS: &str = "snapshots registered at once";
+
 /// The most rows of a batch, so that their number can be added to any row id.
 const BATCH_ROWS_MAX: usize = 1 << 31;
 
-/// A registered snapshot: what was committed when it was taken, until it is dropped.
+/// A registered snapshot: what was committed when it was taken, until it is dropped; or what an open transaction saw then
+/// ([`Txn::snapshot`]).
 pub struct Snapshot {
     inner: Arc<Inner>,
     hold: ReadHold,
+    view: View,
 }
 
 impl Snapshot {
     pub(crate) fn new(inner: &Arc<Inner>) -> Option<Snapshot> {
         let hold = ReadHold::new(&inner.registry)?;
-        Some(Snapshot { inner: inner.clone(), hold })
+        let view = View { snapshot: hold.snapshot(), owner: 0, command: 0 };
+        Some(Snapshot { inner: inner.clone(), hold, view })
     }
 
     /// Its number: it sees the commits up to this timestamp.
@@ -47,8 +55,15 @@ impl Snapshot {
         self.hold.snapshot()
     }
 
+    /// Whether the transaction that it was taken in is still open; always, if it was taken in none. If it is, all that was
+    /// read through this snapshot so far is what the transaction saw, as long as it has not gone back to a savepoint. If
+    /// not, what was read is nothing in particular: changes of the transaction are there in part.
+    pub fn is_intact(&self) -> bool {
+        self.view.owner == 0 || self.hold.registry().is_active(self.view.owner)
+    }
+
     fn view(&self) -> View {
-        View { snapshot: self.hold.snapshot(), owner: 0, command: 0 }
+        self.view
     }
 
     /// A scan of the columns at these positions, in batches of at most `batch_rows` rows.
@@ -87,6 +102,42 @@ impl Snapshot {
             batch_rows: batch_rows.min(BATCH_ROWS_MAX),
         };
         Ok(Scan { units: units(table, self.hold.pin()), shared: Arc::new(shared) })
+    }
+}
+
+impl Txn<'_> {
+    /// A registered snapshot that sees what this statement sees: what was committed at [`Txn::snapshot_number`], and the
+    /// transaction's own changes so far, not those to come. For scans by other threads, as an analytical query makes.
+    ///
+    /// It is right as long as the transaction neither ends nor goes back to a savepoint, which nothing keeps it from; see
+    /// [`Snapshot::is_intact`]. What a SERIALIZABLE transaction reads through it must be noted: [`Txn::note_scan`].
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when too many are registered; [`Error::Taken`].
+    pub fn snapshot(&self) -> Result<Arc<Snapshot>> {
+        let view = self.view()?;
+        let inner = self.inner.itself.upgrade().expect("whoever runs a transaction has the engine");
+        let hold = ReadHold::of(&inner.registry, self.held()).ok_or(Error::Limit(SNAPSHOTS))?;
+        Ok(Arc::new(Snapshot { inner, hold, view }))
+    }
+}
+
+impl Session {
+    /// As [`Txn::snapshot`], as a statement of its own of the open transaction: at READ COMMITTED it sees what is
+    /// committed now, at the other levels what the transaction's first statement saw; and the transaction's own changes.
+    ///
+    /// # Errors
+    /// Those of [`Txn::snapshot`], and of [`Session::execute`].
+    pub fn snapshot(&mut self) -> Result<Arc<Snapshot>> {
+        self.execute(|txn| txn.snapshot())
+    }
+
+    /// As [`Txn::note_scan`], as a statement of its own of the open transaction.
+    ///
+    /// # Errors
+    /// Those of [`Txn::note_scan`], and of [`Session::execute`].
+    pub fn note_scan(&mut self, table: &Table, conditions: &[Condition]) -> Result<()> {
+        self.execute(|txn| txn.note_scan(table, conditions))
     }
 }
 
@@ -292,9 +343,9 @@ impl Shared {
     /// The version of a row that the snapshot sees, with a safepoint each [`GATHER_ROWS`] newer ones: a row that is written
     /// all the time may have many.
     fn visible<'s>(&'s self, newest: &'s Version) -> Option<&'s Version> {
-        let Snapshot { inner, hold } = &*self.snapshot;
+        let Snapshot { inner, hold, view } = &*self.snapshot;
         let mut passed_count = 0_usize;
-        let seen = hold.registry().visible_after(newest, hold.pin(), self.snapshot.view(), || {
+        let seen = hold.registry().visible_after(newest, hold.pin(), *view, || {
             passed_count += 1;
             if passed_count.is_multiple_of(GATHER_ROWS) {
                 safepoint();

@@ -1,9 +1,10 @@
 //! A snapshot that no transaction owns.
 //!
-//! **Invariant:** it is registered as long as this lives, in a place that nobody else has.
+//! **Invariant:** it is registered as long as this lives, in a place that nobody else has. Its number is that of a clock
+//! reading made after it was registered, or the number of a transaction that was registered all the time until it was.
 
 use super::horizon::NO_SNAPSHOT;
-use super::slots::{Pin, Registry};
+use super::slots::{Held, Pin, Registry};
 use crate::sync::{Relaxed, SeqCst};
 use core::marker::PhantomData;
 use std::sync::Arc;
@@ -23,6 +24,21 @@ impl ReadHold {
         let reader = &registry.readers[index];
         reader.began_ns.store(registry.horizons.coarse_ns(), Relaxed);
         let snapshot = registry.register(&reader.snapshot);
+        Some(ReadHold { registry: registry.clone(), index, snapshot, pin: Pin { _only_here: PhantomData } })
+    }
+
+    /// Registers the snapshot of a transaction a second time. Nothing when too many are registered.
+    ///
+    /// Why nothing that it may reach is freed: until the store below the transaction's own place says the same number, and
+    /// whatever that says later is stored after it. A look at all places ([`super::horizon`]) reads those of transactions
+    /// first. So it finds the number there, or it finds something later there, and then it finds the number here.
+    pub(crate) fn of(registry: &Arc<Registry>, held: &Held<'_>) -> Option<ReadHold> {
+        assert!(std::ptr::eq(&raw const **registry, held.registry), "a transaction of another engine");
+        let index = registry.readers_free.acquire()?;
+        let reader = &registry.readers[index];
+        reader.began_ns.store(registry.horizons.coarse_ns(), Relaxed);
+        let snapshot = held.snapshot();
+        reader.snapshot.store(snapshot, SeqCst);
         Some(ReadHold { registry: registry.clone(), index, snapshot, pin: Pin { _only_here: PhantomData } })
     }
 

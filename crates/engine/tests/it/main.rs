@@ -10,6 +10,7 @@ mod limits;
 mod load;
 mod lock_priority;
 mod locks;
+mod own_snapshot;
 mod panics;
 mod prune;
 mod redo;
@@ -89,6 +90,10 @@ fn main() -> ExitCode {
             testkit::test!(load::the_end_of_a_load_wakes_who_waits),
             testkit::test!(load::a_load_that_was_taken_says_so),
             testkit::test!(load::a_load_and_a_table_lock_exclude_each_other),
+            testkit::test!(own_snapshot::a_transaction_scans_what_it_sees),
+            testkit::test!(own_snapshot::a_statement_scans_what_it_has_done),
+            testkit::test!(own_snapshot::noted_scans_are_checked),
+            testkit::test!(own_snapshot::transactions_end_under_their_scans),
             testkit::test!(thaw::frozen_rows_take_writes),
             testkit::test!(thaw::keys_of_frozen_rows_are_given_up),
             testkit::test!(thaw::money_thaws_under_scans),
