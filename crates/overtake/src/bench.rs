@@ -12,6 +12,7 @@ pub mod snapshot;
 pub mod soak;
 pub mod tpcc;
 pub mod tpch;
+pub mod wire;
 
 use crate::cli::{Bench, Measured};
 use crate::report::Report;
@@ -33,6 +34,7 @@ pub fn run(bench: Bench, stop: &Stop) -> anyhow::Result<()> {
         Bench::Tpch(measured) => publish(&measured, |arguments| tpch::run(arguments, stop)),
         Bench::Locks(measured) => publish(&measured, |arguments| locks::run(arguments, stop)),
         Bench::Ch(measured) => publish(&measured, |arguments| ch::run(arguments, stop)),
+        Bench::Wire(wire) => wire::run(wire, stop),
         Bench::Preempt(measured) => publish(&measured, |arguments| preempt::run(arguments, stop)),
     }
 }

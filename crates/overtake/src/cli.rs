@@ -1,6 +1,6 @@
 //! The command line. One definition feeds parsing, `--help` and the `args` of a report.
 
-use crate::bench::{ch, delivery, history, layout, locks, preempt, snapshot, soak, tpcc, tpch};
+use crate::bench::{ch, delivery, history, layout, locks, preempt, snapshot, soak, tpcc, tpch, wire};
 use crate::live;
 use crate::report::Output;
 use crate::serve;
@@ -52,6 +52,9 @@ pub enum Bench {
     Ch(Measured<ch::Arguments>),
     /// When New-Orders start and end beside running queries, under each policy: the published experiment.
     Preempt(Measured<preempt::Arguments>),
+    /// Over PostgreSQL's protocol, as clients do it: us and PostgreSQL 15 in the same run.
+    #[command(subcommand)]
+    Wire(wire::Wire),
 }
 
 /// A benchmark's own arguments, and where its report goes.

@@ -4,7 +4,7 @@
 //! what the machine does besides meets all of them alike. A time is from the query's text to its whole answer, and the
 //! answers of all three are compared.
 
-mod duck;
+pub mod duck;
 
 use crate::memory;
 use crate::report::{Machine, Report, Table, number};

@@ -1,0 +1,163 @@
+//! A connection, used by the thread that has it: for tables, loads and checks. What is measured has its own.
+//!
+//! **Invariant:** an error says the server's SQLSTATE and message, and which statement had it.
+
+use super::servers::Target;
+use anyhow::Context;
+use futures::SinkExt;
+use std::io::Cursor;
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Error, NoTls, SimpleQueryMessage};
+
+/// Rows of text, as the simple protocol sends them.
+pub type TextRows = Vec<Vec<Option<String>>>;
+
+/// One connection with a runtime of its own.
+pub struct Control {
+    client: Client,
+    runtime: Runtime,
+}
+
+/// A runtime whose tasks run on the thread that calls it.
+///
+/// # Errors
+/// The kernel gives no event queue.
+pub fn runtime() -> anyhow::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build().context("the client's runtime")
+}
+
+/// Connects; the connection's task runs on the current runtime.
+///
+/// # Errors
+/// What the server or the network say.
+pub async fn connect(url: &str) -> anyhow::Result<Client> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(|error| explain(&error))?;
+    tokio::spawn(async move {
+        // Whoever waits for an answer is told.
+        let _ = connection.await;
+    });
+    Ok(client)
+}
+
+/// An error of the driver with what the server said.
+pub fn explain(error: &Error) -> anyhow::Error {
+    match error.as_db_error() {
+        Some(said) => anyhow::anyhow!("{} {}", said.code().code(), said.message()),
+        None => {
+            let source = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+            anyhow::anyhow!("{error}{source}")
+        }
+    }
+}
+
+/// Whether the server says that it cannot do such a thing (`0A000`).
+pub fn is_unsupported(error: &Error) -> bool {
+    error.code() == Some(&SqlState::FEATURE_NOT_SUPPORTED)
+}
+
+/// Whether the transaction may be tried again: serialisation failure or deadlock.
+pub fn is_retryable(error: &Error) -> bool {
+    matches!(error.code(), Some(code) if *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED)
+}
+
+impl Control {
+    /// Connects.
+    ///
+    /// # Errors
+    /// What the server or the network say.
+    pub fn connect(target: &Target) -> anyhow::Result<Control> {
+        let runtime = runtime()?;
+        let client = runtime.block_on(connect(&target.url)).with_context(|| target.title)?;
+        Ok(Control { client, runtime })
+    }
+
+    /// Runs statements without rows.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub fn batch(&self, text: &str) -> anyhow::Result<()> {
+        let ran = self.runtime.block_on(self.client.batch_execute(text));
+        ran.map_err(|error| explain(&error).context(text.chars().take(200).collect::<String>()))
+    }
+
+    /// Runs a statement that the server may not have: what it said to refuse it (`0A000`), or nothing.
+    ///
+    /// # Errors
+    /// Any other refusal.
+    pub fn batch_if_supported(&self, text: &str) -> anyhow::Result<Option<String>> {
+        match self.runtime.block_on(self.client.batch_execute(text)) {
+            Ok(()) => Ok(None),
+            Err(error) if is_unsupported(&error) => Ok(Some(format!("`{text}`: {}", explain(&error)))),
+            Err(error) => Err(explain(&error).context(text.to_owned())),
+        }
+    }
+
+    /// The rows of a query.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub fn rows(&self, text: &str) -> anyhow::Result<TextRows> {
+        self.runtime.block_on(text_rows(&self.client, text)).map_err(|error| explain(&error))
+    }
+
+    /// The rows of a query that the server may not be able to run: then what it said (`0A000`).
+    ///
+    /// # Errors
+    /// Any other refusal.
+    pub fn rows_if_supported(&self, text: &str) -> anyhow::Result<Result<TextRows, String>> {
+        match self.runtime.block_on(text_rows(&self.client, text)) {
+            Ok(rows) => Ok(Ok(rows)),
+            Err(error) if is_unsupported(&error) => Ok(Err(explain(&error).to_string())),
+            Err(error) => Err(explain(&error).context(text.to_owned())),
+        }
+    }
+
+    /// Which columns of a query's rows are floating numbers.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub fn floating_columns(&self, text: &str) -> anyhow::Result<Vec<bool>> {
+        let statement = self.runtime.block_on(self.client.prepare(text)).map_err(|error| explain(&error))?;
+        let is_floating = |column: &tokio_postgres::Column| [Type::FLOAT4, Type::FLOAT8].contains(column.type_());
+        Ok(statement.columns().iter().map(is_floating).collect())
+    }
+
+    /// Sends rows by COPY; `chunks` are made while the connection is open. `None`: the server has no COPY.
+    ///
+    /// # Errors
+    /// What the server or `chunks` say.
+    pub fn copy(
+        &self,
+        statement: &str,
+        chunks: impl Iterator<Item = anyhow::Result<Vec<u8>>>,
+    ) -> anyhow::Result<Option<u64>> {
+        self.runtime.block_on(async {
+            let sink = match self.client.copy_in::<_, Cursor<Vec<u8>>>(statement).await {
+                Ok(sink) => sink,
+                Err(error) if is_unsupported(&error) => return Ok(None),
+                Err(error) => return Err(explain(&error).context(statement.to_owned())),
+            };
+            let mut sink = Box::pin(sink);
+            for chunk in chunks {
+                sink.send(Cursor::new(chunk?)).await.map_err(|error| explain(&error).context(statement.to_owned()))?;
+            }
+            let rows = sink.as_mut().finish().await;
+            Ok(Some(rows.map_err(|error| explain(&error).context(statement.to_owned()))?))
+        })
+    }
+}
+
+/// The rows of a query as text.
+///
+/// # Errors
+/// What the server says.
+pub async fn text_rows(client: &Client, text: &str) -> Result<TextRows, Error> {
+    let messages = client.simple_query(text).await?;
+    let rows = messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some((0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect()),
+        _ => None,
+    });
+    Ok(rows.collect())
+}

@@ -1,0 +1,161 @@
+//! PostgreSQL's own load generator, `pgbench`: run, and what it printed and logged.
+//!
+//! **Invariant:** each transaction of a run is in the histogram, from pgbench's log of single transactions; a run with an
+//! aborted client or a failed transaction is an error.
+
+use super::postgres::Programs;
+use super::servers::Target;
+use crate::stop::Stop;
+use anyhow::{Context, bail, ensure};
+use preempt::os;
+use stage::Histogram;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// What a run did.
+pub struct Run {
+    /// Transactions done.
+    pub transactions: u64,
+    /// Of them a second, without the time that connecting took.
+    pub per_s: f64,
+    /// From sending a transaction's first statement to the answer to its last.
+    pub latency: Histogram,
+    /// Seconds of processor time of the server; none if it was started by somebody else.
+    pub processor_s: Option<f64>,
+}
+
+/// Makes and fills pgbench's tables by its own standard steps.
+///
+/// # Errors
+/// What pgbench says.
+pub fn initialise(programs: &Programs, target: &Target, scale: u32, stop: &Stop) -> anyhow::Result<()> {
+    let mut command = Command::new(programs.path("pgbench"));
+    command.args(["-i", "-q", "-s", &scale.to_string()]);
+    if target.is_unlogged {
+        command.arg("--unlogged-tables");
+    }
+    command.arg(&target.url);
+    finish(command, stop).map(drop)
+}
+
+/// Runs a built-in script for so long.
+///
+/// # Errors
+/// A stop; what pgbench says; a failed transaction.
+pub fn run(
+    programs: &Programs,
+    target: &Target,
+    script: &str,
+    clients: u32,
+    duration: Duration,
+    stop: &Stop,
+) -> anyhow::Result<Run> {
+    let folder = Folder::create()?;
+    let threads = clients.min(u32::try_from(os::cpus().len()).unwrap_or(1));
+    let mut command = Command::new(programs.path("pgbench"));
+    command.args(["-n", "-M", "prepared", "-b", script, "-l", "--log-prefix"]).arg(folder.0.join("log"));
+    command.args(["-c", &clients.to_string(), "-j", &threads.to_string()]);
+    // pgbench takes whole seconds.
+    command.args(["-T", &duration.as_secs_f64().ceil().to_string()]).arg(&target.url);
+    let before = target.processor_s()?;
+    let printed = finish(command, stop)?;
+    let after = target.processor_s()?;
+    let (transactions, per_s) = parse(&printed).with_context(|| format!("pgbench printed:\n{printed}"))?;
+    let mut latency = Histogram::new();
+    for entry in fs::read_dir(&folder.0).context("pgbench's log")? {
+        let text = fs::read_to_string(entry.context("pgbench's log")?.path()).context("pgbench's log")?;
+        text.lines().try_for_each(|line| logged_us(line).map(|us| latency.record_ns(us * 1_000)))?;
+    }
+    ensure!(latency.count() == transactions, "pgbench logged {} of {transactions} transactions", latency.count());
+    let processor_s = before.zip(after).map(|(before, after)| after - before);
+    Ok(Run { transactions, per_s, latency, processor_s })
+}
+
+/// Runs it to its end, unless we are stopped before.
+fn finish(mut command: Command, stop: &Stop) -> anyhow::Result<String> {
+    const LOOK: Duration = Duration::from_millis(20);
+    // Little is printed, so no pipe fills up before it is read.
+    let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = spawned.context("pgbench")?;
+    while child.try_wait().context("pgbench")?.is_none() {
+        if let Err(stopped) = stop.wait(LOOK) {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(stopped.into());
+        }
+    }
+    let output = child.wait_with_output().context("pgbench")?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "pgbench: {}", errors.trim());
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Transactions, and how many a second, from what pgbench prints at the end.
+fn parse(printed: &str) -> anyhow::Result<(u64, f64)> {
+    let field = |name: &str| {
+        let line = printed.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|rest| rest.split_ascii_whitespace().next()).with_context(|| format!("there is no \"{name}\""))
+    };
+    let transactions = field("number of transactions actually processed: ")?.parse().context("transactions")?;
+    let failed: u64 = field("number of failed transactions: ")?.parse().context("failed transactions")?;
+    ensure!(failed == 0, "{failed} transactions failed");
+    Ok((transactions, field("tps = ")?.parse().context("tps")?))
+}
+
+/// The third field of a line of its log: microseconds.
+fn logged_us(line: &str) -> anyhow::Result<u64> {
+    match line.split(' ').nth(2).map(str::parse) {
+        Some(Ok(us)) => Ok(us),
+        _ => bail!("pgbench logged \"{line}\""),
+    }
+}
+
+/// A folder for one run's logs.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn create() -> anyhow::Result<Folder> {
+        let path = std::env::temp_dir().join(format!("overtake-pgbench-{}", std::process::id()));
+        fs::create_dir_all(&path).with_context(|| format!("the folder {}", path.display()))?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left is in the folder for temporary files.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRINTED: &str = "pgbench (15.18)\ntransaction type: <builtin: TPC-B (sort of)>\nscaling factor: 10\n\
+        query mode: prepared\nnumber of clients: 8\nnumber of threads: 2\nmaximum number of tries: 1\nduration: 5 s\n\
+        number of transactions actually processed: 12345\nnumber of failed transactions: 0 (0.000%)\n\
+        latency average = 3.2 ms\ninitial connection time = 10.2 ms\n\
+        tps = 2469.125 (without initial connection time)\n";
+
+    #[test]
+    fn what_it_prints_is_understood() {
+        assert_eq!(parse(PRINTED).expect("it is all there"), (12_345, 2_469.125));
+    }
+
+    #[test]
+    fn a_failed_transaction_is_an_error() {
+        let error = parse(&PRINTED.replace("failed transactions: 0", "failed transactions: 3")).expect_err("3 failed");
+        assert_eq!(error.to_string(), "3 transactions failed");
+        assert!(parse("pgbench: error\n").is_err());
+    }
+
+    #[test]
+    fn a_logged_transaction_has_its_time_third() {
+        assert_eq!(logged_us("0 199 2241 0 1175850568 995598").expect("it is one"), 2_241);
+        assert!(logged_us("0 199 skipped 0 1175850568 995598").is_err());
+        assert!(logged_us("").is_err());
+    }
+}

@@ -1,0 +1,217 @@
+//! The servers that are compared: Overtake and PostgreSQL as children of this process, or the one behind `--url`.
+//!
+//! **Invariant:** each server is fresh and ends with the value; what one run left is never in the next one's way.
+
+use super::client::Control;
+use super::postgres::{Cluster, Programs};
+use super::processes::Processes;
+use crate::memory;
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Which servers.
+#[derive(Args, Clone, Debug, Serialize)]
+pub struct Which {
+    /// Measure this server alone, any that speaks the protocol; the benchmark drops and makes its tables there.
+    #[arg(long, value_name = "URL", conflicts_with = "servers")]
+    #[serde(skip)]
+    url: Option<String>,
+    /// The servers that are compared; PostgreSQL 15 is found, or installed where apt-get can.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values = ["overtake", "postgres", "postgres-unlogged"])]
+    servers: Vec<Name>,
+}
+
+/// `--servers`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Name {
+    /// This binary's `serve`.
+    Overtake,
+    /// PostgreSQL 15, tuned, synchronous_commit off.
+    Postgres,
+    /// The same, on UNLOGGED tables, where a benchmark writes.
+    PostgresUnlogged,
+}
+
+/// A running server.
+pub struct Server {
+    running: Running,
+    /// Without a database.
+    base_url: String,
+}
+
+enum Running {
+    Overtake { child: Child, _stdout: BufReader<ChildStdout> },
+    Postgres(Cluster),
+    Elsewhere,
+}
+
+/// A server, and how its tables are made: what is measured.
+#[derive(Clone)]
+pub struct Target {
+    /// In figures' names.
+    pub key: &'static str,
+    /// In tables.
+    pub title: &'static str,
+    /// `postgresql://…`.
+    pub url: String,
+    /// Tables are made UNLOGGED.
+    pub is_unlogged: bool,
+    server: Rc<Server>,
+}
+
+const STARTS_WITHIN: Duration = Duration::from_secs(60);
+
+impl Which {
+    /// Starts the servers; `writes` says whether UNLOGGED tables make a difference.
+    ///
+    /// # Errors
+    /// A [`crate::refusal::Refusal`] when PostgreSQL is not to be had; whatever a server says.
+    pub fn start(&self, writes: bool, connections_max: u32) -> anyhow::Result<Vec<Target>> {
+        if let Some(url) = &self.url {
+            let server = Rc::new(Server { running: Running::Elsewhere, base_url: String::new() });
+            let target = Target { key: "url", title: "--url", url: url.clone(), is_unlogged: false, server };
+            target.wait()?;
+            return Ok(vec![target]);
+        }
+        let mut targets: Vec<Target> = Vec::new();
+        let mut postgres: Option<Rc<Server>> = None;
+        for name in &self.servers {
+            let (key, title, is_unlogged) = match name {
+                Name::Overtake => ("overtake", "Overtake", false),
+                Name::Postgres => ("postgres", "PostgreSQL 15", false),
+                Name::PostgresUnlogged => ("postgres_unlogged", "PostgreSQL 15, UNLOGGED", true),
+            };
+            if targets.iter().any(|target| target.key == key) || (is_unlogged && !writes) {
+                continue;
+            }
+            let server = match (name, &postgres) {
+                (Name::Overtake, _) => Rc::new(Server::overtake(connections_max)?),
+                (_, Some(server)) => Rc::clone(server),
+                (_, none) => {
+                    debug_assert!(none.is_none());
+                    Rc::clone(postgres.insert(Rc::new(Server::postgres(connections_max)?)))
+                }
+            };
+            let mut target = Target { key, title, url: format!("{}/postgres", server.base_url), is_unlogged, server };
+            target.wait()?;
+            if *name != Name::Overtake {
+                Control::connect(&target)?.batch(&format!("create database bench_{key} template template0"))?;
+                target.url = format!("{}/bench_{key}", target.server.base_url);
+            }
+            targets.push(target);
+        }
+        Ok(targets)
+    }
+}
+
+impl Server {
+    fn overtake(connections_max: u32) -> anyhow::Result<Server> {
+        let binary = std::env::current_exe().context("where this program is")?;
+        let mut command = Command::new(binary);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--connections", &connections_max.to_string()]);
+        if std::env::var_os("OVERTAKE_LOG").is_none() {
+            command.env("OVERTAKE_LOG", "warn");
+        }
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("overtake serve")?;
+        let mut stdout = BufReader::new(child.stdout.take().context("overtake serve has no output")?);
+        let mut line = String::new();
+        let base_url = loop {
+            line.clear();
+            if stdout.read_line(&mut line).context("overtake serve")? == 0 {
+                bail!("overtake serve has ended: {}", child.wait().context("overtake serve")?);
+            }
+            if let Some(url) = base_url(&line) {
+                break url;
+            }
+        };
+        Ok(Server { running: Running::Overtake { child, _stdout: stdout }, base_url })
+    }
+
+    fn postgres(connections_max: u32) -> anyhow::Result<Server> {
+        let programs = Programs::find_or_install()?;
+        let cluster = Cluster::start(&programs, memory::total_bytes().unwrap_or(4 << 30), connections_max)?;
+        let base_url = format!("postgresql://postgres@127.0.0.1:{}", cluster.port());
+        Ok(Server { running: Running::Postgres(cluster), base_url })
+    }
+}
+
+/// The address in a line like `  psql "postgresql://postgres@127.0.0.1:5432/postgres"`, without the database.
+fn base_url(line: &str) -> Option<String> {
+    let from = line.find("postgresql://")?;
+    Some(line[from..].trim_end().trim_end_matches('"').trim_end_matches("/postgres").to_owned())
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Running::Overtake { child, .. } = &mut self.running {
+            // Its data are in memory and of no further use. A cluster ends by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Target {
+    /// Whether it is ours.
+    pub fn is_overtake(&self) -> bool {
+        matches!(self.server.running, Running::Overtake { .. })
+    }
+
+    /// Whether it is PostgreSQL started here.
+    pub fn is_postgres(&self) -> bool {
+        matches!(self.server.running, Running::Postgres(_))
+    }
+
+    /// Its processes, unless it was started by somebody else.
+    pub fn processes(&self) -> Option<Processes> {
+        match &self.server.running {
+            Running::Overtake { child, .. } => Some(Processes::of(child.id())),
+            Running::Postgres(cluster) => Some(Processes::of(cluster.pid())),
+            Running::Elsewhere => None,
+        }
+    }
+
+    /// Seconds of processor time that its processes have used.
+    ///
+    /// # Errors
+    /// They do not live.
+    pub fn processor_s(&self) -> anyhow::Result<Option<f64>> {
+        self.processes().map(Processes::processor_s).transpose()
+    }
+
+    /// Returns when it accepts connections.
+    fn wait(&self) -> anyhow::Result<()> {
+        let began = Instant::now();
+        loop {
+            match Control::connect(self) {
+                Ok(_) => return Ok(()),
+                Err(error) if STARTS_WITHIN < began.elapsed() || self.processes().is_none() => {
+                    let log = match &self.server.running {
+                        Running::Postgres(cluster) => cluster.log(),
+                        Running::Overtake { .. } | Running::Elsewhere => String::new(),
+                    };
+                    return Err(error.context(format!("{} does not answer {log}", self.title)));
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(50)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_in_what_serve_prints() {
+        let line = "  psql \"postgresql://postgres@127.0.0.1:6543/postgres\"\n";
+        assert_eq!(base_url(line).as_deref(), Some("postgresql://postgres@127.0.0.1:6543"));
+        assert_eq!(base_url("Overtake is listening.\n"), None);
+    }
+}
