@@ -13,20 +13,27 @@ use std::sync::Arc;
 mod codec {
     use super::{Datum, Format, SqlResult, SqlType};
     use bytes::BytesMut;
+    use sql::types::forms::Forms;
     use sql::types::{binary, text};
 
-    pub(super) fn input(bytes: &[u8], format: Format, of: SqlType) -> SqlResult<Datum> {
+    pub(super) fn input(bytes: &[u8], format: Format, of: SqlType, forms: &Forms) -> SqlResult<Datum> {
         match format {
-            Format::Text => text::input(binary::utf8(bytes)?, of),
+            Format::Text => text::input(binary::utf8(bytes)?, of, forms),
             Format::Binary => binary::input(bytes, of),
         }
     }
 
-    pub(super) fn output(value: &Datum, format: Format, of: SqlType, out: &mut BytesMut) -> SqlResult<()> {
+    pub(super) fn output(
+        value: &Datum,
+        format: Format,
+        of: SqlType,
+        forms: &Forms,
+        out: &mut BytesMut,
+    ) -> SqlResult<()> {
         match format {
             Format::Text => {
                 let mut written = String::new();
-                text::output(value, of, &mut written);
+                text::output(value, of, forms, &mut written);
                 out.extend_from_slice(written.as_bytes());
             }
             Format::Binary => {
@@ -100,7 +107,7 @@ impl Backend for Session {
 
     fn read(&self, statement: &Arc<Statement>, parameter: usize, format: Format, bytes: &[u8]) -> SqlResult<Datum> {
         let of = statement.parameters().get(parameter).copied();
-        codec::input(bytes, format, of.unwrap_or(SqlType::from(sql::Kind::Unknown)))
+        codec::input(bytes, format, of.unwrap_or(SqlType::from(sql::Kind::Unknown)), self.forms())
     }
 
     fn bind(&mut self, statement: &Arc<Statement>, values: Vec<Datum>) -> SqlResult<Portal> {
@@ -135,7 +142,7 @@ impl Backend for Session {
         out: &mut BytesMut,
     ) -> SqlResult<()> {
         let of = statement.columns().and_then(|columns| columns.get(column)).map(|column| column.kind);
-        codec::output(value, format, of.unwrap_or(SqlType::from(sql::Kind::Unknown)), out)
+        codec::output(value, format, of.unwrap_or(SqlType::from(sql::Kind::Unknown)), self.forms(), out)
     }
 
     fn sync(&mut self) -> SqlResult<()> {

@@ -5,6 +5,7 @@
 
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult};
+use crate::ops::Env;
 use crate::plan::Plan;
 use crate::types::SqlType;
 use engine::{Snapshot, Wake};
@@ -56,8 +57,8 @@ pub struct Start {
     pub snapshot: Arc<Snapshot>,
     /// Values of the parameters.
     pub parameters: Vec<Datum>,
-    /// When the transaction began, microseconds since 1970.
-    pub now_us: i64,
+    /// The session's state as the statement found it: what evals and casts are called with.
+    pub env: Arc<Env>,
     /// How important it is.
     pub class: Class,
     /// It fails with `57014` when it takes longer.

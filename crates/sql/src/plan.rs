@@ -8,16 +8,13 @@
 
 pub use crate::catalog::{ColumnDef, TableInfo};
 use crate::datum::Datum;
-use crate::error::SqlResult;
+pub use crate::ops::Eval;
+/// What computes a cast; it is given the type to cast to.
+pub use crate::ops::casts::Convert as CastEval;
 use crate::ops::{Aggregate, Function, Operator};
 use crate::types::{Kind, SqlType};
 use engine::{RowLock, Wait};
 use std::sync::Arc;
-
-/// What computes a call: an operator's or a function's line of the table.
-pub type Eval = fn(&[Datum]) -> SqlResult<Datum>;
-/// What computes a cast; it is given the type to cast to.
-pub type CastEval = fn(&Datum, SqlType) -> SqlResult<Datum>;
 
 /// An expression.
 #[derive(Clone, Debug)]

@@ -5,9 +5,11 @@
 
 pub(crate) mod defaults;
 pub(crate) mod defs;
+mod text;
 pub(crate) mod value;
 
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::types::forms::Forms;
 pub use defaults::{Defaults, Source};
 use defs::{Context, DEFS, Def, find as position};
 use engine::Isolation;
@@ -24,6 +26,7 @@ pub(crate) const VERSION: &str = concat!(
 );
 
 /// The settings of one session.
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
     values: Vec<Value>,
     /// What the session began with.
@@ -35,6 +38,10 @@ pub(crate) struct Settings {
     /// To be told to the client.
     unreported: Vec<usize>,
     hot: Hot,
+    /// What those that concern text come to.
+    pub(crate) forms: Forms,
+    /// Grows whenever a value changes.
+    version: u64,
     is_superuser: bool,
 }
 
@@ -118,7 +125,6 @@ fn isolation_named(name: &str) -> Isolation {
 }
 
 impl Settings {
-    #[cfg(test)]
     pub(crate) fn new(user: &str) -> Settings {
         Settings::with(user, true, &Defaults::default())
     }
@@ -136,20 +142,24 @@ impl Settings {
         }
         let unreported = (0..DEFS.len()).filter(|at| DEFS[*at].reported).collect();
         let hot = Hot::of(&values);
-        Settings { resets: values.clone(), values, sources, changes: Vec::new(), unreported, hot, is_superuser }
+        let mut forms = Forms::default();
+        for (def, value) in DEFS.iter().zip(&values) {
+            text::apply(def.name, value, &mut forms);
+        }
+        let (resets, changes) = (values.clone(), Vec::new());
+        Settings { resets, values, sources, changes, unreported, hot, forms, version: 0, is_superuser }
     }
 
     /// A setting that somebody gives for a session that begins: what it goes back to later.
     pub(crate) fn start_with(&mut self, name: &str, value: &str, source: Source) -> SqlResult<()> {
         let at = find(name)?;
-        let value = accepted(&DEFS[at], value)?;
+        let value = self.accepted(at, value)?;
         if Source::Role < source {
             self.check(at, &value)?;
         }
-        self.values[at] = value;
+        self.put(at, value);
         self.resets[at].clone_from(&self.values[at]);
         self.sources[at] = source;
-        self.hot = Hot::of(&self.values);
         Ok(())
     }
 
@@ -185,7 +195,7 @@ impl Settings {
     pub(crate) fn set(&mut self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<()> {
         let at = find(name)?;
         let value = match value {
-            Some(value) => accepted(&DEFS[at], value)?,
+            Some(value) => self.accepted(at, value)?,
             None => self.resets[at].clone(),
         };
         self.check(at, &value)?;
@@ -194,7 +204,7 @@ impl Settings {
     }
 
     fn change(&mut self, at: usize, value: Value, is_local: bool) {
-        let before = std::mem::replace(&mut self.values[at], value);
+        let before = self.put(at, value);
         self.changes.push((at, before, is_local));
         self.note(at);
     }
@@ -219,8 +229,7 @@ impl Settings {
             if let (Some(own), Some(default)) = (position(own), position(default))
                 && self.values[own] != self.values[default]
             {
-                self.values[own] = self.values[default].clone();
-                self.hot = Hot::of(&self.values);
+                self.put(own, self.values[default].clone());
             }
         }
     }
@@ -233,8 +242,40 @@ impl Settings {
         }
     }
 
-    fn note(&mut self, at: usize) {
+    /// Gives a setting its value. Returns the one before.
+    fn put(&mut self, at: usize, value: Value) -> Value {
+        text::apply(DEFS[at].name, &value, &mut self.forms);
+        let before = std::mem::replace(&mut self.values[at], value);
         self.hot = Hot::of(&self.values);
+        self.version += 1;
+        before
+    }
+
+    /// As long as it is the same, all values are.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The form in which a value is kept; of dates' style, what is not said stays as it is.
+    fn accepted(&self, at: usize, value: &str) -> SqlResult<Value> {
+        match DEFS[at].takes {
+            defs::Takes::DateStyle => text::date_style(value, &self.forms).map(Cow::Owned),
+            _ => accepted(&DEFS[at], value),
+        }
+    }
+
+    /// How a value will be shown once it is set.
+    ///
+    /// # Errors
+    /// As [`Settings::set`].
+    pub(crate) fn would_show(&self, name: &str, value: &str) -> SqlResult<String> {
+        let at = find(name)?;
+        let value = self.accepted(at, value)?;
+        self.check(at, &value)?;
+        Ok(value.into_owned())
+    }
+
+    fn note(&mut self, at: usize) {
         if DEFS[at].reported && !self.unreported.contains(&at) {
             self.unreported.push(at);
         }
@@ -259,7 +300,7 @@ impl Settings {
     /// Takes back what was changed since.
     pub(crate) fn back_to(&mut self, mark: usize) {
         for (at, before, _) in self.changes.split_off(mark.min(self.changes.len())).into_iter().rev() {
-            self.values[at] = before;
+            self.put(at, before);
             self.note(at);
         }
     }
@@ -272,7 +313,7 @@ impl Settings {
         // Latest first: the oldest value of each is the last to be put back.
         for (at, before, is_local) in std::mem::take(&mut self.changes).into_iter().rev() {
             if is_local || !committed {
-                self.values[at] = before;
+                self.put(at, before);
                 self.note(at);
             }
         }
@@ -294,6 +335,8 @@ impl Settings {
             defs::Takes::Milliseconds | defs::Takes::Kilobytes => (Some("0".to_owned()), Some(i32::MAX.to_string())),
             defs::Takes::MillisecondsOrNever => (Some("-1".to_owned()), Some(i32::MAX.to_string())),
             defs::Takes::Text
+            | defs::Takes::DateStyle
+            | defs::Takes::TimeZone
             | defs::Takes::Switch
             | defs::Takes::Real
             | defs::Takes::OneOf(_)

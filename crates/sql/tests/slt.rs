@@ -25,10 +25,11 @@ impl Client {
         Ok(match outcome {
             Outcome::Rows(rows, _) => {
                 let kinds: Vec<_> = statement.columns().unwrap().iter().map(|column| column.kind).collect();
+                let forms = session.forms();
                 let cell = |(value, kind): (&sql::Datum, &sql::SqlType)| match value {
                     sql::Datum::Null => "NULL".to_owned(),
                     sql::Datum::Text(empty) if empty.is_empty() => "(empty)".to_owned(),
-                    value => text::to_string(value, *kind),
+                    value => text::to_string(value, *kind, forms),
                 };
                 let rows = rows.iter().map(|row| row.iter().zip(&kinds).map(cell).collect()).collect();
                 DBOutput::Rows { types: vec![DefaultColumnType::Any; kinds.len()], rows }

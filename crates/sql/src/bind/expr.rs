@@ -15,11 +15,22 @@ impl Binder<'_> {
         if let Some(group) = self.group_of(expr, scope) {
             return Ok(group);
         }
+        match expr {
+            ast::Expr::Nested(inner) => self.expr(inner, scope),
+            ast::Expr::UnaryOp { op, expr } => self.unary(*op, expr, scope),
+            ast::Expr::BinaryOp { left, op, right } => self.binary(left, op, right, scope),
+            ast::Expr::Function(function) => self.function(function, scope),
+            other => self.expr_of_any_kind(other, scope),
+        }
+    }
+
+    /// As [`Binder::expr`]. Apart from it, since long chains of operators must have small frames.
+    #[inline(never)]
+    fn expr_of_any_kind(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
         let one = |expr: &ast::Expr| self.expr(expr, scope);
         match expr {
             ast::Expr::Identifier(ident) => self.column(std::slice::from_ref(ident), scope),
             ast::Expr::CompoundIdentifier(parts) => self.column(parts, scope),
-            ast::Expr::Nested(inner) => one(inner),
             ast::Expr::Value(value) => self.literal(&value.value),
             ast::Expr::TypedString(ast::TypedString { data_type, value, uses_odbc_syntax: false }) => {
                 let to = self.type_of(data_type)?;
@@ -35,8 +46,6 @@ impl Binder<'_> {
             ast::Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, format: None } => {
                 self.coerce(one(expr)?, self.type_of(data_type)?, Context::Explicit)
             }
-            ast::Expr::UnaryOp { op, expr } => self.unary(*op, expr, scope),
-            ast::Expr::BinaryOp { left, op, right } => self.binary(left, op, right, scope),
             ast::Expr::IsNull(inner) => Ok(truth(Expr::IsNull(Box::new(one(inner)?.expr)))),
             ast::Expr::IsNotNull(inner) => Ok(not(truth(Expr::IsNull(Box::new(one(inner)?.expr))))),
             ast::Expr::IsTrue(inner) => self.is_bool(one(inner)?, true, "IS TRUE"),
@@ -88,7 +97,6 @@ impl Binder<'_> {
             ast::Expr::Case { case_token: _, end_token: _, operand, conditions, else_result } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref(), scope)
             }
-            ast::Expr::Function(function) => self.function(function, scope),
             ast::Expr::Extract { field, syntax: ast::ExtractSyntax::From, expr } => {
                 let field = Typed {
                     expr: Expr::Constant(Datum::text(field.to_string().to_lowercase())),
@@ -122,6 +130,9 @@ impl Binder<'_> {
                 let what = trim_what.as_deref().into_iter().chain(trim_characters.iter().flatten());
                 let arguments = std::iter::once(&**expr).chain(what).map(one).collect::<SqlResult<_>>()?;
                 self.call(name, arguments)
+            }
+            ast::Expr::AtTimeZone { timestamp, time_zone } => {
+                self.call("timezone", vec![one(time_zone)?, one(timestamp)?])
             }
             ast::Expr::Position { expr, r#in } => self.call("position", vec![one(r#in)?, one(expr)?]),
             ast::Expr::Ceil { expr, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => {

@@ -66,11 +66,11 @@ impl Binder<'_> {
                 let greatest = name_text == "greatest";
                 Ok(Typed { expr: Expr::Extreme { greatest, kind: self.comparable(kind.kind)?, arguments }, kind })
             }
-            "now" | "current_timestamp" | "transaction_timestamp" if arguments.is_empty() => Ok(now(Kind::Timestamptz)),
+            "current_timestamp" if arguments.is_empty() => Ok(now(Kind::Timestamptz)),
             "localtimestamp" if arguments.is_empty() => Ok(now(Kind::Timestamp)),
             "version" if arguments.is_empty() => Ok(text(crate::settings::VERSION, Kind::Text)),
             "current_user" | "session_user" | "user" | "current_role" if arguments.is_empty() => {
-                Ok(text(self.user, Kind::Name))
+                Ok(text(&self.env.user, Kind::Name))
             }
             "current_database" | "current_catalog" if arguments.is_empty() => Ok(text(DATABASE, Kind::Name)),
             "current_schema" if arguments.is_empty() => Ok(text(crate::catalog::PUBLIC, Kind::Name)),

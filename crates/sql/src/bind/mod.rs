@@ -15,6 +15,7 @@ mod write;
 
 use crate::catalog::{Catalog, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::Env;
 use crate::plan::{Plan, Typed};
 use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
@@ -42,8 +43,8 @@ pub(crate) type Named = (String, Arc<Plan>, Vec<ColumnInfo>);
 pub(crate) struct Binder<'c> {
     pub(crate) catalog: &'c Catalog,
     pub(crate) text: &'c str,
-    /// The session's role.
-    pub(crate) user: &'c str,
+    /// The session's state: literals are read by its settings, so a plan is bound to them.
+    pub(crate) env: &'c Env,
     /// What is known of the parameters' types.
     parameters: RefCell<Vec<Option<SqlType>>>,
     /// Queries of `WITH`, by name; inner ones hide outer ones.
@@ -94,10 +95,10 @@ impl<'c> Binder<'c> {
     pub(crate) fn new(
         catalog: &'c Catalog,
         text: &'c str,
-        user: &'c str,
+        env: &'c Env,
         parameters: Vec<Option<SqlType>>,
     ) -> Binder<'c> {
-        Binder { catalog, text, user, parameters: RefCell::new(parameters), with: RefCell::default() }
+        Binder { catalog, text, env, parameters: RefCell::new(parameters), with: RefCell::default() }
     }
 
     /// The types of the parameters. What nothing decides is text.

@@ -3,7 +3,7 @@
 use super::Binder;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::{self, Context};
+use crate::ops::{self, Context, Env};
 use crate::plan::{Expr, Typed};
 use crate::types::{Kind, SqlType, modifier, text};
 use sqlparser::ast;
@@ -19,7 +19,7 @@ impl Binder<'_> {
             match typed.expr {
                 Expr::Constant(Datum::Null) => return Ok(Typed { expr: typed.expr, kind: to }),
                 Expr::Constant(Datum::Text(text)) => {
-                    let expr = Expr::Constant(text::input(&text, to)?);
+                    let expr = Expr::Constant(text::input(&text, to, &self.env.forms)?);
                     return Ok(Typed { expr, kind: to });
                 }
                 Expr::Parameter(at) => {
@@ -166,8 +166,8 @@ impl Binder<'_> {
 /// Applies the modifier: rounds, pads, or refuses what is too long; an explicit cast cuts it off.
 fn modified(expr: Expr, to: SqlType, context: Context) -> Expr {
     let eval = match context {
-        Context::Explicit => |datum: &Datum, to: SqlType| modifier::apply(datum.clone(), to, true),
-        _ => |datum: &Datum, to: SqlType| modifier::apply(datum.clone(), to, false),
+        Context::Explicit => |datum: &Datum, to: SqlType, _: &Env| modifier::apply(datum.clone(), to, true),
+        _ => |datum: &Datum, to: SqlType, _: &Env| modifier::apply(datum.clone(), to, false),
     };
     Expr::Cast { eval, to, argument: Box::new(expr) }
 }

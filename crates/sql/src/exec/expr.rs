@@ -28,16 +28,24 @@ impl Run<'_> {
                 // Operators: without memory of its own.
                 [left, right] => {
                     let values = [one(left)?, one(right)?];
-                    if *strict && values.iter().any(Datum::is_null) { Datum::Null } else { eval(&values)? }
+                    if *strict && values.iter().any(Datum::is_null) {
+                        Datum::Null
+                    } else {
+                        eval.call(&values, self.env)?
+                    }
                 }
                 arguments => {
                     let values = arguments.iter().map(one).collect::<SqlResult<Vec<_>>>()?;
-                    if *strict && values.iter().any(Datum::is_null) { Datum::Null } else { eval(&values)? }
+                    if *strict && values.iter().any(Datum::is_null) {
+                        Datum::Null
+                    } else {
+                        eval.call(&values, self.env)?
+                    }
                 }
             },
             Expr::Cast { eval, to, argument } => match one(argument)? {
                 Datum::Null => Datum::Null,
-                value => eval(&value, *to)?,
+                value => eval(&value, *to, self.env)?,
             },
             Expr::And(parts) => self.connect(parts, rows, false)?,
             Expr::Or(parts) => self.connect(parts, rows, true)?,
@@ -138,13 +146,13 @@ impl Run<'_> {
     }
 
     fn now(&self, to: SqlType) -> SqlResult<Datum> {
-        let now = Datum::Timestamp(self.now_us);
-        if matches!(to.kind, Kind::Timestamp | Kind::Timestamptz) {
+        let now = Datum::Timestamp(self.env.forms.now_us);
+        if to.kind == Kind::Timestamptz {
             return Ok(now);
         }
         let no_cast = || SqlError::new(SqlState::CANNOT_COERCE, "the clock has no such type");
-        let cast = ops::find_cast(Kind::Timestamp, to.kind, ops::Context::Explicit).ok_or_else(no_cast)?;
-        (cast.eval)(&now, to)
+        let cast = ops::find_cast(Kind::Timestamptz, to.kind, ops::Context::Explicit).ok_or_else(no_cast)?;
+        (cast.eval)(&now, to, self.env)
     }
 }
 

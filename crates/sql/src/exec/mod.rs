@@ -10,6 +10,7 @@ mod write;
 
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::Env;
 use crate::plan::{Expr, Plan, SetOperation, SortKey};
 use crate::types::Kind;
 use engine::Txn;
@@ -25,8 +26,8 @@ pub(crate) type Flow = ControlFlow<()>;
 pub(crate) struct Run<'a> {
     pub(crate) txn: &'a Txn<'a>,
     pub(crate) parameters: &'a [Datum],
-    /// When the transaction began, microseconds since 1970.
-    pub(crate) now_us: i64,
+    /// The session's state.
+    pub(crate) env: &'a Env,
     /// Rows that were made, and bytes that are kept.
     pub(crate) spent: Spent,
 }

@@ -10,6 +10,7 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::plan::{Change, Expr, OnConflict, Target};
 use crate::storage::{datum, store};
+use crate::types::forms::Forms;
 use crate::types::text;
 use engine::{RowId, RowWriter, Value};
 
@@ -65,7 +66,7 @@ impl Run<'_> {
     }
 
     fn insert(&self, table: &TableInfo, row: &[Datum], conflict: Option<&OnConflict>) -> SqlResult<bool> {
-        not_null(table, row)?;
+        not_null(table, row, &self.env.forms)?;
         let mut buffers = vec![Vec::new(); row.len()];
         let values = row
             .iter()
@@ -76,7 +77,7 @@ impl Run<'_> {
         match self.txn.insert(&table.table, &values) {
             Ok(_) => Ok(true),
             Err(engine::Error::UniqueViolation { .. }) if matches!(conflict, Some(OnConflict::Nothing)) => Ok(false),
-            Err(error) => Err(describe(error, table, row)),
+            Err(error) => Err(describe(error, table, row, &self.env.forms)),
         }
     }
 
@@ -107,7 +108,7 @@ impl Run<'_> {
         match (failed, changed) {
             (Some(error), _) => Err(error),
             (None, Ok(changed)) => Ok(changed.then_some(new)),
-            (None, Err(error)) => Err(describe(error, table, &new)),
+            (None, Err(error)) => Err(describe(error, table, &new, &self.env.forms)),
         }
     }
 
@@ -140,7 +141,7 @@ impl Run<'_> {
         for (at, value) in new {
             row[at] = value;
         }
-        not_null(table, &row)?;
+        not_null(table, &row, &self.env.forms)?;
         let mut buffer = Vec::new();
         for (at, _) in values {
             buffer.clear();
@@ -190,7 +191,7 @@ fn conflict() -> SqlError {
 
 /// # Errors
 /// `23502`
-fn not_null(table: &TableInfo, row: &[Datum]) -> SqlResult<()> {
+fn not_null(table: &TableInfo, row: &[Datum], forms: &Forms) -> SqlResult<()> {
     let missing = table.columns.iter().zip(row).find(|(column, value)| column.not_null && value.is_null());
     let Some((column, _)) = missing else { return Ok(()) };
     let message =
@@ -199,20 +200,24 @@ fn not_null(table: &TableInfo, row: &[Datum]) -> SqlResult<()> {
         .columns
         .iter()
         .zip(row)
-        .map(|(column, value)| if value.is_null() { "null".to_owned() } else { text::to_string(value, column.kind) })
+        .map(
+            |(column, value)| {
+                if value.is_null() { "null".to_owned() } else { text::to_string(value, column.kind, forms) }
+            },
+        )
         .collect();
     Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message)
         .detail(format!("Failing row contains ({}).", values.join(", "))))
 }
 
 /// An error of the engine about this row, in PostgreSQL's words.
-fn describe(error: engine::Error, table: &TableInfo, row: &[Datum]) -> SqlError {
+fn describe(error: engine::Error, table: &TableInfo, row: &[Datum], forms: &Forms) -> SqlError {
     let engine::Error::UniqueViolation { index, .. } = &error else { return error.into() };
     let def = table.table.indexes().iter().find(|def| def.name == *index);
     let columns: &[usize] = def.map_or(&[], |def| &def.columns);
     let names: Vec<&str> = columns.iter().map(|at| &*table.columns[*at].name).collect();
     let values: Vec<String> =
-        columns.iter().filter_map(|at| Some(text::to_string(row.get(*at)?, table.columns[*at].kind))).collect();
+        columns.iter().filter_map(|at| Some(text::to_string(row.get(*at)?, table.columns[*at].kind, forms))).collect();
     let detail = format!("Key ({})=({}) already exists.", names.join(", "), values.join(", "));
     SqlError::from(error).detail(detail)
 }

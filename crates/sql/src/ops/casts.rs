@@ -5,7 +5,7 @@
 //! PostgreSQL's "I/O conversion": an assignment to text, explicit from it. A literal's `unknown` becomes any type.
 
 use super::get::{float, int, numeric, out_of_range, text};
-use super::{arithmetic, datetime};
+use super::{Env, arithmetic, datetime};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::calendar::split;
@@ -37,25 +37,26 @@ pub struct Cast {
     /// Where it may be used.
     pub context: Context,
     /// Changes the kind; the second argument is the target. It does not apply the target's modifier.
-    pub eval: fn(&Datum, SqlType) -> SqlResult<Datum>,
+    pub eval: Convert,
 }
 
-type Convert = fn(&Datum, SqlType) -> SqlResult<Datum>;
+/// What changes a value's kind.
+pub type Convert = fn(&Datum, SqlType, &Env) -> SqlResult<Datum>;
 
-fn same(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
+fn same(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
     Ok(datum.clone())
 }
 
 /// To a type by way of text.
-fn read(datum: &Datum, to: SqlType) -> SqlResult<Datum> {
-    written::input(text(datum), SqlType::from(to.kind))
+fn read(datum: &Datum, to: SqlType, env: &Env) -> SqlResult<Datum> {
+    written::input(text(datum), SqlType::from(to.kind), &env.forms)
 }
 
-fn without_blanks(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
+fn without_blanks(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
     Ok(Datum::text(text(datum).trim_end_matches(' ')))
 }
 
-fn to_integer(datum: &Datum, to: SqlType) -> SqlResult<Datum> {
+fn to_integer(datum: &Datum, to: SqlType, _: &Env) -> SqlResult<Datum> {
     let value = match datum {
         Datum::Numeric(number) => {
             return Ok(match to.kind {
@@ -83,18 +84,18 @@ fn to_integer(datum: &Datum, to: SqlType) -> SqlResult<Datum> {
 }
 
 /// An oid is an unsigned integer of 32 bits; as an int4, its bits are.
-fn oid_to_integer(datum: &Datum, to: SqlType) -> SqlResult<Datum> {
+fn oid_to_integer(datum: &Datum, to: SqlType, _: &Env) -> SqlResult<Datum> {
     Ok(if to.kind == Kind::Int4 { Datum::Int4(int(datum) as u32 as i32) } else { Datum::Int8(int(datum)) })
 }
 
-fn to_oid(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
+fn to_oid(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
     if let Datum::Int8(value) = datum {
         return u32::try_from(*value).map(Datum::Oid).map_err(|_| out_of_range("OID"));
     }
     Ok(Datum::Oid(int(datum) as u32))
 }
 
-fn to_float8(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
+fn to_float8(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
     Ok(Datum::Float8(match datum {
         Datum::Float4(value) => f64::from(*value),
         Datum::Numeric(number) => {
@@ -109,7 +110,7 @@ fn to_float8(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
     }))
 }
 
-fn to_float4(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
+fn to_float4(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
     Ok(Datum::Float4(match datum {
         Datum::Float8(value) => {
             let narrow = *value as f32;
@@ -122,7 +123,7 @@ fn to_float4(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
     }))
 }
 
-fn to_numeric(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
+fn to_numeric(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
     Ok(Datum::Numeric(match datum {
         Datum::Float4(value) => Numeric::from_f64(f64::from(*value), 6),
         Datum::Float8(value) => Numeric::from_f64(*value, 15),
@@ -130,14 +131,29 @@ fn to_numeric(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
     }))
 }
 
-fn to_timestamp(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
+fn to_timestamp(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
     Ok(match datum {
         Datum::Date(days) => Datum::Timestamp(datetime::date_to_timestamp(*days)?),
         other => other.clone(),
     })
 }
 
-fn to_time(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
+/// A date or a time without a zone, as the session's clocks show it.
+fn to_timestamptz(datum: &Datum, _: SqlType, env: &Env) -> SqlResult<Datum> {
+    let (local, refused) = match datum {
+        Datum::Date(days) => (datetime::date_to_timestamp(*days)?, "date out of range for timestamp"),
+        other => (int(other), "timestamp out of range"),
+    };
+    let moment = env.forms.moment(local).map(Datum::Timestamp);
+    moment.ok_or_else(|| SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, refused))
+}
+
+/// What the session's clocks show at a moment.
+fn local(datum: &Datum, _: SqlType, env: &Env) -> SqlResult<Datum> {
+    Ok(Datum::Timestamp(env.forms.local(int(datum))))
+}
+
+fn to_time(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
     Ok(match datum {
         Datum::Interval(span) => Datum::Time(split(span.micros).1),
         // An infinite moment has no time of day: NULL, as PostgreSQL gives.
@@ -147,7 +163,7 @@ fn to_time(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
 }
 
 /// An integer as a `"char"`: a byte, of which this server has only those of ASCII.
-fn to_char(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
+fn to_char(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
     match int(datum) {
         0 => Ok(Datum::text("")),
         code @ 1..=127 => Ok(Datum::text(String::from(code as u8 as char))),
@@ -156,7 +172,7 @@ fn to_char(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
     }
 }
 
-fn bool_text(datum: &Datum, _: SqlType) -> SqlResult<Datum> {
+fn bool_text(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
     Ok(Datum::text(if matches!(datum, Datum::Bool(true)) { "true" } else { "false" }))
 }
 
@@ -167,9 +183,9 @@ fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
         Regtype, Text, Time, Timestamp, Timestamptz, Varchar,
     };
     let mut all: Vec<(Kind, Kind, Context, Convert)> = vec![
-        (Int4, Bool, Explicit, |datum, _| Ok(Datum::Bool(int(datum) != 0))),
-        (Bool, Int4, Explicit, |datum, _| Ok(Datum::Int4(i32::from(matches!(datum, Datum::Bool(true)))))),
-        (InternalChar, Int4, Explicit, |datum, _| {
+        (Int4, Bool, Explicit, |datum, _, _| Ok(Datum::Bool(int(datum) != 0))),
+        (Bool, Int4, Explicit, |datum, _, _| Ok(Datum::Int4(i32::from(matches!(datum, Datum::Bool(true)))))),
+        (InternalChar, Int4, Explicit, |datum, _, _| {
             Ok(Datum::Int4(text(datum).chars().next().map_or(0, |c| u32::from(c) as i32)))
         }),
         (Int4, InternalChar, Explicit, to_char),
@@ -181,7 +197,7 @@ fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
         (Exact, Float8, Implicit, to_float8),
         (Text, Name, Implicit, read),
         (Varchar, Name, Implicit, read),
-        (Bpchar, Name, Implicit, |datum, to| read(&without_blanks(datum, to)?, to)),
+        (Bpchar, Name, Implicit, |datum, to, env| read(&without_blanks(datum, to, env)?, to, env)),
         (Bpchar, Text, Implicit, without_blanks),
         (Bpchar, Varchar, Implicit, without_blanks),
         (Text, Bpchar, Implicit, same),
@@ -200,17 +216,19 @@ fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
         (Text, Regclass, Implicit, read),
         (Varchar, Regclass, Implicit, read),
         (Date, Timestamp, Implicit, to_timestamp),
-        (Date, Timestamptz, Implicit, to_timestamp),
-        (Timestamp, Timestamptz, Implicit, same),
-        (Timestamptz, Timestamp, Assignment, same),
+        (Date, Timestamptz, Implicit, to_timestamptz),
+        (Timestamp, Timestamptz, Implicit, to_timestamptz),
+        (Timestamptz, Timestamp, Assignment, local),
         (Timestamp, Time, Assignment, to_time),
-        (Timestamptz, Time, Assignment, to_time),
+        (Timestamptz, Time, Assignment, |datum, to, env| to_time(&local(datum, to, env)?, to, env)),
         (Kind::Interval, Time, Assignment, to_time),
-        (Time, Kind::Interval, Implicit, |datum, _| {
+        (Time, Kind::Interval, Implicit, |datum, _, _| {
             Ok(Datum::Interval(Interval { months: 0, days: 0, micros: int(datum) }))
         }),
-        (Timestamp, Date, Assignment, |datum, _| Ok(Datum::Date(datetime::timestamp_to_date(int(datum))))),
-        (Timestamptz, Date, Assignment, |datum, _| Ok(Datum::Date(datetime::timestamp_to_date(int(datum))))),
+        (Timestamp, Date, Assignment, |datum, _, _| Ok(Datum::Date(datetime::timestamp_to_date(int(datum))))),
+        (Timestamptz, Date, Assignment, |datum, _, env| {
+            Ok(Datum::Date(datetime::timestamp_to_date(env.forms.local(int(datum)))))
+        }),
     ];
     let integers = [Int2, Int4, Int8];
     for (index, from) in integers.into_iter().enumerate() {
@@ -241,9 +259,9 @@ fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
 macro_rules! as_text {
     ($($kind:ident),*; $($element:ident),*) => {
         const AS_TEXT: &[(Kind, Convert)] = &[
-            $((Kind::$kind, |datum, _| Ok(Datum::text(written::to_string(datum, Kind::$kind.into())))),)*
-            $((Kind::Array(Element::$element), |datum, _| {
-                Ok(Datum::text(written::to_string(datum, Kind::Array(Element::$element).into())))
+            $((Kind::$kind, |datum, _, env| Ok(Datum::text(written::to_string(datum, Kind::$kind.into(), &env.forms)))),)*
+            $((Kind::Array(Element::$element), |datum, _, env| {
+                Ok(Datum::text(written::to_string(datum, Kind::Array(Element::$element).into(), &env.forms)))
             }),)*
         ];
     };
@@ -259,11 +277,11 @@ as_text!(
 /// Element by element; from which type, the cast of the elements says.
 macro_rules! by_element {
     ($($element:ident),*) => {
-        const BY_ELEMENT: &[(Element, Convert)] = &[$((Element::$element, |datum, to| {
+        const BY_ELEMENT: &[(Element, Convert)] = &[$((Element::$element, |datum, to, env| {
             let (Datum::Array(items), Some(element)) = (datum, to.element()) else { return Ok(datum.clone()) };
             let cast = find_cast(Element::$element.kind(), element.kind, Context::Explicit);
             let items = items.iter().map(|item| match cast {
-                Some(cast) if !item.is_null() => (cast.eval)(item, element),
+                Some(cast) if !item.is_null() => (cast.eval)(item, element, env),
                 _ => Ok(item.clone()),
             });
             Ok(Datum::Array(items.collect::<SqlResult<_>>()?))

@@ -1,6 +1,6 @@
 //! Comparison: one order per type, and the operators made of it.
 
-use super::{Operator, operator};
+use super::{Env, Operator, operator, operator_in};
 use crate::datum::Datum;
 use crate::types::calendar::DAY;
 use crate::types::numeric::Numeric;
@@ -125,7 +125,7 @@ pub fn is_comparable(kind: Kind) -> bool {
 macro_rules! comparison {
     ($($name:literal $test:ident),*) => {
         /// Names, and what computes them: for values as they are, and where blanks at the end do not count.
-        const COMPARISONS: [(&str, super::Eval, super::Eval); 6] = [$((
+        const COMPARISONS: [(&str, super::Plain, super::Plain); 6] = [$((
             $name,
             |args| Ok(Datum::Bool(order(&args[0], &args[1], false).$test())),
             |args| Ok(Datum::Bool(order(&args[0], &args[1], true).$test())),
@@ -139,9 +139,36 @@ comparison!("=" is_eq, "<>" is_ne, "<" is_lt, "<=" is_le, ">" is_gt, ">=" is_ge)
 const MIXED: [&[Kind]; 4] = [
     &[Kind::Int2, Kind::Int4, Kind::Int8],
     &[Kind::Float4, Kind::Float8],
-    &[Kind::Date, Kind::Timestamp, Kind::Timestamptz],
+    &[Kind::Date, Kind::Timestamp],
     &[Kind::Name, Kind::Text],
 ];
+
+/// A date, or a time with or without a zone, as a moment.
+fn in_zone(datum: &Datum, is_local: bool, env: &Env) -> i128 {
+    let of = |local: i128| match i64::try_from(local) {
+        Ok(narrow) => env.forms.moment(narrow).map_or(local, i128::from),
+        Err(_) => local,
+    };
+    match datum {
+        Datum::Date(days) => of(moment(*days)),
+        Datum::Timestamp(micros) if is_local => of(i128::from(*micros)),
+        Datum::Timestamp(micros) => i128::from(*micros),
+        _ => 0,
+    }
+}
+
+macro_rules! zoned {
+    ($($name:literal $test:ident),*) => {
+        /// Comparisons of what has no zone with what has one, and the other way round.
+        const ZONED: [(&str, super::env::InEnv, super::env::InEnv); 6] = [$((
+            $name,
+            |a, env| Ok(Datum::Bool(in_zone(&a[0], true, env).cmp(&in_zone(&a[1], false, env)).$test())),
+            |a, env| Ok(Datum::Bool(in_zone(&a[0], false, env).cmp(&in_zone(&a[1], true, env)).$test())),
+        )),*];
+    };
+}
+
+zoned!("=" is_eq, "<>" is_ne, "<" is_lt, "<=" is_le, ">" is_gt, ">=" is_ge);
 
 pub(super) fn operators() -> Vec<Operator> {
     let mut all = Vec::new();
@@ -158,6 +185,12 @@ pub(super) fn operators() -> Vec<Operator> {
                     all.push(operator(name, left, right, Kind::Bool, plain));
                 }
             }
+        }
+    }
+    for (name, right, left) in ZONED {
+        for kind in [Kind::Date, Kind::Timestamp] {
+            all.push(operator_in(name, kind, Kind::Timestamptz, Kind::Bool, right));
+            all.push(operator_in(name, Kind::Timestamptz, kind, Kind::Bool, left));
         }
     }
     all

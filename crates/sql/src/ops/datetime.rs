@@ -1,7 +1,7 @@
 //! Arithmetic of dates, times, moments and intervals. Infinite ones stay as they are.
 
 use super::get::{division_by_zero, float, int, interval};
-use super::{Operator, operator, prefix};
+use super::{Env, Operator, operator, operator_in, prefix};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::Kind;
@@ -34,17 +34,44 @@ pub(super) fn timestamp_to_date(micros: i64) -> i32 {
     }
 }
 
+/// The day so many months later. A day that the month does not have is its last.
+fn plus_months(days: i64, months: i32) -> i64 {
+    let civil = civil_of(days);
+    let months = civil.year * 12 + civil.month - 1 + i64::from(months);
+    let (year, month) = (months.div_euclid(12), months.rem_euclid(12) + 1);
+    days_of(year, month, civil.day.min(days_in(year, month)))
+}
+
+/// As [`plus`], where months and days are those of the session's clocks.
+pub(super) fn plus_in_zone(micros: i64, span: Interval, env: &Env) -> SqlResult<i64> {
+    if is_infinite(micros) {
+        return Ok(micros);
+    }
+    let back = |days: i64, time: i64| {
+        let local = days.checked_mul(DAY).and_then(|start| start.checked_add(time));
+        local.and_then(|local| env.forms.moment(local)).ok_or_else(calendar::timestamp_out_of_range)
+    };
+    let mut micros = micros;
+    if span.months != 0 {
+        let (days, time) = split(env.forms.local(micros));
+        micros = back(plus_months(days, span.months), time)?;
+    }
+    if span.days != 0 {
+        let (days, time) = split(env.forms.local(micros));
+        micros = back(days + i64::from(span.days), time)?;
+    }
+    let (days, time) = split(micros);
+    calendar::moment(days, time.checked_add(span.micros).ok_or_else(calendar::timestamp_out_of_range)?)
+}
+
 /// A moment and an interval: months first, then days, then the rest. A day that the month does not have is its last.
-fn plus(micros: i64, span: Interval) -> SqlResult<i64> {
+pub(super) fn plus(micros: i64, span: Interval) -> SqlResult<i64> {
     if is_infinite(micros) {
         return Ok(micros);
     }
     let (mut days, time) = split(micros);
     if span.months != 0 {
-        let civil = civil_of(days);
-        let months = civil.year * 12 + civil.month - 1 + i64::from(span.months);
-        let (year, month) = (months.div_euclid(12), months.rem_euclid(12) + 1);
-        days = days_of(year, month, civil.day.min(days_in(year, month)));
+        days = plus_months(days, span.months);
     }
     days += i64::from(span.days);
     let time = time.checked_add(span.micros).ok_or_else(calendar::timestamp_out_of_range)?;
@@ -142,7 +169,19 @@ pub(super) fn operators() -> Vec<Operator> {
         operator("+", Span, Time, Time, |a| time_plus(&a[1], interval(&a[0]).micros)),
         operator("-", Time, Span, Time, |a| time_plus(&a[0], interval(&a[1]).micros.wrapping_neg())),
     ];
-    for (kind, result) in [(Date, Timestamp), (Timestamp, Timestamp), (Timestamptz, Timestamptz)] {
+    all.push(operator("-", Timestamptz, Timestamptz, Span, |a| {
+        Ok(Datum::Interval(difference(int(&a[0]), int(&a[1]))?))
+    }));
+    all.push(operator_in("+", Timestamptz, Span, Timestamptz, |a, env| {
+        Ok(Datum::Timestamp(plus_in_zone(int(&a[0]), interval(&a[1]), env)?))
+    }));
+    all.push(operator_in("+", Span, Timestamptz, Timestamptz, |a, env| {
+        Ok(Datum::Timestamp(plus_in_zone(int(&a[1]), interval(&a[0]), env)?))
+    }));
+    all.push(operator_in("-", Timestamptz, Span, Timestamptz, |a, env| {
+        Ok(Datum::Timestamp(plus_in_zone(int(&a[0]), interval(&a[1]).negated()?, env)?))
+    }));
+    for (kind, result) in [(Date, Timestamp), (Timestamp, Timestamp)] {
         all.push(operator("+", kind, Span, result, |a| moment_plus(&a[0], interval(&a[1]))));
         all.push(operator("+", Span, kind, result, |a| moment_plus(&a[1], interval(&a[0]))));
         all.push(operator("-", kind, Span, result, |a| moment_plus(&a[0], interval(&a[1]).negated()?)));
@@ -154,8 +193,7 @@ pub(super) fn operators() -> Vec<Operator> {
 }
 
 /// `age`: the difference in years, months and days of the calendar.
-pub(super) fn age(args: &[Datum]) -> SqlResult<Datum> {
-    let (first, second) = (int(&args[0]), int(&args[1]));
+pub(super) fn age(first: i64, second: i64) -> SqlResult<Datum> {
     if is_infinite(first) || is_infinite(second) {
         return Err(SqlError::unsupported("the age of an infinite timestamp"));
     }

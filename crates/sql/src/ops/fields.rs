@@ -1,13 +1,14 @@
 //! Fields of dates and times: `extract`, `date_part`, `date_trunc`, and what makes a date of fields.
 
 use super::get::{int, interval, text};
-use super::{Function, datetime, function};
+use super::{Env, Function, datetime, function, function_in};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::Kind;
 use crate::types::calendar::{self, Civil, DAY, SECOND, civil_of, days_of, split};
 use crate::types::interval::Interval;
 use crate::types::numeric::Numeric;
+use crate::types::zone::Named;
 
 /// The field's one name of all that PostgreSQL takes.
 fn field(name: &str) -> Option<&'static str> {
@@ -128,7 +129,9 @@ fn extract_date(name: &str, days: i32) -> SqlResult<Option<Numeric>> {
     Ok(of_day(known, i64::from(days)))
 }
 
-fn extract_timestamp(name: &str, micros: i64, kind: Kind) -> SqlResult<Option<Numeric>> {
+/// A field of a moment, as clocks so many seconds east of UTC show it, or of a time without a zone.
+fn extract_timestamp(name: &str, micros: i64, offset: Option<i32>) -> SqlResult<Option<Numeric>> {
+    let kind = if offset.is_some() { Kind::Timestamptz } else { Kind::Timestamp };
     let known = field(name).ok_or_else(|| refused(name, kind))?;
     let is_zone = known.starts_with("timezone");
     if micros == i64::MAX || micros == i64::MIN {
@@ -137,9 +140,12 @@ fn extract_timestamp(name: &str, micros: i64, kind: Kind) -> SqlResult<Option<Nu
     if is_zone && kind == Kind::Timestamp {
         return Err(refused(name, kind));
     }
-    let (days, time) = split(micros);
+    let offset = i64::from(offset.unwrap_or(0));
+    let (days, time) = split(micros.saturating_add(offset * SECOND));
     Ok(match known {
-        _ if is_zone => Some(Numeric::ZERO),
+        "timezone" => Some(Numeric::from(offset)),
+        "timezone_hour" => Some(Numeric::from(offset / 3600)),
+        "timezone_minute" => Some(Numeric::from(offset / 60 % 60)),
         "epoch" => Some(micros_as(micros, 6)),
         "julian" => {
             let part = Numeric::from(time).div(&Numeric::from(DAY))?;
@@ -225,6 +231,35 @@ fn trunc_timestamp(name: &str, micros: i64, kind: Kind) -> SqlResult<Datum> {
     }))
 }
 
+fn offset_at(moment: &Datum, env: &Env) -> i32 {
+    env.forms.zone.offset_at(int(moment))
+}
+
+/// The zone of this name.
+///
+/// # Errors
+/// `22023`.
+pub(super) fn zone_named(name: &str) -> SqlResult<Named> {
+    Named::find(name).ok_or_else(|| {
+        let message = format!("time zone \"{name}\" not recognized");
+        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+    })
+}
+
+/// A moment cut as the zone's clocks show it.
+fn trunc_in_zone(name: &str, micros: i64, zone: &Named) -> SqlResult<Datum> {
+    if micros == i64::MAX || micros == i64::MIN {
+        return Ok(Datum::Timestamp(micros));
+    }
+    let offset = zone.offset_at(micros);
+    let shown = micros.saturating_add(i64::from(offset) * SECOND);
+    let Datum::Timestamp(cut) = trunc_timestamp(name, shown, Kind::Timestamptz)? else { return Ok(Datum::Null) };
+    // A day begins by the offset of its own.
+    let is_clock = field(name).and_then(clock_unit).is_some();
+    let offset = if is_clock { offset } else { zone.offset_of_local(cut) };
+    Ok(Datum::Timestamp(cut - i64::from(offset) * SECOND))
+}
+
 fn trunc_interval(name: &str, span: Interval) -> SqlResult<Datum> {
     let known = truncatable(name, Kind::Interval)?;
     let months = |unit: i32| Interval { months: span.months / unit * unit, days: 0, micros: 0 };
@@ -271,8 +306,8 @@ fn rough(found: Option<Numeric>) -> Datum {
 }
 
 /// `date_part` of a moment. The epoch is divided as a float, as PostgreSQL does.
-fn part(name: &str, micros: i64, kind: Kind) -> SqlResult<Datum> {
-    let found = extract_timestamp(name, micros, kind)?;
+fn part(name: &str, micros: i64, offset: Option<i32>) -> SqlResult<Datum> {
+    let found = extract_timestamp(name, micros, offset)?;
     let is_epoch = field(name) == Some("epoch") && found.as_ref().is_some_and(Numeric::is_finite);
     Ok(if is_epoch { Datum::Float8(micros as f64 / 1e6) } else { rough(found) })
 }
@@ -289,25 +324,36 @@ pub(super) fn functions() -> Vec<Function> {
         function("extract", &[Text, Date], Exact, |a| Ok(exact(extract_date(text(&a[0]), int(&a[1]) as i32)?))),
         function("date_part", &[Text, Date], Float8, |a| {
             let moment = datetime::date_to_timestamp(int(&a[1]) as i32)?;
-            part(text(&a[0]), moment, Timestamp)
+            part(text(&a[0]), moment, None)
         }),
         function("date_trunc", &[Text, Timestamp], Timestamp, |a| trunc_timestamp(text(&a[0]), int(&a[1]), Timestamp)),
-        function("date_trunc", &[Text, Timestamptz], Timestamptz, |a| {
-            trunc_timestamp(text(&a[0]), int(&a[1]), Timestamptz)
+        function_in("date_trunc", &[Text, Timestamptz], Timestamptz, |a, env| {
+            trunc_in_zone(text(&a[0]), int(&a[1]), &Named::Zone(env.forms.zone.clone()))
+        }),
+        function("date_trunc", &[Text, Timestamptz, Text], Timestamptz, |a| {
+            trunc_in_zone(text(&a[0]), int(&a[1]), &zone_named(text(&a[2]))?)
         }),
         function("date_trunc", &[Text, Span], Span, |a| trunc_interval(text(&a[0]), interval(&a[1]))),
         function("make_date", &[Int4, Int4, Int4], Date, make_date),
-        function("age", &[Timestamp, Timestamp], Span, datetime::age),
-        function("age", &[Timestamptz, Timestamptz], Span, datetime::age),
+        function("age", &[Timestamp, Timestamp], Span, |a| datetime::age(int(&a[0]), int(&a[1]))),
+        function_in("age", &[Timestamptz, Timestamptz], Span, |a, env| {
+            datetime::age(env.forms.local(int(&a[0])), env.forms.local(int(&a[1])))
+        }),
+        function_in("age", &[Timestamp], Span, |a, env| datetime::age(env.forms.today() * DAY, int(&a[0]))),
+        function_in("age", &[Timestamptz], Span, |a, env| {
+            datetime::age(env.forms.today() * DAY, env.forms.local(int(&a[0])))
+        }),
     ];
     all.push(function("extract", &[Text, Timestamp], Exact, |a| {
-        Ok(exact(extract_timestamp(text(&a[0]), int(&a[1]), Timestamp)?))
+        Ok(exact(extract_timestamp(text(&a[0]), int(&a[1]), None)?))
     }));
-    all.push(function("extract", &[Text, Timestamptz], Exact, |a| {
-        Ok(exact(extract_timestamp(text(&a[0]), int(&a[1]), Timestamptz)?))
+    all.push(function_in("extract", &[Text, Timestamptz], Exact, |a, env| {
+        Ok(exact(extract_timestamp(text(&a[0]), int(&a[1]), Some(offset_at(&a[1], env)))?))
     }));
-    all.push(function("date_part", &[Text, Timestamp], Float8, |a| part(text(&a[0]), int(&a[1]), Timestamp)));
-    all.push(function("date_part", &[Text, Timestamptz], Float8, |a| part(text(&a[0]), int(&a[1]), Timestamptz)));
+    all.push(function("date_part", &[Text, Timestamp], Float8, |a| part(text(&a[0]), int(&a[1]), None)));
+    all.push(function_in("date_part", &[Text, Timestamptz], Float8, |a, env| {
+        part(text(&a[0]), int(&a[1]), Some(offset_at(&a[1], env)))
+    }));
     both!(all, Time, a => extract_time(text(&a[0]), int(&a[1]))?);
     all.push(function("extract", &[Text, Span], Exact, |a| Ok(exact(extract_interval(text(&a[0]), interval(&a[1]))?))));
     all.push(function("date_part", &[Text, Span], Float8, |a| {

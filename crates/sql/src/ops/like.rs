@@ -85,7 +85,7 @@ fn regular_expression(_: &[Datum]) -> SqlResult<Datum> {
 }
 
 pub(super) fn operators() -> Vec<Operator> {
-    let like: [(&str, super::Eval); 8] = [
+    let like: [(&str, super::Plain); 8] = [
         ("~~", |a| Ok(Datum::Bool(matches(text(&a[0]), text(&a[1]), false)?))),
         ("!~~", |a| Ok(Datum::Bool(!matches(text(&a[0]), text(&a[1]), false)?))),
         ("~~*", |a| Ok(Datum::Bool(matches(text(&a[0]), text(&a[1]), true)?))),

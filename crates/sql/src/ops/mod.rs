@@ -9,11 +9,13 @@ mod arithmetic;
 pub mod casts;
 pub mod compare;
 mod datetime;
+pub mod env;
 mod fields;
 mod get;
 mod like;
 mod math;
 mod resolve;
+mod session;
 mod strings;
 #[cfg(test)]
 mod tests;
@@ -21,18 +23,14 @@ mod tests;
 pub use aggregates::{Accumulator, Aggregate, ResolvedAggregate, resolve_aggregate};
 pub use casts::{Cast, Context, find_cast};
 pub use compare::{compare, is_comparable};
+pub use env::{Env, Eval, Plain};
 pub use resolve::{
     ResolvedFunction, ResolvedOperator, can_coerce, common_kind, is_function, resolve_function, resolve_operator,
 };
 
-use crate::datum::Datum;
-use crate::error::SqlResult;
 use crate::types::Kind;
 use std::collections::HashMap;
 use std::sync::LazyLock;
-
-/// What computes a value.
-pub type Eval = fn(&[Datum]) -> SqlResult<Datum>;
 
 /// A line of the table of operators. Strict.
 #[derive(Debug)]
@@ -68,16 +66,26 @@ pub struct Function {
     pub eval: Eval,
 }
 
-const fn operator(name: &'static str, left: Kind, right: Kind, result: Kind, eval: Eval) -> Operator {
-    Operator { name, left: Some(left), right, result, eval }
+const fn operator(name: &'static str, left: Kind, right: Kind, result: Kind, eval: Plain) -> Operator {
+    Operator { name, left: Some(left), right, result, eval: Eval::Plain(eval) }
 }
 
-const fn prefix(name: &'static str, right: Kind, result: Kind, eval: Eval) -> Operator {
-    Operator { name, left: None, right, result, eval }
+const fn prefix(name: &'static str, right: Kind, result: Kind, eval: Plain) -> Operator {
+    Operator { name, left: None, right, result, eval: Eval::Plain(eval) }
 }
 
-const fn function(name: &'static str, arguments: &'static [Kind], result: Kind, eval: Eval) -> Function {
-    Function { name, arguments, variadic: false, result, strict: true, volatile: false, eval }
+const fn function(name: &'static str, arguments: &'static [Kind], result: Kind, eval: Plain) -> Function {
+    Function { name, arguments, variadic: false, result, strict: true, volatile: false, eval: Eval::Plain(eval) }
+}
+
+/// As [`operator`], for one that depends on the session's state.
+const fn operator_in(name: &'static str, left: Kind, right: Kind, result: Kind, eval: env::InEnv) -> Operator {
+    Operator { name, left: Some(left), right, result, eval: Eval::InEnv(eval) }
+}
+
+/// As [`function`], for one that depends on the session's state.
+const fn function_in(name: &'static str, arguments: &'static [Kind], result: Kind, eval: env::InEnv) -> Function {
+    Function { name, arguments, variadic: false, result, strict: true, volatile: false, eval: Eval::InEnv(eval) }
 }
 
 /// The lines by name. Made at the first use, which is a statement's analysis: no urgent context comes here first.
@@ -103,7 +111,8 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         math::operators(),
         strings::operators(),
     ];
-    let functions = [math::functions(), strings::functions(), like::functions(), fields::functions()];
+    let functions =
+        [session::functions(), math::functions(), strings::functions(), like::functions(), fields::functions()];
     Table {
         operators: by_name(operators.into_iter().flatten().collect(), |line| line.name),
         functions: by_name(functions.into_iter().flatten().collect(), |line| line.name),

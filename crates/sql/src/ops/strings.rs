@@ -1,7 +1,7 @@
 //! Functions of text and bytea, in characters, not bytes. Collation C: only ASCII letters have two cases.
 
 use super::get::{bytes, int, text};
-use super::{Function, Operator, function, operator};
+use super::{Env, Function, Operator, function, operator, operator_in};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::{Element, Kind};
@@ -184,16 +184,16 @@ fn two(args: &[Datum]) -> SqlResult<Datum> {
 macro_rules! mixed {
     ($all:ident, $($kind:expr),*) => {$({
         const KIND: Kind = $kind;
-        fn text_of(datum: &Datum) -> String {
+        fn text_of(datum: &Datum, env: &Env) -> String {
             // As a cast to text, which of booleans is not what is shown.
             match datum {
                 Datum::Bool(value) => value.to_string(),
-                other => crate::types::text::to_string(other, KIND.into()),
+                other => crate::types::text::to_string(other, KIND.into(), &env.forms),
             }
         }
-        $all.push(operator("||", KIND, Kind::Text, Kind::Text, |a| Ok(Datum::text(text_of(&a[0]) + text(&a[1])))));
-        $all.push(operator("||", Kind::Text, KIND, Kind::Text, |a| {
-            Ok(Datum::text(text(&a[0]).to_owned() + &text_of(&a[1])))
+        $all.push(operator_in("||", KIND, Kind::Text, Kind::Text, |a, env| Ok(Datum::text(text_of(&a[0], env) + text(&a[1])))));
+        $all.push(operator_in("||", Kind::Text, KIND, Kind::Text, |a, env| {
+            Ok(Datum::text(text(&a[0]).to_owned() + &text_of(&a[1], env)))
         }));
     })*};
 }
@@ -289,7 +289,7 @@ pub(super) fn functions() -> Vec<Function> {
         all.push(function(name, &[Bytea, Int4], Bytea, byte_substring));
         all.push(function(name, &[Bytea, Int4, Int4], Bytea, byte_substring));
     }
-    let trims: [(&'static str, super::Eval); 3] =
+    let trims: [(&'static str, super::Plain); 3] =
         [("btrim", |a| trim(a, true, true)), ("ltrim", |a| trim(a, true, false)), ("rtrim", |a| trim(a, false, true))];
     for (name, eval) in trims {
         all.push(function(name, &[Text], Text, eval));

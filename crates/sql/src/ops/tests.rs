@@ -3,9 +3,10 @@
 //! Each line is an expression of the smallest SQL there is (typed literals, one operator or function around them), a tab,
 //! and type and value, or the error.
 
-use super::{Context, common_kind, find_cast, resolve_aggregate, resolve_function, resolve_operator};
+use super::{Context, Env, common_kind, find_cast, resolve_aggregate, resolve_function, resolve_operator};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::types::forms::Forms;
 use crate::types::{Kind, SqlType, binary, modifier, text};
 
 const CASES: &str = include_str!("../../tests/cases.tsv");
@@ -89,6 +90,10 @@ impl<'a> Reader<'a> {
     }
 }
 
+fn env() -> Env {
+    Env::default()
+}
+
 /// An explicit cast.
 fn cast((value, from): &Typed, to: SqlType) -> SqlResult<Typed> {
     let found = find_cast(from.kind, to.kind, Context::Explicit);
@@ -99,13 +104,13 @@ fn cast((value, from): &Typed, to: SqlType) -> SqlResult<Typed> {
     if value.is_null() {
         return Ok((Datum::Null, to));
     }
-    let value = found.map_or_else(|| Ok(value.clone()), |cast| (cast.eval)(value, to))?;
+    let value = found.map_or_else(|| Ok(value.clone()), |cast| (cast.eval)(value, to, &env()))?;
     Ok((modifier::apply(value, to, true)?, to))
 }
 
 fn prepared(args: &[Typed], casts: &[Option<&'static super::Cast>]) -> SqlResult<Vec<Datum>> {
     let one = |((value, _), cast): (&Typed, &Option<&'static super::Cast>)| match cast {
-        Some(cast) if !value.is_null() => (cast.eval)(value, cast.to.into()),
+        Some(cast) if !value.is_null() => (cast.eval)(value, cast.to.into(), &env()),
         _ => Ok(value.clone()),
     };
     args.iter().zip(casts).map(one).collect()
@@ -136,7 +141,7 @@ fn evaluate(expression: &str) -> SqlResult<Typed> {
         if found.function.strict && values.iter().any(Datum::is_null) {
             return Ok((Datum::Null, result));
         }
-        return Ok(((found.function.eval)(&values)?, result));
+        return Ok((found.function.eval.call(&values, &env())?, result));
     }
     let left = if reader.0.starts_with(['\'', 'N']) { Some(reader.literal()?) } else { None };
     reader.blanks();
@@ -158,14 +163,14 @@ fn evaluate(expression: &str) -> SqlResult<Typed> {
     if values.iter().any(Datum::is_null) {
         return Ok((Datum::Null, result));
     }
-    Ok(((found.operator.eval)(&values)?, result))
+    Ok((found.operator.eval.call(&values, &env())?, result))
 }
 
 /// As the script has PostgreSQL write it.
 fn shown(result: &SqlResult<Typed>) -> String {
     let written = match result {
         Ok((Datum::Null, kind)) => format!("{}|NULL", kind.kind.name()),
-        Ok((value, kind)) => format!("{}|{}", kind.kind.name(), text::to_string(value, *kind)),
+        Ok((value, kind)) => format!("{}|{}", kind.kind.name(), text::to_string(value, *kind, &Forms::DEFAULT)),
         Err(error) => {
             let state = error.state();
             let (detail, hint) = (error.detail_text().unwrap_or(""), error.hint_text().unwrap_or(""));
@@ -195,7 +200,11 @@ fn aggregate(name: &str, kind: Kind, values: &[&str], rest: &[Datum]) -> String 
     let found = resolve_aggregate(name, &kinds).expect("resolved").expect("an aggregate");
     let mut accumulator = found.aggregate.start();
     for value in values {
-        let value = if value.is_empty() { Datum::Null } else { text::input(value, kind.into()).expect("a value") };
+        let value = if value.is_empty() {
+            Datum::Null
+        } else {
+            text::input(value, kind.into(), &Forms::DEFAULT).expect("a value")
+        };
         let args: Vec<Typed> = std::iter::once((value, kind.into()))
             .chain(rest.iter().map(|value| (value.clone(), Kind::Unknown.into())))
             .collect();
@@ -268,7 +277,7 @@ fn the_common_type_of_several_values() {
 fn equal_values_have_equal_hashes() {
     let hash_of = |written: &str, kind: Kind| {
         let mut hasher = std::collections::hash_map::DefaultHasher::new();
-        super::compare::hash(&text::input(written, kind.into()).expect("a value"), kind, &mut hasher);
+        super::compare::hash(&text::input(written, kind.into(), &Forms::DEFAULT).expect("a value"), kind, &mut hasher);
         std::hash::Hasher::finish(&hasher)
     };
     for (kind, a, b) in [

@@ -13,14 +13,16 @@ use crate::catalog::Catalog;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::{Run, Spent};
+use crate::ops::Env;
+use crate::ops::env::clock_us;
 use crate::parse::{Parsed, parse};
 use crate::settings::Settings;
 pub use crate::settings::{Defaults, SettingRow, Source};
 use crate::types::SqlType;
+use crate::types::forms::Forms;
 use action::Action;
 use engine::{Begin, Engine, SessionOptions, Ticket, Txn, Wake};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What all sessions share.
 #[derive(Clone)]
@@ -185,7 +187,9 @@ pub struct Session {
     has_failed: bool,
     /// Their names, and how many changes of settings there were.
     savepoints: Vec<(String, engine::Savepoint, usize)>,
-    began_us: i64,
+    /// What values depend on beside their arguments; its settings are as of `env_version`.
+    env: Arc<Env>,
+    env_version: u64,
     notices: Vec<(&'static str, SqlError)>,
     /// The statement under way has been given before, and waits.
     is_parked: bool,
@@ -233,6 +237,8 @@ impl Database {
             settings.start_with(name, value, Source::Client)?;
         }
         let name = format!("{user} {backend_pid}");
+        let env = Arc::new(Env::new(&user, backend_pid, Arc::new(settings.clone())));
+        let env_version = u64::MAX;
         let engine = self.engine.session(SessionOptions { name, ..SessionOptions::new(settings.class()) });
         Ok(Session {
             database: self.clone(),
@@ -241,7 +247,8 @@ impl Database {
             block: Block::None,
             has_failed: false,
             savepoints: Vec::new(),
-            began_us: 0,
+            env,
+            env_version,
             notices: Vec::new(),
             is_parked: false,
             analysis: query::Own::default(),
@@ -290,8 +297,11 @@ impl Session {
             }),
         };
         let given = types.iter().map(given).collect::<SqlResult<_>>()?;
-        let user = self.settings.show("session_authorization")?.1;
-        let binder = Binder::new(&self.database.catalog, text, user, given);
+        if self.block == Block::None {
+            self.settings.forms.now_us = clock_us();
+        }
+        self.refresh_env();
+        let binder = Binder::new(&self.database.catalog, text, &self.env, given);
         let (action, columns) = binder.statement(&tree)?;
         Ok(Arc::new(Statement {
             parameters: binder.parameter_types(),
@@ -486,16 +496,23 @@ impl Session {
         spent: impl Fn() -> Spent,
         mut body: impl FnMut(&Run<'_>) -> SqlResult<R>,
     ) -> SqlResult<engine::Step<R>> {
+        let is_first = self.block == Block::None;
         self.open_implicit();
         self.begin_in_engine()?;
+        let statement_us = match self.is_parked {
+            true => self.env.statement_us,
+            false if is_first => self.settings.forms.now_us,
+            false => clock_us(),
+        };
         if !self.is_parked {
             self.engine.set_lock_timeout(self.settings.lock_timeout());
             self.engine.set_statement_timeout(self.settings.statement_timeout());
         }
-        let now_us = self.began_us;
+        let env = self.env_at(statement_us);
+        let env = &*env;
         let mut told = None;
         let step = self.engine.try_execute(|txn: &Txn<'_>| {
-            body(&Run { txn, parameters, now_us, spent: spent() }).map_err(|error| {
+            body(&Run { txn, parameters, env, spent: spent() }).map_err(|error| {
                 // The engine must see its own again.
                 let own = error.engine().cloned().unwrap_or(engine::Error::RolledBack);
                 told = Some(error);
@@ -505,16 +522,50 @@ impl Session {
         match step {
             Ok(step) => {
                 self.is_parked = matches!(step, engine::Step::Parked(_));
+                for (name, value, is_local) in env.take_asked() {
+                    if !self.is_parked {
+                        self.settings.set(&name, Some(&value), is_local)?;
+                    }
+                }
                 Ok(step)
             }
             Err(error) => {
                 self.is_parked = false;
+                drop(env.take_asked());
                 // What the statement said is more than what the engine made of it, if it is the same.
                 Err(match told {
                     Some(told) if error == engine::Error::RolledBack || told.engine() == Some(&error) => told,
                     _ => error.into(),
                 })
             }
+        }
+    }
+
+    /// How this session reads and writes values as text.
+    pub fn forms(&self) -> &Forms {
+        &self.settings.forms
+    }
+
+    /// What a statement is run with that began then.
+    fn env_at(&mut self, statement_us: i64) -> Arc<Env> {
+        self.refresh_env();
+        Arc::make_mut(&mut self.env).statement_us = statement_us;
+        Arc::clone(&self.env)
+    }
+
+    /// Makes [`Env`] what the settings say, and what the clock said when the transaction began.
+    fn refresh_env(&mut self) {
+        let now_us = self.settings.forms.now_us;
+        let is_same = self.env_version == self.settings.version();
+        if is_same && self.env.forms.now_us == now_us {
+            return;
+        }
+        let env = Arc::make_mut(&mut self.env);
+        env.forms.now_us = now_us;
+        if !is_same {
+            env.forms = self.settings.forms.clone();
+            env.settings = Arc::new(self.settings.clone());
+            self.env_version = self.settings.version();
         }
     }
 
@@ -526,8 +577,7 @@ impl Session {
 
     fn open(&mut self, block: Block) {
         if self.block == Block::None {
-            let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            self.began_us = since_1970.as_micros() as i64;
+            self.settings.forms.now_us = clock_us();
             self.settings.begin();
         }
         self.block = block;

@@ -188,6 +188,7 @@ impl Session {
 
     /// What a run of this transaction is given now.
     pub(super) fn start_now(&mut self, values: &[Datum], analyze: bool) -> SqlResult<Start> {
+        let statement_us = crate::ops::env::clock_us();
         self.open_implicit();
         if self.engine.is_open() {
             // Whether the transaction is still there.
@@ -199,7 +200,7 @@ impl Session {
         Ok(Start {
             snapshot: self.snapshot()?,
             parameters: values.to_vec(),
-            now_us: self.began_us,
+            env: self.env_at(statement_us),
             class: self.settings.class(),
             deadline: self.settings.statement_timeout().and_then(|timeout| Instant::now().checked_add(timeout)),
             analyze,

@@ -42,6 +42,10 @@ pub enum Takes {
     Real,
     /// One of these.
     OneOf(&'static [&'static str]),
+    /// Words for style and order of dates.
+    DateStyle,
+    /// A time zone.
+    TimeZone,
     /// Nothing else than what it is.
     Fixed,
 }
@@ -75,7 +79,7 @@ impl Takes {
     /// As `pg_settings` writes it.
     pub fn vartype(self) -> &'static str {
         match self {
-            Takes::Text | Takes::Fixed => "string",
+            Takes::Text | Takes::DateStyle | Takes::TimeZone | Takes::Fixed => "string",
             Takes::Switch => "bool",
             Takes::Milliseconds | Takes::MillisecondsOrNever | Takes::Kilobytes | Takes::Integer(..) => "integer",
             Takes::Real => "real",
@@ -88,7 +92,14 @@ impl Takes {
         match self {
             Takes::Milliseconds | Takes::MillisecondsOrNever => Some("ms"),
             Takes::Kilobytes => Some("kB"),
-            Takes::Text | Takes::Fixed | Takes::Switch | Takes::Integer(..) | Takes::Real | Takes::OneOf(_) => None,
+            Takes::Text
+            | Takes::DateStyle
+            | Takes::TimeZone
+            | Takes::Fixed
+            | Takes::Switch
+            | Takes::Integer(..)
+            | Takes::Real
+            | Takes::OneOf(_) => None,
         }
     }
 }
@@ -136,7 +147,7 @@ pub static DEFS: &[Def] = &[
     server("authentication_timeout", "1min", Takes::Milliseconds, "Sets the maximum allowed time to log in."),
     inert("backend_flush_after", "0", Takes::Integer(0, 256)),
     def("block_size", "8192", Takes::Fixed, "Shows the size of a disk block."),
-    def("bytea_output", "hex", Takes::OneOf(&["hex"]), "Sets the output format for bytea."),
+    def("bytea_output", "hex", Takes::OneOf(&["escape", "hex"]), "Sets the output format for bytea."),
     inert("check_function_bodies", "on", Takes::Switch),
     told(
         "client_encoding",
@@ -155,13 +166,7 @@ pub static DEFS: &[Def] = &[
     inert("cpu_index_tuple_cost", "0.005", Takes::Real),
     inert("cpu_operator_cost", "0.0025", Takes::Real),
     inert("cpu_tuple_cost", "0.01", Takes::Real),
-    told(
-        "datestyle",
-        "DateStyle",
-        "ISO, MDY",
-        Takes::OneOf(&["iso, mdy", "iso"]),
-        "Sets the display format for date and time values.",
-    ),
+    told("datestyle", "DateStyle", "ISO, MDY", Takes::DateStyle, "Sets the display format for date and time values."),
     inert("default_statistics_target", "100", Takes::Integer(1, 10_000)),
     inert("default_table_access_method", "heap", Takes::OneOf(&["heap"])),
     inert("default_tablespace", "", Takes::OneOf(&["", "pg_default"])),
@@ -224,7 +229,7 @@ pub static DEFS: &[Def] = &[
         "intervalstyle",
         "IntervalStyle",
         "postgres",
-        Takes::OneOf(&["postgres"]),
+        Takes::OneOf(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]),
         "Sets the display format for interval values.",
     ),
     told("is_superuser", "is_superuser", "on", Takes::Fixed, "Shows whether the current user is a superuser."),
@@ -343,7 +348,7 @@ pub static DEFS: &[Def] = &[
         "timezone",
         "TimeZone",
         "UTC",
-        Takes::OneOf(&["utc", "gmt", "etc/utc", "default"]),
+        Takes::TimeZone,
         "Sets the time zone for displaying and interpreting time stamps.",
     ),
     def("transaction_deferrable", "off", Takes::Switch, "Whether to defer a read-only serializable transaction."),

@@ -3,7 +3,9 @@
 //! **Invariant:** [`accepted`] gives the form in which a value is shown, and takes that form, too.
 
 use super::defs::{Def, Takes};
+use super::text;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::types::forms::Forms;
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -57,13 +59,12 @@ pub fn accepted(def: &Def, value: &str) -> SqlResult<Value> {
         Takes::OneOf(all) if lower == "default" && !all.contains(&"default") => Ok(Cow::Borrowed(def.default)),
         Takes::OneOf(all) => match all.iter().find(|one| one.eq_ignore_ascii_case(&lower)) {
             // What stands for the default is shown as that.
-            Some(_) if matches!(def.name, "client_encoding" | "datestyle" | "timezone") => {
-                Ok(Cow::Borrowed(def.default))
-            }
+            Some(_) if def.name == "client_encoding" => Ok(Cow::Borrowed(def.default)),
             Some(one) => Ok(Cow::Borrowed(one)),
-            None if def.name == "datestyle" && lower == def.default.to_lowercase() => Ok(Cow::Borrowed(def.default)),
             None => Err(refused().hint(format!("Available values: {}.", all.join(", ")))),
         },
+        Takes::DateStyle => text::date_style(value, &Forms::DEFAULT).map(Cow::Owned),
+        Takes::TimeZone => text::time_zone(value).map(Cow::Owned),
         Takes::Fixed => {
             let message = format!("parameter \"{}\" cannot be changed", def.title);
             Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message))
@@ -133,7 +134,14 @@ pub fn plain(def: &Def, value: &str) -> String {
     let number = match def.takes {
         Takes::Milliseconds | Takes::MillisecondsOrNever => milliseconds(value),
         Takes::Kilobytes => kilobytes(value),
-        Takes::Text | Takes::Switch | Takes::Integer(..) | Takes::Real | Takes::OneOf(_) | Takes::Fixed => None,
+        Takes::Text
+        | Takes::DateStyle
+        | Takes::TimeZone
+        | Takes::Switch
+        | Takes::Integer(..)
+        | Takes::Real
+        | Takes::OneOf(_)
+        | Takes::Fixed => None,
     };
     number.map_or_else(|| value.to_owned(), |number| number.to_string())
 }

@@ -1,6 +1,7 @@
 //! Values as the wire's binary format has them.
 
 use super::calendar::{DAY, POSTGRES_EPOCH};
+use super::forms::Forms;
 use super::interval::Interval;
 use super::numeric::Numeric;
 use super::{Kind, SqlType};
@@ -72,7 +73,7 @@ pub fn input(bytes: &[u8], kind: SqlType) -> SqlResult<Datum> {
             Datum::text(name)
         }
         Kind::Text | Kind::Bpchar | Kind::Varchar | Kind::Unknown => Datum::text(utf8(bytes)?),
-        Kind::Json => return text::input(utf8(bytes)?, kind),
+        Kind::Json => return text::input(utf8(bytes)?, kind, &Forms::DEFAULT),
         Kind::Int8 => Datum::Int8(i64::from_be_bytes(exact(bytes)?)),
         Kind::Int2 => Datum::Int2(i16::from_be_bytes(exact(bytes)?)),
         Kind::Int4 => Datum::Int4(i32::from_be_bytes(exact(bytes)?)),

@@ -92,14 +92,6 @@ pub fn push_padded(out: &mut String, number: i64, width: usize) {
     out.push_str(&digits);
 }
 
-fn push_civil(out: &mut String, civil: Civil) {
-    push_padded(out, if civil.year > 0 { civil.year } else { 1 - civil.year }, 4);
-    out.push('-');
-    push_padded(out, civil.month, 2);
-    out.push('-');
-    push_padded(out, civil.day, 2);
-}
-
 /// Appends `HH:MM:SS`, and the fraction of the second if there is one.
 pub fn push_time(out: &mut String, micros: i64) {
     push_padded(out, micros / (3600 * SECOND), 2);
@@ -116,41 +108,6 @@ pub fn push_seconds(out: &mut String, micros: i64) {
         out.push('.');
         push_padded(out, micros % SECOND, 6);
         out.truncate(out.trim_end_matches('0').len());
-    }
-}
-
-/// Appends a date as PostgreSQL writes it in style ISO.
-pub fn push_date(out: &mut String, days: i32) {
-    match days {
-        i32::MAX => out.push_str("infinity"),
-        i32::MIN => out.push_str("-infinity"),
-        _ => {
-            let civil = civil_of(i64::from(days));
-            push_civil(out, civil);
-            if civil.year <= 0 {
-                out.push_str(" BC");
-            }
-        }
-    }
-}
-
-/// Appends a moment as PostgreSQL writes it in style ISO, with the zone UTC if asked.
-pub fn push_timestamp(out: &mut String, micros: i64, with_zone: bool) {
-    match micros {
-        i64::MAX => return out.push_str("infinity"),
-        i64::MIN => return out.push_str("-infinity"),
-        _ => {}
-    }
-    let (days, time) = split(micros);
-    let civil = civil_of(days);
-    push_civil(out, civil);
-    out.push(' ');
-    push_time(out, time);
-    if with_zone {
-        out.push_str("+00");
-    }
-    if civil.year <= 0 {
-        out.push_str(" BC");
     }
 }
 

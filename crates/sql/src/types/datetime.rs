@@ -1,9 +1,11 @@
-//! Dates and times from text: ISO, and the other forms that PostgreSQL takes under `DateStyle = ISO, MDY`.
+//! Dates and times from text: ISO, and the other forms that PostgreSQL takes, by the order of `DateStyle`.
 //!
-//! The text is cut into tokens, each of which fills fields; only then are the fields checked. Time zones are UTC and offsets.
+//! The text is cut into tokens, each of which fills fields; only then are the fields checked.
 
 use super::calendar::{self, DAY, SECOND};
-use super::tokens::{Token, is_week_day, month_of, tokens, zone_of};
+use super::forms::{DateOrder, Forms};
+use super::tokens::{Token, is_week_day, month_of, tokens};
+use super::zone::{Named, Zone};
 use crate::error::{SqlError, SqlResult, SqlState};
 
 /// Why a text is no date or time.
@@ -30,7 +32,10 @@ struct Fields {
     time: Option<i64>,
     hour: i64,
     afternoon: Option<bool>,
-    zone: Option<i64>,
+    zone: Option<Named>,
+    order: DateOrder,
+    /// It was written as `now`: this moment.
+    now: Option<i64>,
     /// Days since 1970, written as a Julian day.
     julian: Option<i64>,
     day_of_year: Option<i64>,
@@ -71,7 +76,7 @@ fn clock(text: &str) -> Found<(i64, i64)> {
     Ok((((hour * 60 + minute) * 60 + second) * SECOND + fraction, hour))
 }
 
-fn offset(text: &str) -> Found<i64> {
+fn offset(text: &str) -> Found<Named> {
     let negative = text.starts_with('-');
     let text = text[1..].trim_start();
     let (hour, minute, second) = if text.contains(':') {
@@ -85,7 +90,8 @@ fn offset(text: &str) -> Found<i64> {
         return Err(Fault::Zone);
     }
     let seconds = (hour * 60 + minute) * 60 + second;
-    Ok(if negative { -seconds } else { seconds })
+    let seconds = seconds as i32;
+    Ok(Named::Offset(if negative { -seconds } else { seconds }))
 }
 
 impl Fields {
@@ -99,16 +105,17 @@ impl Fields {
         Ok(())
     }
 
-    /// A number of a date, by what is known already; `DateStyle` is MDY.
+    /// A number of a date, by what is known already.
     fn date_number(&mut self, digits: &str) -> Found<()> {
-        let long = digits.len() >= 3;
+        let long = digits.len() >= 3 || self.order == DateOrder::Ymd;
         let value = number(digits)?;
         match (self.year, self.month, self.day) {
             (Some(_), None, None) if digits.len() == 3 && (1..=366).contains(&value) => self.day_of_year = Some(value),
             (None, None, None) if long => self.set_year(digits)?,
+            (None, None, None) if self.order == DateOrder::Dmy => self.day = Some(value),
             (None, None, None) | (Some(_), None, None) | (None, None, Some(_)) => self.month = Some(value),
             (None, Some(_), None) if self.text_month && long => self.set_year(digits)?,
-            (Some(year), Some(_), None) if self.text_month && long && self.short_year => {
+            (Some(year), Some(_), None) if self.text_month && digits.len() >= 3 && self.short_year => {
                 self.day = Some(year);
                 self.set_year(digits)?;
             }
@@ -157,17 +164,29 @@ impl Fields {
         Ok(())
     }
 
-    fn word(&mut self, word: &str) -> Found<()> {
+    /// The day so many days from today.
+    fn set_day(&mut self, forms: &Forms, days: i64) {
+        let civil = calendar::civil_of(forms.today() + days);
+        self.julian = Some(calendar::days_of(civil.year, civil.month, civil.day));
+    }
+
+    fn word(&mut self, word: &str, forms: &Forms) -> Found<()> {
         match word {
             "am" | "pm" => self.afternoon = Some(word == "pm"),
             "ad" | "bc" => self.bc = Some(word == "bc"),
             "infinity" => self.infinity = Some(true),
             "epoch" => self.epoch = true,
-            "allballs" => (self.time, self.zone) = (Some(0), Some(0)),
+            "allballs" => (self.time, self.zone) = (Some(0), Some(Named::Offset(0))),
             "at" | "on" => {}
-            "now" | "today" | "tomorrow" | "yesterday" => {
-                return Err(Fault::Other(SqlError::unsupported(format!("\"{word}\" as a date or time"))));
+            "now" => {
+                self.set_day(forms, 0);
+                self.now = Some(forms.now_us);
+                self.time = Some(calendar::split(forms.local(forms.now_us)).1);
             }
+            "today" => self.set_day(forms, 0),
+            "tomorrow" => self.set_day(forms, 1),
+            "yesterday" => self.set_day(forms, -1),
+            _ if self.zone.is_none() && Named::abbreviation(word).is_some() => self.zone = Named::abbreviation(word),
             _ if is_week_day(word) => {}
             _ => {
                 if let Some(month) = month_of(word) {
@@ -177,9 +196,10 @@ impl Fields {
                     }
                     (self.month, self.text_month) = (Some(month), true);
                 } else if self.zone.is_none() {
-                    self.zone = Some(zone_of(word).ok_or_else(|| {
+                    self.zone = Some(Zone::named(word).map(Named::Zone).ok_or_else(|| {
                         if word.contains('/') {
-                            Fault::Other(SqlError::unsupported(format!("time zone \"{word}\"")))
+                            let message = format!("time zone \"{word}\" not recognized");
+                            Fault::Other(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
                         } else {
                             Fault::Syntax
                         }
@@ -192,9 +212,9 @@ impl Fields {
         Ok(())
     }
 
-    fn read(text: &str) -> Found<Fields> {
+    fn read(text: &str, forms: &Forms) -> Found<Fields> {
         let tokens = tokens(text).filter(|tokens| !tokens.is_empty()).ok_or(Fault::Syntax)?;
-        let mut fields = Fields::default();
+        let mut fields = Fields { order: forms.date_order, ..Fields::default() };
         let mut after_t = false;
         let mut after_j = false;
         for (index, token) in tokens.iter().enumerate() {
@@ -229,18 +249,19 @@ impl Fields {
                 }
                 Token::SignedWord(..) => return Err(Fault::Syntax),
                 Token::Word(word) => {
+                    let name = word;
                     let word = word.to_ascii_lowercase();
                     after_t = word == "t" && index + 1 < tokens.len();
                     after_j = matches!(word.as_str(), "j" | "jd" | "julian") && index + 1 < tokens.len();
                     if !after_t && !after_j {
-                        fields.word(&word)?;
+                        fields.word(if name.contains('/') { name } else { &word }, forms)?;
                     }
                     continue;
                 }
             }
             (after_t, after_j) = (false, false);
         }
-        if (fields.infinity.is_some() || fields.epoch) && tokens.len() > 1 {
+        if (fields.infinity.is_some() || fields.epoch || fields.now.is_some()) && tokens.len() > 1 {
             return Err(Fault::Syntax);
         }
         Ok(fields)
@@ -306,8 +327,8 @@ fn told<T>(found: Found<T>, text: &str, type_name: &str) -> SqlResult<T> {
 ///
 /// # Errors
 /// `22007`, `22008`.
-pub fn parse_date(text: &str) -> SqlResult<i32> {
-    let fields = told(Fields::read(text), text, "date")?;
+pub fn parse_date(text: &str, forms: &Forms) -> SqlResult<i32> {
+    let fields = told(Fields::read(text, forms), text, "date")?;
     match fields.infinity {
         Some(positive) => return Ok(if positive { i32::MAX } else { i32::MIN }),
         None if fields.epoch => return Ok(0),
@@ -322,9 +343,9 @@ pub fn parse_date(text: &str) -> SqlResult<i32> {
 ///
 /// # Errors
 /// `22007`, `22008`.
-pub fn parse_time(text: &str) -> SqlResult<i64> {
+pub fn parse_time(text: &str, forms: &Forms) -> SqlResult<i64> {
     const NAME: &str = "time";
-    let mut found = Fields::read(text);
+    let mut found = Fields::read(text, forms);
     // 040506 alone is a time here.
     if text.trim().bytes().all(|b| b.is_ascii_digit()) {
         let mut fields = Fields::default();
@@ -344,9 +365,9 @@ pub fn parse_time(text: &str) -> SqlResult<i64> {
 ///
 /// # Errors
 /// `22007`, `22008`, `22009`.
-pub fn parse_timestamp(text: &str, with_zone: bool) -> SqlResult<i64> {
+pub fn parse_timestamp(text: &str, with_zone: bool, forms: &Forms) -> SqlResult<i64> {
     let name = if with_zone { "timestamp with time zone" } else { "timestamp" };
-    let fields = told(Fields::read(text), text, name)?;
+    let fields = told(Fields::read(text, forms), text, name)?;
     match fields.infinity {
         Some(positive) => return Ok(if positive { i64::MAX } else { i64::MIN }),
         None if fields.epoch => return Ok(0),
@@ -355,7 +376,15 @@ pub fn parse_timestamp(text: &str, with_zone: bool) -> SqlResult<i64> {
     let days = told(fields.days(), text, name)?;
     let mut micros = told(fields.micros(), text, name)?;
     if with_zone {
-        micros -= fields.zone.unwrap_or(0) * SECOND;
+        if let Some(now) = fields.now {
+            return Ok(now);
+        }
+        let shown = days.saturating_mul(DAY).saturating_add(micros);
+        let offset = match &fields.zone {
+            Some(zone) => zone.offset_of_local(shown),
+            None => forms.zone.offset_of_local(shown),
+        };
+        micros -= i64::from(offset) * SECOND;
     }
     calendar::moment(days, micros)
         .map_err(|_| SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("timestamp out of range: \"{text}\"")))

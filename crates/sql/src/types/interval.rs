@@ -2,8 +2,9 @@
 //!
 //! Two intervals compare as if a month had 30 days and a day 24 hours.
 
-use super::calendar::{DAY, SECOND, push_padded, push_seconds};
+use super::calendar::{DAY, SECOND};
 use super::datetime::fraction_micros;
+use super::forms::IntervalStyle;
 use super::tokens::{Token, tokens};
 use crate::error::{SqlError, SqlResult, SqlState};
 
@@ -180,8 +181,11 @@ fn parse_iso(text: &str) -> Result<Interval, Fault> {
     sum.done(false)
 }
 
-fn parse_words(text: &str) -> Result<Interval, Fault> {
+fn parse_words(text: &str, style: IntervalStyle) -> Result<Interval, Fault> {
     let tokens = tokens(text).filter(|tokens| !tokens.is_empty()).ok_or(Fault::Syntax)?;
+    // In the standard's style one sign before all is everyone's.
+    let signs = tokens.iter().filter(|token| matches!(token, Token::Signed(_) | Token::SignedWord(..))).count();
+    let all_negative = style == IntervalStyle::SqlStandard && signs == 1 && text.starts_with('-');
     let mut sum = Sum::default();
     let mut negate = false;
     let mut index = 0;
@@ -195,6 +199,7 @@ fn parse_words(text: &str) -> Result<Interval, Fault> {
             }
             _ => return Err(Fault::Syntax),
         };
+        let negative = negative || all_negative;
         index += 1;
         if value.contains(':') {
             sum.add_clock(negative, value)?;
@@ -227,11 +232,11 @@ impl Interval {
     ///
     /// # Errors
     /// `22007`, `22015`.
-    pub fn parse(text: &str) -> SqlResult<Interval> {
+    pub fn parse(text: &str, style: IntervalStyle) -> SqlResult<Interval> {
         let trimmed = text.trim();
         let found = match trimmed.strip_prefix('P') {
             Some(rest) => parse_iso(rest),
-            None => parse_words(trimmed),
+            None => parse_words(trimmed, style),
         };
         found.map_err(|fault| match fault {
             Fault::Syntax => {
@@ -245,42 +250,6 @@ impl Interval {
     /// Its length where a month has 30 days and a day 24 hours: what intervals are compared by.
     pub fn length(self) -> i128 {
         (i128::from(self.months) * 30 + i128::from(self.days)) * i128::from(DAY) + i128::from(self.micros)
-    }
-
-    /// Appends it in style `postgres`.
-    pub fn write(self, out: &mut String) {
-        let start = out.len();
-        let mut before = false;
-        for (value, name) in [(self.months / 12, "year"), (self.months % 12, "mon"), (self.days, "day")] {
-            if value == 0 {
-                continue;
-            }
-            let blank = if out.len() > start { " " } else { "" };
-            let plus = if before && value > 0 { "+" } else { "" };
-            let plural = if value == 1 { "" } else { "s" };
-            out.push_str(&format!("{blank}{plus}{value} {name}{plural}"));
-            before = value < 0;
-        }
-        if out.len() > start && self.micros == 0 {
-            return;
-        }
-        if out.len() > start {
-            out.push(' ');
-        }
-        out.push_str(if self.micros < 0 {
-            "-"
-        } else if before {
-            "+"
-        } else {
-            ""
-        });
-        let micros = self.micros.unsigned_abs();
-        let second = SECOND.unsigned_abs();
-        push_padded(out, (micros / (3600 * second)) as i64, 2);
-        out.push(':');
-        push_padded(out, (micros / (60 * second) % 60) as i64, 2);
-        out.push(':');
-        push_seconds(out, (micros % (60 * second)) as i64);
     }
 
     /// Sum of each part.

@@ -1,9 +1,12 @@
 //! The table of types: names, numbers, lengths, and how a value is stored and written.
 
+mod abbreviations;
 pub mod binary;
 pub mod calendar;
 pub mod datetime;
+pub mod forms;
 pub mod interval;
+mod interval_text;
 pub mod modifier;
 mod names;
 pub mod numeric;
@@ -11,6 +14,7 @@ pub mod numeric;
 mod tests;
 pub mod text;
 mod tokens;
+pub mod zone;
 
 /// What a type is, without its modifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,5 +1,6 @@
 //! Names and numbers of types, and what storing a value in a column does. What literals and casts give is in `ops`' tests.
 
+use super::forms::Forms;
 use super::{Kind, SqlType, binary, modifier, text};
 use crate::datum::Datum;
 
@@ -68,10 +69,10 @@ fn an_assignment_refuses_what_an_explicit_cast_cuts() {
     assert_eq!(modifier::apply(Datum::text("abc  "), to, false), Ok(Datum::text("abc")));
     assert_eq!(modifier::apply(Datum::text("abcd"), to, true), Ok(Datum::text("abc")));
     let to = SqlType::with_length(Kind::Bpchar, 3);
-    let error = text::input("abcd", to).expect_err("too long");
+    let error = text::input("abcd", to, &Forms::DEFAULT).expect_err("too long");
     assert_eq!(error.to_string(), "value too long for type character(3) (SQLSTATE 22001)");
-    assert_eq!(text::input("a", to), Ok(Datum::text("a  ")));
-    let error = text::input("1000", SqlType::numeric(3, 0)).expect_err("too large");
+    assert_eq!(text::input("a", to, &Forms::DEFAULT), Ok(Datum::text("a  ")));
+    let error = text::input("1000", SqlType::numeric(3, 0), &Forms::DEFAULT).expect_err("too large");
     assert_eq!(error.message(), "numeric field overflow");
 }
 

@@ -136,24 +136,3 @@ pub(super) fn is_week_day(word: &str) -> bool {
     matches!(word, "tues" | "weds" | "wedn" | "thur" | "thurs")
         || DAYS.iter().any(|day| *day == word || (word.len() == 3 && day.starts_with(word)))
 }
-
-/// Seconds east of UTC, for the abbreviations of fixed meaning.
-pub(super) fn zone_of(word: &str) -> Option<i64> {
-    let hours = match word {
-        "z" | "utc" | "gmt" | "ut" | "uct" | "zulu" | "wet" | "etc/utc" => 0,
-        "est" => -5,
-        "edt" => -4,
-        "cst" => -6,
-        "cdt" => -5,
-        "mst" => -7,
-        "mdt" => -6,
-        "pst" => -8,
-        "pdt" => -7,
-        "cet" | "bst" | "met" => 1,
-        "cest" | "mest" | "eet" => 2,
-        "eest" | "msk" => 3,
-        "jst" => 9,
-        _ => return None,
-    };
-    Some(hours * 3600)
-}

@@ -4,6 +4,7 @@ use super::{input as input_element, output as output_element};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::SqlType;
+use crate::types::forms::Forms;
 
 fn malformed(text: &str, detail: &str) -> SqlError {
     let message = format!("malformed array literal: \"{text}\"");
@@ -11,7 +12,7 @@ fn malformed(text: &str, detail: &str) -> SqlError {
 }
 
 /// Reads an array of such elements.
-pub(super) fn input(text: &str, element: SqlType) -> SqlResult<Datum> {
+pub(super) fn input(text: &str, element: SqlType, forms: &Forms) -> SqlResult<Datum> {
     const END: &str = "Unexpected end of input.";
     let body = text.trim_start();
     if body.starts_with('[') {
@@ -73,7 +74,7 @@ pub(super) fn input(text: &str, element: SqlType) -> SqlResult<Datum> {
         items.push(if !quoted && item.eq_ignore_ascii_case("null") {
             Datum::Null
         } else {
-            input_element(&item, element)?
+            input_element(&item, element, forms)?
         });
         if end == '}' {
             break;
@@ -86,7 +87,7 @@ pub(super) fn input(text: &str, element: SqlType) -> SqlResult<Datum> {
 }
 
 /// Appends an array of such elements.
-pub(super) fn output(items: &[Datum], element: SqlType, out: &mut String) {
+pub(super) fn output(items: &[Datum], element: SqlType, forms: &Forms, out: &mut String) {
     out.push('{');
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
@@ -97,7 +98,7 @@ pub(super) fn output(items: &[Datum], element: SqlType, out: &mut String) {
             continue;
         }
         let start = out.len();
-        output_element(item, element, out);
+        output_element(item, element, forms, out);
         let written = &out[start..];
         let special = |c: char| c.is_ascii_whitespace() || c == '\x0b' || "\"\\{},".contains(c);
         if written.is_empty() || written.eq_ignore_ascii_case("null") || written.contains(special) {

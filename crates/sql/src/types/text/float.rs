@@ -144,10 +144,23 @@ fn shortest<F: Copy + PartialEq + LowerExp + FromStr>(value: F, mantissa: u64, t
     written
 }
 
-/// Appends a float8.
-pub fn push_f64(out: &mut String, value: f64) {
+/// Digits and exponent with so many digits at most, without zeros at the end.
+fn rounded<F: LowerExp>(value: F, digits: i32) -> String {
+    let places = digits.max(1) as usize - 1;
+    let written = format!("{value:.places$e}");
+    let (mantissa, exponent) = written.split_once('e').unwrap_or((&written, "0"));
+    let mantissa = if mantissa.contains('.') { mantissa.trim_end_matches('0').trim_end_matches('.') } else { mantissa };
+    format!("{mantissa}e{exponent}")
+}
+
+/// Appends a float8, by `extra_float_digits`.
+pub fn push_f64(out: &mut String, value: f64, extra: i32) {
     if push_special(out, value) {
         return;
+    }
+    if extra <= 0 {
+        let digits = (15 + extra).max(1);
+        return lay_out(out, &rounded(value, digits), digits);
     }
     let bits = value.to_bits() & (u64::MAX >> 1);
     let (fraction, exponent) = (bits & ((1 << 52) - 1), (bits >> 52) as i32);
@@ -155,10 +168,14 @@ pub fn push_f64(out: &mut String, value: f64) {
     lay_out(out, &shortest(value, mantissa, two, 17), 15);
 }
 
-/// Appends a float4.
-pub fn push_f32(out: &mut String, value: f32) {
+/// Appends a float4, by `extra_float_digits`.
+pub fn push_f32(out: &mut String, value: f32, extra: i32) {
     if push_special(out, f64::from(value)) {
         return;
+    }
+    if extra <= 0 {
+        let digits = (6 + extra).max(1);
+        return lay_out(out, &rounded(value, digits), digits);
     }
     let bits = value.to_bits() & (u32::MAX >> 1);
     let (fraction, exponent) = (bits & ((1 << 23) - 1), (bits >> 23) as i32);

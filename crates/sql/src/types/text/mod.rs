@@ -1,11 +1,13 @@
 //! Values as text: what a client writes in a literal or sends in text format, and what it is shown.
 
 mod array;
+pub(crate) mod dates;
 pub mod float;
 mod json;
 
 use super::calendar;
 use super::datetime;
+use super::forms::Forms;
 use super::interval::Interval;
 use super::modifier;
 use super::numeric::Numeric;
@@ -154,7 +156,7 @@ fn regtype(text: &str) -> SqlResult<u32> {
 ///
 /// # Errors
 /// PostgreSQL's for a text that is no value of the type.
-pub fn input(text: &str, to: SqlType) -> SqlResult<Datum> {
+pub fn input(text: &str, to: SqlType, forms: &Forms) -> SqlResult<Datum> {
     let datum = match to.kind {
         Kind::Bool => Datum::Bool(boolean(text)?),
         Kind::Bytea => Datum::Bytes(bytea(text)?),
@@ -171,11 +173,11 @@ pub fn input(text: &str, to: SqlType) -> SqlResult<Datum> {
         }
         Kind::Float4 => Datum::Float4(float::parse_f32(text)?),
         Kind::Float8 => Datum::Float8(float::parse_f64(text)?),
-        Kind::Date => Datum::Date(datetime::parse_date(text)?),
-        Kind::Time => Datum::Time(datetime::parse_time(text)?),
-        Kind::Timestamp => Datum::Timestamp(datetime::parse_timestamp(text, false)?),
-        Kind::Timestamptz => Datum::Timestamp(datetime::parse_timestamp(text, true)?),
-        Kind::Interval => Datum::Interval(Interval::parse(text)?),
+        Kind::Date => Datum::Date(datetime::parse_date(text, forms)?),
+        Kind::Time => Datum::Time(datetime::parse_time(text, forms)?),
+        Kind::Timestamp => Datum::Timestamp(datetime::parse_timestamp(text, false, forms)?),
+        Kind::Timestamptz => Datum::Timestamp(datetime::parse_timestamp(text, true, forms)?),
+        Kind::Interval => Datum::Interval(Interval::parse(text, forms.interval_style)?),
         Kind::Numeric => Datum::Numeric(Numeric::parse(text)?),
         Kind::Regclass if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => Datum::Oid(oid(text)?),
         // Names of tables are the catalog's.
@@ -184,14 +186,25 @@ pub fn input(text: &str, to: SqlType) -> SqlResult<Datum> {
         Kind::Uuid => Datum::Uuid(uuid(text)?),
         Kind::Void => Datum::text(""),
         Kind::Array(element) => {
-            return array::input(text, SqlType { kind: element.kind(), typmod: to.typmod });
+            return array::input(text, SqlType { kind: element.kind(), typmod: to.typmod }, forms);
         }
     };
     if to.typmod < 0 { Ok(datum) } else { modifier::apply(datum, to, false) }
 }
 
+/// Appends bytes as `bytea_output = escape` has them.
+fn push_escaped(bytes: &[u8], out: &mut String) {
+    for byte in bytes {
+        match byte {
+            b'\\' => out.push_str("\\\\"),
+            b' '..=b'~' => out.push(char::from(*byte)),
+            other => out.push_str(&format!("\\{other:03o}")),
+        }
+    }
+}
+
 /// Appends a value as text; nothing for NULL.
-pub fn output(datum: &Datum, kind: SqlType, out: &mut String) {
+pub fn output(datum: &Datum, kind: SqlType, forms: &Forms, out: &mut String) {
     let written = match datum {
         Datum::Null => return,
         Datum::Bool(value) => {
@@ -207,11 +220,11 @@ pub fn output(datum: &Datum, kind: SqlType, out: &mut String) {
             _ => write!(out, "{value}"),
         },
         Datum::Float4(value) => {
-            float::push_f32(out, *value);
+            float::push_f32(out, *value, forms.extra_float_digits);
             Ok(())
         }
         Datum::Float8(value) => {
-            float::push_f64(out, *value);
+            float::push_f64(out, *value, forms.extra_float_digits);
             Ok(())
         }
         Datum::Numeric(value) => write!(out, "{value}"),
@@ -219,12 +232,16 @@ pub fn output(datum: &Datum, kind: SqlType, out: &mut String) {
             out.push_str(value);
             Ok(())
         }
+        Datum::Bytes(bytes) if forms.bytea_escape => {
+            push_escaped(bytes, out);
+            Ok(())
+        }
         Datum::Bytes(bytes) => {
             out.push_str("\\x");
             bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
         }
         Datum::Date(days) => {
-            calendar::push_date(out, *days);
+            dates::push_date(out, *days, forms);
             Ok(())
         }
         Datum::Time(micros) => {
@@ -232,11 +249,11 @@ pub fn output(datum: &Datum, kind: SqlType, out: &mut String) {
             Ok(())
         }
         Datum::Timestamp(micros) => {
-            calendar::push_timestamp(out, *micros, kind.kind == Kind::Timestamptz);
+            dates::push_timestamp(out, *micros, kind.kind == Kind::Timestamptz, forms);
             Ok(())
         }
         Datum::Interval(interval) => {
-            interval.write(out);
+            interval.write(forms.interval_style, out);
             Ok(())
         }
         Datum::Uuid(bytes) => bytes.iter().enumerate().try_for_each(|(index, byte)| {
@@ -244,7 +261,7 @@ pub fn output(datum: &Datum, kind: SqlType, out: &mut String) {
             write!(out, "{hyphen}{byte:02x}")
         }),
         Datum::Array(items) => {
-            array::output(items, kind.element().unwrap_or(Kind::Text.into()), out);
+            array::output(items, kind.element().unwrap_or(Kind::Text.into()), forms, out);
             Ok(())
         }
     };
@@ -252,8 +269,8 @@ pub fn output(datum: &Datum, kind: SqlType, out: &mut String) {
 }
 
 /// A value as text.
-pub fn to_string(datum: &Datum, kind: SqlType) -> String {
+pub fn to_string(datum: &Datum, kind: SqlType, forms: &Forms) -> String {
     let mut out = String::new();
-    output(datum, kind, &mut out);
+    output(datum, kind, forms, &mut out);
     out
 }

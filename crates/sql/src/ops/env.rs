@@ -1,0 +1,151 @@
+//! What a value may depend on beside its arguments: settings, clocks, who asks, chance.
+//!
+//! **Invariant:** it stays the same while a statement runs, but for the state of `random()` and what `set_config` asks for.
+
+use crate::datum::Datum;
+use crate::error::SqlResult;
+use crate::settings::Settings;
+use crate::types::forms::Forms;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Computes a value of its arguments alone.
+pub type Plain = fn(&[Datum]) -> SqlResult<Datum>;
+
+/// Computes a value of its arguments and the session's state.
+pub type InEnv = fn(&[Datum], &Env) -> SqlResult<Datum>;
+
+/// What computes a value.
+#[derive(Clone, Copy, Debug)]
+pub enum Eval {
+    /// Of its arguments alone.
+    Plain(Plain),
+    /// Also of the session's state: settings, clocks, role, chance.
+    InEnv(InEnv),
+}
+
+impl Eval {
+    /// Computes the value.
+    ///
+    /// # Errors
+    /// Those of the function or operator.
+    #[inline]
+    pub fn call(self, args: &[Datum], env: &Env) -> SqlResult<Datum> {
+        match self {
+            Eval::Plain(eval) => eval(args),
+            Eval::InEnv(eval) => eval(args, env),
+        }
+    }
+}
+
+/// See the module. A clone shares the state of `random()`.
+#[derive(Clone, Debug)]
+pub struct Env {
+    /// How values are read and written as text; and when the transaction began.
+    pub forms: Forms,
+    /// When the statement began, in microseconds since 1970.
+    pub statement_us: i64,
+    /// The role.
+    pub user: Arc<str>,
+    /// By what number the client knows the session.
+    pub backend_pid: u32,
+    pub(crate) settings: Arc<Settings>,
+    random: Arc<Mutex<Random>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+/// A setting that `set_config` asks for: name, value, whether for the transaction alone.
+pub(crate) type Asked = (String, String, bool);
+
+/// The time now, in microseconds since 1970.
+pub(crate) fn clock_us() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
+}
+
+impl Env {
+    pub(crate) fn new(user: &str, backend_pid: u32, settings: Arc<Settings>) -> Env {
+        let seed = clock_us() as u64 ^ u64::from(backend_pid).rotate_left(32) ^ (&raw const *settings as u64);
+        Env {
+            forms: Forms::default(),
+            statement_us: 0,
+            user: user.into(),
+            backend_pid,
+            settings,
+            random: Arc::new(Mutex::new(Random::seeded(seed))),
+            asked: Arc::default(),
+        }
+    }
+
+    /// A random number from 0 to less than 1.
+    pub fn random(&self) -> f64 {
+        self.random.lock().unwrap_or_else(PoisonError::into_inner).next_f64()
+    }
+
+    /// 64 random bits.
+    pub fn random_bits(&self) -> u64 {
+        self.random.lock().unwrap_or_else(PoisonError::into_inner).next()
+    }
+
+    /// From here on `random()` gives the numbers that belong to this seed, from -1 to 1.
+    pub fn set_seed(&self, seed: f64) {
+        let seed = (((1_u64 << 52) - 1) as f64 * seed) as i64 as u64;
+        *self.random.lock().unwrap_or_else(PoisonError::into_inner) = Random::seeded(seed);
+    }
+
+    /// Asks for a setting, to be made when the statement has run. Says how it will be shown.
+    pub(crate) fn ask(&self, name: &str, value: &str, is_local: bool) -> SqlResult<String> {
+        let shown = self.settings.would_show(name, value)?;
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.push((name.to_lowercase(), value.to_owned(), is_local));
+        Ok(shown)
+    }
+
+    /// A setting's value, as the statement sees it.
+    pub(crate) fn setting(&self, name: &str) -> SqlResult<String> {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        match asked.iter().rev().find(|(asked, ..)| asked.eq_ignore_ascii_case(name)) {
+            Some((name, value, _)) => self.settings.would_show(name, value),
+            None => self.settings.show(name).map(|(_, value)| value.to_owned()),
+        }
+    }
+
+    /// What was asked for since the last call.
+    pub(crate) fn take_asked(&self) -> Vec<Asked> {
+        std::mem::take(&mut *self.asked.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Default for Env {
+    fn default() -> Env {
+        Env::new("postgres", 0, Arc::new(Settings::new("postgres")))
+    }
+}
+
+/// PostgreSQL's generator, xoroshiro128**, so that a seed gives the same numbers.
+#[derive(Debug)]
+struct Random([u64; 2]);
+
+impl Random {
+    fn seeded(mut seed: u64) -> Random {
+        let mut split = || {
+            seed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let value = (seed ^ (seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            value ^ (value >> 31)
+        };
+        let state = [split(), split()];
+        Random(if state == [0, 0] { [0x5851_F42D_4C95_7F2D, 0x1405_7B7E_F767_814F] } else { state })
+    }
+
+    fn next(&mut self) -> u64 {
+        let [first, second] = self.0;
+        let mixed = second ^ first;
+        let value = first.wrapping_mul(5).rotate_left(7).wrapping_mul(9);
+        self.0 = [first.rotate_left(24) ^ mixed ^ (mixed << 16), mixed.rotate_left(37)];
+        value
+    }
+
+    fn next_f64(&mut self) -> f64 {
+        (self.next() >> 12) as f64 / (1_u64 << 52) as f64
+    }
+}

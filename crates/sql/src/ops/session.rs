@@ -1,0 +1,128 @@
+//! Functions of clocks, settings, zones and chance: what they give depends on the session.
+
+use super::env::clock_us;
+use super::fields::zone_named;
+use super::get::{float, int, interval, text};
+use super::{Function, function, function_in};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::types::Kind;
+use crate::types::calendar::{self, SECOND, civil_of, split};
+use crate::types::text::dates::{DAYS, MONTHS};
+use crate::types::zone::Named;
+
+fn shifted(micros: i64, offset: i64) -> SqlResult<Datum> {
+    if micros == i64::MAX || micros == i64::MIN {
+        return Ok(Datum::Timestamp(micros));
+    }
+    let (days, time) = split(micros);
+    calendar::moment(days, time + offset * SECOND).map(Datum::Timestamp)
+}
+
+/// `timestamptz AT TIME ZONE zone`.
+fn to_local(micros: i64, zone: &Named) -> SqlResult<Datum> {
+    shifted(micros, i64::from(zone.offset_at(micros)))
+}
+
+/// `timestamp AT TIME ZONE zone`.
+fn to_moment(micros: i64, zone: &Named) -> SqlResult<Datum> {
+    shifted(micros, -i64::from(zone.offset_of_local(micros)))
+}
+
+/// An interval as a zone.
+fn zone_of_interval(datum: &Datum) -> SqlResult<Named> {
+    let span = interval(datum);
+    if span.months != 0 || span.days != 0 {
+        let mut written = String::new();
+        span.write(Default::default(), &mut written);
+        let message = format!("interval time zone \"{written}\" must not include months or days");
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    Ok(Named::Offset((span.micros / SECOND) as i32))
+}
+
+/// `Sat Nov 21 22:15:00.123456 2026 UTC`.
+fn time_of_day(env: &super::Env) -> String {
+    let now = clock_us();
+    let (days, time) = split(env.forms.local(now));
+    let civil = civil_of(days);
+    let mut out = format!("{} ", &DAYS[(days + 4).rem_euclid(7) as usize][..3]);
+    out.push_str(MONTHS.get(civil.month as usize - 1).map_or("", |name| &name[..3]));
+    let second = time / SECOND;
+    out.push_str(&format!(
+        " {:02} {:02}:{:02}:{:02}.{:06} {:04} {}",
+        civil.day,
+        second / 3600,
+        second / 60 % 60,
+        second % 60,
+        time % SECOND,
+        civil.year,
+        env.forms.zone.at(now).abbreviation
+    ));
+    out
+}
+
+fn current_setting(args: &[Datum], env: &super::Env) -> SqlResult<Datum> {
+    match env.setting(text(&args[0])) {
+        Ok(value) => Ok(Datum::text(value)),
+        Err(_) if matches!(args.get(1), Some(Datum::Bool(true))) => Ok(Datum::Null),
+        Err(error) => Err(error),
+    }
+}
+
+fn set_config(args: &[Datum], env: &super::Env) -> SqlResult<Datum> {
+    if args[0].is_null() {
+        return Err(SqlError::new(SqlState("22004"), "SET requires parameter name"));
+    }
+    if args[1].is_null() {
+        return Err(SqlError::unsupported("set_config with NULL"));
+    }
+    let is_local = matches!(args[2], Datum::Bool(true));
+    env.ask(text(&args[0]), text(&args[1]), is_local).map(Datum::text)
+}
+
+/// Version 4: random but for six bits.
+fn random_uuid(env: &super::Env) -> Datum {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&env.random_bits().to_be_bytes());
+    bytes[8..].copy_from_slice(&env.random_bits().to_be_bytes());
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    Datum::Uuid(bytes)
+}
+
+fn set_seed(args: &[Datum], env: &super::Env) -> SqlResult<Datum> {
+    let seed = float(&args[0]);
+    if !(-1.0..=1.0).contains(&seed) {
+        let mut shown = String::new();
+        crate::types::text::float::push_f64(&mut shown, seed, 0);
+        let message = format!("setseed parameter {shown} is out of allowed range [-1,1]");
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    env.set_seed(seed);
+    Ok(Datum::text(""))
+}
+
+pub(super) fn functions() -> Vec<Function> {
+    use Kind::{Bool, Float8, Int4, Interval as Span, Text, Timestamp, Timestamptz, Uuid, Void};
+    let volatile = |function: Function| Function { volatile: true, ..function };
+    let now = |name| function_in(name, &[], Timestamptz, |_, env| Ok(Datum::Timestamp(env.forms.now_us)));
+    vec![
+        now("now"),
+        now("transaction_timestamp"),
+        function_in("statement_timestamp", &[], Timestamptz, |_, env| Ok(Datum::Timestamp(env.statement_us))),
+        volatile(function("clock_timestamp", &[], Timestamptz, |_| Ok(Datum::Timestamp(clock_us())))),
+        volatile(function_in("timeofday", &[], Text, |_, env| Ok(Datum::text(time_of_day(env))))),
+        function("timezone", &[Text, Timestamptz], Timestamp, |a| to_local(int(&a[1]), &zone_named(text(&a[0]))?)),
+        function("timezone", &[Text, Timestamp], Timestamptz, |a| to_moment(int(&a[1]), &zone_named(text(&a[0]))?)),
+        function("timezone", &[Span, Timestamptz], Timestamp, |a| to_local(int(&a[1]), &zone_of_interval(&a[0])?)),
+        function("timezone", &[Span, Timestamp], Timestamptz, |a| to_moment(int(&a[1]), &zone_of_interval(&a[0])?)),
+        function_in("current_setting", &[Text], Text, current_setting),
+        function_in("current_setting", &[Text, Bool], Text, current_setting),
+        volatile(Function { strict: false, ..function_in("set_config", &[Text, Text, Bool], Text, set_config) }),
+        volatile(function_in("random", &[], Float8, |_, env| Ok(Datum::Float8(env.random())))),
+        volatile(function_in("setseed", &[Float8], Void, set_seed)),
+        volatile(function_in("gen_random_uuid", &[], Uuid, |_, env| Ok(random_uuid(env)))),
+        function_in("pg_backend_pid", &[], Int4, |_, env| Ok(Datum::Int4(env.backend_pid as i32))),
+    ]
+}
