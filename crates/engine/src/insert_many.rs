@@ -19,7 +19,7 @@ impl Txn<'_> {
     ///
     /// # Errors
     /// Those of [`Txn::insert`]; none of the rows is inserted then.
-    pub fn insert_many<const N: usize>(&self, table: &Table, rows: &[[Value<'_>; N]]) -> Result<()> {
+    pub fn insert_many<'v, R: AsRef<[Value<'v>]>>(&self, table: &Table, rows: &[R]) -> Result<()> {
         self.inner.assert_own(table);
         let _call = self.call();
         self.inner.check_limits(true)?;
@@ -36,16 +36,16 @@ impl Txn<'_> {
         result
     }
 
-    fn insert_run<const N: usize>(
+    fn insert_run<'v, R: AsRef<[Value<'v>]>>(
         &self,
         table: &Table,
-        rows: &[[Value<'_>; N]],
+        rows: &[R],
         command: u32,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let first = scratch.writes.len();
         for values in rows {
-            self.make_row(table, values, command, scratch)?;
+            self.make_row(table, values.as_ref(), command, scratch)?;
         }
         self.counters().writes.set(scratch.writes.len() as u64);
         (0..table.indexes.len()).try_for_each(|position| self.add_keys(table, position, first, scratch))

@@ -40,6 +40,7 @@ mod entries;
 mod insert_many;
 mod lock;
 mod locks;
+mod newest;
 mod read;
 mod read_many;
 mod reads;

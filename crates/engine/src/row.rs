@@ -46,7 +46,7 @@ impl<'t> Row<'t> {
     }
 
     /// Whether both are the same version of one row.
-    pub(crate) fn is_same_version(&self, other: &Row<'_>) -> bool {
+    pub fn is_same_version(&self, other: &Row<'_>) -> bool {
         match (self.place, other.place) {
             (Place::Hot(one), Place::Hot(other)) => std::ptr::eq(one, other),
             (Place::Frozen(one, at), Place::Frozen(other, other_at)) => std::ptr::eq(one, other) && at == other_at,

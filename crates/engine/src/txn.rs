@@ -35,6 +35,8 @@ pub struct Txn<'e> {
     command: Cell<u32>,
     /// Whether this command has written: the next read then begins a new one, which sees it.
     wrote: Cell<bool>,
+    /// Whether reads do not see what this command has written, however many there are; see [`Txn::hold_command`].
+    pub(crate) command_held: Cell<bool>,
     /// The bits of the tables that it has written to.
     pub(crate) tables: Cell<u64>,
     /// Its session, if it has one: then it can wait.
@@ -88,6 +90,7 @@ impl<'e> Txn<'e> {
             begin,
             command: Cell::new(0),
             wrote: Cell::new(false),
+            command_held: Cell::new(false),
             tables: Cell::new(0),
             waiter: None,
             must_wait: Cell::new(false),
@@ -145,6 +148,7 @@ impl<'e> Txn<'e> {
             begin,
             command: Cell::new(command),
             wrote: Cell::new(wrote),
+            command_held: Cell::new(false),
             tables: Cell::new(tables),
             waiter: Some(waiter),
             must_wait: Cell::new(false),
@@ -250,7 +254,7 @@ impl<'e> Txn<'e> {
     #[inline]
     pub(crate) fn view(&self) -> Result<View> {
         self.check_active()?;
-        if self.wrote.get() {
+        if self.wrote.get() && !self.command_held.get() {
             if self.command.get() == COMMANDS_MAX {
                 return Err(Error::Limit("commands of one transaction"));
             }

@@ -143,7 +143,8 @@ impl Txn<'_> {
         };
         image.clear();
         image.extend_from_slice(base.image());
-        let mut writer = RowWriter::new(&table.layout, &mut image);
+        let is_newer = self.reads_latest() && self.held().is_before(base);
+        let mut writer = RowWriter::new(&table.layout, &mut image, is_newer);
         let unclaim = Unclaim { txn: self, writes: writes_count - 1 };
         let wanted = patch(&mut writer);
         let patched = writer.finish();

@@ -45,11 +45,18 @@ pub struct RowWriter<'a> {
     /// Variable bytes that no slot points at any more.
     dead_bytes: usize,
     unfit: Option<Unfit>,
+    is_newer: bool,
 }
 
 impl<'a> RowWriter<'a> {
-    pub(crate) fn new(layout: &'a Layout, image: &'a mut Vec<u8>) -> RowWriter<'a> {
-        RowWriter { layout, image, touched: Touched::default(), dead_bytes: 0, unfit: None }
+    pub(crate) fn new(layout: &'a Layout, image: &'a mut Vec<u8>, is_newer: bool) -> RowWriter<'a> {
+        RowWriter { layout, image, touched: Touched::default(), dead_bytes: 0, unfit: None, is_newer }
+    }
+
+    /// Whether the row was changed after the snapshot: it is not what the transaction reads.
+    #[inline]
+    pub fn is_newer(&self) -> bool {
+        self.is_newer
     }
 
     #[inline]

@@ -9,6 +9,7 @@
 pub mod analytics;
 mod bind;
 mod catalog;
+mod change;
 pub mod datum;
 pub mod error;
 mod exec;

@@ -7,6 +7,7 @@
 //! Public for the analytics path, which lowers plans to operators of its own.
 
 pub use crate::catalog::{ColumnDef, TableInfo};
+pub use crate::change::{Assignments, Change, ConflictUpdate, Modify, NewValue, OnConflict, Target};
 use crate::datum::Datum;
 pub use crate::ops::Eval;
 /// What computes a cast; it is given the type to cast to.
@@ -200,6 +201,13 @@ pub enum Plan {
     },
     /// Rows of an earlier part of the statement: `WITH`.
     Shared(Arc<Plan>),
+    /// What a statement of `WITH` that changes rows returns; it is run once, when somebody first asks.
+    Modified(Arc<Modify>),
+    /// A query with statements in its `WITH` that change rows: those that nobody has asked for are run at its end.
+    Modifying {
+        modifies: Vec<Arc<Modify>>,
+        input: Box<Plan>,
+    },
 }
 
 /// `UNION`, `INTERSECT`, `EXCEPT`.
@@ -291,55 +299,4 @@ impl Lock {
     pub fn row_id(&self) -> usize {
         self.first + self.table.columns.len()
     }
-}
-
-/// A statement that changes rows.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum Change {
-    /// Rows of all columns, in order.
-    Insert {
-        table: Arc<TableInfo>,
-        input: Plan,
-        conflict: Option<OnConflict>,
-    },
-    /// The row's id is a column of the input. The values are over the table's row alone, as it is when it is changed, or,
-    /// with other tables, over the input's row.
-    Update {
-        target: Target,
-        values: Vec<(usize, Expr)>,
-    },
-    Delete {
-        target: Target,
-    },
-}
-
-impl Change {
-    /// Its command tag.
-    pub fn tag(&self) -> &'static str {
-        match self {
-            Change::Insert { .. } => "INSERT 0",
-            Change::Update { .. } => "UPDATE",
-            Change::Delete { .. } => "DELETE",
-        }
-    }
-}
-
-/// What an INSERT does about a row that is there already.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum OnConflict {
-    Nothing,
-}
-
-/// Which rows.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct Target {
-    pub table: Arc<TableInfo>,
-    pub input: Plan,
-    /// Where the table's columns begin.
-    pub first: usize,
-    /// To be looked at again when the row has changed meanwhile; over the input's row.
-    pub condition: Option<Expr>,
 }

@@ -16,7 +16,7 @@ fn a_patched_image_holds_the_patched_values() {
     layout.encode(&values, &mut image).unwrap();
     let mut state = 1_u64;
     for _ in 0..10_000 {
-        let mut writer = RowWriter::new(&layout, &mut image);
+        let mut writer = RowWriter::new(&layout, &mut image, false);
         let mut wanted = Touched::default();
         for _ in 0..3 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -145,6 +145,10 @@ impl Binder<'_> {
                 if let [name] = &parts[..]
                     && let Some((_, plan, columns)) = self.with.borrow().iter().rev().find(|(with, ..)| with == name)
                 {
+                    if matches!(&**plan, Plan::Modified(modify) if modify.returning.is_none()) {
+                        let message = format!("WITH query \"{name}\" does not have a RETURNING clause");
+                        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                    }
                     let width = columns.len();
                     scope.add(self.relation(name, alias, columns.clone(), first, None)?, width)?;
                     let plan = Box::new(Plan::Shared(std::sync::Arc::clone(plan)));

@@ -5,6 +5,7 @@
 
 mod access;
 mod columns;
+mod conflict;
 mod ddl;
 mod expr;
 mod from;
@@ -14,17 +15,18 @@ mod types;
 mod write;
 
 use crate::catalog::{Catalog, TableInfo};
+use crate::change::Modify;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Env;
 use crate::plan::{Plan, Typed};
 use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 pub(crate) use ddl::CreateTable;
-pub(crate) use write::Written;
+pub(crate) use write::{Written, is_change};
 
 /// Refuses what this server does not do.
 macro_rules! refuse {
@@ -49,6 +51,10 @@ pub(crate) struct Binder<'c> {
     parameters: RefCell<Vec<Option<SqlType>>>,
     /// Queries of `WITH`, by name; inner ones hide outer ones.
     with: RefCell<Vec<Named>>,
+    /// A query of `WITH` is being bound.
+    in_with: Cell<bool>,
+    /// Statements of `WITH` that change rows, so far.
+    modifies: RefCell<Vec<Arc<Modify>>>,
 }
 
 /// A table or query of `FROM`, as names see it.
@@ -98,7 +104,20 @@ impl<'c> Binder<'c> {
         env: &'c Env,
         parameters: Vec<Option<SqlType>>,
     ) -> Binder<'c> {
-        Binder { catalog, text, env, parameters: RefCell::new(parameters), with: RefCell::default() }
+        Binder {
+            catalog,
+            text,
+            env,
+            parameters: RefCell::new(parameters),
+            with: RefCell::default(),
+            in_with: Cell::default(),
+            modifies: RefCell::default(),
+        }
+    }
+
+    /// The statements of `WITH` that change rows, for whoever runs the whole.
+    pub(crate) fn take_modifies(&self) -> Vec<Arc<Modify>> {
+        self.modifies.take()
     }
 
     /// The types of the parameters. What nothing decides is text.

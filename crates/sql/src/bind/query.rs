@@ -90,14 +90,14 @@ impl Binder<'_> {
         }
     }
 
-    fn bind_with(&self, with: &ast::With, parent: Option<&Scope<'_>>) -> SqlResult<()> {
+    pub(super) fn bind_with(&self, with: &ast::With, parent: Option<&Scope<'_>>) -> SqlResult<()> {
         let ast::With { with_token: _, recursive, cte_tables } = with;
         refuse!(*recursive => "WITH RECURSIVE", parent.is_some() => "WITH in a subquery");
         for ast::Cte { alias, query, from, materialized: _, closing_paren_token: _ } in cte_tables {
             refuse!(from.is_some() => "FROM in WITH");
             let ast::TableAlias { explicit: _, name, columns: names, at } = alias;
             refuse!(at.is_some() => "AT in WITH");
-            let mut bound = self.query(query, parent)?;
+            let mut bound = self.with_query(query, parent)?;
             for column in &mut bound.columns {
                 column.kind = settled(column.kind);
             }

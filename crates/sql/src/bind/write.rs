@@ -1,22 +1,31 @@
-//! `INSERT`, `UPDATE`, `DELETE`.
+//! `INSERT`, `UPDATE`, `DELETE`, `RETURNING`, and those of them that stand in `WITH`.
 
 use super::from::{all_of, split};
-use super::{Binder, Relation, Scope, columns_of, refuse};
+use super::{Binder, Bound, Relation, Scope, columns_of, refuse};
 use crate::catalog::TableInfo;
+use crate::change::{Assignments, Change, Modify, NewValue, Target};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
-use crate::plan::{Change, Expr, OnConflict, Plan, Target, Typed};
+use crate::plan::{Access, Expr, Plan, Source, Typed};
 use crate::session::ColumnInfo;
 use crate::types::Kind;
 use sqlparser::ast::{self, SetExpr};
 use std::sync::Arc;
 
-/// A change, and what it returns of each row: expressions over the table's columns.
+/// A change, and the columns that it returns, if it does.
 pub(crate) struct Written {
-    pub(crate) change: Change,
-    pub(crate) returning: Option<(Vec<ColumnInfo>, Vec<Expr>)>,
+    pub(crate) modify: Modify,
+    pub(crate) columns: Option<Vec<ColumnInfo>>,
+}
+
+/// What `RETURNING` says.
+type Returning = Option<(Vec<ColumnInfo>, Vec<Expr>)>;
+
+/// Whether a query is a statement that changes rows, behind its `WITH`.
+pub(crate) fn is_change(query: &ast::Query) -> bool {
+    matches!(*query.body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_))
 }
 
 impl Binder<'_> {
@@ -75,16 +84,12 @@ impl Binder<'_> {
             }
             Some(source) => self.inserted(&table, &places, !columns.is_empty(), source)?,
         };
-        let conflict = match on {
-            None => None,
-            Some(ast::OnInsert::OnConflict(ast::OnConflict {
-                conflict_target: None,
-                action: ast::OnConflictAction::DoNothing,
-            })) => Some(OnConflict::Nothing),
-            Some(_) => return Err(SqlError::unsupported("ON CONFLICT with a target or DO UPDATE")),
-        };
-        let returning = self.returning(returning.as_deref(), &table, alias)?;
-        Ok(Written { change: Change::Insert { table, input, conflict }, returning })
+        let relation = table_relation(&table, alias, 0);
+        let conflict = on.as_ref().map(|on| self.on_conflict(on, &table, &relation)).transpose()?.map(Box::new);
+        let mut scope = Scope::default();
+        scope.add(relation, table.columns.len())?;
+        let returning = self.returning(returning.as_deref(), &scope)?;
+        Ok(written(Change::Insert { table, input, conflict }, returning))
     }
 
     /// Which columns the statement gives, in its order.
@@ -106,7 +111,9 @@ impl Binder<'_> {
 
     fn column_of(&self, table: &TableInfo, name: &ast::ObjectName) -> SqlResult<usize> {
         let parts = self.name_parts(name)?;
-        let [column] = &parts[..] else { return Err(SqlError::unsupported("a field of a column")) };
+        let Some(column) = parts.first() else { return Err(SqlError::unsupported("a column without a name")) };
+        // What stands behind a point would be a field of the column.
+        refuse!(1 < parts.len() && table.column(column).is_some() => "a field of a column");
         table.column(column).ok_or_else(|| {
             let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
             self.at_name(SqlError::new(SqlState::UNDEFINED_COLUMN, message), name)
@@ -201,6 +208,59 @@ impl Binder<'_> {
         }
     }
 
+    /// A statement that changes rows, with its `WITH`.
+    pub(crate) fn modifying(&self, query: &ast::Query) -> SqlResult<Written> {
+        let ast::Query {
+            with,
+            body,
+            order_by,
+            limit_clause,
+            fetch,
+            locks,
+            for_clause,
+            settings,
+            format_clause,
+            pipe_operators,
+        } = query;
+        refuse!(
+            order_by.is_some() || limit_clause.is_some() || fetch.is_some() || !locks.is_empty() || for_clause.is_some()
+                || settings.is_some() || format_clause.is_some() || !pipe_operators.is_empty()
+                => "a clause of queries behind a statement that changes rows",
+        );
+        let with_before = self.with.borrow().len();
+        if let Some(with) = with {
+            self.bind_with(with, None)?;
+        }
+        let written = match &**body {
+            SetExpr::Insert(ast::Statement::Insert(insert)) => self.insert(insert),
+            SetExpr::Update(ast::Statement::Update(update)) => self.update(update),
+            SetExpr::Delete(ast::Statement::Delete(delete)) => self.delete(delete),
+            _ => Err(SqlError::unsupported("this statement behind WITH")),
+        };
+        self.with.borrow_mut().truncate(with_before);
+        written
+    }
+
+    /// A query of `WITH`: it may be one that changes rows.
+    pub(crate) fn with_query(&self, query: &ast::Query, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
+        let is_inside = self.in_with.replace(true);
+        let bound = if is_change(query) {
+            if is_inside || parent.is_some() {
+                let message = "WITH clause containing a data-modifying statement must be at the top level";
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            }
+            self.modifying(query).map(|Written { modify, columns }| {
+                let modify = Arc::new(modify);
+                self.modifies.borrow_mut().push(Arc::clone(&modify));
+                Bound { plan: Plan::Modified(modify), columns: columns.unwrap_or_default() }
+            })
+        } else {
+            self.query(query, parent)
+        };
+        self.in_with.set(is_inside);
+        bound
+    }
+
     pub(crate) fn update(&self, update: &ast::Update) -> SqlResult<Written> {
         let ast::Update {
             update_token: _,
@@ -218,30 +278,16 @@ impl Binder<'_> {
         refuse!(
             !optimizer_hints.is_empty() => "an optimizer hint", output.is_some() => "OUTPUT", or.is_some() => "UPDATE OR",
             !order_by.is_empty() => "ORDER BY in UPDATE", limit.is_some() => "LIMIT in UPDATE",
-            from.is_some() => "UPDATE FROM",
         );
-        let (target, scope) = self.target(std::slice::from_ref(table), selection.as_ref())?;
-        let info = Arc::clone(&target.table);
-        let mut values: Vec<(usize, Expr)> = Vec::new();
-        for ast::Assignment { target: name, value } in assignments {
-            let ast::AssignmentTarget::ColumnName(name) = name else {
-                return Err(SqlError::unsupported("an assignment to several columns"));
-            };
-            let at = self.column_of(&info, name)?;
-            if values.iter().any(|(other, _)| *other == at) {
-                let message = format!("multiple assignments to same column \"{}\"", info.columns[at].name);
-                return Err(self.at_name(SqlError::new(SqlState::SYNTAX_ERROR, message), name));
-            }
-            let value = if is_default(value) {
-                self.default(&info, at)?
-            } else {
-                self.assigned(&info, at, self.expr(value, &scope)?)?
-            };
-            values.push((at, value));
-        }
-        let alias = scope.relations[0].alias.clone();
-        let returning = self.returning(returning.as_deref(), &info, alias)?;
-        Ok(Written { change: Change::Update { target, values }, returning })
+        let others = match from {
+            None => &[][..],
+            Some(ast::UpdateTableFromKind::AfterSet(others)) => others,
+            Some(ast::UpdateTableFromKind::BeforeSet(_)) => return Err(SqlError::unsupported("FROM before SET")),
+        };
+        let (target, scope) = self.target(table, others, selection.as_ref())?;
+        let assignments = self.assignments(assignments, &target.table, &scope)?;
+        let returning = self.returning(returning.as_deref(), &scope)?;
+        Ok(written(Change::Update { target, assignments }, returning))
     }
 
     pub(crate) fn delete(&self, delete: &ast::Delete) -> SqlResult<Written> {
@@ -259,30 +305,56 @@ impl Binder<'_> {
         } = delete;
         refuse!(
             !optimizer_hints.is_empty() => "an optimizer hint", !tables.is_empty() => "DELETE of several tables",
-            using.is_some() => "DELETE USING", output.is_some() => "OUTPUT",
+            output.is_some() => "OUTPUT",
             !order_by.is_empty() => "ORDER BY in DELETE", limit.is_some() => "LIMIT in DELETE",
         );
         let ast::FromTable::WithFromKeyword(from) = from else {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "DELETE needs FROM"));
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error: DELETE needs FROM"));
         };
-        let (target, scope) = self.target(from, selection.as_ref())?;
-        let alias = scope.relations[0].alias.clone();
-        let returning = self.returning(returning.as_deref(), &target.table, alias)?;
-        Ok(Written { change: Change::Delete { target }, returning })
+        let [table] = &from[..] else { return Err(SqlError::unsupported("DELETE of several tables")) };
+        let (target, scope) = self.target(table, using.as_deref().unwrap_or_default(), selection.as_ref())?;
+        let returning = self.returning(returning.as_deref(), &scope)?;
+        Ok(written(Change::Delete { target }, returning))
     }
 
-    /// The rows of one table that a condition chooses.
+    /// The rows of one table that a condition chooses, and the scope for what is made of them: the table's columns come
+    /// first for `*`.
     fn target(
         &self,
-        from: &[ast::TableWithJoins],
+        table: &ast::TableWithJoins,
+        others: &[ast::TableWithJoins],
         selection: Option<&ast::Expr>,
     ) -> SqlResult<(Target, Scope<'static>)> {
-        refuse!(from.len() != 1 || !from[0].joins.is_empty() => "a change of several tables");
+        refuse!(!table.joins.is_empty() => "a change of several tables");
+        let alone = [table.clone()];
+        if others.is_empty() {
+            return self.target_among(&alone, 0, selection);
+        }
+        // The other tables must not see the changed one, which stands behind them here.
+        let behind = self.target_among(&[others, &alone].concat(), others.len(), selection)?;
+        let before = self.target_among(&[&alone, others].concat(), 0, selection)?;
+        Ok(if scans(&before.0.input) < scans(&behind.0.input) { before } else { behind })
+    }
+
+    /// The same; the table that is changed is the one at `at`.
+    fn target_among(
+        &self,
+        from: &[ast::TableWithJoins],
+        at: usize,
+        selection: Option<&ast::Expr>,
+    ) -> SqlResult<(Target, Scope<'static>)> {
         let mut scope = Scope::default();
         let steps = self.from(from, &mut scope)?;
-        let Some(table) = scope.relations[0].table.clone() else {
-            return Err(SqlError::unsupported("a change of a query"));
+        let position = if at == 0 { 0 } else { scope.relations.len().saturating_sub(1) };
+        let Some(relation) = scope.relations.get(position).cloned() else {
+            return Err(SqlError::unsupported("a change of nothing"));
         };
+        let Some(table) = relation.table else {
+            let message = format!("relation \"{}\" cannot be the target of a modifying statement", relation.alias);
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        };
+        // So that what is ambiguous is found, and `*` begins with it.
+        scope.relations[..=position].rotate_right(1);
         let conditions = match selection {
             Some(selection) => {
                 let condition = self.expr(selection, &scope)?;
@@ -292,32 +364,127 @@ impl Binder<'_> {
         };
         let condition = all_of(conditions.clone());
         let input = self.join(steps, conditions);
-        Ok((Target { table, input, first: 0, condition }, scope))
+        let is_joined = 1 < from.len();
+        Ok((Target { table, input, first: relation.first, condition, is_joined }, scope))
     }
 
-    fn returning(
+    /// `SET`
+    pub(super) fn assignments(
         &self,
-        returning: Option<&[ast::SelectItem]>,
-        table: &Arc<TableInfo>,
-        alias: String,
-    ) -> SqlResult<Option<(Vec<ColumnInfo>, Vec<Expr>)>> {
+        assignments: &[ast::Assignment],
+        table: &TableInfo,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Assignments> {
+        let mut columns: Vec<usize> = Vec::new();
+        let mut values = Vec::new();
+        for ast::Assignment { target, value } in assignments {
+            let names = match target {
+                ast::AssignmentTarget::ColumnName(name) => std::slice::from_ref(name),
+                ast::AssignmentTarget::Tuple(names) => names,
+            };
+            let first = columns.len();
+            for name in names {
+                let at = self.column_of(table, name)?;
+                if columns.contains(&at) {
+                    let message = format!("multiple assignments to same column \"{}\"", table.columns[at].name);
+                    return Err(self.at_name(SqlError::new(SqlState::SYNTAX_ERROR, message), name));
+                }
+                columns.push(at);
+            }
+            let of = &columns[first..];
+            if let ast::AssignmentTarget::ColumnName(_) = target {
+                values.push(NewValue::One(self.new_value(table, of[0], value, scope)?));
+                continue;
+            }
+            let differ = || SqlError::new(SqlState::SYNTAX_ERROR, "number of columns does not match number of values");
+            let parts = match value {
+                ast::Expr::Tuple(parts) => parts.iter().collect(),
+                ast::Expr::Nested(part) => vec![&**part],
+                ast::Expr::Subquery(query) => {
+                    let bound = self.query(query, Some(scope))?;
+                    if bound.columns.len() != of.len() {
+                        return Err(differ());
+                    }
+                    let made = bound.columns.iter().enumerate().zip(of).map(|((from, column), at)| {
+                        self.assigned(table, *at, Typed { expr: Expr::Column(from), kind: column.kind })
+                    });
+                    let made = made.collect::<SqlResult<_>>()?;
+                    let plan = Box::new(Plan::Project { input: Box::new(bound.plan), columns: made });
+                    values.push(NewValue::Row { plan, width: of.len() });
+                    continue;
+                }
+                ast::Expr::Function(row) if row.name.to_string().eq_ignore_ascii_case("row") => row_parts(row)?,
+                _ => {
+                    let message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                }
+            };
+            if parts.len() != of.len() {
+                return Err(differ());
+            }
+            for (part, at) in parts.into_iter().zip(of) {
+                values.push(NewValue::One(self.new_value(table, *at, part, scope)?));
+            }
+        }
+        Ok(Assignments { columns, values })
+    }
+
+    fn new_value(&self, table: &TableInfo, at: usize, value: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Expr> {
+        if is_default(value) {
+            return self.default(table, at);
+        }
+        self.assigned(table, at, self.expr(value, scope)?)
+    }
+
+    fn returning(&self, returning: Option<&[ast::SelectItem]>, scope: &Scope<'_>) -> SqlResult<Returning> {
         let Some(returning) = returning else { return Ok(None) };
-        let mut scope = Scope::default();
-        let relation = Relation {
-            alias,
-            columns: columns_of(table),
-            first: 0,
-            table: Some(Arc::clone(table)),
-            hidden: Vec::new(),
-            merged: Vec::new(),
-        };
-        scope.add(relation, table.columns.len())?;
-        let (mut columns, values): (Vec<_>, Vec<_>) = self.projection(returning, &scope)?.into_iter().unzip();
+        let (mut columns, values): (Vec<_>, Vec<_>) = self.projection(returning, scope)?.into_iter().unzip();
         columns.iter_mut().for_each(|column: &mut ColumnInfo| column.kind = super::settled(column.kind));
-        // It would see the changes of this statement, which it must not.
-        refuse!(values.iter().any(Expr::has_query) => "a query in RETURNING");
         Ok(Some((columns, values)))
     }
+}
+
+fn written(change: Change, returning: Returning) -> Written {
+    let (columns, returning) = returning.unzip();
+    Written { modify: Modify { change, returning, with: Vec::new() }, columns }
+}
+
+/// A table by itself, as names see it.
+pub(super) fn table_relation(table: &Arc<TableInfo>, alias: String, first: usize) -> Relation {
+    Relation {
+        alias,
+        columns: columns_of(table),
+        first,
+        table: Some(Arc::clone(table)),
+        hidden: Vec::new(),
+        merged: Vec::new(),
+    }
+}
+
+/// How bad an order of nested loops is: whole tables that are gone through again and again, then whole tables.
+fn scans(plan: &Plan) -> (usize, usize) {
+    match plan {
+        Plan::Join { input, source, .. } => {
+            let (inner, all) = scans(input);
+            let is_scan = matches!(source, Source::Table { access: Access::All, .. });
+            let is_inner = is_scan && !matches!(**input, Plan::Unit);
+            (inner + usize::from(is_inner), all + usize::from(is_scan))
+        }
+        Plan::Filter { input, .. } => scans(input),
+        _ => (0, 0),
+    }
+}
+
+/// The values of `ROW(...)`.
+fn row_parts(row: &ast::Function) -> SqlResult<Vec<&ast::Expr>> {
+    let ast::FunctionArguments::List(list) = &row.args else { return Err(SqlError::unsupported("this ROW")) };
+    list.args
+        .iter()
+        .map(|arg| match arg {
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(part)) => Ok(part),
+            _ => Err(SqlError::unsupported("this argument of ROW")),
+        })
+        .collect()
 }
 
 fn is_default(value: &ast::Expr) -> bool {

@@ -4,6 +4,7 @@
 //! which the session turns into a parked statement. Whoever has had enough rows says so, and everything below stops.
 
 mod aggregate;
+mod conflict;
 mod expr;
 mod sources;
 mod write;
@@ -19,6 +20,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+pub(crate) use write::Changes;
+
 /// Whether more rows are wanted.
 pub(crate) type Flow = ControlFlow<()>;
 
@@ -30,6 +33,8 @@ pub(crate) struct Run<'a> {
     pub(crate) env: &'a Env,
     /// Rows that were made, and bytes that are kept.
     pub(crate) spent: Spent,
+    /// What it has changed.
+    pub(crate) changes: Changes,
 }
 
 /// What a run has taken so far.
@@ -139,6 +144,8 @@ impl Run<'_> {
             }
             Plan::Lock { input, locks, condition } => self.lock(input, locks, condition.as_ref(), outer, each),
             Plan::Shared(plan) => self.rows(plan, None, each),
+            Plan::Modified(modify) => self.modified(modify, each),
+            Plan::Modifying { modifies, input } => self.modifying(modifies, input, each),
         }
     }
 

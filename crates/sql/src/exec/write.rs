@@ -1,18 +1,22 @@
 //! Changes of rows.
 //!
-//! **Invariant:** what a statement changes was chosen, and its new values were made, before it changes anything, so its queries
-//! never see its own changes. A row that somebody else has changed since is judged anew by the condition, and its new
-//! values are made from it as it is (PostgreSQL's `EvalPlanQual`); where that would need a query it is a conflict.
+//! **Invariant:** all parts of a statement see what was there before it: reads are held at its command, so it changes rows
+//! while it still chooses them. A row that somebody else has changed since is judged anew by the condition, and its new
+//! values are made from it as it is (PostgreSQL's `EvalPlanQual`): the tables beside it stay as the snapshot has them.
 
-use super::{Rows, Run};
+use super::{Each, Flow, Rows, Run};
 use crate::catalog::TableInfo;
+use crate::change::{Assignments, Change, Modify, NewValue, Target};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::plan::{Change, Expr, OnConflict, Target};
+use crate::plan::Plan;
 use crate::storage::{datum, store};
-use crate::types::forms::Forms;
 use crate::types::text;
 use engine::{RowId, RowWriter, Value};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// What a change has done.
 pub(crate) struct Changed {
@@ -21,52 +25,116 @@ pub(crate) struct Changed {
     pub(crate) returned: Vec<Box<[Datum]>>,
 }
 
+/// Rows that a statement of `WITH` has returned.
+type Returned = Rc<Vec<Box<[Datum]>>>;
+
+/// What a run has changed so far.
+#[derive(Default)]
+pub(crate) struct Changes {
+    /// Rows that may be met again, by table.
+    seen: RefCell<HashSet<(u32, RowId)>>,
+    /// What statements of `WITH` have returned, by their place in memory.
+    returned: RefCell<HashMap<*const Modify, Returned>>,
+}
+
+/// What to do with each row that was changed: the row as `RETURNING` sees it.
+type Note<'n> = dyn FnMut(&[Datum]) -> SqlResult<()> + 'n;
+
 impl Run<'_> {
-    pub(crate) fn change(&self, change: &Change, returning: Option<&[Expr]>) -> SqlResult<Changed> {
+    /// A statement that changes rows, to its end.
+    pub(crate) fn modify(&self, modify: &Modify) -> SqlResult<Changed> {
+        self.txn.hold_command()?;
+        let changed = self.change(modify, !modify.with.is_empty())?;
+        self.finish(&modify.with)?;
+        Ok(changed)
+    }
+
+    /// A query with statements in its `WITH` that change rows.
+    pub(super) fn modifying(&self, modifies: &[Arc<Modify>], input: &Plan, each: &mut Each<'_>) -> SqlResult<Flow> {
+        self.txn.hold_command()?;
+        let flow = self.rows(input, None, each)?;
+        self.finish(modifies)?;
+        Ok(flow)
+    }
+
+    /// What a statement of `WITH` returns; it is run when that is first asked for.
+    pub(super) fn modified(&self, modify: &Arc<Modify>, each: &mut Each<'_>) -> SqlResult<Flow> {
+        for row in self.once(modify)?.iter() {
+            if each(row)?.is_break() {
+                return Ok(Flow::Break(()));
+            }
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    fn once(&self, modify: &Arc<Modify>) -> SqlResult<Returned> {
+        let key = Arc::as_ptr(modify);
+        if let Some(returned) = self.changes.returned.borrow().get(&key) {
+            return Ok(Rc::clone(returned));
+        }
+        let returned = Rc::new(self.change(modify, true)?.returned);
+        self.changes.returned.borrow_mut().insert(key, Rc::clone(&returned));
+        Ok(returned)
+    }
+
+    /// The end of a statement: what of its `WITH` nobody has asked for is done now, the last first, as PostgreSQL does.
+    fn finish(&self, with: &[Arc<Modify>]) -> SqlResult<()> {
+        for modify in with.iter().rev() {
+            self.once(modify)?;
+        }
+        self.txn.release_command();
+        Ok(())
+    }
+
+    /// `meets_others`: other parts of the statement change rows, too.
+    fn change(&self, modify: &Modify, meets_others: bool) -> SqlResult<Changed> {
+        let Modify { change, returning, with: _ } = modify;
         let mut changed = Changed { rows: 0, returned: Vec::new() };
         let mut note = |row: &[Datum]| {
             changed.rows += 1;
             if let Some(columns) = returning {
-                let values = columns.iter().map(|column| self.value(column, &Rows { row, outer: None }));
-                changed.returned.push(values.collect::<SqlResult<_>>()?);
+                let values: Box<[Datum]> = self.values(columns, &Rows { row, outer: None })?.into();
+                self.keep(&values)?;
+                changed.returned.push(values);
             }
-            Ok::<_, SqlError>(())
+            Ok(())
         };
         match change {
-            Change::Insert { table, input, conflict } => {
-                for row in self.collect(input, None)? {
-                    if self.insert(table, &row, conflict.as_ref())? {
-                        note(&row)?;
+            Change::Insert { table, input, conflict } => self.every(input, None, &mut |row| match conflict {
+                None => {
+                    self.not_null(table, row)?;
+                    let id = self.insert(table, row).map_err(|error| self.describe(error, table, row))?;
+                    if meets_others {
+                        self.changes.seen.borrow_mut().insert((table.oid, id));
                     }
+                    note(row)
                 }
-            }
-            Change::Update { target, values } => {
-                let mut chosen = Vec::new();
-                for row in self.collect(&target.input, None)? {
-                    let rows = Rows { row: &row, outer: None };
-                    let new =
-                        values.iter().map(|(_, value)| self.value(value, &rows)).collect::<SqlResult<Vec<_>>>()?;
-                    chosen.push((row, new));
-                }
-                for (row, new) in chosen {
-                    if let Some(row) = self.update(target, &row, values, &new)? {
-                        note(&row)?;
-                    }
-                }
+                Some(conflict) => self.insert_or(table, row, conflict, &mut note),
+            })?,
+            Change::Update { target, assignments } => {
+                let once = target.is_joined || meets_others;
+                self.every(&target.input, None, &mut |row| self.update(target, row, assignments, once, &mut note))?;
             }
             Change::Delete { target } => {
-                for row in self.collect(&target.input, None)? {
-                    if let Some(row) = self.delete(target, &row)? {
-                        note(&row)?;
-                    }
-                }
+                let once = target.is_joined || meets_others;
+                self.every(&target.input, None, &mut |row| self.delete(target, row, once, &mut note))?;
             }
         }
         Ok(changed)
     }
 
-    fn insert(&self, table: &TableInfo, row: &[Datum], conflict: Option<&OnConflict>) -> SqlResult<bool> {
-        not_null(table, row, &self.env.forms)?;
+    /// Whether this statement has not changed the row yet; from now on it has.
+    pub(super) fn is_first(&self, table: &TableInfo, id: RowId) -> bool {
+        self.changes.seen.borrow_mut().insert((table.oid, id))
+    }
+
+    /// It was not changed after all.
+    pub(super) fn forget(&self, table: &TableInfo, id: RowId) {
+        self.changes.seen.borrow_mut().remove(&(table.oid, id));
+    }
+
+    /// Inserts a row of all columns.
+    pub(super) fn insert(&self, table: &TableInfo, row: &[Datum]) -> SqlResult<RowId> {
         let mut buffers = vec![Vec::new(); row.len()];
         let values = row
             .iter()
@@ -74,150 +142,198 @@ impl Run<'_> {
             .zip(&mut buffers)
             .map(|((value, column), buffer)| store(value, column.kind, buffer))
             .collect::<SqlResult<Vec<Value<'_>>>>()?;
-        match self.txn.insert(&table.table, &values) {
-            Ok(_) => Ok(true),
-            Err(engine::Error::UniqueViolation { .. }) if matches!(conflict, Some(OnConflict::Nothing)) => Ok(false),
-            Err(error) => Err(describe(error, table, row, &self.env.forms)),
+        Ok(self.txn.insert(&table.table, &values)?)
+    }
+
+    /// The values of `SET`, in its order.
+    pub(super) fn new_values(&self, assignments: &Assignments, rows: &Rows<'_>) -> SqlResult<Vec<Datum>> {
+        let mut made = Vec::with_capacity(assignments.columns.len());
+        for value in &assignments.values {
+            match value {
+                NewValue::One(value) => made.push(self.value(value, rows)?),
+                NewValue::Row { plan, width } => {
+                    let before = made.len();
+                    self.every(plan, Some(rows), &mut |row| {
+                        if before < made.len() {
+                            let message = "more than one row returned by a subquery used as an expression";
+                            return Err(SqlError::new(SqlState::CARDINALITY_VIOLATION, message));
+                        }
+                        made.extend_from_slice(row);
+                        Ok(())
+                    })?;
+                    made.resize(before + width, Datum::Null);
+                }
+            }
         }
+        Ok(made)
+    }
+
+    /// Puts the values of `SET` into a copy of a row whose table's columns begin at `first`, and into the engine's copy.
+    pub(super) fn assign(
+        &self,
+        table: &TableInfo,
+        first: usize,
+        (columns, made): (&[usize], Vec<Datum>),
+        row: &mut [Datum],
+        writer: &mut RowWriter<'_>,
+    ) -> SqlResult<()> {
+        let mut buffer = Vec::new();
+        for (at, value) in columns.iter().zip(made) {
+            buffer.clear();
+            writer.set(*at, store(&value, table.columns[*at].kind, &mut buffer)?);
+            row[first + at] = value;
+        }
+        self.not_null(table, &row[first..first + table.columns.len()])
     }
 
     fn update(
         &self,
         target: &Target,
         chosen: &[Datum],
-        values: &[(usize, Expr)],
-        made: &[Datum],
-    ) -> SqlResult<Option<Vec<Datum>>> {
-        let Target { table, first, .. } = target;
-        let Datum::Int8(id) = chosen[first + table.columns.len()] else { return Ok(None) };
-        let mut new = Vec::new();
-        let mut failed = None;
-        let changed = self.txn.update_if(&table.table, RowId(id as u64), |writer| {
-            match self.patch(target, chosen, values, made, writer) {
-                Ok(Some(row)) => {
-                    new = row;
-                    true
+        assignments: &Assignments,
+        once: bool,
+        note: &mut Note<'_>,
+    ) -> SqlResult<()> {
+        let Target { table, first, condition, .. } = target;
+        let Some(id) = row_id(chosen, target.row_id()) else { return Ok(()) };
+        if once && !self.is_first(table, id) {
+            return Ok(());
+        }
+        let mut made = self.new_values(assignments, &Rows { row: chosen, outer: None })?;
+        let mut new = chosen.to_vec();
+        let mut patch = |writer: &mut RowWriter<'_>| {
+            if writer.is_newer() {
+                for (at, column) in table.columns.iter().enumerate() {
+                    new[first + at] = datum(writer.get(at), column.kind);
                 }
-                Ok(None) => false,
-                Err(error) => {
-                    failed = Some(error);
-                    false
+                let rows = Rows { row: &new, outer: None };
+                if let Some(condition) = condition
+                    && !self.holds(condition, &rows)?
+                {
+                    return Ok(false);
                 }
+                made = self.new_values(assignments, &rows)?;
             }
+            let made = std::mem::take(&mut made);
+            self.assign(table, *first, (&assignments.columns, made), &mut new, writer)?;
+            Ok(true)
+        };
+        match self.patch(table, id, &mut patch) {
+            Ok(true) => note(&new),
+            Ok(false) => Ok(()),
+            Err(error) => Err(self.describe(error, table, &new[*first..first + table.columns.len()])),
+        }
+    }
+
+    /// Changes a row as `patch` does, if it says so.
+    pub(super) fn patch(
+        &self,
+        table: &TableInfo,
+        id: RowId,
+        patch: &mut dyn FnMut(&mut RowWriter<'_>) -> SqlResult<bool>,
+    ) -> SqlResult<bool> {
+        let mut failed = None;
+        let changed = self.txn.update_if(&table.table, id, |writer| {
+            patch(writer).unwrap_or_else(|error| {
+                failed = Some(error);
+                false
+            })
         });
         match (failed, changed) {
             (Some(error), _) => Err(error),
-            (None, Ok(changed)) => Ok(changed.then_some(new)),
-            (None, Err(error)) => Err(describe(error, table, &new, &self.env.forms)),
+            // This statement has deleted it.
+            (None, Err(engine::Error::NoSuchRow { .. })) => Ok(false),
+            (None, changed) => Ok(changed?),
         }
     }
 
-    /// Changes a row as it is now. Returns it as it is then; nothing if the condition does not hold any more.
-    fn patch(
-        &self,
-        target: &Target,
-        chosen: &[Datum],
-        values: &[(usize, Expr)],
-        made: &[Datum],
-        writer: &mut RowWriter<'_>,
-    ) -> SqlResult<Option<Vec<Datum>>> {
-        let Target { table, first, .. } = target;
-        let chosen = &chosen[*first..=first + table.columns.len()];
-        let mut row: Vec<Datum> =
-            table.columns.iter().enumerate().map(|(at, column)| datum(writer.get(at), column.kind)).collect();
-        row.push(chosen[table.columns.len()].clone());
-        let new: Vec<(usize, Datum)> = if row == chosen {
-            values.iter().zip(made).map(|((at, _), value)| (*at, value.clone())).collect()
-        } else {
-            if values.iter().any(|(_, value)| value.has_query()) {
-                return Err(conflict());
+    fn delete(&self, target: &Target, chosen: &[Datum], once: bool, note: &mut Note<'_>) -> SqlResult<()> {
+        let Target { table, condition, .. } = target;
+        let Some(id) = row_id(chosen, target.row_id()) else { return Ok(()) };
+        if once && !self.is_first(table, id) {
+            return Ok(());
+        }
+        let mut now = None;
+        let mut judge = |row: &engine::Row<'_>| {
+            if self.txn.get_row(&table.table, id)?.is_some_and(|seen| seen.is_same_version(row)) {
+                return Ok(true);
             }
-            if !self.still_holds(target, &row)? {
-                return Ok(None);
-            }
-            let rows = Rows { row: &row, outer: None };
-            values.iter().map(|(at, value)| Ok((*at, self.value(value, &rows)?))).collect::<SqlResult<_>>()?
+            let mut columns = Vec::with_capacity(table.columns.len() + 1);
+            super::sources::append(&mut columns, table, row);
+            let mut newer = chosen.to_vec();
+            newer[target.first..=target.row_id()].clone_from_slice(&columns);
+            let rows = Rows { row: &newer, outer: None };
+            let holds = condition.as_ref().map_or(Ok(true), |condition| self.holds(condition, &rows))?;
+            now = Some(newer);
+            Ok(holds)
         };
-        for (at, value) in new {
-            row[at] = value;
-        }
-        not_null(table, &row, &self.env.forms)?;
-        let mut buffer = Vec::new();
-        for (at, _) in values {
-            buffer.clear();
-            writer.set(*at, store(&row[*at], table.columns[*at].kind, &mut buffer)?);
-        }
-        Ok(Some(row))
-    }
-
-    /// Whether the condition holds for a row that has changed since it was chosen.
-    fn still_holds(&self, target: &Target, row: &[Datum]) -> SqlResult<bool> {
-        let Some(condition) = &target.condition else { return Ok(true) };
-        if condition.has_query() {
-            return Err(conflict());
-        }
-        self.holds(condition, &Rows { row, outer: None })
-    }
-
-    fn delete(&self, target: &Target, chosen: &[Datum]) -> SqlResult<Option<Vec<Datum>>> {
-        let Target { table, first, .. } = target;
-        let chosen = &chosen[*first..=first + table.columns.len()];
-        let Datum::Int8(id) = chosen[table.columns.len()] else { return Ok(None) };
-        let mut old = Vec::new();
         let mut failed = None;
-        let deleted = self.txn.delete_if(&table.table, RowId(id as u64), |row| {
-            old.clear();
-            super::sources::append(&mut old, table, row);
-            let holds = if old == chosen { Ok(true) } else { self.still_holds(target, &old) };
-            match holds {
-                Ok(holds) => holds,
-                Err(error) => {
-                    failed = Some(error);
-                    false
-                }
-            }
+        let deleted = self.txn.delete_if(&table.table, id, |row| {
+            judge(row).unwrap_or_else(|error: SqlError| {
+                failed = Some(error);
+                false
+            })
         });
         match (failed, deleted) {
             (Some(error), _) => Err(error),
-            (None, deleted) => Ok(deleted?.then_some(old)),
+            (None, Err(engine::Error::NoSuchRow { .. })) => Ok(()),
+            (None, deleted) => match deleted? {
+                true => note(now.as_deref().unwrap_or(chosen)),
+                false => Ok(()),
+            },
         }
     }
 }
 
-/// `40001`
-fn conflict() -> SqlError {
-    engine::Error::WriteConflict { table: String::new() }.into()
+/// The row's id in this column; nothing on the side of an outer join that has no row.
+fn row_id(row: &[Datum], at: usize) -> Option<RowId> {
+    match row.get(at) {
+        Some(Datum::Int8(id)) => Some(RowId(*id as u64)),
+        _ => None,
+    }
 }
 
-/// # Errors
-/// `23502`
-fn not_null(table: &TableInfo, row: &[Datum], forms: &Forms) -> SqlResult<()> {
-    let missing = table.columns.iter().zip(row).find(|(column, value)| column.not_null && value.is_null());
-    let Some((column, _)) = missing else { return Ok(()) };
-    let message =
-        format!("null value in column \"{}\" of relation \"{}\" violates not-null constraint", column.name, table.name);
-    let values: Vec<String> = table
-        .columns
-        .iter()
-        .zip(row)
-        .map(
-            |(column, value)| {
-                if value.is_null() { "null".to_owned() } else { text::to_string(value, column.kind, forms) }
-            },
-        )
-        .collect();
-    Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message)
-        .detail(format!("Failing row contains ({}).", values.join(", "))))
+/// What clients are told about rows.
+impl Run<'_> {
+    /// # Errors
+    /// `23502`
+    pub(super) fn not_null(&self, table: &TableInfo, row: &[Datum]) -> SqlResult<()> {
+        let missing = table.columns.iter().zip(row).find(|(column, value)| column.not_null && value.is_null());
+        let Some((column, _)) = missing else { return Ok(()) };
+        let (name, of) = (&column.name, &table.name);
+        let message = format!("null value in column \"{name}\" of relation \"{of}\" violates not-null constraint");
+        Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message).detail(self.failing(table, row)))
+    }
+
+    /// `Failing row contains (...).`
+    pub(super) fn failing(&self, table: &TableInfo, row: &[Datum]) -> String {
+        let shown = table.columns.iter().zip(row).map(|(column, value)| {
+            if value.is_null() {
+                return "null".to_owned();
+            }
+            let text = text::to_string(value, column.kind, &self.env.forms);
+            if text.len() <= SHOWN_BYTES_MAX { text } else { format!("{}...", text::clipped(&text, SHOWN_BYTES_MAX)) }
+        });
+        format!("Failing row contains ({}).", shown.collect::<Vec<_>>().join(", "))
+    }
+
+    /// An error about this row, in PostgreSQL's words.
+    pub(super) fn describe(&self, error: SqlError, table: &TableInfo, row: &[Datum]) -> SqlError {
+        let Some(engine::Error::UniqueViolation { index, .. }) = error.engine() else { return error };
+        let def = table.table.indexes().iter().find(|def| def.name == *index);
+        let columns: &[usize] = def.map_or(&[], |def| &def.columns);
+        let detail = format!("Key {} already exists.", self.key_text(table, columns, row));
+        error.detail(detail)
+    }
+
+    /// `(a, b)=(1, 2)`
+    pub(super) fn key_text(&self, table: &TableInfo, columns: &[usize], row: &[Datum]) -> String {
+        let names: Vec<&str> = columns.iter().map(|at| &*table.columns[*at].name).collect();
+        let value = |at: &usize| Some(text::to_string(row.get(*at)?, table.columns[*at].kind, &self.env.forms));
+        let values: Vec<String> = columns.iter().filter_map(value).collect();
+        format!("({})=({})", names.join(", "), values.join(", "))
+    }
 }
 
-/// An error of the engine about this row, in PostgreSQL's words.
-fn describe(error: engine::Error, table: &TableInfo, row: &[Datum], forms: &Forms) -> SqlError {
-    let engine::Error::UniqueViolation { index, .. } = &error else { return error.into() };
-    let def = table.table.indexes().iter().find(|def| def.name == *index);
-    let columns: &[usize] = def.map_or(&[], |def| &def.columns);
-    let names: Vec<&str> = columns.iter().map(|at| &*table.columns[*at].name).collect();
-    let values: Vec<String> =
-        columns.iter().filter_map(|at| Some(text::to_string(row.get(*at)?, table.columns[*at].kind, forms))).collect();
-    let detail = format!("Key ({})=({}) already exists.", names.join(", "), values.join(", "));
-    SqlError::from(error).detail(detail)
-}
+/// Bytes of a value that a detail shows.
+const SHOWN_BYTES_MAX: usize = 64;

@@ -1,9 +1,10 @@
 //! What a statement does, once its names and types are settled.
 
-use crate::bind::{Binder, Bound, CreateTable, column_info, refuse};
+use crate::bind::{Binder, Bound, CreateTable, Written, column_info, refuse};
+use crate::change::Modify;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
-use crate::plan::{Change, Expr, Plan};
+use crate::plan::Plan;
 use crate::session::ColumnInfo;
 use crate::types::Kind;
 use sqlparser::ast::{self, Set, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
@@ -12,11 +13,8 @@ use sqlparser::ast::{self, Set, Statement, TransactionAccessMode, TransactionIso
 #[derive(Debug)]
 pub(crate) enum Action {
     Empty,
-    Query(Plan),
-    Change {
-        change: Change,
-        returning: Option<Vec<Expr>>,
-    },
+    Query(Box<Plan>),
+    Change(Box<Modify>),
     CreateTable(Box<CreateTable>),
     Begin {
         modes: Modes,
@@ -54,14 +52,19 @@ impl Binder<'_> {
     /// Binds a statement; also the columns of its rows, if it has rows.
     pub(crate) fn statement(&self, statement: &Statement) -> SqlResult<(Action, Option<Vec<ColumnInfo>>)> {
         Ok(match statement {
+            Statement::Query(query) if crate::bind::is_change(query) => self.written(self.modifying(query)?),
             Statement::Query(query) => {
-                let Bound { plan, mut columns } = self.query(query, None)?;
+                let Bound { mut plan, mut columns } = self.query(query, None)?;
                 columns.iter_mut().for_each(|column| column.kind = crate::bind::settled(column.kind));
-                (Action::Query(plan), Some(columns))
+                let modifies = self.take_modifies();
+                if !modifies.is_empty() {
+                    plan = Plan::Modifying { modifies, input: Box::new(plan) };
+                }
+                (Action::Query(Box::new(plan)), Some(columns))
             }
-            Statement::Insert(insert) => written(self.insert(insert)?),
-            Statement::Update(update) => written(self.update(update)?),
-            Statement::Delete(delete) => written(self.delete(delete)?),
+            Statement::Insert(insert) => self.written(self.insert(insert)?),
+            Statement::Update(update) => self.written(self.update(update)?),
+            Statement::Delete(delete) => self.written(self.delete(delete)?),
             Statement::CreateTable(create) => (Action::CreateTable(Box::new(self.create_table(create)?)), None),
             Statement::StartTransaction {
                 modes,
@@ -99,6 +102,12 @@ impl Binder<'_> {
         })
     }
 
+    fn written(&self, written: Written) -> (Action, Option<Vec<ColumnInfo>>) {
+        let Written { mut modify, columns } = written;
+        modify.with = self.take_modifies();
+        (Action::Change(Box::new(modify)), columns)
+    }
+
     fn set(&self, set: &Set) -> SqlResult<Action> {
         match set {
             Set::SingleAssignment { scope, hivevar: false, variable, values } => {
@@ -127,11 +136,6 @@ impl Binder<'_> {
             other => Err(SqlError::unsupported(format_args!("{other}"))),
         }
     }
-}
-
-fn written(written: crate::bind::Written) -> (Action, Option<Vec<ColumnInfo>>) {
-    let (columns, returning) = written.returning.unzip();
-    (Action::Change { change: written.change, returning }, columns)
 }
 
 fn show(name: &str) -> (Action, Option<Vec<ColumnInfo>>) {

@@ -12,10 +12,11 @@ use crate::bind::Binder;
 use crate::catalog::Catalog;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::exec::{Run, Spent};
+use crate::exec::{Changes, Run, Spent};
 use crate::ops::Env;
 use crate::ops::env::clock_us;
 use crate::parse::{Parsed, parse};
+use crate::plan::Plan;
 use crate::settings::Settings;
 pub use crate::settings::{Defaults, SettingRow, Source};
 use crate::types::SqlType;
@@ -346,10 +347,14 @@ impl Session {
         let done = |words: &'static str| Ok(Step::Done(Outcome::Done(Tag { words, rows: None })));
         match &statement.action {
             Action::Empty => Ok(Step::Done(Outcome::Empty)),
+            Action::Query(plan) if matches!(**plan, Plan::Modifying { .. }) => {
+                let step = self.run(values, |run| run.collect(plan, None))?;
+                Ok(Step::of(step, query::rows))
+            }
             Action::Query(plan) => self.query(statement, plan, values),
-            Action::Change { change, returning } => {
-                let words = change.tag();
-                let step = self.run(values, |run| run.change(change, returning.as_deref())).map_err(|error| {
+            Action::Change(modify) => {
+                let words = modify.change.tag();
+                let step = self.run(values, |run| run.modify(modify)).map_err(|error| {
                     if error.engine() != Some(&engine::Error::ReadOnly) {
                         return error;
                     }
@@ -358,7 +363,7 @@ impl Session {
                 })?;
                 Ok(Step::of(step, |changed| {
                     let tag = Tag { words, rows: Some(changed.rows) };
-                    if returning.is_some() { Outcome::Rows(changed.returned, tag) } else { Outcome::Done(tag) }
+                    if modify.returning.is_some() { Outcome::Rows(changed.returned, tag) } else { Outcome::Done(tag) }
                 }))
             }
             Action::CreateTable(create) => {
@@ -512,7 +517,8 @@ impl Session {
         let env = &*env;
         let mut told = None;
         let step = self.engine.try_execute(|txn: &Txn<'_>| {
-            body(&Run { txn, parameters, env, spent: spent() }).map_err(|error| {
+            let run = Run { txn, parameters, env, spent: spent(), changes: Changes::default() };
+            body(&run).map_err(|error| {
                 // The engine must see its own again.
                 let own = error.engine().cloned().unwrap_or(engine::Error::RolledBack);
                 told = Some(error);

@@ -216,7 +216,7 @@ impl Session {
     }
 }
 
-fn rows(rows: Vec<Box<[Datum]>>) -> Outcome {
+pub(super) fn rows(rows: Vec<Box<[Datum]>>) -> Outcome {
     let tag = Tag { words: "SELECT", rows: Some(rows.len() as u64) };
     Outcome::Rows(rows, tag)
 }
@@ -272,7 +272,7 @@ impl Reads {
                 self.add(left);
                 self.add(right);
             }
-            Plan::Lock { .. } => self.locks = true,
+            Plan::Lock { .. } | Plan::Modified(_) | Plan::Modifying { .. } => self.locks = true,
             Plan::Shared(plan) => self.add(plan),
         }
     }

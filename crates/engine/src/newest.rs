@@ -1,0 +1,74 @@
+//! What a statement needs beyond its snapshot: reads that do not see what the statement itself has changed, and the row
+//! that has a key now.
+//!
+//! **Invariant:** above READ COMMITTED nothing here returns a row that the snapshot does not see.
+
+use crate::error::Result;
+use crate::key;
+use crate::raw::chain::View;
+use crate::raw::slots::{COMMANDS_MAX, LATEST};
+use crate::read::note_key;
+use crate::row::Row;
+use crate::table::Table;
+use crate::txn::Txn;
+use crate::value::Value;
+
+impl Txn<'_> {
+    /// From now on all reads see the same: what the commands before have done, and nothing that is written from now on.
+    /// Until [`Txn::release_command`], or the end of the statement.
+    ///
+    /// # Errors
+    /// [`crate::Error::Taken`], [`crate::Error::Cancelled`], [`crate::Error::Limit`].
+    #[inline]
+    pub fn hold_command(&self) -> Result<()> {
+        self.view()?;
+        self.command_held.set(true);
+        Ok(())
+    }
+
+    /// The next read sees what was written since [`Txn::hold_command`].
+    #[inline]
+    pub fn release_command(&self) {
+        self.command_held.set(false);
+    }
+
+    /// The row that has this key in an index, all columns given, as it is now: at READ COMMITTED the newest committed state,
+    /// whatever the snapshot sees; all of the transaction's own changes included. What other transactions have not
+    /// committed does not count.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidValue`] when the key does not fit the index; above READ COMMITTED
+    /// [`crate::Error::WriteConflict`] when the snapshot does not see the row.
+    ///
+    /// # Panics
+    /// As [`Txn::get`].
+    pub fn newest<'t>(&'t self, table: &'t Table, index: usize, values: &[Value<'_>]) -> Result<Option<Row<'t>>> {
+        self.inner.assert_own(table);
+        let _call = self.call();
+        self.view()?;
+        let held = self.held();
+        let own = View { snapshot: held.snapshot(), owner: held.word(0), command: COMMANDS_MAX + 1 };
+        let found = {
+            let position = index;
+            let index = &table.indexes[position];
+            let mut scratch = self.scratch();
+            let scratch = &mut *scratch;
+            key::of_all_values(table, index, values, &mut scratch.key)?;
+            let Some(first) = index.tree.first(&scratch.key) else { return Ok(None) };
+            self.goes_beyond();
+            let latest = View { snapshot: LATEST, ..own };
+            let found = self.first_visible(table, index, first, &scratch.key, &mut scratch.other_key, latest);
+            if held.is_serial() {
+                note_key(&mut scratch.reads, table, position, values, &scratch.key, found);
+            }
+            found
+        };
+        match found {
+            Some(row) if !self.reads_latest() => match self.visible_row(table, row.row_id().0, own) {
+                Some(seen) if seen.is_same_version(&row) => Ok(found),
+                _ => Err(self.conflict(table)),
+            },
+            found => Ok(found),
+        }
+    }
+}

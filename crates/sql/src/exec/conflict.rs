@@ -1,0 +1,124 @@
+//! `INSERT ... ON CONFLICT`.
+//!
+//! **Invariant:** a row is inserted, or one that has its key is found, as both are now, whatever the snapshot sees; above READ
+//! COMMITTED a row that the snapshot does not see is a conflict (`40001`). What another transaction has not decided is waited
+//! for. No row is changed twice by one statement.
+
+use super::{Rows, Run};
+use crate::catalog::TableInfo;
+use crate::change::{ConflictUpdate, OnConflict};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::storage::{datum, store};
+use engine::{RowId, RowLock, RowWriter, Value, Wait};
+
+impl Run<'_> {
+    /// Inserts the row, or does what the statement says.
+    pub(super) fn insert_or(
+        &self,
+        table: &TableInfo,
+        row: &[Datum],
+        conflict: &OnConflict,
+        note: &mut dyn FnMut(&[Datum]) -> SqlResult<()>,
+    ) -> SqlResult<()> {
+        self.not_null(table, row)?;
+        // Who has the key may go, and another may come, any number of times.
+        loop {
+            self.txn.check_active()?;
+            if let Some((at, id)) = self.in_the_way(table, row, &conflict.arbiters)? {
+                let Some(update) = &conflict.update else { return Ok(()) };
+                if self.update_instead(table, row, (at, id), update, note)? {
+                    return Ok(());
+                }
+                continue;
+            }
+            match self.insert(table, row) {
+                Ok(id) => {
+                    if conflict.update.is_some() {
+                        self.is_first(table, id);
+                    }
+                    return note(row);
+                }
+                Err(error) => {
+                    if let Some(engine::Error::UniqueViolation { index, .. }) = error.engine()
+                        && conflict.arbiters.iter().any(|at| table.table.indexes()[*at].name == *index)
+                    {
+                        continue;
+                    }
+                    return Err(self.describe(error, table, row));
+                }
+            }
+        }
+    }
+
+    /// A row that has a key of this one, and the index that says so.
+    fn in_the_way(&self, table: &TableInfo, row: &[Datum], arbiters: &[usize]) -> SqlResult<Option<(usize, RowId)>> {
+        for at in arbiters {
+            let columns = &table.table.indexes()[*at].columns;
+            if columns.iter().any(|column| row[*column].is_null()) {
+                continue;
+            }
+            let mut buffers = vec![Vec::new(); columns.len()];
+            let key = columns
+                .iter()
+                .zip(&mut buffers)
+                .map(|(column, buffer)| store(&row[*column], table.columns[*column].kind, buffer))
+                .collect::<SqlResult<Vec<Value<'_>>>>()?;
+            if let Some(found) = self.txn.newest(&table.table, *at, &key)? {
+                return Ok(Some((*at, found.row_id())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// `DO UPDATE`. Says whether that is settled: if not, the row in the way is there no more.
+    fn update_instead(
+        &self,
+        table: &TableInfo,
+        row: &[Datum],
+        (at, id): (usize, RowId),
+        update: &ConflictUpdate,
+        note: &mut dyn FnMut(&[Datum]) -> SqlResult<()>,
+    ) -> SqlResult<bool> {
+        if !self.is_first(table, id) {
+            let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+            return Err(SqlError::new(SqlState::CARDINALITY_VIOLATION, message).hint(
+                "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+            ));
+        }
+        let width = table.columns.len();
+        let key = &table.table.indexes()[at].columns;
+        let mut new = Vec::with_capacity(2 * width + 1);
+        let (mut is_it, mut is_wanted) = (false, false);
+        let mut patch = |writer: &mut RowWriter<'_>| {
+            new.clear();
+            new.extend(table.columns.iter().enumerate().map(|(at, column)| datum(writer.get(at), column.kind)));
+            let kind = |column: usize| table.columns[column].kind.kind;
+            is_it = key.iter().all(|column| super::expr::is_same(&new[*column], &row[*column], kind(*column)));
+            if !is_it {
+                return Ok(false);
+            }
+            new.push(Datum::Int8(id.0 as i64));
+            new.extend_from_slice(row);
+            let rows = Rows { row: &new, outer: None };
+            is_wanted = update.condition.as_ref().map_or(Ok(true), |condition| self.holds(condition, &rows))?;
+            if is_wanted {
+                let made = self.new_values(&update.assignments, &rows)?;
+                self.assign(table, 0, (&update.assignments.columns, made), &mut new, writer)?;
+            }
+            Ok(is_wanted)
+        };
+        let changed = self.patch(table, id, &mut patch);
+        if changed.map_err(|error| self.describe(error, table, &new))? {
+            note(&new[..width])?;
+            return Ok(true);
+        }
+        if is_it && !is_wanted {
+            // It is locked all the same.
+            self.txn.lock_row(&table.table, id, RowLock::NoKeyUpdate, Wait::Block)?;
+            return Ok(true);
+        }
+        self.forget(table, id);
+        Ok(false)
+    }
+}
