@@ -1,7 +1,7 @@
 //! Bulk load: Arrow columns become frozen blocks.
 //!
 //! **Invariant:** all rows of one load appear at once. Its blocks carry a transaction's word until its status decides, like
-//! any version. A load that fails leaves blocks that nobody will ever see, and no index entries. (No redo record is
+//! any version; one that nobody else can see yet ([`Engine::load_unseen`]) is stamped at its end without one. A load that fails leaves blocks that nobody will ever see, and no index entries. (No redo record is
 //! written: blocks will reach the disk by a checkpoint of their own, not through the log.)
 
 use crate::arrow;
@@ -35,17 +35,41 @@ impl Engine {
     /// against writers; [`Error::Taken`] when a more important transaction wanted one of the keys and would not wait. None
     /// of the rows is loaded then.
     pub fn bulk_load(&self, table: &Table, batches: impl IntoIterator<Item = RecordBatch>) -> Result<u64> {
-        self.inner.assert_own(table);
-        let held = self.inner.registry.begin(Class::Low, None, false).ok_or(Error::Limit(TRANSACTIONS))?;
-        // Who makes the batches may take long.
-        held.end_walk();
-        let mut load = Load { inner: &self.inner, table, held: Some(held), blocks: Vec::new(), rows_count: 0 };
+        let mut load = self.begin_load(table)?;
         load.announce()?;
         batches.into_iter().try_for_each(|batch| load.add(&batch))?;
         load.commit()?;
         Ok(load.rows_count)
     }
+
+    /// As [`Engine::bulk_load`], of rows that were always there: every snapshot sees them, older ones too, and so does a
+    /// transaction at REPEATABLE READ or SERIALIZABLE that began before the load. This is for who makes a table anew, as
+    /// ALTER TABLE may have to.
+    ///
+    /// The table must be one that nobody but the caller has used or can use before this returns: just created, and known
+    /// to no other session. So the load asks for no lock and minds none, is checked against nobody's reads, and waits for
+    /// nobody. If that is not so, whoever reads the table meanwhile finds rows in a snapshot that were not there before.
+    ///
+    /// # Errors
+    /// Those of [`Engine::bulk_load`] but for locks and [`Error::Taken`]. None of the rows is loaded then.
+    pub fn load_unseen(&self, table: &Table, batches: impl IntoIterator<Item = RecordBatch>) -> Result<u64> {
+        let mut load = self.begin_load(table)?;
+        batches.into_iter().try_for_each(|batch| load.add(&batch))?;
+        load.settle();
+        Ok(load.rows_count)
+    }
+
+    fn begin_load<'a>(&'a self, table: &'a Table) -> Result<Load<'a>> {
+        self.inner.assert_own(table);
+        let held = self.inner.registry.begin(Class::Low, None, false).ok_or(Error::Limit(TRANSACTIONS))?;
+        // Who makes the batches may take long.
+        held.end_walk();
+        Ok(Load { inner: &self.inner, table, held: Some(held), blocks: Vec::new(), rows_count: 0 })
+    }
 }
+
+/// Since when rows exist that every snapshot sees: the clock begins above it.
+const ALWAYS: u64 = 0;
 
 /// A load that is under way. Dropped before its commit, by an error or by a panic of who makes the batches, it leaves
 /// nothing.
@@ -86,6 +110,15 @@ impl Load<'_> {
         self.inner.load_released(&held);
         held.release();
         Ok(())
+    }
+
+    /// Ends a load whose rows were always there. No word of it is left, so it needs no decision.
+    fn settle(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        self.stamp(ALWAYS);
+        self.inner.counters[held.index()].rows_made.add(self.rows_count);
+        held.abort();
+        held.release();
     }
 
     fn stamp(&self, since: u64) {

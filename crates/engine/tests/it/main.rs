@@ -94,6 +94,8 @@ fn main() -> ExitCode {
             testkit::test!(own_snapshot::a_statement_scans_what_it_has_done),
             testkit::test!(own_snapshot::noted_scans_are_checked),
             testkit::test!(own_snapshot::transactions_end_under_their_scans),
+            testkit::test!(load::an_unseen_load_was_always_there),
+            testkit::test!(load::a_failed_unseen_load_leaves_nothing),
             testkit::test!(thaw::frozen_rows_take_writes),
             testkit::test!(thaw::keys_of_frozen_rows_are_given_up),
             testkit::test!(thaw::money_thaws_under_scans),

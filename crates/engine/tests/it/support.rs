@@ -41,6 +41,12 @@ pub fn create_accounts(engine: &Engine) -> Arc<Table> {
     engine.create_table(def).unwrap()
 }
 
+/// What a table was made of.
+pub fn definition(table: &Table) -> TableDef {
+    let (columns, indexes) = (table.columns().to_vec(), table.indexes().to_vec());
+    TableDef { name: table.name().to_owned(), columns, indexes }
+}
+
 /// A bank with the accounts 0 to `count`, 100 each, all of "nobody".
 pub fn bank_of(count: i32) -> (Engine, Arc<Table>) {
     let (engine, table) = bank();
