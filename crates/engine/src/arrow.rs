@@ -30,7 +30,7 @@ impl Type {
             Type::Float64 => DataType::Float64,
             Type::Decimal { precision, scale } => DataType::Decimal128(precision, scale),
             Type::Text => DataType::Utf8View,
-            Type::Bytes => DataType::BinaryView,
+            Type::Bytes | Type::Keyed => DataType::BinaryView,
             Type::Date => DataType::Date32,
             Type::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
         }
@@ -60,7 +60,7 @@ pub(crate) fn raw(kind: Type, array: &dyn Array, at: usize) -> Raw<'_> {
             }
         }
         Type::Text => Raw::Bytes(array.as_string_view().value(at).as_bytes()),
-        Type::Bytes => Raw::Bytes(array.as_binary_view().value(at)),
+        Type::Bytes | Type::Keyed => Raw::Bytes(array.as_binary_view().value(at)),
     }
 }
 
@@ -93,7 +93,7 @@ impl Builder {
             Type::Float64 => Values::Float(Vec::with_capacity(capacity)),
             Type::Decimal { .. } => Values::Decimal(Vec::with_capacity(capacity)),
             Type::Text => Values::Text(GenericByteViewBuilder::with_capacity(capacity)),
-            Type::Bytes => Values::Bytes(GenericByteViewBuilder::with_capacity(capacity)),
+            Type::Bytes | Type::Keyed => Values::Bytes(GenericByteViewBuilder::with_capacity(capacity)),
         };
         Builder { kind, values, valid: nullable.then(|| BooleanBufferBuilder::new(capacity)) }
     }
@@ -223,6 +223,7 @@ pub(crate) fn bounds(kind: Type, column: &dyn Array) -> Bounds {
         Type::Decimal { .. } => primitive_bounds::<Decimal128Type>(column, Value::Decimal),
         Type::Text => view_bounds(column.as_string_view(), Value::Text),
         Type::Bytes => view_bounds(column.as_binary_view(), Value::Bytes),
+        Type::Keyed => view_bounds(column.as_binary_view(), Value::Keyed),
         Type::Bool | Type::Float64 => {
             let values = (0..column.len()).filter_map(|at| match kind.value(raw(kind, column, at)) {
                 None | Some(Value::Null) => None,

@@ -216,5 +216,5 @@ impl Block {
         i64::try_from(v).expect("get_decimal_i64 is for decimals of at most 18 digits")
     });
     getter!(text, &str, "", Value::Text(v) => v);
-    getter!(byte_string, &[u8], &[], Value::Bytes(v) => v);
+    getter!(byte_string, &[u8], &[], Value::Bytes(v) | Value::Keyed(v) => v);
 }

@@ -61,6 +61,8 @@ pub enum Constant {
     Text(Box<str>),
     /// Any bytes.
     Bytes(Box<[u8]>),
+    /// Bytes that begin with their key.
+    Keyed(Box<[u8]>),
 }
 
 impl Constant {
@@ -70,6 +72,7 @@ impl Constant {
             Constant::Fixed(value) => *value,
             Constant::Text(text) => Value::Text(text),
             Constant::Bytes(bytes) => Value::Bytes(bytes),
+            Constant::Keyed(bytes) => Value::Keyed(bytes),
         }
     }
 }
@@ -79,6 +82,7 @@ impl From<Value<'_>> for Constant {
         Constant::Fixed(match value {
             Value::Text(text) => return Constant::Text(text.into()),
             Value::Bytes(bytes) => return Constant::Bytes(bytes.into()),
+            Value::Keyed(bytes) => return Constant::Keyed(bytes.into()),
             Value::Null => Value::Null,
             Value::Bool(v) => Value::Bool(v),
             Value::Int16(v) => Value::Int16(v),

@@ -6,14 +6,14 @@
 //! ```text
 //! column of a nullable column    01 value | 02 (null)
 //! 1, 2, 4, 8 or 16 bytes         big endian; signed: sign bit flipped; float: as `float_order` says
-//! any number of bytes            they, 00 written as 00 FF; then 00 01
+//! any number of bytes            they, of keyed bytes the key, 00 written as 00 FF; then 00 01
 //! ```
 
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::layout::{Image, Slot};
 use crate::table::{Index, Table};
-use crate::types::{Order, Raw, float_order};
+use crate::types::{Order, Raw, float_order, key_part};
 use crate::value::Value;
 
 /// The most columns of one index.
@@ -51,6 +51,7 @@ fn put_stored(key: &mut Vec<u8>, slot: &Slot, raw: Raw<'_>) {
         }
         Raw::Eight(v) => key.extend_from_slice(&(v ^ (u64::from(flip) << 63)).to_be_bytes()),
         Raw::Sixteen(v) => key.extend_from_slice(&(v ^ (u128::from(flip) << 127)).to_be_bytes()),
+        Raw::Bytes(bytes) if order == Order::Keyed => put_bytes(key, key_part(bytes)),
         Raw::Bytes(bytes) => put_bytes(key, bytes),
     }
 }

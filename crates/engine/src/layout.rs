@@ -234,7 +234,7 @@ impl<'a> Image<'a> {
 
     #[inline]
     pub(crate) fn byte_string(&self, column: usize) -> &'a [u8] {
-        assert!(self.kind(column) == Type::Bytes, "column {column} is not bytes");
+        assert!(matches!(self.kind(column), Type::Bytes | Type::Keyed), "column {column} is not bytes");
         self.any_bytes(column)
     }
 

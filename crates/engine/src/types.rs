@@ -12,6 +12,7 @@
 //! | date, timestamp | 4, 8 bytes | signed |
 //! | float64 | 8 bytes | as PostgreSQL's: NaN is the greatest and equals itself, both zeros are equal |
 //! | text, bytes | any number of bytes | by their bytes |
+//! | keyed bytes | any number of bytes | by the bytes of their keys |
 
 use crate::error::{OTHER_TYPE, OUT_OF_RANGE};
 use crate::value::{Type, Value};
@@ -60,6 +61,8 @@ pub(crate) enum Order {
     Unsigned,
     Signed,
     Float,
+    /// By the first part of the bytes, as [`key_part`] gives it.
+    Keyed,
 }
 
 /// Decimals with at most so many digits are stored in 8 bytes.
@@ -75,7 +78,7 @@ impl Type {
             Type::Int64 | Type::Timestamp | Type::Float64 => Storage::Eight,
             Type::Decimal { precision, .. } if precision <= DIGITS_IN_I64 => Storage::Eight,
             Type::Decimal { .. } => Storage::Sixteen,
-            Type::Text | Type::Bytes => Storage::Bytes,
+            Type::Text | Type::Bytes | Type::Keyed => Storage::Bytes,
         }
     }
 
@@ -87,6 +90,7 @@ impl Type {
                 Order::Signed
             }
             Type::Float64 => Order::Float,
+            Type::Keyed => Order::Keyed,
         }
     }
 
@@ -107,7 +111,7 @@ impl Type {
                 if precision <= DIGITS_IN_I64 { Raw::Eight(v as i64 as u64) } else { Raw::Sixteen(v as u128) }
             }
             (Value::Text(text), Type::Text) => Raw::Bytes(text.as_bytes()),
-            (Value::Bytes(bytes), Type::Bytes) => Raw::Bytes(bytes),
+            (Value::Bytes(bytes), Type::Bytes) | (Value::Keyed(bytes), Type::Keyed) => Raw::Bytes(bytes),
             _ => return Err(OTHER_TYPE),
         })
     }
@@ -128,6 +132,7 @@ impl Type {
             (Type::Decimal { .. }, Raw::Sixteen(v)) => Value::Decimal(v as i128),
             (Type::Text, Raw::Bytes(bytes)) => Value::Text(std::str::from_utf8(bytes).ok()?),
             (Type::Bytes, Raw::Bytes(bytes)) => Value::Bytes(bytes),
+            (Type::Keyed, Raw::Bytes(bytes)) => Value::Keyed(bytes),
             _ => return None,
         })
     }
@@ -153,6 +158,14 @@ pub(crate) fn float_order(v: f64) -> u64 {
     if bits & SIGN == 0 { bits | SIGN } else { !bits }
 }
 
+/// The part of keyed bytes by which they compare: all, if they do not say.
+#[inline]
+pub(crate) fn key_part(bytes: &[u8]) -> &[u8] {
+    let Some((rest, last)) = bytes.split_last_chunk::<4>() else { return bytes };
+    let key = rest.len().checked_sub(u32::from_be_bytes(*last) as usize);
+    key.map_or(bytes, |key| &rest[..key])
+}
+
 /// How two values of one type compare; nothing when one is null or their types differ.
 pub(crate) fn compare(left: Value<'_>, right: Value<'_>) -> Option<Ordering> {
     Some(match (left, right) {
@@ -165,6 +178,7 @@ pub(crate) fn compare(left: Value<'_>, right: Value<'_>) -> Option<Ordering> {
         (Value::Decimal(left), Value::Decimal(right)) => left.cmp(&right),
         (Value::Text(left), Value::Text(right)) => left.cmp(right),
         (Value::Bytes(left), Value::Bytes(right)) => left.cmp(right),
+        (Value::Keyed(left), Value::Keyed(right)) => key_part(left).cmp(key_part(right)),
         _ => return None,
     })
 }
@@ -189,6 +203,7 @@ mod tests {
             (wide, Value::Decimal(1 - 10_i128.pow(19))),
             (Type::Text, Value::Text("ü")),
             (Type::Bytes, Value::Bytes(&[0xff, 0])),
+            (Type::Keyed, Value::Keyed(&[1, 9, 0, 0, 0, 1])),
         ];
         for (kind, value) in all {
             assert_eq!(kind.value(kind.raw(value).unwrap()), Some(value));
@@ -200,6 +215,17 @@ mod tests {
         assert!(narrow.raw(Value::Decimal(10_i128.pow(18))).is_err());
         assert_eq!(Type::Text.value(Raw::Bytes(&[0xff])), None);
         assert_eq!(Type::Bool.value(Raw::One(2)), None);
+    }
+
+    #[test]
+    fn keyed_bytes_compare_by_their_keys() {
+        let of = |key: &[u8], rest: &[u8]| [key, rest, &(rest.len() as u32).to_be_bytes()].concat();
+        let (one, same, more) = (of(&[1], &[7, 7]), of(&[1], &[]), of(&[2], &[]));
+        assert_eq!(Value::Keyed(&one), Value::Keyed(&same));
+        assert_eq!(compare(Value::Keyed(&one), Value::Keyed(&more)), Some(Ordering::Less));
+        // Bytes that say nonsense are all key.
+        assert_eq!(key_part(&[1, 2]), &[1, 2]);
+        assert_eq!(key_part(&[0, 0, 0, 9]), &[0, 0, 0, 9]);
     }
 
     #[test]

@@ -28,6 +28,9 @@ pub enum Type {
     Text,
     /// Any bytes.
     Bytes,
+    /// Bytes of which the first part is a key: values compare by it alone. The last four bytes, in big endian, say how many
+    /// before them are not of the key. No key may be a proper prefix of another.
+    Keyed,
     /// Days since 1970-01-01.
     Date,
     /// Microseconds since 1970-01-01 00:00.
@@ -55,6 +58,8 @@ pub enum Value<'a> {
     Text(&'a str),
     /// Any bytes.
     Bytes(&'a [u8]),
+    /// Bytes that begin with their key.
+    Keyed(&'a [u8]),
     /// Days since 1970-01-01.
     Date(i32),
     /// Microseconds since 1970-01-01 00:00.

@@ -7,12 +7,15 @@
 //! | varchar, name, json | text |
 //! | char(n) | text without the blanks at its end |
 //! | float4 | float64 |
-//! | oid, time | int64 |
+//! | oid, regclass, regtype, time | int64 |
 //! | numeric(p, s) of at most 38 digits | decimal |
-//! | any other numeric, interval, uuid | bytes that compare as the values do |
+//! | uuid | bytes |
+//! | any other numeric, interval, arrays | keyed bytes: see [`keyed`] |
 //!
 //! **Invariant:** [`datum`] gives back what [`store`] was given; stored values compare as PostgreSQL's operators do, so an
 //! index of the engine is an index of SQL.
+
+pub mod keyed;
 
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult};
@@ -37,7 +40,7 @@ pub fn column_type(kind: SqlType) -> SqlResult<Type> {
         Kind::Bool => Type::Bool,
         Kind::Int2 => Type::Int16,
         Kind::Int4 => Type::Int32,
-        Kind::Int8 | Kind::Oid | Kind::Time => Type::Int64,
+        Kind::Int8 | Kind::Oid | Kind::Regclass | Kind::Regtype | Kind::Time => Type::Int64,
         Kind::Float4 | Kind::Float8 => Type::Float64,
         Kind::Text | Kind::Varchar | Kind::Bpchar | Kind::Name | Kind::Json | Kind::InternalChar => Type::Text,
         Kind::Bytea | Kind::Uuid => Type::Bytes,
@@ -45,9 +48,10 @@ pub fn column_type(kind: SqlType) -> SqlResult<Type> {
         Kind::Timestamp | Kind::Timestamptz => Type::Timestamp,
         Kind::Numeric => match decimal(kind) {
             Some((precision, scale)) => Type::Decimal { precision, scale },
-            None => Type::Bytes,
+            None => Type::Keyed,
         },
-        Kind::Interval | Kind::Array(_) | Kind::Regclass | Kind::Regtype | Kind::Unknown | Kind::Void => {
+        Kind::Interval | Kind::Array(_) => Type::Keyed,
+        Kind::Unknown | Kind::Void => {
             return Err(SqlError::unsupported(format_args!("a column of type {}", kind.name())));
         }
     })
@@ -99,12 +103,9 @@ pub(crate) fn store<'a>(datum: &'a Datum, kind: SqlType, buffer: &'a mut Vec<u8>
                     unscaled.ok_or_else(|| SqlError::unsupported("NaN and infinity in numeric of a precision"))?,
                 )
             }
-            None => {
-                *buffer = number.to_key();
-                Value::Bytes(buffer)
-            }
+            None => keyed::store(datum, kind.kind, buffer),
         },
-        Datum::Interval(_) | Datum::Array(_) => return Err(SqlError::unsupported("a column of this type")),
+        Datum::Interval(_) | Datum::Array(_) => keyed::store(datum, kind.kind, buffer),
     })
 }
 
@@ -115,7 +116,7 @@ pub fn datum(value: Value<'_>, kind: SqlType) -> Datum {
         (Value::Bool(value), _) => Datum::Bool(value),
         (Value::Int16(value), _) => Datum::Int2(value),
         (Value::Int32(value), _) => Datum::Int4(value),
-        (Value::Int64(value), Kind::Oid) => Datum::Oid(value as u32),
+        (Value::Int64(value), Kind::Oid | Kind::Regclass | Kind::Regtype) => Datum::Oid(value as u32),
         (Value::Int64(value), Kind::Time) => Datum::Time(value),
         (Value::Int64(value), _) => Datum::Int8(value),
         (Value::Float64(value), Kind::Float4) => Datum::Float4(value as f32),
@@ -126,8 +127,8 @@ pub fn datum(value: Value<'_>, kind: SqlType) -> Datum {
         }
         (Value::Text(text), _) => Datum::text(text),
         (Value::Bytes(bytes), Kind::Uuid) => Datum::Uuid(bytes.try_into().unwrap_or_default()),
-        (Value::Bytes(bytes), Kind::Numeric) => Numeric::from_key(bytes).map_or(Datum::Null, Datum::Numeric),
         (Value::Bytes(bytes), _) => Datum::Bytes(bytes.into()),
+        (Value::Keyed(bytes), _) => keyed::datum(bytes, kind.kind).unwrap_or_default(),
         (Value::Date(days), _) => Datum::Date(days),
         (Value::Timestamp(micros), _) => Datum::Timestamp(micros),
         (Value::Decimal(unscaled), _) => {

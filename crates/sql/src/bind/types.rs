@@ -138,10 +138,31 @@ impl Binder<'_> {
             DataType::Char(size) | DataType::Character(size) => with(Kind::Bpchar, length(size, 5)?),
             DataType::Bytea => Ok(Kind::Bytea.into()),
             DataType::Date => Ok(Kind::Date.into()),
-            DataType::Time(None, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => Ok(Kind::Time.into()),
-            DataType::Timestamp(None, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => Ok(Kind::Timestamp.into()),
-            DataType::Timestamp(None, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => Ok(Kind::Timestamptz.into()),
+            DataType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+                with(Kind::Time, second_digits(*digits))
+            }
+            DataType::Timestamp(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+                with(Kind::Timestamp, second_digits(*digits))
+            }
+            DataType::Timestamp(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+                with(Kind::Timestamptz, second_digits(*digits))
+            }
             DataType::Interval { fields: None, precision: None } => Ok(Kind::Interval.into()),
+            DataType::Interval { fields: None, precision: Some(digits) } => {
+                with(Kind::Interval, 0x7fff << 16 | second_digits(Some(*digits)))
+            }
+            // PostgreSQL takes the length, and does not look at it.
+            DataType::Array(
+                ast::ArrayElemTypeDef::SquareBracket(element, _) | ast::ArrayElemTypeDef::Qualified(element, _),
+            ) => {
+                let of = self.type_of(element)?;
+                // Any number of brackets is one array type; of more dimensions than one it has no values here.
+                if matches!(of.kind, Kind::Array(_)) {
+                    return Ok(of);
+                }
+                let no_arrays = || SqlError::unsupported(format_args!("arrays of {}", of.name()));
+                with(of.kind.array_of().ok_or_else(no_arrays)?, of.typmod)
+            }
             DataType::Uuid => Ok(Kind::Uuid.into()),
             DataType::JSON => Ok(Kind::Json.into()),
             DataType::Regclass => Ok(Kind::Regclass.into()),
@@ -170,6 +191,11 @@ fn modified(expr: Expr, to: SqlType, context: Context) -> Expr {
         _ => |datum: &Datum, to: SqlType, _: &Env| modifier::apply(datum.clone(), to, false),
     };
     Expr::Cast { eval, to, argument: Box::new(expr) }
+}
+
+/// The modifier of a type of time with so many digits of a second; more than 6 are 6.
+fn second_digits(digits: Option<u64>) -> i32 {
+    digits.map_or(-1, |digits| digits.min(6) as i32)
 }
 
 fn numeric(info: &ast::ExactNumberInfo) -> SqlResult<SqlType> {
