@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** no decisions here; each function is a call.
 
-use crate::backend::{Backend, Backends, Cancel, Column, CopyPart, CopyRows, Format, Parked, Run};
+use crate::backend::{Backend, Backends, Cancel, Column, CopyPart, CopyRows, CopyShape, Format, Parked, Run};
 use bytes::BytesMut;
 use engine::Wake;
 use sql::session::{Canceller, Connect, Database, Portal, Session, Statement, Step, TransactionStatus};
@@ -118,19 +118,21 @@ impl Backend for Session {
         Ok(match Session::execute(self, portal)? {
             Step::Done(outcome) => Run::Done(outcome),
             Step::Parked(parked) => Run::Parked(Box::new(parked)),
+            Step::CopyIn(shape) => Run::CopyIn(copy_shape(shape)),
+            Step::CopyOut(shape) => Run::CopyOut(copy_shape(shape)),
         })
     }
 
-    fn copy_data(&mut self, _portal: &mut Portal, _data: &[u8]) -> SqlResult<Option<Box<dyn Parked>>> {
-        Err(SqlError::unsupported("COPY"))
+    fn copy_data(&mut self, _: &mut Portal, data: &[u8]) -> SqlResult<Option<Box<dyn Parked>>> {
+        Ok(Session::copy_data(self, data)?.map(|parked| Box::new(parked) as Box<dyn Parked>))
     }
 
-    fn copy_done(&mut self, _portal: &mut Portal) -> SqlResult<CopyPart> {
-        Err(SqlError::unsupported("COPY"))
+    fn copy_done(&mut self, _: &mut Portal) -> SqlResult<CopyPart> {
+        Ok(copy_part(Session::copy_done(self)?))
     }
 
-    fn copy_next(&mut self, _portal: &mut Portal, _rows: &mut CopyRows<'_>) -> SqlResult<CopyPart> {
-        Err(SqlError::unsupported("COPY"))
+    fn copy_next(&mut self, _: &mut Portal, rows: &mut CopyRows<'_>) -> SqlResult<CopyPart> {
+        Ok(copy_part(Session::copy_next(self, &mut |row| rows.row(row))?))
     }
 
     fn write(
@@ -167,5 +169,18 @@ impl Backend for Session {
 
     fn canceller(&self) -> Arc<dyn Cancel> {
         Arc::new(Session::canceller(self))
+    }
+}
+
+fn copy_shape(shape: sql::session::CopyShape) -> CopyShape {
+    let sql::session::CopyShape { is_binary, columns } = shape;
+    CopyShape { is_binary, columns }
+}
+
+fn copy_part(part: sql::session::CopyPart) -> CopyPart {
+    match part {
+        sql::session::CopyPart::More => CopyPart::More,
+        sql::session::CopyPart::Last(tag) => CopyPart::Last(tag),
+        sql::session::CopyPart::Parked(parked) => CopyPart::Parked(Box::new(parked)),
     }
 }

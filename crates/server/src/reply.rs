@@ -214,6 +214,7 @@ fn fields(severity: &str, error: &SqlError) -> Vec<(u8, String)> {
     ];
     fields.extend(error.detail_text().map(|text| (b'D', text.to_owned())));
     fields.extend(error.hint_text().map(|text| (b'H', text.to_owned())));
+    fields.extend(error.context_text().map(|text| (b'W', text.to_owned())));
     fields.extend(error.position().map(|position| (b'P', position.to_string())));
     fields
 }

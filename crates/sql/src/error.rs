@@ -116,6 +116,7 @@ struct Parts {
     detail: Option<String>,
     hint: Option<String>,
     position: Option<usize>,
+    context: Option<String>,
     /// What the engine said, for whoever must act on it.
     engine: Option<engine::Error>,
 }
@@ -132,6 +133,7 @@ impl SqlError {
             detail: None,
             hint: None,
             position: None,
+            context: None,
             engine: None,
         }))
     }
@@ -162,6 +164,13 @@ impl SqlError {
         self
     }
 
+    /// With where in the data, or in which function, it happened. The first who says so is the most exact.
+    #[must_use]
+    pub fn context(mut self, context: impl Into<String>) -> SqlError {
+        self.0.context.get_or_insert_with(|| context.into());
+        self
+    }
+
     /// Its code.
     pub fn state(&self) -> SqlState {
         self.0.state
@@ -180,6 +189,11 @@ impl SqlError {
     /// Its hint.
     pub fn hint_text(&self) -> Option<&str> {
         self.0.hint.as_deref()
+    }
+
+    /// Its context.
+    pub fn context_text(&self) -> Option<&str> {
+        self.0.context.as_deref()
     }
 
     /// The engine's error that this one tells of.

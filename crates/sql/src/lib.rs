@@ -10,6 +10,7 @@ pub mod analytics;
 mod bind;
 mod catalog;
 mod change;
+mod copy;
 pub mod datum;
 pub mod error;
 mod exec;

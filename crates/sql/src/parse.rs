@@ -35,6 +35,8 @@ pub(crate) struct Parsed {
     pub(crate) tree: ast::Statement,
     /// Its text, without the semicolon.
     pub(crate) text: String,
+    /// Of a COPY from or to the client, what stands behind that.
+    pub(crate) copy: Option<Vec<crate::copy::options::Written>>,
 }
 
 /// All statements of a text; none if it is empty.
@@ -52,15 +54,19 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         let Some(first) = words.next() else { continue };
         let last = words.next_back().unwrap_or(first);
         check_chains(piece)?;
+        let (piece, copy) = match crate::copy::options::cut(text, piece)? {
+            Some((piece, options)) => (piece, Some(options)),
+            None => (piece, None),
+        };
         let mut parser =
             Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(piece.to_vec());
         let end = offset(text, last.span.end);
         let tree = parser.parse_statement().map_err(|error| parser_error(text, &error))?;
         let next = parser.peek_token();
         if next.token != Token::EOF {
-            return Err(near(text, &next));
+            return Err(near(text, Some(&next)));
         }
-        statements.push(Parsed { tree, text: text[offset(text, first.span.start)..end].to_owned() });
+        statements.push(Parsed { tree, copy, text: text[offset(text, first.span.start)..end].to_owned() });
     }
     Ok(statements)
 }
@@ -100,10 +106,10 @@ fn too_deep() -> SqlError {
 }
 
 /// `syntax error at or near "word"`.
-fn near(text: &str, token: &TokenWithSpan) -> SqlError {
-    match token.token {
-        Token::EOF => at_end(text),
-        _ => {
+pub(crate) fn near(text: &str, token: Option<&TokenWithSpan>) -> SqlError {
+    match token {
+        None | Some(TokenWithSpan { token: Token::EOF, .. }) => at_end(text),
+        Some(token) => {
             let (from, to) = (offset(text, token.span.start), offset(text, token.span.end));
             let message = format!("syntax error at or near \"{}\"", &text[from..to.max(from)]);
             SqlError::new(SqlState::SYNTAX_ERROR, message).at(position(text, token.span.start))
@@ -126,7 +132,7 @@ fn parser_error(text: &str, error: &ParserError) -> SqlError {
     let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location().unwrap_or_default();
     if let Some(location) = location_in(message) {
         return match tokens.iter().find(|token| token.span.start == location) {
-            Some(token) => near(text, token),
+            Some(token) => near(text, Some(token)),
             None => at_end(text),
         };
     }
@@ -134,7 +140,7 @@ fn parser_error(text: &str, error: &ParserError) -> SqlError {
     match message.rsplit_once("found: ").map(|(_, found)| found) {
         Some("EOF") => at_end(text),
         Some(found) => match tokens.iter().rfind(|token| token.token.to_string() == found) {
-            Some(token) => near(text, token),
+            Some(token) => near(text, Some(token)),
             None => SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error: {message}")),
         },
         None => SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error: {message}")),

@@ -21,6 +21,7 @@ impl Client {
             match session.execute(&mut portal)? {
                 Step::Done(outcome) => break outcome,
                 Step::Parked(ticket) => ticket.wait(),
+                Step::CopyIn(_) | Step::CopyOut(_) => return Ok(DBOutput::StatementComplete(0)),
             }
         };
         Ok(match outcome {

@@ -6,6 +6,7 @@
 mod access;
 mod columns;
 mod conflict;
+mod copy;
 mod ddl;
 mod expr;
 mod from;
@@ -25,6 +26,7 @@ use sqlparser::ast;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+pub(crate) use copy::{Copied, CopyFrom, CopyTo};
 pub(crate) use ddl::CreateTable;
 pub(crate) use write::{Written, is_change};
 

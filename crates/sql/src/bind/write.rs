@@ -93,7 +93,7 @@ impl Binder<'_> {
     }
 
     /// Which columns the statement gives, in its order.
-    fn places(&self, table: &TableInfo, columns: &[ast::ObjectName]) -> SqlResult<Vec<usize>> {
+    pub(super) fn places(&self, table: &TableInfo, columns: &[ast::ObjectName]) -> SqlResult<Vec<usize>> {
         if columns.is_empty() {
             return Ok((0..table.columns.len()).collect());
         }
@@ -201,7 +201,7 @@ impl Binder<'_> {
         }
     }
 
-    fn default(&self, table: &TableInfo, at: usize) -> SqlResult<Expr> {
+    pub(super) fn default(&self, table: &TableInfo, at: usize) -> SqlResult<Expr> {
         match &table.columns[at].default {
             None => Ok(Expr::Constant(Datum::Null)),
             Some(default) => self.assigned(table, at, self.expr(default, &Scope::default())?),

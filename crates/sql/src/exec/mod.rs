@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod conflict;
+pub(crate) mod copy;
 mod expr;
 mod sources;
 mod write;

@@ -1,7 +1,8 @@
 //! What a statement does, once its names and types are settled.
 
-use crate::bind::{Binder, Bound, CreateTable, Written, column_info, refuse};
+use crate::bind::{Binder, Bound, CopyFrom, CopyTo, CreateTable, Written, column_info, refuse};
 use crate::change::Modify;
+use crate::copy::options::Written as CopyOption;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
 use crate::plan::Plan;
@@ -15,6 +16,8 @@ pub(crate) enum Action {
     Empty,
     Query(Box<Plan>),
     Change(Box<Modify>),
+    CopyFrom(Box<CopyFrom>),
+    CopyTo(Box<CopyTo>),
     CreateTable(Box<CreateTable>),
     Begin {
         modes: Modes,
@@ -99,6 +102,18 @@ impl Binder<'_> {
                 let words: Vec<&str> = text.split_whitespace().take(2).collect();
                 return Err(SqlError::unsupported(format_args!("the statement {}", words.join(" "))));
             }
+        })
+    }
+
+    /// The same for a COPY from or to the client; `options` stand behind that.
+    pub(crate) fn copy(
+        &self,
+        statement: &Statement,
+        options: &[CopyOption],
+    ) -> SqlResult<(Action, Option<Vec<ColumnInfo>>)> {
+        Ok(match self.copy_from(statement, options)? {
+            Some(from) => (Action::CopyFrom(Box::new(from)), None),
+            None => (Action::CopyTo(Box::new(self.copy_to(statement, options)?)), None),
         })
     }
 

@@ -4,6 +4,7 @@
 //! ready. A statement outside a transaction block is part of an implicit transaction, which [`Session::sync`] ends.
 
 mod action;
+mod copy;
 mod query;
 mod wire;
 
@@ -22,6 +23,7 @@ pub use crate::settings::{Defaults, SettingRow, Source};
 use crate::types::SqlType;
 use crate::types::forms::Forms;
 use action::Action;
+pub use copy::{CopyPart, CopyShape};
 use engine::{Begin, Engine, SessionOptions, Ticket, Txn, Wake};
 use std::sync::Arc;
 
@@ -131,6 +133,10 @@ pub enum Step {
     Done(Outcome),
     /// It waits; run the portal again when that is over.
     Parked(Parked),
+    /// It is a COPY that wants data: [`Session::copy_data`], [`Session::copy_done`].
+    CopyIn(CopyShape),
+    /// It is a COPY that gives data: [`Session::copy_next`].
+    CopyOut(CopyShape),
 }
 
 /// What a statement waits for.
@@ -196,6 +202,8 @@ pub struct Session {
     is_parked: bool,
     /// The query that is computed elsewhere.
     analysis: query::Own,
+    /// The COPY that is under way.
+    copying: Option<copy::Copying>,
     /// Whether the open transaction has done anything else than queries.
     may_have_written: bool,
 }
@@ -253,6 +261,7 @@ impl Database {
             notices: Vec::new(),
             is_parked: false,
             analysis: query::Own::default(),
+            copying: None,
             may_have_written: false,
         })
     }
@@ -277,7 +286,7 @@ impl Session {
             let message = "cannot insert multiple commands into a prepared statement";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
-        let Some(Parsed { tree, .. }) = parsed.pop() else {
+        let Some(Parsed { tree, copy, .. }) = parsed.pop() else {
             return Ok(Arc::new(Statement {
                 parameters: Vec::new(),
                 columns: None,
@@ -303,7 +312,10 @@ impl Session {
         }
         self.refresh_env();
         let binder = Binder::new(&self.database.catalog, text, &self.env, given);
-        let (action, columns) = binder.statement(&tree)?;
+        let (action, columns) = match copy {
+            Some(options) => binder.copy(&tree, &options)?,
+            None => binder.statement(&tree)?,
+        };
         Ok(Arc::new(Statement {
             parameters: binder.parameter_types(),
             columns,
@@ -336,7 +348,10 @@ impl Session {
         if self.has_failed && !statement.action.ends_or_goes_back() {
             return Err(engine::Error::InFailedTransaction.into());
         }
-        let result = self.act(&statement, &portal.values);
+        let result = match statement.action {
+            Action::CopyFrom(_) | Action::CopyTo(_) => self.copy(&statement, &portal.values),
+            _ => self.act(&statement, &portal.values),
+        };
         if result.is_err() {
             self.fail();
         }
@@ -346,7 +361,8 @@ impl Session {
     fn act(&mut self, statement: &Statement, values: &[Datum]) -> SqlResult<Step> {
         let done = |words: &'static str| Ok(Step::Done(Outcome::Done(Tag { words, rows: None })));
         match &statement.action {
-            Action::Empty => Ok(Step::Done(Outcome::Empty)),
+            // See `execute`.
+            Action::Empty | Action::CopyFrom(_) | Action::CopyTo(_) => Ok(Step::Done(Outcome::Empty)),
             Action::Query(plan) if matches!(**plan, Plan::Modifying { .. }) => {
                 let step = self.run(values, |run| run.collect(plan, None))?;
                 Ok(Step::of(step, query::rows))
@@ -632,6 +648,7 @@ impl Session {
         self.has_failed = false;
         self.is_parked = false;
         self.may_have_written = false;
+        self.copying = None;
         self.savepoints.clear();
         self.settings.end(commit && result.is_ok());
         result.map(|()| commit)
@@ -647,6 +664,7 @@ impl Session {
 
     /// To be told when a message failed before it got here (a protocol error, bad parameters): the transaction has failed.
     pub fn fail(&mut self) {
+        self.copying = None;
         if self.block != Block::None {
             self.has_failed = true;
         }

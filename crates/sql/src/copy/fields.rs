@@ -1,0 +1,42 @@
+//! The fields of one row, as its format has them.
+//!
+//! **Invariant:** a field's bytes stand in the data themselves, or, if they had to be changed, in memory beside them.
+
+use std::ops::Range;
+
+/// One field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    Null,
+    /// Bytes of the data.
+    Raw(Range<usize>),
+    /// Bytes that were made from them.
+    Made(Range<usize>),
+}
+
+/// A row's fields, and where it stands.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fields {
+    pub(crate) all: Vec<Field>,
+    /// What fields are made of.
+    pub(crate) made: Vec<u8>,
+    /// The row in the data, without its end; empty while it is not known.
+    pub(crate) line: Range<usize>,
+}
+
+impl Fields {
+    pub(crate) fn clear(&mut self) {
+        self.all.clear();
+        self.made.clear();
+        self.line = 0..0;
+    }
+
+    /// The bytes of a field, nothing if it is null or there is none.
+    pub(crate) fn bytes<'a>(&'a self, data: &'a [u8], at: usize) -> Option<&'a [u8]> {
+        match self.all.get(at)? {
+            Field::Null => None,
+            Field::Raw(range) => data.get(range.clone()),
+            Field::Made(range) => self.made.get(range.clone()),
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! COPY: rows of data into a table, rows of a query into data.
+//!
+//! **Invariant:** rows go into the table in chunks; if one of a chunk is refused, the chunk is done again row by row, so that
+//! the error names the line.
+
+use super::{Flow, Run};
+use crate::bind::{Copied, CopyFrom, CopyTo};
+use crate::catalog::TableInfo;
+use crate::copy::out::Writer;
+use crate::copy::{Field, Fields, Format, Next, Reader, bad};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::storage::{datum, store};
+use crate::types::binary::{self, utf8};
+use crate::types::{Kind, SqlType, text};
+use engine::Value;
+use std::ops::Range;
+
+/// Rows that go into the table together.
+const CHUNK_ROWS: usize = 256;
+/// Bytes of data that an error shows.
+const SHOWN_BYTES_MAX: usize = 100;
+/// Bytes that a COPY to the client may keep.
+const SENT_BYTES_MAX: usize = 1 << 30;
+
+/// How far a COPY from the client has come.
+#[derive(Clone, Debug)]
+pub(crate) struct CopyState {
+    reader: Reader,
+    /// Where the next row begins in the data.
+    pub(crate) at: usize,
+    pub(crate) rows: u64,
+    /// The next line is the header.
+    at_header: bool,
+}
+
+impl CopyState {
+    pub(crate) fn new(from: &CopyFrom) -> CopyState {
+        CopyState {
+            reader: Reader::new(&from.options, from.places.len()),
+            at: 0,
+            rows: 0,
+            at_header: from.options.header,
+        }
+    }
+}
+
+/// One value of a row that is about to be inserted.
+#[derive(Clone, Debug)]
+enum Cell {
+    Fixed(Value<'static>),
+    /// Text in the data.
+    Data(Range<usize>),
+    /// Text that was made.
+    Made(Range<usize>),
+    Other(usize),
+}
+
+/// Rows that are about to be inserted.
+struct Chunk<'c> {
+    from: &'c CopyFrom,
+    data: &'c [u8],
+    cells: Vec<Cell>,
+    made: Vec<u8>,
+    datums: Vec<Datum>,
+    lines: Vec<u64>,
+}
+
+/// Data for the client, a row behind the other.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    data: Vec<u8>,
+    ends: Vec<usize>,
+    pub(crate) rows: u64,
+}
+
+impl Sent {
+    /// A row, or what stands before the first or behind the last.
+    pub(crate) fn row(&self, at: usize) -> Option<&[u8]> {
+        let start = if at == 0 { 0 } else { *self.ends.get(at - 1)? };
+        self.data.get(start..*self.ends.get(at)?)
+    }
+
+    fn ends_here(&mut self) {
+        if self.ends.last().copied().unwrap_or(0) < self.data.len() || self.data.is_empty() {
+            self.ends.push(self.data.len());
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Inserts the rows that are in the data as a whole.
+    pub(crate) fn copy_in(
+        &self,
+        from: &CopyFrom,
+        state: &CopyState,
+        data: &[u8],
+        is_all: bool,
+    ) -> SqlResult<CopyState> {
+        let mut state = state.clone();
+        let mut fields = Fields::default();
+        let mut chunk = Chunk {
+            from,
+            data,
+            cells: Vec::with_capacity(CHUNK_ROWS * from.table.columns.len()),
+            made: Vec::new(),
+            datums: Vec::new(),
+            lines: Vec::with_capacity(CHUNK_ROWS),
+        };
+        loop {
+            let next = state.reader.next(data, &mut state.at, is_all, &mut fields);
+            let line = state.reader.line_number;
+            match next {
+                Ok(Next::Row) => {}
+                Ok(Next::More | Next::End) => break,
+                Err(error) if state.reader.is_at_head() => return Err(error),
+                Err(error) => return Err(error.context(line_context(from, data, &fields, line))),
+            }
+            if std::mem::take(&mut state.at_header) {
+                if from.options.header_must_match {
+                    let checked = self.check_header(from, data, &fields);
+                    checked.map_err(|error| error.context(line_context(from, data, &fields, line)))?;
+                }
+                continue;
+            }
+            self.copy_row(&mut chunk, &fields, line)?;
+            state.rows += 1;
+            if chunk.lines.len() == CHUNK_ROWS {
+                self.copy_chunk(&mut chunk)?;
+            }
+        }
+        self.copy_chunk(&mut chunk)?;
+        Ok(state)
+    }
+
+    fn check_header(&self, from: &CopyFrom, data: &[u8], fields: &Fields) -> SqlResult<()> {
+        if fields.all.len() != from.places.len() {
+            let (got, expected) = (fields.all.len(), from.places.len());
+            return Err(bad(format!("wrong number of fields in header line: got {got}, expected {expected}")));
+        }
+        for (at, place) in from.places.iter().enumerate() {
+            let expected = &from.table.columns[*place].name;
+            let number = at + 1;
+            let Some(got) = fields.bytes(data, at) else {
+                let message = format!(
+                    "column name mismatch in header line field {number}: got null value (\"{}\"), expected \"{expected}\"",
+                    from.options.null
+                );
+                return Err(bad(message));
+            };
+            if got != expected.as_bytes() {
+                let got = String::from_utf8_lossy(got);
+                let message = format!(
+                    "column name mismatch in header line field {number}: got \"{got}\", expected \"{expected}\""
+                );
+                return Err(bad(message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a row into the chunk.
+    fn copy_row(&self, chunk: &mut Chunk<'_>, fields: &Fields, line: u64) -> SqlResult<()> {
+        let (from, data) = (chunk.from, chunk.data);
+        let table = &*from.table;
+        let is_binary = from.options.format == Format::Binary;
+        let in_line = |error: SqlError| error.context(line_context(from, data, fields, line));
+        let (found, wanted) = (fields.all.len(), from.places.len());
+        if wanted < found {
+            // An empty line of a table without columns has one field.
+            let is_nothing = wanted == 0 && found == 1 && fields.bytes(data, 0).is_some_and(<[u8]>::is_empty);
+            if !is_nothing {
+                return Err(in_line(bad("extra data after last expected column")));
+            }
+        }
+        let first = chunk.cells.len();
+        chunk.cells.resize(first + table.columns.len(), Cell::Fixed(Value::Null));
+        for (number, place) in from.places.iter().enumerate() {
+            let column = &table.columns[*place];
+            let Some(field) = fields.all.get(number) else {
+                return Err(in_line(bad(format!("missing data for column \"{}\"", column.name))));
+            };
+            let mut bytes = fields.bytes(data, number);
+            if from.options.format == Format::Csv {
+                let null = from.options.null.as_bytes();
+                if bytes.is_none() && from.force_not_null.get(number) == Some(&true) {
+                    bytes = Some(null);
+                } else if bytes == Some(null) && from.force_null.get(number) == Some(&true) {
+                    bytes = None;
+                }
+            }
+            let Some(bytes) = bytes else { continue };
+            let made = if is_binary {
+                binary::input(bytes, column.kind).map(|value| chunk.keep(value))
+            } else {
+                let raw = match field {
+                    Field::Raw(range) if range.len() == bytes.len() => Some(range.clone()),
+                    _ => None,
+                };
+                self.copy_cell(chunk, bytes, raw, column.kind)
+            };
+            chunk.cells[first + place] = made.map_err(|error| {
+                // Of the whole line, before it is taken apart.
+                if error.state().0 == "22021" && !is_binary {
+                    return error.context(format!("COPY {}, line {line}", table.name));
+                }
+                let mut context = format!("COPY {}, line {line}, column {}", table.name, column.name);
+                if !is_binary {
+                    context = format!("{context}: \"{}\"", shown(bytes));
+                }
+                error.context(context)
+            })?;
+        }
+        let nothing = super::Rows { row: &[], outer: None };
+        for (at, value) in &from.defaults {
+            let value = self.value(value, &nothing).map_err(in_line)?;
+            chunk.cells[first + at] = chunk.keep(value);
+        }
+        chunk.lines.push(line);
+        let is_missing = |(cell, column): (&Cell, &crate::catalog::ColumnDef)| {
+            column.not_null && matches!(cell, Cell::Fixed(Value::Null))
+        };
+        if chunk.cells[first..].iter().zip(&table.columns).any(is_missing) {
+            let row = chunk.with_values(|values| row_of(table, &values[first..]))?;
+            self.not_null(table, &row).map_err(in_line)?;
+        }
+        Ok(())
+    }
+
+    /// A value from its text; `raw`: it stands just so in the data.
+    fn copy_cell(
+        &self,
+        chunk: &mut Chunk<'_>,
+        bytes: &[u8],
+        raw: Option<Range<usize>>,
+        kind: SqlType,
+    ) -> SqlResult<Cell> {
+        let short_enough = |length: Option<usize>| length.is_none_or(|length| bytes.len() <= length);
+        match kind.kind {
+            Kind::Int4 => {
+                if let Some(value) = integer(bytes).and_then(|value| i32::try_from(value).ok()) {
+                    return Ok(Cell::Fixed(Value::Int32(value)));
+                }
+            }
+            Kind::Int8 => {
+                if let Some(value) = integer(bytes) {
+                    return Ok(Cell::Fixed(Value::Int64(value)));
+                }
+            }
+            Kind::Int2 => {
+                if let Some(value) = integer(bytes).and_then(|value| i16::try_from(value).ok()) {
+                    return Ok(Cell::Fixed(Value::Int16(value)));
+                }
+            }
+            Kind::Text | Kind::Varchar | Kind::Bpchar if short_enough(kind.max_length()) => {
+                utf8(bytes)?;
+                // A column of this type keeps no blanks at the end.
+                let blanks = match kind.kind {
+                    Kind::Bpchar => bytes.iter().rev().take_while(|byte| **byte == b' ').count(),
+                    _ => 0,
+                };
+                let length = bytes.len() - blanks;
+                return Ok(match raw {
+                    Some(range) => Cell::Data(range.start..range.start + length),
+                    None => {
+                        let start = chunk.made.len();
+                        chunk.made.extend_from_slice(&bytes[..length]);
+                        Cell::Made(start..chunk.made.len())
+                    }
+                });
+            }
+            _ => {}
+        }
+        let value = text::input(utf8(bytes)?, kind, &self.env.forms)?;
+        Ok(chunk.keep(value))
+    }
+
+    /// Inserts the chunk's rows.
+    fn copy_chunk(&self, chunk: &mut Chunk<'_>) -> SqlResult<()> {
+        let table = &*chunk.from.table;
+        let width = table.columns.len();
+        if chunk.lines.is_empty() {
+            return Ok(());
+        }
+        chunk.with_values(|values| {
+            let empty: &[Value<'_>] = &[];
+            let rows: Vec<&[Value<'_>]> = match width {
+                0 => vec![empty; chunk.lines.len()],
+                width => values.chunks(width).collect(),
+            };
+            match self.txn.insert_many(&table.table, &rows) {
+                Ok(()) => return Ok(()),
+                Err(engine::Error::UniqueViolation { .. } | engine::Error::InvalidValue { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            for (row, line) in rows.iter().zip(&chunk.lines) {
+                if let Err(error) = self.txn.insert(&table.table, row) {
+                    let error = self.describe(error.into(), table, &row_of(table, row)?);
+                    return Err(error.context(format!("COPY {}, line {line}", table.name)));
+                }
+            }
+            Ok(())
+        })?;
+        chunk.cells.clear();
+        chunk.made.clear();
+        chunk.datums.clear();
+        chunk.lines.clear();
+        Ok(())
+    }
+
+    /// The rows of a COPY to the client.
+    pub(crate) fn copy_out(&self, to: &CopyTo) -> SqlResult<Sent> {
+        let writer =
+            Writer { options: &to.options, kinds: &to.kinds, force_quote: &to.force_quote, forms: &self.env.forms };
+        let (mut sent, mut buffer) = (Sent::default(), String::new());
+        writer.begin(&to.names, &mut sent.data);
+        if !sent.data.is_empty() {
+            sent.ends_here();
+        }
+        let mut each = |row: &[Datum]| {
+            writer.row(row, &mut buffer, &mut sent.data)?;
+            sent.ends.push(sent.data.len());
+            sent.rows += 1;
+            if SENT_BYTES_MAX < sent.data.len() {
+                return Err(SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
+                    .detail("The data of COPY take more than 1 GiB.")
+                    .hint("Copy parts of the table, by COPY (SELECT ...)."));
+            }
+            Ok(Flow::Continue(()))
+        };
+        match &to.rows {
+            Copied::Query(plan) => {
+                let _ = self.rows(plan, None, &mut each)?;
+            }
+            Copied::Change(modify) => {
+                for row in self.modify(modify)?.returned {
+                    let _ = each(&row)?;
+                }
+            }
+        }
+        let before = sent.data.len();
+        writer.end(&mut sent.data);
+        if before < sent.data.len() {
+            sent.ends_here();
+        }
+        Ok(sent)
+    }
+}
+
+impl Chunk<'_> {
+    fn keep(&mut self, value: Datum) -> Cell {
+        if value.is_null() {
+            return Cell::Fixed(Value::Null);
+        }
+        self.datums.push(value);
+        Cell::Other(self.datums.len() - 1)
+    }
+
+    /// Gives `then` the values of all rows, as the engine has them.
+    fn with_values<R>(&self, then: impl FnOnce(&[Value<'_>]) -> SqlResult<R>) -> SqlResult<R> {
+        let kinds = self.from.table.columns.iter().map(|column| column.kind);
+        let mut buffers = vec![Vec::new(); self.datums.len()];
+        let mut left = &mut buffers[..];
+        let bad_text = |_| SqlError::new(SqlState::INTERNAL_ERROR, "text that was read before");
+        let mut values = Vec::with_capacity(self.cells.len());
+        for (cell, kind) in self.cells.iter().zip(kinds.cycle()) {
+            values.push(match cell {
+                Cell::Fixed(value) => *value,
+                Cell::Data(range) => Value::Text(std::str::from_utf8(&self.data[range.clone()]).map_err(bad_text)?),
+                Cell::Made(range) => Value::Text(std::str::from_utf8(&self.made[range.clone()]).map_err(bad_text)?),
+                Cell::Other(at) => {
+                    let Some((buffer, rest)) = std::mem::take(&mut left).split_first_mut() else {
+                        return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a value that was not kept"));
+                    };
+                    left = rest;
+                    store(&self.datums[*at], kind, buffer)?
+                }
+            });
+        }
+        then(&values)
+    }
+}
+
+fn row_of(table: &TableInfo, values: &[Value<'_>]) -> SqlResult<Vec<Datum>> {
+    Ok(values.iter().zip(&table.columns).map(|(value, column)| datum(*value, column.kind)).collect())
+}
+
+/// A plain integer of so few digits that it fits.
+fn integer(bytes: &[u8]) -> Option<i64> {
+    let (is_negative, digits) = match bytes {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    if !(1..=18).contains(&digits.len()) {
+        return None;
+    }
+    let mut value = 0_i64;
+    for digit in digits {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        value = value * 10 + i64::from(digit - b'0');
+    }
+    Some(if is_negative { -value } else { value })
+}
+
+/// `COPY t, line 2: "..."`
+fn line_context(from: &CopyFrom, data: &[u8], fields: &Fields, line: u64) -> String {
+    let context = format!("COPY {}, line {line}", from.table.name);
+    match data.get(fields.line.clone()) {
+        Some(text) if !text.is_empty() && from.options.format != Format::Binary => {
+            format!("{context}: \"{}\"", shown(text))
+        }
+        _ => context,
+    }
+}
+
+/// As much of it as an error shows.
+fn shown(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    if text.len() <= SHOWN_BYTES_MAX {
+        return text.into_owned();
+    }
+    format!("{}...", text::clipped(&text, SHOWN_BYTES_MAX))
+}

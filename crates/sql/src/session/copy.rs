@@ -1,0 +1,200 @@
+//! A session's COPY: data that come in or go out between two calls.
+//!
+//! **Invariant:** of data that come in, no more is kept than a piece and the row that has not come whole. What a piece has
+//! inserted belongs to the transaction; a COPY that fails, fails it.
+
+use super::{Action, Outcome, Parked, Session, Statement, Step, Tag};
+use crate::bind::{CopyFrom, CopyTo};
+use crate::copy::Format;
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::exec::copy::{CopyState, Sent};
+use std::sync::Arc;
+
+/// Data that are worth a part of a statement of their own.
+const PIECE_BYTES: usize = 1 << 16;
+/// A row that is longer would not fit into a table.
+const ROW_BYTES_MAX: usize = 128 << 20;
+
+/// How the data of a COPY look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyShape {
+    /// The binary format; text and CSV else.
+    pub is_binary: bool,
+    /// How many columns a row has.
+    pub columns: usize,
+}
+
+/// How far a COPY has come.
+#[derive(Debug)]
+pub enum CopyPart {
+    /// There is more to come.
+    More,
+    /// That was all; its tag.
+    Last(Tag),
+    /// It waits; ask again when the wait is over.
+    Parked(Parked),
+}
+
+/// The COPY that is under way.
+pub(super) enum Copying {
+    In(Box<Incoming>),
+    Out(Outgoing),
+}
+
+pub(super) struct Incoming {
+    statement: Arc<Statement>,
+    state: CopyState,
+    /// Data that have not been inserted.
+    data: Vec<u8>,
+    /// How many of them are worth another look.
+    wanted: usize,
+    is_all: bool,
+}
+
+pub(super) struct Outgoing {
+    sent: Sent,
+    next: usize,
+}
+
+fn tag(rows: u64) -> Tag {
+    Tag { words: "COPY", rows: Some(rows) }
+}
+
+fn none_under_way() -> SqlError {
+    SqlError::new(SqlState::PROTOCOL_VIOLATION, "there is no COPY in progress")
+}
+
+impl Session {
+    /// Begins a COPY.
+    pub(super) fn copy(&mut self, statement: &Arc<Statement>, values: &[Datum]) -> SqlResult<Step> {
+        match &statement.action {
+            Action::CopyFrom(from) => self.copy_in(statement, from),
+            Action::CopyTo(to) => self.copy_out(to, values),
+            _ => Err(none_under_way()),
+        }
+    }
+
+    fn copy_in(&mut self, statement: &Arc<Statement>, from: &CopyFrom) -> SqlResult<Step> {
+        self.open_implicit();
+        self.begin_in_engine()?;
+        if self.settings.is_read_only() {
+            let message = "cannot execute COPY FROM in a read-only transaction";
+            return Err(SqlError::new(SqlState("25006"), message));
+        }
+        if from.options.freeze {
+            let message = "COPY FREEZE has no effect on this server";
+            self.notices.push(("NOTICE", SqlError::new(SqlState("00000"), message)));
+        }
+        self.copying = Some(Copying::In(Box::new(Incoming {
+            statement: Arc::clone(statement),
+            state: CopyState::new(from),
+            data: Vec::new(),
+            wanted: PIECE_BYTES,
+            is_all: false,
+        })));
+        let is_binary = from.options.format == Format::Binary;
+        Ok(Step::CopyIn(CopyShape { is_binary, columns: from.places.len() }))
+    }
+
+    fn copy_out(&mut self, to: &CopyTo, values: &[Datum]) -> SqlResult<Step> {
+        match self.run(values, |run| run.copy_out(to))? {
+            engine::Step::Parked(ticket) => Ok(Step::Parked(Parked::Lock(ticket))),
+            engine::Step::Done(sent) => {
+                self.copying = Some(Copying::Out(Outgoing { sent, next: 0 }));
+                let is_binary = to.options.format == Format::Binary;
+                Ok(Step::CopyOut(CopyShape { is_binary, columns: to.kinds.len() }))
+            }
+        }
+    }
+
+    /// Takes a piece of what a COPY is given; pieces end anywhere. If it waits, it has kept the piece, and is to be called
+    /// with an empty one when the wait is over.
+    ///
+    /// # Errors
+    /// Data that are none of the table's; whatever inserting them meets. The transaction has failed then.
+    pub fn copy_data(&mut self, data: &[u8]) -> SqlResult<Option<Parked>> {
+        let Some(Copying::In(copy)) = &mut self.copying else { return Err(none_under_way()) };
+        copy.data.extend_from_slice(data);
+        if copy.data.len() < copy.wanted && !self.is_parked {
+            return Ok(None);
+        }
+        self.copy_piece()
+    }
+
+    /// All that a COPY is given has come. If it waits, it is to be called again when the wait is over.
+    ///
+    /// # Errors
+    /// As [`Session::copy_data`].
+    pub fn copy_done(&mut self) -> SqlResult<CopyPart> {
+        let Some(Copying::In(copy)) = &mut self.copying else { return Err(none_under_way()) };
+        copy.is_all = true;
+        if let Some(parked) = self.copy_piece()? {
+            return Ok(CopyPart::Parked(parked));
+        }
+        match self.copying.take() {
+            Some(Copying::In(copy)) => Ok(CopyPart::Last(tag(copy.state.rows))),
+            _ => Err(none_under_way()),
+        }
+    }
+
+    /// Inserts what is there, as far as it is whole.
+    fn copy_piece(&mut self) -> SqlResult<Option<Parked>> {
+        let Some(Copying::In(mut copy)) = self.copying.take() else { return Err(none_under_way()) };
+        let statement = Arc::clone(&copy.statement);
+        let Action::CopyFrom(from) = &statement.action else { return Err(none_under_way()) };
+        let step = self.run(&[], |run| run.copy_in(from, &copy.state, &copy.data, copy.is_all));
+        match step.inspect_err(|_| self.fail())? {
+            engine::Step::Parked(ticket) => {
+                self.copying = Some(Copying::In(copy));
+                Ok(Some(Parked::Lock(ticket)))
+            }
+            engine::Step::Done(mut state) => {
+                let rest = copy.data.len().saturating_sub(state.at);
+                if ROW_BYTES_MAX < rest {
+                    self.fail();
+                    return Err(SqlError::new(SqlState("54000"), "a row of COPY data is too long"));
+                }
+                copy.data.drain(..state.at.min(copy.data.len()));
+                state.at = 0;
+                // A row that does not end is not looked at again and again.
+                copy.wanted = PIECE_BYTES.max(2 * rest);
+                copy.state = state;
+                self.copying = Some(Copying::In(copy));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Gives the next rows of a COPY to `each`, about a buffer's worth, each with its end.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn copy_next(&mut self, each: &mut dyn FnMut(&[u8])) -> SqlResult<CopyPart> {
+        let Some(Copying::Out(copy)) = &mut self.copying else { return Err(none_under_way()) };
+        let mut given = 0;
+        while given < PIECE_BYTES
+            && let Some(row) = copy.sent.row(copy.next)
+        {
+            each(row);
+            given += row.len();
+            copy.next += 1;
+        }
+        if copy.sent.row(copy.next).is_some() {
+            return Ok(CopyPart::More);
+        }
+        let rows = copy.sent.rows;
+        self.copying = None;
+        Ok(CopyPart::Last(tag(rows)))
+    }
+}
+
+impl Step {
+    /// Its outcome, if it is done.
+    pub fn done(self) -> Option<Outcome> {
+        match self {
+            Step::Done(outcome) => Some(outcome),
+            Step::Parked(_) | Step::CopyIn(_) | Step::CopyOut(_) => None,
+        }
+    }
+}
