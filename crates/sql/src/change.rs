@@ -27,6 +27,14 @@ pub enum Change {
 }
 
 impl Change {
+    /// The table that is changed.
+    pub fn table(&self) -> &Arc<TableInfo> {
+        match self {
+            Change::Insert { table, .. } => table,
+            Change::Update { target, .. } | Change::Delete { target } => &target.table,
+        }
+    }
+
     /// Its command tag.
     pub fn tag(&self) -> &'static str {
         match self {

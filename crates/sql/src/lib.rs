@@ -8,10 +8,11 @@
 
 pub mod analytics;
 mod bind;
-mod catalog;
+pub mod catalog;
 mod change;
 mod copy;
 pub mod datum;
+mod ddl;
 pub mod error;
 mod exec;
 pub mod ops;

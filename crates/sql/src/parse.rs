@@ -71,6 +71,21 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
     Ok(statements)
 }
 
+/// An expression of ours.
+///
+/// # Errors
+/// `42601`
+pub(crate) fn expression(text: &str) -> SqlResult<ast::Expr> {
+    let parsed = parse(&format!("SELECT {text}"))?;
+    if let [Parsed { tree: ast::Statement::Query(query), .. }] = &parsed[..]
+        && let ast::SetExpr::Select(select) = &*query.body
+        && let [ast::SelectItem::UnnamedExpr(expr)] = &select.projection[..]
+    {
+        return Ok(expr.clone());
+    }
+    Err(SqlError::new(SqlState::SYNTAX_ERROR, "an expression was expected"))
+}
+
 /// The parser makes a tree as deep as a chain of operators is long, and counts only parentheses.
 fn check_chains(tokens: &[TokenWithSpan]) -> SqlResult<()> {
     let mut lengths = vec![0_usize];

@@ -85,6 +85,24 @@ pub enum Expr {
     Now {
         to: SqlType,
     },
+    /// A function of a sequence, which is the first argument: by its number, or by its name as text.
+    Sequence {
+        call: SequenceCall,
+        arguments: Vec<Expr>,
+    },
+}
+
+/// What is asked of a sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SequenceCall {
+    /// `nextval`
+    Next,
+    /// `currval`
+    Current,
+    /// `setval`, with two arguments or three.
+    Set,
+    /// `lastval`, without arguments.
+    Last,
 }
 
 impl Expr {
@@ -117,6 +135,7 @@ impl Expr {
             | Expr::Scalar(_)
             | Expr::Exists(_) => Vec::new(),
             Expr::Call { arguments, .. }
+            | Expr::Sequence { arguments, .. }
             | Expr::And(arguments)
             | Expr::Or(arguments)
             | Expr::Coalesce(arguments)

@@ -69,7 +69,9 @@ impl Binder<'_> {
         let (table, name) = match parts {
             [name] => (None, folded(name)),
             [table, name] => (Some(folded(table)), folded(name)),
-            [schema, table, name] if folded(schema) == crate::catalog::PUBLIC => (Some(folded(table)), folded(name)),
+            [schema, table, name] if self.catalog.relation_in(&folded(schema), &folded(table)).is_some() => {
+                (Some(folded(table)), folded(name))
+            }
             _ => return Ok(None),
         };
         let mut found: Option<Found> = None;

@@ -154,12 +154,26 @@ impl Binder<'_> {
                     let plan = Box::new(Plan::Shared(std::sync::Arc::clone(plan)));
                     return Ok(step(Source::Query { plan, is_lateral: false }, width));
                 }
-                let table = self.table(name)?;
-                let width = table.columns.len() + 1;
-                let own_name = table.name.clone();
-                let relation = self.relation(&own_name, alias, columns_of(&table), first, Some(&table))?;
-                scope.add(relation, width)?;
-                Ok(step(Source::Table { table, access: crate::plan::Access::All }, width))
+                match self.relation_named(name)?.clone() {
+                    crate::catalog::Relation::Table(table) => {
+                        let width = table.columns.len() + 1;
+                        let relation = self.relation(&table.name, alias, columns_of(&table), first, Some(&table))?;
+                        scope.add(relation, width)?;
+                        Ok(step(Source::Table { table, access: crate::plan::Access::All }, width))
+                    }
+                    crate::catalog::Relation::View(view) => {
+                        let bound = self.view(&view)?;
+                        let width = bound.columns.len();
+                        scope.add(self.relation(&view.name, alias, bound.columns, first, None)?, width)?;
+                        Ok(step(Source::Query { plan: Box::new(bound.plan), is_lateral: false }, width))
+                    }
+                    other @ crate::catalog::Relation::Index { .. } => {
+                        let message = format!("cannot open relation \"{}\"", other.name());
+                        let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
+                        Err(self.at_name(error.detail("This operation is not supported for indexes."), name))
+                    }
+                    crate::catalog::Relation::Sequence(_) => Err(SqlError::unsupported("a sequence in FROM")),
+                }
             }
             TableFactor::Derived { lateral, subquery, alias, sample: None } => {
                 let Some(alias) = alias else {

@@ -7,15 +7,16 @@ mod access;
 mod columns;
 mod conflict;
 mod copy;
-mod ddl;
 mod expr;
 mod from;
 mod functions;
+mod names;
 mod query;
+mod sequences;
 mod types;
 mod write;
 
-use crate::catalog::{Catalog, TableInfo};
+use crate::catalog::{State, TableInfo};
 use crate::change::Modify;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Env;
@@ -27,7 +28,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 pub(crate) use copy::{Copied, CopyFrom, CopyTo};
-pub(crate) use ddl::CreateTable;
+pub(crate) use names::no_relation;
+pub(crate) use sequences::not_a_sequence;
 pub(crate) use write::{Written, is_change};
 
 /// Refuses what this server does not do.
@@ -45,7 +47,9 @@ pub(crate) type Named = (String, Arc<Plan>, Vec<ColumnInfo>);
 
 /// What one statement is bound with.
 pub(crate) struct Binder<'c> {
-    pub(crate) catalog: &'c Catalog,
+    pub(crate) catalog: &'c State,
+    /// Schemas where names without one are looked up.
+    pub(crate) path: &'c [String],
     pub(crate) text: &'c str,
     /// The session's state: literals are read by its settings, so a plan is bound to them.
     pub(crate) env: &'c Env,
@@ -101,13 +105,15 @@ pub(crate) struct Bound {
 
 impl<'c> Binder<'c> {
     pub(crate) fn new(
-        catalog: &'c Catalog,
+        catalog: &'c State,
+        path: &'c [String],
         text: &'c str,
         env: &'c Env,
         parameters: Vec<Option<SqlType>>,
     ) -> Binder<'c> {
         Binder {
             catalog,
+            path,
             text,
             env,
             parameters: RefCell::new(parameters),
@@ -134,26 +140,6 @@ impl<'c> Binder<'c> {
             return Ok(());
         }
         Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"))
-    }
-
-    /// A table by its name, with or without the schema.
-    pub(crate) fn table(&self, name: &ast::ObjectName) -> SqlResult<Arc<TableInfo>> {
-        for part in &name.0 {
-            if let ast::ObjectNamePart::Identifier(ident) = part {
-                crate::parse::check_name(self.text, ident)?;
-            }
-        }
-        let parts = self.name_parts(name)?;
-        let found = match &parts[..] {
-            [name] => self.catalog.table(name),
-            [schema, name] if schema == crate::catalog::PUBLIC => self.catalog.table(name),
-            _ => None,
-        };
-        found.ok_or_else(|| {
-            let error =
-                SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{}\" does not exist", parts.join(".")));
-            self.at_name(error, name)
-        })
     }
 
     /// The parts of a name, folded.

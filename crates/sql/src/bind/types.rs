@@ -18,6 +18,12 @@ impl Binder<'_> {
         if from.kind == Kind::Unknown {
             match typed.expr {
                 Expr::Constant(Datum::Null) => return Ok(Typed { expr: typed.expr, kind: to }),
+                Expr::Constant(Datum::Text(name))
+                    if to.kind == Kind::Regclass && !name.bytes().all(|byte| byte.is_ascii_digit()) =>
+                {
+                    let relation = self.catalog.relation_written(self.path, &name)?;
+                    return Ok(Typed { expr: Expr::Constant(Datum::Oid(relation.oid())), kind: to });
+                }
                 Expr::Constant(Datum::Text(text)) => {
                     let expr = Expr::Constant(text::input(&text, to, &self.env.forms)?);
                     return Ok(Typed { expr, kind: to });

@@ -202,9 +202,13 @@ impl Binder<'_> {
     }
 
     pub(super) fn default(&self, table: &TableInfo, at: usize) -> SqlResult<Expr> {
+        if let Some(identity) = table.columns[at].identity {
+            let next = Typed { expr: self.next_number(identity.sequence), kind: Kind::Int8.into() };
+            return self.assigned(table, at, next);
+        }
         match &table.columns[at].default {
             None => Ok(Expr::Constant(Datum::Null)),
-            Some(default) => self.assigned(table, at, self.expr(default, &Scope::default())?),
+            Some(default) => self.assigned(table, at, self.expr(&default.tree, &Scope::default())?),
         }
     }
 

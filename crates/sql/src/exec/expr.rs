@@ -124,6 +124,7 @@ impl Run<'_> {
                 result
             }
             Expr::Now { to } => self.now(*to)?,
+            Expr::Sequence { call, arguments } => self.sequence(*call, arguments, rows)?,
         })
     }
 

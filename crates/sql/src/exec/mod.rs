@@ -7,9 +7,12 @@ mod aggregate;
 mod conflict;
 pub(crate) mod copy;
 mod expr;
+mod sequence;
 mod sources;
 mod write;
 
+use crate::catalog::{State, TableInfo};
+use crate::change::Modify;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Env;
@@ -21,6 +24,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+pub(crate) use sequence::Numbers;
 pub(crate) use write::Changes;
 
 /// Whether more rows are wanted.
@@ -32,6 +36,10 @@ pub(crate) struct Run<'a> {
     pub(crate) parameters: &'a [Datum],
     /// The session's state.
     pub(crate) env: &'a Env,
+    /// What names stand for that are only known now.
+    pub(crate) catalog: &'a State,
+    pub(crate) path: &'a [String],
+    pub(crate) numbers: &'a Numbers,
     /// Rows that were made, and bytes that are kept.
     pub(crate) spent: Spent,
     /// What it has changed.
@@ -148,6 +156,34 @@ impl Run<'_> {
             Plan::Modified(modify) => self.modified(modify, each),
             Plan::Modifying { modifies, input } => self.modifying(modifies, input, each),
         }
+    }
+
+    /// The same once more, for a part of a statement.
+    pub(crate) fn again(&self) -> Run<'_> {
+        let Run { txn, parameters, env, catalog, path, numbers, .. } = *self;
+        Run { txn, parameters, env, catalog, path, numbers, spent: Spent::default(), changes: Changes::default() }
+    }
+
+    /// Takes the locks that changes of tables' rows need, and says whether the tables' descriptions are those of now.
+    pub(crate) fn are_current<'m>(&self, modifies: impl Iterator<Item = &'m Modify>) -> SqlResult<bool> {
+        for modify in modifies {
+            let inner: &mut dyn Iterator<Item = &Modify> = &mut modify.with.iter().map(|with| &**with);
+            if !self.is_current(modify.change.table())? || !self.are_current(inner)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The same of one table.
+    pub(crate) fn is_current(&self, table: &TableInfo) -> SqlResult<bool> {
+        self.txn.lock_table(&table.table, engine::TableLock::RowExclusive, engine::Wait::Block)?;
+        Ok(!table.is_retired())
+    }
+
+    /// The value of an expression over one row alone.
+    pub(crate) fn value_of(&self, expr: &Expr, row: &[Datum]) -> SqlResult<Datum> {
+        self.value(expr, &Rows { row, outer: None })
     }
 
     /// All rows of a plan.

@@ -1,6 +1,7 @@
 //! What a statement does, once its names and types are settled.
 
-use crate::bind::{Binder, Bound, CopyFrom, CopyTo, CreateTable, Written, column_info, refuse};
+use crate::bind::{Binder, Bound, CopyFrom, CopyTo, Written, column_info, refuse};
+use crate::catalog::TableInfo;
 use crate::change::Modify;
 use crate::copy::options::Written as CopyOption;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -8,7 +9,9 @@ use crate::parse::folded;
 use crate::plan::Plan;
 use crate::session::ColumnInfo;
 use crate::types::Kind;
+use engine::{TableLock, Wait};
 use sqlparser::ast::{self, Set, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
+use std::sync::Arc;
 
 /// See the module.
 #[derive(Debug)]
@@ -18,7 +21,16 @@ pub(crate) enum Action {
     Change(Box<Modify>),
     CopyFrom(Box<CopyFrom>),
     CopyTo(Box<CopyTo>),
-    CreateTable(Box<CreateTable>),
+    /// Is bound when it runs.
+    Define(Box<Statement>),
+    /// In SHARE or another mode.
+    LockTable {
+        tables: Vec<Arc<TableInfo>>,
+        mode: TableLock,
+        wait: Wait,
+    },
+    /// What changes no answer: `ANALYZE`, `VACUUM`.
+    Nothing(&'static str),
     Begin {
         modes: Modes,
         is_start: bool,
@@ -45,6 +57,14 @@ pub(crate) enum Action {
 pub(crate) type Modes = Vec<(&'static str, &'static str)>;
 
 impl Action {
+    /// Whether it depends on what names stand for.
+    pub(crate) fn uses_catalog(&self) -> bool {
+        matches!(
+            self,
+            Action::Query(_) | Action::Change(_) | Action::CopyFrom(_) | Action::CopyTo(_) | Action::LockTable { .. }
+        )
+    }
+
     /// Whether it is done even in a transaction that has failed.
     pub(crate) fn ends_or_goes_back(&self) -> bool {
         matches!(self, Action::Commit | Action::Rollback | Action::RollbackTo(_) | Action::Empty)
@@ -68,7 +88,10 @@ impl Binder<'_> {
             Statement::Insert(insert) => self.written(self.insert(insert)?),
             Statement::Update(update) => self.written(self.update(update)?),
             Statement::Delete(delete) => self.written(self.delete(delete)?),
-            Statement::CreateTable(create) => (Action::CreateTable(Box::new(self.create_table(create)?)), None),
+            definition if crate::ddl::is_definition(definition) => (Action::Define(Box::new(definition.clone())), None),
+            Statement::Lock(lock) => (self.lock_table(lock)?, None),
+            Statement::Analyze(_) => (Action::Nothing("ANALYZE"), None),
+            Statement::Vacuum(_) => (Action::Nothing("VACUUM"), None),
             Statement::StartTransaction {
                 modes,
                 begin,
@@ -121,6 +144,26 @@ impl Binder<'_> {
         let Written { mut modify, columns } = written;
         modify.with = self.take_modifies();
         (Action::Change(Box::new(modify)), columns)
+    }
+
+    fn lock_table(&self, lock: &ast::Lock) -> SqlResult<Action> {
+        let ast::Lock { tables, lock_mode, nowait } = lock;
+        let mut found = Vec::with_capacity(tables.len());
+        for ast::LockTableTarget { name, only: _, has_asterisk: _ } in tables {
+            found.push(self.table(name)?);
+        }
+        use ast::LockTableMode as Mode;
+        let mode = match lock_mode {
+            Some(Mode::AccessShare) => TableLock::AccessShare,
+            Some(Mode::RowShare) => TableLock::RowShare,
+            Some(Mode::RowExclusive) => TableLock::RowExclusive,
+            Some(Mode::ShareUpdateExclusive) => TableLock::ShareUpdateExclusive,
+            Some(Mode::Share) => TableLock::Share,
+            Some(Mode::ShareRowExclusive) => TableLock::ShareRowExclusive,
+            Some(Mode::Exclusive) => TableLock::Exclusive,
+            Some(Mode::AccessExclusive) | None => TableLock::AccessExclusive,
+        };
+        Ok(Action::LockTable { tables: found, mode, wait: if *nowait { Wait::NoWait } else { Wait::Block } })
     }
 
     fn set(&self, set: &Set) -> SqlResult<Action> {

@@ -43,7 +43,7 @@ pub(super) enum Copying {
 }
 
 pub(super) struct Incoming {
-    statement: Arc<Statement>,
+    action: Arc<Action>,
     state: CopyState,
     /// Data that have not been inserted.
     data: Vec<u8>,
@@ -67,27 +67,35 @@ fn none_under_way() -> SqlError {
 
 impl Session {
     /// Begins a COPY.
-    pub(super) fn copy(&mut self, statement: &Arc<Statement>, values: &[Datum]) -> SqlResult<Step> {
-        match &statement.action {
-            Action::CopyFrom(from) => self.copy_in(statement, from),
+    pub(super) fn copy(
+        &mut self,
+        statement: &Arc<Statement>,
+        action: &Arc<Action>,
+        values: &[Datum],
+    ) -> SqlResult<Step> {
+        match &**action {
+            Action::CopyFrom(from) => self.copy_in(statement, action, from),
             Action::CopyTo(to) => self.copy_out(to, values),
             _ => Err(none_under_way()),
         }
     }
 
-    fn copy_in(&mut self, statement: &Arc<Statement>, from: &CopyFrom) -> SqlResult<Step> {
-        self.open_implicit();
-        self.begin_in_engine()?;
+    fn copy_in(&mut self, statement: &Arc<Statement>, action: &Arc<Action>, from: &CopyFrom) -> SqlResult<Step> {
         if self.settings.is_read_only() {
             let message = "cannot execute COPY FROM in a read-only transaction";
             return Err(SqlError::new(SqlState("25006"), message));
+        }
+        match self.run(&[], |run| run.is_current(&from.table))? {
+            engine::Step::Parked(ticket) => return Ok(Step::Parked(Parked::Lock(ticket))),
+            engine::Step::Done(false) => return self.again(statement, &[]),
+            engine::Step::Done(true) => {}
         }
         if from.options.freeze {
             let message = "COPY FREEZE has no effect on this server";
             self.notices.push(("NOTICE", SqlError::new(SqlState("00000"), message)));
         }
         self.copying = Some(Copying::In(Box::new(Incoming {
-            statement: Arc::clone(statement),
+            action: Arc::clone(action),
             state: CopyState::new(from),
             data: Vec::new(),
             wanted: PIECE_BYTES,
@@ -141,8 +149,8 @@ impl Session {
     /// Inserts what is there, as far as it is whole.
     fn copy_piece(&mut self) -> SqlResult<Option<Parked>> {
         let Some(Copying::In(mut copy)) = self.copying.take() else { return Err(none_under_way()) };
-        let statement = Arc::clone(&copy.statement);
-        let Action::CopyFrom(from) = &statement.action else { return Err(none_under_way()) };
+        let action = Arc::clone(&copy.action);
+        let Action::CopyFrom(from) = &*action else { return Err(none_under_way()) };
         let step = self.run(&[], |run| run.copy_in(from, &copy.state, &copy.data, copy.is_all));
         match step.inspect_err(|_| self.fail())? {
             engine::Step::Parked(ticket) => {

@@ -5,15 +5,15 @@
 
 mod action;
 mod copy;
+mod define;
 mod query;
 mod wire;
 
 use crate::analytics::{Analysis, Analytics};
-use crate::bind::Binder;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, State};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::exec::{Changes, Run, Spent};
+use crate::exec::{Changes, Numbers, Run, Spent};
 use crate::ops::Env;
 use crate::ops::env::clock_us;
 use crate::parse::{Parsed, parse};
@@ -24,8 +24,10 @@ use crate::types::SqlType;
 use crate::types::forms::Forms;
 use action::Action;
 pub use copy::{CopyPart, CopyShape};
+use define::Work;
 use engine::{Begin, Engine, SessionOptions, Ticket, Txn, Wake};
-use std::sync::Arc;
+use sqlparser::ast;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// What all sessions share.
 #[derive(Clone)]
@@ -76,10 +78,24 @@ pub struct ColumnInfo {
 /// A statement, analysed. It can be bound again and again, by this session only.
 #[derive(Debug)]
 pub struct Statement {
+    text: String,
+    /// Nothing: the text was empty.
+    tree: Option<ast::Statement>,
+    /// What a COPY says that the tree does not.
+    copy: Option<Vec<crate::copy::options::Written>>,
     parameters: Vec<SqlType>,
     columns: Option<Vec<ColumnInfo>>,
-    action: Action,
-    known: query::Known,
+    /// As it was bound last.
+    bound: RwLock<Bound>,
+}
+
+/// What a statement does, and what that depends on.
+#[derive(Debug, Clone)]
+struct Bound {
+    action: Arc<Action>,
+    known: Arc<query::Known>,
+    catalog: u64,
+    path: Arc<[String]>,
 }
 
 impl Statement {
@@ -95,7 +111,15 @@ impl Statement {
 
     /// Whether a transaction that has failed does it nevertheless: it ends it, or goes back.
     pub fn ends_failed_transaction(&self) -> bool {
-        self.action.ends_or_goes_back()
+        self.bound().action.ends_or_goes_back()
+    }
+
+    fn known(&self) -> Arc<query::Known> {
+        self.bound().known
+    }
+
+    fn bound(&self) -> Bound {
+        self.bound.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -166,15 +190,6 @@ impl Parked {
     }
 }
 
-impl Step {
-    fn of<R>(step: engine::Step<R>, outcome: impl FnOnce(R) -> Outcome) -> Step {
-        match step {
-            engine::Step::Done(result) => Step::Done(outcome(result)),
-            engine::Step::Parked(ticket) => Step::Parked(Parked::Lock(ticket)),
-        }
-    }
-}
-
 /// What is open.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Block {
@@ -192,8 +207,13 @@ pub struct Session {
     settings: Settings,
     block: Block,
     has_failed: bool,
-    /// Their names, and how many changes of settings there were.
-    savepoints: Vec<(String, engine::Savepoint, usize)>,
+    savepoints: Vec<Savepoint>,
+    /// The catalog that the open transaction has had from its beginning, at REPEATABLE READ and above.
+    pinned: Option<Arc<State>>,
+    /// What the open transaction has defined.
+    work: Option<Work>,
+    numbers: Numbers,
+    path: Arc<[String]>,
     /// What values depend on beside their arguments; its settings are as of `env_version`.
     env: Arc<Env>,
     env_version: u64,
@@ -206,6 +226,16 @@ pub struct Session {
     copying: Option<copy::Copying>,
     /// Whether the open transaction has done anything else than queries.
     may_have_written: bool,
+}
+
+/// A savepoint, and what else there was then.
+struct Savepoint {
+    name: String,
+    engine: engine::Savepoint,
+    /// How many changes of settings.
+    settings: usize,
+    /// What the transaction had defined.
+    work: Option<Arc<State>>,
 }
 
 impl Database {
@@ -256,6 +286,10 @@ impl Database {
             block: Block::None,
             has_failed: false,
             savepoints: Vec::new(),
+            pinned: None,
+            work: None,
+            numbers: Numbers::default(),
+            path: Arc::from([]),
             env,
             env_version,
             notices: Vec::new(),
@@ -287,11 +321,15 @@ impl Session {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
         let Some(Parsed { tree, copy, .. }) = parsed.pop() else {
+            let bound =
+                Bound { action: Arc::new(Action::Empty), known: Arc::default(), catalog: 0, path: Arc::from([]) };
             return Ok(Arc::new(Statement {
+                text: String::new(),
+                tree: None,
+                copy: None,
                 parameters: Vec::new(),
                 columns: None,
-                action: Action::Empty,
-                known: query::Known::default(),
+                bound: RwLock::new(bound),
             }));
         };
         if self.has_failed
@@ -311,16 +349,14 @@ impl Session {
             self.settings.forms.now_us = clock_us();
         }
         self.refresh_env();
-        let binder = Binder::new(&self.database.catalog, text, &self.env, given);
-        let (action, columns) = match copy {
-            Some(options) => binder.copy(&tree, &options)?,
-            None => binder.statement(&tree)?,
-        };
+        let (bound, parameters, columns) = self.bind_now(text, &tree, copy.as_ref(), given)?;
         Ok(Arc::new(Statement {
-            parameters: binder.parameter_types(),
+            text: text.to_owned(),
+            tree: Some(tree),
+            copy,
+            parameters,
             columns,
-            action,
-            known: query::Known::default(),
+            bound: RwLock::new(bound),
         }))
     }
 
@@ -345,61 +381,84 @@ impl Session {
     /// Whatever the statement meets; the transaction has failed then.
     pub fn execute(&mut self, portal: &mut Portal) -> SqlResult<Step> {
         let statement = Arc::clone(&portal.statement);
-        if self.has_failed && !statement.action.ends_or_goes_back() {
+        if self.has_failed && !statement.bound().action.ends_or_goes_back() {
             return Err(engine::Error::InFailedTransaction.into());
         }
-        let result = match statement.action {
-            Action::CopyFrom(_) | Action::CopyTo(_) => self.copy(&statement, &portal.values),
-            _ => self.act(&statement, &portal.values),
-        };
+        let result = self.current(&statement).and_then(|action| self.act(&statement, &action, &portal.values));
         if result.is_err() {
             self.fail();
         }
         result
     }
 
-    fn act(&mut self, statement: &Statement, values: &[Datum]) -> SqlResult<Step> {
+    fn act(&mut self, statement: &Arc<Statement>, action: &Arc<Action>, values: &[Datum]) -> SqlResult<Step> {
         let done = |words: &'static str| Ok(Step::Done(Outcome::Done(Tag { words, rows: None })));
-        match &statement.action {
-            // See `execute`.
-            Action::Empty | Action::CopyFrom(_) | Action::CopyTo(_) => Ok(Step::Done(Outcome::Empty)),
-            Action::Query(plan) if matches!(**plan, Plan::Modifying { .. }) => {
-                let step = self.run(values, |run| run.collect(plan, None))?;
-                Ok(Step::of(step, query::rows))
+        match &**action {
+            Action::Empty => Ok(Step::Done(Outcome::Empty)),
+            Action::CopyFrom(_) | Action::CopyTo(_) => self.copy(statement, action, values),
+            Action::Query(plan) if let Plan::Modifying { modifies, .. } = &**plan => {
+                let step = self.run(values, |run| {
+                    if !run.are_current(modifies.iter().map(|modify| &**modify))? {
+                        return Ok(None);
+                    }
+                    run.collect(plan, None).map(Some)
+                })?;
+                match step {
+                    engine::Step::Done(None) => self.again(statement, values),
+                    engine::Step::Done(Some(all)) => Ok(Step::Done(query::rows(all))),
+                    engine::Step::Parked(ticket) => Ok(Step::Parked(Parked::Lock(ticket))),
+                }
             }
             Action::Query(plan) => self.query(statement, plan, values),
             Action::Change(modify) => {
                 let words = modify.change.tag();
-                let step = self.run(values, |run| run.modify(modify)).map_err(|error| {
-                    if error.engine() != Some(&engine::Error::ReadOnly) {
-                        return error;
+                let step = self
+                    .run(values, |run| {
+                        // Nothing: it was bound by a description that has been replaced since.
+                        if !run.are_current(std::iter::once(&**modify))? {
+                            return Ok(None);
+                        }
+                        run.modify(modify).map(Some)
+                    })
+                    .map_err(|error| read_only(error, words.split(' ').next().unwrap_or(words)))?;
+                match step {
+                    engine::Step::Done(None) => self.again(statement, values),
+                    engine::Step::Done(Some(changed)) => {
+                        let tag = Tag { words, rows: Some(changed.rows) };
+                        Ok(Step::Done(if modify.returning.is_some() {
+                            Outcome::Rows(changed.returned, tag)
+                        } else {
+                            Outcome::Done(tag)
+                        }))
                     }
-                    let verb = words.split(' ').next().unwrap_or(words);
-                    SqlError::new(error.state(), format!("cannot execute {verb} in a read-only transaction"))
+                    engine::Step::Parked(ticket) => Ok(Step::Parked(Parked::Lock(ticket))),
+                }
+            }
+            Action::Define(tree) => self.define(&statement.text, tree),
+            Action::LockTable { tables, mode, wait } => {
+                self.need_block("LOCK TABLE")?;
+                let step = self.run(values, |run| {
+                    for table in tables {
+                        run.txn.lock_table(&table.table, *mode, *wait).map_err(|error| match error {
+                            engine::Error::LockNotAvailable => {
+                                let message = format!("could not obtain lock on relation \"{}\"", table.name);
+                                SqlError::new(SqlState("55P03"), message)
+                            }
+                            error => SqlError::from(error),
+                        })?;
+                        if table.is_retired() {
+                            return Ok(false);
+                        }
+                    }
+                    Ok(true)
                 })?;
-                Ok(Step::of(step, |changed| {
-                    let tag = Tag { words, rows: Some(changed.rows) };
-                    if modify.returning.is_some() { Outcome::Rows(changed.returned, tag) } else { Outcome::Done(tag) }
-                }))
-            }
-            Action::CreateTable(create) => {
-                if self.block != Block::None {
-                    return Err(SqlError::unsupported("CREATE TABLE in a transaction with other statements"));
+                match step {
+                    engine::Step::Done(true) => done("LOCK TABLE"),
+                    engine::Step::Done(false) => self.again(statement, values),
+                    engine::Step::Parked(ticket) => Ok(Step::Parked(Parked::Lock(ticket))),
                 }
-                let engine = self.database.engine();
-                let made = self
-                    .database
-                    .catalog
-                    .create(&create.name, create.columns.clone(), || Ok(engine.create_table(create.def.clone())?));
-                match made {
-                    Err(error) if create.if_not_exists && error.state() == SqlState::DUPLICATE_TABLE => {
-                        let message = format!("relation \"{}\" already exists, skipping", create.name);
-                        self.notices.push(("NOTICE", SqlError::new(SqlState::DUPLICATE_TABLE, message)));
-                    }
-                    made => made?,
-                }
-                done("CREATE TABLE")
             }
+            Action::Nothing(words) => done(words),
             Action::Begin { modes, is_start } => {
                 if self.block == Block::Explicit {
                     self.warn(SqlState::ACTIVE_SQL_TRANSACTION, "there is already a transaction in progress");
@@ -426,14 +485,18 @@ impl Session {
                 self.need_block("SAVEPOINT")?;
                 self.begin_in_engine()?;
                 let savepoint = self.engine.savepoint()?;
-                self.savepoints.push((name.clone(), savepoint, self.settings.mark()));
+                let work = self.work.as_ref().map(Work::state);
+                let settings = self.settings.mark();
+                self.savepoints.push(Savepoint { name: name.clone(), engine: savepoint, settings, work });
                 done("SAVEPOINT")
             }
             Action::RollbackTo(name) => {
                 self.need_block("ROLLBACK TO SAVEPOINT")?;
                 let at = self.savepoint_named(name)?;
-                self.engine.rollback_to(&self.savepoints[at].1)?;
-                self.settings.back_to(self.savepoints[at].2);
+                self.engine.rollback_to(&self.savepoints[at].engine)?;
+                self.settings.back_to(self.savepoints[at].settings);
+                let defined = self.savepoints[at].work.clone();
+                self.defined_back_to(defined);
                 self.savepoints.truncate(at + 1);
                 self.has_failed = false;
                 done("ROLLBACK")
@@ -441,7 +504,7 @@ impl Session {
             Action::Release(name) => {
                 self.need_block("RELEASE SAVEPOINT")?;
                 let at = self.savepoint_named(name)?;
-                self.engine.release(&self.savepoints[at].1)?;
+                self.engine.release(&self.savepoints[at].engine)?;
                 self.savepoints.truncate(at);
                 done("RELEASE")
             }
@@ -496,9 +559,21 @@ impl Session {
                 }
                 self.open_implicit();
                 self.settings.reset_all();
+                self.numbers.forget();
                 done("DISCARD ALL")
             }
         }
+    }
+
+    /// The statement once more: its table was defined anew while it waited for it. Who did that had the new description
+    /// published before the lock went, so it is found now; but a transaction that keeps its snapshot has lost.
+    fn again(&mut self, statement: &Arc<Statement>, values: &[Datum]) -> SqlResult<Step> {
+        if self.pinned.is_some() && self.work.is_none() {
+            let message = "could not serialize access due to concurrent update";
+            return Err(SqlError::new(SqlState("40001"), message));
+        }
+        let action = self.current(statement)?;
+        self.act(statement, &action, values)
     }
 
     /// Runs a part of the open transaction, or of a new implicit one.
@@ -532,8 +607,11 @@ impl Session {
         let env = self.env_at(statement_us);
         let env = &*env;
         let mut told = None;
+        let state = self.state();
+        let (path, numbers) = (Arc::clone(&self.path), &self.numbers);
         let step = self.engine.try_execute(|txn: &Txn<'_>| {
-            let run = Run { txn, parameters, env, spent: spent(), changes: Changes::default() };
+            let changes = Changes::default();
+            let run = Run { txn, parameters, env, catalog: &state, path: &path, numbers, spent: spent(), changes };
             body(&run).map_err(|error| {
                 // The engine must see its own again.
                 let own = error.engine().cloned().unwrap_or(engine::Error::RolledBack);
@@ -615,6 +693,11 @@ impl Session {
         if self.settings.is_read_only() {
             begin = begin.read_only();
         }
+        // Before the snapshot: what the catalog names is there in any later one.
+        let keeps_snapshot = self.settings.isolation() != engine::Isolation::ReadCommitted;
+        if keeps_snapshot && self.pinned.is_none() {
+            self.pinned = Some(self.database.catalog.current());
+        }
         Ok(self.engine.begin(begin)?)
     }
 
@@ -639,11 +722,13 @@ impl Session {
     fn end(&mut self, commit: bool) -> SqlResult<bool> {
         let commit = commit && !self.has_failed;
         let result = if commit && self.engine.is_open() {
-            self.engine.commit().map(|_| ()).map_err(SqlError::from)
+            self.commit()
         } else {
             self.engine.rollback();
+            self.undefine();
             Ok(())
         };
+        self.pinned = None;
         self.block = Block::None;
         self.has_failed = false;
         self.is_parked = false;
@@ -679,7 +764,7 @@ impl Session {
     }
 
     fn savepoint_named(&self, name: &str) -> SqlResult<usize> {
-        self.savepoints.iter().rposition(|(own, ..)| own == name).ok_or_else(|| {
+        self.savepoints.iter().rposition(|one| one.name == *name).ok_or_else(|| {
             let message = format!("savepoint \"{name}\" does not exist");
             SqlError::new(SqlState::INVALID_SAVEPOINT_SPECIFICATION, message)
         })
@@ -712,6 +797,14 @@ impl Session {
     pub fn canceller(&self) -> Canceller {
         Canceller(self.engine.canceller(), self.analysis.0.clone())
     }
+}
+
+/// In PostgreSQL's words.
+fn read_only(error: SqlError, verb: &str) -> SqlError {
+    if error.engine() != Some(&engine::Error::ReadOnly) {
+        return error;
+    }
+    SqlError::new(error.state(), format!("cannot execute {verb} in a read-only transaction"))
 }
 
 /// See [`Session::canceller`].

@@ -38,7 +38,7 @@ enum Path {
 struct Reads {
     /// Tables that are read as a whole.
     scanned: Vec<Arc<Table>>,
-    /// Whether it locks rows.
+    /// Whether it locks rows, or takes numbers of sequences.
     locks: bool,
 }
 
@@ -127,7 +127,8 @@ impl Session {
         if wanted == Path::Row {
             return Ok(Path::Row);
         }
-        let reads = statement.known.reads.get_or_init(|| {
+        let known = statement.known();
+        let reads = known.reads.get_or_init(|| {
             let mut reads = Reads { scanned: Vec::new(), locks: false };
             reads.add(plan);
             reads
@@ -136,7 +137,7 @@ impl Session {
             return if reads.locks { Err(SqlError::unsupported("FOR UPDATE as analytics")) } else { Ok(wanted) };
         }
         let could = self.database.analytics.is_some() && !reads.locks;
-        if !could || matches!(statement.known.plan.get(), Some(Err(_))) || self.snapshot_is_private() {
+        if !could || matches!(known.plan.get(), Some(Err(_))) || self.snapshot_is_private() {
             return Ok(Path::Row);
         }
         let rows: u64 = reads.scanned.iter().map(|table| table.rows_bound()).sum();
@@ -183,7 +184,7 @@ impl Session {
             let analytics = analytics.ok_or_else(|| SqlError::unsupported("analytics without workers"))?;
             analytics.prepare(&Query { plan, parameters: &statement.parameters, columns: &columns })
         };
-        statement.known.plan.get_or_init(prepare).clone()
+        statement.known().plan.get_or_init(prepare).clone()
     }
 
     /// What a run of this transaction is given now.
@@ -281,6 +282,8 @@ impl Reads {
         match expr {
             Expr::Scalar(plan) | Expr::Exists(plan) => self.add(plan),
             Expr::InQuery { query, .. } => self.add(query),
+            // May not be run twice.
+            Expr::Sequence { .. } => self.locks = true,
             _ => {}
         }
         expr.parts().into_iter().for_each(|part| self.add_expr(part));

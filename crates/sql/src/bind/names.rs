@@ -1,0 +1,115 @@
+//! What names of relations stand for.
+//!
+//! **Invariant:** a name without a schema is the first one of the search path; one that is not there is `42P01`, or `3F000` if not even its
+//! schema is.
+
+use super::{Binder, Bound};
+use crate::catalog::{DATABASE, Relation, TableInfo, ViewInfo};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::session::ColumnInfo;
+use sqlparser::ast;
+use std::sync::Arc;
+
+/// A name with its schema, if it says one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Qualified {
+    pub(crate) schema: Option<String>,
+    pub(crate) name: String,
+}
+
+impl Binder<'_> {
+    /// Takes a name apart.
+    ///
+    /// # Errors
+    /// Another database's, too many parts.
+    pub(crate) fn qualified(&self, name: &ast::ObjectName) -> SqlResult<Qualified> {
+        for part in &name.0 {
+            if let ast::ObjectNamePart::Identifier(ident) = part {
+                crate::parse::check_name(self.text, ident)?;
+            }
+        }
+        let mut parts = self.name_parts(name)?;
+        if parts.len() == 3 && parts[0] == DATABASE {
+            parts.remove(0);
+        }
+        match &mut parts[..] {
+            [name] => Ok(Qualified { schema: None, name: std::mem::take(name) }),
+            [schema, name] => Ok(Qualified { schema: Some(std::mem::take(schema)), name: std::mem::take(name) }),
+            parts if parts.len() == 3 => {
+                let message = format!("cross-database references are not implemented: \"{}\"", parts.join("."));
+                Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message), name))
+            }
+            parts => {
+                let message = format!("improper qualified name (too many dotted names): {}", parts.join("."));
+                Err(self.at_name(SqlError::new(SqlState::SYNTAX_ERROR, message), name))
+            }
+        }
+    }
+
+    /// The relation of this name, if there is one.
+    pub(crate) fn find(&self, name: &Qualified) -> Option<&Relation> {
+        match &name.schema {
+            Some(schema) => self.catalog.relation_in(schema, &name.name),
+            None => self.catalog.relation(self.path, &name.name),
+        }
+    }
+
+    /// The relation of this name.
+    ///
+    /// # Errors
+    /// `42P01`
+    pub(crate) fn relation_named(&self, name: &ast::ObjectName) -> SqlResult<&Relation> {
+        let wanted = self.qualified(name)?;
+        self.find(&wanted).ok_or_else(|| self.at_name(no_relation(&wanted), name))
+    }
+
+    /// One row of a table as names see it.
+    pub(crate) fn row_of(&self, name: &str, columns: Vec<ColumnInfo>) -> super::Relation {
+        super::Relation {
+            alias: name.to_owned(),
+            columns,
+            first: 0,
+            table: None,
+            hidden: Vec::new(),
+            merged: Vec::new(),
+        }
+    }
+
+    /// A view's query. Its names are looked up as they were when it was made.
+    pub(crate) fn view(&self, view: &ViewInfo) -> SqlResult<Bound> {
+        let inner = Binder::new(self.catalog, &view.path, &view.text, self.env, Vec::new());
+        let mut bound = inner.query(&view.query, None)?;
+        if bound.columns.len() != view.columns.len() {
+            let message = format!("view \"{}\" does not have the columns any more that it was made with", view.name);
+            return Err(SqlError::new(SqlState::INTERNAL_ERROR, message));
+        }
+        for ((at, column), (name, kind)) in bound.columns.iter_mut().enumerate().zip(&view.columns) {
+            column.name.clone_from(name);
+            column.kind = *kind;
+            (column.table, column.number) = (view.oid, at as i16 + 1);
+        }
+        Ok(bound)
+    }
+
+    /// The table of this name, to be changed or locked.
+    ///
+    /// # Errors
+    /// `42P01`; `42809` when it is no table.
+    pub(crate) fn table(&self, name: &ast::ObjectName) -> SqlResult<Arc<TableInfo>> {
+        match self.relation_named(name)? {
+            Relation::Table(table) => Ok(Arc::clone(table)),
+            other => {
+                let message = format!("\"{}\" is not a table", other.name());
+                Err(self.at_name(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message), name))
+            }
+        }
+    }
+}
+
+pub(crate) fn no_relation(name: &Qualified) -> SqlError {
+    let full = match &name.schema {
+        Some(schema) => format!("{schema}.{}", name.name),
+        None => name.name.clone(),
+    };
+    SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{full}\" does not exist"))
+}

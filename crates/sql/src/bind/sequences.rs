@@ -1,0 +1,62 @@
+//! Functions of sequences.
+
+use super::Binder;
+use crate::catalog::Relation;
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::Context;
+use crate::plan::{Expr, SequenceCall, Typed};
+use crate::types::Kind;
+
+impl Binder<'_> {
+    /// The next value of the sequence with this number.
+    pub(crate) fn next_number(&self, sequence: u32) -> Expr {
+        Expr::Sequence { call: SequenceCall::Next, arguments: vec![Expr::Constant(Datum::Oid(sequence))] }
+    }
+
+    pub(crate) fn sequence_call(&self, name: &str, arguments: Vec<Typed>) -> SqlResult<Typed> {
+        let (call, counts) = match name {
+            "nextval" => (SequenceCall::Next, 1..=1),
+            "currval" => (SequenceCall::Current, 1..=1),
+            "setval" => (SequenceCall::Set, 2..=3),
+            _ => (SequenceCall::Last, 0..=0),
+        };
+        if !counts.contains(&arguments.len()) {
+            let kinds: Vec<String> = arguments.iter().map(|argument| argument.kind.kind.name()).collect();
+            let message = format!("function {name}({}) does not exist", kinds.join(", "));
+            return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message).hint(
+                "No function matches the given name and argument types. You might need to add explicit type casts.",
+            ));
+        }
+        let mut bound = Vec::with_capacity(arguments.len());
+        for (at, argument) in arguments.into_iter().enumerate() {
+            bound.push(match at {
+                0 => self.sequence_argument(argument)?,
+                1 => self.coerce(argument, Kind::Int8.into(), Context::Implicit)?.expr,
+                _ => self.coerce(argument, Kind::Bool.into(), Context::Implicit)?.expr,
+            });
+        }
+        Ok(Typed { expr: Expr::Sequence { call, arguments: bound }, kind: Kind::Int8.into() })
+    }
+
+    /// A name that is known now is looked up now.
+    fn sequence_argument(&self, argument: Typed) -> SqlResult<Expr> {
+        if matches!(argument.kind.kind, Kind::Oid | Kind::Regclass) {
+            return Ok(argument.expr);
+        }
+        let argument = self.coerce(argument, Kind::Text.into(), Context::Implicit)?.expr;
+        match &argument {
+            Expr::Constant(Datum::Text(name)) => {
+                let relation = self.catalog.relation_written(self.path, name)?;
+                Ok(Expr::Constant(Datum::Oid(relation.oid())))
+            }
+            _ => Ok(argument),
+        }
+    }
+}
+
+/// # Errors
+/// `42809`
+pub(crate) fn not_a_sequence(relation: &Relation) -> SqlError {
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{}\" is not a sequence", relation.name()))
+}

@@ -1,0 +1,100 @@
+//! Schemas, tables, views, sequences: what names stand for.
+//!
+//! A [`State`] is the whole catalog at one moment, and never changes. A statement is bound against one; a transaction that
+//! defines something works on its own copy, which becomes everybody's when it commits ([`Catalog::publish`]).
+//!
+//! **Invariant:** who changes the catalog holds the lock of [`Catalog::order`] until the transaction's end, so there is one such transaction at a
+//! time, and none is lost. (PostgreSQL lets transactions define different things side by side; here the second waits.
+//! Nobody who only reads or writes rows waits for it.) A table's description that is out of date is *retired* before the
+//! locks of those who changed it are released: whoever has waited to write to the table finds that out under the lock.
+
+mod relation;
+mod state;
+
+pub use relation::{
+    Check, ColumnDef, Constraint, ConstraintKind, DefaultExpr, ForeignAction, ForeignKey, Identity, IndexInfo,
+    Relation, Sequence, SequenceValue, TableInfo, ViewInfo,
+};
+pub(crate) use state::parts as name_parts;
+pub use state::{Schema, State};
+
+use crate::error::{SqlError, SqlResult};
+use engine::{Column, Engine, Table, TableDef, Type};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// The one database.
+pub const DATABASE: &str = "postgres";
+/// The schema of what names no other.
+pub const PUBLIC: &str = "public";
+/// The schema of PostgreSQL's own tables, functions and types.
+pub const PG_CATALOG: &str = "pg_catalog";
+/// The role that owns what nobody else does.
+pub const OWNER: &str = "postgres";
+/// Numbers below are PostgreSQL's own.
+pub const FIRST_OID: u32 = 16_384;
+
+/// What all sessions know, and how it changes.
+pub struct Catalog {
+    current: RwLock<Arc<State>>,
+    next_oid: AtomicU32,
+    next_version: AtomicU64,
+    /// Made with the first change.
+    order: Mutex<Option<Arc<Table>>>,
+}
+
+impl Default for Catalog {
+    /// A catalog without tables.
+    fn default() -> Catalog {
+        Catalog {
+            current: RwLock::new(Arc::new(State::fresh())),
+            next_oid: AtomicU32::new(FIRST_OID),
+            next_version: AtomicU64::new(1),
+            order: Mutex::default(),
+        }
+    }
+}
+
+impl Catalog {
+    /// What is committed now.
+    pub fn current(&self) -> Arc<State> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The table whose ACCESS EXCLUSIVE lock one must hold until the end of the transaction to change the catalog.
+    ///
+    /// # Errors
+    /// The engine has no room for it.
+    pub(crate) fn order(&self, engine: &Engine) -> SqlResult<Arc<Table>> {
+        const NAME: &str = "pg_catalog.order";
+        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(table) = &*order {
+            return Ok(Arc::clone(table));
+        }
+        let table = match engine.table(NAME) {
+            Some(table) => table,
+            None => engine.create_table(TableDef {
+                name: NAME.to_owned(),
+                columns: vec![Column::required("nothing", Type::Bool)],
+                indexes: Vec::new(),
+            })?,
+        };
+        Ok(Arc::clone(order.insert(table)))
+    }
+
+    /// A number for a new object. One that is not used in the end is lost, as in PostgreSQL.
+    pub(crate) fn oid(&self) -> SqlResult<u32> {
+        let taken = self.next_oid.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |oid| oid.checked_add(1));
+        taken.map_err(|_| SqlError::unsupported("more than four thousand million objects"))
+    }
+
+    /// A number for a new state: two states that differ have different ones.
+    pub(crate) fn version(&self) -> u64 {
+        self.next_version.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Makes a state everybody's. The caller holds the lock of [`Catalog::order`]. Returns what was there before.
+    pub(crate) fn publish(&self, state: Arc<State>) -> Arc<State> {
+        std::mem::replace(&mut *self.current.write().unwrap_or_else(PoisonError::into_inner), state)
+    }
+}

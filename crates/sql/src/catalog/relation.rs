@@ -1,0 +1,336 @@
+//! What a name can stand for.
+//!
+//! **Invariant:** a description never changes; a change makes another. A table's columns and indexes stand in the engine's
+//! table in the same order, stored as [`crate::storage`] says.
+
+use crate::types::SqlType;
+use engine::Table;
+use sqlparser::ast;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Whatever shares the names of tables.
+#[derive(Clone, Debug)]
+pub enum Relation {
+    /// A table.
+    Table(Arc<TableInfo>),
+    /// A view.
+    View(Arc<ViewInfo>),
+    /// A sequence.
+    Sequence(Arc<Sequence>),
+    /// An index of the table with this number, at this position there.
+    Index {
+        /// The table.
+        table: Arc<TableInfo>,
+        /// Which of its indexes.
+        position: usize,
+    },
+}
+
+impl Relation {
+    /// Its number.
+    pub fn oid(&self) -> u32 {
+        match self {
+            Relation::Table(table) => table.oid,
+            Relation::View(view) => view.oid,
+            Relation::Sequence(sequence) => sequence.oid,
+            Relation::Index { table, position } => table.indexes[*position].oid,
+        }
+    }
+
+    /// Its name, without the schema.
+    pub fn name(&self) -> &str {
+        match self {
+            Relation::Table(table) => &table.name,
+            Relation::View(view) => &view.name,
+            Relation::Sequence(sequence) => &sequence.name,
+            Relation::Index { table, position } => &table.indexes[*position].name,
+        }
+    }
+
+    /// The number of its schema.
+    pub fn schema(&self) -> u32 {
+        match self {
+            Relation::Table(table) | Relation::Index { table, .. } => table.schema,
+            Relation::View(view) => view.schema,
+            Relation::Sequence(sequence) => sequence.schema,
+        }
+    }
+
+    /// What messages call it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Relation::Table(_) => "table",
+            Relation::View(_) => "view",
+            Relation::Sequence(_) => "sequence",
+            Relation::Index { .. } => "index",
+        }
+    }
+}
+
+/// A table.
+pub struct TableInfo {
+    /// Its number, which stays when it changes.
+    pub oid: u32,
+    /// The number of its schema.
+    pub schema: u32,
+    /// Its name.
+    pub name: String,
+    /// The role that made it.
+    pub owner: String,
+    /// Its columns, as the engine's table has them.
+    pub columns: Vec<ColumnDef>,
+    /// Its indexes, as the engine's table has them.
+    pub indexes: Vec<IndexInfo>,
+    /// Keys, checks and references, in the order of their making.
+    pub constraints: Vec<Constraint>,
+    /// The next column's number; numbers of dropped columns are not given again.
+    pub next_column: i16,
+    /// Where its rows are.
+    pub table: Arc<Table>,
+    /// See [`TableInfo::is_retired`].
+    pub(crate) retired: AtomicBool,
+}
+
+impl TableInfo {
+    /// The position of a column.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+
+    /// The position of the column with this number.
+    pub fn column_numbered(&self, number: i16) -> Option<usize> {
+        self.columns.iter().position(|column| column.number == number)
+    }
+
+    /// The primary key's index.
+    pub fn primary_key(&self) -> Option<&IndexInfo> {
+        self.indexes.iter().find(|index| index.is_primary)
+    }
+
+    /// Whether there is a newer description, or none any more. Only somebody who holds a lock of the table that its change
+    /// would have to wait for may rely on "no".
+    pub fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
+    }
+
+    /// All the same but for what is given by the caller afterwards.
+    pub(crate) fn copy(&self) -> TableInfo {
+        TableInfo {
+            oid: self.oid,
+            schema: self.schema,
+            name: self.name.clone(),
+            owner: self.owner.clone(),
+            columns: self.columns.clone(),
+            indexes: self.indexes.clone(),
+            constraints: self.constraints.clone(),
+            next_column: self.next_column,
+            table: Arc::clone(&self.table),
+            retired: AtomicBool::new(false),
+        }
+    }
+
+    /// Its references to other tables.
+    pub fn foreign_keys(&self) -> impl Iterator<Item = (&Constraint, &ForeignKey)> {
+        self.constraints.iter().filter_map(|constraint| match &constraint.what {
+            ConstraintKind::ForeignKey(key) => Some((constraint, key)),
+            _ => None,
+        })
+    }
+
+    /// Its conditions.
+    pub fn checks(&self) -> impl Iterator<Item = (&Constraint, &Check)> {
+        self.constraints.iter().filter_map(|constraint| match &constraint.what {
+            ConstraintKind::Check(check) => Some((constraint, check)),
+            _ => None,
+        })
+    }
+}
+
+impl std::fmt::Debug for TableInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// A column of a table.
+#[derive(Clone, Debug)]
+pub struct ColumnDef {
+    /// Its name.
+    pub name: String,
+    /// Its number, from 1, which stays when others are dropped.
+    pub number: i16,
+    /// Its type.
+    pub kind: SqlType,
+    /// Whether it must have a value.
+    pub not_null: bool,
+    /// What it has if nothing is said.
+    pub default: Option<DefaultExpr>,
+    /// Whether it numbers its rows.
+    pub identity: Option<Identity>,
+}
+
+/// An expression of a definition, bound anew whenever it is used.
+#[derive(Clone, Debug)]
+pub struct DefaultExpr {
+    /// As it was written.
+    pub text: String,
+    /// The same as a tree.
+    pub tree: ast::Expr,
+}
+
+/// `GENERATED ... AS IDENTITY`. The column's default is the sequence's next value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Whether values of its own are refused.
+    pub always: bool,
+    /// The number of its sequence.
+    pub sequence: u32,
+}
+
+/// An index.
+#[derive(Clone, Debug)]
+pub struct IndexInfo {
+    /// Its number.
+    pub oid: u32,
+    /// Its name.
+    pub name: String,
+    /// Positions of its columns.
+    pub columns: Vec<usize>,
+    /// Whether two rows may not have the same key.
+    pub is_unique: bool,
+    /// Whether it is the primary key's.
+    pub is_primary: bool,
+}
+
+/// A constraint of a table.
+#[derive(Clone, Debug)]
+pub struct Constraint {
+    /// Its number.
+    pub oid: u32,
+    /// Its name.
+    pub name: String,
+    /// What it says.
+    pub what: ConstraintKind,
+}
+
+/// See [`Constraint`].
+#[derive(Clone, Debug)]
+pub enum ConstraintKind {
+    /// The index at this position of the table is its primary key.
+    PrimaryKey {
+        /// Which index.
+        index: usize,
+    },
+    /// The index at this position allows no two equal keys.
+    Unique {
+        /// Which index.
+        index: usize,
+    },
+    /// Each row satisfies it, or it is null.
+    Check(Check),
+    /// Each row without nulls in these columns has its row in another table.
+    ForeignKey(ForeignKey),
+}
+
+/// `CHECK (...)`
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// As it was written.
+    pub text: String,
+    /// The same as a tree. Names are the table's columns.
+    pub tree: ast::Expr,
+}
+
+/// `FOREIGN KEY ... REFERENCES`
+#[derive(Clone, Debug)]
+pub struct ForeignKey {
+    /// Positions of the referencing columns.
+    pub columns: Vec<usize>,
+    /// The number of the table that is referred to.
+    pub parent: u32,
+    /// Numbers of its columns there, of which it has a unique index.
+    pub parent_columns: Vec<i16>,
+    /// What becomes of the row when its parent goes.
+    pub on_delete: ForeignAction,
+    /// What becomes of it when its parent's key changes.
+    pub on_update: ForeignAction,
+    /// `MATCH FULL`: all columns are null or none is.
+    pub match_full: bool,
+}
+
+/// What a reference does when what it refers to goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForeignAction {
+    /// Refuses, at the end of the statement.
+    NoAction,
+    /// Refuses, at once.
+    Restrict,
+    /// Goes or changes with it.
+    Cascade,
+    /// Becomes null.
+    SetNull,
+    /// Becomes the default.
+    SetDefault,
+}
+
+/// A view.
+#[derive(Debug)]
+pub struct ViewInfo {
+    /// Its number.
+    pub oid: u32,
+    /// The number of its schema.
+    pub schema: u32,
+    /// Its name.
+    pub name: String,
+    /// The role that made it.
+    pub owner: String,
+    /// Its columns: names and types.
+    pub columns: Vec<(String, SqlType)>,
+    /// Its query as text.
+    pub text: String,
+    /// The same as a tree.
+    pub query: ast::Query,
+    /// Where its names were looked up when it was made.
+    pub path: Vec<String>,
+    /// Numbers of the relations that it uses.
+    pub uses: Vec<u32>,
+}
+
+/// A sequence. Its definition; its value is shared by all its definitions and is no part of any transaction.
+#[derive(Debug, Clone)]
+pub struct Sequence {
+    /// Its number.
+    pub oid: u32,
+    /// The number of its schema.
+    pub schema: u32,
+    /// Its name.
+    pub name: String,
+    /// The role that made it.
+    pub owner: String,
+    /// smallint, integer or bigint.
+    pub kind: SqlType,
+    /// Where it starts.
+    pub start: i64,
+    /// What is added each time.
+    pub increment: i64,
+    /// The least value.
+    pub min: i64,
+    /// The greatest value.
+    pub max: i64,
+    /// Whether it begins again at its end.
+    pub cycle: bool,
+    /// Table and column number that it goes with.
+    pub owned_by: Option<(u32, i16)>,
+    /// Where it is.
+    pub value: Arc<Mutex<SequenceValue>>,
+}
+
+/// Where a sequence is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SequenceValue {
+    /// The last value, or the first if none was taken.
+    pub last: i64,
+    /// Whether the last value was taken.
+    pub is_called: bool,
+}

@@ -1,0 +1,569 @@
+//! `ALTER TABLE`.
+//!
+//! Its operations change a draft one after another; at the end the table's rows are copied if the draft has other columns
+//! or indexes, and what is new in it is looked at.
+//!
+//! **Invariant:** the table is locked against everybody who writes before the first row is copied.
+
+use super::columns::{Draft, Pending};
+use super::index::remove_index;
+use super::rewrite::Source;
+use super::{Ddl, Defined};
+use crate::bind::refuse;
+use crate::catalog::{ColumnDef, ConstraintKind, Identity, Relation, TableInfo};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::Context;
+use crate::parse::folded;
+use crate::plan::Expr;
+use crate::storage::column_type;
+use engine::TableLock;
+use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, DropBehavior, TableConstraint};
+use std::sync::Arc;
+
+/// An `ALTER TABLE` under way.
+struct Work {
+    old: Arc<TableInfo>,
+    draft: Draft,
+    /// Where the draft's columns come from.
+    sources: Vec<Source>,
+    /// Whether rows must be copied.
+    copies: bool,
+    references: Vec<ast::ForeignKeyConstraint>,
+}
+
+impl Ddl<'_> {
+    pub(super) fn alter_table(&mut self, alter: &ast::AlterTable) -> SqlResult<Defined> {
+        let ast::AlterTable { name, if_exists, only: _, operations, location, on_cluster, table_type, end_token: _ } =
+            alter;
+        refuse!(location.is_some() || on_cluster.is_some() || table_type.is_some() => "this ALTER TABLE");
+        let done = Ok(Defined::from("ALTER TABLE"));
+        let binder = self.binder();
+        let qualified = binder.qualified(name)?;
+        let Some(relation) = binder.find(&qualified).cloned() else {
+            if !if_exists {
+                return Err(binder.at_name(crate::bind::no_relation(&qualified), name));
+            }
+            let message = format!("relation \"{}\" does not exist, skipping", qualified.name);
+            self.notice(SqlState("00000"), message);
+            return done;
+        };
+        if let [AlterTableOperation::RenameTable { table_name }] = &operations[..] {
+            self.rename_relation(&relation, table_name)?;
+            return done;
+        }
+        let Relation::Table(old) = relation else {
+            let message = format!("\"{}\" is not a table", relation.name());
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        };
+        self.lock(&old, TableLock::AccessExclusive)?;
+        let sources = (0..old.columns.len()).map(Source::Column).collect();
+        let mut work = Work { draft: Draft::of(&old), old, sources, copies: false, references: Vec::new() };
+        for operation in operations {
+            self.alter(&mut work, operation)?;
+        }
+        for key in std::mem::take(&mut work.references) {
+            self.add_reference(&mut work.draft, &key)?;
+        }
+        let Work { old, draft, sources, copies, .. } = work;
+        let new = if copies {
+            self.rebuild(&old, draft, &sources)?
+        } else {
+            let new = draft.finish(Arc::clone(&old.table));
+            self.replace_table(new)?
+        };
+        if !copies {
+            self.verify_not_null(&old, &new)?;
+        }
+        self.verify(&new, |constraint| old.constraints.iter().all(|before| before.oid != constraint.oid))?;
+        done
+    }
+
+    fn alter(&mut self, work: &mut Work, operation: &AlterTableOperation) -> SqlResult<()> {
+        match operation {
+            AlterTableOperation::AddColumn { column_keyword: _, if_not_exists, column_def, column_position: None } => {
+                let name = folded(&column_def.name);
+                if work.draft.column(&name).is_some() {
+                    let message = format!("column \"{name}\" of relation \"{}\" already exists", work.draft.name);
+                    if *if_not_exists {
+                        self.notice(SqlState::DUPLICATE_COLUMN, format!("{message}, skipping"));
+                        return Ok(());
+                    }
+                    return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+                }
+                let mut pending = Vec::new();
+                self.add_column(&mut work.draft, column_def, &mut pending)?;
+                let at = work.draft.columns.len() - 1;
+                let value = self.default_of(&work.draft.columns[at])?;
+                work.sources.push(Source::Made(value, work.draft.columns[at].kind));
+                work.copies = true;
+                for one in pending {
+                    self.add_table_constraint(work, one)?;
+                }
+                Ok(())
+            }
+            AlterTableOperation::AddConstraint { constraint, not_valid: false } => {
+                self.add_table_constraint(work, Pending { constraint: constraint.clone(), column: None })
+            }
+            AlterTableOperation::DropColumn { has_column_keyword: _, column_names, if_exists, drop_behavior } => {
+                for name in column_names {
+                    self.drop_column(work, &folded(name), *if_exists, drop_behavior.as_ref())?;
+                }
+                Ok(())
+            }
+            AlterTableOperation::DropConstraint { if_exists, name, drop_behavior } => {
+                self.drop_constraint(work, &folded(name), *if_exists, drop_behavior.as_ref())
+            }
+            AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
+                self.rename_column(work, &folded(old_column_name), &folded(new_column_name))
+            }
+            AlterTableOperation::RenameConstraint { old_name, new_name } => {
+                let (old, new) = (folded(old_name), folded(new_name));
+                if work.draft.constraints.iter().any(|constraint| constraint.name == new) {
+                    let message = format!("constraint \"{new}\" for relation \"{}\" already exists", work.draft.name);
+                    return Err(SqlError::new(SqlState("42710"), message));
+                }
+                let table = work.draft.name.clone();
+                let constraint = work.draft.constraints.iter_mut().find(|one| one.name == old).ok_or_else(|| {
+                    let message = format!("constraint \"{old}\" for table \"{table}\" does not exist");
+                    SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+                })?;
+                constraint.name.clone_from(&new);
+                if let ConstraintKind::PrimaryKey { index } | ConstraintKind::Unique { index } = constraint.what {
+                    work.draft.indexes[index].name = new;
+                    work.copies = true;
+                }
+                Ok(())
+            }
+            AlterTableOperation::AlterColumn { column_name, op } => self.alter_column(work, &folded(column_name), op),
+            AlterTableOperation::OwnerTo { new_owner } => {
+                work.draft.owner = match new_owner {
+                    ast::Owner::Ident(name) => folded(name),
+                    _ => self.user(),
+                };
+                Ok(())
+            }
+            AlterTableOperation::SetLogged | AlterTableOperation::SetUnlogged => {
+                self.notice(SqlState("01000"), "LOGGED and UNLOGGED are ignored: all data is in memory".to_owned());
+                Ok(())
+            }
+            AlterTableOperation::SetOptionsParens { options: _ } => {
+                self.notice(SqlState("01000"), "storage parameters are ignored".to_owned());
+                Ok(())
+            }
+            AlterTableOperation::ValidateConstraint { name } => {
+                let name = folded(name);
+                if work.draft.constraints.iter().any(|constraint| constraint.name == name) {
+                    return Ok(()); // There are none that do not hold.
+                }
+                let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", work.draft.name);
+                Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+            }
+            AlterTableOperation::AddConstraint { .. } => Err(SqlError::unsupported("NOT VALID")),
+            other => Err(SqlError::unsupported(format_args!("ALTER TABLE {other}"))),
+        }
+    }
+
+    fn add_table_constraint(&mut self, work: &mut Work, pending: Pending) -> SqlResult<()> {
+        match &pending.constraint {
+            TableConstraint::ForeignKey(key) => {
+                work.references.push(key.clone());
+                return Ok(());
+            }
+            TableConstraint::PrimaryKey(_) | TableConstraint::Unique(_) => work.copies = true,
+            _ => {}
+        }
+        self.add_constraint(&mut work.draft, &pending)
+    }
+
+    /// The value that rows get in a new column.
+    fn default_of(&self, column: &ColumnDef) -> SqlResult<Expr> {
+        let binder = self.binder();
+        if let Some(Identity { sequence, .. }) = column.identity {
+            return Ok(binder.next_number(sequence));
+        }
+        let Some(default) = &column.default else {
+            return Ok(Expr::Constant(crate::datum::Datum::Null));
+        };
+        let bound = binder.expr(&default.tree, &crate::bind::Scope::default())?;
+        Ok(binder.coerce(bound, column.kind, Context::Assignment)?.expr)
+    }
+
+    fn drop_column(
+        &mut self,
+        work: &mut Work,
+        name: &str,
+        if_exists: bool,
+        behavior: Option<&DropBehavior>,
+    ) -> SqlResult<()> {
+        let Some(at) = work.draft.column(name) else {
+            let message = format!("column \"{name}\" of relation \"{}\" does not exist", work.draft.name);
+            if if_exists {
+                self.notice(SqlState("00000"), format!("{message}, skipping"));
+                return Ok(());
+            }
+            return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+        };
+        let cascades = behavior == Some(&DropBehavior::Cascade);
+        self.refuse_used_by_views(&work.old, "drop a column of a table")?;
+        let number = work.draft.columns[at].number;
+        // Others' references to it.
+        let children: Vec<_> = self.state.referencing(work.draft.oid).cloned().collect();
+        for child in children {
+            for (constraint, key) in child.foreign_keys() {
+                if key.parent != work.draft.oid || !key.parent_columns.contains(&number) {
+                    continue;
+                }
+                if child.oid == work.draft.oid {
+                    work.draft.constraints.retain(|one| one.oid != constraint.oid);
+                    continue;
+                }
+                if !cascades {
+                    let table = &work.draft.name;
+                    let message =
+                        format!("cannot drop column {name} of table {table} because other objects depend on it");
+                    return Err(SqlError::new(SqlState("2BP01"), message)
+                        .detail(format!(
+                            "constraint {} on table {} depends on column {name} of table {table}",
+                            constraint.name, child.name
+                        ))
+                        .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+                }
+                self.lock(&child, TableLock::AccessExclusive)?;
+                let mut without = child.copy();
+                without.constraints.retain(|one| one.oid != constraint.oid);
+                self.replace_table(without)?;
+                let message = format!("drop cascades to constraint {} on table {}", constraint.name, child.name);
+                self.notice(SqlState("00000"), message);
+            }
+        }
+        // Indexes, keys, references and checks with it go without a word.
+        while let Some(position) = work.draft.indexes.iter().position(|index| index.columns.contains(&at)) {
+            work.draft.constraints.retain(|one| {
+                !matches!(one.what, ConstraintKind::PrimaryKey { index } | ConstraintKind::Unique { index } if index == position)
+            });
+            remove_index(&mut work.draft, position);
+        }
+        let mut gone = Vec::new();
+        for constraint in &work.draft.constraints {
+            let has_it = match &constraint.what {
+                ConstraintKind::ForeignKey(key) => key.columns.contains(&at),
+                ConstraintKind::Check(check) => {
+                    self.bind_check(&work.draft.name, &work.draft.columns, &check.tree)?.contains(&at)
+                }
+                _ => false,
+            };
+            if has_it {
+                gone.push(constraint.oid);
+            }
+        }
+        work.draft.constraints.retain(|one| !gone.contains(&one.oid));
+        let sequences: Vec<u32> = self
+            .state
+            .sequences()
+            .filter(|sequence| sequence.owned_by == Some((work.draft.oid, number)))
+            .map(|sequence| sequence.oid)
+            .collect();
+        for sequence in sequences {
+            self.state.remove(sequence);
+            self.state.forget(sequence);
+        }
+        self.state.set_comment(work.draft.oid, number, None);
+        work.draft.columns.remove(at);
+        work.sources.remove(at);
+        let shift = |position: &mut usize| *position -= usize::from(at < *position);
+        work.draft.indexes.iter_mut().flat_map(|index| &mut index.columns).for_each(shift);
+        for constraint in &mut work.draft.constraints {
+            if let ConstraintKind::ForeignKey(key) = &mut constraint.what {
+                key.columns.iter_mut().for_each(shift);
+            }
+        }
+        work.copies = true;
+        Ok(())
+    }
+
+    fn drop_constraint(
+        &mut self,
+        work: &mut Work,
+        name: &str,
+        if_exists: bool,
+        behavior: Option<&DropBehavior>,
+    ) -> SqlResult<()> {
+        let Some(at) = work.draft.constraints.iter().position(|constraint| constraint.name == name) else {
+            let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", work.draft.name);
+            if if_exists {
+                self.notice(SqlState("00000"), format!("{message}, skipping"));
+                return Ok(());
+            }
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+        };
+        let constraint = work.draft.constraints[at].clone();
+        if let ConstraintKind::PrimaryKey { index } | ConstraintKind::Unique { index } = constraint.what {
+            let numbers: Vec<i16> =
+                work.draft.indexes[index].columns.iter().map(|at| work.draft.columns[*at].number).collect();
+            let others = work.draft.indexes.iter().enumerate().any(|(other, one)| {
+                other != index
+                    && one.is_unique
+                    && one.columns.len() == numbers.len()
+                    && one.columns.iter().all(|at| numbers.contains(&work.draft.columns[*at].number))
+            });
+            let uses = |key: &crate::catalog::ForeignKey| {
+                key.parent == work.draft.oid
+                    && key.parent_columns.len() == numbers.len()
+                    && key.parent_columns.iter().all(|number| numbers.contains(number))
+            };
+            let children: Vec<_> =
+                if others { Vec::new() } else { self.state.referencing(work.draft.oid).cloned().collect() };
+            for child in children {
+                let dependents: Vec<_> =
+                    child.foreign_keys().filter(|(_, key)| uses(key)).map(|(one, _)| one.clone()).collect();
+                for dependent in dependents {
+                    if behavior != Some(&DropBehavior::Cascade) {
+                        let table = &work.draft.name;
+                        let message = format!(
+                            "cannot drop constraint {name} on table {table} because other objects depend on it"
+                        );
+                        return Err(SqlError::new(SqlState("2BP01"), message)
+                            .detail(format!(
+                                "constraint {} on table {} depends on index {name}",
+                                dependent.name, child.name
+                            ))
+                            .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+                    }
+                    if child.oid == work.draft.oid {
+                        work.draft.constraints.retain(|one| one.oid != dependent.oid);
+                    } else {
+                        self.lock(&child, TableLock::AccessExclusive)?;
+                        let current =
+                            self.state.table_numbered(child.oid).cloned().unwrap_or_else(|| Arc::clone(&child));
+                        let mut without = current.copy();
+                        without.constraints.retain(|one| one.oid != dependent.oid);
+                        self.replace_table(without)?;
+                    }
+                    let message = format!("drop cascades to constraint {} on table {}", dependent.name, child.name);
+                    self.notice(SqlState("00000"), message);
+                }
+            }
+            remove_index(&mut work.draft, index);
+            work.copies = true;
+        }
+        work.draft.constraints.retain(|one| one.oid != constraint.oid);
+        Ok(())
+    }
+
+    fn rename_column(&mut self, work: &mut Work, old: &str, new: &str) -> SqlResult<()> {
+        let at = work
+            .draft
+            .column(old)
+            .ok_or_else(|| SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{old}\" does not exist")))?;
+        if work.draft.column(new).is_some() {
+            let message = format!("column \"{new}\" of relation \"{}\" already exists", work.draft.name);
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        self.refuse_used_by_views(&work.old, "rename a column of a table")?;
+        for constraint in &work.draft.constraints {
+            if let ConstraintKind::Check(check) = &constraint.what {
+                let used = self.bind_check(&work.draft.name, &work.draft.columns, &check.tree)?;
+                refuse!(used.contains(&at) => "to rename a column that a CHECK looks at");
+            }
+        }
+        work.draft.columns[at].name = new.to_owned();
+        Ok(())
+    }
+
+    fn alter_column(&mut self, work: &mut Work, name: &str, operation: &AlterColumnOperation) -> SqlResult<()> {
+        let at = work.draft.need_column(name)?;
+        match operation {
+            AlterColumnOperation::SetNotNull => work.draft.columns[at].not_null = true,
+            AlterColumnOperation::DropNotNull => {
+                if work.draft.indexes.iter().any(|index| index.is_primary && index.columns.contains(&at)) {
+                    let message = format!("column \"{name}\" is in a primary key");
+                    return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+                }
+                if work.draft.columns[at].identity.is_some() {
+                    let message =
+                        format!("column \"{name}\" of relation \"{}\" is an identity column", work.draft.name);
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                }
+                work.draft.columns[at].not_null = false;
+                // The engine's column may be one that has no place for nulls.
+                work.copies |= work
+                    .old
+                    .column_numbered(work.draft.columns[at].number)
+                    .is_some_and(|old| !work.old.table.columns()[old].nullable);
+            }
+            AlterColumnOperation::SetDefault { value } => {
+                if work.draft.columns[at].identity.is_some() {
+                    let message =
+                        format!("column \"{name}\" of relation \"{}\" is an identity column", work.draft.name);
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                }
+                work.draft.columns[at].default = Some(self.default(value, work.draft.columns[at].kind, name)?);
+            }
+            AlterColumnOperation::DropDefault => work.draft.columns[at].default = None,
+            AlterColumnOperation::SetDataType { data_type, using, had_set: _ } => {
+                return self.set_type(work, at, data_type, using.as_ref());
+            }
+            AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
+                let mut column = work.draft.columns[at].clone();
+                if column.identity.is_some() || column.default.is_some() {
+                    let message =
+                        format!("column \"{name}\" of relation \"{}\" already has a default value", work.draft.name);
+                    return Err(SqlError::new(SqlState("55000"), message));
+                }
+                if !column.not_null {
+                    let message = format!(
+                        "column \"{name}\" of relation \"{}\" must be declared NOT NULL before identity can be added",
+                        work.draft.name
+                    );
+                    return Err(SqlError::new(SqlState("55000"), message));
+                }
+                let always = matches!(generated_as, Some(ast::GeneratedAs::Always));
+                let mut numbers = super::sequence::Numbers::of(column.kind);
+                numbers.set(&self.binder(), sequence_options.as_deref().unwrap_or_default())?;
+                self.number(&work.draft, &mut column, Some(always), numbers)?;
+                work.draft.columns[at] = column;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_type(
+        &mut self,
+        work: &mut Work,
+        at: usize,
+        data_type: &ast::DataType,
+        using: Option<&ast::Expr>,
+    ) -> SqlResult<()> {
+        let binder = self.binder();
+        let kind = binder.type_of(data_type)?;
+        column_type(kind)?;
+        let column = work.draft.columns[at].clone();
+        self.refuse_used_by_views(&work.old, "alter type of a column")?;
+        let Source::Column(from) = work.sources[at] else {
+            return Err(SqlError::unsupported("to alter the type of a column twice in one statement"));
+        };
+        let scope = super::columns::scope_of(&binder, &work.old.name, &work.old.columns)?;
+        let value = match using {
+            Some(using) => binder.expr(using, &scope)?,
+            None => crate::plan::Typed { expr: Expr::Column(from), kind: column.kind },
+        };
+        let context = if using.is_some() { Context::Explicit } else { Context::Assignment };
+        let value = binder.coerce(value, kind, context).map_err(|error| {
+            if error.state() != SqlState::CANNOT_COERCE {
+                return error;
+            }
+            let message = format!("column \"{}\" cannot be cast automatically to type {}", column.name, kind.name());
+            SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(format!(
+                "You might need to specify \"USING {}::{}\".",
+                column.name,
+                kind.name()
+            ))
+        })?;
+        binder.without_parameters()?;
+        if let Some(default) = &column.default {
+            let default = self.default(&default.tree, kind, &column.name).map_err(|_| {
+                let message = format!(
+                    "default for column \"{}\" cannot be cast automatically to type {}",
+                    column.name,
+                    kind.name()
+                );
+                SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+            })?;
+            work.draft.columns[at].default = Some(default);
+        }
+        work.sources[at] = Source::Made(value.expr, kind);
+        work.draft.columns[at].kind = kind;
+        work.copies = true;
+        // What stands on it must still have its operators.
+        for constraint in &work.draft.constraints {
+            if let ConstraintKind::Check(check) = &constraint.what {
+                self.bind_check(&work.draft.name, &work.draft.columns, &check.tree)?;
+            }
+        }
+        let number = column.number;
+        let is_referred = self.state.referencing(work.draft.oid).any(|child| {
+            child.foreign_keys().any(|(_, key)| key.parent == work.draft.oid && key.parent_columns.contains(&number))
+        });
+        let refers =
+            work.draft.constraints.iter().any(
+                |constraint| matches!(&constraint.what, ConstraintKind::ForeignKey(key) if key.columns.contains(&at)),
+            );
+        refuse!(is_referred || refers => "to alter the type of a column of a foreign key");
+        Ok(())
+    }
+
+    /// A view's query is kept as text, so what it names must keep its names.
+    fn refuse_used_by_views(&self, table: &TableInfo, what: &str) -> SqlResult<()> {
+        let Some(view) = self.state.views().find(|view| view.uses.contains(&table.oid)) else { return Ok(()) };
+        let message = format!("cannot {what} used by a view");
+        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+            .detail(format!("view {} uses table {}", view.name, table.name))
+            .hint("Drop the view first, and create it again afterwards."))
+    }
+
+    fn rename_relation(&mut self, relation: &Relation, to: &ast::RenameTableNameKind) -> SqlResult<()> {
+        let (ast::RenameTableNameKind::To(to) | ast::RenameTableNameKind::As(to)) = to;
+        let parts = self.binder().name_parts(to)?;
+        let [new] = &parts[..] else {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "a relation keeps its schema when it is renamed"));
+        };
+        if self.is_taken(relation.schema(), new) {
+            let message = format!("relation \"{new}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+        }
+        if let Some(view) = self.state.views().find(|view| view.uses.contains(&relation.oid())) {
+            let message = format!("cannot rename a {} used by a view", relation.word());
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                .detail(format!("view {} uses {} {}", view.name, relation.word(), relation.name()))
+                .hint("Drop the view first, and create it again afterwards."));
+        }
+        match relation {
+            Relation::Table(table) => {
+                self.lock(table, TableLock::AccessExclusive)?;
+                let mut renamed = table.copy();
+                renamed.name.clone_from(new);
+                self.replace_table(renamed)?;
+            }
+            Relation::View(view) => {
+                let renamed = crate::catalog::ViewInfo {
+                    oid: view.oid,
+                    schema: view.schema,
+                    name: new.clone(),
+                    owner: view.owner.clone(),
+                    columns: view.columns.clone(),
+                    text: view.text.clone(),
+                    query: view.query.clone(),
+                    path: view.path.clone(),
+                    uses: view.uses.clone(),
+                };
+                self.state.replace(Relation::View(Arc::new(renamed)))?;
+            }
+            Relation::Sequence(sequence) => {
+                refuse!(sequence.owned_by.is_some() => "to rename a sequence that belongs to a column");
+                let renamed = crate::catalog::Sequence { name: new.clone(), ..(**sequence).clone() };
+                self.state.replace(Relation::Sequence(Arc::new(renamed)))?;
+            }
+            Relation::Index { .. } => {
+                return Err(SqlError::unsupported("ALTER TABLE RENAME of an index; use ALTER INDEX"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A column that has become NOT NULL without its rows being copied.
+    fn verify_not_null(&self, old: &TableInfo, new: &TableInfo) -> SqlResult<()> {
+        let strict: Vec<usize> = (0..new.columns.len())
+            .filter(|at| new.columns[*at].not_null && !old.columns.get(*at).is_some_and(|column| column.not_null))
+            .collect();
+        if strict.is_empty() {
+            return Ok(());
+        }
+        let mut found = None;
+        self.run.txn.scan(&new.table, &[], |row| {
+            found = found.or_else(|| strict.iter().copied().find(|at| matches!(row.get(*at), engine::Value::Null)));
+        })?;
+        let Some(at) = found else { return Ok(()) };
+        let message = format!("column \"{}\" of relation \"{}\" contains null values", new.columns[at].name, new.name);
+        Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message))
+    }
+}

@@ -1,0 +1,313 @@
+//! A table being defined: its columns, and what stands with them.
+//!
+//! **Invariant:** positions of columns in indexes and constraints are those of the draft's columns, whatever order its parts come in.
+
+use super::Ddl;
+use super::sequence::Numbers;
+use crate::bind::{Binder, Scope, refuse};
+use crate::catalog::{
+    ColumnDef, Constraint, DefaultExpr, Identity, IndexInfo, Relation, Schema, Sequence, SequenceValue, TableInfo,
+};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::Context;
+use crate::parse::folded;
+use crate::storage::column_type;
+use crate::types::{Kind, SqlType};
+use engine::{Column, IndexDef, Table, TableDef};
+use sqlparser::ast::{self, ColumnOption, GeneratedAs, TableConstraint};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+/// A table's description without the table.
+pub(super) struct Draft {
+    pub(super) oid: u32,
+    pub(super) schema: u32,
+    pub(super) name: String,
+    pub(super) owner: String,
+    pub(super) columns: Vec<ColumnDef>,
+    pub(super) indexes: Vec<IndexInfo>,
+    pub(super) constraints: Vec<Constraint>,
+    pub(super) next_column: i16,
+}
+
+/// A constraint that is to be added when all columns are there, and the column it stands with.
+pub(super) struct Pending {
+    pub(super) constraint: TableConstraint,
+    pub(super) column: Option<usize>,
+}
+
+impl Draft {
+    pub(super) fn of(table: &TableInfo) -> Draft {
+        Draft {
+            oid: table.oid,
+            schema: table.schema,
+            name: table.name.clone(),
+            owner: table.owner.clone(),
+            columns: table.columns.clone(),
+            indexes: table.indexes.clone(),
+            constraints: table.constraints.clone(),
+            next_column: table.next_column,
+        }
+    }
+
+    pub(super) fn finish(self, table: Arc<Table>) -> TableInfo {
+        TableInfo {
+            oid: self.oid,
+            schema: self.schema,
+            name: self.name,
+            owner: self.owner,
+            columns: self.columns,
+            indexes: self.indexes,
+            constraints: self.constraints,
+            next_column: self.next_column,
+            table,
+            retired: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+
+    /// # Errors
+    /// `42703`
+    pub(super) fn need_column(&self, name: &str) -> SqlResult<usize> {
+        self.column(name).ok_or_else(|| {
+            let message = format!("column \"{name}\" of relation \"{}\" does not exist", self.name);
+            SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+        })
+    }
+
+    /// The engine's table for it. `schema` is the name of its schema.
+    pub(super) fn engine_def(&self, schema: &Schema) -> SqlResult<TableDef> {
+        let of_engine = self.columns.iter().map(|column| {
+            let kind = column_type(column.kind)?;
+            Ok(Column { name: column.name.clone(), kind, nullable: !column.not_null })
+        });
+        let name = if schema.name == crate::catalog::PUBLIC {
+            self.name.clone()
+        } else {
+            format!("{}.{}", schema.name, self.name)
+        };
+        let index = |index: &IndexInfo| IndexDef {
+            name: index.name.clone(),
+            columns: index.columns.clone(),
+            unique: index.is_unique,
+        };
+        Ok(TableDef {
+            name,
+            columns: of_engine.collect::<SqlResult<_>>()?,
+            indexes: self.indexes.iter().map(index).collect(),
+        })
+    }
+}
+
+/// The whole-number type that `serial` and its kin stand for.
+fn serial(data_type: &ast::DataType) -> Option<Kind> {
+    let ast::DataType::Custom(name, parameters) = data_type else { return None };
+    let [ast::ObjectNamePart::Identifier(ident)] = &name.0[..] else { return None };
+    if !parameters.is_empty() {
+        return None;
+    }
+    match &*folded(ident) {
+        "smallserial" | "serial2" => Some(Kind::Int2),
+        "serial" | "serial4" => Some(Kind::Int4),
+        "bigserial" | "serial8" => Some(Kind::Int8),
+        _ => None,
+    }
+}
+
+impl Ddl<'_> {
+    /// Adds a column to the draft. Constraints that stand with it are left in `pending`.
+    pub(super) fn add_column(
+        &mut self,
+        draft: &mut Draft,
+        column: &ast::ColumnDef,
+        pending: &mut Vec<Pending>,
+    ) -> SqlResult<()> {
+        let ast::ColumnDef { name, data_type, options } = column;
+        crate::parse::check_name(self.text, name)?;
+        let own_name = folded(name);
+        let at = draft.columns.len();
+        if draft.column(&own_name).is_some() {
+            let message = format!("column \"{own_name}\" specified more than once");
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        if 1600 <= at {
+            return Err(SqlError::new(SqlState("54011"), "tables can have at most 1600 columns"));
+        }
+        let serial = serial(data_type);
+        let kind = match serial {
+            Some(kind) => kind.into(),
+            None => self.binder().type_of(data_type)?,
+        };
+        column_type(kind)?;
+        let mut def = ColumnDef {
+            name: own_name,
+            number: draft.next_column,
+            kind,
+            not_null: serial.is_some(),
+            default: None,
+            identity: None,
+        };
+        draft.next_column += 1;
+        let mut says_null = false;
+        let mut numbers = serial.map(|kind| (None, Numbers::of(kind.into())));
+        for ast::ColumnOptionDef { name: constraint, option } in options {
+            match option {
+                ColumnOption::Null => says_null = true,
+                ColumnOption::NotNull => def.not_null = true,
+                ColumnOption::Default(value) => {
+                    if def.default.is_some() || serial.is_some() {
+                        let message = format!(
+                            "multiple default values specified for column \"{}\" of table \"{}\"",
+                            def.name, draft.name
+                        );
+                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                    }
+                    def.default = Some(self.default(value, kind, &def.name)?);
+                }
+                ColumnOption::PrimaryKey(key) => {
+                    let mut key = key.clone();
+                    key.columns = vec![name.clone().into()];
+                    key.name = key.name.or_else(|| constraint.clone());
+                    pending.push(Pending { constraint: TableConstraint::PrimaryKey(key), column: Some(at) });
+                }
+                ColumnOption::Unique(key) => {
+                    let mut key = key.clone();
+                    key.columns = vec![name.clone().into()];
+                    key.name = key.name.or_else(|| constraint.clone());
+                    pending.push(Pending { constraint: TableConstraint::Unique(key), column: Some(at) });
+                }
+                ColumnOption::ForeignKey(key) => {
+                    let mut key = key.clone();
+                    key.columns = vec![name.clone()];
+                    key.name = key.name.or_else(|| constraint.clone());
+                    pending.push(Pending { constraint: TableConstraint::ForeignKey(key), column: Some(at) });
+                }
+                ColumnOption::Check(check) => {
+                    let mut check = check.clone();
+                    check.name = check.name.or_else(|| constraint.clone());
+                    pending.push(Pending { constraint: TableConstraint::Check(check), column: Some(at) });
+                }
+                ColumnOption::Generated {
+                    generated_as,
+                    sequence_options,
+                    generation_expr,
+                    generation_expr_mode: _,
+                    generated_keyword: _,
+                } => {
+                    refuse!(
+                        generation_expr.is_some() || matches!(generated_as, GeneratedAs::ExpStored) =>
+                            "GENERATED ALWAYS AS (expression) STORED"
+                    );
+                    if !matches!(kind.kind, Kind::Int2 | Kind::Int4 | Kind::Int8) {
+                        let message = "identity column type must be smallint, integer, or bigint";
+                        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+                    }
+                    let always = matches!(generated_as, GeneratedAs::Always);
+                    let mut own = Numbers::of(kind);
+                    own.set(&self.binder(), sequence_options.as_deref().unwrap_or_default())?;
+                    numbers = Some((Some(always), own));
+                    def.not_null = true;
+                }
+                ColumnOption::Collation(name) => {
+                    let collation = self.binder().name_parts(name)?.join(".");
+                    let is_ours =
+                        matches!(&*collation, "C" | "POSIX" | "default" | "pg_catalog.C" | "pg_catalog.default");
+                    refuse!(!is_ours => format_args!("the collation {collation}"));
+                }
+                other => return Err(SqlError::unsupported(format_args!("the column option {other}"))),
+            }
+        }
+        if says_null && def.not_null {
+            let message = format!(
+                "conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{}\"",
+                def.name, draft.name
+            );
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        if let Some((always, numbers)) = numbers {
+            self.number(draft, &mut def, always, numbers)?;
+        }
+        draft.columns.push(def);
+        Ok(())
+    }
+
+    /// Gives a column a sequence of its own: an identity, or a default.
+    pub(super) fn number(
+        &mut self,
+        draft: &Draft,
+        def: &mut ColumnDef,
+        always: Option<bool>,
+        numbers: Numbers,
+    ) -> SqlResult<()> {
+        let schema = draft.schema;
+        let name = self.free_name(&[&draft.name, &def.name], "seq", |name| self.is_taken(schema, name));
+        let sequence = numbers.sequence(Sequence {
+            oid: self.catalog.oid()?,
+            schema,
+            name: name.clone(),
+            owner: self.user(),
+            kind: def.kind,
+            start: 1,
+            increment: 1,
+            min: 1,
+            max: 1,
+            cycle: false,
+            owned_by: Some((draft.oid, def.number)),
+            value: Arc::new(Mutex::new(SequenceValue { last: 1, is_called: false })),
+        })?;
+        let oid = sequence.oid;
+        self.state.add(Relation::Sequence(Arc::new(sequence)))?;
+        match always {
+            Some(always) => def.identity = Some(Identity { always, sequence: oid }),
+            None => {
+                let schema = self.state.schema_numbered(schema).map_or("", |schema| &schema.name);
+                let quoted = [schema, &name].map(|part| ast::Ident::with_quote('"', part).to_string()).join(".");
+                let text = format!("nextval('{}'::regclass)", quoted.replace('\'', "''"));
+                def.default = Some(DefaultExpr { tree: crate::parse::expression(&text)?, text });
+            }
+        }
+        Ok(())
+    }
+
+    /// A default for a column of this type. What does not fit is refused now.
+    pub(super) fn default(&self, value: &ast::Expr, kind: SqlType, column: &str) -> SqlResult<DefaultExpr> {
+        let binder = self.binder();
+        let bound = binder.expr(value, &Scope::default()).map_err(|error| {
+            if error.state() == SqlState::UNDEFINED_COLUMN {
+                let message = "cannot use column reference in DEFAULT expression";
+                return SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+            }
+            error
+        })?;
+        if bound.expr.has_query() {
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot use subquery in DEFAULT expression"));
+        }
+        let of = bound.kind;
+        binder.coerce(bound, kind, Context::Assignment).map_err(|error| {
+            if error.state() != SqlState::CANNOT_COERCE {
+                return error;
+            }
+            let message = format!(
+                "column \"{column}\" is of type {} but default expression is of type {}",
+                kind.name(),
+                of.name()
+            );
+            SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint("You will need to rewrite or cast the expression.")
+        })?;
+        binder.without_parameters()?;
+        Ok(DefaultExpr { text: value.to_string(), tree: value.clone() })
+    }
+}
+
+/// The scope of one row of a table.
+pub(crate) fn scope_of(binder: &Binder<'_>, name: &str, columns: &[ColumnDef]) -> SqlResult<Scope<'static>> {
+    let mut scope = Scope::default();
+    let columns: Vec<_> =
+        columns.iter().map(|column| crate::bind::column_info(column.name.clone(), column.kind)).collect();
+    let width = columns.len();
+    scope.add(binder.row_of(name, columns), width)?;
+    Ok(scope)
+}

@@ -1,0 +1,64 @@
+//! `COMMENT ON`.
+
+use super::{Ddl, Defined};
+use crate::catalog::Relation;
+use crate::error::{SqlError, SqlResult, SqlState};
+use sqlparser::ast::{self, CommentObject};
+
+impl Ddl<'_> {
+    pub(super) fn comment(
+        &mut self,
+        object: &CommentObject,
+        name: &ast::ObjectName,
+        text: Option<&str>,
+    ) -> SqlResult<Defined> {
+        // An empty comment is none.
+        let text = text.filter(|text| !text.is_empty()).map(str::to_owned);
+        let (oid, column) = match object {
+            CommentObject::Table | CommentObject::View | CommentObject::Index | CommentObject::Sequence => {
+                let relation = self.binder().relation_named(name)?.clone();
+                let wanted = object.to_string().to_lowercase();
+                if relation.word() != wanted {
+                    let article = if wanted == "index" { "an" } else { "a" };
+                    let message = format!("\"{}\" is not {article} {wanted}", relation.name());
+                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+                }
+                (relation.oid(), 0)
+            }
+            CommentObject::Column => {
+                let mut of = name.clone();
+                let Some(ast::ObjectNamePart::Identifier(last)) = of.0.pop() else {
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "column name must be qualified"));
+                };
+                if of.0.is_empty() {
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "column name must be qualified"));
+                }
+                let wanted = crate::parse::folded(&last);
+                let relation = self.binder().relation_named(&of)?.clone();
+                let number = match &relation {
+                    Relation::Table(table) => table.column(&wanted).map(|at| table.columns[at].number),
+                    Relation::View(view) => {
+                        view.columns.iter().position(|(name, _)| *name == wanted).map(|at| at as i16 + 1)
+                    }
+                    _ => None,
+                };
+                let number = number.ok_or_else(|| {
+                    let message = format!("column \"{wanted}\" of relation \"{}\" does not exist", relation.name());
+                    SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+                })?;
+                (relation.oid(), number)
+            }
+            CommentObject::Schema => {
+                let parts = self.binder().name_parts(name)?;
+                let schema = parts.first().and_then(|name| self.state.schema(name)).ok_or_else(|| {
+                    let message = format!("schema \"{}\" does not exist", parts.join("."));
+                    SqlError::new(SqlState::INVALID_SCHEMA_NAME, message)
+                })?;
+                (schema.oid, 0)
+            }
+            other => return Err(SqlError::unsupported(format_args!("COMMENT ON {other}"))),
+        };
+        self.state.set_comment(oid, column, text);
+        Ok("COMMENT".into())
+    }
+}

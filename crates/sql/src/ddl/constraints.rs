@@ -1,0 +1,411 @@
+//! Keys, checks and references of a table being defined.
+//!
+//! **Invariant:** a constraint that a table has got holds for all its rows: who adds one to a table with rows looks
+//! ([`Ddl::verify`]).
+
+use super::Ddl;
+use super::columns::{Draft, Pending, scope_of};
+use crate::bind::refuse;
+use crate::catalog::{
+    Check, ColumnDef, Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, Relation, TableInfo,
+};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::parse::folded;
+use crate::storage::column_type;
+use crate::types::forms::Forms;
+use crate::types::{Kind, text};
+use engine::TableLock;
+use sqlparser::ast::{self, ReferentialAction, TableConstraint};
+use std::sync::Arc;
+
+impl Ddl<'_> {
+    /// Adds a constraint to the draft. References to others are left to [`Ddl::add_reference`], for which both tables must
+    /// be there.
+    pub(super) fn add_constraint(&mut self, draft: &mut Draft, pending: &Pending) -> SqlResult<()> {
+        match &pending.constraint {
+            TableConstraint::PrimaryKey(key) => {
+                refuse!(
+                    is_deferrable(key.characteristics) => "a deferrable constraint", !key.include.is_empty() => "INCLUDE",
+                    !key.index_options.is_empty() || key.index_type.is_some() || key.index_name.is_some() =>
+                        "an option of a key's index",
+                );
+                if draft.indexes.iter().any(|index| index.is_primary) {
+                    let message = format!("multiple primary keys for table \"{}\" are not allowed", draft.name);
+                    return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+                }
+                let columns = self.key_columns(draft, &key.columns, "primary key")?;
+                columns.iter().for_each(|at| draft.columns[*at].not_null = true);
+                self.add_key(draft, key.name.as_ref(), columns, true)
+            }
+            TableConstraint::Unique(key) => {
+                refuse!(
+                    is_deferrable(key.characteristics) => "a deferrable constraint", !key.include.is_empty() => "INCLUDE",
+                    !key.index_options.is_empty() || key.index_type.is_some() || key.index_name.is_some() =>
+                        "an option of a key's index",
+                    key.nulls_distinct == ast::NullsDistinctOption::NotDistinct => "NULLS NOT DISTINCT",
+                );
+                let columns = self.key_columns(draft, &key.columns, "unique")?;
+                self.add_key(draft, key.name.as_ref(), columns, false)
+            }
+            TableConstraint::Check(check) => self.add_check(draft, check, pending.column),
+            TableConstraint::ForeignKey(_) => Ok(()),
+            other => Err(SqlError::unsupported(format_args!("{other}"))),
+        }
+    }
+
+    fn key_columns(&self, draft: &Draft, of: &[ast::IndexColumn], word: &str) -> SqlResult<Vec<usize>> {
+        let mut positions: Vec<usize> = Vec::new();
+        for column in of {
+            let ast::IndexColumn {
+                column: ast::OrderByExpr { expr, options: _, with_fill: None },
+                operator_class: None,
+            } = column
+            else {
+                return Err(SqlError::unsupported("an option of a key's column"));
+            };
+            let ast::Expr::Identifier(ident) = expr else {
+                return Err(SqlError::unsupported("an expression in a key"));
+            };
+            let wanted = folded(ident);
+            let at = draft.column(&wanted).ok_or_else(|| {
+                let message = format!("column \"{wanted}\" named in key does not exist");
+                self.binder().at(SqlError::new(SqlState::UNDEFINED_COLUMN, message), ident)
+            })?;
+            if positions.contains(&at) {
+                let message = format!("column \"{wanted}\" appears twice in {word} constraint");
+                return Err(self.binder().at(SqlError::new(SqlState::DUPLICATE_COLUMN, message), ident));
+            }
+            positions.push(at);
+        }
+        Ok(positions)
+    }
+
+    /// Adds an index of these columns to the draft. Returns its position.
+    pub(super) fn add_index(
+        &mut self,
+        draft: &mut Draft,
+        name: String,
+        columns: Vec<usize>,
+        [is_unique, is_primary]: [bool; 2],
+    ) -> SqlResult<usize> {
+        for at in &columns {
+            let column = &draft.columns[*at];
+            let is_free = column.kind.kind == Kind::Numeric && column_type(column.kind)? == engine::Type::Bytes;
+            refuse!(is_free => "a key on numeric of more than 38 digits, or without a precision");
+        }
+        let index = IndexInfo { oid: self.catalog.oid()?, name, columns, is_unique, is_primary };
+        // The engine takes the first index, if it is unique, for the primary key.
+        if is_primary {
+            draft.indexes.insert(0, index);
+            for constraint in &mut draft.constraints {
+                if let ConstraintKind::Unique { index } | ConstraintKind::PrimaryKey { index } = &mut constraint.what {
+                    *index += 1;
+                }
+            }
+            return Ok(0);
+        }
+        draft.indexes.push(index);
+        Ok(draft.indexes.len() - 1)
+    }
+
+    fn add_key(
+        &mut self,
+        draft: &mut Draft,
+        name: Option<&ast::Ident>,
+        columns: Vec<usize>,
+        is_primary: bool,
+    ) -> SqlResult<()> {
+        let is_taken = |draft: &Draft, name: &str| {
+            self.is_taken(draft.schema, name)
+                || draft.name == name
+                || draft.indexes.iter().any(|index| index.name == name)
+                || draft.constraints.iter().any(|constraint| constraint.name == name)
+        };
+        let name = match name {
+            Some(name) => {
+                let name = folded(name);
+                if is_taken(draft, &name) {
+                    let message = format!("relation \"{name}\" already exists");
+                    return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+                }
+                name
+            }
+            None if is_primary => self.free_name(&[&draft.name], "pkey", |name| is_taken(draft, name)),
+            None => {
+                let mut parts = vec![&*draft.name];
+                parts.extend(columns.iter().map(|at| &*draft.columns[*at].name));
+                self.free_name(&parts, "key", |name| is_taken(draft, name))
+            }
+        };
+        let index = self.add_index(draft, name.clone(), columns, [true, is_primary])?;
+        let what = if is_primary { ConstraintKind::PrimaryKey { index } } else { ConstraintKind::Unique { index } };
+        draft.constraints.push(Constraint { oid: self.catalog.oid()?, name, what });
+        Ok(())
+    }
+
+    fn constraint_name(
+        &self,
+        draft: &Draft,
+        name: Option<&ast::Ident>,
+        parts: &[&str],
+        suffix: &str,
+    ) -> SqlResult<String> {
+        let is_taken = |name: &str| draft.constraints.iter().any(|constraint| constraint.name == name);
+        let Some(name) = name else { return Ok(self.free_name(parts, suffix, is_taken)) };
+        let name = folded(name);
+        if is_taken(&name) {
+            let message = format!("constraint \"{name}\" for relation \"{}\" already exists", draft.name);
+            return Err(SqlError::new(SqlState("42710"), message));
+        }
+        Ok(name)
+    }
+
+    fn add_check(&mut self, draft: &mut Draft, check: &ast::CheckConstraint, column: Option<usize>) -> SqlResult<()> {
+        let ast::CheckConstraint { name, expr, no_inherit, enforced } = check;
+        refuse!(*no_inherit => "NO INHERIT", enforced.is_some() => "ENFORCED");
+        let used = self.bind_check(&draft.name, &draft.columns, expr)?;
+        let of = column.or(if let [at] = used[..] { Some(at) } else { None }).map(|at| &*draft.columns[at].name);
+        let mut parts = vec![&*draft.name];
+        parts.extend(of);
+        let name = self.constraint_name(draft, name.as_ref(), &parts, "check")?;
+        let check = Check { text: expr.to_string(), tree: (**expr).clone() };
+        draft.constraints.push(Constraint { oid: self.catalog.oid()?, name, what: ConstraintKind::Check(check) });
+        Ok(())
+    }
+
+    /// Binds a condition over one row. Returns the columns that it looks at.
+    pub(super) fn bind_check(&self, table: &str, columns: &[ColumnDef], expr: &ast::Expr) -> SqlResult<Vec<usize>> {
+        let binder = self.binder();
+        let scope = scope_of(&binder, table, columns)?;
+        let bound = binder.expr(expr, &scope)?;
+        let bound = binder.condition(bound, "CHECK")?;
+        if bound.has_query() {
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot use subquery in check constraint"));
+        }
+        binder.without_parameters()?;
+        let mut used = Vec::new();
+        columns_in(&bound, &mut used);
+        Ok(used)
+    }
+
+    /// Adds a reference to the draft, whose table may be the draft's own. Both tables keep writers out until the end.
+    pub(super) fn add_reference(&mut self, draft: &mut Draft, key: &ast::ForeignKeyConstraint) -> SqlResult<()> {
+        let ast::ForeignKeyConstraint {
+            name,
+            index_name,
+            columns,
+            foreign_table,
+            referred_columns,
+            on_delete,
+            on_update,
+            match_kind,
+            characteristics,
+        } = key;
+        refuse!(
+            index_name.is_some() => "an index name of a reference", is_deferrable(*characteristics) => "a deferrable constraint",
+            *match_kind == Some(ast::ConstraintReferenceMatchKind::Partial) => "MATCH PARTIAL",
+        );
+        let mut own: Vec<usize> = Vec::new();
+        for ident in columns {
+            let wanted = folded(ident);
+            own.push(draft.column(&wanted).ok_or_else(|| {
+                let message = format!("column \"{wanted}\" referenced in foreign key constraint does not exist");
+                SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+            })?);
+        }
+        let (parent_oid, parent_name, parent_columns, parent_indexes) = {
+            let binder = self.binder();
+            let qualified = binder.qualified(foreign_table)?;
+            let found = binder.find(&qualified).map(Relation::oid);
+            if found == Some(draft.oid) || (found.is_none() && qualified.name == draft.name) {
+                (draft.oid, draft.name.clone(), draft.columns.clone(), draft.indexes.clone())
+            } else {
+                let parent = match binder.relation_named(foreign_table)? {
+                    Relation::Table(table) => Arc::clone(table),
+                    other => {
+                        let message = format!("referenced relation \"{}\" is not a table", other.name());
+                        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+                    }
+                };
+                self.lock(&parent, TableLock::ShareRowExclusive)?;
+                (parent.oid, parent.name.clone(), parent.columns.clone(), parent.indexes.clone())
+            }
+        };
+        let referred: Vec<usize> = if referred_columns.is_empty() {
+            let primary = parent_indexes.iter().find(|index| index.is_primary).ok_or_else(|| {
+                let message = format!("there is no primary key for referenced table \"{parent_name}\"");
+                SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+            })?;
+            primary.columns.clone()
+        } else {
+            let place = |ident: &ast::Ident| {
+                let wanted = folded(ident);
+                parent_columns.iter().position(|column| column.name == wanted).ok_or_else(|| {
+                    let message = format!("column \"{wanted}\" referenced in foreign key constraint does not exist");
+                    SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+                })
+            };
+            referred_columns.iter().map(place).collect::<SqlResult<_>>()?
+        };
+        let invalid = |message: String| SqlError::new(SqlState("42830"), message);
+        if referred.len() != own.len() {
+            return Err(invalid("number of referencing and referenced columns for foreign key disagree".to_owned()));
+        }
+        let is_key = |index: &&IndexInfo| {
+            index.is_unique
+                && index.columns.len() == referred.len()
+                && index.columns.iter().all(|column| referred.contains(column))
+        };
+        if parent_indexes.iter().find(is_key).is_none() {
+            let message =
+                format!("there is no unique constraint matching given keys for referenced table \"{parent_name}\"");
+            return Err(invalid(message));
+        }
+        let mut parts = vec![&*draft.name];
+        parts.extend(own.iter().map(|at| &*draft.columns[*at].name));
+        let name = self.constraint_name(draft, name.as_ref(), &parts, "fkey")?;
+        for (from, to) in own.iter().zip(&referred) {
+            let (from, to) = (&draft.columns[*from], &parent_columns[*to]);
+            if crate::ops::resolve_operator("=", Some(to.kind.kind), from.kind.kind).is_err() {
+                let message = format!("foreign key constraint \"{name}\" cannot be implemented");
+                let detail = format!(
+                    "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
+                    from.name,
+                    to.name,
+                    from.kind.name(),
+                    to.kind.name()
+                );
+                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).detail(detail));
+            }
+        }
+        let foreign = ForeignKey {
+            columns: own,
+            parent: parent_oid,
+            parent_columns: referred.iter().map(|at| parent_columns[*at].number).collect(),
+            on_delete: action(*on_delete),
+            on_update: action(*on_update),
+            match_full: *match_kind == Some(ast::ConstraintReferenceMatchKind::Full),
+        };
+        draft.constraints.push(Constraint {
+            oid: self.catalog.oid()?,
+            name,
+            what: ConstraintKind::ForeignKey(foreign),
+        });
+        Ok(())
+    }
+
+    /// Looks whether all rows of a table satisfy the constraints that it did not have before. The table is part of the
+    /// state already.
+    pub(super) fn verify(&self, table: &TableInfo, is_new: impl Fn(&Constraint) -> bool) -> SqlResult<()> {
+        let quoted = |name: &str| ast::Ident::with_quote('"', name).to_string();
+        let full = |table: &TableInfo| {
+            let schema = self.state.schema_numbered(table.schema).map_or("public", |schema| &schema.name);
+            format!("{}.{}", quoted(schema), quoted(&table.name))
+        };
+        for constraint in table.constraints.iter().filter(|constraint| is_new(constraint)) {
+            match &constraint.what {
+                ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. } => {}
+                ConstraintKind::Check(check) => {
+                    let text = format!("SELECT 1 FROM {} WHERE NOT ({}) LIMIT 1", full(table), check.text);
+                    if !self.rows_of(&text)?.is_empty() {
+                        let message = format!(
+                            "check constraint \"{}\" of relation \"{}\" is violated by some row",
+                            constraint.name, table.name
+                        );
+                        return Err(SqlError::new(SqlState("23514"), message));
+                    }
+                }
+                ConstraintKind::ForeignKey(key) => {
+                    let Some(parent) = self.state.table_numbered(key.parent) else { continue };
+                    let own: Vec<String> =
+                        key.columns.iter().map(|at| format!("c.{}", quoted(&table.columns[*at].name))).collect();
+                    let others: Vec<String> = key
+                        .parent_columns
+                        .iter()
+                        .filter_map(|number| parent.column_numbered(*number))
+                        .map(|at| format!("p.{}", quoted(&parent.columns[at].name)))
+                        .collect();
+                    let pairs: Vec<String> =
+                        own.iter().zip(&others).map(|(own, other)| format!("{own} = {other}")).collect();
+                    let each = |test: &str, by: &str| {
+                        own.iter().map(|own| format!("{own} IS {test}")).collect::<Vec<_>>().join(by)
+                    };
+                    let there = if key.match_full {
+                        format!("NOT ({})", each("NULL", " AND "))
+                    } else {
+                        each("NOT NULL", " AND ")
+                    };
+                    let text = format!(
+                        "SELECT {} FROM {} c WHERE ({there}) AND NOT EXISTS (SELECT 1 FROM {} p WHERE {}) LIMIT 1",
+                        own.join(", "),
+                        full(table),
+                        full(parent),
+                        pairs.join(" AND ")
+                    );
+                    let Some(row) = self.rows_of(&text)?.into_iter().next() else { continue };
+                    let message = format!(
+                        "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+                        table.name, constraint.name
+                    );
+                    let columns: Vec<&str> = key.columns.iter().map(|at| &*table.columns[*at].name).collect();
+                    let values: Vec<String> = row
+                        .iter()
+                        .zip(&key.columns)
+                        .map(|(value, at)| shown(value, &table.columns[*at], &self.run.env.forms))
+                        .collect();
+                    return Err(SqlError::new(SqlState("23503"), message).detail(format!(
+                        "Key ({})=({}) is not present in table \"{}\".",
+                        columns.join(", "),
+                        values.join(", "),
+                        parent.name
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of a query of ours.
+    fn rows_of(&self, text: &str) -> SqlResult<Vec<Box<[Datum]>>> {
+        let parsed = crate::parse::parse(text)?;
+        let [crate::parse::Parsed { tree: ast::Statement::Query(query), .. }] = &parsed[..] else {
+            return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a query of ours does not parse"));
+        };
+        let binder = crate::bind::Binder::new(&self.state, self.path, text, self.run.env, Vec::new());
+        let bound = binder.query(query, None)?;
+        self.run.collect(&bound.plan, None)
+    }
+}
+
+fn shown(value: &Datum, column: &ColumnDef, forms: &Forms) -> String {
+    if value.is_null() { "null".to_owned() } else { text::to_string(value, column.kind, forms) }
+}
+
+/// The columns of the row that an expression looks at.
+fn columns_in(expr: &crate::plan::Expr, found: &mut Vec<usize>) {
+    if let crate::plan::Expr::Column(at) = expr
+        && !found.contains(at)
+    {
+        found.push(*at);
+    }
+    expr.parts().into_iter().for_each(|part| columns_in(part, found));
+}
+
+fn action(action: Option<ReferentialAction>) -> ForeignAction {
+    match action {
+        None | Some(ReferentialAction::NoAction) => ForeignAction::NoAction,
+        Some(ReferentialAction::Restrict) => ForeignAction::Restrict,
+        Some(ReferentialAction::Cascade) => ForeignAction::Cascade,
+        Some(ReferentialAction::SetNull) => ForeignAction::SetNull,
+        Some(ReferentialAction::SetDefault) => ForeignAction::SetDefault,
+    }
+}
+
+/// Whether it says anything but what is so anyway.
+fn is_deferrable(characteristics: Option<ast::ConstraintCharacteristics>) -> bool {
+    let Some(ast::ConstraintCharacteristics { deferrable, initially, enforced }) = characteristics else {
+        return false;
+    };
+    deferrable == Some(true) || initially == Some(ast::DeferrableInitial::Deferred) || enforced.is_some()
+}

@@ -1,0 +1,151 @@
+//! `CREATE INDEX`, `ALTER INDEX`, and dropping one.
+//!
+//! **Invariant:** an index stands at the same position in the description and in the engine's table, so a table that gets or loses one is copied.
+
+use super::columns::Draft;
+use super::rewrite::Source;
+use super::{Ddl, Defined};
+use crate::bind::refuse;
+use crate::catalog::{ConstraintKind, Relation};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::parse::folded;
+use engine::TableLock;
+use sqlparser::ast;
+
+impl Ddl<'_> {
+    pub(super) fn create_index(&mut self, create: &ast::CreateIndex) -> SqlResult<Defined> {
+        let ast::CreateIndex {
+            name,
+            table_name,
+            using,
+            columns,
+            unique,
+            concurrently,
+            r#async,
+            if_not_exists,
+            include,
+            nulls_distinct,
+            with,
+            predicate,
+            index_options,
+            alter_options,
+        } = create;
+        refuse!(
+            *r#async => "CREATE INDEX ASYNC", !include.is_empty() => "INCLUDE",
+            *nulls_distinct == Some(false) => "NULLS NOT DISTINCT", predicate.is_some() => "a partial index",
+            !index_options.is_empty() || !alter_options.is_empty() => "an option of CREATE INDEX",
+        );
+        match using {
+            None | Some(ast::IndexType::BTree) => {}
+            Some(other) => return Err(SqlError::unsupported(format_args!("an index of the kind {other}"))),
+        }
+        if *concurrently {
+            self.notice(SqlState("01000"), "CONCURRENTLY is ignored: writers of the table wait".to_owned());
+        }
+        if !with.is_empty() {
+            self.notice(SqlState("01000"), "storage parameters are ignored".to_owned());
+        }
+        let table = self.binder().table(table_name)?;
+        let mut positions = Vec::new();
+        for ast::IndexColumn { column, operator_class } in columns {
+            refuse!(operator_class.is_some() => "an operator class");
+            let ast::OrderByExpr { expr, options: ast::OrderByOptions { sort, nulls_first }, with_fill: _ } = column;
+            let descends = match sort {
+                None | Some(ast::OrderBySort::Asc) => false,
+                Some(ast::OrderBySort::Desc) => true,
+                Some(ast::OrderBySort::Using(_)) => return Err(SqlError::unsupported("USING in an index")),
+            };
+            // Both directions can be read; only nulls would be at the other end.
+            refuse!(nulls_first.is_some_and(|first| first != descends) => "NULLS FIRST and NULLS LAST in an index");
+            let ast::Expr::Identifier(ident) = expr else {
+                return Err(SqlError::unsupported("an expression in an index"));
+            };
+            let wanted = folded(ident);
+            positions.push(table.column(&wanted).ok_or_else(|| {
+                SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{wanted}\" does not exist"))
+            })?);
+        }
+        let name = match name {
+            Some(name) => match &self.binder().name_parts(name)?[..] {
+                [name] => name.clone(),
+                _ => return Err(SqlError::new(SqlState::SYNTAX_ERROR, "an index is in the schema of its table")),
+            },
+            None => {
+                let mut parts = vec![&*table.name];
+                parts.extend(positions.iter().map(|at| &*table.columns[*at].name));
+                self.free_name(&parts, "idx", |name| self.is_taken(table.schema, name))
+            }
+        };
+        if self.is_taken(table.schema, &name) {
+            let message = format!("relation \"{name}\" already exists");
+            if !if_not_exists {
+                return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+            }
+            self.notice(SqlState::DUPLICATE_TABLE, format!("{message}, skipping"));
+            return Ok("CREATE INDEX".into());
+        }
+        self.lock(&table, TableLock::Share)?;
+        let mut draft = Draft::of(&table);
+        self.add_index(&mut draft, name, positions, [*unique, false])?;
+        self.rebuild(&table, draft, &same_columns(&table))?;
+        Ok("CREATE INDEX".into())
+    }
+
+    /// Takes an index from its table.
+    pub(super) fn drop_index(&mut self, table: u32, index: u32) -> SqlResult<()> {
+        let Some(table) = self.state.table_numbered(table).cloned() else { return Ok(()) };
+        self.lock(&table, TableLock::AccessExclusive)?;
+        let mut draft = Draft::of(&table);
+        let Some(position) = draft.indexes.iter().position(|one| one.oid == index) else { return Ok(()) };
+        remove_index(&mut draft, position);
+        self.rebuild(&table, draft, &same_columns(&table))?;
+        Ok(())
+    }
+
+    pub(super) fn alter_index(
+        &mut self,
+        name: &ast::ObjectName,
+        operation: &ast::AlterIndexOperation,
+    ) -> SqlResult<Defined> {
+        let ast::AlterIndexOperation::RenameIndex { index_name } = operation;
+        let relation = self.binder().relation_named(name)?.clone();
+        let Relation::Index { table, position } = relation else {
+            let message = format!("\"{}\" is not an index", relation.name());
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        };
+        let parts = self.binder().name_parts(index_name)?;
+        let [new] = &parts[..] else {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "an index is in the schema of its table"));
+        };
+        let mut renamed = table.copy();
+        for constraint in &mut renamed.constraints {
+            if let ConstraintKind::PrimaryKey { index } | ConstraintKind::Unique { index } = constraint.what
+                && index == position
+            {
+                constraint.name.clone_from(new);
+            }
+        }
+        renamed.indexes[position].name.clone_from(new);
+        // Its name in the engine is in messages, so it is renamed there, too: by a copy.
+        self.lock(&table, TableLock::AccessExclusive)?;
+        self.rebuild(&table, Draft::of(&renamed), &same_columns(&table))?;
+        Ok("ALTER INDEX".into())
+    }
+}
+
+/// For a copy that has the columns of the old one.
+pub(super) fn same_columns(table: &crate::catalog::TableInfo) -> Vec<Source> {
+    (0..table.columns.len()).map(Source::Column).collect()
+}
+
+/// Takes an index out of a draft; constraints keep theirs.
+pub(super) fn remove_index(draft: &mut Draft, position: usize) {
+    draft.indexes.remove(position);
+    for constraint in &mut draft.constraints {
+        if let ConstraintKind::PrimaryKey { index } | ConstraintKind::Unique { index } = &mut constraint.what
+            && position < *index
+        {
+            *index -= 1;
+        }
+    }
+}

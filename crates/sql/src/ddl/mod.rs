@@ -1,0 +1,215 @@
+//! Definitions: `CREATE`, `ALTER`, `DROP`, `TRUNCATE`, `COMMENT`.
+//!
+//! A statement changes a copy of the catalog, and tables of the engine that nobody else knows yet. Both become everybody's
+//! with the transaction's commit, or are thrown away; so definitions are part of transactions like rows are.
+//!
+//! **Invariant:** nothing that another transaction can see changes here. A table whose rows must look different is copied
+//! into a new one ([`rewrite`]); who reads goes on with the old one. The statement may be run again after a wait: what it
+//! has changed so far is dropped then.
+
+mod alter;
+mod columns;
+mod comment;
+mod constraints;
+mod drop;
+mod index;
+mod rewrite;
+mod sequence;
+mod table;
+mod view;
+
+use crate::bind::{Binder, refuse};
+use crate::catalog::{Catalog, Relation, State, TableInfo};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::exec::Run;
+use engine::{Engine, Table, TableDef, TableLock, Wait};
+use sqlparser::ast::{self, Statement};
+use std::sync::Arc;
+
+/// One statement under way.
+pub(crate) struct Ddl<'a> {
+    pub(crate) run: &'a Run<'a>,
+    pub(crate) engine: &'a Engine,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) state: State,
+    pub(crate) path: &'a [String],
+    pub(crate) text: &'a str,
+    pub(crate) made: &'a mut Made,
+}
+
+/// What a statement leaves beside the new state.
+#[derive(Default)]
+pub(crate) struct Made {
+    /// Tables of the engine that it has made.
+    pub(crate) tables: Vec<Arc<Table>>,
+    pub(crate) notices: Vec<(&'static str, SqlError)>,
+}
+
+/// What a definition came to.
+pub(crate) struct Defined {
+    pub(crate) tag: &'static str,
+    /// For those that say so.
+    pub(crate) rows: Option<u64>,
+}
+
+impl From<&'static str> for Defined {
+    fn from(tag: &'static str) -> Defined {
+        Defined { tag, rows: None }
+    }
+}
+
+/// Whether a statement is one of these; they are bound when they run.
+pub(crate) fn is_definition(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::CreateTable(_)
+            | Statement::CreateIndex(_)
+            | Statement::CreateView(_)
+            | Statement::CreateSequence { .. }
+            | Statement::CreateSchema { .. }
+            | Statement::AlterTable(_)
+            | Statement::AlterIndex { .. }
+            | Statement::AlterView { .. }
+            | Statement::Drop { .. }
+            | Statement::Truncate(_)
+            | Statement::Comment { .. }
+    )
+}
+
+/// The tag's words, for those who refuse it.
+pub(crate) fn verb(statement: &Statement) -> &'static str {
+    match statement {
+        Statement::CreateTable(create) if create.query.is_some() => "CREATE TABLE AS",
+        Statement::CreateTable(_) => "CREATE TABLE",
+        Statement::CreateIndex(_) => "CREATE INDEX",
+        Statement::CreateView(_) => "CREATE VIEW",
+        Statement::CreateSequence { .. } => "CREATE SEQUENCE",
+        Statement::CreateSchema { .. } => "CREATE SCHEMA",
+        Statement::AlterTable(_) => "ALTER TABLE",
+        Statement::AlterIndex { .. } => "ALTER INDEX",
+        Statement::AlterView { .. } => "ALTER VIEW",
+        Statement::Truncate(_) => "TRUNCATE TABLE",
+        Statement::Comment { .. } => "COMMENT",
+        Statement::Drop { object_type, .. } => match object_type {
+            ast::ObjectType::Table => "DROP TABLE",
+            ast::ObjectType::View => "DROP VIEW",
+            ast::ObjectType::Index => "DROP INDEX",
+            ast::ObjectType::Schema => "DROP SCHEMA",
+            ast::ObjectType::Sequence => "DROP SEQUENCE",
+            _ => "DROP",
+        },
+        _ => "this statement",
+    }
+}
+
+impl<'a> Ddl<'a> {
+    pub(crate) fn apply(&mut self, statement: &Statement) -> SqlResult<Defined> {
+        match statement {
+            Statement::CreateTable(create) => self.create_table(create),
+            Statement::CreateIndex(create) => self.create_index(create),
+            Statement::CreateView(create) => self.create_view(create),
+            Statement::CreateSequence { .. } => self.create_sequence(statement),
+            Statement::CreateSchema { .. } => self.create_schema(statement),
+            Statement::AlterTable(alter) => self.alter_table(alter),
+            Statement::AlterIndex { name, operation } => self.alter_index(name, operation),
+            Statement::Drop { .. } => self.drop_objects(statement),
+            Statement::Truncate(truncate) => self.truncate(truncate),
+            Statement::Comment { object_type, object_name, comment, if_exists } => {
+                refuse!(*if_exists => "COMMENT IF EXISTS");
+                self.comment(object_type, object_name, comment.as_deref())
+            }
+            other => Err(SqlError::unsupported(format_args!("the statement {}", verb(other)))),
+        }
+    }
+
+    /// Binds by the catalog as the statement has it so far.
+    pub(crate) fn binder(&self) -> Binder<'_> {
+        Binder::new(&self.state, self.path, self.text, self.run.env, Vec::new())
+    }
+
+    /// The session's role.
+    pub(crate) fn user(&self) -> String {
+        self.run.env.user.to_string()
+    }
+
+    pub(crate) fn notice(&mut self, state: SqlState, message: String) {
+        self.made.notices.push(("NOTICE", SqlError::new(state, message)));
+    }
+
+    /// Where a new relation goes: the number of its schema, and its name.
+    pub(crate) fn place(&self, name: &ast::ObjectName) -> SqlResult<(u32, String)> {
+        let binder = self.binder();
+        let wanted = binder.qualified(name)?;
+        let schema = match &wanted.schema {
+            Some(schema) => self.state.schema(schema).ok_or_else(|| {
+                let message = format!("schema \"{schema}\" does not exist");
+                binder.at_name(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message), name)
+            })?,
+            None => self.path.iter().find_map(|schema| self.state.schema(schema)).ok_or_else(|| {
+                let message = "no schema has been selected to create in";
+                binder.at_name(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message), name)
+            })?,
+        };
+        Ok((schema.oid, wanted.name))
+    }
+
+    /// Whether a schema has such a relation.
+    pub(crate) fn is_taken(&self, schema: u32, name: &str) -> bool {
+        self.state.relations().any(|relation| relation.schema() == schema && relation.name() == name)
+    }
+
+    /// A name that its schema does not have: `table_column_suffix`, if need be with a number behind it. Names are cut as
+    /// PostgreSQL cuts them, at 63 bytes.
+    pub(crate) fn free_name(&self, parts: &[&str], suffix: &str, is_taken: impl Fn(&str) -> bool) -> String {
+        const LENGTH_MAX: usize = 63;
+        let base = parts.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("_");
+        let candidate = |number: usize| {
+            let end = if number == 0 { format!("_{suffix}") } else { format!("_{suffix}{number}") };
+            let mut length = base.len().min(LENGTH_MAX - end.len().min(LENGTH_MAX));
+            while !base.is_char_boundary(length) {
+                length -= 1;
+            }
+            format!("{}{end}", &base[..length])
+        };
+        let mut number = 0;
+        loop {
+            let name = candidate(number);
+            if !is_taken(&name) {
+                return name;
+            }
+            number += 1;
+        }
+    }
+
+    /// Makes a table of the engine that nobody else knows.
+    pub(crate) fn engine_table(&mut self, mut def: TableDef) -> SqlResult<Arc<Table>> {
+        if self.engine.table(&def.name).is_some() {
+            def.name = format!("{}#{}", def.name, self.catalog.version());
+        }
+        let table = self.engine.create_table(def)?;
+        self.made.tables.push(Arc::clone(&table));
+        Ok(table)
+    }
+
+    /// Waits until nobody uses the table in a way that does not go with this mode, and keeps others from it.
+    pub(crate) fn lock(&self, table: &TableInfo, mode: TableLock) -> SqlResult<()> {
+        Ok(self.run.txn.lock_table(&table.table, mode, Wait::Block)?)
+    }
+
+    /// Puts a table's new description in place.
+    pub(crate) fn replace_table(&mut self, table: TableInfo) -> SqlResult<Arc<TableInfo>> {
+        let table = Arc::new(table);
+        self.state.replace(Relation::Table(Arc::clone(&table)))?;
+        Ok(table)
+    }
+
+    /// A table in messages: its name, with the schema if the path does not lead to it.
+    pub(crate) fn shown(&self, relation: &Relation) -> String {
+        let name = relation.name();
+        let found = self.state.relation(self.path, name).map(Relation::oid);
+        match self.state.schema_numbered(relation.schema()) {
+            Some(schema) if found != Some(relation.oid()) => format!("{}.{name}", schema.name),
+            _ => name.to_owned(),
+        }
+    }
+}

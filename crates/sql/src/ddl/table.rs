@@ -1,0 +1,257 @@
+//! `CREATE TABLE`, `CREATE TABLE AS`, `CREATE SCHEMA`, `TRUNCATE`.
+
+use super::columns::{Draft, Pending};
+use super::rewrite::Source;
+use super::{Ddl, Defined};
+use crate::bind::refuse;
+use crate::catalog::{ColumnDef, Relation, Schema, TableInfo};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::parse::folded;
+use engine::TableLock;
+use sqlparser::ast::{self, Statement, TableConstraint};
+use std::sync::Arc;
+
+impl Ddl<'_> {
+    pub(super) fn create_table(&mut self, create: &ast::CreateTable) -> SqlResult<Defined> {
+        self.refuse_others(create)?;
+        let (schema, name) = self.place(&create.name)?;
+        let tag = if create.query.is_some() { "CREATE TABLE AS" } else { "CREATE TABLE" };
+        if self.is_taken(schema, &name) {
+            let message = format!("relation \"{name}\" already exists");
+            if !create.if_not_exists {
+                return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+            }
+            self.notice(SqlState::DUPLICATE_TABLE, format!("{message}, skipping"));
+            return Ok(tag.into());
+        }
+        let mut draft = Draft {
+            oid: self.catalog.oid()?,
+            schema,
+            name,
+            owner: self.user(),
+            columns: Vec::new(),
+            indexes: Vec::new(),
+            constraints: Vec::new(),
+            next_column: 1,
+        };
+        if let Some(query) = &create.query {
+            return self.create_table_as(create, draft, query);
+        }
+        let mut pending = Vec::new();
+        for column in &create.columns {
+            self.add_column(&mut draft, column, &mut pending)?;
+        }
+        let own = create.constraints.iter().cloned();
+        pending.extend(own.map(|constraint| Pending { constraint, column: None }));
+        let table = self.finish_new(draft, &pending)?;
+        debug_assert!(!table.is_retired());
+        Ok(tag.into())
+    }
+
+    /// Makes the table of a draft with its constraints, and puts it into the state.
+    fn finish_new(&mut self, mut draft: Draft, pending: &[Pending]) -> SqlResult<Arc<TableInfo>> {
+        // PostgreSQL's order: the primary key is the first index.
+        let is_primary = |one: &&Pending| matches!(one.constraint, TableConstraint::PrimaryKey(_));
+        for one in pending.iter().filter(is_primary).chain(pending.iter().filter(|one| !is_primary(one))) {
+            self.add_constraint(&mut draft, one)?;
+        }
+        for one in pending {
+            if let TableConstraint::ForeignKey(key) = &one.constraint {
+                self.add_reference(&mut draft, key)?;
+            }
+        }
+        let schema = self.schema_of(draft.schema)?;
+        let table = self.engine_table(draft.engine_def(&schema)?)?;
+        let table = Arc::new(draft.finish(table));
+        self.state.add(Relation::Table(Arc::clone(&table)))?;
+        Ok(table)
+    }
+
+    fn create_table_as(
+        &mut self,
+        create: &ast::CreateTable,
+        mut draft: Draft,
+        query: &ast::Query,
+    ) -> SqlResult<Defined> {
+        refuse!(!create.constraints.is_empty() => "a constraint in CREATE TABLE AS");
+        let binder = self.binder();
+        let mut bound = binder.query(query, None)?;
+        binder.without_parameters()?;
+        bound.columns.iter_mut().for_each(|column| column.kind = crate::bind::settled(column.kind));
+        if bound.columns.len() < create.columns.len() {
+            let message = "too many column names were specified";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        for (at, column) in bound.columns.iter().enumerate() {
+            let name = match create.columns.get(at) {
+                Some(own) => folded(&own.name),
+                None => column.name.clone(),
+            };
+            if draft.column(&name).is_some() {
+                let message = format!("column \"{name}\" specified more than once");
+                return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+            }
+            draft.columns.push(ColumnDef {
+                name,
+                number: at as i16 + 1,
+                kind: column.kind,
+                not_null: false,
+                default: None,
+                identity: None,
+            });
+        }
+        draft.next_column = draft.columns.len() as i16 + 1;
+        let plan = bound.plan;
+        let table = self.finish_new(draft, &[])?;
+        let wants_rows = !matches!(create.with_data, Some(ast::WithData { data: false, .. }));
+        let rows = if wants_rows { self.run.collect(&plan, None)? } else { Vec::new() };
+        self.insert_all(&table, &rows)?;
+        Ok(Defined { tag: "SELECT", rows: Some(rows.len() as u64) })
+    }
+
+    pub(super) fn schema_of(&self, oid: u32) -> SqlResult<Schema> {
+        let missing = || SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema with OID {oid} does not exist"));
+        self.state.schema_numbered(oid).cloned().ok_or_else(missing)
+    }
+
+    /// Whatever else the statement says, compared with one that says nothing else.
+    fn refuse_others(&mut self, create: &ast::CreateTable) -> SqlResult<()> {
+        let plain = crate::parse::parse("create table t (a int)")?;
+        let [crate::parse::Parsed { tree: Statement::CreateTable(plain), .. }] = &plain[..] else {
+            return Err(SqlError::new(SqlState::INTERNAL_ERROR, "CREATE TABLE does not parse"));
+        };
+        refuse!(
+            create.temporary => "TEMPORARY", create.like.is_some() => "LIKE", create.inherits.is_some() => "INHERITS",
+            create.partition_by.is_some() || create.partition_of.is_some() => "PARTITION",
+            create.on_commit.is_some() => "ON COMMIT",
+        );
+        // These say how a table is stored, which nobody can see here.
+        if create.unlogged {
+            self.notice(SqlState("01000"), "UNLOGGED is ignored: all data is in memory".to_owned());
+        }
+        if let ast::CreateTableOptions::With(options) = &create.table_options {
+            let names: Vec<String> = options.iter().map(ToString::to_string).collect();
+            self.notice(SqlState("01000"), format!("storage parameters are ignored: {}", names.join(", ")));
+        } else {
+            refuse!(create.table_options != plain.table_options => "an option of CREATE TABLE");
+        }
+        let same = ast::CreateTable {
+            name: plain.name.clone(),
+            columns: plain.columns.clone(),
+            constraints: plain.constraints.clone(),
+            if_not_exists: plain.if_not_exists,
+            unlogged: plain.unlogged,
+            table_options: plain.table_options.clone(),
+            query: plain.query.clone(),
+            with_data: plain.with_data.clone(),
+            ..create.clone()
+        };
+        refuse!(same != *plain => "an option of CREATE TABLE");
+        Ok(())
+    }
+
+    pub(super) fn create_schema(&mut self, statement: &Statement) -> SqlResult<Defined> {
+        let Statement::CreateSchema {
+            schema_name,
+            or_replace: false,
+            if_not_exists,
+            with: None,
+            options: None,
+            default_collate_spec: None,
+            clone: None,
+        } = statement
+        else {
+            return Err(SqlError::unsupported("this CREATE SCHEMA"));
+        };
+        let name = match schema_name {
+            ast::SchemaName::Simple(name) => match &self.binder().name_parts(name)?[..] {
+                [name] => name.clone(),
+                _ => return Err(SqlError::new(SqlState::SYNTAX_ERROR, "the name of a schema has one part")),
+            },
+            _ => return Err(SqlError::unsupported("CREATE SCHEMA AUTHORIZATION")),
+        };
+        if name.starts_with("pg_") {
+            let message = format!("unacceptable schema name \"{name}\"");
+            return Err(
+                SqlError::new(SqlState("42939"), message).detail("The prefix \"pg_\" is reserved for system schemas.")
+            );
+        }
+        if *if_not_exists && self.state.schema(&name).is_some() {
+            self.notice(SqlState("42P06"), format!("schema \"{name}\" already exists, skipping"));
+            return Ok("CREATE SCHEMA".into());
+        }
+        let schema = Schema { oid: self.catalog.oid()?, name, owner: self.user() };
+        self.state.add_schema(schema)?;
+        Ok("CREATE SCHEMA".into())
+    }
+
+    pub(super) fn truncate(&mut self, truncate: &ast::Truncate) -> SqlResult<Defined> {
+        let ast::Truncate { table_names, partitions, table: _, if_exists, identity, cascade, on_cluster } = truncate;
+        refuse!(partitions.is_some() => "PARTITION", *if_exists => "TRUNCATE IF EXISTS", on_cluster.is_some() => "ON CLUSTER");
+        let mut tables: Vec<Arc<TableInfo>> = Vec::new();
+        for ast::TruncateTableTarget { name, only: _, has_asterisk: _ } in table_names {
+            let table = self.binder().table(name)?;
+            if tables.iter().all(|other| other.oid != table.oid) {
+                tables.push(table);
+            }
+        }
+        let cascades = matches!(cascade, Some(ast::CascadeOption::Cascade));
+        let mut at = 0;
+        while at < tables.len() {
+            let parent = Arc::clone(&tables[at]);
+            let children: Vec<_> = self.state.referencing(parent.oid).cloned().collect();
+            for child in children {
+                if tables.iter().any(|other| other.oid == child.oid) {
+                    continue;
+                }
+                if !cascades {
+                    return Err(SqlError::new(
+                        SqlState::FEATURE_NOT_SUPPORTED,
+                        "cannot truncate a table referenced in a foreign key constraint",
+                    )
+                    .detail(format!("Table \"{}\" references \"{}\".", child.name, parent.name))
+                    .hint(format!(
+                        "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
+                        child.name
+                    )));
+                }
+                self.notice(SqlState("00000"), format!("truncate cascades to table \"{}\"", child.name));
+                tables.push(child);
+            }
+            at += 1;
+        }
+        for table in tables {
+            self.lock(&table, TableLock::AccessExclusive)?;
+            let draft = Draft::of(&table);
+            let schema = self.schema_of(draft.schema)?;
+            let fresh = self.engine_table(draft.engine_def(&schema)?)?;
+            self.replace_table(draft.finish(fresh))?;
+            if matches!(identity, Some(ast::TruncateIdentityOption::Restart)) {
+                self.restart_sequences(table.oid)?;
+            }
+        }
+        Ok("TRUNCATE TABLE".into())
+    }
+
+    /// The sequences that a table owns begin again, in this transaction's eyes: each gets a value of its own.
+    fn restart_sequences(&mut self, table: u32) -> SqlResult<()> {
+        let owned: Vec<_> =
+            self.state.sequences().filter(|one| one.owned_by.is_some_and(|(of, _)| of == table)).cloned().collect();
+        for sequence in owned {
+            let value = crate::catalog::SequenceValue { last: sequence.start, is_called: false };
+            let fresh =
+                crate::catalog::Sequence { value: Arc::new(std::sync::Mutex::new(value)), ..(*sequence).clone() };
+            self.state.replace(Relation::Sequence(Arc::new(fresh)))?;
+        }
+        Ok(())
+    }
+
+    /// A table with these rows in the place of another: `sources` says where each column comes from.
+    pub(super) fn rebuild(&mut self, old: &TableInfo, draft: Draft, sources: &[Source]) -> SqlResult<Arc<TableInfo>> {
+        let schema = self.schema_of(draft.schema)?;
+        let fresh = self.engine_table(draft.engine_def(&schema)?)?;
+        let table = draft.finish(fresh);
+        self.copy_rows(old, &table, sources)?;
+        self.replace_table(table)
+    }
+}

@@ -1,0 +1,112 @@
+//! Sequences at work.
+//!
+//! **Invariant:** a value that was given out is not given out again, whatever becomes of the transaction (until the sequence
+//! cycles, or is set). What a session last got is its own.
+
+use super::{Rows, Run};
+use crate::bind::not_a_sequence;
+use crate::catalog::{Relation, Sequence, SequenceValue};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::plan::{Expr, SequenceCall};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+
+/// What a session got of sequences last.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers(RefCell<Got>);
+
+#[derive(Debug, Default)]
+struct Got {
+    by_sequence: HashMap<u32, i64>,
+    last: Option<u32>,
+}
+
+impl Numbers {
+    /// `DISCARD SEQUENCES`
+    pub(crate) fn forget(&self) {
+        self.0.take();
+    }
+}
+
+/// `55000`
+fn not_yet(message: String) -> SqlError {
+    SqlError::new(SqlState("55000"), message)
+}
+
+impl Run<'_> {
+    pub(super) fn sequence(&self, call: SequenceCall, arguments: &[Expr], rows: &Rows<'_>) -> SqlResult<Datum> {
+        if call == SequenceCall::Last {
+            let got = self.numbers.0.borrow();
+            let last = got.last.and_then(|oid| got.by_sequence.get(&oid));
+            return last
+                .map(|value| Datum::Int8(*value))
+                .ok_or_else(|| not_yet("lastval is not yet defined in this session".to_owned()));
+        }
+        let values = arguments.iter().map(|one| self.value(one, rows)).collect::<SqlResult<Vec<_>>>()?;
+        if values.iter().any(Datum::is_null) {
+            return Ok(Datum::Null);
+        }
+        let relation = match &values[..] {
+            [Datum::Oid(oid), ..] => self.catalog.relation_numbered(*oid).ok_or_else(|| {
+                SqlError::new(SqlState::UNDEFINED_TABLE, format!("could not open relation with OID {oid}"))
+            })?,
+            [Datum::Text(name), ..] => self.catalog.relation_written(self.path, name)?,
+            _ => return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a sequence is named by its number or its name")),
+        };
+        let Relation::Sequence(sequence) = relation else { return Err(not_a_sequence(relation)) };
+        match (call, &values[1..]) {
+            (SequenceCall::Next, _) => {
+                let value = next(sequence)?;
+                let mut got = self.numbers.0.borrow_mut();
+                got.by_sequence.insert(sequence.oid, value);
+                got.last = Some(sequence.oid);
+                Ok(Datum::Int8(value))
+            }
+            (SequenceCall::Set, [Datum::Int8(value), rest @ ..]) => {
+                let is_called = !matches!(rest, [Datum::Bool(false)]);
+                if !(sequence.min..=sequence.max).contains(value) {
+                    let message = format!(
+                        "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
+                        sequence.name, sequence.min, sequence.max
+                    );
+                    return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
+                }
+                *sequence.value.lock().unwrap_or_else(PoisonError::into_inner) =
+                    SequenceValue { last: *value, is_called };
+                if is_called {
+                    self.numbers.0.borrow_mut().by_sequence.insert(sequence.oid, *value);
+                }
+                Ok(Datum::Int8(*value))
+            }
+            _ => {
+                let got = self.numbers.0.borrow();
+                got.by_sequence.get(&sequence.oid).map(|value| Datum::Int8(*value)).ok_or_else(|| {
+                    not_yet(format!("currval of sequence \"{}\" is not yet defined in this session", sequence.name))
+                })
+            }
+        }
+    }
+}
+
+fn next(sequence: &Arc<Sequence>) -> SqlResult<i64> {
+    let mut value = sequence.value.lock().unwrap_or_else(PoisonError::into_inner);
+    let next = if value.is_called { step(sequence, value.last)? } else { value.last };
+    *value = SequenceValue { last: next, is_called: true };
+    Ok(next)
+}
+
+fn step(sequence: &Sequence, last: i64) -> SqlResult<i64> {
+    let is_up = 0 < sequence.increment;
+    if let Some(next) = last.checked_add(sequence.increment).filter(|next| (sequence.min..=sequence.max).contains(next))
+    {
+        return Ok(next);
+    }
+    if sequence.cycle {
+        return Ok(if is_up { sequence.min } else { sequence.max });
+    }
+    let (word, limit) = if is_up { ("maximum", sequence.max) } else { ("minimum", sequence.min) };
+    let message = format!("nextval: reached {word} value of sequence \"{}\" ({limit})", sequence.name);
+    Err(SqlError::new(SqlState("2200H"), message))
+}

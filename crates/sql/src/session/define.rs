@@ -1,0 +1,218 @@
+//! The catalog as a session sees it, and what its transaction has defined.
+//!
+//! **Invariant:** what a transaction defines is its own until it commits. Then it is published, and what it replaces is retired, before the
+//! locks go that keep others out; so whoever has waited for one of them finds that out. Tables of the engine that nothing
+//! names any more are dropped.
+
+use super::{Bound, Outcome, Parked, Session, Statement, Step, Tag, read_only};
+use crate::bind::Binder;
+use crate::catalog::{Relation, State, TableInfo};
+use crate::copy::options::Written as CopyOption;
+use crate::ddl::{Ddl, Made, verb};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::session::ColumnInfo;
+use crate::session::action::Action;
+use crate::types::SqlType;
+use engine::{Table, TableLock, Wait};
+use sqlparser::ast;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+/// What the open transaction has defined.
+pub(super) struct Work {
+    /// The catalog when it began to; nobody else has changed it since.
+    base: Arc<State>,
+    state: Arc<State>,
+    /// All tables of the engine that it has made.
+    tables: Vec<Arc<Table>>,
+}
+
+impl Work {
+    pub(super) fn state(&self) -> Arc<State> {
+        Arc::clone(&self.state)
+    }
+}
+
+type Analysed = (Bound, Vec<SqlType>, Option<Vec<ColumnInfo>>);
+
+impl Session {
+    /// The catalog that the next statement sees.
+    pub(super) fn state(&self) -> Arc<State> {
+        match (&self.work, &self.pinned) {
+            (Some(work), _) => work.state(),
+            (None, Some(pinned)) => Arc::clone(pinned),
+            (None, None) => self.database.catalog.current(),
+        }
+    }
+
+    /// Schemas where names are looked up.
+    fn search_path(&mut self) -> SqlResult<Arc<[String]>> {
+        let user = self.settings.show("session_authorization")?.1;
+        let setting = self.settings.show("search_path")?.1;
+        let path: Vec<String> = setting
+            .split(',')
+            .filter_map(|part| match crate::catalog::name_parts(part)?.pop()? {
+                own if own == "$user" => Some(user.to_owned()),
+                name => Some(name),
+            })
+            .collect();
+        if *path != *self.path {
+            self.path = path.into();
+        }
+        Ok(Arc::clone(&self.path))
+    }
+
+    /// Binds a statement by the catalog of now.
+    pub(super) fn bind_now(
+        &mut self,
+        text: &str,
+        tree: &ast::Statement,
+        copy: Option<&Vec<CopyOption>>,
+        given: Vec<Option<SqlType>>,
+    ) -> SqlResult<Analysed> {
+        let (state, path) = (self.state(), self.search_path()?);
+        let binder = Binder::new(&state, &path, text, &self.env, given);
+        let (action, columns) = match copy {
+            Some(options) => binder.copy(tree, options)?,
+            None => binder.statement(tree)?,
+        };
+        let parameters = binder.parameter_types();
+        let catalog = state.version();
+        let bound = Bound { action: Arc::new(action), known: Arc::default(), catalog, path };
+        Ok((bound, parameters, columns))
+    }
+
+    /// What a statement does by the catalog of now.
+    pub(super) fn current(&mut self, statement: &Statement) -> SqlResult<Arc<Action>> {
+        let bound = statement.bound();
+        let Some(tree) = &statement.tree else { return Ok(bound.action) };
+        if !bound.action.uses_catalog() {
+            return Ok(bound.action);
+        }
+        let (version, path) = (self.state().version(), self.search_path()?);
+        if bound.catalog == version && (Arc::ptr_eq(&bound.path, &path) || bound.path == path) {
+            return Ok(bound.action);
+        }
+        let given = statement.parameters.iter().copied().map(Some).collect();
+        let (bound, _, columns) = self.bind_now(&statement.text, tree, statement.copy.as_ref(), given)?;
+        let types = |columns: &Option<Vec<ColumnInfo>>| {
+            columns.as_ref().map(|columns| columns.iter().map(|column| column.kind).collect::<Vec<_>>())
+        };
+        if types(&columns) != types(&statement.columns) {
+            let message = "cached plan must not change result type";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        *statement.bound.write().unwrap_or_else(PoisonError::into_inner) = bound.clone();
+        Ok(bound.action)
+    }
+
+    /// Runs a definition.
+    pub(super) fn define(&mut self, text: &str, tree: &ast::Statement) -> SqlResult<Step> {
+        let path = self.search_path()?;
+        let database = self.database.clone();
+        let order = database.catalog.order(&database.engine)?;
+        let before = self.work.as_ref().map(|work| (Arc::clone(&work.base), work.state()));
+        let mut made = Made::default();
+        let result = self.run(&[], |run| {
+            run.txn.lock_table(&order, TableLock::AccessExclusive, Wait::Block)?;
+            // Under the lock: nobody else changes it from here on.
+            let (base, state) = before.clone().unwrap_or_else(|| {
+                let current = database.catalog.current();
+                (Arc::clone(&current), current)
+            });
+            let state = state.next(database.catalog.version());
+            let run = &crate::exec::Run { catalog: &state, ..run.again() };
+            let mut ddl = Ddl {
+                run,
+                engine: &database.engine,
+                catalog: &database.catalog,
+                state: state.clone(),
+                path: &path,
+                text,
+                made: &mut made,
+            };
+            let defined = ddl.apply(tree)?;
+            Ok((base, ddl.state, defined))
+        });
+        let Made { tables, notices } = made;
+        let drop_made = |tables: &[Arc<Table>]| tables.iter().for_each(|table| database.engine.drop_table(table));
+        match result {
+            Ok(engine::Step::Done((base, state, defined))) => {
+                let work = self.work.get_or_insert_with(|| Work { state: Arc::clone(&base), base, tables: Vec::new() });
+                work.state = Arc::new(state);
+                work.tables.extend(tables);
+                self.notices.extend(notices);
+                Ok(Step::Done(Outcome::Done(Tag { words: defined.tag, rows: defined.rows })))
+            }
+            Ok(engine::Step::Parked(ticket)) => {
+                drop_made(&tables);
+                Ok(Step::Parked(Parked::Lock(ticket)))
+            }
+            Err(error) => {
+                drop_made(&tables);
+                Err(read_only(error, verb(tree)))
+            }
+        }
+    }
+
+    /// Back to what the transaction had defined at a savepoint.
+    pub(super) fn defined_back_to(&mut self, state: Option<Arc<State>>) {
+        let Some(work) = &mut self.work else { return };
+        work.state = state.unwrap_or_else(|| Arc::clone(&work.base));
+    }
+
+    /// Commits, and publishes what was defined.
+    pub(super) fn commit(&mut self) -> SqlResult<()> {
+        let Some(work) = self.work.take() else {
+            return self.engine.commit().map(|_| ()).map_err(SqlError::from);
+        };
+        let retired: Vec<Arc<TableInfo>> = without(&work.base, &work.state).cloned().collect();
+        retired.iter().for_each(|table| table.retired.store(true, Ordering::Release));
+        self.database.catalog.publish(Arc::clone(&work.state));
+        let result = self.engine.commit();
+        // What has lost: the old descriptions, or, if the commit failed, the new ones.
+        let (lost, kept) = match &result {
+            Ok(_) => (&work.base, &work.state),
+            Err(_) => {
+                let new: Vec<_> = without(&work.state, &work.base).collect();
+                new.iter().for_each(|table| table.retired.store(true, Ordering::Release));
+                retired.iter().for_each(|table| table.retired.store(false, Ordering::Release));
+                let back = work.base.next(self.database.catalog.version());
+                self.database.catalog.publish(Arc::new(back));
+                (&work.state, &work.base)
+            }
+        };
+        self.drop_unnamed(lost.tables().map(|table| &table.table).chain(&work.tables), kept);
+        result.map(|_| ()).map_err(SqlError::from)
+    }
+
+    /// The transaction is rolled back, and what it has defined with it.
+    pub(super) fn undefine(&mut self) {
+        let Some(work) = self.work.take() else { return };
+        self.drop_unnamed(work.tables.iter(), &work.base);
+    }
+
+    /// Drops those tables of the engine that the state does not name.
+    fn drop_unnamed<'t>(&self, tables: impl Iterator<Item = &'t Arc<Table>>, state: &State) {
+        let mut gone: Vec<&Arc<Table>> =
+            tables.filter(|table| state.tables().all(|named| !Arc::ptr_eq(&named.table, table))).collect();
+        gone.sort_by_key(|table| Arc::as_ptr(table));
+        gone.dedup_by(|left, right| Arc::ptr_eq(left, right));
+        gone.into_iter().for_each(|table| self.database.engine.drop_table(table));
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.engine.rollback();
+        self.undefine();
+    }
+}
+
+/// Descriptions of tables that the one state has and the other has not.
+fn without<'s>(state: &'s State, other: &'s State) -> impl Iterator<Item = &'s Arc<TableInfo>> {
+    state.tables().filter(|table| match other.relation_numbered(table.oid) {
+        Some(Relation::Table(now)) => !Arc::ptr_eq(now, table),
+        _ => true,
+    })
+}
