@@ -37,6 +37,8 @@ pub(crate) struct Parsed {
     pub(crate) text: String,
     /// Of a COPY from or to the client, what stands behind that.
     pub(crate) copy: Option<Vec<crate::copy::options::Written>>,
+    /// It is this statement, about which there is nothing to do; the tree locks the tables that it names.
+    pub(crate) maintains: Option<&'static str>,
 }
 
 /// All statements of a text; none if it is empty.
@@ -54,6 +56,11 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         let Some(first) = words.next() else { continue };
         let last = words.next_back().unwrap_or(first);
         check_chains(piece)?;
+        if let Some((word, tree)) = maintenance(text, piece)? {
+            let text = text[offset(text, first.span.start)..offset(text, last.span.end)].to_owned();
+            statements.push(Parsed { tree, text, copy: None, maintains: Some(word) });
+            continue;
+        }
         let (piece, copy) = match crate::copy::options::cut(text, piece)? {
             Some((piece, options)) => (piece, Some(options)),
             None => (piece, None),
@@ -66,9 +73,92 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         if next.token != Token::EOF {
             return Err(near(text, Some(&next)));
         }
-        statements.push(Parsed { tree, copy, text: text[offset(text, first.span.start)..end].to_owned() });
+        statements.push(Parsed {
+            tree,
+            copy,
+            maintains: None,
+            text: text[offset(text, first.span.start)..end].to_owned(),
+        });
     }
     Ok(statements)
+}
+
+/// `VACUUM` and `ANALYZE`, of which the library knows other databases' forms: which of them it is, and a statement that names the
+/// same tables.
+fn maintenance(text: &str, tokens: &[TokenWithSpan]) -> SqlResult<Option<(&'static str, ast::Statement)>> {
+    let mut words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF)).peekable();
+    let word = |token: &TokenWithSpan| match &token.token {
+        Token::Word(word) if word.quote_style.is_none() => word.value.to_lowercase(),
+        _ => String::new(),
+    };
+    let tag = match words.next().map(word).as_deref() {
+        Some("vacuum") => "VACUUM",
+        Some("analyze" | "analyse") => "ANALYZE",
+        _ => return Ok(None),
+    };
+    if words.peek().is_some_and(|token| token.token == Token::LParen) {
+        // Options: names, with a value perhaps.
+        words.next();
+        loop {
+            let Some(name) = words.next() else { return Err(at_end(text)) };
+            let known = [
+                "full",
+                "freeze",
+                "verbose",
+                "analyze",
+                "analyse",
+                "disable_page_skipping",
+                "skip_locked",
+                "index_cleanup",
+                "process_toast",
+                "truncate",
+                "parallel",
+            ];
+            if !known.contains(&&*word(name)) {
+                let message = format!("unrecognized {tag} option \"{}\"", word(name));
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position(text, name.span.start)));
+            }
+            let mut end = words.next();
+            if end.is_some_and(|token| !matches!(token.token, Token::Comma | Token::RParen)) {
+                end = words.next();
+            }
+            match end.map(|token| &token.token) {
+                Some(Token::Comma) => {}
+                Some(Token::RParen) => break,
+                _ => return Err(near(text, end)),
+            }
+        }
+    } else {
+        let flags = ["full", "freeze", "verbose", "analyze", "analyse"];
+        while words.peek().is_some_and(|token| flags.contains(&&*word(token))) {
+            words.next();
+        }
+    }
+    let mut tables = Vec::new();
+    while words.peek().is_some() {
+        let mut name: Vec<ast::ObjectNamePart> = Vec::new();
+        loop {
+            let next = words.next();
+            let Some(TokenWithSpan { token: Token::Word(part), span }) = next else { return Err(near(text, next)) };
+            name.push(ast::ObjectNamePart::Identifier(part.clone().into_ident(*span)));
+            match words.peek().map(|token| &token.token) {
+                Some(Token::Period) => drop(words.next()),
+                _ => break,
+            }
+        }
+        // Columns.
+        if words.peek().is_some_and(|token| token.token == Token::LParen) {
+            words.find(|token| token.token == Token::RParen);
+        }
+        tables.push(ast::LockTableTarget { name: ast::ObjectName(name), only: false, has_asterisk: false });
+        match words.next() {
+            None => break,
+            Some(token) if token.token == Token::Comma && words.peek().is_some() => {}
+            other => return Err(near(text, other)),
+        }
+    }
+    let lock_mode = Some(ast::LockTableMode::AccessShare);
+    Ok(Some((tag, ast::Statement::Lock(ast::Lock { tables, lock_mode, nowait: false }))))
 }
 
 /// An expression of ours.

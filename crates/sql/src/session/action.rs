@@ -8,6 +8,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
 use crate::plan::Plan;
 use crate::session::ColumnInfo;
+use crate::session::prepared::Execute;
 use crate::types::Kind;
 use engine::{TableLock, Wait};
 use sqlparser::ast::{self, Set, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
@@ -23,6 +24,14 @@ pub(crate) enum Action {
     CopyTo(Box<CopyTo>),
     /// Is bound when it runs.
     Define(Box<Statement>),
+    Prepare {
+        name: String,
+        types: Vec<ast::DataType>,
+        statement: Box<Statement>,
+    },
+    Execute(Execute),
+    /// Nothing: all.
+    Deallocate(Option<String>),
     /// In SHARE or another mode.
     LockTable {
         tables: Vec<Arc<TableInfo>>,
@@ -89,6 +98,14 @@ impl Binder<'_> {
             Statement::Update(update) => self.written(self.update(update)?),
             Statement::Delete(delete) => self.written(self.delete(delete)?),
             definition if crate::ddl::is_definition(definition) => (Action::Define(Box::new(definition.clone())), None),
+            Statement::Prepare { name, data_types, statement } => {
+                let (name, types) = (folded(name), data_types.clone());
+                (Action::Prepare { name, types, statement: statement.clone() }, None)
+            }
+            Statement::Deallocate { name, prepare: _ } => {
+                let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
+                (Action::Deallocate((!is_all).then(|| folded(name))), None)
+            }
             Statement::Lock(lock) => (self.lock_table(lock)?, None),
             Statement::Analyze(_) => (Action::Nothing("ANALYZE"), None),
             Statement::Vacuum(_) => (Action::Nothing("VACUUM"), None),

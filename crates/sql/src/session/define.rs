@@ -46,7 +46,7 @@ impl Session {
     }
 
     /// Schemas where names are looked up.
-    fn search_path(&mut self) -> SqlResult<Arc<[String]>> {
+    pub(super) fn search_path(&mut self) -> SqlResult<Arc<[String]>> {
         let user = self.settings.show("session_authorization")?.1;
         let setting = self.settings.show("search_path")?.1;
         let path: Vec<String> = setting

@@ -6,6 +6,7 @@
 mod action;
 mod copy;
 mod define;
+mod prepared;
 mod query;
 mod wire;
 
@@ -96,6 +97,13 @@ struct Bound {
     known: Arc<query::Known>,
     catalog: u64,
     path: Arc<[String]>,
+}
+
+impl Bound {
+    /// Of what depends on nothing.
+    fn fixed(action: Action) -> Bound {
+        Bound { action: Arc::new(action), known: Arc::default(), catalog: 0, path: Arc::from([]) }
+    }
 }
 
 impl Statement {
@@ -213,6 +221,7 @@ pub struct Session {
     /// What the open transaction has defined.
     work: Option<Work>,
     numbers: Numbers,
+    prepared: prepared::Prepared,
     path: Arc<[String]>,
     /// What values depend on beside their arguments; its settings are as of `env_version`.
     env: Arc<Env>,
@@ -289,6 +298,7 @@ impl Database {
             pinned: None,
             work: None,
             numbers: Numbers::default(),
+            prepared: prepared::Prepared::default(),
             path: Arc::from([]),
             env,
             env_version,
@@ -320,16 +330,14 @@ impl Session {
             let message = "cannot insert multiple commands into a prepared statement";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
-        let Some(Parsed { tree, copy, .. }) = parsed.pop() else {
-            let bound =
-                Bound { action: Arc::new(Action::Empty), known: Arc::default(), catalog: 0, path: Arc::from([]) };
+        let Some(Parsed { tree, copy, maintains, .. }) = parsed.pop() else {
             return Ok(Arc::new(Statement {
                 text: String::new(),
                 tree: None,
                 copy: None,
                 parameters: Vec::new(),
                 columns: None,
-                bound: RwLock::new(bound),
+                bound: RwLock::new(Bound::fixed(Action::Empty)),
             }));
         };
         if self.has_failed
@@ -349,7 +357,19 @@ impl Session {
             self.settings.forms.now_us = clock_us();
         }
         self.refresh_env();
-        let (bound, parameters, columns) = self.bind_now(text, &tree, copy.as_ref(), given)?;
+        let (bound, parameters, columns) = match (prepared::parts_of(&tree)?, maintains) {
+            (Some((name, arguments)), _) => {
+                let execute = self.bind_execute(text, &name, arguments)?;
+                let columns = execute.columns();
+                (Bound::fixed(Action::Execute(execute)), Vec::new(), columns)
+            }
+            (None, Some(word)) => {
+                // Its tables must be there.
+                self.bind_now(text, &tree, None, Vec::new())?;
+                (Bound::fixed(Action::Nothing(word)), Vec::new(), None)
+            }
+            (None, None) => self.bind_now(text, &tree, copy.as_ref(), given)?,
+        };
         Ok(Arc::new(Statement {
             text: text.to_owned(),
             tree: Some(tree),
@@ -458,7 +478,20 @@ impl Session {
                     engine::Step::Parked(ticket) => Ok(Step::Parked(Parked::Lock(ticket))),
                 }
             }
+            Action::Nothing("VACUUM") if self.block == Block::Explicit => {
+                let message = "VACUUM cannot run inside a transaction block";
+                Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message))
+            }
             Action::Nothing(words) => done(words),
+            Action::Prepare { name, types, statement: tree } => {
+                self.prepare_named(&statement.text, name, types, tree)?;
+                done("PREPARE")
+            }
+            Action::Execute(execute) => self.execute_named(execute),
+            Action::Deallocate(name) => {
+                self.deallocate(name.as_deref())?;
+                done(if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" })
+            }
             Action::Begin { modes, is_start } => {
                 if self.block == Block::Explicit {
                     self.warn(SqlState::ACTIVE_SQL_TRANSACTION, "there is already a transaction in progress");
@@ -560,6 +593,7 @@ impl Session {
                 self.open_implicit();
                 self.settings.reset_all();
                 self.numbers.forget();
+                self.deallocate(None)?;
                 done("DISCARD ALL")
             }
         }
