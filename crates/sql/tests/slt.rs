@@ -86,16 +86,31 @@ impl Peer {
     }
 }
 
+/// An error with its message.
+#[derive(Debug)]
+struct Told(tokio_postgres::Error);
+
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0.as_db_error() {
+            Some(error) => f.write_str(error.message()),
+            None => self.0.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Told {}
+
 impl DB for Peer {
-    type Error = tokio_postgres::Error;
+    type Error = Told;
     type ColumnType = DefaultColumnType;
 
-    fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, tokio_postgres::Error> {
+    fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Told> {
         use tokio_postgres::SimpleQueryMessage;
         let mut last = DBOutput::StatementComplete(0);
         let mut rows = Vec::new();
         let mut columns = None;
-        for message in self.runtime.block_on(self.client.simple_query(sql))? {
+        for message in self.runtime.block_on(self.client.simple_query(sql)).map_err(Told)? {
             match message {
                 SimpleQueryMessage::RowDescription(described) => columns = Some(described.len()),
                 SimpleQueryMessage::Row(row) => {
@@ -125,8 +140,8 @@ impl DB for Peer {
         "postgres"
     }
 
-    fn error_sql_state(error: &tokio_postgres::Error) -> Option<String> {
-        error.code().map(|code| code.code().to_owned())
+    fn error_sql_state(error: &Told) -> Option<String> {
+        error.0.code().map(|code| code.code().to_owned())
     }
 }
 
