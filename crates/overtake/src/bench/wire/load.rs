@@ -134,7 +134,7 @@ fn type_name(kind: Type) -> String {
         Type::Timestamp => "timestamp".to_owned(),
         Type::Bool => "boolean".to_owned(),
         Type::Float64 => "double precision".to_owned(),
-        Type::Bytes => "bytea".to_owned(),
+        Type::Bytes | Type::Keyed => "bytea".to_owned(),
         Type::Decimal { precision, scale } => format!("numeric({precision}, {scale})"),
     }
 }
