@@ -1,33 +1,32 @@
 //! The engine: its tables, and where transactions and snapshots begin.
 //!
-//! **Invariant:** tables are only added. Everything that a transaction needs on its way is found without a latch; the one
-//! latch here orders those who create tables.
+//! **Invariant:** everything that a transaction needs on its way is found without a latch.
 
 use crate::begin::{Begin, Isolation};
 use crate::block::Totals;
 use crate::counters::Counters;
-use crate::error::{Error, Result, TABLE_EXISTS};
+use crate::drops::Drops;
+use crate::error::{Error, Result};
 use crate::freeze::Freezer;
 use crate::limits::{LimitState, Limits, TRANSACTIONS};
 use crate::locks::{LockConfig, LockTable};
 use crate::log::{AlwaysReached, Log};
 use crate::open::{HeldBack, Sessions};
 use crate::orphans::Orphans;
-use crate::raw::once::{OnceBox, Parcel};
+use crate::raw::garbage::free_all_of;
+use crate::raw::once::Parcel;
 use crate::raw::prune::Stripes;
-use crate::raw::slots::{Held, READERS_MAX, Registry, SLOTS_MAX};
+use crate::raw::slots::{Held, Pin, READERS_MAX, Registry, SLOTS_MAX};
 use crate::scan::{SNAPSHOTS, Snapshot};
 use crate::scratch::Scratch;
 use crate::serial::Serial;
 use crate::sync::AtomicU64;
 use crate::table::{Table, TableDef};
+use crate::tables::Tables;
 use crate::txn::Txn;
 use core::sync::atomic::Ordering;
-use preempt::{Latch, Worker, in_urgent, no_preempt, os};
+use preempt::{Worker, in_urgent, os};
 use std::sync::{Arc, Weak};
-
-/// The most tables of one engine.
-const TABLES_MAX: usize = 4096;
 
 /// Transactions, and snapshots beside them, at a time. A model makes an engine for each of its many schedules.
 const SLOTS: usize = if cfg!(feature = "shuttle") { 8 } else { SLOTS_MAX };
@@ -126,9 +125,8 @@ pub(crate) struct Inner {
     pub(crate) itself: Weak<Inner>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) config: EngineConfig,
-    tables: Box<[OnceBox<Arc<Table>>]>,
-    /// How many tables there are; latched by whoever creates one.
-    tables_count: Latch<usize>,
+    pub(crate) tables: Tables,
+    pub(crate) drops: Drops,
     /// What each slot's next transaction takes over from the last.
     pub(crate) scratch: Box<[Parcel<Scratch>]>,
     pub(crate) counters: Box<[Counters]>,
@@ -155,24 +153,17 @@ impl Drop for Inner {
         if let Some(mut freezer) = self.freezer.take() {
             freezer.attic.free_all();
         }
+        for dead in self.tables.dropped_mut().drain(..).flat_map(|dropped| dropped.dead) {
+            free_all_of(dead);
+        }
     }
 }
 
 impl Inner {
-    /// The table with this id, which was given out before.
+    /// The table with this id, which the caller's write set or queue of the dead names.
     #[inline]
-    pub(crate) fn table(&self, id: u32) -> &Arc<Table> {
-        self.tables[id as usize].get().expect("a table's id is given out when it is in its place")
-    }
-
-    /// All tables, oldest first.
-    pub(crate) fn all_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.tables.iter().map_while(OnceBox::get)
-    }
-
-    /// The table with this id, if there is one.
-    pub(crate) fn find_table(&self, id: u32) -> Option<&Arc<Table>> {
-        self.tables.get(id as usize)?.get()
+    pub(crate) fn table<'a>(&'a self, id: u32, pin: &'a Pin) -> &'a Table {
+        self.tables.get(id, pin).expect("a table stays as long as a slot names it")
     }
 
     /// A slot for a transaction.
@@ -186,7 +177,7 @@ impl Inner {
     /// When `table` belongs to another engine.
     #[inline]
     pub(crate) fn assert_own(&self, table: &Table) {
-        assert!(std::ptr::eq(&raw const **self.table(table.id), table), "table {} of another engine", table.name());
+        assert!(self.tables.is_own(table), "table {} of another engine, or dropped", table.name());
     }
 }
 
@@ -207,8 +198,8 @@ impl Engine {
             held_back: HeldBack::default(),
             sessions: Sessions::default(),
             orphans: Orphans::default(),
-            tables: (0..TABLES_MAX).map(|_| OnceBox::new()).collect(),
-            tables_count: Latch::new(0),
+            tables: Tables::new(),
+            drops: Drops::new(SLOTS),
             scratch: (0..SLOTS).map(|_| Parcel::new()).collect(),
             counters: (0..SLOTS).map(|_| Counters::default()).collect(),
             blocks: Arc::default(),
@@ -223,34 +214,29 @@ impl Engine {
     /// Creates a table.
     ///
     /// # Errors
-    /// [`Error::InvalidDefinition`] when the name is taken or the definition makes no sense, [`Error::Limit`] when there
-    /// are too many tables.
+    /// [`Error::InvalidDefinition`] when the name is taken or the definition makes no sense, [`Error::Limit`] after 2³²
+    /// tables.
     pub fn create_table(&self, def: TableDef) -> Result<Arc<Table>> {
-        no_preempt(|no_preempt| {
-            let mut count = self.inner.tables_count.lock(no_preempt);
-            if self.table(&def.name).is_some() {
-                return Err(Error::InvalidDefinition { name: def.name, why: TABLE_EXISTS.to_owned() });
-            }
-            let place = self.inner.tables.get(*count).ok_or(Error::Limit("tables"))?;
-            let table = Arc::new(Table::new(*count as u32, def)?);
-            let placed = place.set(Box::new(table.clone()));
-            assert!(placed.is_ok(), "places are filled in order, under the latch");
-            *count += 1;
-            Ok(table)
-        })
+        self.inner.tables.create(def)
     }
 
-    /// Drops a table.
-    pub fn drop_table(&self, _table: &Arc<Table>) {}
+    /// Drops a table: it is not among the tables any more, and its name is free. If it is not among them, nothing happens.
+    ///
+    /// Whoever has the table, or a snapshot's scan of it, goes on using it as before; what they write to it is their
+    /// business. When nobody has it any more, and the transactions that were open then are over, the housekeeping frees all
+    /// that it held.
+    pub fn drop_table(&self, table: &Arc<Table>) {
+        self.inner.tables.drop_one(table);
+    }
 
     /// The table called `name`.
     pub fn table(&self, name: &str) -> Option<Arc<Table>> {
-        self.inner.all_tables().find(|table| table.name() == name).cloned()
+        self.inner.tables.live().iter().find(|table| table.name() == name).cloned()
     }
 
     /// All tables, oldest first.
     pub fn tables(&self) -> Vec<Arc<Table>> {
-        self.inner.all_tables().cloned().collect()
+        self.inner.tables.live().to_vec()
     }
 
     /// Begins a transaction that reads what is committed now.
@@ -358,11 +344,12 @@ impl Engine {
             stats.unique_violations += slot.unique_violations.get();
             stats.retries += slot.retries.get();
         }
-        for rows in self.inner.all_tables().map(|table| &table.rows) {
+        let tables = self.inner.tables.all();
+        for rows in tables.iter().map(|table| &table.rows) {
             stats.row_ids_free += rows.free_count();
             stats.row_map_bytes += rows.bytes();
         }
-        for tree in self.inner.all_tables().flat_map(|table| &table.indexes).map(|index| &index.tree) {
+        for tree in tables.iter().flat_map(|table| &table.indexes).map(|index| &index.tree) {
             stats.index_entries += tree.len() as u64;
             stats.index_nodes += tree.nodes() as u64;
             stats.index_waiting += tree.waiting() as u64;

@@ -25,7 +25,7 @@ use arrow_select::interleave::interleave;
 use core::ops::Range;
 use preempt::safepoint;
 use stage::Class;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Chunks that become one block.
@@ -64,11 +64,13 @@ pub struct Frozen {
 /// Where the freezer is, kept from one call to the next.
 #[derive(Default)]
 pub(crate) struct Freezer {
-    table: usize,
+    /// No table before this one is left in this pass.
+    table: u64,
     chunk: u64,
     /// The horizons at the ends of the last passes, latest first.
     passes: VecDeque<u64>,
-    habits: Vec<Habit>,
+    /// By table.
+    habits: BTreeMap<u32, Habit>,
     pub(crate) attic: Attic,
 }
 
@@ -171,20 +173,25 @@ impl Inner {
     }
 
     fn freeze_step(&self, freezer: &mut Freezer, frozen: &mut Frozen) {
-        let Some(table) = self.find_table(freezer.table as u32) else {
-            freezer.table = 0;
+        // Dropped ones are not among them any more. What is found here stays for as long as the list is had.
+        let tables = self.tables.live();
+        let at = tables.partition_point(|table| u64::from(table.id) < freezer.table);
+        let Some(table) = tables.get(at) else {
+            freezer.habits.retain(|id, _| tables.binary_search_by_key(id, |table| table.id).is_ok());
+            (freezer.table, freezer.chunk) = (0, 0);
             freezer.passes.truncate(REST_MAX - 1);
             freezer.passes.push_front(self.registry.horizon());
             frozen.ended = true;
             return;
         };
-        if freezer.habits.len() <= freezer.table {
-            freezer.habits.push(Habit::new());
+        if u64::from(table.id) != freezer.table {
+            (freezer.table, freezer.chunk) = (table.id.into(), 0);
         }
-        let rest = freezer.habits[freezer.table].rest;
+        let habit = freezer.habits.entry(table.id).or_insert_with(Habit::new);
+        let rest = habit.rest;
         if table.rows.end() <= freezer.chunk * CHUNK_ROWS {
-            freezer.habits[freezer.table].learn(table.rows.thawed());
-            (freezer.table, freezer.chunk) = (freezer.table + 1, 0);
+            habit.learn(table.rows.thawed());
+            (freezer.table, freezer.chunk) = (u64::from(table.id) + 1, 0);
             return;
         }
         let Some(held) = self.registry.begin(Class::Low, None, false) else {
@@ -206,7 +213,9 @@ impl Inner {
             What::Close => work.close(run.chunks),
             What::Freeze => work.freeze(run, &mut scratch, frozen),
         }
-        freezer.habits[freezer.table].moved += frozen.rows - rows_before;
+        if let Some(habit) = freezer.habits.get_mut(&table.id) {
+            habit.moved += frozen.rows - rows_before;
+        }
         held.abort();
         self.hand_back(held, scratch);
         safepoint();

@@ -33,17 +33,22 @@ impl Engine {
     }
 
     /// Frees what is dead and out of reach: at most `limit` versions, and it looks at most at so many others whether they
-    /// can go. Returns how many it freed. It is a part of [`Engine::housekeep`].
+    /// can go. Returns how many it freed. Frees dropped tables too, whatever they hold. It is a part of
+    /// [`Engine::housekeep`].
     ///
     /// Transactions do this in passing, each for the slot it uses; a caller is needed only to free what the last of them
     /// left on slots that are used no more. What a running transaction's slot holds is left to that one.
     pub fn collect_garbage(&self, limit: usize) -> usize {
-        for index in self.inner.all_tables().flat_map(|table| &table.indexes) {
+        let tables = self.inner.tables.all();
+        for index in tables.iter().flat_map(|table| &table.indexes) {
             let mut looked = 0;
             while looked < limit && no_preempt(|no_preempt| index.tree.collect(no_preempt)) {
                 looked += 1;
             }
         }
-        self.inner.collect_garbage(limit)
+        drop(tables);
+        let freed = self.inner.collect_garbage(limit);
+        self.inner.free_dropped();
+        freed
     }
 }

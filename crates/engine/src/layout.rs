@@ -257,26 +257,30 @@ impl<'a> Image<'a> {
         if self.is_null(column) { Raw::Null } else { self.stored(column) }
     }
 
-    /// The column as a value, if the image, which somebody else wrote, holds one.
-    pub(crate) fn try_value(&self, column: usize) -> Option<Value<'a>> {
-        if self.is_null(column) {
-            return Some(Value::Null);
-        }
-        let raw = match self.layout.slots[column].storage {
-            Storage::Bytes => {
-                let (start, bytes) = self.bytes_slot(column);
-                Raw::Bytes(self.bytes.get(start..start.checked_add(bytes)?)?)
-            }
-            _ => self.stored(column),
-        };
-        self.kind(column).value(raw)
-    }
-
     /// The column as a value.
     pub(crate) fn value(&self, column: usize) -> Value<'a> {
         if self.kind(column) == Type::Text && !self.is_null(column) {
             return Value::Text(self.text(column));
         }
         self.kind(column).value(self.raw(column)).expect("only values of its type are ever written to a column")
+    }
+}
+
+impl Layout {
+    /// A column of an image that somebody else wrote, if it holds one.
+    pub(crate) fn try_value<'b>(&self, bytes: &'b [u8], column: usize) -> Option<Value<'b>> {
+        let image = Image { layout: self, bytes };
+        if image.is_null(column) {
+            return Some(Value::Null);
+        }
+        let slot = &self.slots[column];
+        let raw = match slot.storage {
+            Storage::Bytes => {
+                let (start, length) = image.bytes_slot(column);
+                Raw::Bytes(bytes.get(start..start.checked_add(length)?)?)
+            }
+            _ => image.stored(column).fixed()?,
+        };
+        slot.kind.value(raw)
     }
 }

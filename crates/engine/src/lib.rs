@@ -7,7 +7,7 @@
 //!
 //! The modules, in the order to read them:
 //! - [`Type`], [`Value`], `layout`: what a row image looks like; `key`: what an index compares;
-//! - [`Table`]: its definition, row map and indexes;
+//! - [`Table`]: its definition, row map and indexes; `tables`: all of them; `drops`: how a dropped one goes;
 //! - `raw`: the versions' memory, the status words and the protocol by which rows are claimed, taken and given back
 //!   (the only module with `unsafe`; its README explains the protocol);
 //! - [`Engine`], [`Txn`]: reads and writes, commit and rollback;
@@ -28,6 +28,7 @@ mod row;
 mod writer;
 
 mod table;
+mod tables;
 
 mod raw;
 mod sync;
@@ -35,6 +36,7 @@ mod sync;
 mod begin;
 mod call;
 mod counters;
+mod drops;
 mod engine;
 mod entries;
 mod insert_many;

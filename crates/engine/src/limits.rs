@@ -127,7 +127,8 @@ impl Inner {
             sum.wrapping_add(slot.bytes_made.get()).wrapping_sub(slot.bytes_freed.get())
         };
         let versions = self.counters[..self.registry.slots_used()].iter().fold(0, versions);
-        let tables = self.all_tables().map(|table| {
+        let tables = self.tables.all();
+        let tables = tables.iter().map(|table| {
             let nodes: usize = table.indexes.iter().map(|index| index.tree.nodes() + index.tree.waiting()).sum();
             table.rows.bytes() + nodes as u64 * NODE_BYTES
         });

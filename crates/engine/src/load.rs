@@ -37,6 +37,7 @@ impl Engine {
     pub fn bulk_load(&self, table: &Table, batches: impl IntoIterator<Item = RecordBatch>) -> Result<u64> {
         let mut load = self.begin_load(table)?;
         load.announce()?;
+        load.rest();
         batches.into_iter().try_for_each(|batch| load.add(&batch))?;
         load.commit()?;
         Ok(load.rows_count)
@@ -54,6 +55,7 @@ impl Engine {
     /// Those of [`Engine::bulk_load`] but for locks and [`Error::Taken`]. None of the rows is loaded then.
     pub fn load_unseen(&self, table: &Table, batches: impl IntoIterator<Item = RecordBatch>) -> Result<u64> {
         let mut load = self.begin_load(table)?;
+        load.rest();
         batches.into_iter().try_for_each(|batch| load.add(&batch))?;
         load.settle();
         Ok(load.rows_count)
@@ -62,8 +64,6 @@ impl Engine {
     fn begin_load<'a>(&'a self, table: &'a Table) -> Result<Load<'a>> {
         self.inner.assert_own(table);
         let held = self.inner.registry.begin(Class::Low, None, false).ok_or(Error::Limit(TRANSACTIONS))?;
-        // Who makes the batches may take long.
-        held.end_walk();
         Ok(Load { inner: &self.inner, table, held: Some(held), blocks: Vec::new(), rows_count: 0 })
     }
 }
@@ -88,6 +88,7 @@ impl Drop for Load<'_> {
         held.abort();
         self.blocks.iter().for_each(|block| forget(self.table, block));
         self.stamp(NEVER);
+        held.walk();
         self.inner.load_released(&held);
         held.release();
     }
@@ -96,6 +97,13 @@ impl Drop for Load<'_> {
 impl Load<'_> {
     fn announce(&self) -> Result<()> {
         self.held.as_ref().map_or(Ok(()), |held| self.inner.announce_load(held, self.table))
+    }
+
+    /// Who makes the batches may take long.
+    fn rest(&self) {
+        if let Some(held) = &self.held {
+            held.end_walk();
+        }
     }
 
     /// Fails when somebody who wants one of its keys has taken it; dropping it then leaves nothing.
@@ -107,6 +115,7 @@ impl Load<'_> {
         let Some(held) = self.held.take() else { return Ok(()) };
         self.stamp(timestamp);
         self.inner.counters[held.index()].rows_made.add(self.rows_count);
+        held.walk();
         self.inner.load_released(&held);
         held.release();
         Ok(())

@@ -26,7 +26,8 @@ use std::sync::Arc;
 /// How long a transaction that runs is waited for in place: as long as it takes to undo a short procedure and run it again.
 const OUTLAST_NS: u64 = 30_000;
 
-/// The locks that are not in the lock table, as one with a registered snapshot sees them.
+/// The locks that are not in the lock table, as one sees them who walks. A table that is not found is dropped, and of those
+/// who might have its rows nobody is left.
 struct Elsewhere<'a> {
     inner: &'a Inner,
     held: &'a Held<'a>,
@@ -39,7 +40,8 @@ impl Holders for Elsewhere<'_> {
         let Elsewhere { inner, held, without_own } = self;
         match key {
             Key::Row { table, row } => {
-                if let Newest::Hot(newest) = inner.table(table).rows.newest(row, held.pin())
+                if let Some(table) = inner.tables.get(table, held.pin())
+                    && let Newest::Hot(newest) = table.rows.newest(row, held.pin())
                     && let Some((owner, strong)) = inner.registry.holder(newest, held.pin())
                 {
                     each(owner, Mode::of_write(strong));
@@ -89,11 +91,11 @@ impl Inner {
 
     /// Tables with these bits are written to no more.
     fn tables_released(&self, held: &Held<'_>, bits: u64) {
-        for bit in (0..TABLE_BITS).filter(|bit| bits & (1 << bit) != 0 && !self.locks.admits_writers(*bit)) {
-            let mut table = bit;
-            while self.find_table(table).is_some() {
-                self.locks.released(&self.registry, &self.elsewhere(held), Key::Table(table));
-                table += TABLE_BITS;
+        let is_wanted = |bit: &u32| bits & (1 << bit) != 0 && !self.locks.admits_writers(*bit);
+        if (0..TABLE_BITS).any(|bit| is_wanted(&bit)) {
+            let tables = self.tables.all();
+            for table in tables.iter().filter(|table| is_wanted(&(table.id % TABLE_BITS))) {
+                self.locks.released(&self.registry, &self.elsewhere(held), Key::Table(table.id));
             }
         }
     }

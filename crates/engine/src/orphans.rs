@@ -45,6 +45,7 @@ impl Orphans {
     }
 
     /// Takes one queue over.
+    /// Only by [`crate::engine::Inner::adopt`].
     pub(crate) fn adopt(&self, graveyard: &mut Graveyard) -> bool {
         self.are_there() && self.adopt_one(graveyard)
     }
@@ -55,6 +56,20 @@ impl Orphans {
         self.count.fetch_sub(1, Relaxed);
         graveyard.absorb(other);
         true
+    }
+
+    /// Takes out all queues, to look through them.
+    pub(crate) fn take_all(&self) -> Vec<Graveyard> {
+        let queues = no_preempt(|no_preempt| core::mem::take(&mut *self.queues.lock(no_preempt)));
+        self.count.fetch_sub(queues.len(), Relaxed);
+        queues
+    }
+
+    /// Puts back what was taken out.
+    pub(crate) fn give_back(&self, mut queues: Vec<Graveyard>) {
+        queues.retain(|graveyard| !graveyard.is_empty() || graveyard.has_pending());
+        self.count.fetch_add(queues.len(), Relaxed);
+        no_preempt(|no_preempt| self.queues.lock(no_preempt).append(&mut queues));
     }
 
     /// The engine ends: all of them.

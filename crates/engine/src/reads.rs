@@ -291,7 +291,7 @@ impl ReadLog {
         if !is_read {
             return false;
         }
-        let table = inner.table(write.table);
+        let table = inner.table(write.table, pin);
         let images = [write.before(pin), write.after(pin)];
         images.into_iter().flatten().any(|version| self.meets(table, from, write, table.image(version)))
     }

@@ -47,7 +47,7 @@ pub(crate) fn encode(inner: &Inner, pin: &Pin, scratch: &mut Scratch) {
         redo.extend_from_slice(&write.row.to_le_bytes());
         let Some(new) = write.change.published(pin) else { continue };
         if kind == UPDATE {
-            let layout = &inner.table(write.table).layout;
+            let layout = &inner.table(write.table, pin).layout;
             redo.extend_from_slice(&write.touched.0.to_le_bytes());
             let image = Image { layout, bytes: new.image() };
             write.touched.columns().for_each(|column| encode_column(image, column, redo));
@@ -91,8 +91,8 @@ pub(crate) fn seal(redo: &mut [u8], timestamp: u64) {
 /// One change of a redo record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Redo<'a> {
-    /// The table's position in [`Engine::tables`].
-    pub table: usize,
+    /// The number of the table: [`Table::number`].
+    pub table: u32,
     /// The row.
     pub row: RowId,
     /// What happened to it.
@@ -131,7 +131,7 @@ impl Engine {
     fn decode_change<'a>(&'a self, bytes: &mut Bytes<'a>) -> Result<Redo<'a>> {
         let kind = bytes.u8()?;
         let (id, row) = (bytes.u32()?, RowId(bytes.u64()?));
-        let table = self.inner.find_table(id).ok_or(Error::CorruptRedo("unknown table"))?;
+        let table = &*self.inner.tables.find(id).ok_or(Error::CorruptRedo("unknown table"))?;
         let what = match kind {
             INSERT => RedoWhat::Insert(decode_image(table, bytes)?),
             UPDATE_WHOLE => RedoWhat::Update(decode_image(table, bytes)?.into_iter().enumerate().collect()),
@@ -144,23 +144,22 @@ impl Engine {
             DELETE => RedoWhat::Delete,
             _ => return Err(Error::CorruptRedo("unknown kind of change")),
         };
-        Ok(Redo { table: id as usize, row, what })
+        Ok(Redo { table: id, row, what })
     }
 }
 
-fn decode_image<'a>(table: &'a Table, bytes: &mut Bytes<'a>) -> Result<Vec<Value<'a>>> {
+fn decode_image<'a>(table: &Table, bytes: &mut Bytes<'a>) -> Result<Vec<Value<'a>>> {
     let length = bytes.u32()? as usize;
     let image = bytes.take(length)?;
     if image.len() < table.layout.fixed_end {
         return Err(Error::CorruptRedo("short row image"));
     }
-    let image = Image { layout: &table.layout, bytes: image };
     (0..table.columns().len())
-        .map(|column| image.try_value(column).ok_or(Error::CorruptRedo("text outside of the row image")))
+        .map(|column| table.layout.try_value(image, column).ok_or(Error::CorruptRedo("text outside of the row image")))
         .collect()
 }
 
-fn decode_column<'a>(table: &'a Table, column: usize, bytes: &mut Bytes<'a>) -> Result<Value<'a>> {
+fn decode_column<'a>(table: &Table, column: usize, bytes: &mut Bytes<'a>) -> Result<Value<'a>> {
     let slot = table.layout.slots.get(column).ok_or(Error::CorruptRedo("unknown column"))?;
     if bytes.u8()? == 0 {
         return Ok(Value::Null);

@@ -55,6 +55,8 @@ pub(crate) struct Scratch {
     pub(crate) ids: SlotIds,
     /// Transactions since the horizon was last computed.
     pub(crate) since_horizon: u32,
+    /// See [`crate::drops`].
+    pub(crate) turn_seen: u64,
 }
 
 impl Scratch {

@@ -42,7 +42,7 @@ impl Inner {
     pub(crate) fn undo_last(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters) -> bool {
         let Some(write) = scratch.writes.pop() else { return false };
         counters.writes.set(scratch.writes.len() as u64);
-        let table = self.table(write.table);
+        let table = self.table(write.table, held.pin());
         // Without a cell: somebody took the row from us, left it again, and it was frozen with all others of its chunk.
         let no_cell = RowCell::new();
         let cell = table.rows.hot_cell(write.row, held.pin()).unwrap_or(&no_cell);
@@ -81,6 +81,7 @@ impl Inner {
             let limit = FREED_PER_END + 2 * scratch.writes.len();
             self.tidy(&held, &mut scratch, counters, limit);
         }
+        self.see_drops(&held, &mut scratch);
         scratch.reset();
         self.hand_back(held, scratch);
     }
@@ -88,7 +89,7 @@ impl Inner {
     /// A bounded part of what there is to clear away on this slot.
     fn tidy(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters, limit: usize) {
         if scratch.graveyard.is_empty() {
-            self.orphans.adopt(&mut scratch.graveyard);
+            self.adopt(&mut scratch.graveyard, held.pin());
         }
         if self.bury(held, scratch, counters, limit) == 0 {
             scratch.since_horizon += 1;
@@ -126,7 +127,7 @@ impl Inner {
                     freed += 1;
                     bytes += more.bytes;
                     if let Some((table, row)) = more.row {
-                        scratch.ids.release(&self.table(table).rows, table, row);
+                        scratch.ids.release(&self.table(table, held.pin()).rows, table, row);
                     }
                     continue;
                 }
@@ -212,7 +213,7 @@ impl Inner {
                 scratch.graveyard.push_unlinked(dead.unlinked(Rest::Unlinked));
             }
             Needed::No => {
-                if let Newest::Hot(newest) = self.table(dead.table).rows.newest(version.row(), pass.pin()) {
+                if let Newest::Hot(newest) = self.table(dead.table, pass.pin()).rows.newest(version.row(), pass.pin()) {
                     pass.prune(newest, &self.stripes);
                 }
                 if dead.rest == Rest::Deleted && pass.is_first(version) {
@@ -237,7 +238,7 @@ impl Inner {
         let version = dead.version(pass.pin());
         let is_linked = dead.rest == Rest::Superseded && pass.is_below_gap(version) && !pass.is_unlinked(version);
         if is_linked
-            && let Newest::Hot(newest) = self.table(dead.table).rows.newest(version.row(), pass.pin())
+            && let Newest::Hot(newest) = self.table(dead.table, pass.pin()).rows.newest(version.row(), pass.pin())
             && !pass.prune(newest, &self.stripes)
         {
             return scratch.graveyard.later.push(dead);
@@ -247,7 +248,7 @@ impl Inner {
 
     /// Removes the entries of the version's keys if nobody needs them, then lets it be freed.
     fn remove_left(&self, pass: &Pass<'_>, scratch: &mut Scratch, dead: Dead, version: &Version) {
-        let table = self.table(dead.table);
+        let table = self.table(dead.table, pass.pin());
         let keys = if pass.has_duty(version) { table.all_indexes() } else { dead.keys };
         for (position, index) in table.indexes.iter().enumerate() {
             if keys & (1 << position) != 0 {
@@ -266,7 +267,7 @@ impl Inner {
 
     /// Nobody sees the deleted row: removes its entries and its place in the map.
     fn unlink_row(&self, held: &Held<'_>, scratch: &mut Scratch, dead: Dead) {
-        let table = self.table(dead.table);
+        let table = self.table(dead.table, held.pin());
         let version = dead.version(held.pin());
         for index in &table.indexes {
             key::of_image(index, table.image(version), &mut scratch.key);
@@ -315,9 +316,9 @@ impl Inner {
         // First what can be unlinked, then what can be freed: the walks of the first round are over then.
         let mut left = limit;
         self.each_idle_slot(|held, scratch, counters| {
-            while self.orphans.adopt(&mut scratch.graveyard) {}
+            while self.adopt(&mut scratch.graveyard, held.pin()) {}
             left -= self.prune(held, scratch, counters, left).min(left);
-            scratch.ids.give_back(|table| &self.table(table).rows);
+            scratch.ids.give_back(|table| &self.table(table, held.pin()).rows);
             scratch.spares.clear();
             0 < left
         });
@@ -343,6 +344,7 @@ impl Inner {
             let Some(held) = self.registry.begin_on(index, Class::Low) else { continue };
             let mut scratch = self.scratch[index].take().unwrap_or_default();
             let goes_on = each(&held, &mut scratch, &self.counters[index]);
+            self.see_drops(&held, &mut scratch);
             held.abort();
             self.hand_back(held, scratch);
             if !goes_on {

@@ -1,6 +1,6 @@
 //! Tables: their definition, row map and indexes.
 //!
-//! **Invariant:** a table, once created, keeps its id, its columns and its indexes. Schema changes will come as new
+//! **Invariant:** a table, once created, keeps its id, which no other ever has, its columns and its indexes. Schema changes will come as new
 //! layouts beside the old ones, which is why each image names its own.
 
 use crate::error::{Error, Result};
@@ -8,6 +8,7 @@ use crate::key;
 use crate::layout::{COLUMNS_MAX, Layout};
 use crate::raw::btree::BTree;
 use crate::raw::rows::RowMap;
+use crate::sync::{AtomicU64, SeqCst};
 use crate::value::Type;
 use crate::writer::Touched;
 use arrow_schema::{Field, Schema, SchemaRef};
@@ -75,8 +76,13 @@ pub struct TableDef {
 }
 
 /// A table of one engine. Get it from [`crate::Engine::table`] or [`crate::Engine::create_table`].
+///
+/// Whoever has it can use it, also when it was dropped ([`crate::Engine::drop_table`]): its memory is free when nobody has
+/// it any more, not even as a [`std::sync::Weak`].
 pub struct Table {
     pub(crate) id: u32,
+    /// The number of its engine; none when nobody may use it any more.
+    pub(crate) engine: AtomicU64,
     def: TableDef,
     schema: SchemaRef,
     pub(crate) layout: Layout,
@@ -105,7 +111,7 @@ impl Index {
 }
 
 impl Table {
-    pub(crate) fn new(id: u32, def: TableDef) -> Result<Table> {
+    pub(crate) fn new(engine: u64, id: u32, def: TableDef) -> Result<Table> {
         check(&def)?;
         let layout = Layout::new(0, &def.columns);
         let fields: Vec<Field> =
@@ -123,6 +129,7 @@ impl Table {
         let key_columns = Touched(indexes.iter().fold(0, |all, index| all | index.key_columns.0));
         Ok(Table {
             id,
+            engine: AtomicU64::new(engine),
             schema: Arc::new(Schema::new(fields)),
             layout,
             indexes,
@@ -131,6 +138,16 @@ impl Table {
             image_bytes: AtomicUsize::new(0),
             def,
         })
+    }
+
+    /// It was dropped and nobody has it: from now on every call with it is refused.
+    pub(crate) fn close(&self) {
+        self.engine.store(0, SeqCst);
+    }
+
+    /// Its number: tables are numbered in the order in which they were created, and no number is given out twice.
+    pub fn number(&self) -> u32 {
+        self.id
     }
 
     /// About how long a row image is.

@@ -55,6 +55,21 @@ pub(crate) enum Raw<'a> {
     Bytes(&'a [u8]),
 }
 
+impl Raw<'_> {
+    /// The same of a fixed length, borrowed from nowhere.
+    pub(crate) fn fixed(self) -> Option<Raw<'static>> {
+        Some(match self {
+            Raw::Null => Raw::Null,
+            Raw::One(v) => Raw::One(v),
+            Raw::Two(v) => Raw::Two(v),
+            Raw::Four(v) => Raw::Four(v),
+            Raw::Eight(v) => Raw::Eight(v),
+            Raw::Sixteen(v) => Raw::Sixteen(v),
+            Raw::Bytes(_) => return None,
+        })
+    }
+}
+
 /// How stored values of fixed length compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {

@@ -4,6 +4,8 @@
 //! of a claim, of a commit and of an undo.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "shuttle/drops.rs"]
+mod drops;
 #[path = "shuttle/locks.rs"]
 mod locks;
 #[path = "shuttle/prune.rs"]

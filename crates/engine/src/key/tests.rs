@@ -7,7 +7,7 @@ use crate::value::Type;
 /// A table `t(a, b)` of these types with an index on both.
 fn table(a: Type, b: Type) -> Table {
     let columns = vec![Column::nullable("a", a), Column::required("b", b)];
-    Table::new(0, TableDef { name: "t".to_owned(), columns, indexes: vec![IndexDef::plain("i", &[0, 1])] }).unwrap()
+    Table::new(1, 0, TableDef { name: "t".to_owned(), columns, indexes: vec![IndexDef::plain("i", &[0, 1])] }).unwrap()
 }
 
 fn key(table: &Table, values: &[Value<'_>]) -> Vec<u8> {

@@ -34,6 +34,8 @@ pub struct LockView {
 impl LockTable {
     pub(crate) fn view(&self, inner: &Inner, holders: &dyn Holders) -> Vec<LockView> {
         let mut all = Vec::new();
+        let tables = inner.tables.all();
+        let name = |id: u32| tables.iter().find(|table| table.id == id).map(|table| table.name().to_owned());
         for stripe in &self.stripes {
             let region = Region::enter();
             let stripe = stripe.lock(&region);
@@ -43,7 +45,7 @@ impl LockTable {
                     Key::Table(table) => (Some(table), None),
                     Key::Transaction(_) => (None, None),
                 };
-                let table = table.and_then(|id| inner.find_table(id)).map(|table| table.name().to_owned());
+                let table = table.and_then(name);
                 let one = |mode: &'static str, transaction| LockView {
                     table: table.clone(),
                     row,

@@ -209,6 +209,41 @@ impl Graveyard {
         Some((gone, self.again.len() as u64, bytes))
     }
 
+    /// Takes out all of the tables that `is_of` says. `kept` is told of those that were kept for a snapshot: which, how many,
+    /// and how many bytes.
+    pub(crate) fn take_out(
+        &mut self,
+        is_of: impl Fn(u32) -> bool,
+        pin: &Pin,
+        mut kept: impl FnMut(u64, u64, u64),
+    ) -> Vec<Dead> {
+        let is_out = |dead: &Dead| is_of(dead.table);
+        let mut out = Vec::new();
+        for queue in [&mut self.fresh, &mut self.again, &mut self.unlinked] {
+            if queue.iter().any(is_out) {
+                let (taken, left) = core::mem::take(queue).into_iter().partition::<Vec<_>, _>(is_out);
+                out.extend(taken);
+                *queue = left.into();
+            }
+        }
+        for queue in [&mut self.pending, &mut self.later] {
+            out.extend(queue.extract_if(.., |dead| is_out(dead)));
+        }
+        self.kept.retain(|snapshot, of_snapshot| {
+            if of_snapshot.dead.iter().any(is_out) {
+                let dead = core::mem::take(&mut of_snapshot.dead);
+                let (taken, left) = dead.into_iter().partition::<Vec<_>, _>(is_out);
+                let bytes: usize = taken.iter().map(|dead| dead.version(pin).bytes()).sum();
+                kept(*snapshot, taken.len() as u64, bytes as u64);
+                of_snapshot.bytes -= bytes as u64;
+                of_snapshot.dead = left.into();
+                out.extend(taken);
+            }
+            !of_snapshot.dead.is_empty()
+        });
+        out
+    }
+
     /// How many wait here.
     pub(crate) fn len(&self) -> usize {
         let kept: usize = self.kept.values().map(|kept| kept.dead.len()).sum();
@@ -259,4 +294,14 @@ impl Graveyard {
             dead.free(&mut Spares::none());
         }
     }
+}
+
+/// Frees the dead of a table that goes. What is still linked as the newest version belongs to its row map. Says how many
+/// they were, and their bytes. Only for who has the table alone, and all of its dead: nobody can reach them.
+pub(crate) fn free_all_of(dead: Vec<Dead>) -> (usize, usize) {
+    let mut freed = (0, 0);
+    for dead in dead.into_iter().filter(|dead| dead.rest != Rest::Deleted) {
+        freed = (freed.0 + 1, freed.1 + dead.free(&mut Spares::none()).bytes);
+    }
+    freed
 }

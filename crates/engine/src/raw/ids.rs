@@ -54,18 +54,40 @@ struct Ids {
     freed: Vec<u64>,
 }
 
-/// The ids that a slot has in its hands, by table.
+/// Tables whose ids have the same remainder are kept together.
+const BUCKETS: usize = 64;
+
+/// The ids that a slot has in its hands, by table: in each bucket those of the table that was asked for last are the first.
 #[derive(Debug, Default)]
-pub(crate) struct SlotIds(Vec<Ids>);
+pub(crate) struct SlotIds(Vec<Vec<(u32, Ids)>>);
 
 impl SlotIds {
     #[inline]
     fn of(&mut self, table: u32) -> &mut Ids {
-        let table = table as usize;
-        if self.0.len() <= table {
-            self.0.resize_with(table + 1, Ids::default);
+        if self.0.is_empty() {
+            self.0.resize_with(BUCKETS, Vec::new);
         }
-        &mut self.0[table]
+        let bucket = &mut self.0[table as usize % BUCKETS];
+        if bucket.first().is_none_or(|(first, _)| *first != table) {
+            SlotIds::bring_forward(bucket, table);
+        }
+        &mut bucket[0].1
+    }
+
+    #[cold]
+    fn bring_forward(bucket: &mut Vec<(u32, Ids)>, table: u32) {
+        let at = bucket.iter().position(|(other, _)| *other == table).unwrap_or_else(|| {
+            bucket.push((table, Ids::default()));
+            bucket.len() - 1
+        });
+        bucket.swap(0, at);
+    }
+
+    /// Forgets the ids of these tables, which are in order: they go.
+    pub(crate) fn forget(&mut self, tables: &[u32]) {
+        for bucket in &mut self.0 {
+            bucket.retain(|(table, _)| tables.binary_search(table).is_err());
+        }
     }
 
     /// An id for a new row.
@@ -91,8 +113,8 @@ impl SlotIds {
 
     /// Gives freed ids to their tables.
     pub(crate) fn give_back<'t>(&mut self, rows: impl Fn(u32) -> &'t RowMap) {
-        for (table, ids) in self.0.iter_mut().enumerate().filter(|(_, ids)| !ids.freed.is_empty()) {
-            rows(table as u32).free(&mut ids.freed);
+        for (table, ids) in self.0.iter_mut().flatten().filter(|(_, ids)| !ids.freed.is_empty()) {
+            rows(*table).free(&mut ids.freed);
         }
     }
 }
@@ -100,6 +122,20 @@ impl SlotIds {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_of_one_bucket_keep_their_ids_apart() {
+        let rows: Vec<RowMap> = (0..4).map(|_| RowMap::new()).collect();
+        let mut ids = SlotIds::default();
+        for round in 0..100 {
+            for (at, rows) in rows.iter().enumerate() {
+                assert_eq!(ids.allocate(rows, (at * BUCKETS) as u32), round);
+            }
+        }
+        ids.forget(&[0, BUCKETS as u32]);
+        let next: Vec<u64> = (0..4).map(|at| ids.allocate(&rows[at], (at * BUCKETS) as u32)).collect();
+        assert_eq!(next, [128, 128, 100, 100]);
+    }
 
     #[test]
     fn ids_are_given_out_once_in_order_and_come_back() {

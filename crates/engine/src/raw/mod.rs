@@ -6,6 +6,7 @@ pub(crate) mod attic;
 mod bitmap;
 pub(crate) mod btree;
 pub(crate) mod chain;
+pub(crate) mod directory;
 pub(crate) mod garbage;
 pub(crate) mod horizon;
 pub(crate) mod ids;

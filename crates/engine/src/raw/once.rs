@@ -19,6 +19,12 @@ impl<T> OnceBox<T> {
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
+    /// What is in it, for its owner alone.
+    pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
+        // SAFETY: as in `get`; and `&mut self` proves that there is no other reference.
+        unsafe { self.0.get_mut().as_mut() }
+    }
+
     /// Fills it, or gives `value` back if it was filled before.
     pub(crate) fn set(&self, value: Box<T>) -> Result<&T, Box<T>> {
         let pointer = Box::into_raw(value);

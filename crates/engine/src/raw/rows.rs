@@ -13,7 +13,7 @@
 use super::attic::Replaced;
 use super::ids::{Pool, WORD};
 use super::once::OnceBox;
-use super::slots::Pin;
+use super::slots::{NEVER, Pin};
 use super::version::{NewVersion, RowCell, Version};
 use crate::block::Block;
 use crate::sync::{AcqRel, Acquire, AtomicPtr, Latch, Release, SeqCst};
@@ -145,6 +145,47 @@ impl Chunk {
     }
 }
 
+/// What a row map had when it was cleared.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Cleared {
+    /// Newest versions, and those of them that nobody had ended.
+    pub(crate) versions: usize,
+    pub(crate) versions_live: usize,
+    pub(crate) bytes: usize,
+    /// Rows that exist, hot and frozen.
+    pub(crate) rows: u64,
+}
+
+impl Chunk {
+    /// Frees its newest versions, and its share in its block. `number` is which chunk it is.
+    fn free_all(&mut self, number: u64, cleared: &mut Cleared) {
+        let block = core::mem::replace(&mut self.block, AtomicPtr::new(null_mut())).load(Acquire);
+        // SAFETY: null or from `Arc::into_raw`, and `&mut self` proves that nobody reads it from here any more.
+        let block = (!block.is_null()).then(|| unsafe { Arc::from_raw(block) });
+        let block = block.filter(|block| block.since.load(Acquire) != NEVER);
+        if let Some(block) = &block {
+            let (from, to) = (number * CHUNK_ROWS, ((number + 1) * CHUNK_ROWS).min(block.end()));
+            let (first, end) = (block.position_from(from), block.position_from(to));
+            cleared.rows += (end - first - block.gone_count(first, end)) as u64;
+        }
+        let cells = core::mem::replace(&mut self.cells, AtomicPtr::new(null_mut())).load(Acquire);
+        if cells.is_null() {
+            return;
+        }
+        // SAFETY: from `Box::into_raw`; else as above.
+        let mut cells = unsafe { Box::from_raw(cells) };
+        for (cell, row) in cells.iter_mut().zip(number * CHUNK_ROWS..) {
+            let Some((bytes, is_live)) = cell.free_newest() else { continue };
+            cleared.versions += 1;
+            cleared.bytes += bytes;
+            cleared.versions_live += usize::from(is_live);
+            // The row was counted with the block, if that has it, and now counts as its newest version says.
+            let in_block = block.as_ref().is_some_and(|block| block.position(row).is_some());
+            cleared.rows = cleared.rows + u64::from(is_live) - u64::from(in_block);
+        }
+    }
+}
+
 impl Drop for Chunk {
     fn drop(&mut self) {
         let (cells, block) = (self.cells.load(Acquire), self.block.load(Acquire));
@@ -152,7 +193,9 @@ impl Drop for Chunk {
         // them any more.
         unsafe {
             if !cells.is_null() {
-                Box::from_raw(cells).iter_mut().for_each(RowCell::free_newest);
+                for cell in Box::from_raw(cells).iter_mut() {
+                    cell.free_newest();
+                }
             }
             if !block.is_null() {
                 drop(Arc::from_raw(block));
@@ -349,6 +392,24 @@ impl RowMap {
             // SAFETY: from `Box::into_raw`; the swap made them ours, and `Replaced` keeps them for who still reads them.
             Some(Replaced::cells(unsafe { Box::from_raw(cells) }))
         })
+    }
+
+    /// The table goes: frees all, and says what there was. `pause` is called now and then.
+    pub(crate) fn free_all(&mut self, pause: impl Fn()) -> Cleared {
+        let mut cleared = Cleared::default();
+        let mut number = 0;
+        for (bucket, chunks) in self.buckets.iter_mut().enumerate() {
+            let Some(chunks) = chunks.get_mut() else {
+                number += FIRST_BUCKET << bucket;
+                continue;
+            };
+            for chunk in chunks.iter_mut() {
+                chunk.free_all(number, &mut cleared);
+                number += 1;
+                pause();
+            }
+        }
+        cleared
     }
 
     /// Puts a block where its ids were given out.

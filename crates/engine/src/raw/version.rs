@@ -180,6 +180,7 @@ impl VersionPtr {
             // SAFETY: nothing is ever freed in the model.
             let version = unsafe { self.0.as_ref() };
             let _ = spares;
+            assert!(version.flags() & FREED == 0, "a version is freed twice");
             version.set_flag(FREED);
             version.bytes()
         }
@@ -328,11 +329,13 @@ impl RowCell {
         self.0.compare_exchange(top, std::ptr::null_mut(), SeqCst, Acquire).is_ok()
     }
 
-    /// Frees the newest version when the whole table goes.
-    pub(super) fn free_newest(&mut self) {
-        if let Some(version) = NonNull::new(self.0.load(Acquire)) {
-            // SAFETY: `&mut self` proves that nobody reads the row map; the newest version belongs to no queue.
-            unsafe { VersionPtr(version).free(&mut Spares::none()) };
+    /// Frees the newest version when the whole table goes. Says how many bytes it had, and whether nobody had ended it.
+    pub(super) fn free_newest(&mut self) -> Option<(usize, bool)> {
+        let version = NonNull::new(self.0.load(Acquire))?;
+        // SAFETY: `&mut self` proves that nobody reads the row map; the newest version belongs to no queue.
+        unsafe {
+            let is_live = version.as_ref().end.load(Acquire) == NEVER;
+            Some((VersionPtr(version).free(&mut Spares::none()), is_live))
         }
     }
 }

@@ -10,6 +10,10 @@ impl<T> Latch<T> {
         Latch(shuttle::sync::Mutex::new(value))
     }
 
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().expect("no holder panics")
+    }
+
     pub(crate) fn lock<'a>(&'a self, _no_preempt: &'a NoPreempt) -> shuttle::sync::MutexGuard<'a, T> {
         self.0.lock().expect("no holder panics")
     }

@@ -4,6 +4,7 @@
 mod basics;
 mod conflicts;
 mod deadlocks;
+mod drops;
 mod freeze;
 mod garbage;
 mod limits;
@@ -96,6 +97,13 @@ fn main() -> ExitCode {
             testkit::test!(own_snapshot::transactions_end_under_their_scans),
             testkit::test!(load::an_unseen_load_was_always_there),
             testkit::test!(load::a_failed_unseen_load_leaves_nothing),
+            testkit::test!(drops::a_dropped_table_gives_all_back),
+            testkit::test!(drops::tables_come_and_go_under_load),
+            testkit::test!(drops::a_dropped_table_is_used_on),
+            testkit::test!(drops::there_is_no_end_of_tables),
+            testkit::test!(drops::a_place_in_a_queue_outlives_its_table),
+            testkit::test!(drops::a_dropped_table_makes_room),
+            testkit::test!(drops::a_weak_reference_keeps_a_table),
             testkit::test!(thaw::frozen_rows_take_writes),
             testkit::test!(thaw::keys_of_frozen_rows_are_given_up),
             testkit::test!(thaw::money_thaws_under_scans),

@@ -40,7 +40,7 @@ fn replay(engine: &Engine, records: &[Vec<u8>]) -> State {
     decoded.sort_by_key(|(timestamp, _)| *timestamp);
     let mut state = State::new();
     for change in decoded.into_iter().flat_map(|(_, changes)| changes) {
-        let place = (change.table, change.row.0);
+        let place = (change.table as usize, change.row.0);
         match change.what {
             RedoWhat::Insert(values) => {
                 let before = state.insert(place, values.iter().map(|value| format!("{value:?}")).collect());

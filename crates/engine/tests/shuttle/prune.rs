@@ -140,3 +140,48 @@ fn an_id_comes_back_under_readers() {
         assert_eq!((bank.engine.stats().versions, bank.engine.stats().versions_dead), (2, 0));
     });
 }
+
+/// A scan of what an open transaction sees goes on while the transaction commits or rolls back, others change its rows, and
+/// the garbage is collected. Whatever it meets was not freed; and if the transaction was open all the while, it is right.
+#[test]
+fn a_scan_outlives_its_transaction() {
+    check(|| {
+        let bank = Bank::new(5);
+        let txn = bank.engine.begin(BEGIN);
+        bank.add(1);
+        let other = txn.insert(&bank.table, &[Value::Int64(7)]).unwrap();
+        txn.update(&bank.table, other, |row| row.set_i64(0, 8)).unwrap();
+        let snapshot = txn.snapshot().unwrap();
+        let scanner = {
+            let bank = bank.clone();
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    let parts = snapshot.scan(&bank.table, &[0], 10).split(1);
+                    let rows: usize = parts.into_iter().flatten().map(|batch| batch.num_rows()).sum();
+                    assert!(rows == 2 || !snapshot.is_intact(), "{rows} rows");
+                }
+            })
+        };
+        let collector = {
+            let bank = bank.clone();
+            thread::spawn(move || {
+                bank.add(1);
+                bank.collect();
+                let txn = bank.engine.begin(BEGIN);
+                if txn.delete(&bank.table, other).is_ok() {
+                    txn.commit().unwrap();
+                }
+                bank.collect();
+            })
+        };
+        txn.update(&bank.table, other, |row| row.set_i64(0, 9)).unwrap();
+        if shuttle::rand::Rng::gen_bool(&mut shuttle::rand::thread_rng(), 0.5) {
+            txn.commit().map(drop).unwrap()
+        } else {
+            txn.abort()
+        }
+        bank.collect();
+        scanner.join().unwrap();
+        collector.join().unwrap();
+    });
+}
