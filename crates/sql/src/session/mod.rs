@@ -220,6 +220,7 @@ pub struct Session {
     pinned: Option<Arc<State>>,
     /// What the open transaction has defined.
     work: Option<Work>,
+    locked: define::Locked,
     numbers: Numbers,
     prepared: prepared::Prepared,
     path: Arc<[String]>,
@@ -297,6 +298,7 @@ impl Database {
             savepoints: Vec::new(),
             pinned: None,
             work: None,
+            locked: Vec::new(),
             numbers: Numbers::default(),
             prepared: prepared::Prepared::default(),
             path: Arc::from([]),
@@ -763,6 +765,7 @@ impl Session {
             Ok(())
         };
         self.pinned = None;
+        self.locked.clear();
         self.block = Block::None;
         self.has_failed = false;
         self.is_parked = false;
