@@ -21,6 +21,7 @@ pub mod plan;
 pub mod session;
 mod settings;
 pub mod storage;
+pub mod system;
 pub mod types;
 
 pub use datum::Datum;

@@ -218,6 +218,8 @@ pub enum Plan {
         locks: Vec<Lock>,
         condition: Option<Expr>,
     },
+    /// Rows of a table that are made when they are asked for.
+    System(Arc<crate::system::SystemTable>),
     /// Rows of an earlier part of the statement: `WITH`.
     Shared(Arc<Plan>),
     /// What a statement of `WITH` that changes rows returns; it is run once, when somebody first asks.

@@ -40,7 +40,8 @@ pub fn column_type(kind: SqlType) -> SqlResult<Type> {
         Kind::Bool => Type::Bool,
         Kind::Int2 => Type::Int16,
         Kind::Int4 => Type::Int32,
-        Kind::Int8 | Kind::Oid | Kind::Regclass | Kind::Regtype | Kind::Time => Type::Int64,
+        Kind::Int8 | Kind::Time => Type::Int64,
+        Kind::Oid | Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => Type::Int64,
         Kind::Float4 | Kind::Float8 => Type::Float64,
         Kind::Text | Kind::Varchar | Kind::Bpchar | Kind::Name | Kind::Json | Kind::InternalChar => Type::Text,
         Kind::Bytea | Kind::Uuid => Type::Bytes,
@@ -51,7 +52,7 @@ pub fn column_type(kind: SqlType) -> SqlResult<Type> {
             None => Type::Keyed,
         },
         Kind::Interval | Kind::Array(_) => Type::Keyed,
-        Kind::Unknown | Kind::Void => {
+        Kind::Unknown | Kind::Void | Kind::Int2Vector | Kind::OidVector => {
             return Err(SqlError::unsupported(format_args!("a column of type {}", kind.name())));
         }
     })
@@ -116,7 +117,10 @@ pub fn datum(value: Value<'_>, kind: SqlType) -> Datum {
         (Value::Bool(value), _) => Datum::Bool(value),
         (Value::Int16(value), _) => Datum::Int2(value),
         (Value::Int32(value), _) => Datum::Int4(value),
-        (Value::Int64(value), Kind::Oid | Kind::Regclass | Kind::Regtype) => Datum::Oid(value as u32),
+        (
+            Value::Int64(value),
+            Kind::Oid | Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole,
+        ) => Datum::Oid(value as u32),
         (Value::Int64(value), Kind::Time) => Datum::Time(value),
         (Value::Int64(value), _) => Datum::Int8(value),
         (Value::Float64(value), Kind::Float4) => Datum::Float4(value as f32),

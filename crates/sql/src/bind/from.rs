@@ -154,6 +154,13 @@ impl Binder<'_> {
                     let plan = Box::new(Plan::Shared(std::sync::Arc::clone(plan)));
                     return Ok(step(Source::Query { plan, is_lateral: false }, width));
                 }
+                if let Some(table) = self.system_table(&self.qualified(name)?) {
+                    let columns = crate::system::columns_of(&table);
+                    let width = columns.len();
+                    scope.add(self.relation(&table.name, alias, columns, first, None)?, width)?;
+                    let plan = Box::new(Plan::System(table));
+                    return Ok(step(Source::Query { plan, is_lateral: false }, width));
+                }
                 match self.relation_named(name)?.clone() {
                     crate::catalog::Relation::Table(table) => {
                         let width = table.columns.len() + 1;

@@ -73,7 +73,6 @@ impl Binder<'_> {
                 Ok(text(&self.env.user, Kind::Name))
             }
             "current_database" | "current_catalog" if arguments.is_empty() => Ok(text(DATABASE, Kind::Name)),
-            "current_schema" if arguments.is_empty() => Ok(text(crate::catalog::PUBLIC, Kind::Name)),
             "current_date" if arguments.is_empty() => Ok(now(Kind::Date)),
             "nextval" | "currval" | "setval" | "lastval" => self.sequence_call(name_text, arguments),
             _ => self.call(name_text, arguments),

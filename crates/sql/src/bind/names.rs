@@ -54,12 +54,39 @@ impl Binder<'_> {
         }
     }
 
+    /// The system's table of this name, if that is what it stands for: the system's schema is searched first, unless the path
+    /// says otherwise.
+    pub(crate) fn system_table(&self, name: &Qualified) -> Option<Arc<crate::system::SystemTable>> {
+        let seen = self.env.forms.seen.as_deref();
+        let find = |schema: &str| crate::system::find(schema, &name.name, seen);
+        if let Some(schema) = &name.schema {
+            return find(schema);
+        }
+        let implied = !self.path.iter().any(|schema| schema == crate::catalog::PG_CATALOG);
+        if let Some(table) = implied.then(|| find(crate::catalog::PG_CATALOG)).flatten() {
+            return Some(table);
+        }
+        for schema in self.path {
+            if self.catalog.relation_in(schema, &name.name).is_some() {
+                return None;
+            }
+            if let Some(table) = find(schema) {
+                return Some(table);
+            }
+        }
+        None
+    }
+
     /// The relation of this name.
     ///
     /// # Errors
     /// `42P01`
     pub(crate) fn relation_named(&self, name: &ast::ObjectName) -> SqlResult<&Relation> {
         let wanted = self.qualified(name)?;
+        if self.system_table(&wanted).is_some() {
+            let message = format!("permission denied: \"{}\" is a system catalog", wanted.name);
+            return Err(SqlError::new(SqlState("42501"), message));
+        }
         self.find(&wanted).ok_or_else(|| self.at_name(no_relation(&wanted), name))
     }
 

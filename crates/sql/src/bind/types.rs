@@ -19,9 +19,10 @@ impl Binder<'_> {
             match typed.expr {
                 Expr::Constant(Datum::Null) => return Ok(Typed { expr: typed.expr, kind: to }),
                 Expr::Constant(Datum::Text(name))
-                    if to.kind == Kind::Regclass && !name.bytes().all(|byte| byte.is_ascii_digit()) =>
+                    if to.kind == Kind::Regclass
+                        && name.bytes().any(|byte| !byte.is_ascii_digit())
+                        && let Ok(relation) = self.catalog.relation_written(self.path, &name) =>
                 {
-                    let relation = self.catalog.relation_written(self.path, &name)?;
                     return Ok(Typed { expr: Expr::Constant(Datum::Oid(relation.oid())), kind: to });
                 }
                 Expr::Constant(Datum::Text(text)) => {

@@ -9,12 +9,14 @@
 //! locks of those who changed it are released: whoever has waited to write to the table finds that out under the lock.
 
 mod relation;
+mod seen;
 mod state;
 
 pub use relation::{
     Check, ColumnDef, Constraint, ConstraintKind, DefaultExpr, ForeignAction, ForeignKey, Identity, IndexInfo,
     Relation, Sequence, SequenceValue, TableInfo, ViewInfo,
 };
+pub use seen::Seen;
 pub(crate) use state::parts as name_parts;
 pub use state::{Schema, State};
 

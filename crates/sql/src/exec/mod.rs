@@ -152,6 +152,15 @@ impl Run<'_> {
                 self.set(*operation, *all, kinds, [left, right], outer, each)
             }
             Plan::Lock { input, locks, condition } => self.lock(input, locks, condition.as_ref(), outer, each),
+            Plan::System(table) => {
+                for row in crate::system::rows(table, self.env)? {
+                    self.made_row()?;
+                    if each(&row)?.is_break() {
+                        return Ok(Flow::Break(()));
+                    }
+                }
+                Ok(Flow::Continue(()))
+            }
             Plan::Shared(plan) => self.rows(plan, None, each),
             Plan::Modified(modify) => self.modified(modify, each),
             Plan::Modifying { modifies, input } => self.modifying(modifies, input, each),

@@ -229,6 +229,11 @@ static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
                     | Kind::Unknown
                     | Kind::Regclass
                     | Kind::Regtype
+                    | Kind::Regproc
+                    | Kind::Regnamespace
+                    | Kind::Regrole
+                    | Kind::Int2Vector
+                    | Kind::OidVector
             )
     };
     for kind in Kind::all() {

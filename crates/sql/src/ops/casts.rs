@@ -180,7 +180,7 @@ fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
     use Context::{Assignment, Explicit, Implicit};
     use Kind::{
         Bool, Bpchar, Date, Float4, Float8, Int2, Int4, Int8, InternalChar, Name, Numeric as Exact, Oid, Regclass,
-        Regtype, Text, Time, Timestamp, Timestamptz, Varchar,
+        Regnamespace, Regproc, Regrole, Regtype, Text, Time, Timestamp, Timestamptz, Varchar,
     };
     let mut all: Vec<(Kind, Kind, Context, Convert)> = vec![
         (Int4, Bool, Explicit, |datum, _, _| Ok(Datum::Bool(int(datum) != 0))),
@@ -239,16 +239,20 @@ fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
         all.push((from, Float8, Implicit, to_float8));
         all.push((from, Exact, Implicit, to_numeric));
         all.extend([Float4, Float8, Exact].map(|other| (other, from, Assignment, to_integer as Convert)));
-        all.extend([Oid, Regclass, Regtype].map(|to| (from, to, Implicit, to_oid as Convert)));
+        all.extend(
+            [Oid, Regclass, Regtype, Regproc, Regnamespace, Regrole].map(|to| (from, to, Implicit, to_oid as Convert)),
+        );
     }
-    for from in [Oid, Regclass, Regtype] {
+    for from in [Oid, Regclass, Regtype, Regproc, Regnamespace, Regrole] {
         all.push((from, Int4, Assignment, oid_to_integer));
         all.push((from, Int8, Assignment, oid_to_integer));
     }
-    for other in [Regclass, Regtype] {
+    for other in [Regclass, Regtype, Regproc, Regnamespace, Regrole] {
         all.push((Oid, other, Implicit, same));
         all.push((other, Oid, Implicit, same));
     }
+    all.push((Kind::Int2Vector, Kind::Array(Element::Int2), Implicit, same));
+    all.push((Kind::OidVector, Kind::Array(Element::Oid), Implicit, same));
     for from in [Text, Varchar, Bpchar] {
         all.push((from, InternalChar, Assignment, read));
     }
@@ -269,7 +273,8 @@ macro_rules! as_text {
 
 as_text!(
     Bool, Bytea, InternalChar, Name, Int8, Int2, Int4, Text, Oid, Json, Float4, Float8, Unknown, Bpchar, Varchar, Date, Time,
-    Timestamp, Timestamptz, Interval, Numeric, Regclass, Regtype, Uuid, Void;
+    Timestamp, Timestamptz, Interval, Numeric, Regclass, Regtype, Regproc, Regnamespace, Regrole, Int2Vector, OidVector,
+    Uuid, Void;
     Bool, Bytea, InternalChar, Name, Int8, Int2, Int4, Text, Oid, Json, Float4, Float8, Bpchar, Varchar, Date, Time,
     Timestamp, Timestamptz, Interval, Numeric, Uuid
 );

@@ -173,7 +173,20 @@ zoned!("=" is_eq, "<>" is_ne, "<" is_lt, "<=" is_le, ">" is_gt, ">=" is_ge);
 pub(super) fn operators() -> Vec<Operator> {
     let mut all = Vec::new();
     let own = |kind: &Kind| {
-        !matches!(kind, Kind::Json | Kind::Unknown | Kind::Varchar | Kind::Regclass | Kind::Regtype | Kind::Void)
+        // The rest are compared as what they are cast to.
+        !matches!(
+            kind,
+            Kind::Json
+                | Kind::Unknown
+                | Kind::Varchar
+                | Kind::Regclass
+                | Kind::Regtype
+                | Kind::Regproc
+                | Kind::Regnamespace
+                | Kind::Regrole
+                | Kind::Int2Vector
+                | Kind::Void
+        )
     };
     for (name, plain, blanks) in COMPARISONS {
         for kind in Kind::all().filter(own).filter(|kind| is_comparable(*kind)) {

@@ -88,6 +88,16 @@ const fn function_in(name: &'static str, arguments: &'static [Kind], result: Kin
     Function { name, arguments, variadic: false, result, strict: true, volatile: false, eval: Eval::InEnv(eval) }
 }
 
+/// As [`function_in`], for lines that other modules of the crate add.
+pub(crate) const fn line_in(
+    name: &'static str,
+    arguments: &'static [Kind],
+    result: Kind,
+    eval: env::InEnv,
+) -> Function {
+    function_in(name, arguments, result, eval)
+}
+
 /// The lines by name. Made at the first use, which is a statement's analysis: no urgent context comes here first.
 struct Table {
     operators: HashMap<&'static str, Vec<&'static Operator>>,
@@ -111,8 +121,14 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         math::operators(),
         strings::operators(),
     ];
-    let functions =
-        [session::functions(), math::functions(), strings::functions(), like::functions(), fields::functions()];
+    let functions = [
+        crate::system::functions(),
+        session::functions(),
+        math::functions(),
+        strings::functions(),
+        like::functions(),
+        fields::functions(),
+    ];
     Table {
         operators: by_name(operators.into_iter().flatten().collect(), |line| line.name),
         functions: by_name(functions.into_iter().flatten().collect(), |line| line.name),

@@ -6,9 +6,9 @@
 
 use super::{Bound, Outcome, Parked, Session, Statement, Step, Tag, read_only};
 use crate::bind::Binder;
-use crate::catalog::{Relation, State, TableInfo};
+use crate::catalog::{Relation, Seen, State, TableInfo};
 use crate::copy::options::Written as CopyOption;
-use crate::ddl::{Ddl, Made, asks_again, verb};
+use crate::ddl::{Ddl, Made, verb};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::session::ColumnInfo;
 use crate::session::action::Action;
@@ -26,9 +26,6 @@ pub(super) struct Work {
     /// All tables of the engine that it has made.
     tables: Vec<Arc<Table>>,
 }
-
-/// Tables of the engine, by their place in memory, and modes in which the open transaction has locked them for definitions.
-pub(super) type Locked = Vec<(usize, TableLock)>;
 
 impl Work {
     pub(super) fn state(&self) -> Arc<State> {
@@ -65,6 +62,17 @@ impl Session {
         Ok(Arc::clone(&self.path))
     }
 
+    /// From here on values are read and written by this catalog, and functions ask it.
+    pub(super) fn see(&mut self, state: &Arc<State>) {
+        let is_same = |seen: &Arc<Seen>| Arc::ptr_eq(&seen.state, state) && Arc::ptr_eq(&seen.path, &self.path);
+        if !self.settings.forms.seen.as_ref().is_some_and(is_same) {
+            let provider = self.database.provider.clone();
+            let seen = Seen { state: Arc::clone(state), path: Arc::clone(&self.path), provider };
+            self.settings.forms.seen = Some(Arc::new(seen));
+        }
+        self.refresh_env();
+    }
+
     /// Binds a statement by the catalog of now.
     pub(super) fn bind_now(
         &mut self,
@@ -74,6 +82,7 @@ impl Session {
         given: Vec<Option<SqlType>>,
     ) -> SqlResult<Analysed> {
         let (state, path) = (self.state(), self.search_path()?);
+        self.see(&state);
         let binder = Binder::new(&state, &path, text, &self.env, given);
         let (action, columns) = match copy {
             Some(options) => binder.copy(tree, options)?,
@@ -115,9 +124,7 @@ impl Session {
         let database = self.database.clone();
         let order = database.catalog.order(&database.engine)?;
         let before = self.work.as_ref().map(|work| (Arc::clone(&work.base), work.state()));
-        let keeps_snapshot = self.settings.isolation() != engine::Isolation::ReadCommitted;
         let mut made = Made::default();
-        let mut locked = std::mem::take(&mut self.locked);
         let result = self.run(&[], |run| {
             run.txn.lock_table(&order, TableLock::AccessExclusive, Wait::Block)?;
             // Under the lock: nobody else changes it from here on.
@@ -128,8 +135,6 @@ impl Session {
             let state = state.next(database.catalog.version());
             let run = &crate::exec::Run { catalog: &state, ..run.again() };
             let mut ddl = Ddl {
-                keeps_snapshot,
-                locked: &mut locked,
                 run,
                 engine: &database.engine,
                 catalog: &database.catalog,
@@ -138,22 +143,13 @@ impl Session {
                 text,
                 made: &mut made,
             };
-            match ddl.apply(tree) {
-                Ok(defined) => Ok(Some((base, ddl.state, defined))),
-                Err(error) if asks_again(&error) => Ok(None),
-                Err(error) => Err(error),
-            }
+            let defined = ddl.apply(tree)?;
+            Ok((base, ddl.state, defined))
         });
-        self.locked = locked;
         let Made { tables, notices } = made;
         let drop_made = |tables: &[Arc<Table>]| tables.iter().for_each(|table| database.engine.drop_table(table));
         match result {
-            // With a new snapshot, and the locks that it has got.
-            Ok(engine::Step::Done(None)) => {
-                drop_made(&tables);
-                self.define(text, tree)
-            }
-            Ok(engine::Step::Done(Some((base, state, defined)))) => {
+            Ok(engine::Step::Done((base, state, defined))) => {
                 let work = self.work.get_or_insert_with(|| Work { state: Arc::clone(&base), base, tables: Vec::new() });
                 work.state = Arc::new(state);
                 work.tables.extend(tables);
@@ -173,8 +169,6 @@ impl Session {
 
     /// Back to what the transaction had defined at a savepoint.
     pub(super) fn defined_back_to(&mut self, state: Option<Arc<State>>) {
-        // Locks that it got since are gone.
-        self.locked.clear();
         let Some(work) = &mut self.work else { return };
         work.state = state.unwrap_or_else(|| Arc::clone(&work.base));
     }

@@ -36,6 +36,7 @@ pub struct Database {
     engine: Engine,
     catalog: Arc<Catalog>,
     analytics: Option<Arc<dyn Analytics>>,
+    provider: Option<Arc<dyn crate::system::Provider>>,
     defaults: Arc<Defaults>,
 }
 
@@ -220,7 +221,6 @@ pub struct Session {
     pinned: Option<Arc<State>>,
     /// What the open transaction has defined.
     work: Option<Work>,
-    locked: define::Locked,
     numbers: Numbers,
     prepared: prepared::Prepared,
     path: Arc<[String]>,
@@ -251,7 +251,7 @@ struct Savepoint {
 impl Database {
     /// Over this engine.
     pub fn new(engine: Engine) -> Database {
-        Database { engine, catalog: Arc::default(), analytics: None, defaults: Arc::default() }
+        Database { engine, catalog: Arc::default(), analytics: None, provider: None, defaults: Arc::default() }
     }
 
     /// Large queries run there.
@@ -264,6 +264,12 @@ impl Database {
     #[must_use]
     pub fn with_defaults(self, defaults: Defaults) -> Database {
         Database { defaults: Arc::new(defaults), ..self }
+    }
+
+    /// With what the server knows of its sessions.
+    #[must_use]
+    pub fn with_provider(self, provider: Arc<dyn crate::system::Provider>) -> Database {
+        Database { provider: Some(provider), ..self }
     }
 
     /// The engine.
@@ -298,7 +304,6 @@ impl Database {
             savepoints: Vec::new(),
             pinned: None,
             work: None,
-            locked: Vec::new(),
             numbers: Numbers::default(),
             prepared: prepared::Prepared::default(),
             path: Arc::from([]),
@@ -640,10 +645,11 @@ impl Session {
             self.engine.set_lock_timeout(self.settings.lock_timeout());
             self.engine.set_statement_timeout(self.settings.statement_timeout());
         }
+        let state = self.state();
+        self.see(&state);
         let env = self.env_at(statement_us);
         let env = &*env;
         let mut told = None;
-        let state = self.state();
         let (path, numbers) = (Arc::clone(&self.path), &self.numbers);
         let step = self.engine.try_execute(|txn: &Txn<'_>| {
             let changes = Changes::default();
@@ -693,11 +699,16 @@ impl Session {
     fn refresh_env(&mut self) {
         let now_us = self.settings.forms.now_us;
         let is_same = self.env_version == self.settings.version();
-        if is_same && self.env.forms.now_us == now_us {
+        let seen = |forms: &Forms| forms.seen.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
+        let is_seen = seen(&self.env.forms) == seen(&self.settings.forms);
+        if is_same && is_seen && self.env.forms.now_us == now_us {
             return;
         }
         let env = Arc::make_mut(&mut self.env);
         env.forms.now_us = now_us;
+        if !is_seen {
+            env.forms.seen.clone_from(&self.settings.forms.seen);
+        }
         if !is_same {
             env.forms = self.settings.forms.clone();
             env.settings = Arc::new(self.settings.clone());
@@ -765,7 +776,6 @@ impl Session {
             Ok(())
         };
         self.pinned = None;
-        self.locked.clear();
         self.block = Block::None;
         self.has_failed = false;
         self.is_parked = false;

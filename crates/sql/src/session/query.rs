@@ -134,7 +134,11 @@ impl Session {
             reads
         });
         if wanted == Path::Analytics {
-            return if reads.locks { Err(SqlError::unsupported("FOR UPDATE as analytics")) } else { Ok(wanted) };
+            return if reads.locks {
+                Err(SqlError::unsupported("FOR UPDATE, sequences and the catalog as analytics"))
+            } else {
+                Ok(wanted)
+            };
         }
         let could = self.database.analytics.is_some() && !reads.locks;
         if !could || matches!(known.plan.get(), Some(Err(_))) || self.snapshot_is_private() {
@@ -273,6 +277,8 @@ impl Reads {
                 self.add(left);
                 self.add(right);
             }
+            // Only rows know the catalog.
+            Plan::System(_) => self.locks = true,
             Plan::Lock { .. } | Plan::Modified(_) | Plan::Modifying { .. } => self.locks = true,
             Plan::Shared(plan) => self.add(plan),
         }

@@ -136,7 +136,9 @@ fn read(kind: Kind, key: &mut &[u8], rest: &mut &[u8]) -> Option<Datum> {
         Kind::Int8 => Datum::Int8(take_signed(key)?),
         Kind::Time => Datum::Time(take_signed(key)?),
         Kind::Timestamp | Kind::Timestamptz => Datum::Timestamp(take_signed(key)?),
-        Kind::Oid | Kind::Regclass | Kind::Regtype => Datum::Oid(take_signed(key)? as u32),
+        Kind::Oid | Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => {
+            Datum::Oid(take_signed(key)? as u32)
+        }
         Kind::Float4 => Datum::Float4(take_float(key, rest)? as f32),
         Kind::Float8 => Datum::Float8(take_float(key, rest)?),
         Kind::Numeric => {
@@ -180,12 +182,13 @@ fn read(kind: Kind, key: &mut &[u8], rest: &mut &[u8]) -> Option<Datum> {
             Datum::Interval(Interval { months, days, micros: i64::try_from(length - whole).ok()? })
         }
         Kind::Uuid => Datum::Uuid(*take(key)?),
-        Kind::Array(element) => {
+        Kind::Array(_) | Kind::Int2Vector | Kind::OidVector => {
+            let element = kind.element()?;
             let mut items = Vec::new();
             loop {
                 match take(key)? {
                     [0] => break,
-                    [1] => items.push(read(element.kind(), key, rest)?),
+                    [1] => items.push(read(element, key, rest)?),
                     _ => items.push(Datum::Null),
                 }
             }

@@ -77,7 +77,9 @@ pub fn input(bytes: &[u8], kind: SqlType) -> SqlResult<Datum> {
         Kind::Int8 => Datum::Int8(i64::from_be_bytes(exact(bytes)?)),
         Kind::Int2 => Datum::Int2(i16::from_be_bytes(exact(bytes)?)),
         Kind::Int4 => Datum::Int4(i32::from_be_bytes(exact(bytes)?)),
-        Kind::Oid | Kind::Regclass | Kind::Regtype => Datum::Oid(u32::from_be_bytes(exact(bytes)?)),
+        Kind::Oid | Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => {
+            Datum::Oid(u32::from_be_bytes(exact(bytes)?))
+        }
         Kind::Float4 => Datum::Float4(f32::from_be_bytes(exact(bytes)?)),
         Kind::Float8 => Datum::Float8(f64::from_be_bytes(exact(bytes)?)),
         Kind::Date => match i32::from_be_bytes(exact(bytes)?) {
@@ -105,12 +107,18 @@ pub fn input(bytes: &[u8], kind: SqlType) -> SqlResult<Datum> {
         Kind::Numeric => Datum::Numeric(Numeric::receive(bytes)?),
         Kind::Uuid => Datum::Uuid(exact(bytes)?),
         Kind::Void => Datum::text(""),
-        Kind::Array(element) => return array_input(bytes, SqlType { kind: element.kind(), typmod: kind.typmod }),
+        Kind::Int2Vector | Kind::OidVector => {
+            let element = kind.element().unwrap_or(kind);
+            return array_input(bytes, element, 0);
+        }
+        Kind::Array(element) => {
+            return array_input(bytes, SqlType { kind: element.kind(), typmod: kind.typmod }, 1);
+        }
     };
     if kind.typmod < 0 { Ok(datum) } else { modifier::apply(datum, kind, false) }
 }
 
-fn array_input(bytes: &[u8], element: SqlType) -> SqlResult<Datum> {
+fn array_input(bytes: &[u8], element: SqlType, first: i32) -> SqlResult<Datum> {
     let mut rest = bytes;
     let dimensions = i32::from_be_bytes(take(&mut rest)?);
     let flags = i32::from_be_bytes(take(&mut rest)?);
@@ -139,7 +147,7 @@ fn array_input(bytes: &[u8], element: SqlType) -> SqlResult<Datum> {
     }
     let count = i32::from_be_bytes(take(&mut rest)?);
     let lower = i32::from_be_bytes(take(&mut rest)?);
-    if lower != 1 {
+    if lower != first {
         return Err(SqlError::unsupported("an array with bounds"));
     }
     let mut items = Vec::new();
@@ -191,7 +199,8 @@ pub fn output(datum: &Datum, kind: SqlType, out: &mut Vec<u8>) {
             header.iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
             if !items.is_empty() {
                 out.extend_from_slice(&(items.len() as i32).to_be_bytes());
-                out.extend_from_slice(&1_i32.to_be_bytes());
+                let first = i32::from(matches!(kind.kind, Kind::Array(_)));
+                out.extend_from_slice(&first.to_be_bytes());
             }
             for item in items {
                 let start = out.len();

@@ -4,6 +4,8 @@
 
 use super::calendar::{DAY, SECOND, split};
 use super::zone::Zone;
+use crate::catalog::Seen;
+use std::sync::Arc;
 
 /// How dates are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +64,8 @@ pub struct Forms {
     pub bytea_escape: bool,
     /// What `now` means in a date or time: when the transaction began, in microseconds since 1970.
     pub now_us: i64,
+    /// What numbers and names of tables and the like stand for; without it such values are written as numbers.
+    pub seen: Option<Arc<Seen>>,
 }
 
 impl Forms {
@@ -74,6 +78,7 @@ impl Forms {
         extra_float_digits: 1,
         bytea_escape: false,
         now_us: 0,
+        seen: None,
     };
 
     /// What clocks of the session's zone show at a moment. The infinities stay.

@@ -46,6 +46,12 @@ pub enum Kind {
     Numeric,
     Regclass,
     Regtype,
+    Regproc,
+    Regnamespace,
+    Regrole,
+    /// Numbers, as the catalog has them: an array that begins at 0 and is written without braces.
+    Int2Vector,
+    OidVector,
     Uuid,
     /// Of no value.
     Void,

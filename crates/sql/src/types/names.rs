@@ -29,7 +29,7 @@ const fn entry(
 }
 
 #[rustfmt::skip]
-static TABLE: [Entry; 25] = [
+static TABLE: [Entry; 30] = [
     entry(Kind::Bool, Some((Element::Bool, 1000)), 16, "boolean", &["bool"], 1, 'B', true),
     entry(Kind::Bytea, Some((Element::Bytea, 1001)), 17, "bytea", &["bytea"], -1, 'U', false),
     entry(Kind::InternalChar, Some((Element::InternalChar, 1002)), 18, "\"char\"", &["\"char\""], 1, 'Z', false),
@@ -53,6 +53,11 @@ static TABLE: [Entry; 25] = [
     entry(Kind::Numeric, Some((Element::Numeric, 1231)), 1700, "numeric", &["numeric", "decimal", "dec"], -1, 'N', false),
     entry(Kind::Regclass, None, 2205, "regclass", &["regclass"], 4, 'N', false),
     entry(Kind::Regtype, None, 2206, "regtype", &["regtype"], 4, 'N', false),
+    entry(Kind::Regproc, None, 24, "regproc", &["regproc"], 4, 'N', false),
+    entry(Kind::Regnamespace, None, 4089, "regnamespace", &["regnamespace"], 4, 'N', false),
+    entry(Kind::Regrole, None, 4096, "regrole", &["regrole"], 4, 'N', false),
+    entry(Kind::Int2Vector, None, 22, "int2vector", &["int2vector"], -1, 'A', false),
+    entry(Kind::OidVector, None, 30, "oidvector", &["oidvector"], -1, 'A', false),
     entry(Kind::Uuid, Some((Element::Uuid, 2951)), 2950, "uuid", &["uuid"], 16, 'U', false),
     entry(Kind::Void, None, 2278, "void", &["void"], 4, 'P', false),
 ];
@@ -158,6 +163,8 @@ impl Kind {
     pub fn element(self) -> Option<Kind> {
         match self {
             Kind::Array(element) => Some(element.kind()),
+            Kind::Int2Vector => Some(Kind::Int2),
+            Kind::OidVector => Some(Kind::Oid),
             _ => None,
         }
     }

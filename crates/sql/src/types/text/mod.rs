@@ -179,9 +179,21 @@ pub fn input(text: &str, to: SqlType, forms: &Forms) -> SqlResult<Datum> {
         Kind::Timestamptz => Datum::Timestamp(datetime::parse_timestamp(text, true, forms)?),
         Kind::Interval => Datum::Interval(Interval::parse(text, forms.interval_style)?),
         Kind::Numeric => Datum::Numeric(Numeric::parse(text)?),
-        Kind::Regclass if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => Datum::Oid(oid(text)?),
-        // Names of tables are the catalog's.
-        Kind::Regclass => return Err(SqlError::unsupported("a table's name as regclass")),
+        Kind::Regclass | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => match trimmed(text) {
+            "-" => Datum::Oid(0),
+            digits if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Datum::Oid(oid(digits)?)
+            }
+            name => Datum::Oid(crate::system::number(to.kind, name, forms)?),
+        },
+        Kind::Int2Vector => {
+            let item = |word: &str| Ok(Datum::Int2(integer(word, "smallint")?));
+            Datum::Array(text.split_ascii_whitespace().map(item).collect::<SqlResult<_>>()?)
+        }
+        Kind::OidVector => {
+            let item = |word: &str| Ok(Datum::Oid(oid(word)?));
+            Datum::Array(text.split_ascii_whitespace().map(item).collect::<SqlResult<_>>()?)
+        }
         Kind::Regtype => Datum::Oid(regtype(text)?),
         Kind::Uuid => Datum::Uuid(uuid(text)?),
         Kind::Void => Datum::text(""),
@@ -216,8 +228,10 @@ pub fn output(datum: &Datum, kind: SqlType, forms: &Forms, out: &mut String) {
         Datum::Int8(value) => write!(out, "{value}"),
         Datum::Oid(value) => match Kind::from_oid(*value) {
             Some(named) if kind.kind == Kind::Regtype => write!(out, "{}", named.name()),
-            None if *value == 0 && matches!(kind.kind, Kind::Regtype | Kind::Regclass) => write!(out, "-"),
-            _ => write!(out, "{value}"),
+            _ => match crate::system::written(kind.kind, *value, forms) {
+                Some(name) => write!(out, "{name}"),
+                None => write!(out, "{value}"),
+            },
         },
         Datum::Float4(value) => {
             float::push_f32(out, *value, forms.extra_float_digits);
@@ -260,6 +274,14 @@ pub fn output(datum: &Datum, kind: SqlType, forms: &Forms, out: &mut String) {
             let hyphen = if matches!(index, 4 | 6 | 8 | 10) { "-" } else { "" };
             write!(out, "{hyphen}{byte:02x}")
         }),
+        Datum::Array(items) if matches!(kind.kind, Kind::Int2Vector | Kind::OidVector) => {
+            let element = kind.element().unwrap_or(kind);
+            for (at, item) in items.iter().enumerate() {
+                out.push_str(if at == 0 { "" } else { " " });
+                output(item, element, forms, out);
+            }
+            Ok(())
+        }
         Datum::Array(items) => {
             array::output(items, kind.element().unwrap_or(Kind::Text.into()), forms, out);
             Ok(())

@@ -1,0 +1,278 @@
+//! Indexes, constraints and views: as rows of the catalog, and as the statements that make them.
+//!
+//! **Invariant:** a definition's text, read as a statement, makes the same thing again.
+
+use super::{Rows, Source, array, deparse, int, oid, quoted, reg, text, yes};
+use crate::catalog::{Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, Relation, Seen, TableInfo};
+use crate::datum::Datum;
+use crate::error::SqlResult;
+use crate::ops::Env;
+use crate::types::Kind;
+use std::sync::Arc;
+
+pub(super) fn filled(name: &str) -> Option<super::Fill> {
+    match name {
+        "pg_index" => Some(indexes),
+        "pg_constraint" => Some(constraints),
+        _ => None,
+    }
+}
+
+fn numbers(table: &TableInfo, positions: &[usize]) -> Vec<Datum> {
+    positions.iter().filter_map(|at| table.columns.get(*at)).map(|column| Datum::Int2(column.number)).collect()
+}
+
+fn names(table: &TableInfo, positions: &[usize]) -> String {
+    let names: Vec<_> =
+        positions.iter().filter_map(|at| table.columns.get(*at)).map(|column| quoted(&column.name)).collect();
+    names.join(", ")
+}
+
+/// The names of columns by their numbers.
+fn names_numbered(table: &TableInfo, wanted: &[i16]) -> String {
+    let positions: Vec<usize> = wanted.iter().filter_map(|number| table.column_numbered(*number)).collect();
+    names(table, &positions)
+}
+
+/// The class of operators by which a type is ordered in an index.
+fn operator_class(kind: Kind) -> u32 {
+    match kind {
+        Kind::Bool => 424,
+        Kind::Bytea => 428,
+        Kind::InternalChar => 429,
+        Kind::Name => 10_028,
+        Kind::Int8 => 3124,
+        Kind::Int2 => 1979,
+        Kind::Int4 => 1978,
+        Kind::Text | Kind::Varchar => 3126,
+        Kind::Bpchar => 426,
+        Kind::Oid => 1981,
+        Kind::Float4 => 1970,
+        Kind::Float8 => 3123,
+        Kind::Date => 3122,
+        Kind::Time => 1996,
+        Kind::Timestamp => 3128,
+        Kind::Timestamptz => 3127,
+        Kind::Interval => 1982,
+        Kind::Numeric => 3125,
+        Kind::Uuid => 2968,
+        _ => 397,
+    }
+}
+
+fn indexes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for table in source.state().tables() {
+        for index in &table.indexes {
+            let kinds: Vec<Kind> =
+                index.columns.iter().filter_map(|at| table.columns.get(*at)).map(|column| column.kind.kind).collect();
+            let count = int(index.columns.len() as i64);
+            rows.add([
+                ("indexrelid", oid(index.oid)),
+                ("indrelid", oid(table.oid)),
+                ("indnatts", count.clone()),
+                ("indnkeyatts", count),
+                ("indisunique", yes(index.is_unique)),
+                ("indisprimary", yes(index.is_primary)),
+                ("indimmediate", yes(true)),
+                ("indisvalid", yes(true)),
+                ("indisready", yes(true)),
+                ("indislive", yes(true)),
+                ("indkey", array(numbers(table, &index.columns))),
+                ("indcollation", array(kinds.iter().map(|kind| oid(super::types::collation(*kind))))),
+                ("indclass", array(kinds.iter().map(|kind| oid(operator_class(*kind))))),
+                ("indoption", array(kinds.iter().map(|_| Datum::Int2(0)))),
+            ]);
+        }
+    }
+    Ok(())
+}
+
+/// The letter of what a reference does.
+pub(super) fn action_letter(action: ForeignAction) -> &'static str {
+    match action {
+        ForeignAction::NoAction => "a",
+        ForeignAction::Restrict => "r",
+        ForeignAction::Cascade => "c",
+        ForeignAction::SetNull => "n",
+        ForeignAction::SetDefault => "d",
+    }
+}
+
+/// Its words.
+pub(super) fn action_words(action: ForeignAction) -> &'static str {
+    match action {
+        ForeignAction::NoAction => "NO ACTION",
+        ForeignAction::Restrict => "RESTRICT",
+        ForeignAction::Cascade => "CASCADE",
+        ForeignAction::SetNull => "SET NULL",
+        ForeignAction::SetDefault => "SET DEFAULT",
+    }
+}
+
+/// The index of the table that a reference relies on.
+pub(super) fn relied_on<'p>(parent: &'p TableInfo, key: &ForeignKey) -> Option<&'p IndexInfo> {
+    let mut wanted: Vec<usize> =
+        key.parent_columns.iter().filter_map(|number| parent.column_numbered(*number)).collect();
+    wanted.sort_unstable();
+    let fits = |index: &&IndexInfo| {
+        let mut own = index.columns.clone();
+        own.sort_unstable();
+        index.is_unique && own == wanted
+    };
+    parent.indexes.iter().filter(fits).max_by_key(|index| index.is_primary)
+}
+
+/// The operator by which two columns of a reference are compared.
+fn equality(kind: Kind) -> u32 {
+    super::types::operator_number("=", Some(kind), kind).unwrap_or(0)
+}
+
+fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    let seen = source.seen;
+    for table in source.state().tables() {
+        for constraint in &table.constraints {
+            let mut row = vec![
+                ("oid", oid(constraint.oid)),
+                ("conname", text(&constraint.name)),
+                ("connamespace", oid(table.schema)),
+                ("convalidated", yes(true)),
+                ("conrelid", oid(table.oid)),
+                ("conislocal", yes(true)),
+                ("connoinherit", yes(!matches!(constraint.what, ConstraintKind::Check(_)))),
+                ("confupdtype", text(" ")),
+                ("confdeltype", text(" ")),
+                ("confmatchtype", text(" ")),
+            ];
+            match &constraint.what {
+                ConstraintKind::PrimaryKey { index } | ConstraintKind::Unique { index } => {
+                    let is_primary = matches!(constraint.what, ConstraintKind::PrimaryKey { .. });
+                    row.push(("contype", text(if is_primary { "p" } else { "u" })));
+                    if let Some(index) = table.indexes.get(*index) {
+                        row.push(("conindid", oid(index.oid)));
+                        row.push(("conkey", array(numbers(table, &index.columns))));
+                    }
+                }
+                ConstraintKind::Check(check) => {
+                    row.push(("contype", text("c")));
+                    row.push(("conkey", array(numbers(table, &columns_of_check(source, table, constraint)))));
+                    row.push(("conbin", text(deparse::check(seen, source.env, table, check, false))));
+                }
+                ConstraintKind::ForeignKey(key) => {
+                    let parent = source.state().table_numbered(key.parent);
+                    let index = parent.and_then(|parent| relied_on(parent, key));
+                    let operators: Vec<Datum> = key
+                        .columns
+                        .iter()
+                        .filter_map(|at| table.columns.get(*at))
+                        .map(|column| oid(equality(column.kind.kind)))
+                        .collect();
+                    row.extend([
+                        ("contype", text("f")),
+                        ("confrelid", oid(key.parent)),
+                        ("conindid", oid(index.map_or(0, |index| index.oid))),
+                        ("confupdtype", text(action_letter(key.on_update))),
+                        ("confdeltype", text(action_letter(key.on_delete))),
+                        ("confmatchtype", text(if key.match_full { "f" } else { "s" })),
+                        ("conkey", array(numbers(table, &key.columns))),
+                        ("confkey", array(key.parent_columns.iter().map(|number| Datum::Int2(*number)))),
+                        ("conpfeqop", array(operators.clone())),
+                        ("conppeqop", array(operators.clone())),
+                        ("conffeqop", array(operators)),
+                    ]);
+                }
+            }
+            rows.add(row);
+        }
+    }
+    Ok(())
+}
+
+/// Positions of the columns that a condition looks at, in the order of the table.
+pub(super) fn columns_of_check(source: &Source<'_>, table: &TableInfo, constraint: &Constraint) -> Vec<usize> {
+    let ConstraintKind::Check(check) = &constraint.what else { return Vec::new() };
+    let binder = crate::bind::Binder::new(source.state(), &source.seen.path, &check.text, source.env, Vec::new());
+    let mut scope = crate::bind::Scope::default();
+    let columns = crate::bind::columns_of(table);
+    let width = columns.len();
+    if scope.add(binder.row_of(&table.name, columns), width).is_err() {
+        return Vec::new();
+    }
+    fn collect(expr: &crate::plan::Expr, found: &mut Vec<usize>) {
+        if let crate::plan::Expr::Column(at) = expr {
+            found.push(*at);
+        }
+        expr.parts().into_iter().for_each(|part| collect(part, found));
+    }
+    let mut found = Vec::new();
+    if let Ok(bound) = binder.expr(&check.tree, &scope) {
+        collect(&bound.expr, &mut found);
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// `pg_get_constraintdef`
+pub(super) fn constraint(seen: &Seen, env: &Env, number: u32, pretty: bool) -> Option<String> {
+    let found = seen.state.tables().find_map(|table| {
+        table.constraints.iter().find(|constraint| constraint.oid == number).map(|constraint| (table, constraint))
+    });
+    let (table, constraint) = found?;
+    let key = |word: &str, index: &usize| {
+        table.indexes.get(*index).map(|index| format!("{word} ({})", names(table, &index.columns)))
+    };
+    match &constraint.what {
+        ConstraintKind::PrimaryKey { index } => key("PRIMARY KEY", index),
+        ConstraintKind::Unique { index } => key("UNIQUE", index),
+        ConstraintKind::Check(check) => Some(format!("CHECK ({})", deparse::check(seen, env, table, check, pretty))),
+        ConstraintKind::ForeignKey(key) => {
+            let parent = seen.state.table_numbered(key.parent)?;
+            let mut written = format!(
+                "FOREIGN KEY ({}) REFERENCES {}({})",
+                names(table, &key.columns),
+                reg::relation_shown(seen, key.parent)?,
+                names_numbered(parent, &key.parent_columns)
+            );
+            if key.match_full {
+                written.push_str(" MATCH FULL");
+            }
+            if key.on_update != ForeignAction::NoAction {
+                written.push_str(" ON UPDATE ");
+                written.push_str(action_words(key.on_update));
+            }
+            if key.on_delete != ForeignAction::NoAction {
+                written.push_str(" ON DELETE ");
+                written.push_str(action_words(key.on_delete));
+            }
+            Some(written)
+        }
+    }
+}
+
+/// `pg_get_indexdef`; of one column, its name.
+pub(super) fn index(seen: &Seen, number: u32, column: i64, pretty: bool) -> Option<String> {
+    let Relation::Index { table, position } = seen.state.relation_numbered(number)? else { return None };
+    let index = table.indexes.get(*position)?;
+    if column != 0 {
+        let at = usize::try_from(column - 1).ok()?;
+        let name = index.columns.get(at).and_then(|at| table.columns.get(*at)).map(|column| quoted(&column.name));
+        return Some(name.unwrap_or_default());
+    }
+    let of = if pretty { reg::relation_shown(seen, table.oid)? } else { full_name(seen, table)? };
+    let unique = if index.is_unique { "UNIQUE " } else { "" };
+    let (name, columns) = (quoted(&index.name), names(table, &index.columns));
+    Some(format!("CREATE {unique}INDEX {name} ON {of} USING btree ({columns})"))
+}
+
+fn full_name(seen: &Seen, table: &Arc<TableInfo>) -> Option<String> {
+    let (schema, name) = reg::relation_name(seen, table.oid)?;
+    Some(format!("{}.{}", quoted(&schema), quoted(&name)))
+}
+
+/// `pg_get_viewdef`: the query as its author has written it, not as PostgreSQL would write it.
+pub(super) fn view(seen: &Seen, number: u32) -> Option<String> {
+    match seen.state.relation_numbered(number)? {
+        Relation::View(view) => Some(format!(" {};", view.text.trim_end_matches(';'))),
+        _ => Some("Not a view".to_owned()),
+    }
+}

@@ -1,0 +1,250 @@
+//! Expressions of definitions as PostgreSQL writes them: with every cast that was made, and in its parentheses.
+//!
+//! **Invariant:** what is written means the same when it is read again. An expression of a kind that is not known here is written as
+//! its author has written it.
+
+use crate::bind::{Binder, Scope, columns_of};
+use crate::catalog::{Check, ColumnDef, DefaultExpr, Seen, TableInfo};
+use crate::datum::Datum;
+use crate::ops::Env;
+use crate::plan::{Expr, SequenceCall};
+use crate::types::text::to_string;
+use crate::types::{Kind, SqlType};
+use sqlparser::ast;
+
+/// How tightly something written holds together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// A name, a value, a call.
+    Simple,
+    /// Operators of arithmetic, by how tightly they bind.
+    Arithmetic(u8),
+    /// Other operators.
+    Operator,
+    And,
+    Or,
+    Not,
+}
+
+struct Writer<'w> {
+    seen: &'w Seen,
+    env: &'w Env,
+    columns: &'w [ColumnDef],
+    /// Without parentheses that change nothing.
+    pretty: bool,
+}
+
+/// A table's condition as it stands behind `CHECK`, without the outer parentheses.
+pub(super) fn check(seen: &Seen, env: &Env, table: &TableInfo, check: &Check, pretty: bool) -> String {
+    let written = || {
+        let binder = Binder::new(&seen.state, &seen.path, &check.text, env, Vec::new());
+        let mut scope = Scope::default();
+        let columns = columns_of(table);
+        let width = columns.len();
+        scope.add(binder.row_of(&table.name, columns), width).ok()?;
+        let typed = binder.expr(&check.tree, &scope).ok()?;
+        let writer = Writer { seen, env, columns: &table.columns, pretty };
+        Some(writer.whole(&typed.expr, Kind::Bool))
+    };
+    written().flatten().unwrap_or_else(|| check.text.clone())
+}
+
+/// A column's default.
+pub(super) fn default(seen: &Seen, env: &Env, column: &ColumnDef, default: &DefaultExpr, pretty: bool) -> String {
+    expression(seen, env, &default.tree, column.kind, pretty).unwrap_or_else(|| default.text.clone())
+}
+
+fn expression(seen: &Seen, env: &Env, tree: &ast::Expr, to: SqlType, pretty: bool) -> Option<String> {
+    let binder = Binder::new(&seen.state, &seen.path, "", env, Vec::new());
+    let mut typed = binder.expr(tree, &Scope::default()).ok()?;
+    if typed.kind.kind == Kind::Unknown {
+        typed = binder.coerce(typed, to.kind.into(), crate::ops::Context::Assignment).ok()?;
+    }
+    Writer { seen, env, columns: &[], pretty }.whole(&typed.expr, typed.kind.kind)
+}
+
+impl Writer<'_> {
+    fn whole(&self, expr: &Expr, kind: Kind) -> Option<String> {
+        let (text, form) = self.write(expr, kind)?;
+        Some(if self.pretty { text } else { wrapped(text, form != Form::Simple) })
+    }
+
+    /// What it is in truth, if that is known.
+    fn kind_of(&self, expr: &Expr) -> Option<Kind> {
+        match expr {
+            Expr::Column(at) => self.columns.get(*at).map(|column| column.kind.kind),
+            Expr::Cast { to, .. } => Some(to.kind),
+            Expr::Call { operator: Some(operator), .. } => Some(operator.result),
+            Expr::Call { function: Some(function), .. } => Some(function.result),
+            _ => None,
+        }
+    }
+
+    /// As a part of something else.
+    fn part(&self, expr: &Expr, kind: Kind, parent: Form) -> Option<String> {
+        let (text, form) = self.write(expr, kind)?;
+        // The binder leaves out casts that change nothing.
+        if kind == Kind::Text && self.kind_of(expr) == Some(Kind::Varchar) {
+            let inner = wrapped(text, !self.pretty || form != Form::Simple);
+            return Some(format!("{inner}::text"));
+        }
+        let needs = match (form, parent) {
+            (Form::Simple, _) => false,
+            _ if !self.pretty => true,
+            (Form::Arithmetic(inner), Form::Arithmetic(outer)) => inner <= outer,
+            (Form::Arithmetic(_) | Form::Operator | Form::Not, Form::And | Form::Or) => false,
+            (Form::And, Form::Or) => false,
+            _ => true,
+        };
+        Some(wrapped(text, needs))
+    }
+
+    fn write(&self, expr: &Expr, kind: Kind) -> Option<(String, Form)> {
+        let simple = |text: String| Some((text, Form::Simple));
+        match expr {
+            Expr::Constant(datum) => simple(self.constant(datum, kind)),
+            Expr::Column(at) => simple(super::quoted(&self.columns.get(*at)?.name)),
+            Expr::Call { operator: Some(operator), arguments, .. } => {
+                let form = match operator.name {
+                    "+" | "-" => Form::Arithmetic(1),
+                    "*" | "/" | "%" => Form::Arithmetic(2),
+                    _ => Form::Operator,
+                };
+                match (&arguments[..], operator.left) {
+                    ([left, right], Some(kind)) => {
+                        let (left, right) = (self.part(left, kind, form)?, self.part(right, operator.right, form)?);
+                        Some((format!("{left} {} {right}", operator.name), form))
+                    }
+                    ([right], None) => {
+                        Some((format!("{} {}", operator.name, self.part(right, operator.right, form)?), form))
+                    }
+                    _ => None,
+                }
+            }
+            Expr::Call { function: Some(function), arguments, .. } => {
+                let mut written = Vec::with_capacity(arguments.len());
+                for (at, argument) in arguments.iter().enumerate() {
+                    let declared = function.arguments.get(at).or(function.arguments.last()).copied()?;
+                    if declared == Kind::Void {
+                        return None;
+                    }
+                    let (text, form) = self.write(argument, declared)?;
+                    let is_cut = declared == Kind::Text && self.kind_of(argument) == Some(Kind::Varchar);
+                    written.push(match is_cut {
+                        true => format!("{}::text", wrapped(text, !self.pretty || form != Form::Simple)),
+                        false => wrapped(text, !self.pretty && form != Form::Simple),
+                    });
+                }
+                simple(format!("{}({})", function.name, written.join(", ")))
+            }
+            Expr::Cast { to, argument, eval: _ } => {
+                let from = self.kind_of(argument).unwrap_or(match &**argument {
+                    Expr::Constant(datum) => natural(datum)?,
+                    _ => return None,
+                });
+                let (text, form) = self.write(argument, from)?;
+                let is_plain = self.pretty && form == Form::Simple;
+                simple(format!("{}::{}", wrapped(text, !is_plain), to.name()))
+            }
+            Expr::And(parts) => self.connected(parts, "AND", Form::And),
+            Expr::Or(parts) => self.connected(parts, "OR", Form::Or),
+            Expr::Not(inner) => match &**inner {
+                Expr::IsNull(inner) => self.tested(inner, "IS NOT NULL"),
+                Expr::IsBool(inner, value) => self.tested(inner, if *value { "IS NOT TRUE" } else { "IS NOT FALSE" }),
+                Expr::InList { kind, argument, list } => self.listed(*kind, argument, list, "<> ALL"),
+                inner => Some((format!("NOT {}", self.part(inner, Kind::Bool, Form::Not)?), Form::Not)),
+            },
+            Expr::IsNull(inner) => self.tested(inner, "IS NULL"),
+            Expr::IsBool(inner, value) => self.tested(inner, if *value { "IS TRUE" } else { "IS FALSE" }),
+            Expr::InList { kind, argument, list } => self.listed(*kind, argument, list, "= ANY"),
+            Expr::Now { to } => simple(
+                match to.kind {
+                    Kind::Timestamptz => "CURRENT_TIMESTAMP",
+                    Kind::Date => "CURRENT_DATE",
+                    _ => "LOCALTIMESTAMP",
+                }
+                .to_owned(),
+            ),
+            Expr::Coalesce(parts) => {
+                let written: Option<Vec<_>> = parts.iter().map(|part| Some(self.write(part, kind)?.0)).collect();
+                simple(format!("COALESCE({})", written?.join(", ")))
+            }
+            Expr::Sequence { call: SequenceCall::Next, arguments } => match &arguments[..] {
+                [Expr::Constant(Datum::Oid(oid))] => {
+                    let name = super::reg::relation_shown(self.seen, *oid)?;
+                    simple(format!("nextval('{}'::regclass)", name.replace('\'', "''")))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn connected(&self, parts: &[Expr], word: &str, form: Form) -> Option<(String, Form)> {
+        fn flat<'e>(parts: &'e [Expr], form: Form, all: &mut Vec<&'e Expr>) {
+            for part in parts {
+                match part {
+                    Expr::And(inner) if form == Form::And => flat(inner, form, all),
+                    Expr::Or(inner) if form == Form::Or => flat(inner, form, all),
+                    part => all.push(part),
+                }
+            }
+        }
+        let mut all = Vec::new();
+        flat(parts, form, &mut all);
+        let written: Option<Vec<_>> = all.into_iter().map(|part| self.part(part, Kind::Bool, form)).collect();
+        Some((written?.join(&format!(" {word} ")), form))
+    }
+
+    fn tested(&self, inner: &Expr, words: &str) -> Option<(String, Form)> {
+        let kind = self.kind_of(inner).unwrap_or(Kind::Bool);
+        Some((format!("{} {words}", self.part(inner, kind, Form::Operator)?), Form::Operator))
+    }
+
+    fn listed(&self, kind: Kind, argument: &Expr, list: &[Expr], words: &str) -> Option<(String, Form)> {
+        let items: Option<Vec<_>> = list.iter().map(|item| Some(self.write(item, kind)?.0)).collect();
+        let items = format!("ARRAY[{}]", items?.join(", "));
+        // Varying strings are compared as text.
+        let (argument, items) = if kind == Kind::Varchar {
+            let argument = self.part(argument, Kind::Text, Form::Operator)?;
+            (argument, if self.pretty { format!("{items}::text[]") } else { format!("({items})::text[]") })
+        } else {
+            (self.part(argument, kind, Form::Operator)?, items)
+        };
+        Some((format!("{argument} {words} ({items})"), Form::Operator))
+    }
+
+    fn constant(&self, datum: &Datum, kind: Kind) -> String {
+        let text = to_string(datum, kind.into(), &self.env.forms);
+        let is_number =
+            !text.starts_with('-') && text.bytes().all(|byte| byte.is_ascii_digit() || b"+e.".contains(&byte));
+        match (datum, kind) {
+            (Datum::Null, Kind::Unknown) => "NULL".to_owned(),
+            (Datum::Null, kind) => format!("NULL::{}", kind.name()),
+            (Datum::Bool(value), _) => value.to_string(),
+            (Datum::Int4(_), _) if is_number => text,
+            (Datum::Numeric(_), _) if is_number && text.contains('.') => text,
+            (Datum::Numeric(_), _) if is_number => format!("{text}::numeric"),
+            (_, Kind::Unknown) => format!("'{}'", text.replace('\'', "''")),
+            (_, Kind::Bpchar) => format!("'{}'::bpchar", text.replace('\'', "''")),
+            (_, kind) => format!("'{}'::{}", text.replace('\'', "''"), kind.name()),
+        }
+    }
+}
+
+/// The type of a literal's value, where it is written without one.
+fn natural(datum: &Datum) -> Option<Kind> {
+    Some(match datum {
+        Datum::Int4(_) => Kind::Int4,
+        Datum::Int8(_) => Kind::Int8,
+        Datum::Numeric(_) => Kind::Numeric,
+        Datum::Bool(_) => Kind::Bool,
+        Datum::Text(_) => Kind::Text,
+        Datum::Date(_) => Kind::Date,
+        _ => return None,
+    })
+}
+
+fn wrapped(text: String, needs: bool) -> String {
+    if needs { format!("({text})") } else { text }
+}

@@ -1,0 +1,308 @@
+//! Functions that ask the catalog, as lines of the table of functions.
+//!
+//! **Invariant:** what they say is of the catalog that the statement sees. Of what does not exist they say nothing: NULL.
+
+use super::{definitions, reg, text, types};
+use crate::catalog::{Relation, Seen};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::{Env, Eval, Function};
+use crate::types::{Element, Kind};
+
+fn line(name: &'static str, arguments: &'static [Kind], result: Kind, eval: crate::ops::env::InEnv) -> Function {
+    Function { strict: true, ..crate::ops::line_in(name, arguments, result, eval) }
+}
+
+fn seen(env: &Env) -> SqlResult<&Seen> {
+    env.forms.seen.as_deref().ok_or_else(|| SqlError::unsupported("a function of the catalog here"))
+}
+
+fn number(value: &Datum) -> u32 {
+    match value {
+        Datum::Oid(number) => *number,
+        Datum::Int4(number) => *number as u32,
+        _ => 0,
+    }
+}
+
+fn integer(value: Option<&Datum>) -> i64 {
+    match value {
+        Some(Datum::Int2(value)) => i64::from(*value),
+        Some(Datum::Int4(value)) => i64::from(*value),
+        Some(Datum::Int8(value)) => *value,
+        _ => 0,
+    }
+}
+
+fn words(value: &Datum) -> &str {
+    match value {
+        Datum::Text(text) => text,
+        _ => "",
+    }
+}
+
+fn is_true(value: Option<&Datum>) -> bool {
+    matches!(value, Some(Datum::Bool(true)))
+}
+
+fn or_null(value: Option<String>) -> SqlResult<Datum> {
+    Ok(value.map_or(Datum::Null, Datum::text))
+}
+
+/// What is said of an object that is found by the number of its kind of object.
+fn comment(env: &Env, of: u32, column: i64) -> SqlResult<Datum> {
+    let seen = seen(env)?;
+    let usual = seen.state.schema_numbered(of).filter(|schema| schema.name == crate::catalog::PUBLIC && column == 0);
+    let said = seen.state.comment(of, column as i16).or(usual.map(|_| "standard public schema"));
+    or_null(said.map(str::to_owned))
+}
+
+fn describe(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let of = number(&args[0]);
+    let is_of = match args.get(1).map(words) {
+        None | Some("pg_class") => seen(env)?.state.relation_numbered(of).is_some(),
+        Some("pg_namespace") => seen(env)?.state.schema_numbered(of).is_some(),
+        Some(_) => false,
+    };
+    if is_of { comment(env, of, 0) } else { Ok(Datum::Null) }
+}
+
+fn is_visible(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let (seen, of) = (seen(env)?, number(&args[0]));
+    let Some((_, name)) = reg::relation_name(seen, of) else { return Ok(Datum::Null) };
+    Ok(Datum::Bool(reg::relation_by_path(seen, &name) == Some(of)))
+}
+
+/// What of the path is there; with what is always searched, if that is wanted.
+fn schemas(env: &Env, implied: bool) -> SqlResult<Vec<String>> {
+    let seen = seen(env)?;
+    let own = seen.path.iter().filter(|name| reg::schema_number(seen, name).is_some()).cloned().collect();
+    Ok(if implied {
+        reg::search_path(seen).filter(|name| reg::schema_number(seen, name).is_some()).map(str::to_owned).collect()
+    } else {
+        own
+    })
+}
+
+fn serial_sequence(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let seen = seen(env)?;
+    let of = reg::relation_number(seen, words(&args[0]))?;
+    let column = words(&args[1]);
+    let Some(table) = seen.state.table_numbered(of) else { return Ok(Datum::Null) };
+    let Some(at) = table.column(column) else {
+        let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
+        return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+    };
+    let wanted = Some((of, table.columns[at].number));
+    let sequence = seen.state.sequences().find(|sequence| sequence.owned_by == wanted);
+    let name = sequence.and_then(|sequence| reg::relation_name(seen, sequence.oid));
+    or_null(name.map(|(schema, name)| format!("{}.{}", super::quoted(&schema), super::quoted(&name))))
+}
+
+/// The name of a relation or a column as it must be written.
+fn relation_or_null(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    match reg::relation_number(seen(env)?, words(&args[0])) {
+        Ok(number) => Ok(Datum::Oid(number)),
+        Err(error) if error.state() == SqlState::UNDEFINED_TABLE => Ok(Datum::Null),
+        Err(error) => Err(error),
+    }
+}
+
+fn named_or_null(kind: Kind, args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    match crate::types::text::input(words(&args[0]), kind.into(), &env.forms) {
+        Ok(number) => Ok(number),
+        Err(error) if error.state().0.starts_with("42") || error.state().0.starts_with("3F") => Ok(Datum::Null),
+        Err(error) => Err(error),
+    }
+}
+
+/// PostgreSQL's numbers of encodings that have a name here.
+fn encoding(args: &[Datum], _: &Env) -> SqlResult<Datum> {
+    Ok(text(match integer(args.first()) {
+        0 => "SQL_ASCII",
+        6 => "UTF8",
+        8 => "LATIN1",
+        _ => "",
+    }))
+}
+
+/// The relation must be there, as `has_table_privilege` and its like want it.
+fn privilege_on_named(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let at = args.len().saturating_sub(2);
+    if let Some(Datum::Text(name)) = args.get(at) {
+        reg::relation_number(seen(env)?, name)?;
+    }
+    Ok(Datum::Bool(true))
+}
+
+fn rows_bytes(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    // What lies in memory is not counted by table.
+    let there = seen(env)?.state.relation_numbered(number(&args[0])).is_some();
+    let system = super::numbered(number(&args[0]), env.forms.seen.as_deref()).is_some();
+    Ok(if there || system { Datum::Int8(0) } else { Datum::Null })
+}
+
+fn index_definition(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    or_null(definitions::index(seen(env)?, number(&args[0]), integer(args.get(1)), is_true(args.get(2))))
+}
+
+fn constraint_definition(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    or_null(definitions::constraint(seen(env)?, env, number(&args[0]), is_true(args.get(1))))
+}
+
+/// The text is kept as it is to be shown, but for the parentheses.
+fn expression(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let pretty = is_true(args.get(2));
+    if !pretty {
+        return Ok(args[0].clone());
+    }
+    let state = &seen(env)?.state;
+    let Some(table) = state.table_numbered(number(&args[1])) else { return Ok(args[0].clone()) };
+    for column in &table.columns {
+        if let Some(default) = &column.default
+            && super::deparse::default(seen(env)?, env, column, default, false) == words(&args[0])
+        {
+            return Ok(text(super::deparse::default(seen(env)?, env, column, default, true)));
+        }
+    }
+    Ok(args[0].clone())
+}
+
+fn view_definition(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let seen = seen(env)?;
+    let of = match &args[0] {
+        Datum::Text(name) => reg::relation_number(seen, name)?,
+        other => number(other),
+    };
+    or_null(definitions::view(seen, of))
+}
+
+fn user(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let of = number(&args[0]);
+    let name = super::server::role_name(seen(env)?, of);
+    Ok(text(name.unwrap_or_else(|| format!("unknown (OID={of})"))))
+}
+
+fn format_type(args: &[Datum], _: &Env) -> SqlResult<Datum> {
+    if args[0].is_null() {
+        return Ok(Datum::Null);
+    }
+    let modifier = match args.get(1) {
+        None | Some(Datum::Null) => None,
+        modifier => Some(integer(modifier) as i32),
+    };
+    Ok(text(types::type_name(number(&args[0]), modifier)))
+}
+
+fn kind_of(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let there = matches!(seen(env)?.state.relation_numbered(number(&args[0])), Some(Relation::Table(_)));
+    Ok(Datum::Bool(there))
+}
+
+pub(crate) fn functions() -> Vec<Function> {
+    use Kind::{Bool, Int2, Int4, Int8, Name, Oid, Regclass, Regnamespace, Regproc, Regrole, Regtype, Text};
+    const NAMES: Kind = Kind::Array(Element::Name);
+    let lenient = |function: Function| Function { strict: false, ..function };
+    let mut all = vec![
+        line("pg_get_indexdef", &[Oid], Text, index_definition),
+        line("pg_get_indexdef", &[Oid, Int4, Bool], Text, index_definition),
+        line("pg_get_constraintdef", &[Oid], Text, constraint_definition),
+        line("pg_get_constraintdef", &[Oid, Bool], Text, constraint_definition),
+        line("pg_get_expr", &[Text, Oid], Text, expression),
+        line("pg_get_expr", &[Text, Oid, Bool], Text, expression),
+        line("pg_get_viewdef", &[Oid], Text, view_definition),
+        line("pg_get_viewdef", &[Oid, Bool], Text, view_definition),
+        line("pg_get_viewdef", &[Oid, Int4], Text, view_definition),
+        line("pg_get_viewdef", &[Text], Text, view_definition),
+        line("pg_get_viewdef", &[Text, Bool], Text, view_definition),
+        line("pg_get_ruledef", &[Oid], Text, |_, _| Ok(Datum::Null)),
+        line("pg_get_ruledef", &[Oid, Bool], Text, |_, _| Ok(Datum::Null)),
+        line("pg_get_triggerdef", &[Oid], Text, |_, _| Ok(Datum::Null)),
+        line("pg_get_triggerdef", &[Oid, Bool], Text, |_, _| Ok(Datum::Null)),
+        line("pg_get_partkeydef", &[Oid], Text, |_, _| Ok(Datum::Null)),
+        line("pg_get_statisticsobjdef_columns", &[Oid], Text, |_, _| Ok(Datum::Null)),
+        line("pg_get_functiondef", &[Oid], Text, |_, _| Ok(Datum::Null)),
+        line("pg_get_function_result", &[Oid], Text, |a, _| {
+            or_null(types::function_types(number(&a[0])).map(|(result, _)| result))
+        }),
+        line("pg_get_function_arguments", &[Oid], Text, |a, _| {
+            or_null(types::function_types(number(&a[0])).map(|(_, arguments)| arguments))
+        }),
+        line("pg_get_function_identity_arguments", &[Oid], Text, |a, _| {
+            or_null(types::function_types(number(&a[0])).map(|(_, arguments)| arguments))
+        }),
+        line("pg_get_serial_sequence", &[Text, Text], Text, serial_sequence),
+        line("pg_get_userbyid", &[Oid], Name, user),
+        lenient(line("format_type", &[Oid, Int4], Text, format_type)),
+        line("obj_description", &[Oid, Name], Text, describe),
+        line("obj_description", &[Oid], Text, describe),
+        line("col_description", &[Oid, Int4], Text, |a, env| comment(env, number(&a[0]), integer(a.get(1)))),
+        line("shobj_description", &[Oid, Name], Text, |a, _| {
+            let of_database = number(&a[0]) == 5 && words(&a[1]) == "pg_database";
+            Ok(if of_database { text("default administrative connection database") } else { Datum::Null })
+        }),
+        line("pg_encoding_to_char", &[Int4], Name, encoding),
+        line("pg_relation_size", &[Regclass], Int8, rows_bytes),
+        line("pg_relation_size", &[Regclass, Text], Int8, rows_bytes),
+        line("pg_table_size", &[Regclass], Int8, rows_bytes),
+        line("pg_indexes_size", &[Regclass], Int8, rows_bytes),
+        line("pg_total_relation_size", &[Regclass], Int8, rows_bytes),
+        line("pg_database_size", &[Oid], Int8, |_, _| Ok(Datum::Int8(0))),
+        line("pg_database_size", &[Name], Int8, |_, _| Ok(Datum::Int8(0))),
+        line("pg_tablespace_size", &[Oid], Int8, |_, _| Ok(Datum::Int8(0))),
+        line("pg_tablespace_location", &[Oid], Text, |_, _| Ok(text(""))),
+        line("pg_relation_is_publishable", &[Regclass], Bool, kind_of),
+        line("pg_is_other_temp_schema", &[Oid], Bool, |_, _| Ok(Datum::Bool(false))),
+        line("pg_my_temp_schema", &[], Oid, |_, _| Ok(Datum::Oid(0))),
+        line("pg_is_in_recovery", &[], Bool, |_, _| Ok(Datum::Bool(false))),
+        line("current_schema", &[], Name, |_, env| {
+            Ok(schemas(env, false)?.into_iter().next().map_or(Datum::Null, Datum::text))
+        }),
+        line("current_schemas", &[Bool], NAMES, |a, env| {
+            Ok(super::array(schemas(env, is_true(a.first()))?.into_iter().map(Datum::text)))
+        }),
+        line("to_regclass", &[Text], Regclass, relation_or_null),
+        line("to_regtype", &[Text], Regtype, |a, env| named_or_null(Regtype, a, env)),
+        line("to_regproc", &[Text], Regproc, |a, env| named_or_null(Regproc, a, env)),
+        line("to_regnamespace", &[Text], Regnamespace, |a, env| named_or_null(Regnamespace, a, env)),
+        line("to_regrole", &[Text], Regrole, |a, env| named_or_null(Regrole, a, env)),
+        line("pg_has_role", &[Oid, Text], Bool, |_, _| Ok(Datum::Bool(true))),
+        line("pg_has_role", &[Name, Text], Bool, |_, _| Ok(Datum::Bool(true))),
+        line("pg_has_role", &[Name, Name, Text], Bool, |_, _| Ok(Datum::Bool(true))),
+        line("pg_has_role", &[Oid, Oid, Text], Bool, |_, _| Ok(Datum::Bool(true))),
+        line("has_column_privilege", &[Oid, Int2, Text], Bool, |_, _| Ok(Datum::Bool(true))),
+        line("has_column_privilege", &[Text, Text, Text], Bool, |_, _| Ok(Datum::Bool(true))),
+        line("pg_column_is_updatable", &[Regclass, Int2, Bool], Bool, kind_of),
+    ];
+    all.push(line("pg_table_is_visible", &[Oid], Bool, is_visible));
+    // All of these are the system's own, which is always searched.
+    for name in [
+        "pg_type_is_visible",
+        "pg_function_is_visible",
+        "pg_operator_is_visible",
+        "pg_opclass_is_visible",
+        "pg_collation_is_visible",
+        "pg_conversion_is_visible",
+        "pg_statistics_obj_is_visible",
+        "pg_ts_config_is_visible",
+        "pg_ts_dict_is_visible",
+        "pg_ts_parser_is_visible",
+        "pg_ts_template_is_visible",
+    ] {
+        all.push(line(name, &[Oid], Bool, |_, _| Ok(Datum::Bool(true))));
+    }
+    for name in ["has_table_privilege", "has_sequence_privilege", "has_any_column_privilege"] {
+        all.push(line(name, &[Oid, Text], Bool, |_, _| Ok(Datum::Bool(true))));
+        all.push(line(name, &[Text, Text], Bool, privilege_on_named));
+        all.push(line(name, &[Name, Oid, Text], Bool, |_, _| Ok(Datum::Bool(true))));
+        all.push(line(name, &[Name, Text, Text], Bool, privilege_on_named));
+    }
+    for name in ["has_schema_privilege", "has_database_privilege", "has_function_privilege", "has_type_privilege"] {
+        all.push(line(name, &[Oid, Text], Bool, |_, _| Ok(Datum::Bool(true))));
+        all.push(line(name, &[Text, Text], Bool, |_, _| Ok(Datum::Bool(true))));
+        all.push(line(name, &[Name, Oid, Text], Bool, |_, _| Ok(Datum::Bool(true))));
+        all.push(line(name, &[Name, Text, Text], Bool, |_, _| Ok(Datum::Bool(true))));
+    }
+    debug_assert!(all.iter().all(|line| matches!(line.eval, Eval::InEnv(_))));
+    all
+}

@@ -1,0 +1,28 @@
+//! What the server knows and the database does not: its sessions, its statements, its clocks.
+//!
+//! **Invariant:** asked whenever such a table is read; it must not block.
+
+use crate::datum::Datum;
+use crate::types::Kind;
+
+/// Rows, each as its columns by name; columns that are not named are null.
+pub type Lines = Vec<Vec<(&'static str, Datum)>>;
+
+/// A table of the schema `overtake`.
+#[derive(Clone, Debug)]
+pub struct ProvidedTable {
+    /// Its name.
+    pub name: String,
+    /// Its columns.
+    pub columns: Vec<(String, Kind)>,
+}
+
+/// See the module.
+pub trait Provider: Send + Sync + std::fmt::Debug {
+    /// The tables of the schema `overtake`, always the same in the same order.
+    fn tables(&self) -> Vec<ProvidedTable>;
+
+    /// The rows of a table: one of these, or one of `pg_catalog` that only the server can fill (`pg_stat_activity`,
+    /// `pg_locks`). Integers are given as `Int8`, whatever the column's width.
+    fn lines(&self, schema: &str, table: &str) -> Lines;
+}

@@ -1,0 +1,140 @@
+//! Names of objects as `regclass`, `regtype` and their like read and write them.
+//!
+//! **Invariant:** what is written can be read again, by the same search path.
+
+use crate::catalog::{PG_CATALOG, Relation, Seen};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::types::Kind;
+use crate::types::forms::Forms;
+
+/// Words that are no names of columns or tables unless they are quoted.
+const WORDS: &str = "all analyse analyze and any array as asc asymmetric authorization between bigint binary bit \
+    boolean both case cast char character check coalesce collate collation column concurrently constraint create cross \
+    current_catalog current_date current_role current_schema current_time current_timestamp current_user dec decimal \
+    default deferrable desc distinct do else end except exists extract false fetch float for foreign freeze from full \
+    grant greatest group grouping having ilike in initially inner inout int integer intersect interval into is isnull \
+    join lateral leading least left like limit localtime localtimestamp national natural nchar none normalize not \
+    notnull null nullif numeric offset on only or order out outer overlaps overlay placing position precision primary \
+    real references returning right row select session_user setof similar smallint some substring symmetric table \
+    tablesample then time timestamp to trailing treat trim true union unique user using values varchar variadic verbose \
+    when where window with xmlattributes xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot \
+    xmlserialize xmltable";
+
+/// A name as it must be written in a statement.
+pub(crate) fn quoted(name: &str) -> String {
+    let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
+        && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_')
+        && WORDS.split_ascii_whitespace().all(|word| word != name);
+    if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// The schema's name of a relation's number.
+pub(super) fn schema_name(seen: &Seen, oid: u32) -> Option<String> {
+    let fixed = super::SCHEMAS.iter().find(|(number, _)| *number == oid).map(|(_, name)| (*name).to_owned());
+    fixed.or_else(|| seen.state.schema_numbered(oid).map(|schema| schema.name.clone()))
+}
+
+/// The number of a schema.
+pub(super) fn schema_number(seen: &Seen, name: &str) -> Option<u32> {
+    let fixed = super::SCHEMAS.iter().find(|(_, fixed)| *fixed == name).map(|(number, _)| *number);
+    fixed.or_else(|| seen.state.schema(name).map(|schema| schema.oid))
+}
+
+/// Schema and name of a relation, whoever has made it.
+pub(super) fn relation_name(seen: &Seen, oid: u32) -> Option<(String, String)> {
+    if let Some(relation) = seen.state.relation_numbered(oid) {
+        return Some((schema_name(seen, relation.schema())?, relation.name().to_owned()));
+    }
+    super::numbered(oid, Some(seen)).map(|table| (table.schema.clone(), table.name.clone()))
+}
+
+/// The number of the relation that a name without a schema means.
+pub(super) fn relation_by_path(seen: &Seen, name: &str) -> Option<u32> {
+    search_path(seen).find_map(|schema| relation_in(seen, schema, name))
+}
+
+/// The schemas of the path, `pg_catalog` first unless it says otherwise.
+pub(super) fn search_path(seen: &Seen) -> impl Iterator<Item = &str> {
+    let implied = (!seen.path.iter().any(|schema| schema == PG_CATALOG)).then_some(PG_CATALOG);
+    implied.into_iter().chain(seen.path.iter().map(String::as_str))
+}
+
+fn relation_in(seen: &Seen, schema: &str, name: &str) -> Option<u32> {
+    let own = seen.state.relation_in(schema, name).map(Relation::oid);
+    own.or_else(|| super::find(schema, name, Some(seen)).map(|table| table.oid))
+}
+
+/// A relation as it must be written for the path to find it.
+pub(super) fn relation_shown(seen: &Seen, oid: u32) -> Option<String> {
+    let (schema, name) = relation_name(seen, oid)?;
+    if relation_by_path(seen, &name) == Some(oid) {
+        return Some(quoted(&name));
+    }
+    Some(format!("{}.{}", quoted(&schema), quoted(&name)))
+}
+
+/// What a number of this kind is written as; nothing if it is written as a number.
+pub(crate) fn written(kind: Kind, oid: u32, forms: &Forms) -> Option<String> {
+    if !matches!(kind, Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole) {
+        return None;
+    }
+    if oid == 0 {
+        return Some("-".to_owned());
+    }
+    let seen = forms.seen.as_deref()?;
+    match kind {
+        Kind::Regclass => relation_shown(seen, oid),
+        Kind::Regnamespace => schema_name(seen, oid).map(|name| quoted(&name)),
+        Kind::Regrole => super::server::role_name(seen, oid).map(|name| quoted(&name)),
+        Kind::Regproc => super::types::function_name(oid),
+        _ => None,
+    }
+}
+
+/// The number that a name of this kind means.
+///
+/// # Errors
+/// There is no such object, or there are several.
+pub(crate) fn number(kind: Kind, name: &str, forms: &Forms) -> SqlResult<u32> {
+    let Some(seen) = forms.seen.as_deref() else {
+        return Err(SqlError::unsupported(format_args!("a name as {} here", kind.name())));
+    };
+    let missing = |state: SqlState, word: &str| SqlError::new(state, format!("{word} \"{name}\" does not exist"));
+    let parts =
+        crate::catalog::name_parts(name).ok_or_else(|| SqlError::new(SqlState("42602"), "invalid name syntax"))?;
+    match kind {
+        Kind::Regclass => relation_number(seen, name),
+        Kind::Regnamespace => match &parts[..] {
+            [name] => schema_number(seen, name).ok_or_else(|| missing(SqlState::INVALID_SCHEMA_NAME, "schema")),
+            _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid name syntax")),
+        },
+        Kind::Regrole => match &parts[..] {
+            [name] => super::server::role_number(seen, name).ok_or_else(|| missing(SqlState::UNDEFINED_OBJECT, "role")),
+            _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid name syntax")),
+        },
+        _ => {
+            let found = match &parts[..] {
+                [name] => super::types::function_number(name),
+                [schema, name] if schema == PG_CATALOG => super::types::function_number(name),
+                _ => None,
+            };
+            found.ok_or_else(|| missing(SqlState::UNDEFINED_FUNCTION, "function"))
+        }
+    }
+}
+
+/// The number of the relation that a text names.
+///
+/// # Errors
+/// `42P01`, `42602`
+pub(super) fn relation_number(seen: &Seen, text: &str) -> SqlResult<u32> {
+    let found = seen.state.relation_written(&seen.path, text).map(Relation::oid);
+    let system = match crate::catalog::name_parts(text).as_deref() {
+        Some([name]) => super::find(PG_CATALOG, name, Some(seen))
+            .or_else(|| seen.path.iter().find_map(|schema| super::find(schema, name, Some(seen)))),
+        Some([schema, name]) => super::find(schema, name, Some(seen)),
+        Some([database, schema, name]) if database == crate::catalog::DATABASE => super::find(schema, name, Some(seen)),
+        _ => None,
+    };
+    system.map_or(found, |table| Ok(table.oid))
+}

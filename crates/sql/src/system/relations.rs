@@ -1,0 +1,401 @@
+//! Schemas, tables, columns, sequences and what is said of them, as rows of the catalog.
+//!
+//! **Invariant:** numbers are the catalog's own; those of defaults and rules, which it does not number, are above all others
+//! and stay the same while the catalog does.
+
+use super::types::{alignment, by_value, collation, storage};
+use super::{Rows, SCHEMAS, Source, SystemTable, deparse, int, oid, text, yes};
+use crate::catalog::{ColumnDef, Relation, Sequence, TableInfo};
+use crate::datum::Datum;
+use crate::error::SqlResult;
+use crate::types::{Kind, SqlType};
+use std::sync::Arc;
+
+/// Numbers of what the catalog does not number begin here.
+const UNNUMBERED: u32 = 0xC000_0000;
+/// `pg_class`, `pg_namespace`, `pg_attrdef`, `pg_constraint`, `pg_rewrite` as they name each other.
+pub(super) const PG_CLASS: u32 = 1259;
+const PG_NAMESPACE: u32 = 2615;
+const PG_ATTRDEF: u32 = 2604;
+const PG_CONSTRAINT: u32 = 2606;
+const PG_REWRITE: u32 = 2618;
+
+/// Columns of a sequence, if it is read like a table.
+pub(super) const OF_SEQUENCE: [(&str, Kind); 3] =
+    [("last_value", Kind::Int8), ("log_cnt", Kind::Int8), ("is_called", Kind::Bool)];
+
+pub(super) fn filled(name: &str) -> Option<super::Fill> {
+    match name {
+        "pg_namespace" => Some(namespaces),
+        "pg_class" => Some(classes),
+        "pg_attribute" => Some(attributes),
+        "pg_attrdef" => Some(defaults),
+        "pg_sequence" => Some(sequences),
+        "pg_rewrite" => Some(rules),
+        "pg_description" => Some(descriptions),
+        "pg_depend" => Some(dependencies),
+        _ => None,
+    }
+}
+
+/// All system tables, the server's among them.
+pub(super) fn system(source: &Source<'_>) -> Vec<Arc<SystemTable>> {
+    super::tables().iter().cloned().chain(super::provided(Some(source.seen))).collect()
+}
+
+fn namespaces(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for (number, name) in schemas(source) {
+        let owner =
+            source.state().schema(&name).and_then(|schema| super::server::role_number(source.seen, &schema.owner));
+        rows.add([
+            ("oid", oid(number)),
+            ("nspname", text(name)),
+            ("nspowner", oid(owner.unwrap_or(super::server::SUPERUSER))),
+        ]);
+    }
+    Ok(())
+}
+
+/// All schemas: the fixed ones and the catalog's.
+pub(super) fn schemas(source: &Source<'_>) -> Vec<(u32, String)> {
+    let fixed = SCHEMAS
+        .iter()
+        .filter(|(_, name)| *name != super::OWN_SCHEMA || source.seen.provider.is_some())
+        .map(|(number, name)| (*number, (*name).to_owned()));
+    fixed.chain(source.state().schemas().map(|schema| (schema.oid, schema.name.clone()))).collect()
+}
+
+/// The owner of a relation.
+fn owner(source: &Source<'_>, name: &str) -> Datum {
+    oid(super::server::role_number(source.seen, name).unwrap_or(super::server::SUPERUSER))
+}
+
+fn classes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for table in system(source) {
+        let schema = reg_schema(&table.schema);
+        rows.add([
+            ("oid", oid(table.oid)),
+            ("relname", text(&table.name)),
+            ("relnamespace", oid(schema)),
+            ("relowner", oid(super::server::SUPERUSER)),
+            ("relam", oid(if table.is_view { 0 } else { 2 })),
+            ("reltuples", int(-1)),
+            ("relpersistence", text("p")),
+            ("relkind", text(if table.is_view { "v" } else { "r" })),
+            ("relnatts", int(table.columns.len() as i64)),
+            ("relhasrules", yes(table.is_view)),
+            ("relispopulated", yes(true)),
+            ("relreplident", text("n")),
+        ]);
+    }
+    for relation in source.state().relations() {
+        let mut row = vec![
+            ("oid", oid(relation.oid())),
+            ("relname", text(relation.name())),
+            ("relnamespace", oid(relation.schema())),
+            ("reltuples", int(-1)),
+            ("relfilenode", oid(relation.oid())),
+            ("relpersistence", text("p")),
+            ("relispopulated", yes(true)),
+        ];
+        match relation {
+            Relation::Table(table) => {
+                let referred = source.state().referencing(table.oid).next().is_some();
+                row.extend([
+                    ("relowner", owner(source, &table.owner)),
+                    ("relam", oid(2)),
+                    ("relkind", text("r")),
+                    ("relnatts", int(i64::from(table.next_column) - 1)),
+                    ("relhasindex", yes(!table.indexes.is_empty())),
+                    ("relchecks", int(table.checks().count() as i64)),
+                    ("relhastriggers", yes(referred || table.foreign_keys().next().is_some())),
+                    ("relreplident", text("d")),
+                ]);
+            }
+            Relation::View(view) => row.extend([
+                ("relowner", owner(source, &view.owner)),
+                ("relfilenode", oid(0)),
+                ("relkind", text("v")),
+                ("relnatts", int(view.columns.len() as i64)),
+                ("relhasrules", yes(true)),
+                ("relreplident", text("n")),
+            ]),
+            Relation::Sequence(sequence) => row.extend([
+                ("relowner", owner(source, &sequence.owner)),
+                ("relkind", text("S")),
+                ("relnatts", int(OF_SEQUENCE.len() as i64)),
+                ("relpages", int(1)),
+                ("reltuples", int(1)),
+                ("relreplident", text("n")),
+            ]),
+            Relation::Index { table, position } => row.extend([
+                ("relowner", owner(source, &table.owner)),
+                ("relam", oid(403)),
+                ("relkind", text("i")),
+                ("relnatts", int(table.indexes.get(*position).map_or(0, |index| index.columns.len()) as i64)),
+                ("reltuples", int(0)),
+                ("relreplident", text("n")),
+            ]),
+        }
+        rows.add(row);
+    }
+    Ok(())
+}
+
+fn reg_schema(name: &str) -> u32 {
+    SCHEMAS.iter().find(|(_, fixed)| *fixed == name).map_or(0, |(number, _)| *number)
+}
+
+/// A row of `pg_attribute`.
+fn attribute(of: u32, name: &str, number: i64, kind: SqlType) -> Vec<(&'static str, Datum)> {
+    vec![
+        ("attrelid", oid(of)),
+        ("attname", text(name)),
+        ("atttypid", oid(kind.oid())),
+        ("attstattarget", int(-1)),
+        ("attlen", int(i64::from(kind.len()))),
+        ("attnum", int(number)),
+        ("attndims", int(i64::from(matches!(kind.kind, Kind::Array(_))))),
+        ("attcacheoff", int(-1)),
+        ("atttypmod", int(i64::from(kind.typmod))),
+        ("attbyval", yes(by_value(kind.kind))),
+        ("attalign", text(alignment(kind.kind))),
+        ("attstorage", text(storage(kind.kind))),
+        ("attislocal", yes(true)),
+        ("attcollation", oid(collation(kind.kind))),
+    ]
+}
+
+fn attributes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for table in system(source) {
+        for (column, number) in table.columns.iter().zip(1..) {
+            let mut row = attribute(table.oid, &column.name, number, column.kind.into());
+            row.push(("attnotnull", yes(column.not_null)));
+            rows.add(row);
+        }
+    }
+    for relation in source.state().relations() {
+        let of = relation.oid();
+        match relation {
+            Relation::Table(table) => {
+                for column in &table.columns {
+                    let mut row = attribute(of, &column.name, i64::from(column.number), column.kind);
+                    let identity = match column.identity {
+                        None => "",
+                        Some(identity) if identity.always => "a",
+                        Some(_) => "d",
+                    };
+                    row.extend([
+                        ("attnotnull", yes(column.not_null)),
+                        ("atthasdef", yes(has_default(column))),
+                        ("attidentity", text(identity)),
+                    ]);
+                    rows.add(row);
+                }
+            }
+            Relation::View(view) => {
+                for ((name, kind), number) in view.columns.iter().zip(1..) {
+                    rows.add(attribute(of, name, number, *kind));
+                }
+            }
+            Relation::Sequence(_) => {
+                for ((name, kind), number) in OF_SEQUENCE.into_iter().zip(1..) {
+                    let mut row = attribute(of, name, number, kind.into());
+                    row.push(("attnotnull", yes(true)));
+                    rows.add(row);
+                }
+            }
+            Relation::Index { table, position } => {
+                let columns = table.indexes.get(*position).into_iter().flat_map(|index| &index.columns);
+                for (at, number) in columns.zip(1..) {
+                    if let Some(column) = table.columns.get(*at) {
+                        rows.add(attribute(of, &column.name, number, column.kind));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a default was written: what numbers itself has none.
+pub(super) fn has_default(column: &ColumnDef) -> bool {
+    column.default.is_some() && column.identity.is_none()
+}
+
+/// All defaults with their numbers.
+fn numbered_defaults<'s>(source: &'s Source<'_>) -> impl Iterator<Item = (u32, &'s Arc<TableInfo>, &'s ColumnDef)> {
+    let all = source.state().tables().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
+    all.filter(|(_, column)| has_default(column))
+        .zip(UNNUMBERED..)
+        .map(|((table, column), number)| (number, table, column))
+}
+
+fn defaults(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for (number, table, column) in numbered_defaults(source) {
+        let Some(default) = &column.default else { continue };
+        rows.add([
+            ("oid", oid(number)),
+            ("adrelid", oid(table.oid)),
+            ("adnum", int(i64::from(column.number))),
+            ("adbin", text(deparse::default(source.seen, source.env, column, default, false))),
+        ]);
+    }
+    Ok(())
+}
+
+fn sequences(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for sequence in source.state().sequences() {
+        rows.add([
+            ("seqrelid", oid(sequence.oid)),
+            ("seqtypid", oid(sequence.kind.oid())),
+            ("seqstart", int(sequence.start)),
+            ("seqincrement", int(sequence.increment)),
+            ("seqmax", int(sequence.max)),
+            ("seqmin", int(sequence.min)),
+            ("seqcache", int(1)),
+            ("seqcycle", yes(sequence.cycle)),
+        ]);
+    }
+    Ok(())
+}
+
+/// The rule of a view.
+fn rule_number(view: u32) -> u32 {
+    UNNUMBERED | (1 << 29) | view
+}
+
+fn rules(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for view in source.state().views() {
+        rows.add([
+            ("oid", oid(rule_number(view.oid))),
+            ("rulename", text("_RETURN")),
+            ("ev_class", oid(view.oid)),
+            ("ev_type", text("1")),
+            ("ev_enabled", text("O")),
+            ("is_instead", yes(true)),
+            ("ev_qual", text("<>")),
+            ("ev_action", text(&view.text)),
+        ]);
+    }
+    Ok(())
+}
+
+/// What is said of an object and its columns.
+fn descriptions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    let state = source.state();
+    let mut add = |class: u32, of: u32, column: i16, said: Option<&str>| {
+        if let Some(said) = said {
+            rows.add([
+                ("objoid", oid(of)),
+                ("classoid", oid(class)),
+                ("objsubid", int(i64::from(column))),
+                ("description", text(said)),
+            ]);
+        }
+    };
+    for schema in state.schemas() {
+        // A new database says this of it.
+        let usual = (schema.name == crate::catalog::PUBLIC).then_some("standard public schema");
+        add(PG_NAMESPACE, schema.oid, 0, state.comment(schema.oid, 0).or(usual));
+    }
+    for relation in state.relations() {
+        let of = relation.oid();
+        add(PG_CLASS, of, 0, state.comment(of, 0));
+        match relation {
+            Relation::Table(table) => {
+                table
+                    .columns
+                    .iter()
+                    .for_each(|column| add(PG_CLASS, of, column.number, state.comment(of, column.number)));
+            }
+            Relation::View(view) => {
+                (1..=view.columns.len() as i16).for_each(|number| add(PG_CLASS, of, number, state.comment(of, number)));
+            }
+            Relation::Sequence(_) | Relation::Index { .. } => {}
+        }
+    }
+    Ok(())
+}
+
+/// The sequences that go with columns.
+fn owned<'s>(source: &'s Source<'_>) -> impl Iterator<Item = (&'s Arc<Sequence>, u32, i16)> {
+    source.state().sequences().filter_map(|sequence| sequence.owned_by.map(|(table, column)| (sequence, table, column)))
+}
+
+fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    let mut add =
+        |(class, of, column): (u32, u32, i16), (other_class, other, other_column): (u32, u32, i16), how: &str| {
+            rows.add([
+                ("classid", oid(class)),
+                ("objid", oid(of)),
+                ("objsubid", int(i64::from(column))),
+                ("refclassid", oid(other_class)),
+                ("refobjid", oid(other)),
+                ("refobjsubid", int(i64::from(other_column))),
+                ("deptype", text(how)),
+            ]);
+        };
+    for (sequence, table, column) in owned(source) {
+        let is_identity = source.state().table_numbered(table).is_some_and(|table| {
+            table.columns.iter().any(|column| column.identity.is_some_and(|own| own.sequence == sequence.oid))
+        });
+        let how = if is_identity { "i" } else { "a" };
+        add((PG_CLASS, sequence.oid, 0), (PG_CLASS, table, column), how);
+    }
+    for relation in source.state().relations() {
+        add((PG_CLASS, relation.oid(), 0), (PG_NAMESPACE, relation.schema(), 0), "n");
+    }
+    for (number, table, column) in numbered_defaults(source) {
+        add((PG_ATTRDEF, number, 0), (PG_CLASS, table.oid, column.number), "a");
+    }
+    for table in source.state().tables() {
+        for constraint in &table.constraints {
+            use crate::catalog::ConstraintKind;
+            match &constraint.what {
+                ConstraintKind::PrimaryKey { index } | ConstraintKind::Unique { index } => {
+                    let Some(index) = table.indexes.get(*index) else { continue };
+                    for column in index.columns.iter().filter_map(|at| table.columns.get(*at)) {
+                        add((PG_CONSTRAINT, constraint.oid, 0), (PG_CLASS, table.oid, column.number), "a");
+                    }
+                    add((PG_CLASS, index.oid, 0), (PG_CONSTRAINT, constraint.oid, 0), "i");
+                }
+                ConstraintKind::Check(_) => {
+                    for at in super::definitions::columns_of_check(source, table, constraint) {
+                        let Some(column) = table.columns.get(at) else { continue };
+                        add((PG_CONSTRAINT, constraint.oid, 0), (PG_CLASS, table.oid, column.number), "a");
+                    }
+                }
+                ConstraintKind::ForeignKey(key) => {
+                    for column in key.columns.iter().filter_map(|at| table.columns.get(*at)) {
+                        add((PG_CONSTRAINT, constraint.oid, 0), (PG_CLASS, table.oid, column.number), "a");
+                    }
+                    for number in &key.parent_columns {
+                        add((PG_CONSTRAINT, constraint.oid, 0), (PG_CLASS, key.parent, *number), "n");
+                    }
+                }
+            }
+        }
+        let of_constraint = |at: usize| {
+            use crate::catalog::ConstraintKind::{PrimaryKey, Unique};
+            table
+                .constraints
+                .iter()
+                .any(|one| matches!(&one.what, PrimaryKey { index } | Unique { index } if *index == at))
+        };
+        for (at, index) in table.indexes.iter().enumerate().filter(|(at, _)| !of_constraint(*at)) {
+            debug_assert!(at < table.indexes.len());
+            for column in index.columns.iter().filter_map(|at| table.columns.get(*at)) {
+                add((PG_CLASS, index.oid, 0), (PG_CLASS, table.oid, column.number), "a");
+            }
+        }
+    }
+    for view in source.state().views() {
+        let rule = rule_number(view.oid);
+        add((PG_REWRITE, rule, 0), (PG_CLASS, view.oid, 0), "i");
+        for used in &view.uses {
+            add((PG_REWRITE, rule, 0), (PG_CLASS, *used, 0), "n");
+        }
+    }
+    Ok(())
+}

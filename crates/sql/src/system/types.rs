@@ -1,0 +1,373 @@
+//! Types, functions, operators, casts and collations, as rows of the catalog.
+//!
+//! Types are those of [`Kind`]. Functions and operators are those that PostgreSQL 15 has by its numbers in `functions.tsv` and `operators.tsv`, as
+//! far as this server has them too, and the functions by which values of types are read and written.
+//!
+//! **Invariant:** a number is PostgreSQL's own for the same thing.
+
+use super::{Rows, Source, array, int, oid, text, yes};
+use crate::datum::Datum;
+use crate::error::SqlResult;
+use crate::ops::{self, Context};
+use crate::types::{Element, Kind};
+use std::sync::LazyLock;
+
+const OF_CATALOG: u32 = 11;
+
+pub(super) fn filled(name: &str) -> Option<super::Fill> {
+    match name {
+        "pg_type" => Some(types),
+        "pg_proc" => Some(functions),
+        "pg_operator" => Some(operators),
+        "pg_cast" => Some(casts),
+        "pg_collation" => Some(collations),
+        "pg_am" => Some(access_methods),
+        "pg_language" => Some(languages),
+        _ => None,
+    }
+}
+
+/// The collation of a type, 0 if it has none.
+pub(super) fn collation(kind: Kind) -> u32 {
+    match kind {
+        Kind::Text | Kind::Varchar | Kind::Bpchar => 100,
+        Kind::Name => 950,
+        Kind::Array(element) => collation(element.kind()),
+        _ => 0,
+    }
+}
+
+/// `pg_type.typalign`
+pub(super) fn alignment(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Bool | Kind::InternalChar | Kind::Name | Kind::Unknown | Kind::Uuid => "c",
+        Kind::Int2 => "s",
+        Kind::Int8 | Kind::Float8 | Kind::Time | Kind::Timestamp | Kind::Timestamptz | Kind::Interval => "d",
+        Kind::Array(element) if alignment(element.kind()) == "d" => "d",
+        _ => "i",
+    }
+}
+
+/// `pg_type.typstorage`
+pub(super) fn storage(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Numeric => "m",
+        Kind::Text | Kind::Varchar | Kind::Bpchar | Kind::Bytea | Kind::Json | Kind::Array(_) => "x",
+        _ => "p",
+    }
+}
+
+/// `pg_type.typbyval`
+pub(super) fn by_value(kind: Kind) -> bool {
+    kind.len() > 0 && kind.len() <= 8
+}
+
+/// The functions that read and write a type: in, out, receive, send.
+fn by_text(kind: Kind) -> [String; 4] {
+    let base = match kind {
+        Kind::Array(_) => "array".to_owned(),
+        kind => kind.type_name(),
+    };
+    let underscored = matches!(
+        kind,
+        Kind::Array(_)
+            | Kind::Json
+            | Kind::Date
+            | Kind::Time
+            | Kind::Timestamp
+            | Kind::Timestamptz
+            | Kind::Interval
+            | Kind::Numeric
+            | Kind::Uuid
+            | Kind::Void
+    );
+    ["in", "out", "recv", "send"]
+        .map(|what| if underscored { format!("{base}_{what}") } else { format!("{base}{what}") })
+}
+
+/// The functions that read and write a type's modifier.
+fn by_modifier(kind: Kind) -> Option<String> {
+    let kind = kind.element().filter(|_| matches!(kind, Kind::Array(_))).unwrap_or(kind);
+    matches!(
+        kind,
+        Kind::Bpchar
+            | Kind::Varchar
+            | Kind::Time
+            | Kind::Timestamp
+            | Kind::Timestamptz
+            | Kind::Interval
+            | Kind::Numeric
+    )
+    .then(|| format!("{}typmod", kind.type_name()))
+}
+
+fn function_oid(name: &str) -> Datum {
+    oid(function_number(name).unwrap_or(0))
+}
+
+fn types(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for kind in Kind::all() {
+        let [input, output, receive, send] = by_text(kind);
+        let is_pseudo = matches!(kind, Kind::Unknown | Kind::Void);
+        let mut row = vec![
+            ("oid", oid(kind.oid())),
+            ("typname", text(kind.type_name())),
+            ("typnamespace", oid(OF_CATALOG)),
+            ("typowner", oid(super::server::SUPERUSER)),
+            ("typlen", int(i64::from(kind.len()))),
+            ("typbyval", yes(by_value(kind))),
+            ("typtype", text(if is_pseudo { "p" } else { "b" })),
+            ("typcategory", text(kind.category().to_string())),
+            ("typispreferred", yes(kind.is_preferred())),
+            ("typisdefined", yes(true)),
+            ("typdelim", text(",")),
+            ("typelem", oid(kind.element().map_or(0, Kind::oid))),
+            ("typarray", oid(kind.array_of().map_or(0, Kind::oid))),
+            ("typinput", function_oid(&input)),
+            ("typoutput", function_oid(&output)),
+            ("typreceive", function_oid(&receive)),
+            ("typsend", function_oid(&send)),
+            ("typalign", text(alignment(kind))),
+            ("typstorage", text(storage(kind))),
+            ("typtypmod", int(-1)),
+            ("typcollation", oid(collation(kind))),
+        ];
+        if let Some(modifier) = by_modifier(kind) {
+            row.push(("typmodin", function_oid(&format!("{modifier}in"))));
+            row.push(("typmodout", function_oid(&format!("{modifier}out"))));
+        }
+        match kind {
+            Kind::Array(_) => {
+                row.push(("typanalyze", function_oid("array_typanalyze")));
+                row.push(("typsubscript", function_oid("array_subscript_handler")));
+            }
+            Kind::Int2Vector | Kind::OidVector => row.push(("typsubscript", function_oid("array_subscript_handler"))),
+            Kind::Name => {
+                row.push(("typelem", oid(Kind::InternalChar.oid())));
+                row.push(("typsubscript", function_oid("raw_array_subscript_handler")));
+            }
+            _ => {}
+        }
+        rows.add(row);
+    }
+    Ok(())
+}
+
+/// A line of `functions.tsv`.
+struct Line {
+    oid: u32,
+    name: &'static str,
+    kind: &'static str,
+    result: u32,
+    arguments: Vec<u32>,
+    volatile: &'static str,
+    strict: bool,
+    set: bool,
+    source: &'static str,
+}
+
+static FUNCTIONS: LazyLock<Vec<Line>> = LazyLock::new(|| {
+    let line = |line: &'static str| {
+        let mut parts = line.split('\t');
+        Some(Line {
+            oid: parts.next()?.parse().ok()?,
+            name: parts.next()?,
+            kind: parts.next()?,
+            result: parts.next()?.parse().ok()?,
+            arguments: parts.next()?.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect(),
+            volatile: parts.next()?,
+            strict: parts.next()? == "t",
+            set: parts.next()? == "t",
+            source: parts.next()?,
+        })
+    };
+    include_str!("functions.tsv").lines().filter_map(line).collect()
+});
+
+/// The number of the first function of a name.
+pub(super) fn function_number(name: &str) -> Option<u32> {
+    FUNCTIONS.iter().find(|line| line.name == name).map(|line| line.oid)
+}
+
+/// The name of a function.
+pub(super) fn function_name(oid: u32) -> Option<String> {
+    FUNCTIONS.iter().find(|line| line.oid == oid).map(|line| super::quoted(line.name))
+}
+
+/// `pg_get_function_result`, `pg_get_function_arguments`
+pub(super) fn function_types(oid: u32) -> Option<(String, String)> {
+    let line = FUNCTIONS.iter().find(|line| line.oid == oid)?;
+    let name = |number: &u32| type_name(*number, None);
+    let arguments: Vec<String> = line.arguments.iter().map(name).collect();
+    let set = if line.set { "SETOF " } else { "" };
+    Some((format!("{set}{}", name(&line.result)), arguments.join(", ")))
+}
+
+/// Whether this server has it: it is called by its name, or reads or writes values of a type.
+fn is_here(line: &Line, io: &[String]) -> bool {
+    match line.kind {
+        "a" => !matches!(ops::resolve_aggregate(line.name, &[]), Ok(None)),
+        _ => ops::is_function(line.name) || io.iter().any(|name| name == line.name),
+    }
+}
+
+fn functions(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    let io: Vec<String> = Kind::all().flat_map(by_text).collect();
+    for line in FUNCTIONS.iter().filter(|line| is_here(line, &io)) {
+        rows.add([
+            ("oid", oid(line.oid)),
+            ("proname", text(line.name)),
+            ("pronamespace", oid(OF_CATALOG)),
+            ("proowner", oid(super::server::SUPERUSER)),
+            ("prolang", oid(12)),
+            ("procost", int(1)),
+            ("prorows", int(if line.set { 1000 } else { 0 })),
+            ("prokind", text(line.kind)),
+            ("proisstrict", yes(line.strict)),
+            ("proretset", yes(line.set)),
+            ("provolatile", text(line.volatile)),
+            ("proparallel", text("s")),
+            ("pronargs", int(line.arguments.len() as i64)),
+            ("prorettype", oid(line.result)),
+            ("proargtypes", array(line.arguments.iter().map(|number| oid(*number)))),
+            ("prosrc", text(line.source)),
+        ]);
+    }
+    Ok(())
+}
+
+static OPERATORS: LazyLock<Vec<Vec<&'static str>>> =
+    LazyLock::new(|| include_str!("operators.tsv").lines().map(|line| line.split('\t').collect()).collect());
+
+/// The number of an operator.
+pub(super) fn operator_number(name: &str, left: Option<Kind>, right: Kind) -> Option<u32> {
+    // Varying strings have none of their own.
+    let own = |kind: Kind| if kind == Kind::Varchar { Kind::Text } else { kind };
+    let left = left.map_or(0, |kind| own(kind).oid()).to_string();
+    let right = own(right).oid().to_string();
+    let is_it =
+        |line: &&Vec<&str>| line.get(1) == Some(&name) && line.get(3) == Some(&&*left) && line.get(4) == Some(&&*right);
+    OPERATORS.iter().find(is_it).and_then(|line| line.first()?.parse().ok())
+}
+
+fn operators(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for line in OPERATORS.iter() {
+        let [number, name, kind, left, right, result, commutator, negator, code, hashes, merges] = line[..] else {
+            continue;
+        };
+        let number_of = |part: &str| part.parse::<u32>().unwrap_or(0);
+        let (left, right) = (number_of(left), number_of(right));
+        let is_here = ops::operators_named(name)
+            .iter()
+            .any(|operator| operator.left.map_or(0, Kind::oid) == left && operator.right.oid() == right);
+        if is_here {
+            rows.add([
+                ("oid", oid(number_of(number))),
+                ("oprname", text(name)),
+                ("oprnamespace", oid(OF_CATALOG)),
+                ("oprowner", oid(super::server::SUPERUSER)),
+                ("oprkind", text(kind)),
+                ("oprcanmerge", yes(merges == "t")),
+                ("oprcanhash", yes(hashes == "t")),
+                ("oprleft", oid(left)),
+                ("oprright", oid(right)),
+                ("oprresult", oid(number_of(result))),
+                ("oprcom", oid(number_of(commutator))),
+                ("oprnegate", oid(number_of(negator))),
+                ("oprcode", oid(number_of(code))),
+            ]);
+        }
+    }
+    Ok(())
+}
+
+/// Casts that are declared, not those by way of text that every type has.
+fn casts(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    const FIRST: u32 = 10_035;
+    let mut number = FIRST;
+    for from in Kind::scalars().filter(|kind| !matches!(kind, Kind::Unknown | Kind::Void)) {
+        for to in Kind::scalars().filter(|kind| !matches!(kind, Kind::Unknown | Kind::Void)) {
+            let Some(cast) = ops::find_cast(from, to, Context::Explicit) else { continue };
+            let is_string = |kind: Kind| kind.category() == 'S';
+            let by_text = (is_string(to) && !is_string(from) && cast.context != Context::Implicit)
+                || (is_string(from) && !is_string(to) && cast.context == Context::Explicit);
+            if by_text {
+                continue;
+            }
+            rows.add([
+                ("oid", oid(number)),
+                ("castsource", oid(from.oid())),
+                ("casttarget", oid(to.oid())),
+                (
+                    "castcontext",
+                    text(match cast.context {
+                        Context::Implicit => "i",
+                        Context::Assignment => "a",
+                        Context::Explicit => "e",
+                    }),
+                ),
+                ("castmethod", text("f")),
+            ]);
+            number += 1;
+        }
+    }
+    Ok(())
+}
+
+fn collations(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    let all = [
+        (100, "default", "d", -1, None),
+        (950, "C", "c", -1, Some("C")),
+        (951, "POSIX", "c", -1, Some("POSIX")),
+        (12_340, "ucs_basic", "c", 6, Some("C")),
+    ];
+    for (number, name, provider, encoding, locale) in all {
+        rows.add([
+            ("oid", oid(number)),
+            ("collname", text(name)),
+            ("collnamespace", oid(OF_CATALOG)),
+            ("collowner", oid(super::server::SUPERUSER)),
+            ("collprovider", text(provider)),
+            ("collisdeterministic", yes(true)),
+            ("collencoding", int(encoding)),
+            ("collcollate", super::or_null(locale, text)),
+            ("collctype", super::or_null(locale, text)),
+        ]);
+    }
+    Ok(())
+}
+
+fn access_methods(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for (number, name, kind) in [(2, "heap", "t"), (403, "btree", "i")] {
+        rows.add([("oid", oid(number)), ("amname", text(name)), ("amtype", text(kind))]);
+    }
+    Ok(())
+}
+
+fn languages(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    rows.add([("oid", oid(12)), ("lanname", text("internal")), ("lanowner", oid(super::server::SUPERUSER))]);
+    Ok(())
+}
+
+/// `format_type`: a type's name, with its modifier if one is given.
+pub(super) fn type_name(number: u32, modifier: Option<i32>) -> String {
+    let Some(kind) = Kind::from_oid(number) else {
+        return match number {
+            0 => "-",
+            2275 => "cstring",
+            2276 => "\"any\"",
+            2277 => "anyarray",
+            2281 => "internal",
+            2283 => "anyelement",
+            _ => "???",
+        }
+        .to_owned();
+    };
+    match modifier {
+        None => match kind {
+            Kind::Array(Element::Bpchar) => "character[]".to_owned(),
+            kind => kind.name(),
+        },
+        Some(typmod) => crate::types::SqlType { kind, typmod }.name(),
+    }
+}

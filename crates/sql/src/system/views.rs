@@ -1,0 +1,130 @@
+//! PostgreSQL's views of its own catalog that people read.
+//!
+//! **Invariant:** a relation is named by its schema's name and its own.
+
+use super::relations::{OF_SEQUENCE, system};
+use super::{Rows, Source, definitions, int, oid, or_null, reg, text, yes};
+use crate::catalog::{OWNER, Relation};
+use crate::datum::Datum;
+use crate::error::SqlResult;
+use std::sync::PoisonError;
+
+pub(super) fn filled(name: &str) -> Option<super::Fill> {
+    match name {
+        "pg_tables" => Some(tables),
+        "pg_views" => Some(views),
+        "pg_indexes" => Some(indexes),
+        "pg_sequences" => Some(sequences),
+        "pg_stat_user_tables" | "pg_stat_all_tables" | "pg_statio_user_tables" => Some(statistics),
+        "pg_stat_user_indexes" => Some(index_statistics),
+        _ => None,
+    }
+}
+
+fn schema(source: &Source<'_>, number: u32) -> Datum {
+    or_null(reg::schema_name(source.seen, number), text)
+}
+
+fn tables(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for table in system(source).iter().filter(|table| !table.is_view) {
+        rows.add([
+            ("schemaname", text(&table.schema)),
+            ("tablename", text(&table.name)),
+            ("tableowner", text(OWNER)),
+            ("hasindexes", yes(false)),
+            ("hasrules", yes(false)),
+            ("hastriggers", yes(false)),
+            ("rowsecurity", yes(false)),
+        ]);
+    }
+    for table in source.state().tables() {
+        let referred = source.state().referencing(table.oid).next().is_some();
+        rows.add([
+            ("schemaname", schema(source, table.schema)),
+            ("tablename", text(&table.name)),
+            ("tableowner", text(&table.owner)),
+            ("hasindexes", yes(!table.indexes.is_empty())),
+            ("hasrules", yes(false)),
+            ("hastriggers", yes(referred || table.foreign_keys().next().is_some())),
+            ("rowsecurity", yes(false)),
+        ]);
+    }
+    Ok(())
+}
+
+fn views(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for table in system(source).iter().filter(|table| table.is_view) {
+        rows.add([("schemaname", text(&table.schema)), ("viewname", text(&table.name)), ("viewowner", text(OWNER))]);
+    }
+    for view in source.state().views() {
+        rows.add([
+            ("schemaname", schema(source, view.schema)),
+            ("viewname", text(&view.name)),
+            ("viewowner", text(&view.owner)),
+            ("definition", or_null(definitions::view(source.seen, view.oid), text)),
+        ]);
+    }
+    Ok(())
+}
+
+fn indexes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for table in source.state().tables() {
+        for index in &table.indexes {
+            rows.add([
+                ("schemaname", schema(source, table.schema)),
+                ("tablename", text(&table.name)),
+                ("indexname", text(&index.name)),
+                ("indexdef", or_null(definitions::index(source.seen, index.oid, 0, false), text)),
+            ]);
+        }
+    }
+    Ok(())
+}
+
+fn sequences(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for sequence in source.state().sequences() {
+        let value = *sequence.value.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.add([
+            ("schemaname", schema(source, sequence.schema)),
+            ("sequencename", text(&sequence.name)),
+            ("sequenceowner", text(&sequence.owner)),
+            ("data_type", oid(sequence.kind.oid())),
+            ("start_value", int(sequence.start)),
+            ("min_value", int(sequence.min)),
+            ("max_value", int(sequence.max)),
+            ("increment_by", int(sequence.increment)),
+            ("cycle", yes(sequence.cycle)),
+            ("cache_size", int(1)),
+            ("last_value", or_null(value.is_called.then_some(value.last), int)),
+        ]);
+    }
+    debug_assert!(OF_SEQUENCE.len() == 3);
+    Ok(())
+}
+
+/// What is counted: the rows there are, at most. Nothing is counted of who has read them.
+fn statistics(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for table in source.state().tables() {
+        rows.add([
+            ("relid", oid(table.oid)),
+            ("schemaname", schema(source, table.schema)),
+            ("relname", text(&table.name)),
+        ]);
+    }
+    Ok(())
+}
+
+fn index_statistics(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for relation in source.state().relations() {
+        let Relation::Index { table, position } = relation else { continue };
+        let Some(index) = table.indexes.get(*position) else { continue };
+        rows.add([
+            ("relid", oid(table.oid)),
+            ("indexrelid", oid(index.oid)),
+            ("schemaname", schema(source, table.schema)),
+            ("relname", text(&table.name)),
+            ("indexrelname", text(&index.name)),
+        ]);
+    }
+    Ok(())
+}
