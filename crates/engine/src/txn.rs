@@ -37,6 +37,8 @@ pub struct Txn<'e> {
     wrote: Cell<bool>,
     /// Whether reads do not see what this command has written, however many there are; see [`Txn::hold_command`].
     pub(crate) command_held: Cell<bool>,
+    /// Whether reads see the newest committed rows; see [`Txn::each_newest`].
+    pub(crate) sees_newest: Cell<bool>,
     /// The bits of the tables that it has written to.
     pub(crate) tables: Cell<u64>,
     /// Its session, if it has one: then it can wait.
@@ -91,6 +93,7 @@ impl<'e> Txn<'e> {
             command: Cell::new(0),
             wrote: Cell::new(false),
             command_held: Cell::new(false),
+            sees_newest: Cell::new(false),
             tables: Cell::new(0),
             waiter: None,
             must_wait: Cell::new(false),
@@ -149,6 +152,7 @@ impl<'e> Txn<'e> {
             command: Cell::new(command),
             wrote: Cell::new(wrote),
             command_held: Cell::new(false),
+            sees_newest: Cell::new(false),
             tables: Cell::new(tables),
             waiter: Some(waiter),
             must_wait: Cell::new(false),
@@ -188,7 +192,7 @@ impl<'e> Txn<'e> {
 
     /// Whether its writes meet the newest committed version, whatever its snapshot sees.
     #[inline]
-    pub(crate) fn reads_latest(&self) -> bool {
+    pub fn reads_latest(&self) -> bool {
         self.begin.isolation == Isolation::ReadCommitted
     }
 
@@ -262,7 +266,8 @@ impl<'e> Txn<'e> {
             self.wrote.set(false);
         }
         let held = self.held();
-        Ok(View { snapshot: held.snapshot(), owner: held.word(0), command: self.command.get() })
+        let snapshot = if self.sees_newest.get() { LATEST } else { held.snapshot() };
+        Ok(View { snapshot, owner: held.word(0), command: self.command.get() })
     }
 
     /// The number of a write that begins now.

@@ -4,6 +4,7 @@
 //! them. Expressions are over that whole row, so that it can be judged anew with the table's columns replaced.
 
 use crate::catalog::TableInfo;
+pub use crate::constraints::Rules;
 use crate::plan::{Expr, Plan};
 use std::sync::Arc;
 
@@ -16,13 +17,16 @@ pub enum Change {
         table: Arc<TableInfo>,
         input: Plan,
         conflict: Option<Box<OnConflict>>,
+        rules: Option<Arc<Rules>>,
     },
     Update {
         target: Target,
         assignments: Assignments,
+        rules: Option<Arc<Rules>>,
     },
     Delete {
         target: Target,
+        rules: Option<Arc<Rules>>,
     },
 }
 
@@ -31,7 +35,29 @@ impl Change {
     pub fn table(&self) -> &Arc<TableInfo> {
         match self {
             Change::Insert { table, .. } => table,
-            Change::Update { target, .. } | Change::Delete { target } => &target.table,
+            Change::Update { target, .. } | Change::Delete { target, .. } => &target.table,
+        }
+    }
+
+    /// Whether the condition or a new value has a query in it.
+    pub fn has_query(&self) -> bool {
+        let in_values = |assignments: &Assignments| {
+            assignments.values.iter().any(|value| match value {
+                NewValue::One(value) => value.has_query(),
+                NewValue::Row { .. } => true,
+            })
+        };
+        match self {
+            Change::Insert { conflict, .. } => {
+                let update = conflict.as_ref().and_then(|conflict| conflict.update.as_ref());
+                update.is_some_and(|update| {
+                    update.condition.as_ref().is_some_and(Expr::has_query) || in_values(&update.assignments)
+                })
+            }
+            Change::Update { target, assignments, .. } => {
+                target.condition.as_ref().is_some_and(Expr::has_query) || in_values(assignments)
+            }
+            Change::Delete { target, .. } => target.condition.as_ref().is_some_and(Expr::has_query),
         }
     }
 
@@ -106,6 +132,8 @@ pub struct Target {
     pub condition: Option<Expr>,
     /// Whether the input may have a row of the table more than once.
     pub is_joined: bool,
+    /// The columns that anybody looks at, if that is known and not all: the others may be left out.
+    pub needed: Option<Vec<usize>>,
 }
 
 impl Target {

@@ -65,10 +65,16 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
             Some((piece, options)) => (piece, Some(options)),
             None => (piece, None),
         };
-        let mut parser =
-            Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(piece.to_vec());
+        let (piece, overriding) = match crate::overriding::cut(piece)? {
+            Some((piece, what, token)) => (piece, Some((what, token))),
+            None => (piece.to_vec(), None),
+        };
+        let mut parser = Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(piece);
         let end = offset(text, last.span.end);
-        let tree = parser.parse_statement().map_err(|error| parser_error(text, &error))?;
+        let mut tree = parser.parse_statement().map_err(|error| parser_error(text, &error))?;
+        if let Some((what, token)) = overriding {
+            crate::overriding::put(&mut tree, what, text, &token)?;
+        }
         let next = parser.peek_token();
         if next.token != Token::EOF {
             return Err(near(text, Some(&next)));

@@ -228,8 +228,61 @@ fn errors_say_what_postgresql_says() {
     }
     let error = client.run("insert into t values (1, 'x')").map(drop).unwrap_err();
     assert_eq!(error.detail_text(), Some("Key (id)=(1) already exists."));
+    client
+        .run(
+            "create table pair (a int, b int, c int, primary key (a, b)); insert into pair values (1, 2, 3), (2, 2, 4)",
+        )
+        .unwrap();
+    let error = client.run("update pair set a = a + 1 where c = 3").map(drop).unwrap_err();
+    assert_eq!(error.detail_text(), Some("Key (a, b)=(2, 2) already exists."));
+    let error = client.run("update t set owner = null").map(drop).unwrap_err();
+    assert_eq!(error.detail_text(), Some("Failing row contains (1, null)."));
     let error = client.run("insert into t (id) values (4)").map(drop).unwrap_err();
     assert_eq!(error.detail_text(), Some("Failing row contains (4, null)."));
+    client
+        .run(
+            "create table parent (id int primary key, a int, b int, unique (a, b)); create table child (id int, parent_id \
+             int references parent, x int constraint positive check (x > 0), foreign key (id, x) references parent (a, b) \
+             match full on delete restrict); insert into parent values (1, 2, 3); insert into child values (2, 1, 3)",
+        )
+        .unwrap();
+    let child = "insert or update on table \"child\" violates foreign key constraint ";
+    let parent = "update or delete on table \"parent\" violates foreign key constraint ";
+    for (statement, message, detail) in [
+        (
+            "insert into child values (null, 7, null)",
+            format!("{child}\"child_parent_id_fkey\""),
+            "Key (parent_id)=(7) is not present in table \"parent\".",
+        ),
+        (
+            "insert into child values (1, 1, null)",
+            format!("{child}\"child_id_x_fkey\""),
+            "MATCH FULL does not allow mixing of null and nonnull key values.",
+        ),
+        (
+            "update child set id = 1, x = 1",
+            format!("{child}\"child_id_x_fkey\""),
+            "Key (id, x)=(1, 1) is not present in table \"parent\".",
+        ),
+        (
+            "insert into child values (2, 1, 0)",
+            "new row for relation \"child\" violates check constraint \"positive\"".to_owned(),
+            "Failing row contains (2, 1, 0).",
+        ),
+        (
+            "delete from parent",
+            format!("{parent}\"child_parent_id_fkey\" on table \"child\""),
+            "Key (id)=(1) is still referenced from table \"child\".",
+        ),
+        (
+            "update parent set a = 5",
+            format!("{parent}\"child_id_x_fkey\" on table \"child\""),
+            "Key (a, b)=(2, 3) is still referenced from table \"child\".",
+        ),
+    ] {
+        let error = client.run(statement).map(drop).unwrap_err();
+        assert_eq!((error.message(), error.detail_text()), (&*message, Some(detail)), "{statement}");
+    }
 }
 
 /// The longest chains, and the deepest nests, that are let in fit a thread's stack of 2 MiB. Code that is not optimised takes

@@ -5,6 +5,7 @@
 use super::{Binder, is_change, refuse, settled};
 use crate::catalog::TableInfo;
 use crate::change::Modify;
+use crate::constraints::Rules;
 use crate::copy::Options;
 use crate::copy::options::{Named, Written};
 use crate::datum::Datum;
@@ -27,6 +28,7 @@ pub(crate) struct CopyFrom {
     pub(crate) force_not_null: Vec<bool>,
     /// For each column of the data: null may stand in quotes.
     pub(crate) force_null: Vec<bool>,
+    pub(crate) rules: Option<Arc<Rules>>,
 }
 
 /// Where rows come from.
@@ -69,7 +71,8 @@ impl Binder<'_> {
         let among = |named: &Named, what: &str| named.among(&names, &|name| unknown(Some(&table), name, what));
         let force_not_null = among(&options.force_not_null, "FORCE_NOT_NULL")?;
         let force_null = among(&options.force_null, "FORCE_NULL")?;
-        Ok(Some(CopyFrom { table, places, defaults, options, force_not_null, force_null }))
+        let rules = self.rules(&table, false)?;
+        Ok(Some(CopyFrom { table, places, defaults, options, force_not_null, force_null, rules }))
     }
 
     pub(crate) fn copy_to(&self, copy: &ast::Statement, written: &[Written]) -> SqlResult<CopyTo> {

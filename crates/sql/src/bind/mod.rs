@@ -6,6 +6,7 @@
 mod access;
 mod columns;
 mod conflict;
+mod constraints;
 mod copy;
 mod expr;
 mod from;
@@ -57,8 +58,10 @@ pub(crate) struct Binder<'c> {
     parameters: RefCell<Vec<Option<SqlType>>>,
     /// Queries of `WITH`, by name; inner ones hide outer ones.
     with: RefCell<Vec<Named>>,
-    /// A query of `WITH` is being bound.
-    in_with: Cell<bool>,
+    /// Nothing of the statement has been bound yet: what is bound next is the whole.
+    is_top: Cell<bool>,
+    /// The types of literals in the select list that is bound next are decided by who takes its rows.
+    keeps_unknown: Cell<bool>,
     /// Statements of `WITH` that change rows, so far.
     modifies: RefCell<Vec<Arc<Modify>>>,
 }
@@ -118,7 +121,8 @@ impl<'c> Binder<'c> {
             env,
             parameters: RefCell::new(parameters),
             with: RefCell::default(),
-            in_with: Cell::default(),
+            is_top: Cell::new(true),
+            keeps_unknown: Cell::new(false),
             modifies: RefCell::default(),
         }
     }

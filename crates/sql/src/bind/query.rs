@@ -20,6 +20,8 @@ struct Tail<'q> {
     limit: Option<Expr>,
     offset: Option<Expr>,
     locks: &'q [ast::LockClause],
+    /// Whoever takes the rows decides the types of literals: an INSERT does.
+    keeps_unknown: bool,
 }
 
 impl Binder<'_> {
@@ -41,9 +43,11 @@ impl Binder<'_> {
             for_clause.is_some() => "FOR XML, JSON or BROWSE", settings.is_some() => "SETTINGS",
             format_clause.is_some() => "FORMAT", !pipe_operators.is_empty() => "a pipe operator",
         );
+        let is_top = self.is_top.replace(false);
+        let keeps_unknown = self.keeps_unknown.replace(false);
         let with_before = self.with.borrow().len();
         if let Some(with) = with {
-            self.bind_with(with, parent)?;
+            self.bind_with(with, parent, is_top)?;
         }
         let nothing = Scope::inside(parent);
         let (mut limit, mut offset) = match limit_clause {
@@ -70,7 +74,7 @@ impl Binder<'_> {
             Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(all), interpolate: None }) => all,
             Some(_) => return Err(SqlError::unsupported("this ORDER BY")),
         };
-        let tail = Tail { order, limit: limit.take(), offset: offset.take(), locks };
+        let tail = Tail { order, limit: limit.take(), offset: offset.take(), locks, keeps_unknown };
         let bound = self.set_expr(body, tail, parent);
         self.with.borrow_mut().truncate(with_before);
         bound
@@ -90,14 +94,15 @@ impl Binder<'_> {
         }
     }
 
-    pub(super) fn bind_with(&self, with: &ast::With, parent: Option<&Scope<'_>>) -> SqlResult<()> {
+    /// `is_top`: of the whole statement.
+    pub(super) fn bind_with(&self, with: &ast::With, parent: Option<&Scope<'_>>, is_top: bool) -> SqlResult<()> {
         let ast::With { with_token: _, recursive, cte_tables } = with;
         refuse!(*recursive => "WITH RECURSIVE", parent.is_some() => "WITH in a subquery");
         for ast::Cte { alias, query, from, materialized: _, closing_paren_token: _ } in cte_tables {
             refuse!(from.is_some() => "FROM in WITH");
             let ast::TableAlias { explicit: _, name, columns: names, at } = alias;
             refuse!(at.is_some() => "AT in WITH");
-            let mut bound = self.with_query(query, parent)?;
+            let mut bound = self.with_query(query, parent, is_top)?;
             for column in &mut bound.columns {
                 column.kind = settled(column.kind);
             }
@@ -376,8 +381,10 @@ impl Binder<'_> {
                 plan = Plan::Filter { input: Box::new(plan), condition };
             }
         }
-        for column in &mut columns {
-            column.kind = settled(column.kind);
+        if !tail.keeps_unknown || is_distinct {
+            for column in &mut columns {
+                column.kind = settled(column.kind);
+            }
         }
         let width = columns.len();
         // As in PostgreSQL, rows are locked after they were ordered, and before the limit.

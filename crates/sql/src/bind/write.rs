@@ -7,6 +7,7 @@ use crate::change::{Assignments, Change, Modify, NewValue, Target};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
+use crate::overriding::Overriding;
 use crate::parse::folded;
 use crate::plan::{Access, Expr, Plan, Source, Typed};
 use crate::session::ColumnInfo;
@@ -61,7 +62,7 @@ impl Binder<'_> {
         refuse!(
             !optimizer_hints.is_empty() => "an optimizer hint", or.is_some() => "INSERT OR", *ignore => "INSERT IGNORE",
             *overwrite => "INSERT OVERWRITE", !assignments.is_empty() => "INSERT SET",
-            partitioned.is_some() => "PARTITION", !after_columns.is_empty() => "columns behind PARTITION",
+            partitioned.is_some() => "PARTITION",
             *has_table_keyword => "INSERT TABLE", output.is_some() => "OUTPUT", *replace_into => "REPLACE",
             priority.is_some() => "a priority of INSERT", insert_alias.is_some() => "an alias of the new row",
             settings.is_some() => "SETTINGS", format_clause.is_some() => "FORMAT",
@@ -71,25 +72,28 @@ impl Binder<'_> {
         let ast::TableObject::TableName(name) = table else {
             return Err(SqlError::unsupported("INSERT into a function or query"));
         };
+        self.is_top.set(false);
         let table = self.table(name)?;
         let alias = match table_alias {
             Some(ast::TableAliasWithoutColumns { explicit: _, alias }) => folded(alias),
             None => table.name.clone(),
         };
         let places = self.places(&table, columns)?;
+        let overriding = crate::overriding::of(after_columns)?;
         let input = match source {
             None => {
                 let all = (0..table.columns.len()).map(|at| self.default(&table, at)).collect::<SqlResult<_>>()?;
                 Plan::Values(vec![all])
             }
-            Some(source) => self.inserted(&table, &places, !columns.is_empty(), source)?,
+            Some(source) => self.inserted(&table, (&places, !columns.is_empty()), overriding, source)?,
         };
         let relation = table_relation(&table, alias, 0);
         let conflict = on.as_ref().map(|on| self.on_conflict(on, &table, &relation)).transpose()?.map(Box::new);
         let mut scope = Scope::default();
         scope.add(relation, table.columns.len())?;
         let returning = self.returning(returning.as_deref(), &scope)?;
-        Ok(written(Change::Insert { table, input, conflict }, returning))
+        let rules = self.rules(&table, conflict.as_ref().is_some_and(|conflict| conflict.update.is_some()))?;
+        Ok(written(Change::Insert { table, input, conflict, rules }, returning))
     }
 
     /// Which columns the statement gives, in its order.
@@ -121,7 +125,13 @@ impl Binder<'_> {
     }
 
     /// The rows to be inserted, all columns in the table's order.
-    fn inserted(&self, table: &TableInfo, places: &[usize], named: bool, source: &ast::Query) -> SqlResult<Plan> {
+    fn inserted(
+        &self,
+        table: &TableInfo,
+        (places, named): (&[usize], bool),
+        overriding: Option<Overriding>,
+        source: &ast::Query,
+    ) -> SqlResult<Plan> {
         let ast::Query {
             with,
             body: _,
@@ -163,7 +173,7 @@ impl Binder<'_> {
                 let mut values =
                     (0..table.columns.len()).map(|at| self.default(table, at)).collect::<SqlResult<Vec<_>>>()?;
                 for (value, at) in row.content.iter().zip(places) {
-                    if !is_default(value) {
+                    if !is_default(value) && self.takes_value(table, *at, overriding)? {
                         values[*at] = self.assigned(table, *at, self.expr(value, &scope)?)?;
                     }
                 }
@@ -171,14 +181,45 @@ impl Binder<'_> {
             }
             return Ok(Plan::Values(bound));
         }
-        let query = self.query(source, None)?;
+        self.is_top.set(false);
+        self.keeps_unknown.set(true);
+        let mut query = self.query(source, None)?;
         count(query.columns.len())?;
         let mut values = (0..table.columns.len()).map(|at| self.default(table, at)).collect::<SqlResult<Vec<_>>>()?;
         for ((from, column), at) in query.columns.iter().enumerate().zip(places) {
             let typed = Typed { expr: Expr::Column(from), kind: column.kind };
-            values[*at] = self.assigned(table, *at, typed)?;
+            if !self.takes_value(table, *at, overriding)? {
+                continue;
+            }
+            // A literal or a parameter is one of the column's type.
+            if column.kind.kind == Kind::Unknown
+                && let Some(listed) = listed(&mut query.plan).and_then(|list| list.get_mut(from))
+            {
+                let typed = Typed { expr: listed.clone(), kind: column.kind };
+                *listed = self.assigned(table, *at, typed)?;
+                values[*at] = Expr::Column(from);
+            } else {
+                values[*at] = self.assigned(table, *at, typed)?;
+            }
         }
         Ok(Plan::Project { input: Box::new(query.plan), columns: values })
+    }
+
+    /// Whether a value that an INSERT gives is taken: a column that numbers its rows may refuse it, or have its own.
+    fn takes_value(&self, table: &TableInfo, at: usize, overriding: Option<Overriding>) -> SqlResult<bool> {
+        let column = &table.columns[at];
+        match (column.identity, overriding) {
+            (None, _) | (Some(_), Some(Overriding::System)) => Ok(true),
+            (Some(_), Some(Overriding::User)) => Ok(false),
+            (Some(identity), None) if !identity.always => Ok(true),
+            (Some(_), None) => {
+                let name = &column.name;
+                let message = format!("cannot insert a non-DEFAULT value into column \"{name}\"");
+                Err(SqlError::new(SqlState("428C9"), message)
+                    .detail(format!("Column \"{name}\" is an identity column defined as GENERATED ALWAYS."))
+                    .hint("Use OVERRIDING SYSTEM VALUE to override."))
+            }
+        }
     }
 
     /// A value as one of the column.
@@ -231,9 +272,10 @@ impl Binder<'_> {
                 || settings.is_some() || format_clause.is_some() || !pipe_operators.is_empty()
                 => "a clause of queries behind a statement that changes rows",
         );
+        let is_top = self.is_top.replace(false);
         let with_before = self.with.borrow().len();
         if let Some(with) = with {
-            self.bind_with(with, None)?;
+            self.bind_with(with, None, is_top)?;
         }
         let written = match &**body {
             SetExpr::Insert(ast::Statement::Insert(insert)) => self.insert(insert),
@@ -245,24 +287,19 @@ impl Binder<'_> {
         written
     }
 
-    /// A query of `WITH`: it may be one that changes rows.
-    pub(crate) fn with_query(&self, query: &ast::Query, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
-        let is_inside = self.in_with.replace(true);
-        let bound = if is_change(query) {
-            if is_inside || parent.is_some() {
-                let message = "WITH clause containing a data-modifying statement must be at the top level";
-                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-            }
-            self.modifying(query).map(|Written { modify, columns }| {
-                let modify = Arc::new(modify);
-                self.modifies.borrow_mut().push(Arc::clone(&modify));
-                Bound { plan: Plan::Modified(modify), columns: columns.unwrap_or_default() }
-            })
-        } else {
-            self.query(query, parent)
-        };
-        self.in_with.set(is_inside);
-        bound
+    /// A query of `WITH`: of a whole statement's it may be one that changes rows.
+    pub(crate) fn with_query(&self, query: &ast::Query, parent: Option<&Scope<'_>>, is_top: bool) -> SqlResult<Bound> {
+        if !is_change(query) {
+            return self.query(query, parent);
+        }
+        if !is_top {
+            let message = "WITH clause containing a data-modifying statement must be at the top level";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        let Written { modify, columns } = self.modifying(query)?;
+        let modify = Arc::new(modify);
+        self.modifies.borrow_mut().push(Arc::clone(&modify));
+        Ok(Bound { plan: Plan::Modified(modify), columns: columns.unwrap_or_default() })
     }
 
     pub(crate) fn update(&self, update: &ast::Update) -> SqlResult<Written> {
@@ -288,10 +325,15 @@ impl Binder<'_> {
             Some(ast::UpdateTableFromKind::AfterSet(others)) => others,
             Some(ast::UpdateTableFromKind::BeforeSet(_)) => return Err(SqlError::unsupported("FROM before SET")),
         };
-        let (target, scope) = self.target(table, others, selection.as_ref())?;
+        self.is_top.set(false);
+        let (mut target, scope) = self.target(table, others, selection.as_ref())?;
         let assignments = self.assignments(assignments, &target.table, &scope)?;
         let returning = self.returning(returning.as_deref(), &scope)?;
-        Ok(written(Change::Update { target, assignments }, returning))
+        let rules = self.rules(&target.table, true)?;
+        if rules.is_none() && returning.is_none() {
+            target.needed = needed(&target, &assignments.values);
+        }
+        Ok(written(Change::Update { target, assignments, rules }, returning))
     }
 
     pub(crate) fn delete(&self, delete: &ast::Delete) -> SqlResult<Written> {
@@ -316,9 +358,14 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error: DELETE needs FROM"));
         };
         let [table] = &from[..] else { return Err(SqlError::unsupported("DELETE of several tables")) };
-        let (target, scope) = self.target(table, using.as_deref().unwrap_or_default(), selection.as_ref())?;
+        self.is_top.set(false);
+        let (mut target, scope) = self.target(table, using.as_deref().unwrap_or_default(), selection.as_ref())?;
         let returning = self.returning(returning.as_deref(), &scope)?;
-        Ok(written(Change::Delete { target }, returning))
+        let rules = self.rules(&target.table, true)?;
+        if rules.is_none() && returning.is_none() {
+            target.needed = needed(&target, &[]);
+        }
+        Ok(written(Change::Delete { target, rules }, returning))
     }
 
     /// The rows of one table that a condition chooses, and the scope for what is made of them: the table's columns come
@@ -369,7 +416,7 @@ impl Binder<'_> {
         let condition = all_of(conditions.clone());
         let input = self.join(steps, conditions);
         let is_joined = 1 < from.len();
-        Ok((Target { table, input, first: relation.first, condition, is_joined }, scope))
+        Ok((Target { table, input, first: relation.first, condition, is_joined, needed: None }, scope))
     }
 
     /// `SET`
@@ -437,6 +484,12 @@ impl Binder<'_> {
         if is_default(value) {
             return self.default(table, at);
         }
+        if table.columns[at].identity.is_some_and(|identity| identity.always) {
+            let name = &table.columns[at].name;
+            let message = format!("column \"{name}\" can only be updated to DEFAULT");
+            return Err(SqlError::new(SqlState("428C9"), message)
+                .detail(format!("Column \"{name}\" is an identity column defined as GENERATED ALWAYS.")));
+        }
         self.assigned(table, at, self.expr(value, scope)?)
     }
 
@@ -462,6 +515,40 @@ pub(super) fn table_relation(table: &Arc<TableInfo>, alias: String, first: usize
         table: Some(Arc::clone(table)),
         hidden: Vec::new(),
         merged: Vec::new(),
+    }
+}
+
+/// The columns that the condition and the new values look at; nothing if queries in them may look at any.
+fn needed(target: &Target, values: &[NewValue]) -> Option<Vec<usize>> {
+    fn add(expr: &Expr, columns: &mut Vec<usize>) {
+        match expr {
+            Expr::Column(at) if !columns.contains(at) => columns.push(*at),
+            other => other.parts().into_iter().for_each(|part| add(part, columns)),
+        }
+    }
+    let mut all: Vec<&Expr> = target.condition.iter().collect();
+    for value in values {
+        match value {
+            NewValue::One(value) => all.push(value),
+            NewValue::Row { .. } => return None,
+        }
+    }
+    if target.is_joined || all.iter().any(|expr| expr.has_query()) {
+        return None;
+    }
+    let mut columns = Vec::new();
+    all.into_iter().for_each(|expr| add(expr, &mut columns));
+    // The row's id is no column of the table.
+    columns.retain(|at| *at < target.table.columns.len());
+    Some(columns)
+}
+
+/// The select list that makes a plan's rows.
+fn listed(plan: &mut Plan) -> Option<&mut Vec<Expr>> {
+    match plan {
+        Plan::Project { columns, .. } => Some(columns),
+        Plan::Limit { input, .. } | Plan::Sort { input, .. } => listed(input),
+        _ => None,
     }
 }
 

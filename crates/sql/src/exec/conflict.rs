@@ -6,11 +6,12 @@
 
 use super::{Rows, Run};
 use crate::catalog::TableInfo;
-use crate::change::{ConflictUpdate, OnConflict};
+use crate::change::{ConflictUpdate, OnConflict, Rules};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::storage::{datum, store};
 use engine::{RowId, RowLock, RowWriter, Value, Wait};
+use std::sync::Arc;
 
 impl Run<'_> {
     /// Inserts the row, or does what the statement says.
@@ -19,15 +20,16 @@ impl Run<'_> {
         table: &TableInfo,
         row: &[Datum],
         conflict: &OnConflict,
+        rules: Option<&Arc<Rules>>,
         note: &mut dyn FnMut(&[Datum]) -> SqlResult<()>,
     ) -> SqlResult<()> {
-        self.not_null(table, row)?;
+        self.may_insert(table, row, rules)?;
         // Who has the key may go, and another may come, any number of times.
         loop {
             self.txn.check_active()?;
             if let Some((at, id)) = self.in_the_way(table, row, &conflict.arbiters)? {
                 let Some(update) = &conflict.update else { return Ok(()) };
-                if self.update_instead(table, row, (at, id), update, note)? {
+                if self.update_instead(table, row, (at, id), (update, rules), note)? {
                     return Ok(());
                 }
                 continue;
@@ -36,6 +38,9 @@ impl Run<'_> {
                 Ok(id) => {
                     if conflict.update.is_some() {
                         self.is_first(table, id);
+                    }
+                    if let Some(rules) = rules {
+                        self.inserted(rules, table, id);
                     }
                     return note(row);
                 }
@@ -77,7 +82,7 @@ impl Run<'_> {
         table: &TableInfo,
         row: &[Datum],
         (at, id): (usize, RowId),
-        update: &ConflictUpdate,
+        (update, rules): (&ConflictUpdate, Option<&Arc<Rules>>),
         note: &mut dyn FnMut(&[Datum]) -> SqlResult<()>,
     ) -> SqlResult<bool> {
         if !self.is_first(table, id) {
@@ -89,7 +94,7 @@ impl Run<'_> {
         let width = table.columns.len();
         let key = &table.table.indexes()[at].columns;
         let mut new = Vec::with_capacity(2 * width + 1);
-        let (mut is_it, mut is_wanted) = (false, false);
+        let (mut is_it, mut is_wanted, mut old) = (false, false, Vec::new());
         let mut patch = |writer: &mut RowWriter<'_>| {
             new.clear();
             new.extend(table.columns.iter().enumerate().map(|(at, column)| datum(writer.get(at), column.kind)));
@@ -104,12 +109,21 @@ impl Run<'_> {
             is_wanted = update.condition.as_ref().map_or(Ok(true), |condition| self.holds(condition, &rows))?;
             if is_wanted {
                 let made = self.new_values(&update.assignments, &rows)?;
+                if rules.is_some() {
+                    old = new[..width].to_vec();
+                }
                 self.assign(table, 0, (&update.assignments.columns, made), &mut new, writer)?;
+                if let Some(own) = rules.and_then(|rules| rules.tables.get(&table.oid)) {
+                    self.check(own, &new[..width])?;
+                }
             }
             Ok(is_wanted)
         };
         let changed = self.patch(table, id, &mut patch);
         if changed.map_err(|error| self.describe(error, table, &new))? {
+            if let Some(rules) = rules {
+                self.updated(rules, table, id, &old, &new[..width]);
+            }
             note(&new[..width])?;
             return Ok(true);
         }

@@ -3,9 +3,11 @@
 //! **Invariant:** rows go into the table in chunks; if one of a chunk is refused, the chunk is done again row by row, so that
 //! the error names the line.
 
+use super::constraints::Event;
 use super::{Flow, Run};
 use crate::bind::{Copied, CopyFrom, CopyTo};
 use crate::catalog::TableInfo;
+use crate::constraints::TableRules;
 use crate::copy::out::Writer;
 use crate::copy::{Field, Fields, Format, Next, Reader, bad};
 use crate::datum::Datum;
@@ -89,15 +91,18 @@ impl Sent {
 }
 
 impl Run<'_> {
-    /// Inserts the rows that are in the data as a whole.
+    /// Inserts the rows that are in the data as a whole. References that can be looked after only at the end are returned,
+    /// and given back then as `later`.
     pub(crate) fn copy_in(
         &self,
         from: &CopyFrom,
         state: &CopyState,
         data: &[u8],
         is_all: bool,
-    ) -> SqlResult<CopyState> {
+        later: &[Event],
+    ) -> SqlResult<(CopyState, Vec<Event>)> {
         let mut state = state.clone();
+        let own = from.rules.as_ref().and_then(|rules| rules.tables.get(&from.table.oid));
         let mut fields = Fields::default();
         let mut chunk = Chunk {
             from,
@@ -130,7 +135,14 @@ impl Run<'_> {
             }
         }
         self.copy_chunk(&mut chunk)?;
-        Ok(state)
+        // A row may refer to one that comes later, in the same table. Other references are looked after now, so that no more
+        // than a piece's have to be kept.
+        if !is_all && own.is_some_and(TableRules::refers_to_itself) {
+            return Ok((state, self.changes.events.take().into()));
+        }
+        self.changes.events.borrow_mut().extend(later.iter().cloned());
+        self.look_after()?;
+        Ok((state, Vec::new()))
     }
 
     fn check_header(&self, from: &CopyFrom, data: &[u8], fields: &Fields) -> SqlResult<()> {
@@ -221,8 +233,14 @@ impl Run<'_> {
             column.not_null && matches!(cell, Cell::Fixed(Value::Null))
         };
         if chunk.cells[first..].iter().zip(&table.columns).any(is_missing) {
-            let row = chunk.with_values(|values| row_of(table, &values[first..]))?;
+            let row = chunk.with_values(first, |values| row_of(table, values))?;
             self.not_null(table, &row).map_err(in_line)?;
+        }
+        if let Some(own) = from.rules.as_ref().and_then(|rules| rules.tables.get(&table.oid))
+            && !own.checks.is_empty()
+        {
+            let row = chunk.with_values(first, |values| row_of(table, values))?;
+            self.check(own, &row).map_err(in_line)?;
         }
         Ok(())
     }
@@ -278,25 +296,32 @@ impl Run<'_> {
     /// Inserts the chunk's rows.
     fn copy_chunk(&self, chunk: &mut Chunk<'_>) -> SqlResult<()> {
         let table = &*chunk.from.table;
+        let rules = chunk.from.rules.as_ref();
         let width = table.columns.len();
         if chunk.lines.is_empty() {
             return Ok(());
         }
-        chunk.with_values(|values| {
+        chunk.with_values(0, |values| {
             let empty: &[Value<'_>] = &[];
             let rows: Vec<&[Value<'_>]> = match width {
                 0 => vec![empty; chunk.lines.len()],
                 width => values.chunks(width).collect(),
             };
-            match self.txn.insert_many(&table.table, &rows) {
-                Ok(()) => return Ok(()),
-                Err(engine::Error::UniqueViolation { .. } | engine::Error::InvalidValue { .. }) => {}
-                Err(error) => return Err(error.into()),
+            // References want to know the rows' ids.
+            if rules.is_none() {
+                match self.txn.insert_many(&table.table, &rows) {
+                    Ok(()) => return Ok(()),
+                    Err(engine::Error::UniqueViolation { .. } | engine::Error::InvalidValue { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
             }
             for (row, line) in rows.iter().zip(&chunk.lines) {
-                if let Err(error) = self.txn.insert(&table.table, row) {
-                    let error = self.describe(error.into(), table, &row_of(table, row)?);
-                    return Err(error.context(format!("COPY {}, line {line}", table.name)));
+                match self.txn.insert(&table.table, row) {
+                    Ok(id) => rules.iter().for_each(|rules| self.inserted(rules, table, id)),
+                    Err(error) => {
+                        let error = self.describe(error.into(), table, &row_of(table, row)?);
+                        return Err(error.context(format!("COPY {}, line {line}", table.name)));
+                    }
                 }
             }
             Ok(())
@@ -356,14 +381,14 @@ impl Chunk<'_> {
         Cell::Other(self.datums.len() - 1)
     }
 
-    /// Gives `then` the values of all rows, as the engine has them.
-    fn with_values<R>(&self, then: impl FnOnce(&[Value<'_>]) -> SqlResult<R>) -> SqlResult<R> {
+    /// Gives `then` the values of the rows from this cell on, as the engine has them.
+    fn with_values<R>(&self, first: usize, then: impl FnOnce(&[Value<'_>]) -> SqlResult<R>) -> SqlResult<R> {
         let kinds = self.from.table.columns.iter().map(|column| column.kind);
         let mut buffers = vec![Vec::new(); self.datums.len()];
         let mut left = &mut buffers[..];
         let bad_text = |_| SqlError::new(SqlState::INTERNAL_ERROR, "text that was read before");
         let mut values = Vec::with_capacity(self.cells.len());
-        for (cell, kind) in self.cells.iter().zip(kinds.cycle()) {
+        for (cell, kind) in self.cells.get(first..).unwrap_or_default().iter().zip(kinds.cycle()) {
             values.push(match cell {
                 Cell::Fixed(value) => *value,
                 Cell::Data(range) => Value::Text(std::str::from_utf8(&self.data[range.clone()]).map_err(bad_text)?),

@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod conflict;
+mod constraints;
 pub(crate) mod copy;
 mod expr;
 mod sequence;
@@ -24,6 +25,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+pub(crate) use constraints::Event;
 pub(crate) use sequence::Numbers;
 pub(crate) use write::Changes;
 
@@ -186,7 +188,7 @@ impl Run<'_> {
 
     /// The same of one table.
     pub(crate) fn is_current(&self, table: &TableInfo) -> SqlResult<bool> {
-        self.txn.lock_table(&table.table, engine::TableLock::RowExclusive, engine::Wait::Block)?;
+        self.txn.announce(&table.table)?;
         Ok(!table.is_retired())
     }
 

@@ -4,17 +4,18 @@
 //! while it still chooses them. A row that somebody else has changed since is judged anew by the condition, and its new
 //! values are made from it as it is (PostgreSQL's `EvalPlanQual`): the tables beside it stay as the snapshot has them.
 
+use super::constraints::Event;
 use super::{Each, Flow, Rows, Run};
 use crate::catalog::TableInfo;
-use crate::change::{Assignments, Change, Modify, NewValue, Target};
+use crate::change::{Assignments, Change, Modify, NewValue, Rules, Target};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::plan::Plan;
+use crate::plan::{Plan, Source};
 use crate::storage::{datum, store};
 use crate::types::text;
 use engine::{RowId, RowWriter, Value};
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -35,6 +36,22 @@ pub(crate) struct Changes {
     seen: RefCell<HashSet<(u32, RowId)>>,
     /// What statements of `WITH` have returned, by their place in memory.
     returned: RefCell<HashMap<*const Modify, Returned>>,
+    /// The statements of `WITH` that change rows.
+    with: RefCell<Vec<Arc<Modify>>>,
+    /// What is to be looked after at the end of the statement.
+    pub(super) events: RefCell<VecDeque<Event>>,
+}
+
+/// Columns of a table whose values stand on the stack.
+const NARROW_MAX: usize = 16;
+
+/// What is to be seen to when a row is changed.
+#[derive(Clone, Copy)]
+struct Care<'c> {
+    /// The row may be met again, and is then left alone.
+    once: bool,
+    rules: Option<&'c Arc<Rules>>,
+    is_returned: bool,
 }
 
 /// What to do with each row that was changed: the row as `RETURNING` sees it.
@@ -43,7 +60,7 @@ type Note<'n> = dyn FnMut(&[Datum]) -> SqlResult<()> + 'n;
 impl Run<'_> {
     /// A statement that changes rows, to its end.
     pub(crate) fn modify(&self, modify: &Modify) -> SqlResult<Changed> {
-        self.txn.hold_command()?;
+        self.begin(&modify.with)?;
         let changed = self.change(modify, !modify.with.is_empty())?;
         self.finish(&modify.with)?;
         Ok(changed)
@@ -51,7 +68,7 @@ impl Run<'_> {
 
     /// A query with statements in its `WITH` that change rows.
     pub(super) fn modifying(&self, modifies: &[Arc<Modify>], input: &Plan, each: &mut Each<'_>) -> SqlResult<Flow> {
-        self.txn.hold_command()?;
+        self.begin(modifies)?;
         let flow = self.rows(input, None, each)?;
         self.finish(modifies)?;
         Ok(flow)
@@ -77,18 +94,41 @@ impl Run<'_> {
         Ok(returned)
     }
 
+    /// From now on all parts of the statement see the same.
+    fn begin(&self, with: &[Arc<Modify>]) -> SqlResult<()> {
+        if !with.is_empty() {
+            self.changes.with.replace(with.to_vec());
+        }
+        Ok(self.txn.hold_command()?)
+    }
+
+    /// A statement whose condition or new values have queries may come to ask for what others return while it has a row
+    /// in hand, and must not change rows then: they are run before.
+    fn run_those_before(&self, modify: &Modify) -> SqlResult<()> {
+        let with = self.changes.with.borrow().clone();
+        if with.is_empty() || !modify.change.has_query() {
+            return Ok(());
+        }
+        for other in with.iter().take_while(|other| !std::ptr::eq(&***other, modify)) {
+            self.once(other)?;
+        }
+        Ok(())
+    }
+
     /// The end of a statement: what of its `WITH` nobody has asked for is done now, the last first, as PostgreSQL does.
     fn finish(&self, with: &[Arc<Modify>]) -> SqlResult<()> {
         for modify in with.iter().rev() {
             self.once(modify)?;
         }
         self.txn.release_command();
-        Ok(())
+        self.look_after()
     }
 
     /// `meets_others`: other parts of the statement change rows, too.
     fn change(&self, modify: &Modify, meets_others: bool) -> SqlResult<Changed> {
         let Modify { change, returning, with: _ } = modify;
+        let is_returned = returning.is_some();
+        self.run_those_before(modify)?;
         let mut changed = Changed { rows: 0, returned: Vec::new() };
         let mut note = |row: &[Datum]| {
             changed.rows += 1;
@@ -100,27 +140,60 @@ impl Run<'_> {
             Ok(())
         };
         match change {
-            Change::Insert { table, input, conflict } => self.every(input, None, &mut |row| match conflict {
+            Change::Insert { table, input, conflict, rules } => self.every(input, None, &mut |row| match conflict {
                 None => {
-                    self.not_null(table, row)?;
+                    self.may_insert(table, row, rules.as_ref())?;
                     let id = self.insert(table, row).map_err(|error| self.describe(error, table, row))?;
+                    if let Some(rules) = rules {
+                        self.inserted(rules, table, id);
+                    }
                     if meets_others {
                         self.changes.seen.borrow_mut().insert((table.oid, id));
                     }
                     note(row)
                 }
-                Some(conflict) => self.insert_or(table, row, conflict, &mut note),
+                Some(conflict) => self.insert_or(table, row, conflict, rules.as_ref(), &mut note),
             })?,
-            Change::Update { target, assignments } => {
-                let once = target.is_joined || meets_others;
-                self.every(&target.input, None, &mut |row| self.update(target, row, assignments, once, &mut note))?;
+            Change::Update { target, assignments, rules } => {
+                let care = Care { once: target.is_joined || meets_others, rules: rules.as_ref(), is_returned };
+                self.targets(target, &mut |row| self.update(target, row, assignments, care, &mut note))?;
             }
-            Change::Delete { target } => {
-                let once = target.is_joined || meets_others;
-                self.every(&target.input, None, &mut |row| self.delete(target, row, once, &mut note))?;
+            Change::Delete { target, rules } => {
+                let care = Care { once: target.is_joined || meets_others, rules: rules.as_ref(), is_returned };
+                self.targets(target, &mut |row| self.delete(target, row, care, &mut note))?;
             }
         }
         Ok(changed)
+    }
+
+    /// Passes the rows that are to be changed to `each`. Of a table by itself only the columns that are looked at are made.
+    fn targets(&self, target: &Target, each: &mut dyn FnMut(&[Datum]) -> SqlResult<()>) -> SqlResult<()> {
+        let (
+            Some(needed),
+            Plan::Join { input, source: Source::Table { table, access }, is_outer: false, condition, width: _ },
+        ) = (&target.needed, &target.input)
+        else {
+            return self.every(&target.input, None, each);
+        };
+        if !matches!(**input, Plan::Unit) {
+            return self.every(&target.input, None, each);
+        }
+        let nothing = Rows { row: &[], outer: None };
+        let mut row = vec![Datum::Null; table.columns.len() + 1];
+        let flow = self.table_rows(table, access, &nothing, &mut |found| {
+            self.made_row()?;
+            for at in needed {
+                row[*at] = datum(found.get(*at), table.columns[*at].kind);
+            }
+            row[table.columns.len()] = Datum::Int8(found.row_id().0 as i64);
+            if let Some(condition) = condition
+                && !self.holds(condition, &Rows { row: &row, outer: None })?
+            {
+                return Ok(Flow::Continue(()));
+            }
+            each(&row).map(Flow::Continue)
+        });
+        flow.map(|_| ())
     }
 
     /// Whether this statement has not changed the row yet; from now on it has.
@@ -133,8 +206,27 @@ impl Run<'_> {
         self.changes.seen.borrow_mut().remove(&(table.oid, id));
     }
 
+    /// Whether a row may be as it is, whatever others there are.
+    pub(super) fn may_insert(&self, table: &TableInfo, row: &[Datum], rules: Option<&Arc<Rules>>) -> SqlResult<()> {
+        self.not_null(table, row)?;
+        match rules.and_then(|rules| rules.tables.get(&table.oid)) {
+            Some(own) => self.check(own, row),
+            None => Ok(()),
+        }
+    }
+
     /// Inserts a row of all columns.
     pub(super) fn insert(&self, table: &TableInfo, row: &[Datum]) -> SqlResult<RowId> {
+        // Of most tables the values stand on the stack.
+        if row.len() <= NARROW_MAX {
+            let mut buffers = [const { Vec::new() }; NARROW_MAX];
+            let mut values = [Value::Null; NARROW_MAX];
+            for (((value, column), buffer), stored) in row.iter().zip(&table.columns).zip(&mut buffers).zip(&mut values)
+            {
+                *stored = store(value, column.kind, buffer)?;
+            }
+            return Ok(self.txn.insert(&table.table, &values[..row.len()])?);
+        }
         let mut buffers = vec![Vec::new(); row.len()];
         let values = row
             .iter()
@@ -186,22 +278,28 @@ impl Run<'_> {
         self.not_null(table, &row[first..first + table.columns.len()])
     }
 
+    /// Changes the row that was chosen. The whole new row is made only for whoever looks at it.
     fn update(
         &self,
         target: &Target,
         chosen: &[Datum],
         assignments: &Assignments,
-        once: bool,
+        Care { once, rules, is_returned }: Care<'_>,
         note: &mut Note<'_>,
     ) -> SqlResult<()> {
         let Target { table, first, condition, .. } = target;
+        let columns = *first..first + table.columns.len();
         let Some(id) = row_id(chosen, target.row_id()) else { return Ok(()) };
         if once && !self.is_first(table, id) {
             return Ok(());
         }
         let mut made = self.new_values(assignments, &Rows { row: chosen, outer: None })?;
-        let mut new = chosen.to_vec();
+        let needs_row = is_returned || rules.is_some();
+        let (mut new, mut old) = (Vec::new(), Vec::new());
         let mut patch = |writer: &mut RowWriter<'_>| {
+            if writer.is_newer() || needs_row {
+                new = chosen.to_vec();
+            }
             if writer.is_newer() {
                 for (at, column) in table.columns.iter().enumerate() {
                     new[first + at] = datum(writer.get(at), column.kind);
@@ -214,15 +312,65 @@ impl Run<'_> {
                 }
                 made = self.new_values(assignments, &rows)?;
             }
-            let made = std::mem::take(&mut made);
-            self.assign(table, *first, (&assignments.columns, made), &mut new, writer)?;
+            if !needs_row {
+                return self.assign_alone(table, &assignments.columns, &made, writer).map(|()| true);
+            }
+            if rules.is_some() {
+                old.extend_from_slice(&new[columns.clone()]);
+            }
+            self.assign(table, *first, (&assignments.columns, made.clone()), &mut new, writer)?;
+            if let Some(own) = rules.and_then(|rules| rules.tables.get(&table.oid)) {
+                self.check(own, &new[columns.clone()])?;
+            }
             Ok(true)
         };
         match self.patch(table, id, &mut patch) {
-            Ok(true) => note(&new),
+            Ok(true) => {
+                if let Some(rules) = rules {
+                    self.updated(rules, table, id, &old, &new[columns]);
+                }
+                note(&new)
+            }
             Ok(false) => Ok(()),
-            Err(error) => Err(self.describe(error, table, &new[*first..first + table.columns.len()])),
+            Err(error) if !matches!(error.engine(), Some(engine::Error::UniqueViolation { .. })) => Err(error),
+            Err(error) => {
+                // What an error shows of the row is what the statement has made of it, all columns.
+                let mut row = match (new.get(columns.clone()), self.txn.get_row(&table.table, id)) {
+                    (Some(new), _) => new.to_vec(),
+                    (None, Ok(Some(row))) => super::constraints::row_of(table, &row),
+                    (None, _) => chosen.get(columns).unwrap_or_default().to_vec(),
+                };
+                assignments.columns.iter().zip(made).for_each(|(at, value)| row[*at] = value);
+                Err(self.describe(error, table, &row))
+            }
         }
+    }
+
+    /// Puts the values of `SET` into the engine's copy of a row, which nobody else looks at.
+    fn assign_alone(
+        &self,
+        table: &TableInfo,
+        columns: &[usize],
+        made: &[Datum],
+        writer: &mut RowWriter<'_>,
+    ) -> SqlResult<()> {
+        let mut buffer = Vec::new();
+        let mut is_missing = false;
+        for (at, value) in columns.iter().zip(made) {
+            let column = &table.columns[*at];
+            is_missing |= column.not_null && value.is_null();
+            if !is_missing {
+                buffer.clear();
+                writer.set(*at, store(value, column.kind, &mut buffer)?);
+            }
+        }
+        if !is_missing {
+            return Ok(());
+        }
+        let mut row: Vec<Datum> =
+            table.columns.iter().enumerate().map(|(at, column)| datum(writer.get(at), column.kind)).collect();
+        columns.iter().zip(made).for_each(|(at, value)| row[*at] = value.clone());
+        self.not_null(table, &row)
     }
 
     /// Changes a row as `patch` does, if it says so.
@@ -247,7 +395,13 @@ impl Run<'_> {
         }
     }
 
-    fn delete(&self, target: &Target, chosen: &[Datum], once: bool, note: &mut Note<'_>) -> SqlResult<()> {
+    fn delete(
+        &self,
+        target: &Target,
+        chosen: &[Datum],
+        Care { once, rules, is_returned: _ }: Care<'_>,
+        note: &mut Note<'_>,
+    ) -> SqlResult<()> {
         let Target { table, condition, .. } = target;
         let Some(id) = row_id(chosen, target.row_id()) else { return Ok(()) };
         if once && !self.is_first(table, id) {
@@ -278,7 +432,13 @@ impl Run<'_> {
             (Some(error), _) => Err(error),
             (None, Err(engine::Error::NoSuchRow { .. })) => Ok(()),
             (None, deleted) => match deleted? {
-                true => note(now.as_deref().unwrap_or(chosen)),
+                true => {
+                    let old = now.as_deref().unwrap_or(chosen);
+                    if let Some(rules) = rules {
+                        self.deleted(rules, table, &old[target.first..target.row_id()]);
+                    }
+                    note(old)
+                }
                 false => Ok(()),
             },
         }

@@ -8,6 +8,7 @@ use crate::bind::{CopyFrom, CopyTo};
 use crate::copy::Format;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::exec::Event;
 use crate::exec::copy::{CopyState, Sent};
 use std::sync::Arc;
 
@@ -45,6 +46,8 @@ pub(super) enum Copying {
 pub(super) struct Incoming {
     action: Arc<Action>,
     state: CopyState,
+    /// References that are looked after at the end.
+    later: Vec<Event>,
     /// Data that have not been inserted.
     data: Vec<u8>,
     /// How many of them are worth another look.
@@ -97,6 +100,7 @@ impl Session {
         self.copying = Some(Copying::In(Box::new(Incoming {
             action: Arc::clone(action),
             state: CopyState::new(from),
+            later: Vec::new(),
             data: Vec::new(),
             wanted: PIECE_BYTES,
             is_all: false,
@@ -151,13 +155,14 @@ impl Session {
         let Some(Copying::In(mut copy)) = self.copying.take() else { return Err(none_under_way()) };
         let action = Arc::clone(&copy.action);
         let Action::CopyFrom(from) = &*action else { return Err(none_under_way()) };
-        let step = self.run(&[], |run| run.copy_in(from, &copy.state, &copy.data, copy.is_all));
+        let step = self.run(&[], |run| run.copy_in(from, &copy.state, &copy.data, copy.is_all, &copy.later));
         match step.inspect_err(|_| self.fail())? {
             engine::Step::Parked(ticket) => {
                 self.copying = Some(Copying::In(copy));
                 Ok(Some(Parked::Lock(ticket)))
             }
-            engine::Step::Done(mut state) => {
+            engine::Step::Done((mut state, later)) => {
+                copy.later.extend(later);
                 let rest = copy.data.len().saturating_sub(state.at);
                 if ROW_BYTES_MAX < rest {
                     self.fail();

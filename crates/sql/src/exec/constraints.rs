@@ -1,0 +1,403 @@
+//! Checks, and foreign keys: what they refuse, and what they do.
+//!
+//! **Invariant:** references are looked after at the end of the statement, in the order of its changes, against the newest
+//! committed rows and all that the statement has done; what one does is looked after in its turn. Whoever refers to a row
+//! holds it (FOR KEY SHARE) until the end of the transaction.
+
+use super::expr::is_same;
+use super::{Rows, Run};
+use crate::catalog::{ForeignAction, TableInfo};
+use crate::constraints::{Reference, Referenced, Rules, TableRules};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::{self, Context};
+use crate::storage::{Fit, datum, fit, store};
+use crate::types::SqlType;
+use engine::{Row, RowId, RowLock, Value, Wait};
+use std::sync::Arc;
+
+/// What is to be looked after.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    rules: Arc<Rules>,
+    table: u32,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    /// A row refers to another now, by the reference at this place.
+    Refers { reference: usize, row: RowId },
+    /// A key has gone, or has become another, to which the reference at this place may refer.
+    Gone { referenced: usize, old: Vec<Datum>, new: Option<Vec<Datum>> },
+}
+
+/// Values of some columns of a row.
+fn key_of(row: &[Datum], columns: &[usize]) -> Vec<Datum> {
+    columns.iter().map(|at| row.get(*at).cloned().unwrap_or_default()).collect()
+}
+
+pub(super) fn row_of(table: &TableInfo, row: &Row<'_>) -> Vec<Datum> {
+    table.columns.iter().enumerate().map(|(at, column)| datum(row.get(at), column.kind)).collect()
+}
+
+/// Whether a row has this key in these columns.
+fn has_key(table: &TableInfo, row: &Row<'_>, columns: &[usize], key: &[Datum]) -> bool {
+    columns.iter().zip(key).all(|(at, value)| {
+        let kind = table.columns[*at].kind;
+        let own = datum(row.get(*at), kind);
+        !own.is_null() && is_same(&own, value, kind.kind)
+    })
+}
+
+impl Run<'_> {
+    /// # Errors
+    /// `23514`
+    pub(super) fn check(&self, rules: &TableRules, row: &[Datum]) -> SqlResult<()> {
+        for (name, condition) in &rules.checks {
+            if self.value(condition, &Rows { row, outer: None })? == Datum::Bool(false) {
+                let of = &rules.table.name;
+                let message = format!("new row for relation \"{of}\" violates check constraint \"{name}\"");
+                return Err(SqlError::new(SqlState("23514"), message).detail(self.failing(&rules.table, row)));
+            }
+        }
+        Ok(())
+    }
+
+    fn event(&self, rules: &Arc<Rules>, table: u32, what: What) {
+        self.changes.events.borrow_mut().push_back(Event { rules: Arc::clone(rules), table, what });
+    }
+
+    /// A row was inserted.
+    pub(super) fn inserted(&self, rules: &Arc<Rules>, table: &TableInfo, row: RowId) {
+        let Some(own) = rules.tables.get(&table.oid) else { return };
+        for reference in 0..own.references.len() {
+            self.event(rules, table.oid, What::Refers { reference, row });
+        }
+    }
+
+    /// A row was changed.
+    pub(super) fn updated(&self, rules: &Arc<Rules>, table: &TableInfo, row: RowId, old: &[Datum], new: &[Datum]) {
+        let Some(own) = rules.tables.get(&table.oid) else { return };
+        let differ = |columns: &[usize]| {
+            columns.iter().any(|at| match (old.get(*at), new.get(*at), table.columns.get(*at)) {
+                (Some(old), Some(new), Some(column)) => !is_same(old, new, column.kind.kind),
+                _ => true,
+            })
+        };
+        for (referenced, of) in own.referenced.iter().enumerate() {
+            if differ(&of.columns) {
+                let (old, new) = (key_of(old, &of.columns), Some(key_of(new, &of.columns)));
+                self.event(rules, table.oid, What::Gone { referenced, old, new });
+            }
+        }
+        for (reference, of) in own.references.iter().enumerate() {
+            if differ(&of.columns) {
+                self.event(rules, table.oid, What::Refers { reference, row });
+            }
+        }
+    }
+
+    /// A row was deleted.
+    pub(super) fn deleted(&self, rules: &Arc<Rules>, table: &TableInfo, old: &[Datum]) {
+        let Some(own) = rules.tables.get(&table.oid) else { return };
+        for (referenced, of) in own.referenced.iter().enumerate() {
+            self.event(rules, table.oid, What::Gone { referenced, old: key_of(old, &of.columns), new: None });
+        }
+    }
+
+    /// The end of a statement: looks after all that it has done, and after what comes of that.
+    pub(super) fn look_after(&self) -> SqlResult<()> {
+        loop {
+            let Some(Event { rules, table, what }) = self.changes.events.borrow_mut().pop_front() else {
+                return Ok(());
+            };
+            self.txn.check_active()?;
+            let Some(own) = rules.tables.get(&table) else { continue };
+            match what {
+                What::Refers { reference, row } => {
+                    let Some(reference) = own.references.get(reference) else { continue };
+                    // If it has gone, or changed, since, that has been noted, too.
+                    let Some(row) = self.txn.get_row(&own.table.table, row)? else { continue };
+                    let kind = |at: &usize| own.table.columns[*at].kind;
+                    let key = reference.columns.iter().map(|at| datum(row.get(*at), kind(at))).collect();
+                    self.find_parent(&own.table, reference, key)?;
+                }
+                What::Gone { referenced, old, new } => {
+                    let Some(referenced) = own.referenced.get(referenced) else { continue };
+                    // Nothing refers to a key with a null.
+                    if !old.iter().any(Datum::is_null) {
+                        self.parent_gone(&rules, &own.table, referenced, &old, new.as_deref())?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// # Errors
+    /// `23503`
+    fn find_parent(&self, child: &TableInfo, reference: &Reference, key: Vec<Datum>) -> SqlResult<()> {
+        let Reference { name, columns, parent, parent_columns, parent_index, match_full } = reference;
+        let refused = |detail: String| {
+            let of = &child.name;
+            let message = format!("insert or update on table \"{of}\" violates foreign key constraint \"{name}\"");
+            SqlError::new(SqlState("23503"), message).detail(detail)
+        };
+        let nulls = key.iter().filter(|value| value.is_null()).count();
+        if nulls == key.len() || 0 < nulls && !match_full {
+            return Ok(());
+        }
+        if 0 < nulls {
+            return Err(refused("MATCH FULL does not allow mixing of null and nonnull key values.".to_owned()));
+        }
+        let absent = |key: &[Datum]| {
+            let mut row = vec![Datum::Null; child.columns.len()];
+            columns.iter().zip(key).for_each(|(at, value)| row[*at] = value.clone());
+            let text = self.key_text(child, columns, &row);
+            refused(format!("Key {text} is not present in table \"{}\".", parent.name))
+        };
+        let Some(wanted) = self.as_others(&key, child, columns, parent, parent_columns)? else {
+            return Err(absent(&key));
+        };
+        loop {
+            self.txn.check_active()?;
+            let found = self.with_key(parent, *parent_index, parent_columns, &wanted, &mut |values| {
+                // Above READ COMMITTED it is looked for in the snapshot, as PostgreSQL does.
+                let row = match self.txn.reads_latest() {
+                    true => self.txn.newest(&parent.table, *parent_index, values)?,
+                    false => self.txn.get(&parent.table, *parent_index, values)?,
+                };
+                Ok(row.map(|row| row.row_id()))
+            })?;
+            let Some(id) = found else { return Err(absent(&key)) };
+            let locked = self.txn.lock_row(&parent.table, id, RowLock::KeyShare, Wait::Block)?;
+            // What it was waited for may have changed its key, or another row may have it now.
+            if locked.is_some_and(|row| has_key(parent, &row, parent_columns, &wanted)) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The same values as the other table's columns have them; nothing if those cannot have them.
+    fn as_others(
+        &self,
+        key: &[Datum],
+        table: &TableInfo,
+        columns: &[usize],
+        other: &TableInfo,
+        other_columns: &[usize],
+    ) -> SqlResult<Option<Vec<Datum>>> {
+        let mut made = Vec::with_capacity(key.len());
+        for ((value, at), other_at) in key.iter().zip(columns).zip(other_columns) {
+            let (from, to) = (table.columns[*at].kind, other.columns[*other_at].kind);
+            let Some(value) = self.as_other(value, from, to)? else { return Ok(None) };
+            if fit(&value, to) != Fit::Exactly {
+                return Ok(None);
+            }
+            made.push(value);
+        }
+        Ok(Some(made))
+    }
+
+    fn as_other(&self, value: &Datum, from: SqlType, to: SqlType) -> SqlResult<Option<Datum>> {
+        if from.kind == to.kind {
+            return Ok(Some(value.clone()));
+        }
+        let none = || SqlError::unsupported("a reference between these types");
+        let there = ops::find_cast(from.kind, to.kind, Context::Explicit).ok_or_else(none)?;
+        let back = ops::find_cast(to.kind, from.kind, Context::Explicit).ok_or_else(none)?;
+        // What does not come back as it was is a value that the other type does not have.
+        let Ok(other) = (there.eval)(value, to.kind.into(), self.env) else { return Ok(None) };
+        let Ok(again) = (back.eval)(&other, from.kind.into(), self.env) else { return Ok(None) };
+        Ok(is_same(value, &again, from.kind).then_some(other))
+    }
+
+    /// Gives `then` the leading values of an index for a key of these columns, in whatever order.
+    fn with_key<R>(
+        &self,
+        table: &TableInfo,
+        index: usize,
+        columns: &[usize],
+        key: &[Datum],
+        then: &mut dyn FnMut(&[Value<'_>]) -> SqlResult<R>,
+    ) -> SqlResult<R> {
+        let of = &table.table.indexes()[index].columns;
+        let mut buffers = vec![Vec::new(); key.len()];
+        let mut values = Vec::with_capacity(key.len());
+        for (at, buffer) in of.iter().zip(&mut buffers) {
+            let place = columns.iter().position(|column| column == at);
+            let value = place.and_then(|place| key.get(place)).ok_or_else(|| {
+                SqlError::new(SqlState::INTERNAL_ERROR, "a foreign key and its index have other columns")
+            })?;
+            values.push(store(value, table.columns[*at].kind, buffer)?);
+        }
+        then(&values)
+    }
+
+    /// Rows of the child that refer to this key, as they are now.
+    fn children(&self, referenced: &Referenced, key: &[Datum]) -> SqlResult<Vec<RowId>> {
+        let Referenced { child, child_columns, child_index, .. } = referenced;
+        let mut found = Vec::new();
+        let mut each = |row: &Row<'_>| {
+            if has_key(child, row, child_columns, key) {
+                found.push(row.row_id());
+            }
+            true
+        };
+        match child_index {
+            Some(index) => self.with_key(child, *index, child_columns, key, &mut |values| {
+                Ok(self.txn.each_newest(&child.table, Some((*index, values)), &mut each)?)
+            })?,
+            None => self.txn.each_newest(&child.table, None, &mut each)?,
+        }
+        Ok(found)
+    }
+
+    /// A key that somebody may refer to is there no more.
+    fn parent_gone(
+        &self,
+        rules: &Arc<Rules>,
+        parent: &TableInfo,
+        referenced: &Referenced,
+        old: &[Datum],
+        new: Option<&[Datum]>,
+    ) -> SqlResult<()> {
+        let Referenced { columns, child, child_columns, on_delete, on_update, .. } = referenced;
+        let Some(key) = self.as_others(old, parent, columns, child, child_columns)? else { return Ok(()) };
+        let action = if new.is_some() { *on_update } else { *on_delete };
+        let values = match (action, new) {
+            (ForeignAction::NoAction | ForeignAction::Restrict, _) => {
+                return self.no_children(parent, referenced, old, &key, action == ForeignAction::NoAction);
+            }
+            (ForeignAction::Cascade, None) => {
+                for id in self.children(referenced, &key)? {
+                    self.delete_child(rules, referenced, id, &key)?;
+                }
+                return Ok(());
+            }
+            (ForeignAction::Cascade, Some(new)) => {
+                let mut values = Vec::with_capacity(new.len());
+                for ((value, at), child_at) in new.iter().zip(columns).zip(child_columns) {
+                    let (from, to) = (parent.columns[*at].kind, child.columns[*child_at].kind);
+                    values.push(self.assigned_value(value, from, to)?);
+                }
+                values
+            }
+            (ForeignAction::SetNull, _) => vec![Datum::Null; child_columns.len()],
+            (ForeignAction::SetDefault, _) => {
+                let nothing = Rows { row: &[], outer: None };
+                let defaults = referenced.defaults.iter().map(|value| self.value(value, &nothing));
+                defaults.collect::<SqlResult<_>>()?
+            }
+        };
+        for id in self.children(referenced, &key)? {
+            self.change_child(rules, referenced, id, &key, &values)?;
+        }
+        if action == ForeignAction::SetDefault {
+            // The default may be the very key that has gone.
+            self.no_children(parent, referenced, old, &key, true)?;
+        }
+        Ok(())
+    }
+
+    /// A value as an assignment makes it.
+    fn assigned_value(&self, value: &Datum, from: SqlType, to: SqlType) -> SqlResult<Datum> {
+        if value.is_null() || from == to {
+            return Ok(value.clone());
+        }
+        let value = match from.kind == to.kind {
+            true => value.clone(),
+            false => {
+                let none = || SqlError::unsupported("a reference between these types");
+                let cast = ops::find_cast(from.kind, to.kind, Context::Assignment).ok_or_else(none)?;
+                (cast.eval)(value, to, self.env)?
+            }
+        };
+        crate::types::modifier::apply(value, to, false)
+    }
+
+    /// # Errors
+    /// `23503`; with `may_come_back` not if another row has the key now.
+    fn no_children(
+        &self,
+        parent: &TableInfo,
+        referenced: &Referenced,
+        old: &[Datum],
+        key: &[Datum],
+        may_come_back: bool,
+    ) -> SqlResult<()> {
+        let Referenced { name, columns, index, child, child_columns, .. } = referenced;
+        if may_come_back {
+            let found = self.with_key(parent, *index, columns, old, &mut |values| {
+                Ok(self.txn.newest(&parent.table, *index, values)?.is_some())
+            })?;
+            if found {
+                return Ok(());
+            }
+        }
+        for id in self.children(referenced, key)? {
+            let locked = self.txn.lock_row(&child.table, id, RowLock::KeyShare, Wait::Block)?;
+            if !locked.is_some_and(|row| has_key(child, &row, child_columns, key)) {
+                continue;
+            }
+            let mut row = vec![Datum::Null; parent.columns.len()];
+            columns.iter().zip(old).for_each(|(at, value)| row[*at] = value.clone());
+            let message = format!(
+                "update or delete on table \"{}\" violates foreign key constraint \"{name}\" on table \"{}\"",
+                parent.name, child.name
+            );
+            let text = self.key_text(parent, columns, &row);
+            return Err(SqlError::new(SqlState("23503"), message)
+                .detail(format!("Key {text} is still referenced from table \"{}\".", child.name)));
+        }
+        Ok(())
+    }
+
+    fn delete_child(&self, rules: &Arc<Rules>, of: &Referenced, id: RowId, key: &[Datum]) -> SqlResult<()> {
+        let child = &*of.child;
+        let mut old = None;
+        let deleted = self.txn.delete_if(&child.table, id, |row| {
+            let is_it = has_key(child, row, &of.child_columns, key);
+            old = is_it.then(|| row_of(child, row));
+            is_it
+        });
+        match deleted {
+            Err(engine::Error::NoSuchRow { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+            Ok(_) => {
+                if let Some(old) = old {
+                    self.deleted(rules, child, &old);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn change_child(
+        &self,
+        rules: &Arc<Rules>,
+        of: &Referenced,
+        id: RowId,
+        key: &[Datum],
+        values: &[Datum],
+    ) -> SqlResult<()> {
+        let child = &*of.child;
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        let mut patch = |writer: &mut engine::RowWriter<'_>| {
+            old = child.columns.iter().enumerate().map(|(at, column)| datum(writer.get(at), column.kind)).collect();
+            new.clone_from(&old);
+            let same = |(at, value): (&usize, &Datum)| is_same(&old[*at], value, child.columns[*at].kind.kind);
+            if !of.child_columns.iter().zip(key).all(same) {
+                return Ok(false);
+            }
+            self.assign(child, 0, (&of.child_columns, values.to_vec()), &mut new, writer)?;
+            rules.tables.get(&child.oid).map_or(Ok(()), |own| self.check(own, &new))?;
+            Ok(true)
+        };
+        let changed = self.patch(child, id, &mut patch);
+        if changed.map_err(|error| self.describe(error, child, &new))? {
+            self.updated(rules, child, id, &old, &new);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,197 @@
+//! Goal: statements that meet rows which others are changing do what PostgreSQL 15 does at READ COMMITTED. Method: a table of
+//! scripts of two sessions, of which the second waits for the first; each script names the rows that are left. With
+//! `OVERTAKE_SLT_URL` the same scripts run on that PostgreSQL.
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use engine::{Engine, EngineConfig};
+use sql::session::{Connect, Database, Outcome, Portal, Session, Step};
+use sql::types::forms::Forms;
+use sql::types::text;
+use std::time::Duration;
+
+const BEGIN: &str = "create table t (id int primary key, n int, s text);
+    create table u (id int, n int);
+    insert into t values (1, 10, 'a'), (2, 20, 'b'), (3, 30, 'c');
+    insert into u values (1, 100), (2, 200)";
+
+/// What the first session does in a transaction that it commits while the second waits, what the second does, and what it
+/// comes to: the rows that it returns or its error, and the rows of `t` at the end.
+const SCRIPTS: &[(&str, &str, &str, &str)] = &[
+    // The condition and the new value are over the row as it is then.
+    ("update t set n = 11 where id = 1", "update t set n = n + 1 where n = 10 returning n", "", "1 11 a;2 20 b;3 30 c"),
+    (
+        "update t set n = 11 where id = 1",
+        "update t set n = n + 1 where n < 20 returning n",
+        "12",
+        "1 12 a;2 20 b;3 30 c",
+    ),
+    ("delete from t where id = 1", "update t set n = 0 where id < 3 returning id", "2", "2 0 b;3 30 c"),
+    ("update t set n = 99 where id = 1", "delete from t where n < 25 returning id", "2", "1 99 a;3 30 c"),
+    ("update t set n = 12 where id = 1", "delete from t where n < 15 returning n", "12", "2 20 b;3 30 c"),
+    // Queries in it see the snapshot.
+    (
+        "update t set n = 11 where id = 1",
+        "update t set n = n + (select max(n) from t) where id = 1 and exists (select 1 from u where u.id = t.id) returning n",
+        "41",
+        "1 41 a;2 20 b;3 30 c",
+    ),
+    (
+        "update t set n = 11 where id = 1",
+        "update t set n = 0 where n = (select n from t x where x.id = t.id) returning id",
+        "2;3",
+        "1 11 a;2 0 b;3 0 c",
+    ),
+    // Other tables stay as they were.
+    (
+        "update t set n = 11 where id = 1; update u set n = 1000",
+        "update t set n = t.n + u.n from u where u.id = t.id and t.n > 0 returning t.n, u.n",
+        "111 100;220 200",
+        "1 111 a;2 220 b;3 30 c",
+    ),
+    (
+        "update t set n = -1 where id = 1",
+        "delete from t using u where u.id = t.id and t.n > 0 returning t.id, u.n",
+        "2 200",
+        "1 -1 a;3 30 c",
+    ),
+    (
+        "update t set n = 11 where id = 1",
+        "update t set (n, s) = (select t.n + u.n, 'u' from u where u.id = t.id) where id = 1 returning n",
+        "111",
+        "1 111 u;2 20 b;3 30 c",
+    ),
+    // A key that the snapshot does not see.
+    (
+        "insert into t values (4, 40, 'd')",
+        "insert into t values (4, 1, 'x') on conflict (id) do update set n = t.n + excluded.n returning n, s",
+        "41 d",
+        "1 10 a;2 20 b;3 30 c;4 41 d",
+    ),
+    (
+        "insert into t values (4, 40, 'd')",
+        "insert into t values (4, 1, 'x'), (5, 5, 'y') on conflict do nothing returning id",
+        "5",
+        "1 10 a;2 20 b;3 30 c;4 40 d;5 5 y",
+    ),
+    (
+        "delete from t where id = 3",
+        "insert into t values (3, 1, 'x') on conflict (id) do update set n = t.n + excluded.n returning n, s",
+        "1 x",
+        "1 10 a;2 20 b;3 1 x",
+    ),
+    (
+        "update t set n = 31 where id = 3",
+        "insert into t values (3, 1, 'x') on conflict (id) do update set n = t.n + 1 where t.n = 30 returning n",
+        "",
+        "1 10 a;2 20 b;3 31 c",
+    ),
+    ("insert into t values (4, 40, 'd')", "insert into t values (4, 1, 'x')", "23505", "1 10 a;2 20 b;3 30 c;4 40 d"),
+];
+
+struct Client(Session);
+
+fn client(database: &Database) -> Client {
+    let wishes = Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() };
+    Client(database.connect(wishes).unwrap())
+}
+
+impl Client {
+    fn portal(&mut self, text: &str) -> Portal {
+        let statement = self.0.prepare(text, &[]).unwrap();
+        self.0.bind(&statement, Vec::new()).unwrap()
+    }
+
+    fn run(&mut self, text: &str) -> String {
+        let mut all = String::new();
+        for text in self.0.split(text).unwrap() {
+            let mut portal = self.portal(&text);
+            all = match self.0.execute(&mut portal) {
+                Ok(Step::Done(outcome)) => shown(outcome),
+                Ok(_) => panic!("{text} waits"),
+                Err(error) => error.state().0.to_owned(),
+            };
+        }
+        let ended = self.0.sync();
+        ended.map_or_else(|error| error.state().0.to_owned(), |()| all)
+    }
+}
+
+fn shown(outcome: Outcome) -> String {
+    let Outcome::Rows(rows, _) = outcome else { return String::new() };
+    let kind = sql::SqlType::from(sql::Kind::Text);
+    let value = |value: &sql::Datum| text::to_string(value, kind, &Forms::default());
+    let mut rows: Vec<String> = rows.iter().map(|row| row.iter().map(value).collect::<Vec<_>>().join(" ")).collect();
+    rows.sort();
+    rows.join(";")
+}
+
+const ALL: &str = "select * from t";
+
+fn here((first, second, ..): &(&str, &str, &str, &str)) -> (String, String) {
+    let database = Database::new(Engine::new(EngineConfig::in_memory()));
+    let (mut one, mut other) = (client(&database), client(&database));
+    one.run(BEGIN);
+    one.run("begin");
+    one.run(first);
+    let mut portal = other.portal(second);
+    let Ok(Step::Parked(parked)) = other.0.execute(&mut portal) else { panic!("{second} does not wait") };
+    one.run("commit");
+    parked.wait();
+    let result = loop {
+        match other.0.execute(&mut portal) {
+            Ok(Step::Parked(parked)) => parked.wait(),
+            Ok(Step::Done(outcome)) => break shown(outcome),
+            Ok(_) => panic!("a COPY"),
+            Err(error) => break error.state().0.to_owned(),
+        }
+    };
+    other.0.sync().unwrap();
+    (result, one.run(ALL))
+}
+
+fn there(url: &str, (first, second, ..): &(&str, &str, &str, &str)) -> (String, String) {
+    use tokio_postgres::{NoTls, SimpleQueryMessage, connect};
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let rows = |messages: Vec<SimpleQueryMessage>| {
+        let mut rows = Vec::new();
+        for message in messages {
+            if let SimpleQueryMessage::Row(row) = message {
+                rows.push((0..row.len()).map(|at| row.get(at).unwrap_or_default()).collect::<Vec<_>>().join(" "));
+            }
+        }
+        rows.sort();
+        rows.join(";")
+    };
+    runtime.block_on(async {
+        let (one, connection) = connect(url, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let (other, connection) = connect(url, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let path =
+            "set client_min_messages = error; create schema if not exists concurrent; set search_path = concurrent;";
+        one.batch_execute(&format!("{path} drop table if exists t, u; {BEGIN}")).await.unwrap();
+        other.batch_execute(path).await.unwrap();
+        one.batch_execute(&format!("begin; {first}")).await.unwrap();
+        let waiting = tokio::spawn({
+            let second = (*second).to_owned();
+            async move { other.simple_query(&second).await }
+        });
+        // It waits in the other process: nobody tells when it has begun to.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        one.batch_execute("commit").await.unwrap();
+        let result = match waiting.await.unwrap() {
+            Ok(messages) => rows(messages),
+            Err(error) => error.code().unwrap().code().to_owned(),
+        };
+        (result, rows(one.simple_query(ALL).await.unwrap()))
+    })
+}
+
+#[test]
+fn who_waits_goes_on_with_the_newest_rows() {
+    let peer = std::env::var("OVERTAKE_SLT_URL").ok();
+    for script in SCRIPTS {
+        let found = peer.as_ref().map_or_else(|| here(script), |url| there(url, script));
+        assert_eq!(found, (script.2.to_owned(), script.3.to_owned()), "{} | {}", script.0, script.1);
+    }
+}
