@@ -8,41 +8,108 @@ use crate::stop::Stop;
 use anyhow::Context;
 use clap::Args;
 use engine::{Engine, EngineConfig};
-use server::{Config, Server};
-use sql::session::Database;
+use preempt::os;
+use server::{Config, Dispatch, OptionError, Server, Workers, options};
+use sql::session::{Database, Defaults, Source};
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Of threads that read the network, where they run in the real-time class.
+const NETWORK_PRIORITY: i32 = 1;
+
 /// Arguments of `serve`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// Where clients connect; may be given several times. Port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5432")]
+    /// The configuration file: lines NAME = VALUE, the names being those of `pg_settings`. The same names count as
+    /// environment variables (OVERTAKE_PORT; OVERTAKE_PRIORITY for overtake.priority) and after -c; the last of file,
+    /// environment and flag counts.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Checks file, environment and flags, and ends: 0 if they can be used, 2 if not.
+    #[arg(long)]
+    check_config: bool,
+    /// A setting; may be given several times.
+    #[arg(short = 'c', long = "set", value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// Where clients connect; may be given several times. Port 0 takes a free one. The setting listen_addresses.
+    #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Vec<SocketAddr>,
-    /// A directory for the unix socket `.s.PGSQL.PORT`, PORT being the first address's.
+    /// A directory for the unix socket `.s.PGSQL.PORT`, PORT being the first address's. The setting
+    /// unix_socket_directories.
     #[arg(long, value_name = "DIRECTORY")]
     socket: Option<PathBuf>,
-    /// Sessions at a time; more are turned away (SQLSTATE 53300).
-    #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    connections: u32,
+    /// Sessions at a time; more are turned away (SQLSTATE 53300). The setting max_connections.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    connections: Option<u32>,
+    /// Where metrics, /healthz and /readyz are served by HTTP. The setting overtake.metrics.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
+}
+
+impl Arguments {
+    /// The settings, from file, environment and flags.
+    fn settings(&self) -> Result<Defaults, OptionError> {
+        let mut settings = Defaults::default();
+        options::read_environment(std::env::vars(), &mut settings)?;
+        let flag = |settings: &mut Defaults, name: &str, value: &dyn Display| {
+            options::read_flag(&format!("{name}={value}"), settings)
+        };
+        if let Some(file) = &self.config {
+            options::read_file(file, &mut settings)?;
+            flag(&mut settings, "config_file", &file.display())?;
+        }
+        if let Some(first) = self.listen.first() {
+            let all: Vec<String> = self.listen.iter().map(SocketAddr::to_string).collect();
+            flag(&mut settings, "listen_addresses", &all.join(","))?;
+            flag(&mut settings, "port", &first.port())?;
+        }
+        if let Some(directory) = &self.socket {
+            flag(&mut settings, "unix_socket_directories", &directory.display())?;
+        }
+        if let Some(count) = &self.connections {
+            flag(&mut settings, "max_connections", count)?;
+        }
+        if let Some(address) = &self.metrics {
+            flag(&mut settings, "overtake.metrics", address)?;
+        }
+        for assignment in &self.set {
+            options::read_flag(assignment, &mut settings)?;
+        }
+        Ok(settings)
+    }
 }
 
 /// Serves until it is stopped.
 ///
 /// # Errors
-/// A [`Refusal`] for an address that is taken or not ours; whatever ends the server.
+/// A [`Refusal`] for settings that cannot be used, and for an address that is taken or not ours; whatever ends the server.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
+    let refused = |error: OptionError| Refusal::new(error.to_string());
+    let settings = arguments.settings().map_err(refused)?;
+    let mut config = Config::from_settings(&settings).map_err(refused)?;
+    let wanted = (settings.get("listen_addresses").to_owned(), settings.source("listen_addresses") == Source::Default);
+    let is_handed_over = settings.get("overtake.dispatch") == "worker";
+    let is_realtime = settings.is_on("overtake.network_realtime");
     let engine = Engine::new(EngineConfig::in_memory());
-    let config = Config {
-        listen: arguments.listen.clone(),
-        unix: arguments.socket.clone().zip(arguments.listen.first().map(SocketAddr::port)),
-        connections_max: arguments.connections as usize,
-        ..Config::default()
-    };
-    let server = Server::bind(config, Database::new(engine.clone())).map_err(|error| {
-        let wanted: Vec<String> = arguments.listen.iter().map(SocketAddr::to_string).collect();
-        Refusal::new(format!("cannot listen on {}: {error}; choose another by --listen", wanted.join(", ")))
+    let database = Database::new(engine.clone())
+        .with_observer(config.stats.clone())
+        .with_defaults(settings)
+        .map_err(|error| Refusal::new(format!("{}: {}", error.message(), error.detail_text().unwrap_or_default())))?;
+    if arguments.check_config {
+        println!("The settings can be used.");
+        return Ok(());
+    }
+    config.roles = database.roles().clone();
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    if is_handed_over {
+        config.dispatch = Dispatch::Worker(Workers::new(cores, || {})?);
+    }
+    let server = Server::bind(config, database).map_err(|error| {
+        let (addresses, is_default) = &wanted;
+        let how = if *is_default { "choose another by --listen" } else { "choose another" };
+        Refusal::new(format!("cannot listen on {addresses}: {error}; {how}"))
     })?;
     let addresses = server.addresses().context("the server's addresses")?;
     let housekeeping = background::housekeeping(&engine)?;
@@ -50,7 +117,14 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     for address in addresses {
         println!("  psql \"postgresql://postgres@{address}/postgres\"");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("the server's threads")?;
+    let begun = move || {
+        if is_realtime && let Err(error) = os::set_realtime(NETWORK_PRIORITY) {
+            tracing::warn!(%error, "the threads that read the network stay in the ordinary class");
+        }
+    };
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(cores).thread_name("network").on_thread_start(begun).enable_all();
+    let runtime = runtime.build().context("the server's threads")?;
     let stopped = stop.clone();
     let result = runtime.block_on(server.run(async move {
         let wait = move || while stopped.wait(Duration::from_secs(3_600)).is_ok() {};

@@ -7,7 +7,9 @@ use bytes::BytesMut;
 use engine::Wake;
 use sql::session::{Canceller, Connect, Database, Portal, Session, Statement, Step, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult, SqlType};
+use stage::Class;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Values of either format.
 mod codec {
@@ -157,6 +159,18 @@ impl Backend for Session {
 
     fn status(&self) -> TransactionStatus {
         Session::status(self)
+    }
+
+    fn class(&self) -> Class {
+        Session::class(self)
+    }
+
+    fn log_from(&self) -> Option<Duration> {
+        Session::log_from(self)
+    }
+
+    fn idle_limit(&self) -> Option<Duration> {
+        Session::idle_limit(self)
     }
 
     fn take_reports(&mut self) -> Vec<(&'static str, String)> {

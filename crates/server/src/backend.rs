@@ -8,6 +8,7 @@ use bytes::BytesMut;
 use engine::Wake;
 use sql::session::{Connect, Outcome, Tag, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult};
+use stage::Class;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -187,6 +188,16 @@ pub trait Backend: Send + 'static {
 
     /// How long the client may now say nothing: `idle_in_transaction_session_timeout`, or `idle_session_timeout`.
     fn idle_limit(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The class of the open transaction, or of the next one.
+    fn class(&self) -> Class {
+        Class::Normal
+    }
+
+    /// Statements that take as long as this are logged: `log_min_duration_statement`.
+    fn log_from(&self) -> Option<Duration> {
         None
     }
 

@@ -2,14 +2,16 @@
 //!
 //! **Invariant:** the default is that of a fresh server: one role, trust on its own machine, no encryption.
 
-use crate::roles::Roles;
 use crate::rules::Rule;
+use crate::stats::Stats;
+use crate::tls::Tls;
+use crate::workers::Dispatch;
+use sql::roles::Roles;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio_rustls::rustls;
 
 /// See [`Server::bind`](crate::Server::bind).
 #[derive(Clone)]
@@ -18,10 +20,20 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// The directory and the number of the unix socket `.s.PGSQL.NUMBER`.
     pub unix: Option<(PathBuf, u16)>,
+    /// Where metrics, health and readiness are served by HTTP.
+    pub metrics: Option<SocketAddr>,
+    /// Where statements run.
+    pub dispatch: Dispatch,
+    /// What is known of sessions and statements.
+    pub stats: Arc<Stats>,
+    /// Whether begins and ends of sessions are logged.
+    pub log_connections: bool,
     /// More sessions than this are turned away, `53300`.
     pub connections_max: usize,
     /// A longer message ends its session, `54000`. In bytes.
     pub message_max: usize,
+    /// What prepared statements and portals of one session may take, `53200` beyond. In bytes, about.
+    pub session_memory_max: usize,
     /// Who takes longer to log in is turned away.
     pub authentication_timeout: Duration,
     /// How long a shutdown waits for sessions to end.
@@ -31,7 +43,7 @@ pub struct Config {
     /// Who may log in.
     pub roles: Arc<Roles>,
     /// Certificate and key; without them, encryption is refused.
-    pub tls: Option<Arc<rustls::ServerConfig>>,
+    pub tls: Option<Arc<Tls>>,
 }
 
 impl Default for Config {
@@ -39,9 +51,14 @@ impl Default for Config {
         Config {
             listen: Vec::new(),
             unix: None,
+            metrics: None,
+            dispatch: Dispatch::Spot,
+            stats: Arc::default(),
+            log_connections: true,
             // PostgreSQL's 100 is for processes; ours cost a few kilobytes.
             connections_max: 1000,
             message_max: 64 << 20,
+            session_memory_max: 64 << 20,
             authentication_timeout: Duration::from_mins(1),
             shutdown_grace: Duration::from_secs(5),
             rules: Rule::of_a_fresh_server(),

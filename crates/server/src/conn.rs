@@ -10,7 +10,7 @@ use crate::wake::Bells;
 use bytes::{Buf, BytesMut};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// A stream of any kind.
@@ -29,6 +29,8 @@ pub(crate) enum Gone {
     Server,
     /// The client said nothing for too long; whether in a transaction is for the session to know.
     Idle,
+    /// A statement ended by a fault of this program, and the session with it.
+    Fault,
     /// It is not known where the client's next message begins.
     Confused,
 }
@@ -39,6 +41,9 @@ const READ: usize = 8 << 10;
 const KEEP: usize = 16 << 10;
 /// While a statement waits, this much is read ahead.
 const AHEAD: usize = 64 << 10;
+/// After the last words so much is read, and for so long.
+const DRAIN: usize = 128 << 20;
+const DRAIN_TIME: Duration = Duration::from_millis(500);
 /// Answers that are written though the input is not exhausted.
 const WRITE: usize = 64 << 10;
 
@@ -52,13 +57,15 @@ pub(crate) struct Conn {
     pub(crate) idle_limit: Option<Duration>,
     /// What is still to come of a `CopyData` that is read piece by piece.
     pub(crate) copy_left: usize,
+    /// What writing has taken.
+    pub(crate) flushing: Duration,
     ending: Ending,
 }
 
 impl Conn {
     pub(crate) fn new(io: Box<dyn Io>, ending: Ending) -> Conn {
         let (input, replies) = (BytesMut::new(), Replies::default());
-        Conn { io, input, replies, is_due: false, idle_limit: None, copy_left: 0, ending }
+        Conn { io, input, replies, is_due: false, idle_limit: None, copy_left: 0, flushing: Duration::ZERO, ending }
     }
 
     /// Reads more.
@@ -109,9 +116,11 @@ impl Conn {
         self.is_due = false;
         let out = &mut self.replies.out;
         if !out.is_empty() {
+            let begun = Instant::now();
             self.io.write_all(out).await.map_err(|_| Gone::Client)?;
             // Encrypted streams keep the last record back until then; to others it is nothing.
             self.io.flush().await.map_err(|_| Gone::Client)?;
+            self.flushing += begun.elapsed();
             if KEEP < out.capacity() {
                 *out = BytesMut::new();
             } else {
@@ -159,10 +168,22 @@ impl Conn {
         }
     }
 
-    /// The last words: written as far as the client takes them, then the connection is closed.
+    /// The last words: written as far as the client takes them, then the connection is closed. What the client has sent
+    /// meanwhile is read for a while: a system that closes with bytes unread makes the client's lose what was written.
     pub(crate) async fn close(mut self) {
-        if self.flush().await.is_ok() {
-            let _ = self.io.shutdown().await;
+        if self.flush().await.is_err() || self.io.shutdown().await.is_err() {
+            return;
         }
+        let drained = async {
+            let mut bytes = vec![0; READ];
+            let mut left = DRAIN;
+            while let Ok(count) = self.io.read(&mut bytes).await
+                && 0 < count
+            {
+                let Some(rest) = left.checked_sub(count) else { break };
+                left = rest;
+            }
+        };
+        let _ = tokio::time::timeout(DRAIN_TIME, drained).await;
     }
 }

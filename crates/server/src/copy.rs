@@ -108,7 +108,7 @@ impl<B: Backend> Session<B> {
                 Piece::Data(data) => {
                     let mut parked = self.backend.copy_data(portal, &data)?;
                     while let Some(wait) = parked {
-                        self.conn.wait(wait, &self.bells, &*self.canceller).await?;
+                        self.wait(wait).await?;
                         parked = self.backend.copy_data(portal, &[])?;
                     }
                 }
@@ -136,7 +136,7 @@ impl<B: Backend> Session<B> {
                     return Ok(Outcome::Done(tag));
                 }
                 CopyPart::More => tokio::task::yield_now().await,
-                CopyPart::Parked(wait) => self.conn.wait(wait, &self.bells, &*self.canceller).await?,
+                CopyPart::Parked(wait) => self.wait(wait).await?,
             }
         }
     }
@@ -153,7 +153,7 @@ impl<B: Backend> Session<B> {
                     tokio::task::consume_budget().await;
                     self.conn.flush_much().await?;
                 }
-                CopyPart::Parked(wait) => self.conn.wait(wait, &self.bells, &*self.canceller).await?,
+                CopyPart::Parked(wait) => self.wait(wait).await?,
             }
         };
         self.conn.replies.copy_done();

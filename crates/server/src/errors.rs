@@ -46,6 +46,7 @@ pub(crate) fn gone(gone: Gone) -> Option<SqlError> {
     match gone {
         Gone::Client => None,
         Gone::Idle => Some(idle(false)),
+        Gone::Fault => Some(error("XX000", "the statement ended by a fault of this program")),
         Gone::Confused => Some(protocol("terminating connection because protocol synchronization was lost")),
         Gone::Server => Some(error("57P01", "terminating connection due to administrator command")),
     }
@@ -70,6 +71,11 @@ pub(crate) fn shifted(of: SqlError, by: usize) -> SqlError {
         moved = moved.hint(hint);
     }
     moved.at(position + by)
+}
+
+pub(crate) fn out_of_memory(most: usize) -> SqlError {
+    let detail = format!("Prepared statements and portals of one session may take {} kB.", most >> 10);
+    error("53200", "out of memory").detail(detail).hint("Close some, or raise overtake.session_memory.")
 }
 
 pub(crate) fn copy_failed(why: &str) -> SqlError {
@@ -140,6 +146,10 @@ pub(crate) fn too_many() -> SqlError {
     error("53300", "sorry, too many clients already")
 }
 
+pub(crate) fn too_many_of(role: &str) -> SqlError {
+    error("53300", format!("too many connections for role \"{role}\""))
+}
+
 pub(crate) fn no_entry(from: &str, user: &str, database: &str, encryption: &str) -> SqlError {
     error(
         "28000",
@@ -162,6 +172,16 @@ pub(crate) fn may_not_log_in(name: &str) -> SqlError {
 
 pub(crate) fn wrong_password(user: &str) -> SqlError {
     error("28P01", format!("password authentication failed for user \"{user}\""))
+}
+
+pub(crate) fn downgraded() -> SqlError {
+    let detail = "The client supports SCRAM channel binding but thinks the server does not.  \
+                  However, this server does support channel binding.";
+    error("28000", "SCRAM channel binding negotiation error").detail(detail)
+}
+
+pub(crate) fn unbound() -> SqlError {
+    error("28000", "SCRAM channel binding check failed")
 }
 
 pub(crate) fn no_user() -> SqlError {

@@ -5,10 +5,19 @@
 use crate::backend::{Backend, Format};
 use crate::errors;
 use crate::frame::{self, Bind, Parse};
+use crate::lent::Lent;
 use crate::reply::Formats;
-use crate::session::{Held, Session, State, Stop, tag_rows};
+use crate::session::{Held, Prepared, Session, State, Stop, tag_rows};
 use sql::session::{Outcome, Tag, TransactionStatus};
 use sql::{Datum, SqlResult};
+use std::time::Instant;
+
+/// What a prepared statement weighs beside its text, and how many times its text: trees and plans, measured generously.
+const STATEMENT_BYTES: usize = 2 << 10;
+const STATEMENT_TIMES: usize = 32;
+/// What a portal weighs beside its values, and a row beside its columns.
+const PORTAL_BYTES: usize = 512;
+const ROW_BYTES: usize = 64;
 
 /// One format for all, or one for each of `count`.
 fn formats(codes: &[i16], count: usize, mismatch: impl FnOnce() -> sql::SqlError) -> SqlResult<Formats> {
@@ -28,7 +37,7 @@ fn formats(codes: &[i16], count: usize, mismatch: impl FnOnce() -> sql::SqlError
 }
 
 impl<B: Backend> Session<B> {
-    fn statement(&self, name: &str) -> SqlResult<B::Statement> {
+    fn statement(&self, name: &str) -> SqlResult<Prepared<B::Statement>> {
         self.statements.get(name).cloned().ok_or_else(|| errors::no_statement(name))
     }
 
@@ -41,16 +50,22 @@ impl<B: Backend> Session<B> {
             // It is gone even if the new one is refused.
             self.statements.take(name);
         }
+        let weight = name.len() + text.len() * STATEMENT_TIMES + STATEMENT_BYTES;
+        self.check_room(weight)?;
+        let begun = Instant::now();
         let statement = self.backend.prepare(text, &types)?;
-        self.statements.put(name, statement);
+        let prepared = Prepared { statement, text: text.into(), totals: self.stats.statement(text) };
+        self.statements.put(name, prepared, weight);
+        self.spent.parse += begun.elapsed();
         self.notices();
         self.conn.replies.parse_complete();
         Ok(())
     }
 
     pub(crate) fn bind(&mut self, body: &[u8]) -> Result<(), Stop> {
+        let begun = Instant::now();
         let bind = Bind::read(body)?;
-        let statement = self.statement(bind.statement)?;
+        let Prepared { statement, text, totals } = self.statement(bind.statement)?;
         let (given, wanted) = (bind.values.len(), self.backend.parameter_count(&statement));
         let parameter_formats = formats(&bind.formats, given, || errors::parameter_formats(bind.formats.len(), given))?;
         if given != wanted {
@@ -69,8 +84,18 @@ impl<B: Backend> Session<B> {
             Some(count) => formats(&bind.results, count, || errors::result_formats(bind.results.len(), count))?,
             None => Formats::All(Format::Text),
         };
+        let weight = body.len() + bind.values.len() * size_of::<Datum>() + PORTAL_BYTES;
+        if bind.portal.is_empty() {
+            self.portals.take("");
+        }
+        self.check_room(weight)?;
         let portal = self.backend.bind(&statement, values)?;
-        self.portals.put(bind.portal, Held { statement, portal, formats, state: State::Ready });
+        self.portals.put(
+            bind.portal,
+            Held { text, totals, statement, portal: Lent::new(portal), formats, state: State::Ready },
+            weight,
+        );
+        self.spent.parse += begun.elapsed();
         self.notices();
         self.conn.replies.bind_complete();
         Ok(())
@@ -79,7 +104,7 @@ impl<B: Backend> Session<B> {
     pub(crate) fn describe(&mut self, body: &[u8]) -> Result<(), Stop> {
         match frame::target(body)? {
             (b'S', name) => {
-                let statement = self.statement(name)?;
+                let Prepared { statement, .. } = self.statement(name)?;
                 let columns = self.backend.columns(&statement);
                 self.conn.replies.parameters(self.backend.parameters(&statement));
                 self.conn.replies.columns(columns, &Formats::All(Format::Text));
@@ -126,14 +151,15 @@ impl<B: Backend> Session<B> {
     }
 
     async fn start(&mut self, name: &str, limit: Option<usize>) -> Result<(), Stop> {
-        let Some(mut held) = self.portals.take(name) else { return Err(errors::no_portal(name).into()) };
+        let Some((mut held, weight)) = self.portals.take(name) else { return Err(errors::no_portal(name).into()) };
         let before = self.backend.status();
-        let outcome = self.run(&mut held.portal).await;
+        let (text, totals) = (held.text.clone(), held.totals.clone());
+        let outcome = self.run(&text, &totals, &mut held.portal).await;
         let has_ended = outcome.as_ref().is_ok_and(|outcome| self.has_ended(before, outcome));
         if has_ended {
             self.portals.clear();
         } else {
-            self.portals.put(name, held);
+            self.portals.put(name, held, weight);
         }
         match outcome? {
             Outcome::Rows(rows, tag) => self.go_on(name, rows.into_iter(), tag, limit, false).await,
@@ -161,8 +187,16 @@ impl<B: Backend> Session<B> {
         let (statement, formats) = (held.statement.clone(), held.formats.clone());
         let sent = self.send(&statement, &formats, &mut rows, limit.unwrap_or(usize::MAX)).await?;
         if limit.is_some_and(|limit| limit as u64 == sent) {
+            let columns = self.backend.column_count(&statement).unwrap_or(0);
+            let weight = rows.len().saturating_mul(columns.saturating_mul(size_of::<Datum>()) + ROW_BYTES);
+            if let Err(error) = self.check_room(weight) {
+                self.portals.take(name);
+                return Err(error.into());
+            }
             self.conn.replies.suspended();
-            self.set(name, State::Rows(rows, tag));
+            if let Some((held, _)) = self.portals.take(name) {
+                self.portals.put(name, Held { state: State::Rows(rows, tag), ..held }, weight + PORTAL_BYTES);
+            }
         } else {
             self.conn.replies.complete(&tag, tag_rows(&tag, sent, was_suspended));
             self.set(name, State::Exhausted(tag));

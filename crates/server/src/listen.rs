@@ -17,6 +17,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{mpsc, watch};
@@ -41,6 +42,7 @@ pub struct Server<D> {
     tcp: Vec<StdTcpListener>,
     unix: Option<(StdUnixListener, SocketFile)>,
     heard: StdUnixStream,
+    metrics: Option<StdTcpListener>,
 }
 
 /// Removed with the server.
@@ -62,15 +64,21 @@ impl<D: Backends> Server<D> {
     /// An address is in use or not ours; the system gives no random bytes.
     pub fn bind(config: Config, database: D) -> io::Result<Server<D>> {
         let tcp = config.listen.iter().map(StdTcpListener::bind).collect::<io::Result<Vec<_>>>()?;
+        let metrics = config.metrics.map(StdTcpListener::bind).transpose()?;
         let unix = match &config.unix {
             Some((directory, number)) => Some(bind_unix(&directory.join(format!(".s.PGSQL.{number}")))?),
             None => None,
         };
+        config.roles.hash_by(|password| match password.parse::<scram::Verifier>() {
+            // It comes from another server, or from a dump.
+            Ok(verifier) => Some(verifier.to_string()),
+            Err(_) => scram::Verifier::new(password).ok().map(|verifier| verifier.to_string()),
+        });
         let (bells, heard) = Bells::new()?;
         let registry = Registry::new(config.connections_max);
         let mock_secret = scram::random().map_err(io::Error::other)?;
         let shared = Arc::new(Shared { config, backends: database, registry, bells, mock_secret });
-        Ok(Server { shared, tcp, unix, heard })
+        Ok(Server { shared, tcp, unix, heard, metrics })
     }
 
     /// Its TCP addresses, with the ports it was given.
@@ -81,15 +89,26 @@ impl<D: Backends> Server<D> {
         self.tcp.iter().map(StdTcpListener::local_addr).collect()
     }
 
+    /// Where metrics are served.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn metrics_address(&self) -> io::Result<Option<SocketAddr>> {
+        self.metrics.as_ref().map(StdTcpListener::local_addr).transpose()
+    }
+
     /// Serves until `shutdown` is ready, in a tokio runtime with I/O and time. Sessions are told then, and waited for a while.
     ///
     /// # Errors
     /// The runtime does not take the listeners; nothing has been accepted then.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-        let Server { shared, tcp, unix, heard } = self;
+        let Server { shared, tcp, unix, heard, metrics } = self;
         let (sender, mut incoming) = mpsc::channel(64);
         let mut helpers = JoinSet::new();
         helpers.spawn(shared.bells.clone().listen(tokio::net::UnixStream::from_std(heard)?));
+        if let Some(listener) = metrics {
+            helpers.spawn(crate::metrics::serve(listener, shared.config.stats.clone()));
+        }
         for listener in tcp {
             listener.set_nonblocking(true)?;
             helpers.spawn(accept_tcp(TcpListener::from_std(listener)?, sender.clone()));
@@ -113,6 +132,7 @@ impl<D: Backends> Server<D> {
                 Some(ended) = tasks.join_next() => report(ended),
                 Some((io, origin)) = incoming.recv() => {
                     if tasks_max <= tasks.len() {
+                        shared.config.stats.turned_away.fetch_add(1, Relaxed);
                         tracing::warn!("a connection was closed at once: there are too many");
                         continue;
                     }

@@ -1,38 +1,43 @@
-//! What a session keeps by name, and the one without.
+//! What a session keeps by name, and the one without, with its weight.
 //!
-//! **Invariant:** the empty name is the unnamed one.
+//! **Invariant:** the empty name is the unnamed one. The weight of all is the sum of what is there.
 
 use std::collections::HashMap;
 
 pub(crate) struct Names<T> {
-    unnamed: Option<T>,
-    named: HashMap<Box<str>, T>,
+    unnamed: Option<(T, usize)>,
+    named: HashMap<Box<str>, (T, usize)>,
+    weight: usize,
 }
 
 impl<T> Names<T> {
     pub(crate) fn new() -> Names<T> {
-        Names { unnamed: None, named: HashMap::new() }
+        Names { unnamed: None, named: HashMap::new(), weight: 0 }
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&T> {
-        if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) }
+        if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) }.map(|(value, _)| value)
     }
 
     pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut T> {
-        if name.is_empty() { self.unnamed.as_mut() } else { self.named.get_mut(name) }
+        if name.is_empty() { self.unnamed.as_mut() } else { self.named.get_mut(name) }.map(|(value, _)| value)
     }
 
     /// Puts it there, in place of what was.
-    pub(crate) fn put(&mut self, name: &str, value: T) {
-        if name.is_empty() {
-            self.unnamed = Some(value);
+    pub(crate) fn put(&mut self, name: &str, value: T, weight: usize) {
+        let before = if name.is_empty() {
+            self.unnamed.replace((value, weight))
         } else {
-            self.named.insert(name.into(), value);
-        }
+            self.named.insert(name.into(), (value, weight))
+        };
+        self.weight = self.weight.saturating_add(weight).saturating_sub(before.map_or(0, |(_, weight)| weight));
     }
 
-    pub(crate) fn take(&mut self, name: &str) -> Option<T> {
-        if name.is_empty() { self.unnamed.take() } else { self.named.remove(name) }
+    /// With its weight.
+    pub(crate) fn take(&mut self, name: &str) -> Option<(T, usize)> {
+        let taken = if name.is_empty() { self.unnamed.take() } else { self.named.remove(name) }?;
+        self.weight = self.weight.saturating_sub(taken.1);
+        Some(taken)
     }
 
     /// Whether a name, not the empty one, is taken.
@@ -42,6 +47,14 @@ impl<T> Names<T> {
 
     pub(crate) fn clear(&mut self) {
         self.unnamed = None;
-        self.named.clear();
+        if !self.named.is_empty() {
+            self.named = HashMap::new();
+        }
+        self.weight = 0;
+    }
+
+    /// What all weigh, in bytes, about.
+    pub(crate) fn weight(&self) -> usize {
+        self.weight
     }
 }

@@ -16,6 +16,8 @@ pub(crate) struct Registry {
 
 struct Entry {
     secret: i32,
+    /// Once it has proved who it is.
+    user: Option<Box<str>>,
     cancel: Option<Arc<dyn Cancel>>,
 }
 
@@ -49,7 +51,7 @@ impl Registry {
                 break pid;
             }
         };
-        places.insert(pid, Entry { secret, cancel: None });
+        places.insert(pid, Entry { secret, user: None, cancel: None });
         Some(Place { registry: Arc::clone(self), pid, secret })
     }
 
@@ -66,6 +68,19 @@ impl Registry {
 }
 
 impl Place {
+    /// The session is this user's, who may have so many; whether there is room.
+    pub(crate) fn set_user(&self, user: &str, most: Option<usize>) -> bool {
+        let mut places = self.registry.places();
+        let count = || places.values().filter(|entry| entry.user.as_deref() == Some(user)).count();
+        if most.is_some_and(|most| most <= count()) {
+            return false;
+        }
+        if let Some(entry) = places.get_mut(&self.pid) {
+            entry.user = Some(user.into());
+        }
+        true
+    }
+
     /// The session has begun and can be cancelled.
     pub(crate) fn set_cancel(&self, cancel: Arc<dyn Cancel>) {
         if let Some(entry) = self.registry.places().get_mut(&self.pid) {

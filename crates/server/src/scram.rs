@@ -3,7 +3,7 @@
 //! `pgwire` has one, but only with its whole server and a parser of certificates; what is left without them is this file.
 //!
 //! **Invariant:** no password is kept, only what PostgreSQL keeps (`pg_authid.rolpassword`); a user who does not exist, or
-//! has no password, looks just like a wrong password. Channel binding is not offered.
+//! has no password, looks just like a wrong password.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -15,6 +15,8 @@ use std::str::FromStr;
 
 /// The name of the mechanism.
 pub(crate) const MECHANISM: &str = "SCRAM-SHA-256";
+/// The one that binds the proof to the encrypted connection.
+pub(crate) const MECHANISM_PLUS: &str = "SCRAM-SHA-256-PLUS";
 /// PostgreSQL 15's.
 const ITERATIONS: NonZeroU32 = NonZeroU32::new(4096).expect("it is not zero");
 const SALT_BYTES: usize = 16;
@@ -139,6 +141,10 @@ pub(crate) enum Failure {
     Unsupported(&'static str),
     /// Not the password.
     Wrong,
+    /// The client believes that there is no channel binding here: somebody between us may have told it so.
+    Downgraded,
+    /// The channel is another one.
+    Unbound,
     /// The system gives no random bytes.
     Random,
 }
@@ -150,7 +156,19 @@ pub(crate) struct Exchange {
     server_first: String,
     /// The client's nonce and ours.
     nonce: String,
-    gs2_header: String,
+    /// What the client must repeat: its header, and what binds the channel.
+    binding: Vec<u8>,
+}
+
+/// Whether channels can be bound here, and whether the client wants that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Binding<'a> {
+    /// This connection has nothing to be bound to.
+    Impossible,
+    /// It has; the client does without.
+    Offered,
+    /// The client wants it bound to this.
+    Wanted(&'a [u8]),
 }
 
 /// The value of the next attribute, which must have this name.
@@ -161,20 +179,33 @@ fn attribute<'a>(text: &'a str, name: &str, what: &'static str) -> Result<(&'a s
 
 impl Exchange {
     /// Takes the client's first message and gives the answer to it.
-    pub(crate) fn begin(verifier: Verifier, client_first: &str) -> Result<(Exchange, String), Failure> {
+    pub(crate) fn begin(
+        verifier: Verifier,
+        client_first: &str,
+        channel: Binding<'_>,
+    ) -> Result<(Exchange, String), Failure> {
         let nonce = BASE64.encode(random::<NONCE_BYTES>().map_err(|_| Failure::Random)?);
-        Exchange::begin_with(verifier, client_first, &nonce)
+        Exchange::begin_with(verifier, client_first, channel, &nonce)
     }
 
-    fn begin_with(verifier: Verifier, client_first: &str, nonce: &str) -> Result<(Exchange, String), Failure> {
+    fn begin_with(
+        verifier: Verifier,
+        client_first: &str,
+        channel: Binding<'_>,
+        nonce: &str,
+    ) -> Result<(Exchange, String), Failure> {
         let malformed = Failure::Malformed("the client's first message");
         let (binding, rest) = client_first.split_once(',').ok_or(malformed)?;
-        match binding {
-            // `y`: the client could, and believes that we cannot. It is right.
-            "n" | "y" => {}
-            binding if binding.starts_with("p=") => return Err(Failure::Unsupported("channel binding")),
+        let bound_to = match (binding, channel) {
+            ("p=tls-server-end-point", Binding::Wanted(to)) => to,
+            (binding, Binding::Wanted(_)) if binding.starts_with("p=") => {
+                return Err(Failure::Malformed("the kind of channel binding"));
+            }
+            // `y`: the client could, and believes that we cannot.
+            ("y", Binding::Offered) => return Err(Failure::Downgraded),
+            ("n" | "y", Binding::Impossible) | ("n", Binding::Offered) => &[],
             _ => return Err(malformed),
-        }
+        };
         let (identity, bare) = rest.split_once(',').ok_or(malformed)?;
         if !identity.is_empty() {
             return Err(Failure::Unsupported("an authorization identity"));
@@ -195,7 +226,7 @@ impl Exchange {
             client_first_bare: bare.to_owned(),
             server_first: server_first.clone(),
             nonce,
-            gs2_header: format!("{binding},{identity},"),
+            binding: [format!("{binding},{identity},").as_bytes(), bound_to].concat(),
         };
         Ok((exchange, server_first))
     }
@@ -206,8 +237,8 @@ impl Exchange {
         let (without_proof, proof) = client_final.rsplit_once(",p=").ok_or(malformed)?;
         let (binding, rest) = attribute(without_proof, "c", "the channel binding's attribute")?;
         let (nonce, _) = attribute(rest, "r", "the nonce's attribute")?;
-        if BASE64.decode(binding).ok().as_deref() != Some(self.gs2_header.as_bytes()) {
-            return Err(Failure::Malformed("the channel binding"));
+        if BASE64.decode(binding).ok().as_deref() != Some(&self.binding[..]) {
+            return Err(Failure::Unbound);
         }
         if nonce != self.nonce {
             return Err(Failure::Malformed("the nonce"));
@@ -237,7 +268,8 @@ mod tests {
         let verifier = Verifier::with_salt("pencil", &salt, ITERATIONS);
         let nonce = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
         let first = "n,,n=user,r=rOprNGfwEbeRWgbNEkqO";
-        let (exchange, answer) = Exchange::begin_with(verifier, first, nonce).expect("a first message");
+        let (exchange, answer) =
+            Exchange::begin_with(verifier, first, Binding::Impossible, nonce).expect("a first message");
         let both = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
         assert_eq!(answer, format!("r={both},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"));
         let last = format!("c=biws,r={both},p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=");
@@ -257,7 +289,7 @@ mod tests {
 
     #[test]
     fn wrong_proofs_and_garbage_fail() {
-        let begin = |first: &str| Exchange::begin(Verifier::mock("x", b"secret"), first);
+        let begin = |first: &str| Exchange::begin(Verifier::mock("x", b"secret"), first, Binding::Impossible);
         for first in
             ["", "n", "n,", "n,,", "n,,n=", "n,,r=a", "q,,n=,r=a", "p=tls-server-end-point,,n=,r=a", "n,a=b,n=,r=a"]
         {
@@ -271,10 +303,7 @@ mod tests {
         let proof = BASE64.encode([0; KEY_BYTES]);
         assert_eq!(with(&|nonce| format!("c=biws,r={nonce},p={proof}")), Err(Failure::Wrong));
         assert_eq!(with(&|_| format!("c=biws,r=a,p={proof}")), Err(Failure::Malformed("the nonce")));
-        assert_eq!(
-            with(&|nonce| format!("c=eSws,r={nonce},p={proof}")),
-            Err(Failure::Malformed("the channel binding"))
-        );
+        assert_eq!(with(&|nonce| format!("c=eSws,r={nonce},p={proof}")), Err(Failure::Unbound));
         assert_eq!(with(&|nonce| format!("c=biws,r={nonce},p=AAAA")), Err(Failure::Malformed("the proof")));
         assert!(with(&|_| String::new()).is_err());
     }

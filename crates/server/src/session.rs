@@ -3,17 +3,23 @@
 //! **Invariant:** after an error in the extended protocol nothing is done until `Sync`; each `Sync` and each simple query
 //! is answered by one `ReadyForQuery`, whatever happens. A portal does not outlive its transaction.
 
-use crate::backend::{Backend, Cancel, Run};
+use crate::backend::{Backend, Cancel, Parked, Run};
 use crate::conn::{Conn, Gone};
 use crate::errors;
 use crate::frame::{self, Frame, Malformed};
+use crate::lent::Lent;
 use crate::names::Names;
 use crate::reply::Formats;
+use crate::stats::{Seen, Spent, Stage, Stats, Totals};
 use crate::wake::Bells;
+use crate::workers::Dispatch;
 use sql::session::{Outcome, Tag, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use std::vec;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
 
 /// Why a message was not answered in full.
 pub(crate) enum Stop {
@@ -41,12 +47,34 @@ impl From<Malformed> for Stop {
     }
 }
 
+/// A statement as the protocol sees it.
+#[derive(Clone)]
+pub(crate) struct Prepared<S> {
+    pub(crate) statement: S,
+    pub(crate) text: Arc<str>,
+    /// Where it is counted.
+    pub(crate) totals: Arc<Totals>,
+}
+
 /// A portal as the protocol sees it.
 pub(crate) struct Held<B: Backend> {
+    pub(crate) text: Arc<str>,
+    pub(crate) totals: Arc<Totals>,
     pub(crate) statement: B::Statement,
-    pub(crate) portal: B::Portal,
+    pub(crate) portal: Lent<B::Portal>,
     pub(crate) formats: Formats,
     pub(crate) state: State,
+}
+
+/// What one session may ask for.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    /// Bytes of a message.
+    pub(crate) message_max: usize,
+    /// Bytes of prepared statements and portals.
+    pub(crate) memory_max: usize,
+    /// And where its statements run.
+    pub(crate) dispatch: Dispatch,
 }
 
 /// How far it is.
@@ -63,33 +91,65 @@ pub(crate) enum State {
 
 pub(crate) struct Session<B: Backend> {
     pub(crate) conn: Conn,
-    pub(crate) backend: B,
+    pub(crate) backend: Lent<B>,
     pub(crate) bells: Arc<Bells>,
     pub(crate) canceller: Arc<dyn Cancel>,
     pub(crate) message_max: usize,
-    pub(crate) statements: Names<B::Statement>,
+    pub(crate) statements: Names<Prepared<B::Statement>>,
     pub(crate) portals: Names<Held<B>>,
     /// Whether messages are ignored until `Sync`.
     pub(crate) skips: bool,
+    /// Whether the client knows that it is its turn: `ReadyForQuery` was the last thing said.
+    is_ready: bool,
+    /// What its statements and portals may weigh.
+    pub(crate) memory_max: usize,
+    dispatch: Dispatch,
+    pub(crate) stats: Arc<Stats>,
+    pub(crate) seen: Arc<Seen>,
+    /// What the statement under way has taken.
+    pub(crate) spent: Spent,
 }
 
 impl<B: Backend> Session<B> {
-    pub(crate) fn new(conn: Conn, backend: B, bells: Arc<Bells>, message_max: usize) -> Session<B> {
+    pub(crate) fn new(
+        conn: Conn,
+        backend: B,
+        bells: Arc<Bells>,
+        limits: Limits,
+        (stats, seen): (Arc<Stats>, Arc<Seen>),
+    ) -> Session<B> {
         let (statements, portals) = (Names::new(), Names::new());
         let canceller = backend.canceller();
-        Session { conn, backend, bells, canceller, message_max, statements, portals, skips: false }
+        let Limits { message_max, memory_max, dispatch } = limits;
+        Session {
+            conn,
+            backend: Lent::new(backend),
+            bells,
+            canceller,
+            message_max,
+            statements,
+            portals,
+            skips: false,
+            is_ready: false,
+            memory_max,
+            dispatch,
+            stats,
+            seen,
+            spent: Spent::default(),
+        }
     }
 
     /// Answers until the client leaves, or must.
     pub(crate) async fn serve(mut self) {
         self.ready();
         let last_words = loop {
-            self.conn.idle_limit = self.backend.idle_limit();
+            self.conn.idle_limit = if self.is_ready { self.backend.idle_limit() } else { None };
             let frame = match self.conn.next(self.message_max).await {
                 Ok(Ok(frame)) => frame,
                 Ok(Err(broken)) => break Some(errors::broken(broken)),
                 Err(gone) => break self.farewell(gone),
             };
+            self.is_ready = false;
             match frame.kind {
                 b'X' => break None,
                 // A password that nobody has asked for.
@@ -108,6 +168,7 @@ impl<B: Backend> Session<B> {
         };
         // What is open is rolled back before the client can see the end.
         drop(self.backend);
+        self.stats.leave(&self.seen);
         if let Some(error) = last_words {
             self.conn.replies.error("FATAL", &error);
             self.conn.close().await;
@@ -170,10 +231,18 @@ impl<B: Backend> Session<B> {
     /// The end of an implicit transaction, and `ReadyForQuery`.
     fn sync(&mut self) {
         self.skips = false;
-        if let Err(error) = self.backend.sync() {
+        if let Err(error) = self.commit() {
             self.failed(&error);
         }
         self.ready();
+    }
+
+    /// Ends the implicit transaction, if there is one.
+    pub(crate) fn commit(&mut self) -> SqlResult<()> {
+        let (begun, class) = (Instant::now(), self.backend.class());
+        let ended = self.backend.sync();
+        self.stats.stage(class, Stage::Commit, begun.elapsed());
+        ended
     }
 
     async fn query(&mut self, body: &[u8]) -> Result<(), Gone> {
@@ -198,9 +267,15 @@ impl<B: Backend> Session<B> {
         }
         self.notices();
         for (name, value) in self.backend.take_reports() {
+            if name == "application_name" {
+                self.seen.set_application(&value);
+            }
             self.conn.replies.parameter_status(name, value);
         }
+        self.seen.rest(status);
+        self.stats.stage(self.backend.class(), Stage::Reply, std::mem::take(&mut self.conn.flushing));
         self.conn.replies.ready(status);
+        self.is_ready = true;
         self.conn.is_due = true;
     }
 
@@ -210,19 +285,88 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// Runs a portal to its end, waiting where it must.
-    pub(crate) async fn run(&mut self, portal: &mut B::Portal) -> Result<Outcome, Stop> {
+    /// Runs a portal to its end, waiting where it must, and counts it.
+    pub(crate) async fn run(
+        &mut self,
+        text: &Arc<str>,
+        totals: &Totals,
+        portal: &mut Lent<B::Portal>,
+    ) -> Result<Outcome, Stop> {
+        let class = self.backend.class();
+        self.seen.begin(text, class);
+        let begun = Instant::now();
+        let outcome = self.run_portal(totals, portal).await;
+        let mut spent = std::mem::take(&mut self.spent);
+        spent.run = begun.elapsed().saturating_sub(spent.wait);
+        let rows = match &outcome {
+            Ok(Outcome::Rows(rows, _)) => Some(rows.len() as u64),
+            Ok(Outcome::Done(tag)) => Some(tag.rows.unwrap_or(0)),
+            Ok(Outcome::Empty) => Some(0),
+            Err(_) => None,
+        };
+        self.stats.count(totals, class, &spent, rows);
+        if self.backend.log_from().is_some_and(|from| from <= spent.all()) {
+            let ms = |time: Duration| time.as_secs_f64() * 1e3;
+            let (all, wait) = (ms(spent.all()), ms(spent.wait));
+            tracing::info!(pid = self.seen.pid(), ms = all, wait_ms = wait, %class, statement = %text, "slow statement");
+        }
+        outcome
+    }
+
+    async fn run_portal(&mut self, totals: &Totals, portal: &mut Lent<B::Portal>) -> Result<Outcome, Stop> {
         loop {
-            match self.backend.execute(portal)? {
+            match self.execute_portal(totals, portal).await? {
                 Run::Done(outcome) => {
                     self.notices();
                     return Ok(outcome);
                 }
                 Run::CopyIn(shape) => return self.copy_in(portal, shape).await,
                 Run::CopyOut(shape) => return self.copy_out(portal, shape).await,
-                Run::Parked(parked) => self.conn.wait(parked, &self.bells, &*self.canceller).await?,
+                Run::Parked(parked) => self.wait(parked).await?,
             }
         }
+    }
+
+    /// Runs it here, or where it delays nobody.
+    async fn execute_portal(&mut self, totals: &Totals, portal: &mut Lent<B::Portal>) -> Result<Run, Stop> {
+        let workers = match &self.dispatch {
+            Dispatch::Spot if !totals.is_long() => return Ok(self.backend.execute(portal)?),
+            Dispatch::Spot => {
+                // The other sessions of this thread go to another one meanwhile.
+                let can = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
+                let (backend, portal) = (&mut *self.backend, &mut **portal);
+                return Ok(if can { block_in_place(|| backend.execute(portal)) } else { backend.execute(portal) }?);
+            }
+            Dispatch::Worker(workers) => Arc::clone(workers),
+        };
+        let class = self.backend.class();
+        let (Some(mut backend), Some(mut own)) = (self.backend.lend(), portal.lend()) else {
+            return Err(Gone::Fault.into());
+        };
+        let job = move || {
+            let run = backend.execute(&mut own);
+            (backend, own, run)
+        };
+        let (backend, own, run) = workers.run(class, job).await.ok_or(Gone::Fault)?;
+        self.backend.give_back(backend);
+        portal.give_back(own);
+        Ok(run?)
+    }
+
+    /// Waits until what is parked can go on.
+    pub(crate) async fn wait(&mut self, parked: Box<dyn Parked>) -> Result<(), Gone> {
+        let begun = Instant::now();
+        self.seen.set_waiting(true);
+        let waited = self.conn.wait(parked, &self.bells, &*self.canceller).await;
+        self.seen.set_waiting(false);
+        self.spent.wait += begun.elapsed();
+        waited
+    }
+
+    /// Whether there is room for a statement or portal of this weight, in place of the one of this name.
+    pub(crate) fn check_room(&self, weight: usize) -> SqlResult<()> {
+        let all = self.statements.weight().saturating_add(self.portals.weight()).saturating_add(weight);
+        if all <= self.memory_max { Ok(()) } else { Err(errors::out_of_memory(self.memory_max)) }
     }
 
     /// Whether a statement has ended the transaction that portals of `before` belong to.
@@ -251,7 +395,7 @@ impl<B: Backend> Session<B> {
     }
 
     fn row(&mut self, statement: &B::Statement, formats: &Formats, row: &[Datum]) -> SqlResult<()> {
-        self.conn.replies.row(&mut self.backend, statement, formats, row)
+        self.conn.replies.row(&mut *self.backend, statement, formats, row)
     }
 }
 

@@ -5,9 +5,11 @@
 
 use crate::backend::{Backend, Format};
 use crate::errors;
+use crate::lent::Lent;
 use crate::reply::Formats;
 use crate::session::{Session, Stop, tag_rows};
 use sql::session::Outcome;
+use std::time::Instant;
 
 impl<B: Backend> Session<B> {
     /// Answers `Query`, but for `ReadyForQuery`.
@@ -36,13 +38,16 @@ impl<B: Backend> Session<B> {
 
     async fn one(&mut self, text: &str, is_last: bool) -> Result<(), Stop> {
         let formats = Formats::All(Format::Text);
+        let begun = Instant::now();
         let statement = self.backend.prepare(text, &[])?;
         if 0 < self.backend.parameter_count(&statement) {
             return Err(errors::no_parameter().into());
         }
-        let mut portal = self.backend.bind(&statement, Vec::new())?;
+        let mut portal = Lent::new(self.backend.bind(&statement, Vec::new())?);
         let before = self.backend.status();
-        let outcome = self.run(&mut portal).await?;
+        let totals = self.stats.statement(text);
+        self.spent.parse = begun.elapsed();
+        let outcome = self.run(&text.into(), &totals, &mut portal).await?;
         if self.has_ended(before, &outcome) {
             self.portals.clear();
         }
@@ -61,7 +66,7 @@ impl<B: Backend> Session<B> {
             Outcome::Empty => (None, None),
         };
         if is_last {
-            self.backend.sync()?;
+            self.commit()?;
             self.notices();
         }
         match tag {

@@ -10,13 +10,18 @@ use crate::frame::Fields;
 use crate::listen::Shared;
 use crate::registry::Place;
 use crate::rules::{Method, Origin};
-use crate::scram::{self, Exchange, Failure, Verifier};
-use crate::session::{Session, Stop};
+use crate::scram::{self, Binding, Exchange, Failure, Verifier};
+use crate::session::{Limits, Session, Stop};
+use crate::stats::Seen;
 use bytes::{Buf, Bytes};
 use pgwire::messages::startup::Authentication;
+use sql::roles::Role;
 use sql::session::Connect;
 use sql::{SqlError, SqlState};
 use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 use tokio::io::AsyncWriteExt;
 use tokio_rustls::TlsAcceptor;
 
@@ -48,9 +53,18 @@ pub(crate) async fn serve<D: Backends>(shared: &Shared<D>, io: Box<dyn Io>, mut 
         Err(_) => Err(SqlError::new(SqlState("57014"), "canceling authentication due to timeout").into()),
     };
     let error = match begun {
-        Ok(Some((place, backend))) => {
-            let message_max = shared.config.message_max;
-            Session::new(conn, backend, shared.bells.clone(), message_max).serve().await;
+        Ok(Some((place, backend, seen))) => {
+            let limits = Limits {
+                message_max: shared.config.message_max,
+                memory_max: shared.config.session_memory_max,
+                dispatch: shared.config.dispatch.clone(),
+            };
+            let (pid, user, begun) = (seen.pid(), seen.user().to_owned(), Instant::now());
+            let known = (shared.config.stats.clone(), seen);
+            Session::new(conn, backend, shared.bells.clone(), limits, known).serve().await;
+            if shared.config.log_connections {
+                tracing::info!(pid, user, seconds = begun.elapsed().as_secs_f64(), "a session has ended");
+            }
             drop(place);
             return;
         }
@@ -59,6 +73,9 @@ pub(crate) async fn serve<D: Backends>(shared: &Shared<D>, io: Box<dyn Io>, mut 
         Err(Stop::Gone(gone)) => errors::gone(gone),
     };
     if let Some(error) = error {
+        shared.config.stats.turned_away.fetch_add(1, Relaxed);
+        let from = origin.address.map(|address| address.to_string());
+        tracing::info!(state = %error.state(), from, reason = error.message(), "a client was turned away");
         conn.replies.error("FATAL", &error);
         // One who does not read is not waited for.
         let _ = tokio::time::timeout(shared.config.shutdown_grace, conn.close()).await;
@@ -70,13 +87,20 @@ async fn begin<D: Backends>(
     shared: &Shared<D>,
     conn: &mut Conn,
     origin: &mut Origin,
-) -> Result<Option<(Place, D::Backend)>, Stop> {
+) -> Result<Option<(Place, D::Backend, Arc<Seen>)>, Stop> {
     let Some(wish) = negotiate(shared, conn, origin).await? else { return Ok(None) };
     if wish.minor != 0 || !wish.unknown.is_empty() {
         conn.replies.negotiate(VERSION, wish.unknown.clone());
     }
     let place = shared.registry.enter().ok_or_else(errors::too_many)?;
-    authenticate(shared, conn, origin, &wish).await?;
+    let role = authenticate(shared, conn, origin, &wish).await?;
+    // Superusers are not counted, as there.
+    let most = usize::try_from(role.connections_max).ok().filter(|_| !role.is_superuser);
+    if !place.set_user(&wish.user, most) {
+        return Err(errors::too_many_of(&wish.user).into());
+    }
+    let from = origin.address.map(|address| address.to_string());
+    let seen = Seen::new(place.pid, &wish.user, &wish.database, from);
     let connect = Connect {
         user: wish.user,
         database: wish.database,
@@ -87,10 +111,17 @@ async fn begin<D: Backends>(
     place.set_cancel(backend.canceller());
     conn.replies.authentication(&Authentication::Ok);
     for (name, value) in backend.take_reports() {
+        if name == "application_name" {
+            seen.set_application(&value);
+        }
         conn.replies.parameter_status(name, value);
     }
     conn.replies.key(place.pid, place.secret);
-    Ok(Some((place, backend)))
+    if shared.config.log_connections {
+        let (user, database, from) = (seen.user(), seen.database(), seen.client());
+        tracing::info!(pid = place.pid, user, database, from, encrypted = origin.is_encrypted, "a session has begun");
+    }
+    Ok(Some((place, backend, shared.config.stats.enter(seen))))
 }
 
 /// One packet of the time before the first typed message.
@@ -124,7 +155,7 @@ async fn negotiate<D: Backends>(
             SSL_REQUEST if !mem::replace(&mut ssl_asked, true) => {
                 match &shared.config.tls {
                     Some(tls) if origin.address.is_some() && !origin.is_encrypted => {
-                        encrypt(conn, TlsAcceptor::from(tls.clone())).await?;
+                        encrypt(conn, TlsAcceptor::from(tls.config.clone())).await?;
                         origin.is_encrypted = true;
                         // A refusal of GSSAPI does not count on what is another stream now.
                         gss_asked = false;
@@ -136,6 +167,7 @@ async fn negotiate<D: Backends>(
             CANCEL_REQUEST => {
                 let (pid, secret) = (fields.i32()?, fields.i32()?);
                 if fields.end().is_ok() {
+                    shared.config.stats.cancels.fetch_add(1, Relaxed);
                     shared.registry.cancel(pid, secret);
                 }
                 // Nothing is said: who guesses learns nothing.
@@ -241,7 +273,7 @@ async fn authenticate<D: Backends>(
     conn: &mut Conn,
     origin: &Origin,
     wish: &Wish,
-) -> Result<(), Stop> {
+) -> Result<Role, Stop> {
     let (user, database) = (&*wish.user, &*wish.database);
     let from = origin.address.map_or_else(|| "[local]".to_owned(), |address| address.to_string());
     let encryption = if origin.is_encrypted { "SSL encryption" } else { "no encryption" };
@@ -252,32 +284,41 @@ async fn authenticate<D: Backends>(
         Method::Reject => return Err(errors::rejected(&from, user, database, encryption).into()),
         Method::Trust => {}
         Method::ScramSha256 => {
-            let verifier = role.as_ref().and_then(|role| role.verifier.clone());
+            let verifier = role.as_ref().and_then(|role| role.password.as_deref()?.parse().ok());
             let verifier = verifier.unwrap_or_else(|| Verifier::mock(user, &shared.mock_secret));
-            prove(conn, user, verifier).await?;
+            let tls = shared.config.tls.as_ref().filter(|_| origin.is_encrypted);
+            prove(conn, user, verifier, tls.and_then(|tls| tls.end_point.as_deref())).await?;
         }
     }
     let role = role.ok_or_else(|| errors::no_role(user))?;
-    if role.may_log_in { Ok(()) } else { Err(errors::may_not_log_in(user).into()) }
+    if role.may_log_in { Ok(role) } else { Err(errors::may_not_log_in(user).into()) }
 }
 
 /// The exchange of SCRAM-SHA-256.
-async fn prove(conn: &mut Conn, user: &str, verifier: Verifier) -> Result<(), Stop> {
+async fn prove(conn: &mut Conn, user: &str, verifier: Verifier, end_point: Option<&[u8]>) -> Result<(), Stop> {
     let failed = |failure| match failure {
         Failure::Wrong => errors::wrong_password(user),
         Failure::Malformed(what) => {
             errors::protocol("malformed SCRAM message").detail(format!("This is wrong: {what}."))
         }
+        Failure::Downgraded => errors::downgraded(),
+        Failure::Unbound => errors::unbound(),
         Failure::Unsupported(what) => SqlError::unsupported(what),
         Failure::Random => SqlError::new(SqlState::INTERNAL_ERROR, "could not generate random nonce"),
     };
     let text = |bytes: &[u8]| crate::frame::utf8(bytes).map(str::to_owned);
-    conn.replies.authentication(&Authentication::SASL(vec![scram::MECHANISM.to_owned()]));
+    let mechanisms: &[&str] =
+        if end_point.is_some() { &[scram::MECHANISM_PLUS, scram::MECHANISM] } else { &[scram::MECHANISM] };
+    let names = mechanisms.iter().map(|&name| name.to_owned()).collect();
+    conn.replies.authentication(&Authentication::SASL(names));
     let body = password_message(conn).await?;
     let mut fields = Fields::of(&body);
-    if fields.text()? != scram::MECHANISM {
-        return Err(errors::protocol("client selected an invalid SASL authentication mechanism").into());
-    }
+    let channel = match (fields.text()?, end_point) {
+        (scram::MECHANISM_PLUS, Some(end_point)) => Binding::Wanted(end_point),
+        (scram::MECHANISM, Some(_)) => Binding::Offered,
+        (scram::MECHANISM, None) => Binding::Impossible,
+        _ => return Err(errors::protocol("client selected an invalid SASL authentication mechanism").into()),
+    };
     let first = match fields.value()? {
         Some(first) => text(first)?,
         // It may send it after we have said nothing.
@@ -287,7 +328,7 @@ async fn prove(conn: &mut Conn, user: &str, verifier: Verifier) -> Result<(), St
         }
     };
     fields.end()?;
-    let (exchange, answer) = Exchange::begin(verifier, &first).map_err(failed)?;
+    let (exchange, answer) = Exchange::begin(verifier, &first, channel).map_err(failed)?;
     conn.replies.authentication(&Authentication::SASLContinue(answer.into()));
     let last = text(&password_message(conn).await?)?;
     let answer = exchange.finish(&last).map_err(failed)?;

@@ -150,6 +150,13 @@ impl SqlError {
         self
     }
 
+    /// With another message.
+    #[must_use]
+    pub(crate) fn with_message(mut self, message: &str) -> SqlError {
+        message.clone_into(&mut self.0.message);
+        self
+    }
+
     /// With a hint: what to do, a whole sentence.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> SqlError {

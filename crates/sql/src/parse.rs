@@ -7,7 +7,7 @@ use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Whitespace};
 
 /// How deep expressions and queries may nest.
 const DEPTH_MAX: usize = 64;
@@ -54,6 +54,11 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
     for piece in tokens.split(|token| token.token == Token::SemiColon) {
         let mut words = piece.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
         let Some(first) = words.next() else { continue };
+        // A hint belongs to the statement.
+        let hint = piece.iter().find(|token| {
+            matches!(&token.token, Token::Whitespace(Whitespace::MultiLineComment(text)) if text.starts_with('+'))
+        });
+        let begin = hint.map_or(first.span.start, |hint| hint.span.start.min(first.span.start));
         let last = words.next_back().unwrap_or(first);
         check_chains(piece)?;
         if let Some((word, tree)) = maintenance(text, piece)? {
@@ -69,6 +74,7 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
             Some((piece, what, token)) => (piece, Some((what, token))),
             None => (piece.to_vec(), None),
         };
+        let piece = crate::roles::change::as_roles(&piece).unwrap_or(piece);
         let mut parser = Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(piece);
         let end = offset(text, last.span.end);
         let mut tree = parser.parse_statement().map_err(|error| parser_error(text, &error))?;
@@ -79,12 +85,7 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         if next.token != Token::EOF {
             return Err(near(text, Some(&next)));
         }
-        statements.push(Parsed {
-            tree,
-            copy,
-            maintains: None,
-            text: text[offset(text, first.span.start)..end].to_owned(),
-        });
+        statements.push(Parsed { tree, copy, maintains: None, text: text[offset(text, begin)..end].to_owned() });
     }
     Ok(statements)
 }

@@ -163,6 +163,17 @@ impl Settings {
         Ok(())
     }
 
+    /// All that a session begins with is said: what it shows is what it has.
+    pub(crate) fn begun(&mut self) {
+        if let Some(at) = position("overtake.priority")
+            && class_named(&self.values[at]) < self.class_max()
+        {
+            self.values[at] = Cow::Owned(self.value("overtake.priority_max").to_owned());
+            self.resets[at].clone_from(&self.values[at]);
+            self.hot = Hot::of(&self.values);
+        }
+    }
+
     /// Whether this session may give a setting this value.
     fn check(&self, at: usize, value: &str) -> SqlResult<()> {
         let def = &DEFS[at];
@@ -179,14 +190,15 @@ impl Settings {
             Context::Superuser | Context::User => {}
         }
         // Classes are ordered by importance, the highest first.
-        if def.name == "overtake.priority" && !self.is_superuser && class_named(value) < self.class_max() {
+        if def.name == "overtake.priority" && class_named(value) < self.class_max() {
             let highest = self.value("overtake.priority_max");
             return Err(denied(def).detail(format!("The highest class of this role is {highest}.")));
         }
         Ok(())
     }
 
-    fn class_max(&self) -> Class {
+    /// The highest class that the session may have.
+    pub(crate) fn class_max(&self) -> Class {
         class_named(self.value("overtake.priority_max"))
     }
 
@@ -404,7 +416,8 @@ impl Hot {
         let value = |name| position(name).and_then(|at| values.get(at)).map_or("", |value| &**value);
         let limit = |name| duration(value(name)).filter(|limit| !limit.is_zero());
         Hot {
-            class: class_named(value("overtake.priority")),
+            // Classes are ordered by importance, the highest first.
+            class: class_named(value("overtake.priority")).max(class_named(value("overtake.priority_max"))),
             isolation: isolation_named(value("transaction_isolation")),
             is_read_only: value("transaction_read_only") == "on",
             statement_timeout: limit("statement_timeout"),

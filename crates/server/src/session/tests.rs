@@ -65,7 +65,18 @@ async fn an_execution_is_one_read_and_one_write() {
     let conn = Conn::new(Box::new(Counted(theirs, counts.clone())), Box::pin(std::future::pending()));
     let backend = script::Script::default().connect(sql::session::Connect::default()).unwrap();
     let (bells, _heard) = Bells::new().unwrap();
-    let session = tokio::spawn(Session::new(conn, backend, bells, 1 << 20).serve());
+    let stats = Arc::new(Stats::default());
+    let seen = stats.enter(Seen::new(1, "postgres", "postgres", None));
+    let session = tokio::spawn(
+        Session::new(
+            conn,
+            backend,
+            bells,
+            Limits { message_max: 1 << 20, memory_max: 1 << 20, dispatch: Dispatch::Spot },
+            (stats, seen),
+        )
+        .serve(),
+    );
     let message = |messages: &[&dyn Fn(&mut bytes::BytesMut)]| {
         let mut all = bytes::BytesMut::new();
         messages.iter().for_each(|encode| encode(&mut all));

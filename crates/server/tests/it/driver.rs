@@ -15,7 +15,10 @@ async fn connect(rig: &Rig, user: &str, password: &str) -> Result<Client, tokio_
 pub fn scram_sha_256() {
     let rig = Rig::with(|config| {
         config.rules = Rule::parse_all("host all all all scram-sha-256").unwrap();
-        let role = |password| Role { may_log_in: true, verifier: Some(Verifier::new(password).unwrap()) };
+        let role = |password| {
+            let password = Some(Verifier::new(password).unwrap().to_string());
+            Role { may_log_in: true, password, ..Role::default() }
+        };
         config.roles.put("ann", role("pencil"));
         // U+2168 is prepared to `IX`.
         config.roles.put("bob", role("I\u{ad}X"));

@@ -139,3 +139,34 @@ pub fn an_error_skips_to_sync() {
     assert_eq!(client.ask(&[sync(), sync()].concat()), "Z(I)");
     assert_eq!(client.answer(), "Z(I)");
 }
+
+pub fn memory_is_bounded() {
+    let rig = Rig::with(|config| config.session_memory_max = 200_000);
+    let mut client = rig.client();
+    let mut count = 0;
+    let refused = loop {
+        let answer = client.ask(&[parse(&format!("s{count}"), "insert 1", &[]), sync()].concat());
+        if answer != "1 Z(I)" {
+            break answer;
+        }
+        count += 1;
+    };
+    assert!((50..100).contains(&count), "{count}");
+    assert!(
+        refused.starts_with("E(ERROR|53200|out of memory|DPrepared statements and portals of one session"),
+        "{refused}"
+    );
+    // The unnamed one has no room either, and an execution by a simple query needs none.
+    assert!(client.ask(&[parse("", "insert 1", &[]), sync()].concat()).starts_with("E(ERROR|53200"));
+    assert_eq!(client.ask(&query("insert 1")), "C(INSERT 0 1) Z(I)");
+    let close: Vec<u8> = (0..count).flat_map(|at| named(b'C', b'S', &format!("s{at}"))).collect();
+    client.ask(&[close, sync()].concat());
+    // Rows that a portal keeps back count, too.
+    let ask = |rows: usize| {
+        let text = format!("rows {rows}");
+        [parse("", &text, &[]), bind("", "", &[], &[], &[]), execute("", 1), sync()].concat()
+    };
+    assert_eq!(client.ask(&ask(100)), "1 2 D(1,row 1) s Z(I)");
+    assert!(client.ask(&ask(10_000)).contains("E(ERROR|53200|out of memory"));
+    assert_eq!(client.ask(&ask(100)), "1 2 D(1,row 1) s Z(I)");
+}

@@ -6,6 +6,7 @@ mod cost;
 mod driver;
 mod extended;
 mod fuzz;
+mod operation;
 mod parking;
 mod real;
 mod script;
@@ -58,6 +59,17 @@ fn main() -> ExitCode {
             testkit::test!(real::a_statement_waits_for_a_row_of_another_session),
             testkit::test!(real::cancel_and_death_leave_nothing_behind),
             testkit::test!(real::conflicts_have_their_codes),
+            testkit::test!(operation::time_limits_end_statements_and_sessions),
+            testkit::test!(operation::a_death_leaves_nothing_behind),
+            testkit::test!(operation::classes_come_from_everywhere),
+            testkit::test!(operation::roles_are_shared_with_the_server),
+            testkit::test!(operation::settings_have_sources),
+            testkit::test!(operation::long_statements_delay_nobody),
+            testkit::test!(operation::statements_may_be_handed_over),
+            testkit::test!(operation::sessions_and_statements_are_counted),
+            testkit::test!(operation::a_certificate_binds_the_proof),
+            testkit::test!(extended::memory_is_bounded),
+            testkit::test!(startup::last_words_are_heard),
             testkit::test!(fuzz::garbage_harms_nobody),
             testkit::test!(tls::encryption_by_rustls),
             testkit::case!(cost::a_thousand_executions),

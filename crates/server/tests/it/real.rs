@@ -2,35 +2,70 @@
 
 use engine::{Engine, EngineConfig};
 use server::{Config, Server};
-use sql::session::Database;
+use sql::session::{Database, Defaults, Source};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, error::SqlState};
 
-struct Real {
-    runtime: Runtime,
-    engine: Engine,
-    address: SocketAddr,
+pub struct Real {
+    pub runtime: Runtime,
+    pub engine: Engine,
+    pub address: SocketAddr,
 }
 
 impl Real {
-    fn new() -> Real {
+    pub fn new() -> Real {
+        Real::with("", |_| {})
+    }
+
+    /// With these lines of a configuration file.
+    pub fn with(settings: &str, change: impl FnOnce(&mut Config)) -> Real {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let engine = Engine::new(EngineConfig::in_memory());
-        let config = Config { listen: vec!["127.0.0.1:0".parse().unwrap()], ..Config::default() };
-        let server = Server::bind(config, Database::new(engine.clone())).unwrap();
+        let mut defaults = Defaults::default();
+        for line in settings.lines() {
+            let (name, value) = line.split_once('=').unwrap();
+            defaults.set(name.trim(), value.trim(), Source::File).unwrap();
+        }
+        let database = Database::new(engine.clone()).with_defaults(defaults).unwrap();
+        let mut config = Config { listen: vec!["127.0.0.1:0".parse().unwrap()], ..Config::default() };
+        config.roles = database.roles().clone();
+        change(&mut config);
+        let server = Server::bind(config, database).unwrap();
         let address = server.addresses().unwrap()[0];
         runtime.spawn(server.run(std::future::pending()));
+        // Waits end by it.
+        let kept = engine.clone();
+        std::thread::spawn(move || {
+            loop {
+                kept.housekeep(1000);
+                std::thread::park_timeout(Duration::from_millis(5));
+            }
+        });
         Real { runtime, engine, address }
     }
 
-    async fn client(&self) -> Client {
-        let mut config = tokio_postgres::Config::new();
-        config.host("127.0.0.1").port(self.address.port()).user("postgres").dbname("postgres");
-        let (client, connection) = config.connect(NoTls).await.unwrap();
+    pub async fn client(&self) -> Client {
+        self.login("user=postgres").await.unwrap()
+    }
+
+    /// With a string of a connection's parameters.
+    pub async fn login(&self, how: &str) -> Result<Client, tokio_postgres::Error> {
+        let mut config: tokio_postgres::Config = how.parse().unwrap();
+        config.host("127.0.0.1").port(self.address.port()).dbname("postgres");
+        let (client, connection) = config.connect(NoTls).await?;
         tokio::spawn(async { drop(connection.await) });
-        client
+        Ok(client)
+    }
+
+    /// Waits until something is so.
+    pub async fn until(&self, what: &str, is_so: impl Fn(&Engine) -> bool) {
+        let begun = std::time::Instant::now();
+        while !is_so(&self.engine) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "never: {what}");
+            tokio::task::yield_now().await;
+        }
     }
 }
 

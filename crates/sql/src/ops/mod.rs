@@ -12,7 +12,7 @@ mod datetime;
 pub mod env;
 mod fields;
 mod get;
-mod like;
+pub(crate) mod like;
 mod math;
 mod resolve;
 mod session;

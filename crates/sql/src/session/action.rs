@@ -7,6 +7,7 @@ use crate::copy::options::Written as CopyOption;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
 use crate::plan::Plan;
+use crate::roles::change::RoleChange;
 use crate::session::ColumnInfo;
 use crate::session::prepared::Execute;
 use crate::types::Kind;
@@ -60,6 +61,7 @@ pub(crate) enum Action {
     Show(String),
     ShowAll,
     DiscardAll,
+    Role(RoleChange),
 }
 
 /// `ISOLATION LEVEL`, `READ ONLY`: names and values of settings.
@@ -97,6 +99,18 @@ impl Binder<'_> {
             Statement::Insert(insert) => self.written(self.insert(insert)?),
             Statement::Update(update) => self.written(self.update(update)?),
             Statement::Delete(delete) => self.written(self.delete(delete)?),
+            Statement::CreateRole(create) => (Action::Role(RoleChange::create(create)?), None),
+            Statement::AlterRole { name, operation } => (Action::Role(RoleChange::alter(name, operation)?), None),
+            Statement::Drop {
+                object_type: ast::ObjectType::Role,
+                if_exists,
+                names,
+                cascade: false,
+                restrict: false,
+                purge: false,
+                temporary: false,
+                table: None,
+            } => (Action::Role(RoleChange::drop(names, *if_exists)?), None),
             definition if crate::ddl::is_definition(definition) => (Action::Define(Box::new(definition.clone())), None),
             Statement::Prepare { name, data_types, statement } => {
                 let (name, types) = (folded(name), data_types.clone());

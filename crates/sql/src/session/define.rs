@@ -216,6 +216,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.end_roles(false);
         self.engine.rollback();
         self.undefine();
     }

@@ -15,10 +15,14 @@ use crate::catalog::{Catalog, State};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::{Changes, Numbers, Run, Spent};
+use crate::observe::Observe;
 use crate::ops::Env;
 use crate::ops::env::clock_us;
 use crate::parse::{Parsed, parse};
 use crate::plan::Plan;
+use crate::priority::Rules;
+use crate::roles::Roles;
+use crate::roles::change::Undo;
 use crate::settings::Settings;
 pub use crate::settings::{Defaults, SettingRow, Source};
 use crate::types::SqlType;
@@ -28,7 +32,9 @@ pub use copy::{CopyPart, CopyShape};
 use define::Work;
 use engine::{Begin, Engine, SessionOptions, Ticket, Txn, Wake};
 use sqlparser::ast;
+use stage::Class;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
 
 /// What all sessions share.
 #[derive(Clone)]
@@ -38,6 +44,9 @@ pub struct Database {
     analytics: Option<Arc<dyn Analytics>>,
     provider: Option<Arc<dyn crate::system::Provider>>,
     defaults: Arc<Defaults>,
+    roles: Arc<Roles>,
+    rules: Arc<Rules>,
+    observer: Option<Arc<dyn Observe>>,
 }
 
 /// Who connects, and with what wishes.
@@ -89,6 +98,8 @@ pub struct Statement {
     columns: Option<Vec<ColumnInfo>>,
     /// As it was bound last.
     bound: RwLock<Bound>,
+    /// By hint or rule.
+    class: Option<Class>,
 }
 
 /// What a statement does, and what that depends on.
@@ -236,6 +247,14 @@ pub struct Session {
     copying: Option<copy::Copying>,
     /// Whether the open transaction has done anything else than queries.
     may_have_written: bool,
+    user: String,
+    name_of_database: String,
+    /// The class that a hint or a rule gives to the transaction.
+    hinted: Option<Class>,
+    /// What the transaction has changed of roles.
+    role_undo: Vec<Undo>,
+    /// When the statement under way has taken too long.
+    deadline: Option<Instant>,
 }
 
 /// A savepoint, and what else there was then.
@@ -251,19 +270,22 @@ struct Savepoint {
 impl Database {
     /// Over this engine.
     pub fn new(engine: Engine) -> Database {
-        Database { engine, catalog: Arc::default(), analytics: None, provider: None, defaults: Arc::default() }
+        Database {
+            engine,
+            catalog: Arc::default(),
+            analytics: None,
+            provider: None,
+            defaults: Arc::default(),
+            roles: Arc::new(Roles::of_a_fresh_server()),
+            rules: Arc::default(),
+            observer: None,
+        }
     }
 
     /// Large queries run there.
     #[must_use]
     pub fn with_analytics(self, analytics: Arc<dyn Analytics>) -> Database {
         Database { analytics: Some(analytics), ..self }
-    }
-
-    /// With these values of the server's settings.
-    #[must_use]
-    pub fn with_defaults(self, defaults: Defaults) -> Database {
-        Database { defaults: Arc::new(defaults), ..self }
     }
 
     /// With what the server knows of its sessions.
@@ -287,10 +309,7 @@ impl Database {
             let message = format!("database \"{database}\" does not exist");
             return Err(SqlError::new(SqlState("3D000"), message));
         }
-        let mut settings = Settings::with(&user, true, &self.defaults);
-        for (name, value) in &wishes {
-            settings.start_with(name, value, Source::Client)?;
-        }
+        let (settings, notices) = self.settings_of(&user, &database, &wishes)?;
         let name = format!("{user} {backend_pid}");
         let env = Arc::new(Env::new(&user, backend_pid, Arc::new(settings.clone())));
         let env_version = u64::MAX;
@@ -309,11 +328,16 @@ impl Database {
             path: Arc::from([]),
             env,
             env_version,
-            notices: Vec::new(),
+            notices,
             is_parked: false,
             analysis: query::Own::default(),
             copying: None,
             may_have_written: false,
+            user,
+            name_of_database: database,
+            hinted: None,
+            role_undo: Vec::new(),
+            deadline: None,
         })
     }
 }
@@ -333,6 +357,7 @@ impl Session {
     /// Grammar, names, types.
     pub fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
         let mut parsed = parse(text)?;
+        let class = self.class_of(text)?;
         if 1 < parsed.len() {
             let message = "cannot insert multiple commands into a prepared statement";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
@@ -345,6 +370,7 @@ impl Session {
                 parameters: Vec::new(),
                 columns: None,
                 bound: RwLock::new(Bound::fixed(Action::Empty)),
+                class: None,
             }));
         };
         if self.has_failed
@@ -384,6 +410,7 @@ impl Session {
             parameters,
             columns,
             bound: RwLock::new(bound),
+            class,
         }))
     }
 
@@ -410,6 +437,9 @@ impl Session {
         let statement = Arc::clone(&portal.statement);
         if self.has_failed && !statement.bound().action.ends_or_goes_back() {
             return Err(engine::Error::InFailedTransaction.into());
+        }
+        if statement.class.is_some() && !self.engine.is_open() {
+            self.hinted = statement.class;
         }
         let result = self.current(&statement).and_then(|action| self.act(&statement, &action, &portal.values));
         if result.is_err() {
@@ -575,6 +605,10 @@ impl Session {
                 self.set_setting(name, value.as_deref(), *is_local)?;
                 done("SET")
             }
+            Action::Role(change) => {
+                self.change_roles(change)?;
+                done(change.tag())
+            }
             Action::ResetAll => {
                 self.open_implicit();
                 self.settings.reset_all();
@@ -642,6 +676,7 @@ impl Session {
             false => clock_us(),
         };
         if !self.is_parked {
+            self.deadline = self.settings.statement_timeout().and_then(|timeout| Instant::now().checked_add(timeout));
             self.engine.set_lock_timeout(self.settings.lock_timeout());
             self.engine.set_statement_timeout(self.settings.statement_timeout());
         }
@@ -649,6 +684,7 @@ impl Session {
         self.see(&state);
         let env = self.env_at(statement_us);
         let env = &*env;
+        let was_parked = self.is_parked;
         let mut told = None;
         let (path, numbers) = (Arc::clone(&self.path), &self.numbers);
         let step = self.engine.try_execute(|txn: &Txn<'_>| {
@@ -675,10 +711,11 @@ impl Session {
                 self.is_parked = false;
                 drop(env.take_asked());
                 // What the statement said is more than what the engine made of it, if it is the same.
-                Err(match told {
+                let error = match told {
                     Some(told) if error == engine::Error::RolledBack || told.engine() == Some(&error) => told,
                     _ => error.into(),
-                })
+                };
+                Err(self.told(error, was_parked))
             }
         }
     }
@@ -736,7 +773,7 @@ impl Session {
         if self.engine.is_open() {
             return Ok(());
         }
-        let mut begin = Begin::new(self.settings.class()).isolation(self.settings.isolation());
+        let mut begin = Begin::new(self.class()).isolation(self.settings.isolation());
         if self.settings.is_read_only() {
             begin = begin.read_only();
         }
@@ -776,6 +813,7 @@ impl Session {
             Ok(())
         };
         self.pinned = None;
+        self.end_roles(commit && result.is_ok());
         self.block = Block::None;
         self.has_failed = false;
         self.is_parked = false;

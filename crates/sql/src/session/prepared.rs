@@ -75,6 +75,7 @@ impl Session {
             parameters,
             columns,
             bound: RwLock::new(bound),
+            class: None,
         };
         self.prepared.by_name.insert(name.to_owned(), Arc::new(statement));
         Ok(())

@@ -206,7 +206,7 @@ impl Session {
             snapshot: self.snapshot()?,
             parameters: values.to_vec(),
             env: self.env_at(statement_us),
-            class: self.settings.class(),
+            class: self.class(),
             deadline: self.settings.statement_timeout().and_then(|timeout| Instant::now().checked_add(timeout)),
             analyze,
         })

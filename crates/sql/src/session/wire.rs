@@ -1,11 +1,85 @@
-//! What the wire asks of a session beside its statements: limits of time, settings with a word to the client.
+//! What the wire asks of a session beside its statements: who it is, limits of time, settings with a word to the client,
+//! roles.
 //!
 //! **Invariant:** nothing here blocks, as in the whole session.
 
-use super::{Block, Session};
+use super::{Block, Database, Defaults, Session};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::settings::{SettingRow, Settings};
-use std::time::Duration;
+use crate::observe::Observe;
+use crate::priority::{self, Rules};
+use crate::roles::Roles;
+use crate::roles::change::{Changer, RoleChange, undo};
+use crate::settings::{SettingRow, Settings, Source};
+use stage::Class;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// With their severities.
+pub(super) type Notices = Vec<(&'static str, SqlError)>;
+
+impl Database {
+    /// With these values of the server's settings.
+    ///
+    /// # Errors
+    /// Rules of priority that are none.
+    pub fn with_defaults(self, defaults: Defaults) -> SqlResult<Database> {
+        let rules = Arc::new(Rules::parse(defaults.get("overtake.priority_rules"))?);
+        Ok(Database { defaults: Arc::new(defaults), rules, ..self })
+    }
+
+    /// With one who knows what all sessions do.
+    #[must_use]
+    pub fn with_observer(self, observer: Arc<dyn Observe>) -> Database {
+        Database { observer: Some(observer), ..self }
+    }
+
+    /// Who knows what all sessions do, if there is a server.
+    pub fn observer(&self) -> Option<&Arc<dyn Observe>> {
+        self.observer.as_ref()
+    }
+
+    /// Who may log in.
+    pub fn roles(&self) -> &Arc<Roles> {
+        &self.roles
+    }
+
+    /// What a session begins with: of the server, its database, its role, a rule, and what the client says.
+    pub(super) fn settings_of(
+        &self,
+        user: &str,
+        database: &str,
+        wishes: &[(String, String)],
+    ) -> SqlResult<(Settings, Notices)> {
+        // A session without a user is this program's own.
+        let role = self.roles.get(user);
+        let is_superuser = user.is_empty() || role.as_ref().is_some_and(|role| role.is_superuser);
+        let mut settings = Settings::with(user, is_superuser, &self.defaults);
+        let mut notices = Vec::new();
+        let mut given = |list: &[(String, String)], source| {
+            for (name, value) in list {
+                // They were taken when they were given.
+                if let Err(error) = settings.start_with(name, value, source) {
+                    notices.push(("WARNING", error));
+                }
+            }
+        };
+        given(&self.roles.of_database(database), Source::Database);
+        if let Some(role) = &role {
+            given(&role.settings, Source::Role);
+            given(role.settings_in.get(database).map_or(&[], |list| list), Source::Role);
+        }
+        let application = wishes.iter().rev().find(|(name, _)| name == "application_name");
+        let application = application.map_or("", |(_, value)| value);
+        if let Some(class) = self.rules.of_session(user, database, application) {
+            settings.start_with("overtake.priority", class.name(), Source::Rule)?;
+        }
+        for (name, value) in wishes {
+            settings.start_with(name, value, Source::Client)?;
+        }
+        settings.begun();
+        Ok((settings, notices))
+    }
+}
 
 impl Session {
     /// How long the client may now say nothing: `idle_in_transaction_session_timeout`, or `idle_session_timeout`.
@@ -23,6 +97,42 @@ impl Session {
         self.settings.rows().collect()
     }
 
+    /// The class of the open transaction, or of the next one.
+    pub fn class(&self) -> Class {
+        self.hinted.unwrap_or_else(|| self.settings.class())
+    }
+
+    /// The class that a statement has for itself, by a hint or a rule.
+    pub(super) fn class_of(&self, text: &str) -> SqlResult<Option<Class>> {
+        if let Some(class) = priority::hint(text)? {
+            if class < self.settings.class_max() {
+                let message = format!("permission denied to give a statement the class \"{}\"", class.name());
+                return Err(SqlError::new(SqlState("42501"), message));
+            }
+            return Ok(Some(class));
+        }
+        if !self.database.rules.are_about_statements() {
+            return Ok(None);
+        }
+        let application = self.settings.show("application_name")?.1;
+        Ok(self.database.rules.of_statement(&self.user, &self.name_of_database, application, text))
+    }
+
+    /// What a client is told of an error, where this session knows more about it than the engine.
+    pub(super) fn told(&self, error: SqlError, was_parked: bool) -> SqlError {
+        let is_late = self.deadline.is_some_and(|deadline| deadline <= Instant::now());
+        match error.engine() {
+            Some(engine::Error::Cancelled) if is_late => {
+                error.with_message("canceling statement due to statement timeout")
+            }
+            // Who does not wait at all gets another message.
+            Some(engine::Error::LockNotAvailable) if was_parked => {
+                error.with_message("canceling statement due to lock timeout")
+            }
+            _ => error,
+        }
+    }
+
     /// `SET`. Settings that mean nothing here are taken, and the client is told.
     pub(super) fn set_setting(&mut self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<()> {
         if is_local && self.engine.is_open() && name.eq_ignore_ascii_case("overtake.priority") {
@@ -35,5 +145,31 @@ impl Session {
             self.notices.push(("NOTICE", SqlError::new(SqlState("00000"), message)));
         }
         Ok(())
+    }
+
+    /// `CREATE`, `ALTER`, `DROP ROLE` and the like.
+    pub(super) fn change_roles(&mut self, change: &RoleChange) -> SqlResult<()> {
+        if self.block == Block::Explicit {
+            return Err(SqlError::unsupported(format_args!("{} in a transaction block", change.tag())));
+        }
+        self.open_implicit();
+        let mut changer = Changer {
+            roles: &self.database.roles,
+            user: &self.user,
+            database: &self.name_of_database,
+            undo: &mut self.role_undo,
+            notices: &mut self.notices,
+        };
+        changer.apply(change)
+    }
+
+    /// The transaction has ended.
+    pub(super) fn end_roles(&mut self, committed: bool) {
+        self.hinted = None;
+        if committed {
+            self.role_undo.clear();
+        } else if !self.role_undo.is_empty() {
+            undo(&self.database.roles, &mut self.role_undo);
+        }
     }
 }

@@ -79,6 +79,11 @@ impl Defaults {
         Ok(())
     }
 
+    /// Whether there is such a setting.
+    pub fn has(&self, name: &str) -> bool {
+        find(name).is_some()
+    }
+
     /// A setting's value as it is shown; empty for one that does not exist.
     pub fn get(&self, name: &str) -> &str {
         find(name).and_then(|at| self.values.get(at)).map_or("", |(value, _)| value)

@@ -262,12 +262,24 @@ pub static DEFS: &[Def] = &[
     inert("max_parallel_workers_per_gather", "2", Takes::Integer(0, 1024)),
     inert("min_parallel_table_scan_size", "8MB", Takes::Kilobytes),
     server(
+        "overtake.dispatch",
+        "spot",
+        Takes::OneOf(&["spot", "worker"]),
+        "Sets where statements run: on the thread that has read them, or handed to a worker.",
+    ),
+    server(
         "overtake.message_max",
         "64MB",
         Takes::Kilobytes,
         "Sets how long a message of a client may be; of a COPY, any length.",
     ),
     server("overtake.metrics", "", Takes::Text, "Sets ADDRESS:PORT of the metrics, of health and readiness, by HTTP."),
+    server(
+        "overtake.network_realtime",
+        "off",
+        Takes::Switch,
+        "Whether the threads that read the network run in the real-time class, where that is allowed.",
+    ),
     def(
         "overtake.path",
         "auto",

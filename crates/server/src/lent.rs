@@ -1,0 +1,37 @@
+//! What is given to another thread for a while.
+//!
+//! **Invariant:** it is here whenever it is looked at: whoever lends it waits until it is back, and a session whose backend
+//! did not come back, because it panicked, ends without looking.
+
+use std::ops::{Deref, DerefMut};
+
+/// A value that is here, or lent.
+pub(crate) struct Lent<T>(Option<T>);
+
+impl<T> Lent<T> {
+    pub(crate) fn new(value: T) -> Lent<T> {
+        Lent(Some(value))
+    }
+
+    pub(crate) fn lend(&mut self) -> Option<T> {
+        self.0.take()
+    }
+
+    pub(crate) fn give_back(&mut self, value: T) {
+        self.0 = Some(value);
+    }
+}
+
+impl<T> Deref for Lent<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("what is lent is not looked at")
+    }
+}
+
+impl<T> DerefMut for Lent<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect("what is lent is not looked at")
+    }
+}

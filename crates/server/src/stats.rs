@@ -1,0 +1,404 @@
+//! What the server knows of its sessions and statements.
+//!
+//! **Invariant:** a statement costs a few relaxed additions; nobody who looks holds up one who runs. Memory is bounded: past
+//! a number of different statements, the rest count as one.
+
+use sql::observe::{ActivityRow, Observe, StageRow, StatementRow, Times, normalised};
+use sql::session::TransactionStatus;
+use stage::Class;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Different statements that are kept apart.
+const STATEMENTS_MAX: usize = 2_000;
+/// Of a text so much is kept.
+const TEXT_MAX: usize = 4_000;
+/// The rest of them.
+const OTHERS: &str = "<others>";
+
+/// A part of a statement's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Parsing and binding.
+    Parse,
+    /// Running, its waits left out.
+    Run,
+    /// Waiting for locks, or for analytics.
+    Wait,
+    /// Committing what it was the only statement of.
+    Commit,
+    /// Handing the answer to the system.
+    Reply,
+}
+
+impl Stage {
+    const ALL: [Stage; 5] = [Stage::Parse, Stage::Run, Stage::Wait, Stage::Commit, Stage::Reply];
+
+    fn name(self) -> &'static str {
+        match self {
+            Stage::Parse => "parse",
+            Stage::Run => "run",
+            Stage::Wait => "wait",
+            Stage::Commit => "commit",
+            Stage::Reply => "reply",
+        }
+    }
+}
+
+/// Buckets in which times are counted: eight for each doubling, so a quantile is at most an eighth too high.
+const BUCKETS: usize = 40 * 8;
+
+/// A distribution of times.
+#[derive(Debug)]
+pub(crate) struct Spread {
+    counts: Box<[AtomicU32]>,
+    total_ns: AtomicU64,
+    max_ns: AtomicU64,
+}
+
+impl Default for Spread {
+    fn default() -> Spread {
+        let counts = (0..BUCKETS).map(|_| AtomicU32::new(0)).collect();
+        Spread { counts, total_ns: AtomicU64::new(0), max_ns: AtomicU64::new(0) }
+    }
+}
+
+fn bucket(ns: u64) -> usize {
+    let ns = ns.max(8);
+    let doubling = 63 - ns.leading_zeros() as usize;
+    let eighth = (ns >> (doubling - 3)) as usize & 7;
+    ((doubling - 3) * 8 + eighth).min(BUCKETS - 1)
+}
+
+/// The upper end of a bucket.
+fn bound(bucket: usize) -> u64 {
+    let (doubling, eighth) = (bucket / 8, bucket % 8);
+    (9 + eighth as u64) << doubling
+}
+
+impl Spread {
+    pub(crate) fn add(&self, time: Duration) {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        if let Some(count) = self.counts.get(bucket(ns)) {
+            count.fetch_add(1, Relaxed);
+        }
+        self.total_ns.fetch_add(ns, Relaxed);
+        if self.max_ns.load(Relaxed) < ns {
+            self.max_ns.fetch_max(ns, Relaxed);
+        }
+    }
+
+    fn times(&self) -> Times {
+        let counts: Vec<u64> = self.counts.iter().map(|count| count.load(Relaxed).into()).collect();
+        let count: u64 = counts.iter().sum();
+        let max_ns = self.max_ns.load(Relaxed);
+        let quantile = |per_100: u64| {
+            let (wanted, mut seen) = ((count * per_100).div_ceil(100), 0);
+            let at = counts.iter().position(|count| {
+                seen += count;
+                wanted <= seen
+            });
+            at.filter(|_| 0 < count).map_or(0.0, |at| bound(at).min(max_ns) as f64 / 1e3)
+        };
+        Times {
+            count,
+            total_us: self.total_ns.load(Relaxed) as f64 / 1e3,
+            p50_us: quantile(50),
+            p99_us: quantile(99),
+            max_us: max_ns as f64 / 1e3,
+        }
+    }
+}
+
+/// One statement, its literals left out.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    times: Spread,
+    count: AtomicU64,
+    rows: AtomicU64,
+    errors: AtomicU64,
+    parse_ns: AtomicU64,
+    run_ns: AtomicU64,
+    wait_ns: AtomicU64,
+}
+
+/// A statement that runs for longer than this delays others too much.
+const LONG_NS: u64 = 2_000_000;
+
+impl Totals {
+    /// Whether it usually runs for long.
+    pub(crate) fn is_long(&self) -> bool {
+        let run_ns = self.run_ns.load(Relaxed);
+        // Most have never taken so much all together.
+        LONG_NS < run_ns && LONG_NS < run_ns / self.count.load(Relaxed).max(1)
+    }
+}
+
+/// One session.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pid: i32,
+    user: String,
+    database: String,
+    client: Option<String>,
+    session_start_us: i64,
+    query_start_us: AtomicI64,
+    state: AtomicU8,
+    class: AtomicU8,
+    texts: Mutex<Texts>,
+}
+
+#[derive(Debug, Default)]
+struct Texts {
+    application: String,
+    query: Arc<str>,
+}
+
+const STATES: [&str; 5] = ["idle", "active", "waiting", "idle in transaction", "idle in transaction (aborted)"];
+const ACTIVE: u8 = 1;
+const WAITING: u8 = 2;
+
+fn now_us() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Seen {
+    pub(crate) fn new(pid: i32, user: &str, database: &str, client: Option<String>) -> Seen {
+        Seen {
+            pid,
+            user: user.to_owned(),
+            database: database.to_owned(),
+            client,
+            session_start_us: now_us(),
+            query_start_us: AtomicI64::new(0),
+            state: AtomicU8::new(0),
+            class: AtomicU8::new(Class::Normal as u8),
+            texts: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn user(&self) -> &str {
+        &self.user
+    }
+
+    pub(crate) fn database(&self) -> &str {
+        &self.database
+    }
+
+    pub(crate) fn client(&self) -> Option<&str> {
+        self.client.as_deref()
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    pub(crate) fn set_application(&self, name: &str) {
+        name.clone_into(&mut lock(&self.texts).application);
+    }
+
+    /// A statement begins.
+    pub(crate) fn begin(&self, text: &Arc<str>, class: Class) {
+        lock(&self.texts).query = Arc::clone(text);
+        self.query_start_us.store(now_us(), Relaxed);
+        self.class.store(class as u8, Relaxed);
+        self.state.store(ACTIVE, Relaxed);
+    }
+
+    pub(crate) fn set_waiting(&self, waits: bool) {
+        self.state.store(if waits { WAITING } else { ACTIVE }, Relaxed);
+    }
+
+    /// It is the client's turn.
+    pub(crate) fn rest(&self, status: TransactionStatus) {
+        self.state.store(
+            match status {
+                TransactionStatus::Idle => 0,
+                TransactionStatus::Open => 3,
+                TransactionStatus::Failed => 4,
+            },
+            Relaxed,
+        );
+    }
+}
+
+/// What one statement has taken, so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spent {
+    pub(crate) parse: Duration,
+    pub(crate) run: Duration,
+    pub(crate) wait: Duration,
+}
+
+impl Spent {
+    pub(crate) fn all(&self) -> Duration {
+        self.parse + self.run + self.wait
+    }
+}
+
+/// All that is known. Shared by the server, the views and the metrics.
+#[derive(Debug, Default)]
+pub struct Stats {
+    sessions: Mutex<HashMap<i32, Arc<Seen>>>,
+    statements: Mutex<HashMap<Arc<str>, Arc<Totals>>>,
+    stages: [[Spread; Stage::ALL.len()]; 3],
+    pub(crate) connections: AtomicU64,
+    pub(crate) turned_away: AtomicU64,
+    pub(crate) errors: AtomicU64,
+    pub(crate) cancels: AtomicU64,
+}
+
+impl Stats {
+    pub(crate) fn enter(&self, seen: Seen) -> Arc<Seen> {
+        let seen = Arc::new(seen);
+        lock(&self.sessions).insert(seen.pid, Arc::clone(&seen));
+        self.connections.fetch_add(1, Relaxed);
+        seen
+    }
+
+    pub(crate) fn leave(&self, seen: &Seen) {
+        lock(&self.sessions).remove(&seen.pid);
+    }
+
+    /// Where a statement is counted.
+    pub(crate) fn statement(&self, text: &str) -> Arc<Totals> {
+        let mut text = normalised(text);
+        let mut statements = lock(&self.statements);
+        if let Some(totals) = statements.get(&*text) {
+            return Arc::clone(totals);
+        }
+        if STATEMENTS_MAX <= statements.len() {
+            OTHERS.clone_into(&mut text);
+        }
+        text.truncate(text.floor_char_boundary(TEXT_MAX));
+        Arc::clone(statements.entry(text.into()).or_default())
+    }
+
+    pub(crate) fn stage(&self, class: Class, stage: Stage, time: Duration) {
+        if let Some(spread) = self.stages.get(class as usize).and_then(|stages| stages.get(stage as usize)) {
+            spread.add(time);
+        }
+    }
+
+    /// A statement has ended.
+    pub(crate) fn count(&self, totals: &Totals, class: Class, spent: &Spent, rows: Option<u64>) {
+        totals.times.add(spent.all());
+        totals.count.fetch_add(1, Relaxed);
+        let add = |to: &AtomicU64, time: Duration| {
+            if !time.is_zero() {
+                to.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(0), Relaxed);
+            }
+        };
+        add(&totals.parse_ns, spent.parse);
+        add(&totals.run_ns, spent.run);
+        add(&totals.wait_ns, spent.wait);
+        match rows {
+            Some(rows) => drop(totals.rows.fetch_add(rows, Relaxed)),
+            None => {
+                totals.errors.fetch_add(1, Relaxed);
+                self.errors.fetch_add(1, Relaxed);
+            }
+        }
+        self.stage(class, Stage::Parse, spent.parse);
+        self.stage(class, Stage::Run, spent.run);
+        if !spent.wait.is_zero() {
+            self.stage(class, Stage::Wait, spent.wait);
+        }
+    }
+
+    /// How many sessions there are.
+    pub fn sessions(&self) -> usize {
+        lock(&self.sessions).len()
+    }
+}
+
+impl Observe for Stats {
+    fn activity(&self) -> Vec<ActivityRow> {
+        let sessions: Vec<Arc<Seen>> = lock(&self.sessions).values().cloned().collect();
+        let row = |seen: Arc<Seen>| {
+            let texts = lock(&seen.texts);
+            ActivityRow {
+                pid: seen.pid,
+                user: seen.user.clone(),
+                database: seen.database.clone(),
+                application: texts.application.clone(),
+                client: seen.client.clone(),
+                state: STATES.get(usize::from(seen.state.load(Relaxed))).copied().unwrap_or("idle"),
+                class: Class::ALL.get(usize::from(seen.class.load(Relaxed))).copied().unwrap_or(Class::Normal),
+                query: texts.query.to_string(),
+                session_start_us: seen.session_start_us,
+                query_start_us: seen.query_start_us.load(Relaxed),
+            }
+        };
+        let mut rows: Vec<ActivityRow> = sessions.into_iter().map(row).collect();
+        rows.sort_by_key(|row| row.pid);
+        rows
+    }
+
+    fn stages(&self) -> Vec<StageRow> {
+        let of = |class: Class| {
+            Stage::ALL.into_iter().filter_map(move |stage| {
+                let spread = self.stages.get(class as usize)?.get(stage as usize)?;
+                Some(StageRow { class, stage: stage.name(), times: spread.times() })
+            })
+        };
+        Class::ALL.into_iter().flat_map(of).collect()
+    }
+
+    fn statements(&self) -> Vec<StatementRow> {
+        let statements: Vec<(Arc<str>, Arc<Totals>)> =
+            lock(&self.statements).iter().map(|(text, totals)| (text.clone(), totals.clone())).collect();
+        let us = |of: &AtomicU64| of.load(Relaxed) as f64 / 1e3;
+        let row = |(text, totals): (Arc<str>, Arc<Totals>)| StatementRow {
+            query: text.to_string(),
+            times: totals.times.times(),
+            rows: totals.rows.load(Relaxed),
+            errors: totals.errors.load(Relaxed),
+            parse_us: us(&totals.parse_ns),
+            run_us: us(&totals.run_ns),
+            wait_us: us(&totals.wait_ns),
+        };
+        let mut rows: Vec<StatementRow> = statements.into_iter().map(row).collect();
+        rows.sort_by(|one, other| other.times.total_us.total_cmp(&one.times.total_us));
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_at_most_an_eighth_too_high() {
+        for ns in [0, 1, 8, 9, 100, 1_000, 123_456, 10_000_000_000] {
+            let high = bound(bucket(ns));
+            assert!(ns <= high && high as f64 <= (ns.max(8) as f64) * 1.126, "{ns} is counted as {high}");
+        }
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+        let spread = Spread::default();
+        (1..=1000).for_each(|us| spread.add(Duration::from_micros(us)));
+        let times = spread.times();
+        assert_eq!((times.count, times.max_us), (1000, 1000.0));
+        assert!((500.0..=563.0).contains(&times.p50_us) && (990.0..=1000.0).contains(&times.p99_us), "{times:?}");
+        assert_eq!(Spread::default().times(), Times::default());
+    }
+
+    #[test]
+    fn statements_are_bounded() {
+        let stats = Stats::default();
+        for at in 0..STATEMENTS_MAX + 10 {
+            let totals = stats.statement(&format!("select c{at} from t where a = {at}"));
+            stats.count(&totals, Class::High, &Spent::default(), Some(1));
+        }
+        let rows = stats.statements();
+        assert_eq!(rows.len(), STATEMENTS_MAX + 1);
+        assert_eq!(rows.iter().find(|row| row.query == OTHERS).map(|row| row.times.count), Some(10));
+    }
+}

@@ -1,0 +1,179 @@
+//! Threads to which statements are handed, the more important first: the other way than running them where their bytes
+//! were read.
+//!
+//! **Invariant:** no thread waits for a statement; whoever gave one is told when it is done. Those that nobody waits for
+//! any more still run to their end.
+
+use stage::Class;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use tokio::sync::oneshot;
+
+/// Where a statement runs.
+#[derive(Clone, Debug, Default)]
+pub enum Dispatch {
+    /// On the thread that has read it.
+    #[default]
+    Spot,
+    /// On one of these.
+    Worker(Arc<Workers>),
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// One that waits: the more important first, then the older.
+struct Waiting {
+    order: Reverse<(Class, u64)>,
+    job: Job,
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Waiting) -> bool {
+        self.order == other.order
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Waiting) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Waiting) -> std::cmp::Ordering {
+        self.order.cmp(&other.order)
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: BinaryHeap<Waiting>,
+    arrivals: u64,
+    is_over: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    more: Condvar,
+}
+
+/// The threads. They end with it.
+pub struct Workers(Arc<Shared>);
+
+impl std::fmt::Debug for Workers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Workers")
+    }
+}
+
+impl Workers {
+    /// Starts so many; each calls `begun` first.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub fn new(count: usize, begun: impl Fn() + Clone + Send + 'static) -> io::Result<Arc<Workers>> {
+        let shared = Arc::new(Shared::default());
+        let workers = Arc::new(Workers(Arc::clone(&shared)));
+        for at in 0..count {
+            let (shared, begun) = (Arc::clone(&shared), begun.clone());
+            thread::Builder::new().name(format!("statement {at}")).spawn(move || {
+                begun();
+                shared.work();
+            })?;
+        }
+        Ok(workers)
+    }
+
+    /// Runs it on one of the threads. Nothing if it panicked.
+    pub(crate) async fn run<R: Send + 'static>(
+        &self,
+        class: Class,
+        job: impl FnOnce() -> R + Send + 'static,
+    ) -> Option<R> {
+        let (done, result) = oneshot::channel();
+        {
+            let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            queue.arrivals += 1;
+            let order = Reverse((class, queue.arrivals));
+            let job = Box::new(move || drop(done.send(job())));
+            queue.waiting.push(Waiting { order, job });
+        }
+        self.0.more.notify_one();
+        result.await.ok()
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;
+        self.0.more.notify_all();
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(next) = queue.waiting.pop() {
+                drop(queue);
+                // Its session is told by the end of its channel.
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(next.job));
+                queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            } else if queue.is_over {
+                return;
+            } else {
+                queue = self.more.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[tokio::test]
+    async fn the_more_important_is_first() {
+        let workers = Workers::new(1, || {}).expect("a thread");
+        let (hold, held) = mpsc::channel::<()>();
+        let (order, ran) = mpsc::channel();
+        let begun = Arc::new(tokio::sync::Notify::new());
+        let first = {
+            let (workers, begun) = (workers.clone(), begun.clone());
+            tokio::spawn(async move {
+                workers
+                    .run(Class::Low, move || {
+                        begun.notify_one();
+                        held.recv()
+                    })
+                    .await
+            })
+        };
+        begun.notified().await;
+        let rest = [Class::Low, Class::Normal, Class::High, Class::Normal].map(|class| {
+            let order = order.clone();
+            let mut run = Box::pin(workers.run(class, move || order.send(class)));
+            // Polled once, it stands in the queue.
+            let waker = std::task::Waker::noop();
+            assert!(run.as_mut().poll(&mut std::task::Context::from_waker(waker)).is_pending());
+        });
+        drop(hold);
+        assert!(first.await.expect("a task").is_some());
+        drop((rest, order, workers));
+        assert_eq!(ran.iter().collect::<Vec<_>>(), [Class::High, Class::Normal, Class::Normal, Class::Low]);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_told() {
+        let workers = Workers::new(1, || {}).expect("a thread");
+        assert_eq!(workers.run(Class::High, || panic!("on purpose")).await, None::<()>);
+        assert_eq!(workers.run(Class::High, || 1).await, Some(1));
+    }
+}

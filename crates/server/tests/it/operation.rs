@@ -1,0 +1,330 @@
+//! What an administrator relies on, with the real database: limits of time, classes, roles, deaths that leave nothing.
+
+use crate::real::Real;
+use crate::support::{Raw, query};
+use server::{Rule, Stats};
+use sql::observe::Observe;
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_postgres::{Client, Error, SimpleQueryMessage};
+
+fn told(error: &Error) -> String {
+    let error = error.as_db_error().unwrap();
+    format!("{} {}", error.code().code(), error.message())
+}
+
+async fn ask(client: &Client, text: &str) -> String {
+    match client.simple_query(text).await {
+        Ok(answer) => {
+            let row = answer.iter().find_map(|message| match message {
+                SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or("NULL").to_owned()),
+                _ => None,
+            });
+            row.unwrap_or_default()
+        }
+        Err(error) => told(&error),
+    }
+}
+
+pub fn time_limits_end_statements_and_sessions() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let (one, two) = (real.client().await, real.client().await);
+        one.batch_execute("create table t (id int primary key); insert into t values (1)").await.unwrap();
+        one.batch_execute("begin; delete from t").await.unwrap();
+        assert_eq!(ask(&two, "set statement_timeout = 30").await, "");
+        let late = "57014 canceling statement due to statement timeout";
+        assert_eq!(ask(&two, "delete from t").await, late);
+        let long = "select count(*) from generate_series(1, 100000) a, generate_series(1, 100000) b";
+        assert_eq!(ask(&two, long).await, late);
+        assert_eq!(ask(&two, "set statement_timeout = 0; set lock_timeout = '30ms'").await, "");
+        assert_eq!(ask(&two, "delete from t").await, "55P03 canceling statement due to lock timeout");
+        assert_eq!(ask(&two, "select 1").await, "1");
+        two.batch_execute("set idle_in_transaction_session_timeout = '60ms'; begin; insert into t values (2)")
+            .await
+            .unwrap();
+        real.until("its transaction ends", |engine| engine.transactions().len() == 1).await;
+        assert!(two.simple_query("select 1").await.is_err());
+        let three = real.client().await;
+        assert_eq!(ask(&three, "set idle_session_timeout = 30").await, "");
+        let begun = std::time::Instant::now();
+        while !three.is_closed() {
+            assert!(begun.elapsed() < Duration::from_secs(20));
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(ask(&one, "rollback").await, "");
+        real.until("nothing is left", |engine| engine.transactions().is_empty() && engine.locks().is_empty()).await;
+    });
+}
+
+/// In a transaction, in a wait for a row, in the middle of a long query.
+pub fn a_death_leaves_nothing_behind() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let one = real.client().await;
+        one.batch_execute("create table t (id int primary key); insert into t values (1)").await.unwrap();
+        for _ in 0..5 {
+            let holder = real.client().await;
+            holder.batch_execute("begin; delete from t").await.unwrap();
+            // A driver that is dropped waits for its answer.
+            let mut waiter = Raw { stream: std::net::TcpStream::connect(real.address).unwrap(), pid: 0, secret: 0 };
+            waiter.start(&[("user", "postgres")]);
+            waiter.send(&query("delete from t"));
+            real.until("it waits", |engine| engine.locks().iter().any(|lock| !lock.granted)).await;
+            drop(waiter);
+            real.until("its wait ends", |engine| engine.locks().iter().all(|lock| lock.granted)).await;
+            drop(holder);
+            real.until("nothing is left", |engine| engine.transactions().is_empty() && engine.locks().is_empty()).await;
+        }
+        assert_eq!(ask(&one, "select count(*) from t").await, "1");
+    });
+}
+
+pub fn classes_come_from_everywhere() {
+    let rules = "low application=nightly%; high user=till; low statement=\"%from big%\"";
+    let real = Real::with(&format!("overtake.priority_rules = {rules}"), |_| {});
+    real.runtime.block_on(async {
+        let admin = real.client().await;
+        let class = async |client: &Client| ask(client, "show overtake.priority").await;
+        assert_eq!(class(&admin).await, "normal");
+        admin.batch_execute("create user till; create user ann").await.unwrap();
+        admin.batch_execute("create table big (id int)").await.unwrap();
+        admin.batch_execute("alter role ann set overtake.priority = 'low'").await.unwrap();
+        admin.batch_execute("alter role ann set overtake.priority_max = normal").await.unwrap();
+        assert_eq!(class(&real.login("user=till").await.unwrap()).await, "high");
+        assert_eq!(class(&real.login("user=till application_name='nightly 1'").await.unwrap()).await, "low");
+        let ann = real.login("user=ann").await.unwrap();
+        assert_eq!(class(&ann).await, "low");
+        let denied = "42501 permission denied to set parameter \"overtake.priority\"";
+        assert_eq!(ask(&ann, "set overtake.priority = high").await, denied);
+        assert_eq!(ask(&ann, "set overtake.priority = normal").await, "");
+        assert_eq!(ask(&ann, "set overtake.priority_max = high").await, denied.replace("priority", "priority_max"));
+        assert_eq!(ask(&ann, "alter role ann set overtake.priority = high").await, denied);
+        assert_eq!(
+            ask(&ann, "/*+ priority=high */ select 1").await,
+            "42501 permission denied to give a statement the class \"high\""
+        );
+        assert_eq!(ask(&ann, "/*+ priority=low */ select 1").await, "1");
+        let error = real.login("user=ann options='-c overtake.priority=high'").await.err().unwrap();
+        assert_eq!(told(&error), denied);
+        let low = real.login("user=till options='--overtake.priority=low -c statement_timeout=5s'").await.unwrap();
+        assert_eq!((class(&low).await, ask(&low, "show statement_timeout").await), ("low".into(), "5s".into()));
+        // What the engine knows of open transactions.
+        let now = async |client: &Client, first: &str| {
+            client.batch_execute(&format!("begin; {first}; insert into big values (1)")).await.unwrap();
+            // The housekeeping's have no session.
+            let open = real.engine.transactions().into_iter().filter(|open| open.session.is_some());
+            let class = open.map(|open| open.class.name()).collect::<Vec<_>>().join(" ");
+            client.batch_execute("rollback").await.unwrap();
+            class
+        };
+        assert_eq!(now(&admin, "set local overtake.priority = low").await, "low");
+        assert_eq!(now(&admin, "/*+ priority=high */ select 1").await, "high");
+        assert_eq!(now(&admin, "select 1 from big").await, "low");
+        assert_eq!(now(&admin, "select 1").await, "normal");
+        let late = ask(&admin, "begin; insert into big values (1); set local overtake.priority = high").await;
+        assert_eq!(late, "25001 SET LOCAL overtake.priority must be called before any query");
+        assert_eq!(ask(&admin, "rollback; alter database postgres set overtake.priority = low").await, "");
+        assert_eq!(class(&real.client().await).await, "low");
+        assert_eq!(ask(&admin, "alter database postgres reset all").await, "");
+        assert_eq!(class(&real.client().await).await, "normal");
+    });
+}
+
+pub fn roles_are_shared_with_the_server() {
+    let real = Real::with("", |config| {
+        config.rules = Rule::parse_all("host all postgres all trust\nhost all all all scram-sha-256").unwrap();
+    });
+    real.runtime.block_on(async {
+        let admin = real.client().await;
+        admin.batch_execute("create role ann login password 'pencil' connection limit 1").await.unwrap();
+        let ann = real.login("user=ann password=pencil").await.unwrap();
+        let error = real.login("user=ann password=pencil").await.err().unwrap();
+        assert_eq!(told(&error), "53300 too many connections for role \"ann\"");
+        assert_eq!(ask(&ann, "create role bob").await, "42501 permission denied to create role");
+        assert_eq!(ask(&ann, "alter role postgres password 'x'").await.split(' ').next(), Some("42501"));
+        assert_eq!(ask(&ann, "show is_superuser").await, "off");
+        assert_eq!(ask(&ann, "alter role ann password 'ink'").await, "");
+        drop(ann);
+        let error = real.login("user=ann password=pencil").await.err().unwrap();
+        assert_eq!(told(&error), "28P01 password authentication failed for user \"ann\"");
+        while real.login("user=ann password=ink").await.is_err() {
+            // Its place becomes free when its session has ended.
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(ask(&admin, "create user ann").await, "42710 role \"ann\" already exists");
+        assert_eq!(ask(&admin, "create user bob; select 1/0").await, "22012 division by zero");
+        assert_eq!(ask(&admin, "drop role bob").await, "42704 role \"bob\" does not exist", "it was rolled back");
+        assert_eq!(ask(&admin, "drop user if exists bob").await, "");
+        assert_eq!(
+            ask(&admin, "begin; create role bob").await,
+            "0A000 CREATE ROLE in a transaction block is not supported"
+        );
+        assert_eq!(ask(&admin, "rollback; alter role ann nologin; alter user ann rename to eve").await, "");
+        let error = real.login("user=eve password=ink").await.err().unwrap();
+        assert_eq!(told(&error), "28000 role \"eve\" is not permitted to log in");
+        assert_eq!(ask(&admin, "drop role eve, postgres").await, "55006 current user cannot be dropped");
+        assert_eq!(ask(&admin, "drop role eve").await, "");
+        assert_eq!(ask(&admin, "grant select on t to eve").await.split(' ').next(), Some("0A000"));
+    });
+}
+
+pub fn settings_have_sources() {
+    let real = Real::with("statement_timeout = 7s\nmax_connections = 50", |_| {});
+    real.runtime.block_on(async {
+        let client = real.client().await;
+        assert_eq!(ask(&client, "show statement_timeout").await, "7s");
+        assert_eq!(
+            ask(&client, "set statement_timeout = '1min'; reset statement_timeout; show statement_timeout").await,
+            "7s"
+        );
+        let fixed = "55P02 parameter \"max_connections\" cannot be changed without restarting the server";
+        assert_eq!(ask(&client, "set max_connections = 60").await, fixed);
+        assert_eq!(ask(&client, "show max_connections").await, "50");
+        let unknown = "42704 unrecognized configuration parameter \"nothing\"";
+        assert_eq!(told(&real.login("user=postgres options='-c nothing=1'").await.err().unwrap()), unknown);
+    });
+}
+
+fn http(address: std::net::SocketAddr, request: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// What the views and the metrics show.
+pub fn sessions_and_statements_are_counted() {
+    let stats = Arc::new(Stats::default());
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let real = Real::with("", |config| {
+        config.stats = stats.clone();
+        config.metrics = Some(address);
+    });
+    real.runtime.block_on(async {
+        // The more important would take the row from the other.
+        let one = "user=postgres application_name=one options='-c overtake.priority=high'";
+        let (one, two) = (real.login(one).await.unwrap(), real.client().await);
+        one.batch_execute("create table t (id int primary key, n int)").await.unwrap();
+        for id in 0..10_i32 {
+            one.execute(&format!("insert into t values ({id}, 1)"), &[]).await.unwrap();
+            two.query("select n from t where id = $1", &[&id]).await.unwrap();
+        }
+        assert_eq!(ask(&two, "select 1 / 0").await, "22012 division by zero");
+        one.batch_execute("begin; delete from t where id = 1").await.unwrap();
+        let waits = tokio::spawn(async move { two.execute("delete from t where id = 1", &[]).await });
+        real.until("it waits", |_| stats.activity().iter().any(|row| row.state == "waiting")).await;
+        let rows = stats.activity();
+        let shown: Vec<_> =
+            rows.iter().map(|row| (&*row.application, row.state, row.class.name(), &*row.query)).collect();
+        let waiter = ("", "waiting", "normal", "delete from t where id = 1");
+        let holder = ("one", "idle in transaction", "high", "delete from t where id = 1");
+        assert_eq!(shown, [holder, waiter]);
+        one.batch_execute("rollback").await.unwrap();
+        assert_eq!(waits.await.unwrap().unwrap(), 1);
+    });
+    let of = |text: &str| {
+        let rows = stats.statements();
+        let row = rows.iter().find(|row| row.query == text).unwrap_or_else(|| panic!("{text}: {rows:?}"));
+        (row.times.count, row.rows, row.errors)
+    };
+    assert_eq!(of("insert into t values ($1, $2)"), (10, 10, 0));
+    assert_eq!(of("select n from t where id = $1"), (10, 10, 0));
+    assert_eq!(of("select $1 / $2"), (1, 0, 1));
+    let waited = stats.statements().into_iter().find(|row| row.query == "delete from t where id = $1").unwrap();
+    assert!(0.0 < waited.wait_us && waited.times.count == 2, "{waited:?}");
+    let metrics = http(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(
+        metrics.starts_with("HTTP/1.1 200 OK\r\n") && metrics.contains("\novertake_connections_total 2\n"),
+        "{metrics}"
+    );
+    assert!(metrics.contains("overtake_stage_seconds_count{class=\"normal\",stage=\"wait\"} 1\n"), "{metrics}");
+    assert!(http(address, "GET /readyz HTTP/1.0\r\n\r\n").ends_with("\r\n\r\nok\n"));
+    assert!(http(address, "GET /nothing HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 404"));
+    assert!(http(address, "PUT / HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 405"));
+}
+
+/// By libpq, PostgreSQL's own client, where it is installed.
+pub fn a_certificate_binds_the_proof() {
+    let real = Real::with("", |config| {
+        let pem: [&[u8]; 2] = [include_bytes!("tls/cert.pem"), include_bytes!("tls/key.pem")];
+        config.tls = Some(server::tls::from_pem(pem[0], pem[1]).unwrap());
+        config.rules = Rule::parse_all("host all postgres all trust\nhost all all all scram-sha-256").unwrap();
+    });
+    let psql = |how: &str| {
+        let how = format!("host=127.0.0.1 port={} dbname=postgres {how}", real.address.port());
+        std::process::Command::new("psql").args(["-XAtc", "select 1", &how]).env("PGPASSWORD", "pencil").output()
+    };
+    let Ok(output) = psql("user=postgres sslmode=disable") else {
+        assert!(std::env::var_os("OVERTAKE_CI").is_none(), "psql is not installed");
+        return println!("SKIPPED: psql is not installed");
+    };
+    assert!(output.status.success(), "{output:?}");
+    real.runtime.block_on(async {
+        real.client().await.batch_execute("create user ann password 'pencil'").await.unwrap();
+    });
+    for (how, works) in [
+        ("sslmode=disable", true),
+        ("sslmode=allow", true),
+        ("sslmode=prefer", true),
+        ("sslmode=require", true),
+        ("sslmode=require channel_binding=require", true),
+        ("sslmode=require channel_binding=disable", true),
+        ("sslmode=disable channel_binding=require", false),
+        ("sslmode=verify-full sslrootcert=/does/not/exist", false),
+    ] {
+        let output = psql(&format!("user=ann {how}")).unwrap();
+        assert_eq!(output.status.success(), works, "{how}: {output:?}");
+    }
+}
+
+/// More of them than there are threads, and they do not end by themselves.
+pub fn long_statements_delay_nobody() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let long = "select count(*) from generate_series(1, 100000) a, generate_series(1, 100000) b";
+        let client = real.client().await;
+        // From then on it is known.
+        let late = ask(&client, &format!("set statement_timeout = 30; {long}")).await;
+        assert_eq!(late, "57014 canceling statement due to statement timeout");
+        let mut running = Vec::new();
+        for _ in 0..5 {
+            let other = real.client().await;
+            let cancel = other.cancel_token();
+            running.push((cancel, tokio::spawn(async move { ask(&other, long).await })));
+        }
+        for number in 0..20 {
+            assert_eq!(ask(&client, &format!("select {number}")).await, number.to_string());
+        }
+        for (cancel, run) in running {
+            assert!(!run.is_finished());
+            cancel.cancel_query(tokio_postgres::NoTls).await.unwrap();
+            assert_eq!(run.await.unwrap(), "57014 canceling statement due to user request");
+        }
+    });
+}
+
+/// The other way of running statements gives the same answers.
+pub fn statements_may_be_handed_over() {
+    let real = Real::with("", |config| {
+        config.dispatch = server::Dispatch::Worker(server::Workers::new(2, || {}).unwrap());
+    });
+    real.runtime.block_on(async {
+        let (one, two) = (real.client().await, real.client().await);
+        one.batch_execute("create table t (id int primary key, n int)").await.unwrap();
+        for id in 0..20_i32 {
+            assert_eq!(one.execute("insert into t values ($1, 0)", &[&id]).await.unwrap(), 1);
+        }
+        one.batch_execute("begin; update t set n = 1 where id = 1").await.unwrap();
+        let waits = tokio::spawn(async move { two.execute("update t set n = n + 1 where id = 1", &[]).await });
+        real.until("it waits", |engine| engine.locks().iter().any(|lock| !lock.granted)).await;
+        one.batch_execute("commit").await.unwrap();
+        assert_eq!(waits.await.unwrap().unwrap(), 1);
+        assert_eq!(ask(&one, "select n from t where id = 1").await, "2");
+        assert_eq!(ask(&one, "select 1 / 0").await, "22012 division by zero");
+    });
+}

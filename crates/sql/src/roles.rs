@@ -1,0 +1,162 @@
+//! Roles: who may log in, by which password, and with which settings.
+//!
+//! Shared by the sessions, which change them, and by the server, which lets clients in.
+//!
+//! **Invariant:** a change is seen by every connection that begins after it. The first role is always there and always a
+//! superuser. No password is kept, only what it is checked against.
+//!
+//! Privileges on tables do not exist yet: every role may do everything with them. Only roles themselves, and settings that
+//! are a superuser's, are kept from others.
+
+pub(crate) mod change;
+
+use crate::error::{SqlError, SqlResult, SqlState};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// The role that is always there.
+pub const FIRST: &str = "postgres";
+/// Its number, as in PostgreSQL, and that of the first role that somebody makes.
+const FIRST_OID: u32 = 10;
+const NEXT_OID: u32 = 16_384;
+
+/// Makes of a password what it is checked against; nothing if the system gives no random bytes.
+pub type Hash = fn(&str) -> Option<String>;
+
+/// All roles, and the settings of databases.
+#[derive(Debug, Default)]
+pub struct Roles {
+    state: RwLock<State>,
+    hash: OnceLock<Hash>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    roles: BTreeMap<String, Role>,
+    /// What `ALTER DATABASE SET` has said.
+    databases: HashMap<String, SettingList>,
+    last_oid: u32,
+}
+
+/// Names and values, in the order in which they were first given.
+pub type SettingList = Vec<(String, String)>;
+
+/// One role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// Its number.
+    pub oid: u32,
+    /// Whether it is a user: may log in.
+    pub may_log_in: bool,
+    /// Whether it may do what is kept from others.
+    pub is_superuser: bool,
+    /// Whether it may make and change roles that are no superusers.
+    pub may_create_roles: bool,
+    /// Whether it may make databases, once there can be more than one.
+    pub may_create_databases: bool,
+    /// Whether it has the rights of roles it is a member of, once there are members.
+    pub inherits: bool,
+    /// How many sessions it may have; -1: any number.
+    pub connections_max: i32,
+    /// What its password is checked against, as PostgreSQL writes it; without one, no password is right.
+    pub password: Option<String>,
+    /// What `ALTER ROLE SET` has said.
+    pub settings: SettingList,
+    /// What `ALTER ROLE IN DATABASE SET` has said.
+    pub settings_in: HashMap<String, SettingList>,
+}
+
+impl Default for Role {
+    fn default() -> Role {
+        Role {
+            oid: 0,
+            may_log_in: false,
+            is_superuser: false,
+            may_create_roles: false,
+            may_create_databases: false,
+            inherits: true,
+            connections_max: -1,
+            password: None,
+            settings: Vec::new(),
+            settings_in: HashMap::new(),
+        }
+    }
+}
+
+impl Role {
+    fn first() -> Role {
+        Role {
+            oid: FIRST_OID,
+            may_log_in: true,
+            is_superuser: true,
+            may_create_roles: true,
+            may_create_databases: true,
+            ..Role::default()
+        }
+    }
+}
+
+impl Roles {
+    /// The one role of a fresh server: `postgres`, without a password.
+    pub fn of_a_fresh_server() -> Roles {
+        let roles = Roles::default();
+        roles.write().roles.insert(FIRST.to_owned(), Role::first());
+        roles
+    }
+
+    /// Says how passwords are made into what is kept. The first one counts.
+    pub fn hash_by(&self, hash: Hash) {
+        // Whoever comes later would say the same.
+        let _ = self.hash.set(hash);
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes or changes a role. A number is given to one that has none.
+    pub fn put(&self, name: &str, mut role: Role) {
+        let mut state = self.write();
+        if role.oid == 0 {
+            let last = state.roles.get(name).map(|before| before.oid);
+            role.oid = last.unwrap_or_else(|| {
+                state.last_oid = state.last_oid.max(NEXT_OID - 1) + 1;
+                state.last_oid
+            });
+        }
+        state.roles.insert(name.to_owned(), role);
+    }
+
+    /// Removes a role; whether there was one.
+    pub fn remove(&self, name: &str) -> bool {
+        self.write().roles.remove(name).is_some()
+    }
+
+    /// The role of this name.
+    pub fn get(&self, name: &str) -> Option<Role> {
+        self.read().roles.get(name).cloned()
+    }
+
+    /// All of them, by name.
+    pub fn all(&self) -> Vec<(String, Role)> {
+        self.read().roles.iter().map(|(name, role)| (name.clone(), role.clone())).collect()
+    }
+
+    /// What `ALTER DATABASE SET` has said.
+    pub fn of_database(&self, database: &str) -> SettingList {
+        self.read().databases.get(database).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn put_database(&self, database: &str, settings: SettingList) {
+        self.write().databases.insert(database.to_owned(), settings);
+    }
+
+    pub(crate) fn hashed(&self, password: &str) -> SqlResult<String> {
+        let hash = self.hash.get().ok_or_else(|| SqlError::unsupported("a password without a server"))?;
+        hash(password).ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "could not generate random salt"))
+    }
+}

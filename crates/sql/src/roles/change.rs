@@ -1,0 +1,537 @@
+//! `CREATE`, `ALTER` and `DROP ROLE`, and settings of roles and databases.
+//!
+//! **Invariant:** a statement is checked as a whole before it changes anything. What it changes is remembered until its
+//! transaction has ended, and put back if that fails.
+
+use super::{FIRST, Role, Roles, SettingList};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::parse::folded;
+use crate::settings::class_named;
+use crate::settings::defs::{Context, DEFS, find};
+use crate::settings::value::accepted;
+use sqlparser::ast::{self, AlterRoleOperation, CreateRole, Password, ResetConfig, RoleOption, SetConfigValue};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
+
+/// What a statement about roles does.
+#[derive(Debug)]
+pub(crate) enum RoleChange {
+    Create {
+        names: Vec<String>,
+        options: Vec<Opt>,
+    },
+    Alter {
+        name: String,
+        options: Vec<Opt>,
+    },
+    Rename {
+        name: String,
+        to: String,
+    },
+    Drop {
+        names: Vec<String>,
+        if_exists: bool,
+    },
+    /// Of a role, of a database, or of a role in a database. Without a setting: all; without a value: back to the default.
+    Set {
+        role: Option<String>,
+        database: Option<String>,
+        setting: Option<String>,
+        value: Option<String>,
+    },
+}
+
+/// What is said of a role.
+#[derive(Debug)]
+pub(crate) enum Opt {
+    Superuser(bool),
+    CreateRole(bool),
+    CreateDb(bool),
+    Inherit(bool),
+    Login(bool),
+    ConnectionLimit(i32),
+    /// Nothing: none.
+    Password(Option<String>),
+}
+
+/// What a transaction has changed: how it was before.
+#[derive(Debug)]
+pub(crate) enum Undo {
+    Role(String, Option<Role>),
+    Database(String, SettingList),
+}
+
+fn is_word(token: &TokenWithSpan, words: &[&str]) -> bool {
+    matches!(&token.token, Token::Word(word) if word.quote_style.is_none()
+        && words.iter().any(|one| word.value.eq_ignore_ascii_case(one)))
+}
+
+fn word(text: &str, keyword: Keyword, span: Span) -> TokenWithSpan {
+    TokenWithSpan { token: Token::Word(Word { value: text.to_owned(), quote_style: None, keyword }), span }
+}
+
+/// Statements about users, groups and settings of databases in the words that the parser knows: those about roles.
+pub(crate) fn as_roles(tokens: &[TokenWithSpan]) -> Option<Vec<TokenWithSpan>> {
+    let at: Vec<usize> =
+        (0..tokens.len()).filter(|&at| !matches!(tokens[at].token, Token::Whitespace(_))).take(3).collect();
+    let [verb, kind, name] = at[..] else { return None };
+    if !is_word(&tokens[verb], &["create", "alter", "drop"]) {
+        return None;
+    }
+    let mut changed = tokens.to_vec();
+    let span = tokens[kind].span;
+    if is_word(&tokens[kind], &["database"]) && is_word(&tokens[verb], &["alter"]) {
+        // The same as of all roles in that database.
+        let sets = tokens.iter().any(|token| is_word(token, &["set", "reset"]));
+        if !sets {
+            return None;
+        }
+        changed[kind] = word("ROLE", Keyword::ROLE, span);
+        let all =
+            [word("ALL", Keyword::ALL, span), word("IN", Keyword::IN, span), word("DATABASE", Keyword::DATABASE, span)];
+        changed.splice(name..name, all);
+        return Some(changed);
+    }
+    if !is_word(&tokens[kind], &["role", "user", "group"]) || is_word(&tokens[name], &["mapping"]) {
+        return None;
+    }
+    changed[kind] = word("ROLE", Keyword::ROLE, span);
+    // Passwords are always encrypted.
+    changed.retain(|token| !is_word(token, &["encrypted"]));
+    let says = tokens.iter().any(|token| is_word(token, &["login", "nologin"]));
+    if is_word(&tokens[verb], &["create"]) && is_word(&tokens[kind], &["user"]) && !says {
+        let end = changed.iter().position(|token| token.token == Token::EOF).unwrap_or(changed.len());
+        changed.insert(end, word("LOGIN", Keyword::LOGIN, span));
+    }
+    Some(changed)
+}
+
+/// Nothing for what says that a role has not what none has.
+fn option(option: &RoleOption) -> SqlResult<Option<Opt>> {
+    Ok(Some(match option {
+        RoleOption::SuperUser(is) => Opt::Superuser(*is),
+        RoleOption::CreateRole(may) => Opt::CreateRole(*may),
+        RoleOption::CreateDB(may) => Opt::CreateDb(*may),
+        RoleOption::Inherit(does) => Opt::Inherit(*does),
+        RoleOption::Login(may) => Opt::Login(*may),
+        RoleOption::ConnectionLimit(limit) => Opt::ConnectionLimit(number(limit)?),
+        RoleOption::Password(Password::NullPassword) => Opt::Password(None),
+        RoleOption::Password(Password::Password(password)) => Opt::Password(Some(text(password)?)),
+        RoleOption::BypassRLS(false) | RoleOption::Replication(false) => return Ok(None),
+        RoleOption::BypassRLS(true) => return Err(SqlError::unsupported("BYPASSRLS")),
+        RoleOption::Replication(true) => return Err(SqlError::unsupported("REPLICATION")),
+        RoleOption::ValidUntil(_) => return Err(SqlError::unsupported("VALID UNTIL")),
+    }))
+}
+
+fn number(value: &ast::Expr) -> SqlResult<i32> {
+    let text = value.to_string();
+    text.parse()
+        .map_err(|_| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("invalid connection limit: {text}")))
+}
+
+fn text(value: &ast::Expr) -> SqlResult<String> {
+    match value {
+        ast::Expr::Identifier(ident) => Ok(ident.value.clone()),
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::SingleQuotedString(text) => Ok(text.clone()),
+            ast::Value::Number(digits, false) => Ok(digits.clone()),
+            ast::Value::Boolean(value) => Ok(if *value { "on" } else { "off" }.to_owned()),
+            other => Err(SqlError::unsupported(format_args!("{other} as a value of a setting"))),
+        },
+        ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => Ok(format!("-{}", text(expr)?)),
+        other => Err(SqlError::unsupported(format_args!("{other} as a value of a setting"))),
+    }
+}
+
+/// The last part of a name that has one part only, or of a setting's that may have two.
+fn joined(name: &ast::ObjectName) -> SqlResult<String> {
+    let part = |part: &ast::ObjectNamePart| match part {
+        ast::ObjectNamePart::Identifier(ident) => Ok(folded(ident)),
+        ast::ObjectNamePart::Function(_) => Err(SqlError::unsupported("a function in a name")),
+    };
+    Ok(name.0.iter().map(part).collect::<SqlResult<Vec<_>>>()?.join("."))
+}
+
+impl RoleChange {
+    pub(crate) fn create(create: &CreateRole) -> SqlResult<RoleChange> {
+        let CreateRole {
+            names,
+            if_not_exists,
+            login,
+            inherit,
+            bypassrls,
+            password,
+            superuser,
+            create_db,
+            create_role,
+            replication,
+            connection_limit,
+            valid_until,
+            in_role,
+            in_group,
+            role,
+            user,
+            admin,
+            authorization_owner,
+        } = create;
+        let members = [in_role, in_group, role, user, admin];
+        for (is_there, what) in [
+            (*if_not_exists, "CREATE ROLE IF NOT EXISTS"),
+            (*bypassrls == Some(true), "BYPASSRLS"),
+            (*replication == Some(true), "REPLICATION"),
+            (valid_until.is_some(), "VALID UNTIL"),
+            (members.iter().any(|names| !names.is_empty()), "membership in roles"),
+            (authorization_owner.is_some(), "AUTHORIZATION"),
+        ] {
+            if is_there {
+                return Err(SqlError::unsupported(what));
+            }
+        }
+        let mut options: Vec<Opt> = [
+            superuser.map(Opt::Superuser),
+            create_role.map(Opt::CreateRole),
+            create_db.map(Opt::CreateDb),
+            inherit.map(Opt::Inherit),
+            login.map(Opt::Login),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if let Some(limit) = connection_limit {
+            options.push(Opt::ConnectionLimit(number(limit)?));
+        }
+        match password {
+            None => {}
+            Some(Password::NullPassword) => options.push(Opt::Password(None)),
+            Some(Password::Password(password)) => options.push(Opt::Password(Some(text(password)?))),
+        }
+        Ok(RoleChange::Create { names: names.iter().map(joined).collect::<SqlResult<_>>()?, options })
+    }
+
+    pub(crate) fn alter(name: &ast::Ident, operation: &AlterRoleOperation) -> SqlResult<RoleChange> {
+        let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
+        let name = folded(name);
+        let role = |database: &Option<String>| match (is_all, database) {
+            (false, _) => Ok(Some(name.clone())),
+            (true, Some(_)) => Ok(None),
+            (true, None) => Err(SqlError::unsupported("ALTER ROLE ALL without a database")),
+        };
+        Ok(match operation {
+            AlterRoleOperation::WithOptions { options } => RoleChange::Alter {
+                name,
+                options: options.iter().filter_map(|one| option(one).transpose()).collect::<SqlResult<_>>()?,
+            },
+            AlterRoleOperation::RenameRole { role_name } => RoleChange::Rename { name, to: folded(role_name) },
+            AlterRoleOperation::Set { config_name, config_value, in_database } => {
+                let database = in_database.as_ref().map(joined).transpose()?;
+                let value = match config_value {
+                    SetConfigValue::Default => None,
+                    SetConfigValue::FromCurrent => return Err(SqlError::unsupported("SET FROM CURRENT")),
+                    SetConfigValue::Value(value) => Some(text(value)?),
+                };
+                RoleChange::Set { role: role(&database)?, database, setting: Some(joined(config_name)?), value }
+            }
+            AlterRoleOperation::Reset { config_name, in_database } => {
+                let database = in_database.as_ref().map(joined).transpose()?;
+                let setting = match config_name {
+                    ResetConfig::ALL => None,
+                    ResetConfig::ConfigName(name) => Some(joined(name)?),
+                };
+                RoleChange::Set { role: role(&database)?, database, setting, value: None }
+            }
+            AlterRoleOperation::AddMember { member_name: _ } | AlterRoleOperation::DropMember { member_name: _ } => {
+                return Err(SqlError::unsupported("membership in roles"));
+            }
+        })
+    }
+
+    pub(crate) fn drop(names: &[ast::ObjectName], if_exists: bool) -> SqlResult<RoleChange> {
+        Ok(RoleChange::Drop { names: names.iter().map(joined).collect::<SqlResult<_>>()?, if_exists })
+    }
+
+    /// The tag of the statement.
+    pub(crate) fn tag(&self) -> &'static str {
+        match self {
+            RoleChange::Create { .. } => "CREATE ROLE",
+            RoleChange::Drop { .. } => "DROP ROLE",
+            RoleChange::Set { role: None, .. } => "ALTER DATABASE",
+            RoleChange::Alter { .. } | RoleChange::Rename { .. } | RoleChange::Set { .. } => "ALTER ROLE",
+        }
+    }
+}
+
+/// Who changes, and where it is noted.
+pub(crate) struct Changer<'a> {
+    pub(crate) roles: &'a Roles,
+    pub(crate) user: &'a str,
+    pub(crate) database: &'a str,
+    pub(crate) undo: &'a mut Vec<Undo>,
+    pub(crate) notices: &'a mut Vec<(&'static str, SqlError)>,
+}
+
+fn denied(what: &str) -> SqlError {
+    SqlError::new(SqlState("42501"), what)
+}
+
+fn missing(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist"))
+}
+
+fn exists(name: &str) -> SqlError {
+    SqlError::new(SqlState("42710"), format!("role \"{name}\" already exists"))
+}
+
+impl Changer<'_> {
+    pub(crate) fn apply(&mut self, change: &RoleChange) -> SqlResult<()> {
+        match change {
+            RoleChange::Create { names, options } => {
+                for name in names {
+                    self.check_name(name)?;
+                    if self.roles.get(name).is_some() {
+                        return Err(exists(name));
+                    }
+                }
+                for name in names {
+                    let role = self.with(Role::default(), options, "permission denied to create role")?;
+                    self.put(name, Some(role));
+                }
+                Ok(())
+            }
+            RoleChange::Alter { name, options } => {
+                let role = self.role(name)?;
+                let changes_password_only = options.iter().all(|option| matches!(option, Opt::Password(_)));
+                if !(changes_password_only && name == self.user) {
+                    self.may_change(&role)?;
+                }
+                if name == FIRST
+                    && options.iter().any(|option| matches!(option, Opt::Superuser(false) | Opt::Login(false)))
+                {
+                    return Err(
+                        denied("permission denied").detail("The bootstrap user must be a superuser who may log in.")
+                    );
+                }
+                let role = self.with(role, options, "permission denied")?;
+                self.put(name, Some(role));
+                Ok(())
+            }
+            RoleChange::Rename { name, to } => {
+                let role = self.role(name)?;
+                self.may_change(&role)?;
+                self.check_name(to)?;
+                if name == self.user {
+                    return Err(SqlError::unsupported("to rename the session's user"));
+                }
+                if name == FIRST {
+                    return Err(SqlError::unsupported("to rename the first role"));
+                }
+                if self.roles.get(to).is_some() {
+                    return Err(exists(to));
+                }
+                self.put(name, None);
+                self.put(to, Some(role));
+                Ok(())
+            }
+            RoleChange::Drop { names, if_exists } => {
+                for name in names {
+                    match self.roles.get(name) {
+                        Some(role) => self.may_change(&role)?,
+                        None if *if_exists => {
+                            let message = format!("role \"{name}\" does not exist, skipping");
+                            self.notices.push(("NOTICE", SqlError::new(SqlState("00000"), message)));
+                        }
+                        None => return Err(missing(name)),
+                    }
+                    if name == self.user {
+                        return Err(SqlError::new(SqlState("55006"), "current user cannot be dropped"));
+                    }
+                    if name == FIRST {
+                        let message = format!("cannot drop role {name} because it is required by the database system");
+                        return Err(SqlError::new(SqlState("2BP01"), message));
+                    }
+                }
+                for name in names.iter().filter(|name| self.roles.get(name).is_some()) {
+                    self.put(name, None);
+                }
+                Ok(())
+            }
+            RoleChange::Set { role, database, setting, value } => {
+                self.set(role.as_deref(), database.as_deref(), setting.as_deref(), value.as_deref())
+            }
+        }
+    }
+
+    fn role(&self, name: &str) -> SqlResult<Role> {
+        self.roles.get(name).ok_or_else(|| missing(name))
+    }
+
+    fn own(&self) -> Role {
+        self.roles.get(self.user).unwrap_or_default()
+    }
+
+    fn check_name(&self, name: &str) -> SqlResult<()> {
+        if name.starts_with("pg_") || matches!(name, "public" | "none") {
+            let error = SqlError::new(SqlState("42939"), format!("role name \"{name}\" is reserved"));
+            return Err(if name.starts_with("pg_") {
+                error.detail("Role names starting with \"pg_\" are reserved.")
+            } else {
+                error
+            });
+        }
+        Ok(())
+    }
+
+    fn may_change(&self, role: &Role) -> SqlResult<()> {
+        let own = self.own();
+        if own.is_superuser {
+            Ok(())
+        } else if role.is_superuser {
+            Err(denied("must be superuser to alter superuser roles or change superuser attribute"))
+        } else if own.may_create_roles {
+            Ok(())
+        } else {
+            Err(denied("permission denied"))
+        }
+    }
+
+    fn with(&self, mut role: Role, options: &[Opt], refusal: &str) -> SqlResult<Role> {
+        let own = self.own();
+        let is_new = role.oid == 0;
+        if is_new && !own.is_superuser && !own.may_create_roles {
+            return Err(denied(refusal));
+        }
+        for option in options {
+            match option {
+                Opt::Superuser(_) if !own.is_superuser => {
+                    return Err(denied("must be superuser to create superusers"));
+                }
+                Opt::Superuser(is) => role.is_superuser = *is,
+                Opt::CreateRole(may) => role.may_create_roles = *may,
+                Opt::CreateDb(may) => role.may_create_databases = *may,
+                Opt::Inherit(does) => role.inherits = *does,
+                Opt::Login(may) => role.may_log_in = *may,
+                Opt::ConnectionLimit(limit) if *limit < -1 => {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_PARAMETER_VALUE,
+                        format!("invalid connection limit: {limit}"),
+                    ));
+                }
+                Opt::ConnectionLimit(limit) => role.connections_max = *limit,
+                Opt::Password(password) => {
+                    // An empty one could never be given: clients take it for none.
+                    let password = password.as_deref().filter(|password| !password.is_empty());
+                    role.password = password.map(|password| self.roles.hashed(password)).transpose()?;
+                }
+            }
+        }
+        Ok(role)
+    }
+
+    fn put(&mut self, name: &str, role: Option<Role>) {
+        self.undo.push(Undo::Role(name.to_owned(), self.roles.get(name)));
+        match role {
+            Some(role) => self.roles.put(name, role),
+            None => drop(self.roles.remove(name)),
+        }
+    }
+
+    fn set(
+        &mut self,
+        role: Option<&str>,
+        database: Option<&str>,
+        setting: Option<&str>,
+        value: Option<&str>,
+    ) -> SqlResult<()> {
+        if let Some(database) = database.filter(|database| *database != self.database) {
+            return Err(SqlError::new(SqlState("3D000"), format!("database \"{database}\" does not exist")));
+        }
+        let own = self.own();
+        let before = role.map(|name| self.role(name)).transpose()?;
+        match (&before, role) {
+            (Some(before), name) if name != Some(self.user) => self.may_change(before)?,
+            (None, _) if !own.is_superuser => return Err(denied("must be owner of database").at(1)),
+            _ => {}
+        }
+        let changed = match setting {
+            None => None,
+            Some(setting) => Some((setting, self.check_setting(&own, before.as_ref(), setting, value)?)),
+        };
+        let change = |list: &mut SettingList| match &changed {
+            None => list.clear(),
+            Some((setting, value)) => {
+                let at = list.iter().position(|(name, _)| name == setting);
+                match (at, value) {
+                    (Some(at), Some(value)) => list[at].1.clone_from(value),
+                    (None, Some(value)) => list.push(((*setting).to_owned(), value.clone())),
+                    (Some(at), None) => drop(list.remove(at)),
+                    (None, None) => {}
+                }
+            }
+        };
+        match (role, before, database) {
+            (Some(name), Some(mut role), None) => {
+                change(&mut role.settings);
+                self.put(name, Some(role));
+            }
+            (Some(name), Some(mut role), Some(database)) => {
+                change(role.settings_in.entry(database.to_owned()).or_default());
+                self.put(name, Some(role));
+            }
+            (_, _, Some(database)) => {
+                let mut list = self.roles.of_database(database);
+                self.undo.push(Undo::Database(database.to_owned(), list.clone()));
+                change(&mut list);
+                self.roles.put_database(database, list);
+            }
+            (_, _, None) => return Err(SqlError::unsupported("ALTER ROLE ALL without a database")),
+        }
+        Ok(())
+    }
+
+    /// The value as it is kept, of a setting that may be given to a role.
+    fn check_setting(
+        &self,
+        own: &Role,
+        of: Option<&Role>,
+        setting: &str,
+        value: Option<&str>,
+    ) -> SqlResult<Option<String>> {
+        let at = find(setting).ok_or_else(|| {
+            SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{setting}\""))
+        })?;
+        let def = &DEFS[at];
+        let cannot = |why: &str| {
+            Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, format!("parameter \"{}\" {why}", def.title)))
+        };
+        match def.context {
+            Context::Internal => return cannot("cannot be changed"),
+            Context::Postmaster => return cannot("cannot be changed without restarting the server"),
+            Context::Superuser if !own.is_superuser => {
+                return Err(denied(&format!("permission denied to set parameter \"{}\"", def.title)));
+            }
+            Context::Superuser | Context::User => {}
+        }
+        let Some(value) = value else { return Ok(None) };
+        let value = accepted(def, value)?;
+        // Nobody gives itself, or another, a class above its own highest.
+        if def.name == "overtake.priority" && !own.is_superuser {
+            let list = |role: &Role| role.settings.iter().find(|(name, _)| name == "overtake.priority_max").cloned();
+            let highest = of.and_then(list).or_else(|| list(own));
+            if highest.is_some_and(|(_, highest)| class_named(&value) < class_named(&highest)) {
+                return Err(denied(&format!("permission denied to set parameter \"{}\"", def.title)));
+            }
+        }
+        Ok(Some(value.into_owned()))
+    }
+}
+
+/// Puts back what a transaction that fails has changed, the latest first.
+pub(crate) fn undo(roles: &Roles, changes: &mut Vec<Undo>) {
+    for change in changes.drain(..).rev() {
+        match change {
+            Undo::Role(name, Some(role)) => roles.put(&name, role),
+            Undo::Role(name, None) => drop(roles.remove(&name)),
+            Undo::Database(name, settings) => roles.put_database(&name, settings),
+        }
+    }
+}
