@@ -1,10 +1,11 @@
 //! What the binder makes and the executor runs: typed expressions, and plans that pass rows on one at a time.
 //!
-//! **Invariant:** types are settled: each call has arguments of the kinds it was declared with, casts included. A row of a plan
-//! is all columns of all sources so far, side by side; each table has, behind its columns, one more that no query can name:
-//! the row's id.
-//!
-//! Public for the analytics path, which lowers plans to operators of its own.
+//! **Invariant:** types are settled: each call has arguments of the kinds it was declared with, casts included. A row of `FROM`
+//! has a place for every column of every source, in the order in which the statement names them, whatever the order in which
+//! they are joined; each table has, behind its columns, one more that no query can name: the row's id.
+
+mod walk;
+mod window;
 
 pub use crate::catalog::{ColumnDef, TableInfo};
 pub use crate::change::{Assignments, Change, ConflictUpdate, Modify, NewValue, OnConflict, Target};
@@ -16,6 +17,10 @@ use crate::ops::{Aggregate, Function, Operator};
 use crate::types::{Kind, SqlType};
 use engine::{RowLock, Wait};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub(crate) use walk::{PLACEHOLDERS, Slots, rewrite, slots_of, slots_of_plan, visit};
+pub use window::{Frame, FrameBound, FrameUnit, RangeSteps, WindowCall, WindowFunction};
 
 /// An expression.
 #[derive(Clone, Debug)]
@@ -81,6 +86,18 @@ pub enum Expr {
         argument: Box<Expr>,
         list: Vec<Expr>,
     },
+    /// `ANY` and `ALL`. The condition is over a row of its own: the arguments' values, then the query's columns or the array's
+    /// element.
+    Quantified {
+        all: bool,
+        arguments: Vec<Expr>,
+        over: Over,
+        condition: Box<Expr>,
+    },
+    /// `ARRAY[...]`
+    Array(Vec<Expr>),
+    /// `ARRAY(query)`
+    ArrayQuery(Box<Plan>),
     /// When the transaction began.
     Now {
         to: SqlType,
@@ -105,11 +122,23 @@ pub enum SequenceCall {
     Last,
 }
 
+/// What `ANY` and `ALL` go over.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Over {
+    Query(Box<Plan>),
+    Array(Box<Expr>),
+}
+
 impl Expr {
     /// Whether there is a query in it.
     pub fn has_query(&self) -> bool {
         match self {
-            Expr::Scalar(_) | Expr::Exists(_) | Expr::InQuery { .. } => true,
+            Expr::Scalar(_)
+            | Expr::Exists(_)
+            | Expr::InQuery { .. }
+            | Expr::ArrayQuery(_)
+            | Expr::Quantified { over: Over::Query(_), .. } => true,
             other => other.parts().into_iter().any(Expr::has_query),
         }
     }
@@ -133,12 +162,21 @@ impl Expr {
             | Expr::Outer { .. }
             | Expr::Now { .. }
             | Expr::Scalar(_)
-            | Expr::Exists(_) => Vec::new(),
+            | Expr::Exists(_)
+            | Expr::ArrayQuery(_) => Vec::new(),
+            Expr::Quantified { arguments, over, .. } => {
+                let array = match over {
+                    Over::Array(array) => Some(&**array),
+                    Over::Query(_) => None,
+                };
+                arguments.iter().chain(array).collect()
+            }
             Expr::Call { arguments, .. }
             | Expr::Sequence { arguments, .. }
             | Expr::And(arguments)
             | Expr::Or(arguments)
             | Expr::Coalesce(arguments)
+            | Expr::Array(arguments)
             | Expr::Extreme { arguments, .. } => arguments.iter().collect(),
             Expr::IsSame { arguments, .. } => arguments.iter().collect(),
             Expr::Cast { argument, .. }
@@ -169,14 +207,8 @@ pub enum Plan {
     /// One row without columns.
     Unit,
     Values(Vec<Vec<Expr>>),
-    /// For each row of the input each row of the source, side by side, if the condition holds.
-    Join {
-        input: Box<Plan>,
-        source: Source,
-        is_outer: bool,
-        condition: Option<Expr>,
-        width: usize,
-    },
+    /// `FROM`
+    Joins(Joins),
     Filter {
         input: Box<Plan>,
         condition: Expr,
@@ -185,11 +217,23 @@ pub enum Plan {
         input: Box<Plan>,
         columns: Vec<Expr>,
     },
-    /// The groups' values, then the aggregates'.
+    /// The groups' values, then the aggregates'; with grouping sets, then the number of the set, an `int4`.
     Aggregate {
         input: Box<Plan>,
         groups: Vec<(Expr, Kind)>,
+        /// Each by the numbers of the groups that are in it; the others are null in its rows.
+        sets: Option<Vec<Vec<usize>>>,
         calls: Vec<AggregateCall>,
+    },
+    /// The window functions' values behind each row.
+    Windows {
+        input: Box<Plan>,
+        calls: Vec<WindowCall>,
+    },
+    /// For each row its sets' values, side by side behind the row, a shorter set filled up with nulls.
+    Sets {
+        input: Box<Plan>,
+        calls: Vec<SetCall>,
     },
     Sort {
         input: Box<Plan>,
@@ -200,8 +244,20 @@ pub enum Plan {
         input: Box<Plan>,
         kinds: Vec<Kind>,
     },
+    /// The first row of each run of rows with the same values.
+    DistinctOn {
+        input: Box<Plan>,
+        values: Vec<(Expr, Kind)>,
+    },
     Limit {
         input: Box<Plan>,
+        limit: Option<Expr>,
+        offset: Option<Expr>,
+    },
+    /// `FETCH FIRST ... WITH TIES` of rows in this order.
+    Ties {
+        input: Box<Plan>,
+        keys: Vec<SortKey>,
         limit: Option<Expr>,
         offset: Option<Expr>,
     },
@@ -220,8 +276,12 @@ pub enum Plan {
     },
     /// Rows of a table that are made when they are asked for.
     System(Arc<crate::system::SystemTable>),
-    /// Rows of an earlier part of the statement: `WITH`.
-    Shared(Arc<Plan>),
+    /// Rows of a query that does not depend on where it stands: of `WITH`, or a subquery. They are made once in a run of the
+    /// statement, which knows them by this number.
+    Shared {
+        id: u64,
+        plan: Arc<Plan>,
+    },
     /// What a statement of `WITH` that changes rows returns; it is run once, when somebody first asks.
     Modified(Arc<Modify>),
     /// A query with statements in its `WITH` that change rows: those that nobody has asked for are run at its end.
@@ -231,7 +291,64 @@ pub enum Plan {
     },
 }
 
-/// `UNION`, `INTERSECT`, `EXCEPT`.
+/// A number for what is kept while a statement runs. No two plans of the process have the same one.
+pub fn new_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Sources, one joined to the next.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Joins {
+    /// A condition that looks at no row: without it there are none.
+    pub when: Option<Expr>,
+    /// In the order in which the row executor goes.
+    pub steps: Vec<Step>,
+    /// Places of the row.
+    pub width: usize,
+}
+
+/// One source: each of its rows is joined to each row of the steps before it.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Step {
+    pub source: Source,
+    /// A row without a match is kept, with nulls for the source's columns.
+    pub is_outer: bool,
+    /// What makes a match.
+    pub on: Option<Expr>,
+    /// Of an outer step: what is asked of the row afterwards.
+    pub filter: Option<Expr>,
+    /// The source's places of the row.
+    pub first: usize,
+    pub width: usize,
+    /// Of a source that depends on nothing before it: its rows are made once, and found by their keys.
+    pub kept: Option<Kept>,
+}
+
+/// How the rows of a source are kept.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Kept {
+    pub id: u64,
+    /// Nothing in it depends on an enclosing query, so that one making is enough for the whole statement.
+    pub is_constant: bool,
+    /// Of `on`: what looks at the source alone, and chooses which rows are kept.
+    pub condition: Option<Expr>,
+    /// Equalities of `on`. Without any, all kept rows are gone through.
+    pub keys: Vec<JoinKey>,
+}
+
+/// An equality between what is known before a source and its own columns.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct JoinKey {
+    pub before: Expr,
+    pub own: Expr,
+    pub kind: Kind,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum SetOperation {
@@ -240,29 +357,69 @@ pub enum SetOperation {
     Except,
 }
 
-/// What a join adds.
+/// Where rows of `FROM` come from.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Source {
     Table {
         table: Arc<TableInfo>,
         access: Access,
+        /// The columns that are looked at, its row's id counted as one behind the last; all, if it does not say.
+        columns: Option<Vec<usize>>,
     },
-    /// A query; one that depends on the input's rows is run for each of them.
-    Query {
-        plan: Box<Plan>,
-        is_lateral: bool,
-    },
-    /// `generate_series(from, to, step)` of int8.
-    Series {
-        from: Expr,
-        to: Expr,
-        step: Option<Expr>,
-        kind: SqlType,
-    },
+    /// A query; a lateral one looks at what is known before it, as the row of its enclosing query.
+    Query { plan: Box<Plan>, is_lateral: bool },
+    /// Functions that return sets, side by side, a shorter one filled up with nulls; then perhaps the row's number.
+    Functions { calls: Vec<SetCall>, is_numbered: bool },
+    /// Joins in parentheses, or those on the nullable side of an outer join.
+    Group(Vec<Step>),
+    /// `FULL JOIN`. The right side is kept.
+    Full(Box<Full>),
 }
 
-/// How rows of a table are found. The expressions are over the input's row.
+/// A call of a function that returns a set of values.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct SetCall {
+    pub function: SetFunction,
+    pub arguments: Vec<Expr>,
+}
+
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum SetFunction {
+    /// `generate_series`: from, to, step; what adds a step, and a step of nothing.
+    Series { kind: Kind, step: Kind, add: Eval, zero: Datum },
+    /// An array's elements.
+    Unnest,
+    /// `generate_subscripts(array, dimension, reverse)`
+    Subscripts,
+    /// `string_to_table(text, delimiter, null)`
+    StringToTable,
+    /// A function of one value: a set of one.
+    One,
+}
+
+/// See [`Source::Full`].
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Full {
+    pub left: Side,
+    pub right: Side,
+    pub on: Option<Expr>,
+    pub keys: Vec<JoinKey>,
+}
+
+/// A side of a full join, with its places of the row.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Side {
+    pub steps: Vec<Step>,
+    pub first: usize,
+    pub width: usize,
+}
+
+/// How rows of a table are found. The expressions are over what is known before it.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Access {
@@ -273,10 +430,26 @@ pub enum Access {
         prefix: Vec<Expr>,
         lower: Option<Limit>,
         upper: Option<Limit>,
+        /// From the greatest key down.
+        backward: bool,
+    },
+    /// The leading columns of an index are equal to these, and the next one to any of the list's values.
+    AnyOf {
+        index: usize,
+        prefix: Vec<Expr>,
+        list: List,
     },
 }
 
-/// One end of a range.
+/// Values of one kind.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum List {
+    Values(Vec<Expr>),
+    /// An array's elements.
+    Array(Expr),
+}
+
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Limit {
@@ -284,7 +457,6 @@ pub struct Limit {
     pub inclusive: bool,
 }
 
-/// A call of an aggregate over the rows of a group.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct AggregateCall {
@@ -292,10 +464,11 @@ pub struct AggregateCall {
     pub arguments: Vec<Expr>,
     pub argument_kinds: Vec<Kind>,
     pub is_distinct: bool,
+    /// The order in which it is given the rows.
+    pub order: Vec<SortKey>,
     pub filter: Option<Expr>,
 }
 
-/// One key of an order.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct SortKey {

@@ -3,23 +3,22 @@
 //! **Invariant:** the condition is kept whole above the look-up, so a choice here can make a query slow, never wrong.
 
 use crate::catalog::TableInfo;
+use crate::datum::Datum;
 use crate::ops;
-use crate::plan::{Access, Expr, Limit};
+use crate::plan::{Access, Expr, Limit, List, Slots, slots_of};
 use crate::types::Kind;
-
-/// What `AND` joins.
-pub(crate) fn conjuncts(condition: &Expr) -> Vec<&Expr> {
-    match condition {
-        Expr::And(parts) => parts.iter().flat_map(conjuncts).collect(),
-        other => vec![other],
-    }
-}
 
 /// How a column compares with a value that is known before.
 struct Bound {
     column: usize,
     comparison: Comparison,
     value: Expr,
+}
+
+/// A column that is equal to any of some values.
+struct AnyOf {
+    column: usize,
+    list: List,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,79 +51,197 @@ impl Comparison {
     }
 }
 
-/// The best way to the rows of `table`, whose columns begin at `first` and for which only what is before it is known.
-pub(crate) fn choose(table: &TableInfo, first: usize, conditions: &[&Expr]) -> Access {
-    let bounds: Vec<Bound> = conditions
-        .iter()
-        .flat_map(|condition| conjuncts(condition))
-        .filter_map(|one| bound(table, first, one))
-        .collect();
+/// A table whose rows are looked for: its places of the row, and those that are known.
+pub(crate) struct Wanted<'w> {
+    pub(crate) table: &'w TableInfo,
+    pub(crate) first: usize,
+    pub(crate) known: &'w Slots,
+}
+
+/// How good a way to a table's rows is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    /// At most one row.
+    pub(crate) is_point: bool,
+    /// Columns of the index that are equal to a value.
+    pub(crate) equal: usize,
+    /// Whether the next one is between bounds, or any of a list.
+    pub(crate) next: usize,
+}
+
+/// The best way to rows that satisfy these conditions.
+pub(crate) fn choose(wanted: &Wanted<'_>, conditions: &[&Expr]) -> (Access, Rank) {
+    let mut bounds = Vec::new();
+    let mut lists = Vec::new();
+    for condition in conditions {
+        wanted.note(condition, &mut bounds, &mut lists);
+    }
     let find = |column: usize, wanted: &[Comparison]| {
         bounds.iter().find(|bound| bound.column == column && wanted.contains(&bound.comparison))
     };
-    let mut best = Access::All;
-    let mut best_score = 0;
-    for (index, def) in table.table.indexes().iter().enumerate() {
+    let mut best = (Access::All, Rank::default());
+    for (index, def) in wanted.table.table.indexes().iter().enumerate() {
         let equal: Vec<&Bound> = def.columns.iter().map_while(|column| find(*column, &[Comparison::Equal])).collect();
+        let prefix = || equal.iter().map(|bound| bound.value.clone()).collect::<Vec<_>>();
         let next = def.columns.get(equal.len()).copied();
+        let is_point = def.unique && equal.len() == def.columns.len();
+        let list = lists.iter().find(|list| Some(list.column) == next);
         let side = |wanted: &[Comparison], inclusive: Comparison| {
             let bound = find(next?, wanted)?;
             Some(Limit { value: bound.value.clone(), inclusive: bound.comparison == inclusive })
         };
         let lower = side(&[Comparison::Greater, Comparison::GreaterOrEqual], Comparison::GreaterOrEqual);
         let upper = side(&[Comparison::Less, Comparison::LessOrEqual], Comparison::LessOrEqual);
-        let is_point = def.unique && equal.len() == def.columns.len();
-        let score =
-            4 * equal.len() + usize::from(lower.is_some()) + usize::from(upper.is_some()) + 100 * usize::from(is_point);
-        if best_score < score {
-            best_score = score;
-            best =
-                Access::Index { index, prefix: equal.iter().map(|bound| bound.value.clone()).collect(), lower, upper };
+        let sides = usize::from(lower.is_some()) + usize::from(upper.is_some());
+        let rank = Rank { is_point, equal: equal.len(), next: if list.is_some() { 3 } else { sides } };
+        if best.1 < rank {
+            let access = match list {
+                Some(list) => Access::AnyOf { index, prefix: prefix(), list: list.list.clone() },
+                None => Access::Index { index, prefix: prefix(), lower, upper, backward: false },
+            };
+            best = (access, rank);
         }
     }
     best
 }
 
-/// A conjunct as a bound of one of the table's columns, which must stand in it itself. A value of a narrower kind, as in
-/// `bigint = integer`, is cast: the index compares values of the column's kind. One of a wider kind is not looked up.
-fn bound(table: &TableInfo, first: usize, condition: &Expr) -> Option<Bound> {
-    let Expr::Call { operator: Some(operator), arguments, .. } = condition else { return None };
-    let [left, right] = &arguments[..] else { return None };
-    let own = |expr: &Expr| match expr {
-        Expr::Column(at) => at.checked_sub(first).filter(|at| *at < table.columns.len()),
-        _ => None,
-    };
-    let (column, column_kind, value, value_kind, is_turned) = match (own(left), own(right)) {
-        (Some(column), None) => (column, operator.left?, right, operator.right, false),
-        (None, Some(column)) => (column, operator.right, left, operator.left?, true),
-        _ => return None,
-    };
-    if !is_known_before(value, first) {
-        return None;
+impl Wanted<'_> {
+    /// The table's column that an expression is.
+    fn own(&self, expr: &Expr) -> Option<usize> {
+        match expr {
+            Expr::Column(at) => at.checked_sub(self.first).filter(|at| *at < self.table.columns.len()),
+            _ => None,
+        }
     }
-    let (_, comparison) = Comparison::ALL.into_iter().find(|(name, _)| *name == operator.name)?;
-    let value = if value_kind == column_kind {
-        value.clone()
-    } else {
-        let is_integer = |kind: Kind| matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8);
-        let cast = ops::find_cast(value_kind, column_kind, ops::Context::Implicit)
-            .filter(|_| is_integer(value_kind) && is_integer(column_kind))?;
-        Expr::Cast { eval: cast.eval, to: column_kind.into(), argument: Box::new(value.clone()) }
-    };
-    Some(Bound { column, comparison: if is_turned { comparison.turned() } else { comparison }, value })
-}
 
-/// Whether the value depends on nothing but columns before this one.
-fn is_known_before(expr: &Expr, first: usize) -> bool {
-    needs(expr) <= first
-}
+    fn is_known(&self, expr: &Expr) -> bool {
+        slots_of(expr).is_within(self.known)
+    }
 
-/// The number of columns, from the first on, that a condition needs.
-pub(crate) fn needs(expr: &Expr) -> usize {
-    match expr {
-        Expr::Column(at) => at + 1,
-        // Their queries may refer to any column of this row.
-        Expr::Scalar(_) | Expr::Exists(_) | Expr::InQuery { .. } => usize::MAX,
-        other => other.parts().into_iter().map(needs).max().unwrap_or(0),
+    fn note(&self, condition: &Expr, bounds: &mut Vec<Bound>, lists: &mut Vec<AnyOf>) {
+        match condition {
+            Expr::And(parts) => parts.iter().for_each(|part| self.note(part, bounds, lists)),
+            Expr::Call { .. } => {
+                bounds.extend(self.bound(condition));
+                self.note_prefix(condition, bounds);
+            }
+            Expr::InList { kind, argument, list } => {
+                if let Some(column) = self.own(argument)
+                    && self.table.columns[column].kind.kind == *kind
+                    && list.iter().all(|value| self.is_known(value))
+                {
+                    lists.push(AnyOf { column, list: List::Values(list.clone()) });
+                }
+            }
+            // `column = ANY (array)`
+            Expr::Quantified { all: false, arguments, over: crate::plan::Over::Array(array), condition } => {
+                if let ([argument], Some(column)) = (&arguments[..], arguments.first().and_then(|one| self.own(one)))
+                    && let Expr::Call { operator: Some(operator), arguments: sides, .. } = &**condition
+                    && operator.name == "="
+                    && matches!(&sides[..], [Expr::Column(0), Expr::Column(1)])
+                    && operator.left == Some(operator.right)
+                    && self.own(argument).is_some()
+                    && self.is_kind(column, operator.right)
+                    && self.is_known(array)
+                {
+                    lists.push(AnyOf { column, list: List::Array((**array).clone()) });
+                }
+            }
+            // The same column equal to one value or another.
+            Expr::Or(_) => {
+                let mut values = Vec::new();
+                if let Some(column) = self.equalities(condition, &mut values) {
+                    lists.push(AnyOf { column, list: List::Values(values) });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether values of this kind are what the column has: `varchar` is compared as text.
+    fn is_kind(&self, column: usize, kind: Kind) -> bool {
+        let own = self.table.columns[column].kind.kind;
+        own == kind || (own == Kind::Varchar && kind == Kind::Text)
+    }
+
+    /// The one column that all parts of an `OR` compare with `=`.
+    fn equalities(&self, condition: &Expr, values: &mut Vec<Expr>) -> Option<usize> {
+        match condition {
+            Expr::Or(parts) => {
+                let mut columns = parts.iter().map(|part| self.equalities(part, values));
+                let first = columns.next()??;
+                columns.all(|column| column == Some(first)).then_some(first)
+            }
+            Expr::InList { kind, argument, list } => {
+                let column = self.own(argument)?;
+                let fits =
+                    self.table.columns[column].kind.kind == *kind && list.iter().all(|value| self.is_known(value));
+                values.extend(list.iter().cloned());
+                fits.then_some(column)
+            }
+            condition => {
+                let bound = self.bound(condition).filter(|bound| bound.comparison == Comparison::Equal)?;
+                values.push(bound.value);
+                Some(bound.column)
+            }
+        }
+    }
+
+    /// A conjunct as a bound of one of the table's columns, which must stand in it itself. A value of a narrower kind, as in
+    /// `bigint = integer`, is cast: the index compares values of the column's kind. One of a wider kind is not looked up.
+    fn bound(&self, condition: &Expr) -> Option<Bound> {
+        let Expr::Call { operator: Some(operator), arguments, .. } = condition else { return None };
+        let [left, right] = &arguments[..] else { return None };
+        let (column, column_kind, value, value_kind, is_turned) = match (self.own(left), self.own(right)) {
+            (Some(column), None) => (column, operator.left?, right, operator.right, false),
+            (None, Some(column)) => (column, operator.right, left, operator.left?, true),
+            _ => return None,
+        };
+        let (_, comparison) = Comparison::ALL.into_iter().find(|(name, _)| *name == operator.name)?;
+        if !self.is_known(value) {
+            return None;
+        }
+        let value = if value_kind == column_kind {
+            value.clone()
+        } else {
+            let is_integer = |kind: Kind| matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8);
+            let cast = ops::find_cast(value_kind, column_kind, ops::Context::Implicit)
+                .filter(|_| is_integer(value_kind) && is_integer(column_kind))?;
+            Expr::Cast { eval: cast.eval, to: column_kind.into(), argument: Box::new(value.clone()) }
+        };
+        Some(Bound { column, comparison: if is_turned { comparison.turned() } else { comparison }, value })
+    }
+
+    /// `text LIKE 'prefix%'`: between the prefix and what comes after all texts that begin with it.
+    fn note_prefix(&self, condition: &Expr, bounds: &mut Vec<Bound>) {
+        let Expr::Call { operator: Some(operator), arguments, .. } = condition else { return };
+        if operator.name != "~~" || operator.left != Some(Kind::Text) {
+            return;
+        }
+        let [column, Expr::Constant(Datum::Text(pattern))] = &arguments[..] else { return };
+        let Some(column) = self.own(column) else { return };
+        let mut prefix = String::new();
+        let mut characters = pattern.chars();
+        while let Some(character) = characters.next() {
+            match character {
+                '%' | '_' => break,
+                '\\' => prefix.extend(characters.next()),
+                other => prefix.push(other),
+            }
+        }
+        if prefix.is_empty() {
+            return;
+        }
+        let text = |text: &str| Expr::Constant(Datum::text(text));
+        bounds.push(Bound { column, comparison: Comparison::GreaterOrEqual, value: text(&prefix) });
+        // The last character that has a next one is raised; those behind it do not matter.
+        while let Some(last) = prefix.pop() {
+            let next = (u32::from(last) + 1..=u32::from(char::MAX)).find_map(char::from_u32);
+            if let Some(next) = next {
+                prefix.push(next);
+                bounds.push(Bound { column, comparison: Comparison::Less, value: text(&prefix) });
+                return;
+            }
+        }
     }
 }

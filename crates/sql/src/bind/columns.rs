@@ -1,18 +1,29 @@
 //! Names of columns.
 
-use super::{Binder, Scope};
+use super::{Binder, Clause, Reach, Relation, Scope};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
 use crate::plan::{Expr, Typed};
 use crate::types::SqlType;
-use sqlparser::ast::{self, Ident};
+use sqlparser::ast::Ident;
 
-/// A column as a name has found it.
-pub(super) struct Found {
-    pub(super) column: usize,
-    pub(super) kind: SqlType,
-    /// `table.column`, for messages.
-    pub(super) full_name: String,
+impl Scope<'_> {
+    /// Whether a relation is seen from what is being bound.
+    fn sees(&self, relation: &Relation) -> bool {
+        match relation.reach {
+            Reach::All => true,
+            Reach::Lateral { .. } => self.is_lateral.get(),
+        }
+    }
+
+    /// `table.column` of a place of the row, for messages.
+    pub(super) fn name_of(&self, slot: usize) -> String {
+        let named = self.relations.iter().find_map(|relation| {
+            let at = relation.values.iter().position(|value| matches!(value, Expr::Column(at) if *at == slot))?;
+            Some(format!("{}.{}", relation.alias, relation.columns.get(at)?.name))
+        });
+        named.unwrap_or_default()
+    }
 }
 
 impl Binder<'_> {
@@ -21,51 +32,84 @@ impl Binder<'_> {
         parts.iter().try_for_each(|part| crate::parse::check_name(self.text, part))?;
         let mut level = 0;
         let mut at = Some(scope);
-        while let Some(scope) = at {
-            if let Some(found) = self.column_here(parts, scope)? {
-                let (column, kind) = self.grouped(found, scope, &parts[0])?;
-                let expr = if level == 0 { Expr::Column(column) } else { Expr::Outer { level, column } };
-                return Ok(Typed { expr, kind });
+        while let Some(here) = at {
+            if let Some((value, kind)) = self.column_here(parts, here)? {
+                if let Expr::Column(slot) = value
+                    && !matches!(here.clause.get(), Clause::Aggregate | Clause::Filter)
+                {
+                    let position = crate::parse::position_of(self.text, parts[0].span);
+                    here.uses.borrow_mut().push((slot, position));
+                }
+                return Ok(Typed { expr: outward(value, level), kind });
             }
             // A table's name hides those further out, whatever columns it has.
             if let [.., table, _] = parts
-                && scope.relations.iter().any(|relation| relation.alias == folded(table))
+                && here.relations.iter().any(|one| one.is_named && one.alias == folded(table) && here.sees(one))
             {
                 break;
             }
-            at = scope.parent;
+            at = here.parent;
             level += 1;
         }
         Err(self.at(self.no_column(parts, scope), &parts[0]))
     }
 
     fn no_column(&self, parts: &[Ident], scope: &Scope<'_>) -> SqlError {
+        let no_column = |name: String| SqlError::new(SqlState::UNDEFINED_COLUMN, name);
         match parts {
-            [name] => SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{}\" does not exist", folded(name))),
-            [table, name] if self.has_relation(&folded(table), scope) => {
-                let message = format!("column {}.{} does not exist", folded(table), folded(name));
-                SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+            [name] => {
+                let name = folded(name);
+                let relations = || all_relations(scope).map(|(_, relation)| relation);
+                if relations().any(|relation| relation.is_named && relation.alias == name) {
+                    return SqlError::unsupported("a whole row as a value");
+                }
+                let error = no_column(format!("column \"{name}\" does not exist"));
+                let has = |relation: &&Relation| relation.columns.iter().any(|column| column.name == name);
+                match relations().find(has) {
+                    Some(relation) if relation.is_named => error.hint(format!(
+                        "There is a column named \"{name}\" in table \"{}\", but it cannot be referenced from this part of the \
+                         query.",
+                        relation.alias
+                    )),
+                    _ => error,
+                }
+            }
+            [table, name] if self.sees_relation(&folded(table), scope) => {
+                no_column(format!("column {}.{} does not exist", folded(table), folded(name)))
             }
             _ => {
                 let table = folded(&parts[parts.len().saturating_sub(2)]);
-                let message = format!("missing FROM-clause entry for table \"{table}\"");
-                SqlError::new(SqlState::UNDEFINED_TABLE, message)
+                self.no_relation(&table, scope)
             }
         }
     }
 
-    fn has_relation(&self, alias: &str, scope: &Scope<'_>) -> bool {
-        let mut at = Some(scope);
-        while let Some(scope) = at {
-            if scope.relations.iter().any(|relation| relation.alias == alias) {
-                return true;
+    /// `42P01`: a table that is not in FROM, or not seen from here.
+    pub(super) fn no_relation(&self, table: &str, scope: &Scope<'_>) -> SqlError {
+        for (_, relation) in all_relations(scope) {
+            let is_table = relation.table.as_ref().is_some_and(|own| own.name == table);
+            if relation.alias != table && !is_table {
+                continue;
             }
-            at = scope.parent;
+            let message = format!("invalid reference to FROM-clause entry for table \"{table}\"");
+            let error = SqlError::new(SqlState::UNDEFINED_TABLE, message);
+            if relation.alias != table && self.sees_relation(&relation.alias, scope) {
+                return error.hint(format!("Perhaps you meant to reference the table alias \"{}\".", relation.alias));
+            }
+            return error.hint(format!(
+                "There is an entry for table \"{}\", but it cannot be referenced from this part of the query.",
+                relation.alias
+            ));
         }
-        false
+        let message = format!("missing FROM-clause entry for table \"{table}\"");
+        SqlError::new(SqlState::UNDEFINED_TABLE, message)
     }
 
-    fn column_here(&self, parts: &[Ident], scope: &Scope<'_>) -> SqlResult<Option<Found>> {
+    fn sees_relation(&self, alias: &str, scope: &Scope<'_>) -> bool {
+        all_relations(scope).any(|(scope, one)| one.is_named && one.alias == alias && scope.sees(one))
+    }
+
+    fn column_here(&self, parts: &[Ident], scope: &Scope<'_>) -> SqlResult<Option<(Expr, SqlType)>> {
         let (table, name) = match parts {
             [name] => (None, folded(name)),
             [table, name] => (Some(folded(table)), folded(name)),
@@ -74,39 +118,61 @@ impl Binder<'_> {
             }
             _ => return Ok(None),
         };
-        let mut found: Option<Found> = None;
-        for relation in &scope.relations {
-            if table.as_ref().is_some_and(|table| *table != relation.alias) {
+        let mut found = None;
+        for relation in scope.relations.iter().filter(|relation| scope.sees(relation)) {
+            let is_it = match &table {
+                Some(table) => relation.is_named && *table == relation.alias,
+                None => relation.is_open,
+            };
+            if !is_it {
                 continue;
             }
-            for (at, column) in relation.columns.iter().enumerate() {
-                if column.name != name || (table.is_none() && relation.hidden.contains(&at)) {
+            for (column, value) in relation.columns.iter().zip(&relation.values) {
+                if column.name != name {
                     continue;
                 }
                 if found.is_some() {
                     let message = format!("column reference \"{name}\" is ambiguous");
                     return Err(self.at(SqlError::new(SqlState::AMBIGUOUS_COLUMN, message), &parts[0]));
                 }
-                let full_name = format!("{}.{name}", relation.alias);
-                found = Some(Found { column: relation.first + at, kind: column.kind, full_name });
+                if relation.reach == (Reach::Lateral { is_allowed: false }) {
+                    let message = format!("invalid reference to FROM-clause entry for table \"{}\"", relation.alias);
+                    let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message)
+                        .detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference.");
+                    return Err(self.at(error, &parts[0]));
+                }
+                found = Some((value.clone(), column.kind));
             }
         }
         Ok(found)
     }
+}
 
-    /// After grouping only the groups' columns are there.
-    pub(super) fn grouped(&self, found: Found, scope: &Scope<'_>, ident: &Ident) -> SqlResult<(usize, SqlType)> {
-        let Found { column, kind, full_name } = found;
-        let Some(grouping) = &scope.grouping else { return Ok((column, kind)) };
-        let is_it = |(_, group): &(ast::Expr, Typed)| matches!(group.expr, Expr::Column(at) if at == column);
-        match grouping.borrow().groups.iter().position(is_it) {
-            Some(at) => Ok((at, kind)),
-            None => {
-                let message = format!(
-                    "column \"{full_name}\" must appear in the GROUP BY clause or be used in an aggregate function"
-                );
-                Err(self.at(SqlError::new(SqlState::GROUPING_ERROR, message), ident))
-            }
-        }
+/// Those of a scope and the ones around it, with the scope.
+fn all_relations<'s>(scope: &'s Scope<'s>) -> impl Iterator<Item = (&'s Scope<'s>, &'s Relation)> {
+    let mut at = Some(scope);
+    let scopes = std::iter::from_fn(move || {
+        let scope = at?;
+        at = scope.parent;
+        Some(scope)
+    });
+    scopes.flat_map(|scope| scope.relations.iter().map(move |relation| (scope, relation)))
+}
+
+/// A value of a row so many queries out.
+fn outward(mut value: Expr, level: usize) -> Expr {
+    if level == 0 {
+        return value;
     }
+    // Renaming never fails.
+    let _ = crate::plan::rewrite(&mut value, 0, &mut |expr, depth| {
+        if let Expr::Column(column) = expr
+            && depth == 0
+        {
+            *expr = Expr::Outer { level, column: *column };
+            return Ok(true);
+        }
+        Ok(false)
+    });
+    value
 }

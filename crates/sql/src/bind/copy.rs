@@ -10,7 +10,7 @@ use crate::copy::Options;
 use crate::copy::options::{Named, Written};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::plan::{Access, Expr, Plan, Source};
+use crate::plan::{Access, Expr, Joins, Plan, Source, Step};
 use crate::types::SqlType;
 use sqlparser::ast;
 use std::sync::Arc;
@@ -84,13 +84,14 @@ impl Binder<'_> {
                 let places = self.copied_columns(&table, columns)?;
                 let names: Vec<String> = places.iter().map(|at| table.columns[*at].name.clone()).collect();
                 let kinds = places.iter().map(|at| table.columns[*at].kind).collect();
-                let plan = Plan::Join {
-                    input: Box::new(Plan::Unit),
-                    source: Source::Table { table: Arc::clone(&table), access: Access::All },
-                    is_outer: false,
-                    condition: None,
-                    width: table.columns.len() + 1,
-                };
+                let source =
+                    Source::Table { table: Arc::clone(&table), access: Access::All, columns: Some(places.clone()) };
+                let width = table.columns.len() + 1;
+                let plan = Plan::Joins(Joins {
+                    when: None,
+                    steps: vec![Step { source, is_outer: false, on: None, filter: None, first: 0, width, kept: None }],
+                    width,
+                });
                 let columns = places.into_iter().map(Expr::Column).collect();
                 let plan = Plan::Project { input: Box::new(plan), columns };
                 (Copied::Query(Box::new(plan)), names, kinds, Some(table))

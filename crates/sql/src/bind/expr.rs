@@ -1,6 +1,7 @@
 //! Expressions.
 
-use super::{Binder, Scope, refuse, settled};
+use super::subquery::is_row;
+use super::{Binder, Scope};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
@@ -12,9 +13,6 @@ use sqlparser::ast::{self, BinaryOperator, CastKind, UnaryOperator};
 impl Binder<'_> {
     /// Binds an expression over a scope's row.
     pub(crate) fn expr(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
-        if let Some(group) = self.group_of(expr, scope) {
-            return Ok(group);
-        }
         match expr {
             ast::Expr::Nested(inner) => self.expr(inner, scope),
             ast::Expr::UnaryOp { op, expr } => self.unary(*op, expr, scope),
@@ -43,8 +41,24 @@ impl Binder<'_> {
                 last_field: None,
                 fractional_seconds_precision: None,
             }) => self.coerce(one(value)?, Kind::Interval.into(), Context::Explicit),
+            ast::Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, format: None } if matches!(&**expr, ast::Expr::Array(ast::Array { elem, named: true }) if elem.is_empty()) =>
+            {
+                let kind = self.type_of(data_type)?;
+                if kind.kind.element().is_none() {
+                    return self.expr(expr, scope);
+                }
+                Ok(Typed { expr: Expr::Array(Vec::new()), kind })
+            }
             ast::Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, format: None } => {
                 self.coerce(one(expr)?, self.type_of(data_type)?, Context::Explicit)
+            }
+            ast::Expr::IsNull(inner) | ast::Expr::IsNotNull(inner) if is_row(inner) => {
+                // Each of its values, so that a row may be neither.
+                let is_null = matches!(expr, ast::Expr::IsNull(_));
+                let one = |value: Typed| truth(Expr::IsNull(Box::new(value.expr)));
+                let all = self.row_values(inner, scope)?.into_iter().map(one);
+                let all = all.map(|one| if is_null { one.expr } else { not(one).expr }).collect();
+                Ok(truth(Expr::And(all)))
             }
             ast::Expr::IsNull(inner) => Ok(truth(Expr::IsNull(Box::new(one(inner)?.expr)))),
             ast::Expr::IsNotNull(inner) => Ok(not(truth(Expr::IsNull(Box::new(one(inner)?.expr))))),
@@ -65,28 +79,26 @@ impl Binder<'_> {
                 let high = self.operator("<=", Some(one(expr)?), one(high)?)?;
                 Ok(negated_if(*negated, truth(Expr::And(vec![low.expr, high.expr]))))
             }
+            ast::Expr::InList { expr, list, negated } if is_row(expr) => {
+                let equal = list.iter().map(|other| Ok(self.row_comparison("=", expr, other, scope)?.expr));
+                Ok(negated_if(*negated, truth(Expr::Or(equal.collect::<SqlResult<_>>()?))))
+            }
             ast::Expr::InList { expr, list, negated } => self.in_list(one(expr)?, list, *negated, scope),
             ast::Expr::InSubquery { expr, subquery, negated } => {
-                let argument = one(expr)?;
-                let bound = self.subquery(subquery, scope)?;
-                let [column] = &bound.columns[..] else {
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery has too many columns"));
-                };
-                let (argument, to) = self.like_column(argument, column.kind)?;
-                let kind = self.comparable(to.kind)?;
-                let query = Box::new(self.converted(bound.plan, &[column.kind], &[to])?);
-                Ok(negated_if(*negated, truth(Expr::InQuery { kind, argument: Box::new(argument), query })))
+                Ok(negated_if(*negated, self.in_query(expr, subquery, scope)?))
             }
-            ast::Expr::Exists { subquery, negated } => {
-                let plan = self.subquery(subquery, scope)?.plan;
-                Ok(negated_if(*negated, truth(Expr::Exists(Box::new(plan)))))
+            ast::Expr::Exists { subquery, negated } => Ok(negated_if(*negated, self.exists(subquery, scope)?)),
+            ast::Expr::Subquery(query) => self.scalar(query, scope),
+            ast::Expr::AnyOp { left, compare_op, right, is_some: _ } => {
+                self.quantified(left, compare_op, right, false, scope)
             }
-            ast::Expr::Subquery(query) => {
-                let bound = self.subquery(query, scope)?;
-                let [column] = &bound.columns[..] else {
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column"));
-                };
-                Ok(Typed { kind: column.kind, expr: Expr::Scalar(Box::new(bound.plan)) })
+            ast::Expr::AllOp { left, compare_op, right } => self.quantified(left, compare_op, right, true, scope),
+            ast::Expr::Array(ast::Array { elem, named: true }) => self.array(elem, scope),
+            ast::Expr::Like { negated: false, any: true, expr, pattern, escape_char: None } => {
+                self.quantified_as(expr, "~~", pattern, false, scope)
+            }
+            ast::Expr::ILike { negated: false, any: true, expr, pattern, escape_char: None } => {
+                self.quantified_as(expr, "~~*", pattern, false, scope)
             }
             ast::Expr::Like { negated, any: false, expr, pattern, escape_char: None } => {
                 Ok(negated_if(*negated, self.operator("~~", Some(one(expr)?), one(pattern)?)?))
@@ -202,29 +214,20 @@ impl Binder<'_> {
     }
 
     fn binary(&self, left: &ast::Expr, op: &BinaryOperator, right: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
+        if is_row(left) {
+            return self.row_comparison(&operator_name(op)?, left, right, scope);
+        }
         let (left, right) = (self.expr(left, scope)?, self.expr(right, scope)?);
-        let name = match op {
+        match op {
             BinaryOperator::And => {
                 return Ok(truth(Expr::And(vec![self.condition(left, "AND")?, self.condition(right, "AND")?])));
             }
             BinaryOperator::Or => {
                 return Ok(truth(Expr::Or(vec![self.condition(left, "OR")?, self.condition(right, "OR")?])));
             }
-            BinaryOperator::Plus => "+",
-            BinaryOperator::Minus => "-",
-            BinaryOperator::Multiply => "*",
-            BinaryOperator::Divide => "/",
-            BinaryOperator::Modulo => "%",
-            BinaryOperator::StringConcat => "||",
-            BinaryOperator::Gt => ">",
-            BinaryOperator::Lt => "<",
-            BinaryOperator::GtEq => ">=",
-            BinaryOperator::LtEq => "<=",
-            BinaryOperator::Eq => "=",
-            BinaryOperator::NotEq => "<>",
-            other => return Err(SqlError::unsupported(format_args!("the operator {other}"))),
-        };
-        self.operator(name, Some(left), right)
+            _ => {}
+        }
+        self.operator(&operator_name(op)?, Some(left), right)
     }
 
     fn is_bool(&self, argument: Typed, value: bool, of: &str) -> SqlResult<Typed> {
@@ -245,17 +248,22 @@ impl Binder<'_> {
         Ok(negated_if(negated, truth(Expr::InList { kind, argument, list: all })))
     }
 
-    /// What is compared with a query's column, as the type in which they compare.
-    fn like_column(&self, argument: Typed, column: SqlType) -> SqlResult<(Expr, SqlType)> {
-        let kind = crate::ops::common_kind(&[argument.kind.kind, column.kind], "IN")?;
-        Ok((self.argument(argument, kind)?, kind.into()))
-    }
-
     /// The plan's rows with their columns cast.
     pub(crate) fn converted(&self, plan: Plan, from: &[SqlType], to: &[SqlType]) -> SqlResult<Plan> {
         if from == to {
             return Ok(plan);
         }
+        // A literal of unknown type is read as one of the type.
+        let plan = match plan {
+            Plan::Project { input, columns } => {
+                let convert = |((expr, from), to): ((Expr, &SqlType), &SqlType)| {
+                    self.coerce(Typed { expr, kind: *from }, *to, Context::Implicit).map(|typed| typed.expr)
+                };
+                let columns = columns.into_iter().zip(from).zip(to).map(convert).collect::<SqlResult<_>>()?;
+                return Ok(Plan::Project { input, columns });
+            }
+            plan => plan,
+        };
         let column = |(at, (from, to)): (usize, (&SqlType, &SqlType))| {
             let typed = Typed { expr: Expr::Column(at), kind: *from };
             self.coerce(typed, *to, Context::Implicit).map(|typed| typed.expr)
@@ -287,14 +295,26 @@ impl Binder<'_> {
         let otherwise = Box::new(results.pop().expect("the ELSE was pushed"));
         Ok(Typed { expr: Expr::Case { whens: whens.into_iter().zip(results).collect(), otherwise }, kind })
     }
+}
 
-    /// A query in an expression.
-    fn subquery(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<super::Bound> {
-        refuse!(!query.locks.is_empty() => "FOR UPDATE in a subquery");
-        let mut bound = self.query(query, Some(scope))?;
-        bound.columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
-        Ok(bound)
+/// The name of an operator in the table.
+pub(super) fn operator_name(op: &BinaryOperator) -> SqlResult<String> {
+    Ok(match op {
+        BinaryOperator::Plus => "+",
+        BinaryOperator::Minus => "-",
+        BinaryOperator::Multiply => "*",
+        BinaryOperator::Divide => "/",
+        BinaryOperator::Modulo => "%",
+        BinaryOperator::StringConcat => "||",
+        BinaryOperator::Gt => ">",
+        BinaryOperator::Lt => "<",
+        BinaryOperator::GtEq => ">=",
+        BinaryOperator::LtEq => "<=",
+        BinaryOperator::Eq => "=",
+        BinaryOperator::NotEq => "<>",
+        other => return Err(SqlError::unsupported(format_args!("the operator {other}"))),
     }
+    .to_owned())
 }
 
 /// A truth value.
@@ -302,7 +322,7 @@ pub(crate) fn truth(expr: Expr) -> Typed {
     Typed { expr, kind: Kind::Bool.into() }
 }
 
-fn not(typed: Typed) -> Typed {
+pub(super) fn not(typed: Typed) -> Typed {
     truth(Expr::Not(Box::new(typed.expr)))
 }
 

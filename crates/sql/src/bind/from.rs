@@ -1,129 +1,157 @@
-//! `FROM`: tables, queries, joins.
+//! `FROM`: tables, queries, functions.
 //!
-//! Joins are nested loops from left to right, each with the best index for what is known before it. Conditions of `WHERE`
-//! take part in that choice where the join is an inner one.
+//! What is bound here is a tree of joins; `steps` decides how it is gone through.
 
-use super::access;
-use super::{Binder, Relation, Scope, column_info, columns_of, refuse, settled};
+use super::steps::{self, steps_of};
+use super::{Binder, Clause, Reach, Relation, Scope, columns_of, refuse, settled};
+use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::Context;
 use crate::parse::folded;
-use crate::plan::{Expr, Plan, Source, Typed};
+use crate::plan::{Expr, Joins, Plan, SetCall, Slots, slots_of, slots_of_plan};
 use crate::session::ColumnInfo;
-use crate::types::Kind;
-use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
+use sqlparser::ast::{self, TableFactor};
+use std::sync::Arc;
 
-/// One step of the nested loops, before its access is chosen.
-pub(crate) struct Step {
-    source: Source,
-    pub(crate) is_outer: bool,
-    pub(crate) condition: Vec<Expr>,
-    pub(crate) first: usize,
-    width: usize,
+/// Sources, joined by inner joins but for those that say otherwise.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    pub(super) items: Vec<Item>,
+    pub(super) conditions: Vec<Expr>,
+}
+
+/// A source.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    pub(super) source: ItemSource,
+    pub(super) first: usize,
+    pub(super) width: usize,
+    pub(super) outer: Option<Outer>,
+    /// What a lateral one looks at.
+    pub(super) needs: Slots,
+}
+
+/// An outer join: its condition, and its left side.
+#[derive(Clone, Debug)]
+pub(super) struct Outer {
+    pub(super) on: Vec<Expr>,
+    pub(super) left: Slots,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum ItemSource {
+    Table(Arc<TableInfo>),
+    Query { plan: Box<Plan>, is_lateral: bool },
+    Functions { calls: Vec<SetCall>, is_numbered: bool },
+    Group(Group),
+    Full { left: Group, right: Group, on: Vec<Expr> },
+}
+
+impl Item {
+    /// Its places of the row.
+    pub(super) fn own(&self) -> Slots {
+        Slots::range(self.first, self.width)
+    }
+
+    /// Whether it may be joined to what is known.
+    pub(super) fn can_follow(&self, known: &Slots) -> bool {
+        self.needs.is_within(known) && self.outer.as_ref().is_none_or(|outer| outer.left.is_within(known))
+    }
+
+    fn is_nullable(&self, slot: usize) -> bool {
+        if !self.own().has(slot) {
+            return false;
+        }
+        self.outer.is_some()
+            || match &self.source {
+                ItemSource::Group(group) => group.is_nullable(slot),
+                ItemSource::Full { .. } => true,
+                _ => false,
+            }
+    }
+}
+
+impl Group {
+    pub(super) fn one(item: Item) -> Group {
+        Group { items: vec![item], conditions: Vec::new() }
+    }
+
+    /// Its places of the row, which stand side by side.
+    pub(super) fn places(&self) -> (usize, usize) {
+        let first = self.items.iter().map(|item| item.first).min().unwrap_or(0);
+        let end = self.items.iter().map(|item| item.first + item.width).max().unwrap_or(0);
+        (first, end - first)
+    }
+
+    pub(super) fn own(&self) -> Slots {
+        let (first, width) = self.places();
+        Slots::range(first, width)
+    }
+
+    /// Whether a function's columns begin here.
+    pub(super) fn is_function(&self, slot: usize) -> bool {
+        self.items.iter().any(|item| match &item.source {
+            ItemSource::Functions { .. } => item.first == slot,
+            ItemSource::Group(group) => group.is_function(slot),
+            ItemSource::Full { left, right, .. } => left.is_function(slot) || right.is_function(slot),
+            ItemSource::Table(_) | ItemSource::Query { .. } => false,
+        })
+    }
+
+    /// Whether an outer join may fill the place with null.
+    pub(super) fn is_nullable(&self, slot: usize) -> bool {
+        self.items.iter().any(|item| item.is_nullable(slot))
+    }
+
+    /// As one source.
+    pub(super) fn into_item(mut self) -> Item {
+        if let ([Item { outer: None, .. }], true) = (&self.items[..], self.conditions.is_empty())
+            && let Some(item) = self.items.pop()
+        {
+            return item;
+        }
+        let (first, width) = self.places();
+        let own = self.own();
+        let mut needs = Slots::default();
+        self.items.iter().for_each(|item| needs.add_all(&item.needs));
+        // What its parts need of one another does not count.
+        needs.remove_all(&own);
+        Item { source: ItemSource::Group(self), first, width, outer: None, needs }
+    }
 }
 
 impl Binder<'_> {
     /// Binds all of `FROM` into the scope.
-    pub(crate) fn from(&self, from: &[ast::TableWithJoins], scope: &mut Scope<'_>) -> SqlResult<Vec<Step>> {
-        let mut steps = Vec::new();
+    pub(crate) fn from(&self, from: &[ast::TableWithJoins], scope: &mut Scope<'_>) -> SqlResult<Group> {
+        let mut all = Group::default();
         for ast::TableWithJoins { relation, joins } in from {
-            steps.push(self.factor(relation, scope)?);
-            for ast::Join { relation, global, join_operator } in joins {
-                refuse!(*global => "GLOBAL JOIN");
-                let is_cross = matches!(join_operator, JoinOperator::CrossJoin(_));
-                let (constraint, is_outer) = match join_operator {
-                    JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => (constraint, false),
-                    JoinOperator::CrossJoin(JoinConstraint::None) => (&JoinConstraint::None, false),
-                    JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => (constraint, true),
-                    JoinOperator::Right(_) | JoinOperator::RightOuter(_) => {
-                        return Err(SqlError::unsupported("RIGHT JOIN"));
-                    }
-                    JoinOperator::FullOuter(_) => return Err(SqlError::unsupported("FULL JOIN")),
-                    _ => return Err(SqlError::unsupported("this kind of join")),
-                };
-                let mut step = self.factor(relation, scope)?;
-                step.is_outer = is_outer;
-                match constraint {
-                    JoinConstraint::None if is_cross => {}
-                    JoinConstraint::None => {
-                        let message = "syntax error: a JOIN needs ON or USING";
-                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-                    }
-                    JoinConstraint::On(on) => {
-                        let on = self.expr(on, scope)?;
-                        step.condition.push(self.condition(on, "JOIN/ON")?);
-                    }
-                    JoinConstraint::Using(names) => {
-                        for name in names {
-                            let [name] = &self.name_parts(name)?[..] else {
-                                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "a qualified name in USING"));
-                            };
-                            step.condition.push(self.using(name, scope)?);
-                        }
-                    }
-                    JoinConstraint::Natural => return Err(SqlError::unsupported("NATURAL JOIN")),
-                }
-                steps.push(step);
-            }
+            let Group { items, conditions } = self.joined(relation, joins, scope)?;
+            all.items.extend(items);
+            all.conditions.extend(conditions);
+            scope.relations.iter_mut().for_each(|relation| relation.reach = Reach::Lateral { is_allowed: true });
         }
-        Ok(steps)
+        scope.relations.iter_mut().for_each(|relation| relation.reach = Reach::All);
+        Ok(all)
     }
 
-    /// The plan of the steps, and what of the conjuncts it has not used up.
-    pub(crate) fn join(&self, steps: Vec<Step>, conditions: Vec<Expr>) -> Plan {
-        let mut plan = Plan::Unit;
-        let mut left: Vec<Expr> = conditions;
-        for Step { mut source, is_outer, mut condition, first, width } in steps {
-            let reach = first + width;
-            let mut seen: Vec<&Expr> = condition.iter().collect();
-            if !is_outer {
-                seen.extend(left.iter().filter(|one| access::needs(one) <= reach));
-            }
-            if let Source::Table { table, access } = &mut source {
-                *access = access::choose(table, first, &seen);
-            }
-            if !is_outer {
-                let (now, later) = left.into_iter().partition(|one| access::needs(one) <= reach);
-                condition.extend::<Vec<Expr>>(now);
-                left = later;
-            }
-            plan = Plan::Join { input: Box::new(plan), source, is_outer, condition: all_of(condition), width };
-        }
-        match all_of(left) {
-            Some(condition) => Plan::Filter { input: Box::new(plan), condition },
-            None => plan,
-        }
+    /// The plan of the sources, with all columns.
+    pub(crate) fn join(&self, group: Group, conditions: Vec<Expr>) -> Plan {
+        Plan::Joins(self.steps(group, conditions, None))
     }
 
-    /// `a.name = b.name`, and from now on the unqualified name is the first one's.
-    fn using(&self, name: &str, scope: &mut Scope<'_>) -> SqlResult<Expr> {
-        let ident = ast::Ident::with_quote('"', name);
-        let right = scope.relations.len() - 1;
-        let missing = |side: &str| {
-            let message = format!("column \"{name}\" specified in USING clause does not exist in {side} table");
-            SqlError::new(SqlState::UNDEFINED_COLUMN, message)
-        };
-        let relation = &scope.relations[right];
-        let at = relation.columns.iter().position(|column| column.name == name).ok_or_else(|| missing("right"))?;
-        let right_value = Typed { expr: Expr::Column(relation.first + at), kind: relation.columns[at].kind };
-        scope.relations[right].hidden.push(at);
-        let left_value = self
-            .column(&[ident], scope)
-            .map_err(|error| if error.state() == SqlState::UNDEFINED_COLUMN { missing("left") } else { error })?;
-        let Expr::Column(left_at) = left_value.expr else { return Err(missing("left")) };
-        for relation in &mut scope.relations {
-            if let Some(at) = left_at.checked_sub(relation.first).filter(|at| *at < relation.columns.len())
-                && !relation.merged.contains(&at)
-            {
-                relation.merged.push(at);
-            }
+    /// The steps; given what is needed of the row, only those columns are read.
+    pub(super) fn steps(&self, group: Group, conditions: Vec<Expr>, needed: Option<&Slots>) -> Joins {
+        let width = group.items.iter().map(|item| item.first + item.width).max().unwrap_or(0);
+        // What looks at nothing that changes is asked once.
+        let (when, conditions) = conditions.into_iter().flat_map(split).partition(is_once);
+        let mut steps = steps_of(group, conditions, &Slots::default());
+        if let Some(needed) = needed {
+            steps::prune(&mut steps, needed);
         }
-        Ok(self.operator("=", Some(left_value), right_value)?.expr)
+        Joins { when: all_of(when), steps, width }
     }
 
-    fn factor(&self, factor: &TableFactor, scope: &mut Scope<'_>) -> SqlResult<Step> {
+    pub(super) fn factor(&self, factor: &TableFactor, scope: &mut Scope<'_>) -> SqlResult<Group> {
         let first = scope.width;
-        let step = |source: Source, width: usize| Step { source, is_outer: false, condition: Vec::new(), first, width };
         match factor {
             TableFactor::Table {
                 name,
@@ -141,38 +169,32 @@ impl Binder<'_> {
                     !with_hints.is_empty() => "a hint", !partitions.is_empty() => "PARTITION",
                     !index_hints.is_empty() => "an index hint",
                 );
-                let parts = self.name_parts(name)?;
-                if let [name] = &parts[..]
-                    && let Some((_, plan, columns)) = self.with.borrow().iter().rev().find(|(with, ..)| with == name)
-                {
-                    if matches!(&**plan, Plan::Modified(modify) if modify.returning.is_none()) {
-                        let message = format!("WITH query \"{name}\" does not have a RETURNING clause");
-                        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-                    }
+                if let Some((name, plan, columns)) = self.named_query(name)? {
                     let width = columns.len();
-                    scope.add(self.relation(name, alias, columns.clone(), first, None)?, width)?;
-                    let plan = Box::new(Plan::Shared(std::sync::Arc::clone(plan)));
-                    return Ok(step(Source::Query { plan, is_lateral: false }, width));
+                    scope.add(self.relation(&name, alias, columns, first, None)?, width)?;
+                    let source = ItemSource::Query { plan: Box::new(plan), is_lateral: false };
+                    return Ok(item(source, first, width, Slots::default()));
                 }
                 if let Some(table) = self.system_table(&self.qualified(name)?) {
                     let columns = crate::system::columns_of(&table);
                     let width = columns.len();
                     scope.add(self.relation(&table.name, alias, columns, first, None)?, width)?;
                     let plan = Box::new(Plan::System(table));
-                    return Ok(step(Source::Query { plan, is_lateral: false }, width));
+                    return Ok(item(ItemSource::Query { plan, is_lateral: false }, first, width, Slots::default()));
                 }
                 match self.relation_named(name)?.clone() {
                     crate::catalog::Relation::Table(table) => {
                         let width = table.columns.len() + 1;
                         let relation = self.relation(&table.name, alias, columns_of(&table), first, Some(&table))?;
                         scope.add(relation, width)?;
-                        Ok(step(Source::Table { table, access: crate::plan::Access::All }, width))
+                        Ok(item(ItemSource::Table(table), first, width, Slots::default()))
                     }
                     crate::catalog::Relation::View(view) => {
                         let bound = self.view(&view)?;
                         let width = bound.columns.len();
                         scope.add(self.relation(&view.name, alias, bound.columns, first, None)?, width)?;
-                        Ok(step(Source::Query { plan: Box::new(bound.plan), is_lateral: false }, width))
+                        let source = ItemSource::Query { plan: Box::new(bound.plan), is_lateral: false };
+                        Ok(item(source, first, width, Slots::default()))
                     }
                     other @ crate::catalog::Relation::Index { .. } => {
                         let message = format!("cannot open relation \"{}\"", other.name());
@@ -184,79 +206,87 @@ impl Binder<'_> {
             }
             TableFactor::Derived { lateral, subquery, alias, sample: None } => {
                 let Some(alias) = alias else {
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery in FROM must have an alias")
-                        .hint("For example, FROM (SELECT ...) [AS] foo."));
+                    let what = if matches!(&*subquery.body, ast::SetExpr::Values(_)) { "VALUES" } else { "subquery" };
+                    let example = if what == "VALUES" { "VALUES ..." } else { "SELECT ..." };
+                    let message = format!("{what} in FROM must have an alias");
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
+                        .hint(format!("For example, FROM ({example}) [AS] foo.")));
                 };
                 // What a lateral one sees is this row, as that of an enclosing query.
-                let parent = if *lateral { Some(&*scope) } else { scope.parent };
-                let mut bound = self.query(subquery, parent)?;
+                let mut bound = if *lateral {
+                    let before = scope.clause.replace(Clause::From);
+                    scope.is_lateral.set(true);
+                    let bound = self.query(subquery, Some(scope));
+                    scope.is_lateral.set(false);
+                    scope.clause.set(before);
+                    bound?
+                } else {
+                    self.query(subquery, scope.parent)?
+                };
                 bound.columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
                 let width = bound.columns.len();
                 let relation = self.relation("", &Some(alias.clone()), bound.columns, first, None)?;
                 scope.add(relation, width)?;
-                Ok(step(Source::Query { plan: Box::new(bound.plan), is_lateral: *lateral }, width))
+                let needs = if *lateral { slots_of_plan(&bound.plan, 1) } else { Slots::default() };
+                // One that needs nothing of this row need not be run for each.
+                let source = ItemSource::Query { plan: Box::new(bound.plan), is_lateral: *lateral };
+                Ok(item(source, first, width, needs))
             }
-            TableFactor::Function { lateral: _, name, args, with_ordinality: false, alias } => {
-                self.series(&self.name_parts(name)?, args, alias, scope)
+            TableFactor::NestedJoin { table_with_joins, alias } => {
+                let ast::TableWithJoins { relation, joins } = &**table_with_joins;
+                let start = scope.relations.len();
+                let group = self.joined(relation, joins, scope)?;
+                if let Some(alias) = alias {
+                    self.name_join(alias, start, scope)?;
+                }
+                Ok(group)
             }
-            TableFactor::Table { name, alias, args: Some(args), with_ordinality: false, .. }
-                if args.settings.is_none() =>
-            {
-                self.series(&self.name_parts(name)?, &args.args, alias, scope)
+            TableFactor::Function { lateral: _, name, args, with_ordinality, alias } => {
+                self.functions_in_from(&self.name_parts(name)?, args, *with_ordinality, alias, scope)
+            }
+            TableFactor::Table {
+                name,
+                alias,
+                args: Some(ast::TableFunctionArgs { args, settings: None }),
+                with_ordinality,
+                with_hints,
+                version: None,
+                partitions,
+                json_path: None,
+                sample: None,
+                index_hints,
+            } if with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty() => {
+                self.functions_in_from(&self.name_parts(name)?, args, *with_ordinality, alias, scope)
+            }
+            TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_offset: false,
+                with_offset_alias: None,
+                with_ordinality,
+            } => {
+                let args: Vec<ast::FunctionArg> = array_exprs
+                    .iter()
+                    .map(|array| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(array.clone())))
+                    .collect();
+                self.functions_in_from(&["unnest".to_owned()], &args, *with_ordinality, alias, scope)
             }
             other => Err(SqlError::unsupported(format_args!("{other} in FROM"))),
         }
     }
 
-    fn series(
-        &self,
-        name: &[String],
-        args: &[ast::FunctionArg],
-        alias: &Option<ast::TableAlias>,
-        scope: &mut Scope<'_>,
-    ) -> SqlResult<Step> {
-        let [name] = name else { return Err(SqlError::unsupported("this function in FROM")) };
-        refuse!(name != "generate_series" => format_args!("the function {name} in FROM"));
-        let mut values = Vec::new();
-        for arg in args {
-            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(arg)) = arg else {
-                return Err(SqlError::unsupported("this argument"));
-            };
-            values.push(self.expr(arg, scope)?);
-        }
-        if !(2..=3).contains(&values.len()) {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_FUNCTION,
-                "function generate_series takes two or three arguments",
-            ));
-        }
-        let kind = if values.iter().any(|value| value.kind.kind == Kind::Int8) { Kind::Int8 } else { Kind::Int4 };
-        let mut values = values.into_iter().map(|value| {
-            let value = self.coerce(value, kind.into(), Context::Implicit)?;
-            Ok::<_, SqlError>(self.coerce(value, Kind::Int8.into(), Context::Implicit)?.expr)
-        });
-        let mut next = || values.next().transpose();
-        let (from, to, step) = (next()?, next()?, next()?);
-        let (Some(from), Some(to)) = (from, to) else { return Err(SqlError::unsupported("generate_series")) };
-        let first = scope.width;
-        let own = alias.as_ref().map_or_else(|| name.clone(), |alias| folded(&alias.name));
-        let columns = vec![column_info(own, kind.into())];
-        scope.add(self.relation(name, alias, columns, first, None)?, 1)?;
-        let source = Source::Series { from, to, step, kind: kind.into() };
-        Ok(Step { source, is_outer: false, condition: Vec::new(), first, width: 1 })
-    }
-
-    fn relation(
+    pub(super) fn relation(
         &self,
         name: &str,
         alias: &Option<ast::TableAlias>,
         mut columns: Vec<ColumnInfo>,
         first: usize,
-        table: Option<&std::sync::Arc<crate::catalog::TableInfo>>,
+        table: Option<&Arc<TableInfo>>,
     ) -> SqlResult<Relation> {
         let mut own_name = name.to_owned();
         if let Some(ast::TableAlias { explicit: _, name, columns: names, at }) = alias {
             refuse!(at.is_some() => "AT behind an alias");
+            crate::parse::check_name(self.text, name)?;
             own_name = folded(name);
             if columns.len() < names.len() {
                 let message = format!(
@@ -268,11 +298,26 @@ impl Binder<'_> {
             }
             for (column, ast::TableAliasColumnDef { name, data_type }) in columns.iter_mut().zip(names) {
                 refuse!(data_type.is_some() => "a type behind an alias");
+                crate::parse::check_name(self.text, name)?;
                 column.name = folded(name);
             }
         }
-        Ok(Relation { alias: own_name, columns, first, table: table.cloned(), hidden: Vec::new(), merged: Vec::new() })
+        Ok(Relation::new(own_name, columns, first, table))
     }
+}
+
+pub(super) fn item(source: ItemSource, first: usize, width: usize, needs: Slots) -> Group {
+    Group::one(Item { source, first, width, outer: None, needs })
+}
+
+/// Whether a condition is the same for every row: it looks at none, and calls nothing volatile.
+fn is_once(condition: &Expr) -> bool {
+    fn is_volatile(expr: &Expr) -> bool {
+        matches!(expr, Expr::Call { function: Some(function), .. } if function.volatile)
+            || matches!(expr, Expr::Sequence { .. })
+            || expr.parts().into_iter().any(is_volatile)
+    }
+    slots_of(condition).is_empty() && !is_volatile(condition)
 }
 
 /// All of them as one condition.

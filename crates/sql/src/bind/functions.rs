@@ -1,21 +1,15 @@
 //! Calls of functions, and of aggregates, which are collected for the grouping.
 
-use super::{Binder, Grouping, Scope, refuse};
+use super::calls::AGGREGATES;
+use super::{Binder, Clause, Scope, refuse};
 use crate::catalog::DATABASE;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops;
-use crate::plan::{AggregateCall, Expr, Typed};
+use crate::plan::{AggregateCall, Expr, SortKey, Typed, rewrite, visit};
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 impl Binder<'_> {
-    /// Whether an expression of a grouped query is one of its groups.
-    pub(crate) fn group_of(&self, expr: &ast::Expr, scope: &Scope<'_>) -> Option<Typed> {
-        let grouping = scope.grouping.as_ref()?.borrow();
-        let at = grouping.groups.iter().position(|(group, _)| group == expr)?;
-        Some(Typed { expr: Expr::Column(at), kind: grouping.groups[at].1.kind })
-    }
-
     pub(crate) fn function(&self, function: &ast::Function, scope: &Scope<'_>) -> SqlResult<Typed> {
         let ast::Function { name, uses_odbc_syntax, parameters, args, within_group, filter, null_treatment, over } =
             function;
@@ -24,7 +18,6 @@ impl Binder<'_> {
             *parameters != FunctionArguments::None => "a function with parameters",
             !within_group.is_empty() => "WITHIN GROUP",
             null_treatment.is_some() => "RESPECT NULLS and IGNORE NULLS",
-            over.is_some() => "a window function",
         );
         let parts = self.name_parts(name)?;
         let name_text = match &parts[..] {
@@ -32,18 +25,52 @@ impl Binder<'_> {
             [schema, name] if schema == "pg_catalog" => name.as_str(),
             _ => return Err(SqlError::unsupported(format_args!("the function {name}"))),
         };
-        let (distinct, args) = match args {
-            FunctionArguments::None => (false, &[][..]),
+        let (distinct, args, order) = match args {
+            FunctionArguments::None => (false, &[][..], &[][..]),
+            FunctionArguments::Subquery(query) if name_text == "array" => return self.array_query(query, scope),
             FunctionArguments::Subquery(_) => return Err(SqlError::unsupported("a query as an argument")),
             FunctionArguments::List(ast::FunctionArgumentList { duplicate_treatment, args, clauses }) => {
-                refuse!(!clauses.is_empty() => "ORDER BY and other clauses among arguments");
-                (*duplicate_treatment == Some(DuplicateTreatment::Distinct), &args[..])
+                let order = match &clauses[..] {
+                    [] => &[][..],
+                    [ast::FunctionArgumentClause::OrderBy(order)] => order,
+                    _ => return Err(SqlError::unsupported("a clause among arguments")),
+                };
+                (*duplicate_treatment == Some(DuplicateTreatment::Distinct), &args[..], order)
             }
         };
-        if is_aggregate(name_text) {
-            return self.aggregate(function, name_text, distinct, args, filter.as_deref(), scope);
+        if let Some(over) = over {
+            if distinct {
+                return Err(SqlError::unsupported("DISTINCT for window functions"));
+            }
+            refuse!(!order.is_empty() => "ORDER BY among the arguments of a window function");
+            return self.window(function, name_text, args, over, scope);
         }
-        refuse!(distinct => "DISTINCT among the arguments of a function", filter.is_some() => "FILTER on a function");
+        if super::window::is_window(name_text) {
+            let message = format!("window function {name_text} requires an OVER clause");
+            return Err(self.at_name(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message), name));
+        }
+        if is_aggregate(name_text) {
+            return self.aggregate(function, name_text, (distinct, args, order), filter.as_deref(), scope);
+        }
+        let not_aggregate = |what: &str| {
+            let message = format!("{what} specified, but {name_text} is not an aggregate function");
+            Err(self.at_name(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message), name))
+        };
+        if distinct {
+            return not_aggregate("DISTINCT");
+        }
+        if !order.is_empty() {
+            return not_aggregate("ORDER BY");
+        }
+        if filter.is_some() {
+            return not_aggregate("FILTER");
+        }
+        if name_text == "grouping" {
+            return self.grouping_call(args, scope);
+        }
+        if super::sets::is_set(name_text) {
+            return self.set_in_list(name_text, args, &function.name, scope);
+        }
         let arguments = self.arguments(args, scope)?;
         match name_text {
             "coalesce" => {
@@ -101,7 +128,7 @@ impl Binder<'_> {
         Ok(Typed { expr, kind: function.result.into() })
     }
 
-    fn arguments(&self, args: &[FunctionArg], scope: &Scope<'_>) -> SqlResult<Vec<Typed>> {
+    pub(super) fn arguments(&self, args: &[FunctionArg], scope: &Scope<'_>) -> SqlResult<Vec<Typed>> {
         args.iter()
             .map(|arg| match arg {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => self.expr(expr, scope),
@@ -114,71 +141,173 @@ impl Binder<'_> {
         &self,
         function: &ast::Function,
         name: &str,
-        is_distinct: bool,
-        args: &[FunctionArg],
+        (is_distinct, args, order): (bool, &[FunctionArg], &[ast::OrderByExpr]),
         filter: Option<&ast::Expr>,
         scope: &Scope<'_>,
     ) -> SqlResult<Typed> {
-        let Some(grouping) = &scope.grouping else {
-            let message = "aggregate functions are not allowed here";
-            return Err(self.at_name(SqlError::new(SqlState::GROUPING_ERROR, message), &function.name));
-        };
-        let known = |grouping: &Grouping| grouping.calls.iter().position(|(call, ..)| call == function);
-        let at = known(&grouping.borrow());
-        let at = match at {
-            Some(at) => at,
-            None => {
-                // The arguments are over the rows before grouping.
-                let before = Scope {
-                    relations: scope.relations.clone(),
-                    width: scope.width,
-                    parent: scope.parent,
-                    grouping: None,
-                };
-                let arguments = match args {
-                    [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] => Vec::new(),
-                    args => self.arguments(args, &before)?,
-                };
-                let kinds: Vec<Kind> = arguments.iter().map(|argument| argument.kind.kind).collect();
-                let is_star = matches!(args, [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]);
-                if arguments.is_empty() && !is_star {
-                    let message = format!("{name}(*) must be used to call a parameterless aggregate function");
-                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-                }
-                let no_such = || SqlError::unsupported(format_args!("the aggregate {name}"));
-                let aggregate = ops::resolve_aggregate(name, &kinds)?.ok_or_else(no_such)?.aggregate;
-                let kind = aggregate.result.into();
-                let arguments: Vec<Expr> = arguments
-                    .into_iter()
-                    .zip(aggregate.arguments)
-                    .map(|(argument, to)| match to {
-                        // Any type, as it is.
-                        Kind::Void => Ok(argument.expr),
-                        to => self.argument(argument, *to),
-                    })
-                    .collect::<SqlResult<_>>()?;
-                let filter = filter.map(|filter| self.condition(self.expr(filter, &before)?, "FILTER")).transpose()?;
-                let looks_out = arguments.iter().any(Expr::looks_out) && !arguments.iter().any(Expr::looks_at_row);
-                refuse!(looks_out => "an aggregate of an enclosing query");
-                let argument_kinds: Vec<Kind> = aggregate
-                    .arguments
-                    .iter()
-                    .zip(&kinds)
-                    .map(|(declared, given)| if *declared == Kind::Void { *given } else { *declared })
-                    .collect();
-                if is_distinct {
-                    argument_kinds.iter().try_for_each(|kind| self.comparable(*kind).map(drop))?;
-                }
-                let call = AggregateCall { aggregate, arguments, argument_kinds, is_distinct, filter };
-                let mut grouping = grouping.borrow_mut();
-                grouping.calls.push((function.clone(), call, kind));
-                grouping.calls.len() - 1
+        let at_name = |message: String| self.at_name(SqlError::new(SqlState::GROUPING_ERROR, message), &function.name);
+        let clause = scope.clause.get();
+        if clause == Clause::Aggregate {
+            return Err(at_name("aggregate function calls cannot be nested".to_owned()));
+        }
+        // The arguments are over the rows before grouping.
+        scope.clause.set(Clause::Aggregate);
+        let call = self.aggregate_call(function, name, (is_distinct, args, order), filter, scope);
+        scope.clause.set(clause);
+        let (mut call, kind) = call?;
+        // It belongs to the innermost query that it looks at a row of.
+        let level = level_of(&call).unwrap_or(0);
+        let mut owner = scope;
+        for _ in 0..level {
+            let Some(parent) = owner.parent else { break };
+            owner = parent;
+        }
+        if !owner.clause.get().allows_aggregates() {
+            return Err(at_name(match owner.clause.get() {
+                Clause::Aggregate => "aggregate function calls cannot be nested".to_owned(),
+                clause => format!("aggregate functions are not allowed in {}", clause.name()),
+            }));
+        }
+        if 0 < level {
+            call_parts(&mut call).try_for_each(|expr| inward(expr, level))?;
+        }
+        let mut calls = owner.calls.borrow_mut();
+        let known = calls.aggregates.iter().position(|(other, ..)| level == 0 && other == function);
+        let at = known.unwrap_or(calls.aggregates.len());
+        if known.is_none() {
+            calls.aggregates.push((function.clone(), call, kind));
+        }
+        let column = AGGREGATES + at;
+        let expr = if level == 0 { Expr::Column(column) } else { Expr::Outer { level, column } };
+        Ok(Typed { expr, kind })
+    }
+
+    pub(super) fn aggregate_call(
+        &self,
+        function: &ast::Function,
+        name: &str,
+        (is_distinct, args, order): (bool, &[FunctionArg], &[ast::OrderByExpr]),
+        filter: Option<&ast::Expr>,
+        scope: &Scope<'_>,
+    ) -> SqlResult<(AggregateCall, SqlType)> {
+        let is_star = matches!(args, [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]);
+        let arguments = if is_star { Vec::new() } else { self.arguments(args, scope)? };
+        let kinds: Vec<Kind> = arguments.iter().map(|argument| argument.kind.kind).collect();
+        if arguments.is_empty() && !is_star {
+            let message = format!("{name}(*) must be used to call a parameterless aggregate function");
+            return Err(self.at_name(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message), &function.name));
+        }
+        let no_such = || SqlError::unsupported(format_args!("the aggregate {name}"));
+        let aggregate = ops::resolve_aggregate(name, &kinds)
+            .map_err(|error| self.at_name(error, &function.name))?
+            .ok_or_else(no_such)?
+            .aggregate;
+        let given: Vec<Expr> = arguments.iter().map(|argument| argument.expr.clone()).collect();
+        let arguments: Vec<Expr> = arguments
+            .into_iter()
+            .zip(aggregate.arguments)
+            .map(|(argument, to)| match to {
+                // Any type, as it is.
+                Kind::Void => Ok(argument.expr),
+                to => self.argument(argument, *to),
+            })
+            .collect::<SqlResult<_>>()?;
+        let filter = match filter {
+            None => None,
+            Some(filter) => {
+                let clause = scope.clause.replace(Clause::Filter);
+                let filter = self.expr(filter, scope).and_then(|filter| self.condition(filter, "FILTER"));
+                scope.clause.set(clause);
+                Some(filter?)
             }
         };
-        let grouping = grouping.borrow();
-        let kind: SqlType = grouping.calls[at].2;
-        Ok(Typed { expr: Expr::Column(grouping.groups.len() + at), kind })
+        let argument_kinds: Vec<Kind> = aggregate
+            .arguments
+            .iter()
+            .zip(&kinds)
+            .map(|(declared, given)| if *declared == Kind::Void { *given } else { *declared })
+            .collect();
+        let mut keys = Vec::with_capacity(order.len());
+        for ast::OrderByExpr { expr, options, with_fill } in order {
+            refuse!(with_fill.is_some() => "WITH FILL");
+            let value = self.expr(expr, scope)?;
+            keys.push(self.sort_key(value, options)?);
+        }
+        if is_distinct {
+            argument_kinds.iter().try_for_each(|kind| self.comparable(*kind).map(drop))?;
+            // Each once: the order is one of the arguments, by which they are sorted in any case.
+            for key in &mut keys {
+                let is_it = |expr: &Expr| super::group::is_same(expr, &key.value);
+                let Some(at) = given.iter().position(is_it).or_else(|| arguments.iter().position(is_it)) else {
+                    let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
+                    return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+                };
+                key.value = Expr::Column(at);
+            }
+            for (at, kind) in argument_kinds.iter().enumerate() {
+                let is_there = keys.iter().any(|key| matches!(key.value, Expr::Column(own) if own == at));
+                if !is_there {
+                    let value = Expr::Column(at);
+                    keys.push(SortKey { value, kind: *kind, descending: false, nulls_first: false });
+                }
+            }
+        }
+        let kind = aggregate.result.into();
+        Ok((AggregateCall { aggregate, arguments, argument_kinds, is_distinct, order: keys, filter }, kind))
     }
+}
+
+/// Whether a call of an aggregate stands in an expression.
+pub(super) fn has_aggregate(expr: &Expr) -> bool {
+    let mut found = false;
+    visit(expr, 0, &mut |expr, depth| {
+        found |= depth == 0 && matches!(expr, Expr::Column(at) if AGGREGATES <= *at && *at < super::calls::WINDOWS);
+    });
+    found
+}
+
+/// What an aggregate evaluates over the rows before grouping.
+pub(super) fn call_parts(call: &mut AggregateCall) -> impl Iterator<Item = &mut Expr> {
+    let AggregateCall { arguments, order, filter, is_distinct, aggregate: _, argument_kinds: _ } = call;
+    // The order of a DISTINCT one is over its arguments.
+    let keys = if *is_distinct { &mut [][..] } else { &mut order[..] };
+    arguments.iter_mut().chain(keys.iter_mut().map(|key| &mut key.value)).chain(filter)
+}
+
+/// How many queries out the nearest row is that a call looks at.
+fn level_of(call: &AggregateCall) -> Option<usize> {
+    let mut least: Option<usize> = None;
+    let mut call = call.clone();
+    for part in call_parts(&mut call) {
+        visit(part, 0, &mut |expr, depth| {
+            let level = match expr {
+                Expr::Column(_) if depth == 0 => Some(0),
+                Expr::Outer { level, .. } => level.checked_sub(depth),
+                _ => None,
+            };
+            // A reference to a row of a query inside is none.
+            if let Some(level) = level.filter(|level| 0 < *level || depth == 0) {
+                least = Some(least.map_or(level, |least| least.min(level)));
+            } else if matches!(expr, Expr::Outer { level, .. } if *level == depth && 0 < depth) {
+                least = Some(0);
+            }
+        });
+    }
+    least
+}
+
+/// An expression as the query so many levels out would say it.
+fn inward(expr: &mut Expr, by: usize) -> SqlResult<()> {
+    rewrite(expr, 0, &mut |expr, depth| {
+        if let Expr::Outer { level, column } = expr
+            && depth < *level
+        {
+            let left = level.saturating_sub(by);
+            *expr = if left == 0 { Expr::Column(*column) } else { Expr::Outer { level: left, column: *column } };
+            return Ok(true);
+        }
+        Ok(false)
+    })
 }
 
 fn text(value: &str, kind: Kind) -> Typed {

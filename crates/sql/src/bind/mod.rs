@@ -4,6 +4,7 @@
 //! silently. Patterns on the trees therefore name all fields; there is no `..`.
 
 mod access;
+mod calls;
 mod columns;
 mod conflict;
 mod constraints;
@@ -11,23 +12,31 @@ mod copy;
 mod expr;
 mod from;
 mod functions;
+mod group;
+mod join;
 mod names;
 mod query;
+mod select;
 mod sequences;
+mod sets;
+mod steps;
+mod subquery;
 mod types;
+mod window;
 mod write;
 
 use crate::catalog::{State, TableInfo};
 use crate::change::Modify;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Env;
-use crate::plan::{Plan, Typed};
+use crate::plan::{Expr, Plan};
 use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+use calls::{Calls, Clause};
 pub(crate) use copy::{Copied, CopyFrom, CopyTo};
 pub(crate) use names::no_relation;
 pub(crate) use sequences::not_a_sequence;
@@ -44,7 +53,7 @@ macro_rules! refuse {
 pub(crate) use refuse;
 
 /// A query of `WITH`.
-pub(crate) type Named = (String, Arc<Plan>, Vec<ColumnInfo>);
+pub(crate) type Named = (String, Plan, Vec<ColumnInfo>);
 
 /// What one statement is bound with.
 pub(crate) struct Binder<'c> {
@@ -60,25 +69,50 @@ pub(crate) struct Binder<'c> {
     with: RefCell<Vec<Named>>,
     /// Nothing of the statement has been bound yet: what is bound next is the whole.
     is_top: Cell<bool>,
-    /// The types of literals in the select list that is bound next are decided by who takes its rows.
-    keeps_unknown: Cell<bool>,
     /// Statements of `WITH` that change rows, so far.
     modifies: RefCell<Vec<Arc<Modify>>>,
 }
 
-/// A table or query of `FROM`, as names see it.
+/// A table, query or join of `FROM`, as names see it.
 #[derive(Clone, Debug)]
 pub(crate) struct Relation {
     pub(crate) alias: String,
     pub(crate) columns: Vec<ColumnInfo>,
-    /// Where its columns begin in the row.
+    /// What each column stands for.
+    pub(crate) values: Vec<Expr>,
+    /// Where its columns begin in the row, unless it is a join.
     pub(crate) first: usize,
     /// The table, if it is one.
     pub(crate) table: Option<Arc<TableInfo>>,
-    /// Columns that a `USING` has merged into an earlier one: an unqualified name does not see them.
-    pub(crate) hidden: Vec<usize>,
-    /// Columns that stand for both sides of a `USING`: `*` begins with them.
-    pub(crate) merged: Vec<usize>,
+    /// Whether its alias can be used.
+    pub(crate) is_named: bool,
+    /// Whether its columns can be named without it.
+    pub(crate) is_open: bool,
+    pub(crate) reach: Reach,
+}
+
+/// From where a relation is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    All,
+    /// From what is LATERAL, if the join allows it.
+    Lateral {
+        is_allowed: bool,
+    },
+}
+
+impl Relation {
+    /// One whose columns stand side by side in the row.
+    pub(crate) fn new(
+        alias: impl Into<String>,
+        columns: Vec<ColumnInfo>,
+        first: usize,
+        table: Option<&Arc<TableInfo>>,
+    ) -> Relation {
+        let values = (first..first + columns.len()).map(Expr::Column).collect();
+        let (alias, table) = (alias.into(), table.cloned());
+        Relation { alias, columns, values, first, table, is_named: true, is_open: true, reach: Reach::All }
+    }
 }
 
 /// Where names are looked up.
@@ -89,15 +123,16 @@ pub(crate) struct Scope<'p> {
     pub(crate) width: usize,
     /// The enclosing query's.
     parent: Option<&'p Scope<'p>>,
-    /// After grouping: what the row consists of.
-    grouping: Option<RefCell<Grouping>>,
-}
-
-/// The row after grouping: groups, then aggregates.
-#[derive(Default)]
-pub(crate) struct Grouping {
-    groups: Vec<(ast::Expr, Typed)>,
-    calls: Vec<(ast::Function, crate::plan::AggregateCall, SqlType)>,
+    /// What is being bound sees relations that only LATERAL sees.
+    is_lateral: Cell<bool>,
+    /// Which part of the query is being bound.
+    clause: Cell<Clause>,
+    /// Aggregates, window functions and sets, as they are met.
+    calls: RefCell<Calls>,
+    /// `WINDOW`
+    windows: Vec<ast::NamedWindowDefinition>,
+    /// Columns that were named outside of aggregates, and where.
+    uses: RefCell<Vec<(usize, Option<usize>)>>,
 }
 
 /// A query, bound.
@@ -122,7 +157,6 @@ impl<'c> Binder<'c> {
             parameters: RefCell::new(parameters),
             with: RefCell::default(),
             is_top: Cell::new(true),
-            keeps_unknown: Cell::new(false),
             modifies: RefCell::default(),
         }
     }
@@ -179,7 +213,7 @@ impl<'p> Scope<'p> {
 
     /// Adds a relation behind the others.
     pub(crate) fn add(&mut self, relation: Relation, width: usize) -> SqlResult<()> {
-        if self.relations.iter().any(|other| other.alias == relation.alias) {
+        if relation.is_named && self.relations.iter().any(|other| other.is_named && other.alias == relation.alias) {
             let message = format!("table name \"{}\" specified more than once", relation.alias);
             return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message));
         }

@@ -92,14 +92,7 @@ impl Binder<'_> {
 
     /// One row of a table as names see it.
     pub(crate) fn row_of(&self, name: &str, columns: Vec<ColumnInfo>) -> super::Relation {
-        super::Relation {
-            alias: name.to_owned(),
-            columns,
-            first: 0,
-            table: None,
-            hidden: Vec::new(),
-            merged: Vec::new(),
-        }
+        super::Relation::new(name, columns, 0, None)
     }
 
     /// A view's query. Its names are looked up as they were when it was made.

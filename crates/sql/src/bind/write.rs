@@ -9,7 +9,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::overriding::Overriding;
 use crate::parse::folded;
-use crate::plan::{Access, Expr, Plan, Source, Typed};
+use crate::plan::{Access, Expr, Plan, Source, Step, Typed};
 use crate::session::ColumnInfo;
 use crate::types::Kind;
 use sqlparser::ast::{self, SetExpr};
@@ -182,7 +182,6 @@ impl Binder<'_> {
             return Ok(Plan::Values(bound));
         }
         self.is_top.set(false);
-        self.keeps_unknown.set(true);
         let mut query = self.query(source, None)?;
         count(query.columns.len())?;
         let mut values = (0..table.columns.len()).map(|at| self.default(table, at)).collect::<SqlResult<Vec<_>>>()?;
@@ -508,14 +507,7 @@ fn written(change: Change, returning: Returning) -> Written {
 
 /// A table by itself, as names see it.
 pub(super) fn table_relation(table: &Arc<TableInfo>, alias: String, first: usize) -> Relation {
-    Relation {
-        alias,
-        columns: columns_of(table),
-        first,
-        table: Some(Arc::clone(table)),
-        hidden: Vec::new(),
-        merged: Vec::new(),
-    }
+    Relation::new(alias, columns_of(table), first, Some(table))
 }
 
 /// The columns that the condition and the new values look at; nothing if queries in them may look at any.
@@ -554,16 +546,10 @@ fn listed(plan: &mut Plan) -> Option<&mut Vec<Expr>> {
 
 /// How bad an order of nested loops is: whole tables that are gone through again and again, then whole tables.
 fn scans(plan: &Plan) -> (usize, usize) {
-    match plan {
-        Plan::Join { input, source, .. } => {
-            let (inner, all) = scans(input);
-            let is_scan = matches!(source, Source::Table { access: Access::All, .. });
-            let is_inner = is_scan && !matches!(**input, Plan::Unit);
-            (inner + usize::from(is_inner), all + usize::from(is_scan))
-        }
-        Plan::Filter { input, .. } => scans(input),
-        _ => (0, 0),
-    }
+    let Plan::Joins(joins) = plan else { return (0, 0) };
+    let is_scan =
+        |step: &&Step| matches!(step.source, Source::Table { access: Access::All, .. }) && step.kept.is_none();
+    (joins.steps.iter().skip(1).filter(is_scan).count(), joins.steps.iter().filter(is_scan).count())
 }
 
 /// The values of `ROW(...)`.

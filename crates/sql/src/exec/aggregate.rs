@@ -1,72 +1,194 @@
 //! Grouping.
+//!
+//! **Invariant:** a group of no columns is there even without rows. Rows that an aggregate must be given in an order, or each
+//! once, are kept until the end of the group.
 
-use super::{Each, Flow, Key, Rows, Run};
+use super::order::order_of;
+use super::table::RowTable;
+use super::{Each, Flow, Rows, Run};
 use crate::datum::Datum;
 use crate::error::SqlResult;
 use crate::ops::Accumulator;
 use crate::plan::{AggregateCall, Expr, Plan};
 use crate::types::Kind;
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 
-/// The aggregates of one group; for DISTINCT ones, the arguments seen.
-struct Group<'k> {
-    accumulators: Vec<Accumulator>,
-    seen: Vec<BTreeSet<Key<'k>>>,
+/// An aggregate of one group under way.
+pub(super) enum State {
+    Direct(Accumulator),
+    /// The arguments, each once.
+    Distinct(RowTable),
+    /// Values of the order's keys, and the arguments.
+    Ordered(Vec<(Vec<Datum>, Vec<Datum>)>),
+}
+
+impl State {
+    pub(super) fn new(call: &AggregateCall) -> State {
+        if call.is_distinct {
+            State::Distinct(RowTable::new(call.argument_kinds.clone()))
+        } else if call.order.is_empty() {
+            State::Direct(call.aggregate.start())
+        } else {
+            State::Ordered(Vec::new())
+        }
+    }
+
+    /// Its result; it stays as it is.
+    pub(super) fn finish(&self, run: &Run<'_>, call: &AggregateCall) -> SqlResult<Datum> {
+        let mut accumulator = call.aggregate.start();
+        match self {
+            State::Direct(accumulator) => return accumulator.clone().finish(),
+            State::Distinct(table) => {
+                // The keys are over the arguments then.
+                let keyed = |at: usize| {
+                    let row = table.row(at);
+                    let rows = Rows { row, outer: None };
+                    let values = call.order.iter().map(|key| run.value(&key.value, &rows));
+                    Ok((values.collect::<SqlResult<Vec<_>>>()?, row))
+                };
+                let mut all = (0..table.len()).map(keyed).collect::<SqlResult<Vec<_>>>()?;
+                all.sort_by(|(left, _), (right, _)| order_of(left, right, &call.order));
+                for (_, arguments) in all {
+                    accumulator.add(arguments)?;
+                }
+            }
+            State::Ordered(rows) => {
+                let mut all: Vec<&(Vec<Datum>, Vec<Datum>)> = rows.iter().collect();
+                all.sort_by(|(left, _), (right, _)| order_of(left, right, &call.order));
+                for (_, arguments) in all {
+                    accumulator.add(arguments)?;
+                }
+            }
+        }
+        accumulator.finish()
+    }
+}
+
+/// The groups of one grouping set.
+struct Groups<'s> {
+    /// Which of the groups' columns are in it; all, without sets.
+    set: Option<&'s [usize]>,
+    table: RowTable,
+    /// Those of one group after those of another.
+    states: Vec<State>,
 }
 
 impl Run<'_> {
+    /// Gives a row to an aggregate.
+    pub(super) fn accumulate(
+        &self,
+        call: &AggregateCall,
+        state: &mut State,
+        rows: &Rows<'_>,
+        buffer: &mut Vec<Datum>,
+    ) -> SqlResult<()> {
+        if let Some(filter) = &call.filter
+            && !self.holds(filter, rows)?
+        {
+            return Ok(());
+        }
+        buffer.clear();
+        for argument in &call.arguments {
+            buffer.push(self.value(argument, rows)?);
+        }
+        match state {
+            State::Direct(accumulator) => accumulator.add(buffer),
+            State::Distinct(table) => {
+                if table.put(buffer).1 {
+                    self.keep(buffer)?;
+                }
+                Ok(())
+            }
+            State::Ordered(all) => {
+                let keys = call.order.iter().map(|key| self.value(&key.value, rows)).collect::<SqlResult<Vec<_>>>()?;
+                self.keep(buffer)?;
+                self.keep(&keys)?;
+                all.push((keys, buffer.clone()));
+                Ok(())
+            }
+        }
+    }
+
     pub(super) fn aggregate(
         &self,
         input: &Plan,
         groups: &[(Expr, Kind)],
+        sets: Option<&[Vec<usize>]>,
         calls: &[AggregateCall],
         outer: Option<&Rows<'_>>,
         each: &mut Each<'_>,
     ) -> SqlResult<Flow> {
         let kinds: Vec<Kind> = groups.iter().map(|(_, kind)| *kind).collect();
-        let start = || Group {
-            accumulators: calls.iter().map(|call| call.aggregate.start()).collect(),
-            seen: calls.iter().map(|_| BTreeSet::new()).collect(),
+        let start = |set: Option<&'_ [usize]>| {
+            let kinds = match set {
+                Some(set) => set.iter().filter_map(|at| kinds.get(*at).copied()).collect(),
+                None => kinds.clone(),
+            };
+            RowTable::new(kinds)
         };
-        let mut all: BTreeMap<Key<'_>, Group<'_>> = BTreeMap::new();
-        if groups.is_empty() {
+        let mut all: Vec<Groups<'_>> = match sets {
+            None => vec![Groups { set: None, table: start(None), states: Vec::new() }],
+            Some(sets) => {
+                sets.iter().map(|set| Groups { set: Some(set), table: start(Some(set)), states: Vec::new() }).collect()
+            }
+        };
+        for one in &mut all {
             // No rows are a group too.
-            all.insert(Key { values: Vec::new(), kinds: &kinds }, start());
+            if one.set.map_or(groups.is_empty(), <[usize]>::is_empty) {
+                one.table.put(&[]);
+                one.states.extend(calls.iter().map(State::new));
+            }
         }
+        let mut values: Vec<Datum> = Vec::with_capacity(groups.len());
+        let mut key: Vec<Datum> = Vec::new();
+        let mut buffer: Vec<Datum> = Vec::new();
         self.every(input, outer, &mut |row| {
             let rows = Rows { row, outer };
-            let values = groups.iter().map(|(group, _)| self.value(group, &rows)).collect::<SqlResult<_>>()?;
-            let group = match all.entry(Key { values, kinds: &kinds }) {
-                Entry::Occupied(there) => there.into_mut(),
-                Entry::Vacant(place) => {
-                    self.keep(&place.key().values)?;
-                    place.insert(start())
-                }
-            };
-            for ((call, accumulator), seen) in calls.iter().zip(&mut group.accumulators).zip(&mut group.seen) {
-                if let Some(filter) = &call.filter
-                    && !self.holds(filter, &rows)?
-                {
-                    continue;
-                }
-                let arguments: Vec<Datum> =
-                    call.arguments.iter().map(|argument| self.value(argument, &rows)).collect::<SqlResult<_>>()?;
-                let is_new =
-                    !call.is_distinct || seen.insert(Key { values: arguments.clone(), kinds: &call.argument_kinds });
+            values.clear();
+            for (group, _) in groups {
+                values.push(self.value(group, &rows)?);
+            }
+            for one in &mut all {
+                let (number, is_new) = match one.set {
+                    None => one.table.put(&values),
+                    Some(set) => {
+                        key.clear();
+                        key.extend(set.iter().filter_map(|at| values.get(*at).cloned()));
+                        one.table.put(&key)
+                    }
+                };
                 if is_new {
-                    accumulator.add(&arguments)?;
+                    self.keep(&values)?;
+                    one.states.extend(calls.iter().map(State::new));
+                }
+                let states = &mut one.states[number * calls.len()..];
+                for (call, state) in calls.iter().zip(states) {
+                    self.accumulate(call, state, &rows, &mut buffer)?;
                 }
             }
             Ok(())
         })?;
-        for (key, group) in all {
-            let mut row = key.values;
-            for accumulator in group.accumulators {
-                row.push(accumulator.finish()?);
-            }
-            if each(&row)?.is_break() {
-                return Ok(Flow::Break(()));
+        let mut row: Vec<Datum> = Vec::new();
+        for (set_number, one) in all.iter().enumerate() {
+            for number in 0..one.table.len() {
+                row.clear();
+                match one.set {
+                    None => row.extend_from_slice(one.table.row(number)),
+                    Some(set) => {
+                        row.resize(groups.len(), Datum::Null);
+                        for (at, value) in set.iter().zip(one.table.row(number)) {
+                            row[*at] = value.clone();
+                        }
+                    }
+                }
+                for (call, state) in calls.iter().zip(&one.states[number * calls.len()..]) {
+                    row.push(state.finish(self, call)?);
+                }
+                if one.set.is_some() {
+                    row.push(Datum::Int4(set_number as i32));
+                }
+                if each(&row)?.is_break() {
+                    return Ok(Flow::Break(()));
+                }
             }
         }
         Ok(Flow::Continue(()))

@@ -4,7 +4,7 @@ use super::{Flow, Rows, Run};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::{self, compare};
-use crate::plan::Expr;
+use crate::plan::{Expr, Over, Plan};
 use crate::types::{Kind, SqlType};
 use std::cmp::Ordering;
 
@@ -109,9 +109,37 @@ impl Run<'_> {
             }
             Expr::InQuery { kind, argument, query } => {
                 let value = one(argument)?;
+                if let Plan::Shared { id, plan } = &**query {
+                    let set = self.shared_set(*id, plan, *kind)?;
+                    if set.values.len() == 0 && !set.has_null {
+                        return Ok(Datum::Bool(false));
+                    }
+                    return Ok(if value.is_null() {
+                        Datum::Null
+                    } else if set.values.find(std::slice::from_ref(&value)).is_some() {
+                        Datum::Bool(true)
+                    } else if set.has_null {
+                        Datum::Null
+                    } else {
+                        Datum::Bool(false)
+                    });
+                }
                 let mut result = Datum::Bool(false);
                 let _ = self.rows(query, Some(rows), &mut |row| Ok(is_in(&value, &row[0], *kind, &mut result)))?;
                 result
+            }
+            Expr::Quantified { all, arguments, over, condition } => {
+                self.quantified(*all, arguments, over, condition, rows)?
+            }
+            Expr::Array(items) => Datum::Array(items.iter().map(one).collect::<SqlResult<_>>()?),
+            Expr::ArrayQuery(plan) => {
+                let mut items = Vec::new();
+                self.every(plan, Some(rows), &mut |row| {
+                    self.keep(&row[..1])?;
+                    items.push(row[0].clone());
+                    Ok(())
+                })?;
+                Datum::Array(items.into())
             }
             Expr::InList { kind, argument, list } => {
                 let value = one(argument)?;
@@ -142,6 +170,49 @@ impl Run<'_> {
                 Datum::Bool(_) => {}
                 _ => result = Datum::Null,
             }
+        }
+        Ok(result)
+    }
+
+    /// `ANY`: true if the condition is for any, else null if it is for any. `ALL`: the same with false.
+    fn quantified(
+        &self,
+        all: bool,
+        arguments: &[Expr],
+        over: &Over,
+        condition: &Expr,
+        rows: &Rows<'_>,
+    ) -> SqlResult<Datum> {
+        let mut own = arguments.iter().map(|argument| self.value(argument, rows)).collect::<SqlResult<Vec<_>>>()?;
+        let count = own.len();
+        let mut result = Datum::Bool(all);
+        let mut step = |found: &[Datum]| {
+            own.truncate(count);
+            own.extend_from_slice(found);
+            match self.value(condition, &Rows { row: &own, outer: Some(rows) })? {
+                Datum::Bool(value) if value != all => {
+                    result = Datum::Bool(value);
+                    return Ok(Flow::Break(()));
+                }
+                Datum::Bool(_) => {}
+                _ => result = Datum::Null,
+            }
+            Ok(Flow::Continue(()))
+        };
+        match over {
+            Over::Query(plan) => {
+                let _ = self.rows(plan, Some(rows), &mut step)?;
+            }
+            Over::Array(array) => match self.value(array, rows)? {
+                Datum::Array(items) => {
+                    for item in &items {
+                        if step(std::slice::from_ref(item))?.is_break() {
+                            break;
+                        }
+                    }
+                }
+                _ => return Ok(Datum::Null),
+            },
         }
         Ok(result)
     }

@@ -8,8 +8,14 @@ mod conflict;
 mod constraints;
 pub(crate) mod copy;
 mod expr;
+mod joins;
+mod memo;
+mod order;
 mod sequence;
+pub(crate) mod sets;
 mod sources;
+mod table;
+mod window;
 mod write;
 
 use crate::catalog::{State, TableInfo};
@@ -17,13 +23,13 @@ use crate::change::Modify;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Env;
-use crate::plan::{Expr, Plan, SetOperation, SortKey};
+use crate::plan::{Expr, Plan, SetOperation};
 use crate::types::Kind;
 use engine::Txn;
+pub(crate) use memo::Memo;
 use std::cell::Cell;
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use table::RowTable;
 
 pub(crate) use constraints::Event;
 pub(crate) use sequence::Numbers;
@@ -46,6 +52,8 @@ pub(crate) struct Run<'a> {
     pub(crate) spent: Spent,
     /// What it has changed.
     pub(crate) changes: Changes,
+    /// What is made once and used again.
+    pub(crate) memo: Memo,
 }
 
 /// What a run has taken so far.
@@ -83,36 +91,6 @@ pub(crate) struct Rows<'r> {
 /// Where rows go.
 pub(crate) type Each<'e> = dyn FnMut(&[Datum]) -> SqlResult<Flow> + 'e;
 
-/// A row of values that are compared by their kinds, for maps.
-struct Key<'k> {
-    values: Vec<Datum>,
-    kinds: &'k [Kind],
-}
-
-impl Ord for Key<'_> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let pairs = self.values.iter().zip(&other.values).zip(self.kinds);
-        pairs
-            .map(|((left, right), kind)| expr::order(left, right, *kind))
-            .find(|order| order.is_ne())
-            .unwrap_or(Ordering::Equal)
-    }
-}
-
-impl PartialOrd for Key<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Key<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Key<'_> {}
-
 impl Run<'_> {
     /// Passes the plan's rows to `each` until it has enough. Says whether it wanted more.
     pub(crate) fn rows(&self, plan: &Plan, outer: Option<&Rows<'_>>, each: &mut Each<'_>) -> SqlResult<Flow> {
@@ -128,28 +106,46 @@ impl Run<'_> {
                 }
                 Ok(Flow::Continue(()))
             }
-            Plan::Join { input, source, is_outer, condition, width } => {
-                self.join(input, source, *is_outer, condition.as_ref(), *width, outer, each)
-            }
+            Plan::Joins(joins) => self.joins(joins, outer, each),
             Plan::Filter { input, condition } => self.rows(input, outer, &mut |row| {
                 if self.holds(condition, &Rows { row, outer })? { each(row) } else { Ok(Flow::Continue(())) }
             }),
             Plan::Project { input, columns } => {
                 self.rows(input, outer, &mut |row| each(&self.values(columns, &Rows { row, outer })?))
             }
-            Plan::Aggregate { input, groups, calls } => self.aggregate(input, groups, calls, outer, each),
-            Plan::Sort { input, keys } => self.sort(input, keys, outer, each),
-            Plan::Distinct { input, kinds } => {
-                let mut seen = std::collections::BTreeSet::new();
-                self.rows(input, outer, &mut |row| {
-                    if seen.insert(Key { values: row[..kinds.len()].to_vec(), kinds }) {
-                        each(row)
-                    } else {
-                        Ok(Flow::Continue(()))
+            Plan::Aggregate { input, groups, sets, calls } => {
+                self.aggregate(input, groups, sets.as_deref(), calls, outer, each)
+            }
+            Plan::Windows { input, calls } => self.windows(input, calls, outer, each),
+            Plan::Sets { input, calls } => self.rows(input, outer, &mut |row| {
+                let mut sets = self.sets(calls, &Rows { row, outer })?;
+                let mut wide = row.to_vec();
+                wide.resize(row.len() + calls.len(), Datum::Null);
+                while sets::next_of(&mut sets, &mut wide[row.len()..])? {
+                    self.made_row()?;
+                    if each(&wide)?.is_break() {
+                        return Ok(Flow::Break(()));
                     }
+                }
+                Ok(Flow::Continue(()))
+            }),
+            Plan::Sort { input, keys } => self.sort(input, keys, None, outer, each),
+            Plan::Distinct { input, kinds } => {
+                let mut seen = RowTable::new(kinds.clone());
+                self.rows(input, outer, &mut |row| {
+                    let (_, is_new) = seen.put(row);
+                    if !is_new {
+                        return Ok(Flow::Continue(()));
+                    }
+                    self.keep(&row[..kinds.len()])?;
+                    each(row)
                 })
             }
+            Plan::DistinctOn { input, values } => self.distinct_on(input, values, outer, each),
             Plan::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref(), outer, each),
+            Plan::Ties { input, keys, limit, offset } => {
+                self.ties(input, keys, limit.as_ref(), offset.as_ref(), outer, each)
+            }
             Plan::Set { operation, all, kinds, left, right } => {
                 self.set(*operation, *all, kinds, [left, right], outer, each)
             }
@@ -163,7 +159,14 @@ impl Run<'_> {
                 }
                 Ok(Flow::Continue(()))
             }
-            Plan::Shared(plan) => self.rows(plan, None, each),
+            Plan::Shared { id, plan } => {
+                for row in self.shared(*id, plan)?.iter() {
+                    if each(row)?.is_break() {
+                        return Ok(Flow::Break(()));
+                    }
+                }
+                Ok(Flow::Continue(()))
+            }
             Plan::Modified(modify) => self.modified(modify, each),
             Plan::Modifying { modifies, input } => self.modifying(modifies, input, each),
         }
@@ -172,7 +175,8 @@ impl Run<'_> {
     /// The same once more, for a part of a statement.
     pub(crate) fn again(&self) -> Run<'_> {
         let Run { txn, parameters, env, catalog, path, numbers, .. } = *self;
-        Run { txn, parameters, env, catalog, path, numbers, spent: Spent::default(), changes: Changes::default() }
+        let (changes, memo) = (Changes::default(), Memo::default());
+        Run { txn, parameters, env, catalog, path, numbers, spent: Spent::default(), changes, memo }
     }
 
     /// Takes the locks that changes of tables' rows need, and says whether the tables' descriptions are those of now.
@@ -265,67 +269,6 @@ impl Run<'_> {
         columns.iter().map(|column| self.value(column, rows)).collect()
     }
 
-    fn sort(&self, input: &Plan, keys: &[SortKey], outer: Option<&Rows<'_>>, each: &mut Each<'_>) -> SqlResult<Flow> {
-        let mut all: Vec<(Vec<Datum>, Box<[Datum]>)> = Vec::new();
-        self.every(input, outer, &mut |row| {
-            let rows = Rows { row, outer };
-            let values = keys.iter().map(|key| self.value(&key.value, &rows)).collect::<SqlResult<_>>()?;
-            self.keep(row)?;
-            all.push((values, row.into()));
-            Ok(())
-        })?;
-        all.sort_by(|(left, _), (right, _)| {
-            let of = |((left, right), key): ((&Datum, &Datum), &SortKey)| match (left.is_null(), right.is_null()) {
-                (false, false) if key.descending => expr::order(right, left, key.kind),
-                (false, false) => expr::order(left, right, key.kind),
-                (left, right) if key.nulls_first => right.cmp(&left),
-                (left, right) => left.cmp(&right),
-            };
-            left.iter().zip(right).zip(keys).map(of).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-        });
-        for (_, row) in all {
-            if each(&row)?.is_break() {
-                return Ok(Flow::Break(()));
-            }
-        }
-        Ok(Flow::Continue(()))
-    }
-
-    fn limit(
-        &self,
-        input: &Plan,
-        limit: Option<&Expr>,
-        offset: Option<&Expr>,
-        outer: Option<&Rows<'_>>,
-        each: &mut Each<'_>,
-    ) -> SqlResult<Flow> {
-        let nothing = Rows { row: &[], outer };
-        let count = |expr: Option<&Expr>, state: SqlState, of: &str| match expr {
-            None => Ok(None),
-            Some(expr) => match self.value(expr, &nothing)? {
-                Datum::Int8(count) if count < 0 => Err(SqlError::new(state, format!("{of} must not be negative"))),
-                Datum::Int8(count) => Ok(Some(count as u64)),
-                _ => Ok(None),
-            },
-        };
-        let mut left = count(limit, SqlState::INVALID_ROW_COUNT_IN_LIMIT, "LIMIT")?.unwrap_or(u64::MAX);
-        let mut skipped = count(offset, SqlState::INVALID_ROW_COUNT_IN_OFFSET, "OFFSET")?.unwrap_or(0);
-        if left == 0 {
-            return Ok(Flow::Continue(()));
-        }
-        let mut stopped = Flow::Continue(());
-        let _ = self.rows(input, outer, &mut |row| {
-            if 0 < skipped {
-                skipped -= 1;
-                return Ok(Flow::Continue(()));
-            }
-            left -= 1;
-            stopped = each(row)?;
-            Ok(if left == 0 { Flow::Break(()) } else { stopped })
-        })?;
-        Ok(stopped)
-    }
-
     fn set(
         &self,
         operation: SetOperation,
@@ -335,12 +278,18 @@ impl Run<'_> {
         outer: Option<&Rows<'_>>,
         each: &mut Each<'_>,
     ) -> SqlResult<Flow> {
-        let key = |row: &[Datum]| Key { values: row.to_vec(), kinds };
         if operation == SetOperation::Union {
-            let mut seen = std::collections::BTreeSet::new();
+            let mut seen = RowTable::new(kinds.to_vec());
             for plan in [left, right] {
                 let flow = self.rows(plan, outer, &mut |row| {
-                    if all || seen.insert(key(row)) { each(row) } else { Ok(Flow::Continue(())) }
+                    if !all {
+                        let (_, is_new) = seen.put(row);
+                        if !is_new {
+                            return Ok(Flow::Continue(()));
+                        }
+                        self.keep(row)?;
+                    }
+                    each(row)
                 })?;
                 if flow.is_break() {
                     return Ok(flow);
@@ -348,21 +297,33 @@ impl Run<'_> {
             }
             return Ok(Flow::Continue(()));
         }
-        let mut counts: BTreeMap<Key<'_>, u64> = BTreeMap::new();
+        // How many rows of the right side are left of each, and whether the left side has given it.
+        let mut rows = RowTable::new(kinds.to_vec());
+        let mut counts: Vec<(u64, bool)> = Vec::new();
         self.every(right, outer, &mut |row| {
-            *counts.entry(key(row)).or_default() += 1;
+            match rows.put(row) {
+                (_, true) => {
+                    self.keep(row)?;
+                    counts.push((1, false));
+                }
+                (number, false) => counts[number].0 += 1,
+            }
             Ok(())
         })?;
-        let mut given = std::collections::BTreeSet::new();
         self.rows(left, outer, &mut |row| {
-            let key = key(row);
-            let there = counts.get_mut(&key);
+            let (number, is_new) = rows.put(row);
+            if is_new {
+                self.keep(row)?;
+                counts.push((0, false));
+            }
+            let (count, is_given) = &mut counts[number];
             let wanted = match (operation, all) {
-                (SetOperation::Intersect, false) => there.is_some() && given.insert(key),
-                (SetOperation::Intersect, true) => there.is_some_and(take),
-                (_, false) => there.is_none() && given.insert(key),
-                (_, true) => !there.is_some_and(take),
+                (SetOperation::Intersect, false) => 0 < *count && !*is_given,
+                (SetOperation::Intersect, true) => take(count),
+                (_, false) => *count == 0 && !*is_given,
+                (_, true) => !take(count),
             };
+            *is_given = true;
             if wanted { each(row) } else { Ok(Flow::Continue(())) }
         })
     }

@@ -1,123 +1,107 @@
-//! Rows of tables, queries and series, side by side with those that come before; row locks.
+//! Rows of tables; row locks.
+//!
+//! **Invariant:** what finds rows is evaluated before the first of them is read, so that the row it was evaluated over may be
+//! changed while they are gone through.
 
 use super::{Each, Flow, Rows, Run};
 use crate::catalog::TableInfo;
 use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::plan::{Access, Expr, Limit, Lock, Plan, Source};
+use crate::error::{SqlError, SqlResult};
+use crate::plan::{Access, Expr, Limit, List, Lock, Plan};
 use crate::storage::{Fit, datum, fit, store};
-use crate::types::Kind;
+use crate::types::SqlType;
 use engine::{Direction, Row, RowId, Value};
 use std::ops::Bound;
 
-impl<'a> Run<'a> {
-    #[allow(clippy::too_many_arguments, reason = "the fields of a join")]
-    pub(super) fn join(
-        &self,
-        input: &Plan,
-        source: &Source,
-        is_outer: bool,
-        condition: Option<&Expr>,
-        width: usize,
-        outer: Option<&Rows<'_>>,
-        each: &mut Each<'_>,
-    ) -> SqlResult<Flow> {
-        // A query that does not depend on the input is run once.
-        let mut kept = None;
-        self.rows(input, outer, &mut |left| {
-            let before = Rows { row: left, outer };
-            let mut row = Vec::with_capacity(left.len() + width);
-            let mut found = false;
-            let flow = {
-                let mut add = |fill: &mut dyn FnMut(&mut Vec<Datum>)| {
-                    self.made_row()?;
-                    row.clear();
-                    row.extend_from_slice(left);
-                    fill(&mut row);
-                    if let Some(condition) = condition
-                        && !self.holds(condition, &Rows { row: &row, outer })?
-                    {
-                        return Ok(Flow::Continue(()));
-                    }
-                    found = true;
-                    each(&row)
-                };
-                match source {
-                    Source::Table { table, access } => {
-                        self.table_rows(table, access, &before, &mut |found| add(&mut |row| append(row, table, found)))?
-                    }
-                    Source::Query { plan, is_lateral: true } => {
-                        self.rows(plan, Some(&before), &mut |found| add(&mut |row| row.extend_from_slice(found)))?
-                    }
-                    Source::Query { plan, is_lateral: false } => {
-                        if kept.is_none() {
-                            kept = Some(self.collect(plan, outer)?);
-                        }
-                        let mut flow = Flow::Continue(());
-                        for found in kept.iter().flatten() {
-                            flow = add(&mut |row| row.extend_from_slice(found))?;
-                            if flow.is_break() {
-                                break;
-                            }
-                        }
-                        flow
-                    }
-                    Source::Series { from, to, step, kind } => {
-                        self.series(from, to, step.as_ref(), &before, &mut |value| {
-                            let value =
-                                if kind.kind == Kind::Int4 { Datum::Int4(value as i32) } else { Datum::Int8(value) };
-                            add(&mut |row| row.push(value.clone()))
-                        })?
-                    }
-                }
-            };
-            if flow.is_continue() && is_outer && !found {
-                row.clear();
-                row.extend_from_slice(left);
-                row.resize(left.len() + width, Datum::Null);
-                return each(&row);
-            }
-            Ok(flow)
-        })
-    }
+/// What an [`Access`] comes to over a row.
+pub(super) enum Keys {
+    All,
+    /// As of [`Access::Index`]; limits say whether they are included.
+    Index {
+        index: usize,
+        prefix: Vec<Datum>,
+        lower: Option<(Datum, bool)>,
+        upper: Option<(Datum, bool)>,
+        direction: Direction,
+    },
+    /// Each once.
+    AnyOf {
+        index: usize,
+        prefix: Vec<Datum>,
+        list: Vec<Datum>,
+    },
+}
 
-    fn series(
-        &self,
-        from: &Expr,
-        to: &Expr,
-        step: Option<&Expr>,
-        rows: &Rows<'_>,
-        each: &mut dyn FnMut(i64) -> SqlResult<Flow>,
-    ) -> SqlResult<Flow> {
-        let number = |expr: &Expr| self.value(expr, rows);
-        let step = step.map_or(Ok(Datum::Int8(1)), number)?;
-        let (Datum::Int8(mut at), Datum::Int8(to), Datum::Int8(step)) = (number(from)?, number(to)?, step) else {
-            return Ok(Flow::Continue(()));
-        };
-        if step == 0 {
-            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "step size cannot equal zero"));
-        }
-        while if 0 < step { at <= to } else { to <= at } {
-            if each(at)?.is_break() {
-                return Ok(Flow::Break(()));
+/// The type of an index's column.
+fn kind_of(table: &TableInfo, index: usize, at: usize) -> SqlType {
+    table.columns[table.table.indexes()[index].columns[at]].kind
+}
+
+impl<'a> Run<'a> {
+    /// What rows of a table are wanted; nothing if there can be none.
+    pub(super) fn look_up(&self, table: &TableInfo, access: &Access, rows: &Rows<'_>) -> SqlResult<Option<Keys>> {
+        // No row is equal to null, or to what the column cannot have.
+        let prefix_of = |index: usize, prefix: &[Expr]| {
+            let mut values = Vec::with_capacity(prefix.len());
+            for (at, value) in prefix.iter().enumerate() {
+                let value = self.value(value, rows)?;
+                if value.is_null() || fit(&value, kind_of(table, index, at)) != Fit::Exactly {
+                    return Ok::<_, SqlError>(None);
+                }
+                values.push(value);
             }
-            let Some(next) = at.checked_add(step) else { break };
-            at = next;
-        }
-        Ok(Flow::Continue(()))
+            Ok(Some(values))
+        };
+        Ok(Some(match access {
+            Access::All => Keys::All,
+            Access::Index { index, prefix, lower, upper, backward } => {
+                let bound = |limit: &Option<Limit>| match limit {
+                    None => Ok(Some(None)),
+                    Some(Limit { value, inclusive }) => match self.value(value, rows)? {
+                        Datum::Null => Ok::<_, SqlError>(None),
+                        // The condition above says it exactly.
+                        value => Ok(match fit(&value, kind_of(table, *index, prefix.len())) {
+                            Fit::Exactly => Some(Some((value, *inclusive))),
+                            Fit::Between => Some(Some((value, true))),
+                            Fit::Beyond => Some(None),
+                        }),
+                    },
+                };
+                let Some(values) = prefix_of(*index, prefix)? else { return Ok(None) };
+                let (Some(lower), Some(upper)) = (bound(lower)?, bound(upper)?) else { return Ok(None) };
+                let direction = if *backward { Direction::Backward } else { Direction::Forward };
+                Keys::Index { index: *index, prefix: values, lower, upper, direction }
+            }
+            Access::AnyOf { index, prefix, list } => {
+                let Some(values) = prefix_of(*index, prefix)? else { return Ok(None) };
+                let mut list = match list {
+                    List::Values(values) => {
+                        values.iter().map(|value| self.value(value, rows)).collect::<SqlResult<Vec<_>>>()?
+                    }
+                    List::Array(array) => match self.value(array, rows)? {
+                        Datum::Array(items) => items.into_vec(),
+                        _ => return Ok(None),
+                    },
+                };
+                let kind = kind_of(table, *index, prefix.len());
+                list.retain(|value| !value.is_null() && fit(value, kind) == Fit::Exactly);
+                list.sort_by(|left, right| crate::ops::compare(left, right, kind.kind));
+                list.dedup_by(|left, right| crate::ops::compare(left, right, kind.kind).is_eq());
+                Keys::AnyOf { index: *index, prefix: values, list }
+            }
+        }))
     }
 
     /// Rows of a table as the transaction sees them.
     pub(super) fn table_rows(
         &self,
         table: &TableInfo,
-        access: &Access,
-        rows: &Rows<'_>,
+        keys: &Keys,
         each: &mut dyn FnMut(&Row<'_>) -> SqlResult<Flow>,
     ) -> SqlResult<Flow> {
         let txn = self.txn;
-        match access {
-            Access::All => {
+        match keys {
+            Keys::All => {
                 let mut all = Vec::new();
                 txn.scan(&table.table, &[], |row| all.push(row))?;
                 for row in &all {
@@ -125,64 +109,33 @@ impl<'a> Run<'a> {
                         return Ok(Flow::Break(()));
                     }
                 }
+                Ok(Flow::Continue(()))
             }
-            Access::Index { index, prefix, lower, upper } => {
-                let def = &table.table.indexes()[*index];
-                let mut values = Vec::with_capacity(prefix.len() + 1);
-                for value in prefix {
-                    values.push(self.value(value, rows)?);
-                }
-                let kind = |at: usize| table.columns[def.columns[at]].kind;
-                // No row is equal to null, or to what the column cannot have.
-                if values.iter().enumerate().any(|(at, value)| value.is_null() || fit(value, kind(at)) != Fit::Exactly)
-                {
-                    return Ok(Flow::Continue(()));
-                }
-                let bound = |limit: &Option<Limit>| match limit {
-                    None => Ok(Some(None)),
-                    Some(Limit { value, inclusive }) => match self.value(value, rows)? {
-                        Datum::Null => Ok::<_, SqlError>(None),
-                        // The condition above says it exactly.
-                        value => Ok(match fit(&value, kind(prefix.len())) {
-                            Fit::Exactly => Some(Some((value, *inclusive))),
-                            Fit::Between => Some(Some((value, true))),
-                            Fit::Beyond => Some(None),
-                        }),
-                    },
-                };
-                let (Some(lower), Some(upper)) = (bound(lower)?, bound(upper)?) else {
-                    return Ok(Flow::Continue(()));
-                };
-                let mut buffers = vec![Vec::new(); values.len() + 2];
-                let (first, last) = buffers.split_at_mut(values.len());
-                let key = values
-                    .iter()
-                    .zip(first)
-                    .enumerate()
-                    .map(|(at, (value, buffer))| store(value, kind(at), buffer))
-                    .collect::<SqlResult<Vec<Value<'_>>>>()?;
-                if lower.is_none() && upper.is_none() {
-                    if def.unique && key.len() == def.columns.len() {
-                        return match txn.get(&table.table, *index, &key)? {
-                            Some(row) => each(&row),
-                            None => Ok(Flow::Continue(())),
-                        };
+            Keys::Index { index, prefix, lower: None, upper: None, direction } => {
+                self.equal_rows(table, *index, prefix, *direction, each)
+            }
+            Keys::AnyOf { index, prefix, list } => {
+                let mut key = prefix.clone();
+                for value in list {
+                    key.truncate(prefix.len());
+                    key.push(value.clone());
+                    if self.equal_rows(table, *index, &key, Direction::Forward, each)?.is_break() {
+                        return Ok(Flow::Break(()));
                     }
-                    for row in txn.range(&table.table, *index, &key, Direction::Forward)? {
-                        if each(&row)?.is_break() {
-                            return Ok(Flow::Break(()));
-                        }
-                    }
-                    return Ok(Flow::Continue(()));
                 }
-                let [low_buffer, high_buffer] = last else { return Ok(Flow::Continue(())) };
-                let next = kind(key.len());
+                Ok(Flow::Continue(()))
+            }
+            Keys::Index { index, prefix, lower, upper, direction } => {
+                let mut buffers = vec![Vec::new(); prefix.len()];
+                let key = stored(table, *index, prefix, &mut buffers)?;
+                let (mut low_buffer, mut high_buffer) = (Vec::new(), Vec::new());
+                let next = kind_of(table, *index, key.len());
                 let low = match &lower {
-                    Some((value, _)) => with(&key, store(value, next, low_buffer)?),
+                    Some((value, _)) => with(&key, store(value, next, &mut low_buffer)?),
                     None => key.clone(),
                 };
                 let high = match &upper {
-                    Some((value, _)) => with(&key, store(value, next, high_buffer)?),
+                    Some((value, _)) => with(&key, store(value, next, &mut high_buffer)?),
                     None => key.clone(),
                 };
                 let side = |key: &[Value<'_>], limit: &Option<(Datum, bool)>| match limit {
@@ -190,12 +143,47 @@ impl<'a> Run<'a> {
                     _ if key.is_empty() => Bound::Unbounded,
                     _ => Bound::Included(()),
                 };
-                let (from, to) = (side(&low, &lower).map(|()| &low[..]), side(&high, &upper).map(|()| &high[..]));
-                for row in txn.range_between(&table.table, *index, from, to, Direction::Forward)? {
+                let (from, to) = (side(&low, lower).map(|()| &low[..]), side(&high, upper).map(|()| &high[..]));
+                for row in txn.range_between(&table.table, *index, from, to, *direction)? {
                     if each(&row)?.is_break() {
                         return Ok(Flow::Break(()));
                     }
                 }
+                Ok(Flow::Continue(()))
+            }
+        }
+    }
+
+    /// The rows whose first columns in an index are these.
+    fn equal_rows(
+        &self,
+        table: &TableInfo,
+        index: usize,
+        values: &[Datum],
+        direction: Direction,
+        each: &mut dyn FnMut(&Row<'_>) -> SqlResult<Flow>,
+    ) -> SqlResult<Flow> {
+        let def = &table.table.indexes()[index];
+        // One value, as most keys have, is kept without memory of its own.
+        if let ([value], [column], true) = (values, &def.columns[..], def.unique) {
+            let mut buffer = Vec::new();
+            let value = store(value, table.columns[*column].kind, &mut buffer)?;
+            return match self.txn.get(&table.table, index, &[value])? {
+                Some(row) => each(&row),
+                None => Ok(Flow::Continue(())),
+            };
+        }
+        let mut buffers = vec![Vec::new(); values.len()];
+        let key = stored(table, index, values, &mut buffers)?;
+        if def.unique && key.len() == def.columns.len() {
+            return match self.txn.get(&table.table, index, &key)? {
+                Some(row) => each(&row),
+                None => Ok(Flow::Continue(())),
+            };
+        }
+        for row in self.txn.range(&table.table, index, &key, direction)? {
+            if each(&row)?.is_break() {
+                return Ok(Flow::Break(()));
             }
         }
         Ok(Flow::Continue(()))
@@ -229,6 +217,16 @@ impl<'a> Run<'a> {
     }
 }
 
+fn stored<'v>(
+    table: &TableInfo,
+    index: usize,
+    values: &'v [Datum],
+    buffers: &'v mut [Vec<u8>],
+) -> SqlResult<Vec<Value<'v>>> {
+    let pairs = values.iter().zip(buffers).enumerate();
+    pairs.map(|(at, (value, buffer))| store(value, kind_of(table, index, at), buffer)).collect()
+}
+
 fn with<'v>(key: &[Value<'v>], last: Value<'v>) -> Vec<Value<'v>> {
     key.iter().copied().chain([last]).collect()
 }
@@ -237,4 +235,21 @@ fn with<'v>(key: &[Value<'v>], last: Value<'v>) -> Vec<Value<'v>> {
 pub(super) fn append(row: &mut Vec<Datum>, table: &TableInfo, found: &Row<'_>) {
     row.extend(table.columns.iter().enumerate().map(|(at, column)| datum(found.get(at), column.kind)));
     row.push(Datum::Int8(found.row_id().0 as i64));
+}
+
+/// The columns that are looked at, into their places; the row's id is one behind the last.
+pub(super) fn fill(places: &mut [Datum], table: &TableInfo, columns: Option<&[usize]>, found: &Row<'_>) {
+    let mut one = |at: usize| {
+        let value = match table.columns.get(at) {
+            Some(column) => datum(found.get(at), column.kind),
+            None => Datum::Int8(found.row_id().0 as i64),
+        };
+        if let Some(place) = places.get_mut(at) {
+            *place = value;
+        }
+    };
+    match columns {
+        Some(columns) => columns.iter().for_each(|at| one(*at)),
+        None => (0..=table.columns.len()).for_each(one),
+    }
 }

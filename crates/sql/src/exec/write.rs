@@ -10,7 +10,7 @@ use crate::catalog::TableInfo;
 use crate::change::{Assignments, Change, Modify, NewValue, Rules, Target};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::plan::{Plan, Source};
+use crate::plan::{Joins, Plan, Source, Step};
 use crate::storage::{datum, store};
 use crate::types::text;
 use engine::{RowId, RowWriter, Value};
@@ -168,19 +168,27 @@ impl Run<'_> {
 
     /// Passes the rows that are to be changed to `each`. Of a table by itself only the columns that are looked at are made.
     fn targets(&self, target: &Target, each: &mut dyn FnMut(&[Datum]) -> SqlResult<()>) -> SqlResult<()> {
-        let (
-            Some(needed),
-            Plan::Join { input, source: Source::Table { table, access }, is_outer: false, condition, width: _ },
-        ) = (&target.needed, &target.input)
+        let (Some(needed), Plan::Joins(Joins { when: None, steps, width: _ })) = (&target.needed, &target.input) else {
+            return self.every(&target.input, None, each);
+        };
+        let [
+            Step {
+                source: Source::Table { table, access, columns: _ },
+                is_outer: false,
+                on: condition,
+                filter: None,
+                kept: None,
+                first: _,
+                width: _,
+            },
+        ] = &steps[..]
         else {
             return self.every(&target.input, None, each);
         };
-        if !matches!(**input, Plan::Unit) {
-            return self.every(&target.input, None, each);
-        }
         let nothing = Rows { row: &[], outer: None };
+        let Some(keys) = self.look_up(table, access, &nothing)? else { return Ok(()) };
         let mut row = vec![Datum::Null; table.columns.len() + 1];
-        let flow = self.table_rows(table, access, &nothing, &mut |found| {
+        let flow = self.table_rows(table, &keys, &mut |found| {
             self.made_row()?;
             for at in needed {
                 row[*at] = datum(found.get(*at), table.columns[*at].kind);

@@ -14,7 +14,7 @@ use crate::analytics::{Analysis, Analytics};
 use crate::catalog::{Catalog, State};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::exec::{Changes, Numbers, Run, Spent};
+use crate::exec::{Changes, Memo, Numbers, Run, Spent};
 use crate::observe::Observe;
 use crate::ops::Env;
 use crate::ops::env::clock_us;
@@ -688,8 +688,9 @@ impl Session {
         let mut told = None;
         let (path, numbers) = (Arc::clone(&self.path), &self.numbers);
         let step = self.engine.try_execute(|txn: &Txn<'_>| {
-            let changes = Changes::default();
-            let run = Run { txn, parameters, env, catalog: &state, path: &path, numbers, spent: spent(), changes };
+            let (changes, memo) = (Changes::default(), Memo::default());
+            let run =
+                Run { txn, parameters, env, catalog: &state, path: &path, numbers, spent: spent(), changes, memo };
             body(&run).map_err(|error| {
                 // The engine must see its own again.
                 let own = error.engine().cloned().unwrap_or(engine::Error::RolledBack);

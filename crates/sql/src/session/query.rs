@@ -10,7 +10,7 @@ use crate::analytics::{Analysis, AnalyticsPlan, Query, Start};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::Spent;
-use crate::plan::{Access, Expr, Plan, Source};
+use crate::plan::{self, Access, Expr, Joins, Over, Plan, Source};
 use crate::types::SqlType;
 use engine::{Isolation, Snapshot, Table};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -241,17 +241,27 @@ impl Reads {
         match plan {
             Plan::Unit => {}
             Plan::Values(rows) => rows.iter().flatten().for_each(|value| self.add_expr(value)),
-            Plan::Join { input, source, condition, .. } => {
+            Plan::Joins(Joins { when, steps, width: _ }) => {
+                when.iter().for_each(|when| self.add_expr(when));
+                self.add_steps(steps);
+            }
+            Plan::Windows { input, calls } => {
                 self.add(input);
-                condition.iter().for_each(|condition| self.add_expr(condition));
-                match source {
-                    Source::Table { table, access: Access::All } => self.scanned.push(Arc::clone(&table.table)),
-                    Source::Table { .. } => {}
-                    Source::Query { plan, .. } => self.add(plan),
-                    Source::Series { from, to, step, .. } => {
-                        [from, to].into_iter().chain(step).for_each(|value| self.add_expr(value));
+                for plan::WindowCall { arguments, partition, order, function, frame: _ } in calls {
+                    let values = partition.iter().map(|(value, _)| value).chain(order.iter().map(|key| &key.value));
+                    arguments.iter().chain(values).for_each(|part| self.add_expr(part));
+                    if let plan::WindowFunction::Aggregate(call) = function {
+                        call.arguments.iter().chain(&call.filter).for_each(|part| self.add_expr(part));
                     }
                 }
+            }
+            Plan::Sets { input, calls } => {
+                self.add(input);
+                calls.iter().flat_map(|call| &call.arguments).for_each(|argument| self.add_expr(argument));
+            }
+            Plan::DistinctOn { input, values } => {
+                self.add(input);
+                values.iter().for_each(|(value, _)| self.add_expr(value));
             }
             Plan::Filter { input, condition } => {
                 self.add(input);
@@ -261,18 +271,19 @@ impl Reads {
                 self.add(input);
                 columns.iter().for_each(|column| self.add_expr(column));
             }
-            Plan::Aggregate { input, groups, calls } => {
+            Plan::Aggregate { input, groups, sets: _, calls } => {
                 self.add(input);
                 groups.iter().for_each(|(group, _)| self.add_expr(group));
                 for call in calls {
-                    call.arguments.iter().chain(&call.filter).for_each(|argument| self.add_expr(argument));
+                    let keys = call.order.iter().map(|key| &key.value);
+                    call.arguments.iter().chain(keys).chain(&call.filter).for_each(|part| self.add_expr(part));
                 }
             }
             Plan::Sort { input, keys } => {
                 self.add(input);
                 keys.iter().for_each(|key| self.add_expr(&key.value));
             }
-            Plan::Distinct { input, .. } | Plan::Limit { input, .. } => self.add(input),
+            Plan::Distinct { input, .. } | Plan::Limit { input, .. } | Plan::Ties { input, .. } => self.add(input),
             Plan::Set { left, right, .. } => {
                 self.add(left);
                 self.add(right);
@@ -280,13 +291,35 @@ impl Reads {
             // Only rows know the catalog.
             Plan::System(_) => self.locks = true,
             Plan::Lock { .. } | Plan::Modified(_) | Plan::Modifying { .. } => self.locks = true,
-            Plan::Shared(plan) => self.add(plan),
+            Plan::Shared { plan, .. } => self.add(plan),
+        }
+    }
+
+    fn add_steps(&mut self, steps: &[plan::Step]) {
+        for plan::Step { source, on, filter, kept, is_outer: _, first: _, width: _ } in steps {
+            let kept = kept.iter().flat_map(|kept| &kept.condition);
+            on.iter().chain(filter).chain(kept).for_each(|condition| self.add_expr(condition));
+            match source {
+                Source::Table { table, access: Access::All, .. } => self.scanned.push(Arc::clone(&table.table)),
+                Source::Table { .. } => {}
+                Source::Query { plan, .. } => self.add(plan),
+                Source::Functions { calls, .. } => {
+                    calls.iter().flat_map(|call| &call.arguments).for_each(|argument| self.add_expr(argument));
+                }
+                Source::Group(steps) => self.add_steps(steps),
+                Source::Full(full) => {
+                    self.add_steps(&full.left.steps);
+                    self.add_steps(&full.right.steps);
+                    full.on.iter().for_each(|on| self.add_expr(on));
+                }
+            }
         }
     }
 
     fn add_expr(&mut self, expr: &Expr) {
         match expr {
-            Expr::Scalar(plan) | Expr::Exists(plan) => self.add(plan),
+            Expr::Scalar(plan) | Expr::Exists(plan) | Expr::ArrayQuery(plan) => self.add(plan),
+            Expr::Quantified { over: Over::Query(plan), .. } => self.add(plan),
             Expr::InQuery { query, .. } => self.add(query),
             // May not be run twice.
             Expr::Sequence { .. } => self.locks = true,

@@ -1,0 +1,367 @@
+//! Grouping: `GROUP BY` with its sets, and the expressions behind it.
+//!
+//! A query's expressions are bound over the rows of `FROM`, as if there were no grouping; then what is a group, or depends on
+//! one, is replaced by its column of the grouped row, and what is left over is an error.
+//!
+//! **Invariant:** a grouped row is the groups, the aggregates, then with grouping sets the number of the set; behind any row
+//! stand the window functions' values, then the sets'.
+
+use super::calls::{AGGREGATES, GROUPINGS, SETS, WINDOWS};
+use super::{Binder, Clause, Scope, settled};
+use crate::catalog::TableInfo;
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::Context;
+use crate::parse::folded;
+use crate::plan::{Expr, PLACEHOLDERS, Typed, rewrite};
+use crate::session::ColumnInfo;
+use crate::types::Kind;
+use sqlparser::ast::{self, FunctionArg, FunctionArgExpr};
+use std::sync::Arc;
+
+/// What rows are grouped by.
+pub(super) struct Grouping {
+    pub(super) groups: Vec<(Expr, Kind)>,
+    /// As in [`crate::plan::Plan::Aggregate`].
+    pub(super) sets: Option<Vec<Vec<usize>>>,
+    /// Tables whose primary key is among the groups, and where their columns begin.
+    determined: Vec<(usize, Arc<TableInfo>)>,
+}
+
+/// Where what was collected stands in the row.
+pub(super) struct Layout {
+    pub(super) aggregates: usize,
+    /// Where the number of the grouping set is.
+    pub(super) set: Option<usize>,
+    pub(super) windows: usize,
+    pub(super) sets: usize,
+    /// For each call of `grouping` its value in each grouping set.
+    pub(super) groupings: Vec<Vec<i32>>,
+}
+
+/// Whether two expressions say the same.
+pub(super) fn is_same(left: &Expr, right: &Expr) -> bool {
+    match (left, right) {
+        (Expr::Column(left), Expr::Column(right)) => left == right,
+        (Expr::Column(_), _) | (_, Expr::Column(_)) => false,
+        // Functions are told from one another by their addresses.
+        _ => {
+            std::mem::discriminant(left) == std::mem::discriminant(right) && format!("{left:?}") == format!("{right:?}")
+        }
+    }
+}
+
+/// More sets than these are refused, as by PostgreSQL.
+const SETS_MAX: usize = 4096;
+const CUBE_MAX: usize = 12;
+
+impl Binder<'_> {
+    /// The groups: each by its expression, its number in the select list, or its name there.
+    pub(super) fn group_by(
+        &self,
+        groups: &[ast::Expr],
+        items: &[(ColumnInfo, Expr)],
+        scope: &Scope<'_>,
+    ) -> SqlResult<Grouping> {
+        let mut grouping = Grouping { groups: Vec::new(), sets: None, determined: Vec::new() };
+        let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
+        let mut has_sets = false;
+        for group in groups {
+            let choices: Vec<Vec<usize>> = match group {
+                ast::Expr::GroupingSets(all) => {
+                    has_sets = true;
+                    self.group_lists(all, items, scope, &mut grouping)?
+                }
+                ast::Expr::Rollup(all) => {
+                    has_sets = true;
+                    let lists = self.group_lists(all, items, scope, &mut grouping)?;
+                    (0..=lists.len()).rev().map(|count| lists[..count].concat()).collect()
+                }
+                ast::Expr::Cube(all) => {
+                    has_sets = true;
+                    let lists = self.group_lists(all, items, scope, &mut grouping)?;
+                    if CUBE_MAX < lists.len() {
+                        let message = "CUBE is limited to 12 elements";
+                        return Err(SqlError::new(SqlState("54011"), message));
+                    }
+                    let count = lists.len();
+                    let subset = |bits: usize| {
+                        let chosen = (0..count).filter(|at| bits >> (count - 1 - at) & 1 == 1);
+                        chosen.flat_map(|at| lists[at].clone()).collect()
+                    };
+                    (0..1_usize << count).rev().map(subset).collect()
+                }
+                ast::Expr::Tuple(parts) => {
+                    let parts = parts.iter().map(|part| self.group(part, items, scope, &mut grouping));
+                    vec![parts.collect::<SqlResult<_>>()?]
+                }
+                group => vec![vec![self.group(group, items, scope, &mut grouping)?]],
+            };
+            if SETS_MAX < sets.len() * choices.len() {
+                let message = "too many grouping sets present (maximum 4096)";
+                return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message));
+            }
+            let both = |set: &Vec<usize>, choice: &Vec<usize>| set.iter().chain(choice).copied().collect::<Vec<_>>();
+            sets = sets
+                .iter()
+                .flat_map(|set| choices.iter().map(|choice| both(set, choice)).collect::<Vec<_>>())
+                .collect();
+        }
+        for set in &mut sets {
+            set.sort_unstable();
+            set.dedup();
+        }
+        // Only groups that are in every set say what a row is.
+        let in_all = |at: usize| sets.iter().all(|set| set.contains(&at));
+        let has_column = |slot: usize| {
+            let is_it = |(group, _): &(Expr, Kind)| matches!(group, Expr::Column(at) if *at == slot);
+            grouping.groups.iter().enumerate().any(|(at, group)| in_all(at) && is_it(group))
+        };
+        grouping.determined = scope
+            .relations
+            .iter()
+            .filter_map(|relation| {
+                let table = relation.table.as_ref()?;
+                let key = &table.primary_key()?.columns;
+                let is_there = key.iter().all(|column| has_column(relation.first + column));
+                is_there.then(|| (relation.first, Arc::clone(table)))
+            })
+            .collect();
+        grouping.sets = has_sets.then_some(sets);
+        Ok(grouping)
+    }
+
+    fn group_lists(
+        &self,
+        lists: &[Vec<ast::Expr>],
+        items: &[(ColumnInfo, Expr)],
+        scope: &Scope<'_>,
+        grouping: &mut Grouping,
+    ) -> SqlResult<Vec<Vec<usize>>> {
+        lists
+            .iter()
+            .map(|list| {
+                let mut set = Vec::new();
+                for part in list {
+                    match part {
+                        ast::Expr::Tuple(parts) => {
+                            for part in parts {
+                                set.push(self.group(part, items, scope, grouping)?);
+                            }
+                        }
+                        ast::Expr::GroupingSets(_) | ast::Expr::Rollup(_) | ast::Expr::Cube(_) => {
+                            return Err(SqlError::unsupported("nested grouping sets"));
+                        }
+                        part => set.push(self.group(part, items, scope, grouping)?),
+                    }
+                }
+                Ok(set)
+            })
+            .collect()
+    }
+
+    /// The number of a group, which is added if it is new.
+    fn group(
+        &self,
+        group: &ast::Expr,
+        items: &[(ColumnInfo, Expr)],
+        scope: &Scope<'_>,
+        grouping: &mut Grouping,
+    ) -> SqlResult<usize> {
+        let item = |at: usize| items.get(at).map(|(info, value)| Typed { expr: value.clone(), kind: info.kind });
+        let typed = match group {
+            ast::Expr::Value(value) if matches!(value.value, ast::Value::Number(..)) => {
+                let digits = value.value.to_string();
+                let number: usize = digits
+                    .parse()
+                    .map_err(|_| SqlError::new(SqlState::SYNTAX_ERROR, "non-integer constant in GROUP BY"))?;
+                number.checked_sub(1).and_then(item).ok_or_else(|| {
+                    let message = format!("GROUP BY position {number} is not in select list");
+                    SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message)
+                })?
+            }
+            ast::Expr::Value(value) if !matches!(value.value, ast::Value::Placeholder(_)) => {
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "non-integer constant in GROUP BY"));
+            }
+            ast::Expr::Identifier(ident) => match self.column(std::slice::from_ref(ident), scope) {
+                // A column of this query goes before a name of the select list, which goes before columns further out.
+                Ok(column) if matches!(column.expr, Expr::Column(_) | Expr::Coalesce(_) | Expr::Cast { .. }) => column,
+                found => {
+                    let name = folded(ident);
+                    match items.iter().position(|(info, _)| info.name == name).and_then(item) {
+                        Some(item) => item,
+                        None => found?,
+                    }
+                }
+            },
+            group => self.expr(group, scope)?,
+        };
+        if super::functions::has_aggregate(&typed.expr) {
+            let message = format!("aggregate functions are not allowed in {}", Clause::GroupBy.name());
+            return Err(SqlError::new(SqlState::GROUPING_ERROR, message));
+        }
+        if super::window::has_window(&typed.expr) {
+            let message = "window functions are not allowed in GROUP BY";
+            return Err(SqlError::new(SqlState("42P20"), message));
+        }
+        if super::sets::has_set(&typed.expr) {
+            return Err(SqlError::unsupported("GROUP BY of a set"));
+        }
+        let kind = settled(typed.kind);
+        self.comparable(kind.kind)?;
+        let value = self.coerce(typed, kind, Context::Implicit)?.expr;
+        let known = grouping.groups.iter().position(|(group, _)| is_same(group, &value));
+        Ok(known.unwrap_or_else(|| {
+            grouping.groups.push((value, kind.kind));
+            grouping.groups.len() - 1
+        }))
+    }
+
+    /// An expression over the rows of `FROM` as one over the grouped rows; aggregates keep their places.
+    pub(super) fn regroup(&self, expr: &mut Expr, grouping: &mut Grouping, scope: &Scope<'_>) -> SqlResult<()> {
+        rewrite(expr, 0, &mut |expr, depth| {
+            let column = match expr {
+                Expr::Column(column) if depth == 0 => Some(*column),
+                Expr::Outer { level, column } if *level == depth => Some(*column),
+                _ => None,
+            };
+            let at = match column {
+                Some(column) if PLACEHOLDERS <= column => return Ok(true),
+                Some(column) => {
+                    let is_it = |(group, _): &(Expr, Kind)| matches!(group, Expr::Column(at) if *at == column);
+                    match grouping.groups.iter().position(is_it) {
+                        Some(at) => at,
+                        None => match grouping.determines(column) {
+                            Some(kind) => grouping.add(column, kind),
+                            None => return Err(self.not_grouped(column, depth, scope)),
+                        },
+                    }
+                }
+                // Constants and parameters stay; anything else may be a group as a whole.
+                None if depth == 0 && !matches!(expr, Expr::Constant(_) | Expr::Parameter(_)) => {
+                    match grouping.groups.iter().position(|(group, _)| is_same(group, expr)) {
+                        Some(at) => at,
+                        None => return Ok(false),
+                    }
+                }
+                None => return Ok(false),
+            };
+            *expr = if depth == 0 { Expr::Column(at) } else { Expr::Outer { level: depth, column: at } };
+            Ok(true)
+        })
+    }
+
+    fn not_grouped(&self, column: usize, depth: usize, scope: &Scope<'_>) -> SqlError {
+        let name = scope.name_of(column);
+        let message = if depth == 0 {
+            format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function")
+        } else {
+            format!("subquery uses ungrouped column \"{name}\" from outer query")
+        };
+        let error = SqlError::new(SqlState::GROUPING_ERROR, message);
+        let position = scope.uses.borrow().iter().find(|(used, _)| *used == column).and_then(|(_, position)| *position);
+        match position {
+            Some(position) => error.at(position),
+            None => error,
+        }
+    }
+
+    /// `grouping(...)`, whose value is known when the groups are.
+    pub(super) fn grouping_call(&self, args: &[FunctionArg], scope: &Scope<'_>) -> SqlResult<Typed> {
+        let mut arguments = Vec::new();
+        for arg in args {
+            let FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) = arg else {
+                return Err(SqlError::unsupported("this argument of GROUPING"));
+            };
+            arguments.push(self.expr(arg, scope)?.expr);
+        }
+        if 31 < arguments.len() {
+            let message = "GROUPING must have fewer than 32 arguments";
+            return Err(SqlError::new(SqlState("54023"), message));
+        }
+        if !scope.clause.get().allows_aggregates() {
+            let message = format!("grouping operations are not allowed in {}", scope.clause.get().name());
+            return Err(SqlError::new(SqlState::GROUPING_ERROR, message));
+        }
+        let mut calls = scope.calls.borrow_mut();
+        calls.groupings.push(arguments);
+        Ok(Typed { expr: Expr::Column(GROUPINGS + calls.groupings.len() - 1), kind: Kind::Int4.into() })
+    }
+
+    /// The values of `grouping` in each grouping set.
+    pub(super) fn grouping_values(&self, calls: &[Vec<Expr>], grouping: &Grouping) -> SqlResult<Vec<Vec<i32>>> {
+        let wrong = || {
+            let message = "arguments to GROUPING must be grouping expressions of the associated query level";
+            SqlError::new(SqlState::GROUPING_ERROR, message)
+        };
+        let all = [(0..grouping.groups.len()).collect::<Vec<_>>()];
+        let sets = grouping.sets.as_deref().unwrap_or(&all);
+        calls
+            .iter()
+            .map(|arguments| {
+                let find = |argument: &Expr| grouping.groups.iter().position(|(group, _)| is_same(group, argument));
+                let places = arguments.iter().map(|argument| find(argument).ok_or_else(wrong));
+                let places = places.collect::<SqlResult<Vec<_>>>()?;
+                let bits =
+                    |set: &Vec<usize>| places.iter().fold(0, |bits, place| bits << 1 | i32::from(!set.contains(place)));
+                Ok(sets.iter().map(bits).collect())
+            })
+            .collect()
+    }
+}
+
+impl Grouping {
+    /// The kind of a column that the groups determine.
+    fn determines(&self, column: usize) -> Option<Kind> {
+        self.determined.iter().find_map(|(first, table)| {
+            let column = table.columns.get(column.checked_sub(*first)?)?;
+            Some(column.kind.kind)
+        })
+    }
+
+    /// Such a column: one more group changes nothing.
+    fn add(&mut self, column: usize, kind: Kind) -> usize {
+        let at = self.groups.len();
+        self.groups.push((Expr::Column(column), kind));
+        self.sets.iter_mut().flatten().for_each(|set| set.push(at));
+        at
+    }
+}
+
+impl Layout {
+    /// Puts columns in the places of what was collected.
+    pub(super) fn place(&self, expr: &mut Expr) -> SqlResult<()> {
+        rewrite(expr, 0, &mut |expr, depth| {
+            let column = match expr {
+                Expr::Column(column) if depth == 0 => *column,
+                Expr::Outer { level, column } if *level == depth => *column,
+                _ => return Ok(false),
+            };
+            let at = |column: usize| {
+                if depth == 0 { Expr::Column(column) } else { Expr::Outer { level: depth, column } }
+            };
+            if GROUPINGS <= column {
+                *expr = self.grouping(column - GROUPINGS, &at);
+            } else if SETS <= column {
+                *expr = at(self.sets + column - SETS);
+            } else if WINDOWS <= column {
+                *expr = at(self.windows + column - WINDOWS);
+            } else if AGGREGATES <= column {
+                *expr = at(self.aggregates + column - AGGREGATES);
+            }
+            Ok(true)
+        })
+    }
+
+    fn grouping(&self, call: usize, at: &dyn Fn(usize) -> Expr) -> Expr {
+        let number = |value: i32| Expr::Constant(Datum::Int4(value));
+        let values = self.groupings.get(call).map_or(&[][..], Vec::as_slice);
+        let Some(set) = self.set else { return number(values.first().copied().unwrap_or(0)) };
+        let when = |(own, value): (usize, &i32)| {
+            let arguments = Box::new([at(set), number(own as i32)]);
+            (Expr::IsSame { kind: Kind::Int4, arguments }, number(*value))
+        };
+        let whens = values.iter().enumerate().map(when).collect();
+        Expr::Case { whens, otherwise: Box::new(number(0)) }
+    }
+}

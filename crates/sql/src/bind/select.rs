@@ -1,0 +1,376 @@
+//! `SELECT`.
+//!
+//! **Invariant:** the parts of a query are bound over the rows of `FROM`; then come grouping, sets, and the order, each in a
+//! plan above the one before.
+
+use super::calls::Calls;
+use super::from::{Group, all_of, split};
+use super::group::{Grouping, Layout, is_same};
+use super::query::{Tail, limited};
+use super::window::window_parts;
+use super::{Binder, Bound, Clause, Scope, refuse, settled};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::Context;
+use crate::plan::{Expr, Lock, Plan, Slots, SortKey, Typed, WindowCall, slots_of};
+use crate::session::ColumnInfo;
+use crate::types::Kind;
+use engine::{RowLock, Wait};
+use sqlparser::ast;
+use std::sync::Arc;
+
+/// What is computed of each row: the select list, and behind it what only the order wants.
+struct Values {
+    columns: Vec<ColumnInfo>,
+    all: Vec<Expr>,
+}
+
+impl Values {
+    /// Where a value stands; it is added if it is not there.
+    fn place(&mut self, value: Expr) -> usize {
+        self.all.iter().position(|own| is_same(own, &value)).unwrap_or_else(|| {
+            self.all.push(value);
+            self.all.len() - 1
+        })
+    }
+}
+
+impl Binder<'_> {
+    pub(super) fn select(&self, select: &ast::Select, tail: Tail<'_>, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
+        let ast::Select {
+            select_token: _,
+            optimizer_hints,
+            distinct,
+            select_modifiers,
+            top,
+            top_before_distinct: _,
+            projection,
+            exclude,
+            into,
+            from,
+            lateral_views,
+            prewhere,
+            selection,
+            connect_by,
+            group_by,
+            cluster_by,
+            distribute_by,
+            sort_by,
+            having,
+            named_window,
+            qualify,
+            window_before_qualify: _,
+            value_table_mode,
+            flavor,
+        } = select;
+        refuse!(
+            !optimizer_hints.is_empty() => "an optimizer hint", select_modifiers.is_some() => "a modifier of SELECT",
+            top.is_some() => "TOP", exclude.is_some() => "EXCLUDE", into.is_some() => "SELECT INTO",
+            !lateral_views.is_empty() => "LATERAL VIEW", prewhere.is_some() => "PREWHERE",
+            !connect_by.is_empty() => "CONNECT BY", !cluster_by.is_empty() => "CLUSTER BY",
+            !distribute_by.is_empty() => "DISTRIBUTE BY", !sort_by.is_empty() => "SORT BY",
+            qualify.is_some() => "QUALIFY",
+            value_table_mode.is_some() => "SELECT AS", *flavor != ast::SelectFlavor::Standard => "FROM before SELECT",
+        );
+        let ast::GroupByExpr::Expressions(groups, modifiers) = group_by else {
+            return Err(SqlError::unsupported("GROUP BY ALL"));
+        };
+        refuse!(!modifiers.is_empty() => "a modifier of GROUP BY");
+        let mut scope = Scope::inside(parent);
+        let tree = self.from(from, &mut scope)?;
+        self.check_windows(named_window)?;
+        scope.windows = named_window.clone();
+        let scope = scope;
+        let inside = |clause: Clause| scope.clause.set(clause);
+
+        inside(Clause::SelectList);
+        let items = self.projection(projection, &scope)?;
+        inside(Clause::Where);
+        let mut selection = match selection {
+            Some(selection) => {
+                let condition = self.expr(selection, &scope)?;
+                split(self.condition(condition, "WHERE")?)
+            }
+            None => Vec::new(),
+        };
+        inside(Clause::Having);
+        let mut having = match having {
+            Some(having) => {
+                let condition = self.expr(having, &scope)?;
+                Some(self.condition(condition, "HAVING")?)
+            }
+            None => None,
+        };
+        let mut values = Values {
+            columns: items.iter().map(|(info, _)| info.clone()).collect(),
+            all: items.iter().map(|(_, value)| value.clone()).collect(),
+        };
+        let is_distinct = matches!(distinct, Some(ast::Distinct::Distinct));
+        inside(Clause::OrderBy);
+        let mut keys = self.order(tail.order, &mut values, is_distinct, &scope)?;
+        inside(Clause::GroupBy);
+        let mut grouping = self.group_by(groups, &items, &scope)?;
+        inside(Clause::DistinctOn);
+        let on = match distinct {
+            Some(ast::Distinct::On(on)) => Some(self.distinct_on(on, &mut values, &mut keys, &scope)?),
+            None | Some(ast::Distinct::All | ast::Distinct::Distinct) => None,
+        };
+        inside(Clause::Other);
+
+        let calls = scope.calls.take();
+        let is_grouped = !groups.is_empty() || having.is_some() || !calls.aggregates.is_empty();
+        let locks = self.locks(tail.locks, &scope, &tree)?;
+        if let Some(clause) = tail.locks.first() {
+            let word = lock_word(clause);
+            let not_with = |what: &str| {
+                let message = format!("{word} is not allowed with {what}");
+                Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+            };
+            if distinct.as_ref().is_some_and(|distinct| !matches!(distinct, ast::Distinct::All)) {
+                return not_with("DISTINCT clause");
+            }
+            if !groups.is_empty() {
+                return not_with("GROUP BY clause");
+            }
+            if having.is_some() {
+                return not_with("HAVING clause");
+            }
+            if is_grouped {
+                return not_with("aggregate functions");
+            }
+            if !calls.windows.is_empty() {
+                return not_with("window functions");
+            }
+            if !calls.sets.is_empty() {
+                return not_with("set-returning functions in the target list");
+            }
+        }
+        // Rows that have changed before they are locked are judged anew by all that made them rows of the result.
+        let condition = all_of(selection.iter().chain(&tree.conditions).cloned().collect());
+
+        let Calls { aggregates, windows, mut sets, groupings } = calls;
+        let mut windows: Vec<WindowCall> = windows.into_iter().map(|(_, call, _)| call).collect();
+        let mut layout =
+            Layout { aggregates: 0, set: None, windows: scope.width, sets: scope.width, groupings: Vec::new() };
+        let mut aggregates: Vec<_> = aggregates.into_iter().map(|(_, call, _)| call).collect();
+        if is_grouped {
+            let more = sets.iter_mut().flat_map(|set| &mut set.arguments);
+            let more = more.chain(windows.iter_mut().flat_map(window_parts));
+            for expr in values.all.iter_mut().chain(&mut having).chain(more) {
+                self.regroup(expr, &mut grouping, &scope)?;
+            }
+            layout.groupings = self.grouping_values(&groupings, &grouping)?;
+            layout.aggregates = grouping.groups.len();
+            layout.windows = layout.aggregates + aggregates.len();
+            if grouping.sets.is_some() {
+                layout.set = Some(layout.windows);
+                layout.windows += 1;
+            }
+            layout.sets = layout.windows;
+        } else if !groupings.is_empty() {
+            let message = "arguments to GROUPING must be grouping expressions of the associated query level";
+            return Err(SqlError::new(SqlState::GROUPING_ERROR, message));
+        }
+        layout.sets = layout.windows + windows.len();
+        // References of subqueries in these to aggregates of this query, too.
+        let below = selection.iter_mut().chain(aggregates.iter_mut().flat_map(super::functions::call_parts));
+        let more = sets.iter_mut().flat_map(|set| &mut set.arguments).chain(windows.iter_mut().flat_map(window_parts));
+        for expr in values.all.iter_mut().chain(&mut having).chain(more).chain(below) {
+            layout.place(expr)?;
+        }
+
+        // What is looked at of the rows of FROM.
+        let mut needed = Slots::default();
+        let mut need = |expr: &Expr| needed.add_all(&slots_of(expr));
+        if is_grouped {
+            grouping.groups.iter().for_each(|(group, _)| need(group));
+            aggregates.iter_mut().for_each(|call| super::functions::call_parts(call).for_each(|expr| need(expr)));
+        } else {
+            values.all.iter().chain(sets.iter().flat_map(|set| &set.arguments)).for_each(&mut need);
+            windows.iter_mut().flat_map(window_parts).for_each(|expr| need(expr));
+        }
+        let needed = locks.is_empty().then_some(&needed);
+        let mut plan = match from.is_empty() {
+            true => match all_of(selection) {
+                Some(condition) => Plan::Filter { input: Box::new(Plan::Unit), condition },
+                None => Plan::Unit,
+            },
+            false => Plan::Joins(self.steps(tree, selection, needed)),
+        };
+        if is_grouped {
+            let Grouping { groups, sets, .. } = grouping;
+            plan = Plan::Aggregate { input: Box::new(plan), groups, sets, calls: aggregates };
+            if let Some(condition) = having {
+                plan = Plan::Filter { input: Box::new(plan), condition };
+            }
+        }
+        if !windows.is_empty() {
+            plan = Plan::Windows { input: Box::new(plan), calls: windows };
+        }
+        if !sets.is_empty() {
+            plan = Plan::Sets { input: Box::new(plan), calls: sets };
+        }
+        let Values { mut columns, all: mut values } = values;
+        if is_distinct {
+            columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
+        }
+        let width = columns.len();
+        if !locks.is_empty() {
+            // As in PostgreSQL, rows are locked after they were ordered, and before the limit.
+            let at_source = |key: SortKey| match key.value {
+                Expr::Column(at) => SortKey { value: values[at].clone(), ..key },
+                _ => key,
+            };
+            let keys: Vec<SortKey> = keys.into_iter().map(at_source).collect();
+            if !keys.is_empty() {
+                plan = Plan::Sort { input: Box::new(plan), keys: keys.clone() };
+            }
+            plan = Plan::Lock { input: Box::new(plan), locks, condition };
+            plan = limited(plan, Tail { order: &[], locks: &[], ..tail }, keys);
+            values.truncate(width);
+            return Ok(Bound { plan: Plan::Project { input: Box::new(plan), columns: values }, columns });
+        }
+        let extra = values.len() != width;
+        plan = Plan::Project { input: Box::new(plan), columns: values };
+        if is_distinct {
+            let kinds =
+                columns.iter().map(|column| self.comparable(settled(column.kind).kind)).collect::<SqlResult<_>>()?;
+            plan = Plan::Distinct { input: Box::new(plan), kinds };
+        }
+        if !keys.is_empty() {
+            plan = Plan::Sort { input: Box::new(plan), keys: keys.clone() };
+        }
+        if let Some(values) = on {
+            plan = Plan::DistinctOn { input: Box::new(plan), values };
+        }
+        plan = limited(plan, Tail { order: &[], locks: &[], ..tail }, keys);
+        if extra {
+            plan = Plan::Project { input: Box::new(plan), columns: (0..width).map(Expr::Column).collect() };
+        }
+        Ok(Bound { plan, columns })
+    }
+
+    /// The order: each key is a column of the result, by its number or name, or a value of its own.
+    fn order(
+        &self,
+        order: &[ast::OrderByExpr],
+        values: &mut Values,
+        is_distinct: bool,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Vec<SortKey>> {
+        let mut keys = Vec::with_capacity(order.len());
+        let width = values.columns.len();
+        for ast::OrderByExpr { expr, options, with_fill } in order {
+            refuse!(with_fill.is_some() => "WITH FILL");
+            let at = self.output_column(expr, &values.columns, |a, b| is_same(&values.all[a], &values.all[b]))?;
+            let (at, kind) = match at {
+                Some(at) => (at, values.columns[at].kind),
+                None => {
+                    let value = self.expr(expr, scope)?;
+                    let kind = settled(value.kind);
+                    let value = self.coerce(value, kind, Context::Implicit)?;
+                    (values.place(value.expr), kind)
+                }
+            };
+            if is_distinct && width <= at {
+                let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+                return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+            }
+            keys.push(self.sort_key(Typed { expr: Expr::Column(at), kind }, options)?);
+        }
+        Ok(keys)
+    }
+
+    /// `DISTINCT ON`: its values begin the order.
+    fn distinct_on(
+        &self,
+        on: &[ast::Expr],
+        values: &mut Values,
+        keys: &mut Vec<SortKey>,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Vec<(Expr, Kind)>> {
+        let mut places = Vec::with_capacity(on.len());
+        for expr in on {
+            let at = self.output_column(expr, &values.columns, |a, b| is_same(&values.all[a], &values.all[b]))?;
+            let (at, kind) = match at {
+                Some(at) => (at, settled(values.columns[at].kind)),
+                None => {
+                    let value = self.expr(expr, scope)?;
+                    let kind = settled(value.kind);
+                    (values.place(self.coerce(value, kind, Context::Implicit)?.expr), kind)
+                }
+            };
+            self.comparable(kind.kind)?;
+            if !places.iter().any(|(other, _)| *other == at) {
+                places.push((at, kind.kind));
+            }
+        }
+        let is_on = |key: &SortKey| matches!(key.value, Expr::Column(at) if places.iter().any(|(own, _)| *own == at));
+        let leading = keys.iter().take_while(|key| is_on(key)).count();
+        let is_there = |at: usize| keys.iter().any(|key| matches!(key.value, Expr::Column(own) if own == at));
+        let missing: Vec<_> = places.iter().filter(|(at, _)| !is_there(*at)).copied().collect();
+        if leading < keys.len() && (!missing.is_empty() || keys[leading..].iter().any(is_on)) {
+            let message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
+            return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+        }
+        for (at, kind) in missing {
+            keys.push(SortKey { value: Expr::Column(at), kind, descending: false, nulls_first: false });
+        }
+        Ok(places.into_iter().map(|(at, kind)| (Expr::Column(at), kind)).collect())
+    }
+
+    fn locks(&self, clauses: &[ast::LockClause], scope: &Scope<'_>, tree: &Group) -> SqlResult<Vec<Lock>> {
+        let mut locks: Vec<Lock> = Vec::new();
+        for clause in clauses {
+            let ast::LockClause { lock_type, of, nonblock } = clause;
+            let mode = match lock_type {
+                ast::LockType::Update => RowLock::Update,
+                ast::LockType::Share => RowLock::Share,
+            };
+            let wait = match nonblock {
+                None => Wait::Block,
+                Some(ast::NonBlock::Nowait) => Wait::NoWait,
+                Some(ast::NonBlock::SkipLocked) => Wait::SkipLocked,
+            };
+            let of = of.as_ref().map(|name| self.name_parts(name)).transpose()?;
+            let mut found = false;
+            for relation in &scope.relations {
+                let is_own =
+                    |(at, value): (usize, &Expr)| matches!(value, Expr::Column(own) if *own == relation.first + at);
+                let is_join = !relation.values.iter().enumerate().all(is_own);
+                if of.as_ref().is_some_and(|of| !relation.is_named || of.last() != Some(&relation.alias))
+                    || (of.is_none() && (is_join || tree.is_function(relation.first)))
+                {
+                    continue;
+                }
+                found = true;
+                let Some(table) = &relation.table else {
+                    if is_join {
+                        let message = format!("{} cannot be applied to a join", lock_word(clause));
+                        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                    }
+                    return Err(SqlError::unsupported("FOR UPDATE of a query in FROM"));
+                };
+                if tree.is_nullable(relation.first) {
+                    let message =
+                        format!("{} cannot be applied to the nullable side of an outer join", lock_word(clause));
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                }
+                locks.push(Lock { table: Arc::clone(table), first: relation.first, mode, wait });
+            }
+            if !found && let Some(of) = of {
+                let message =
+                    format!("relation \"{}\" in {} clause not found in FROM clause", of.join("."), lock_word(clause));
+                return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
+            }
+        }
+        Ok(locks)
+    }
+}
+
+/// As it is written.
+fn lock_word(clause: &ast::LockClause) -> &'static str {
+    match clause.lock_type {
+        ast::LockType::Update => "FOR UPDATE",
+        ast::LockType::Share => "FOR SHARE",
+    }
+}

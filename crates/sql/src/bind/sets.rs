@@ -1,0 +1,217 @@
+//! Functions that return sets: in `FROM`, and in the select list.
+
+use super::calls::SETS;
+use super::from::{Group, ItemSource, item};
+use super::{Binder, Clause, Scope, column_info};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::{self, Context};
+use crate::parse::folded;
+use crate::plan::{Expr, SetCall, SetFunction, Slots, Typed, slots_of, visit};
+use crate::types::interval::Interval;
+use crate::types::numeric::Numeric;
+use crate::types::{Kind, SqlType};
+use sqlparser::ast::{self, FunctionArg};
+
+/// Whether a name is one of a function that returns a set.
+pub(super) fn is_set(name: &str) -> bool {
+    matches!(name, "generate_series" | "unnest" | "generate_subscripts" | "string_to_table")
+}
+
+/// Whether a set stands in an expression.
+pub(super) fn has_set(expr: &Expr) -> bool {
+    let mut found = false;
+    visit(expr, 0, &mut |expr, _| {
+        found |= matches!(expr, Expr::Column(at) if SETS <= *at && *at < super::calls::GROUPINGS)
+    });
+    found
+}
+
+impl Binder<'_> {
+    /// A set in the select list.
+    pub(super) fn set_in_list(
+        &self,
+        name: &str,
+        args: &[FunctionArg],
+        written: &ast::ObjectName,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Typed> {
+        let not_here = |what: String| Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what), written));
+        match scope.clause.get() {
+            Clause::Aggregate => {
+                return not_here("aggregate function calls cannot contain set-returning function calls".to_owned());
+            }
+            clause if !clause.allows_sets() => {
+                return not_here(format!("set-returning functions are not allowed in {}", clause.name()));
+            }
+            _ => {}
+        }
+        let arguments = self.arguments(args, scope)?;
+        if arguments.iter().any(|argument| has_set(&argument.expr)) {
+            return Err(SqlError::unsupported("a set among the arguments of a function that returns a set"));
+        }
+        let (call, kind) = self.set_call(name, arguments).map_err(|error| self.at_name(error, written))?;
+        let mut calls = scope.calls.borrow_mut();
+        calls.sets.push(call);
+        Ok(Typed { expr: Expr::Column(SETS + calls.sets.len() - 1), kind })
+    }
+
+    /// A function that returns a set, with its arguments as it wants them.
+    fn set_call(&self, name: &str, mut arguments: Vec<Typed>) -> SqlResult<(SetCall, SqlType)> {
+        let kinds: Vec<Kind> = arguments.iter().map(|argument| argument.kind.kind).collect();
+        let no_such = || {
+            let names: Vec<String> = kinds.iter().map(|kind| kind.name()).collect();
+            let message = format!("function {name}({}) does not exist", names.join(", "));
+            SqlError::new(SqlState::UNDEFINED_FUNCTION, message).hint(
+                "No function matches the given name and argument types. You might need to add explicit type casts.",
+            )
+        };
+        let ambiguous = || {
+            let names: Vec<String> = kinds.iter().map(|kind| kind.name()).collect();
+            let message = format!("function {name}({}) is not unique", names.join(", "));
+            SqlError::new(SqlState::AMBIGUOUS_FUNCTION, message)
+                .hint("Could not choose a best candidate function. You might need to add explicit type casts.")
+        };
+        let as_kinds = |arguments: Vec<Typed>, to: &[Kind]| {
+            arguments
+                .into_iter()
+                .zip(to)
+                .map(|(argument, to)| self.argument(argument, *to))
+                .collect::<SqlResult<Vec<_>>>()
+        };
+        let constant = |datum: Datum, kind: Kind| Typed { expr: Expr::Constant(datum), kind: kind.into() };
+        match (name, &kinds[..]) {
+            ("generate_series", [from, to, step @ ..]) if step.len() <= 1 => {
+                let (kind, step_kind) = series_kind(*from, *to, step.first().copied()).ok_or_else(|| {
+                    if kinds.iter().all(|kind| *kind == Kind::Unknown) { ambiguous() } else { no_such() }
+                })?;
+                let (one, zero) = match step_kind {
+                    Kind::Int4 => (Datum::Int4(1), Datum::Int4(0)),
+                    Kind::Int8 => (Datum::Int8(1), Datum::Int8(0)),
+                    Kind::Numeric => (Datum::Numeric(Numeric::from(1_i64)), Datum::Numeric(Numeric::ZERO)),
+                    _ => (Datum::Null, Datum::Interval(Interval::default())),
+                };
+                if step.is_empty() {
+                    arguments.push(constant(one, step_kind));
+                }
+                let add = ops::resolve_operator("+", Some(kind), step_kind)?.operator.eval;
+                let function = SetFunction::Series { kind, step: step_kind, add, zero };
+                let arguments = as_kinds(arguments, &[kind, kind, step_kind])?;
+                Ok((SetCall { function, arguments }, kind.into()))
+            }
+            ("unnest", [Kind::Unknown]) => Err(ambiguous()),
+            ("unnest", [Kind::Array(element)]) => {
+                let kind = element.kind().into();
+                let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
+                Ok((SetCall { function: SetFunction::Unnest, arguments }, kind))
+            }
+            ("generate_subscripts", [array @ Kind::Array(_), _, reverse @ ..]) if reverse.len() <= 1 => {
+                if reverse.is_empty() {
+                    arguments.push(constant(Datum::Bool(false), Kind::Bool));
+                }
+                let arguments = as_kinds(arguments, &[*array, Kind::Int4, Kind::Bool])?;
+                Ok((SetCall { function: SetFunction::Subscripts, arguments }, Kind::Int4.into()))
+            }
+            ("string_to_table", [_, _, null @ ..]) if null.len() <= 1 => {
+                if null.is_empty() {
+                    arguments.push(constant(Datum::Null, Kind::Text));
+                }
+                let arguments = as_kinds(arguments, &[Kind::Text; 3])?;
+                Ok((SetCall { function: SetFunction::StringToTable, arguments }, Kind::Text.into()))
+            }
+            _ => Err(no_such()),
+        }
+    }
+
+    /// Functions in `FROM`: those that return sets, several arrays of `unnest` side by side, and any other as a set of one.
+    pub(super) fn functions_in_from(
+        &self,
+        name: &[String],
+        args: &[FunctionArg],
+        is_numbered: bool,
+        alias: &Option<ast::TableAlias>,
+        scope: &mut Scope<'_>,
+    ) -> SqlResult<Group> {
+        let name = match name {
+            [name] => name,
+            [schema, name] if schema == "pg_catalog" => name,
+            _ => return Err(SqlError::unsupported("this function in FROM")),
+        };
+        let clause = scope.clause.replace(Clause::From);
+        scope.is_lateral.set(true);
+        let calls = self.calls_in_from(name, args, scope);
+        scope.is_lateral.set(false);
+        scope.clause.set(clause);
+        let calls = calls?;
+        let first = scope.width;
+        let own = match (alias, &calls[..]) {
+            (Some(alias), [_]) => folded(&alias.name),
+            _ => name.clone(),
+        };
+        let mut columns: Vec<_> = calls.iter().map(|(_, kind)| column_info(&*own, *kind)).collect();
+        if is_numbered {
+            columns.push(column_info("ordinality", Kind::Int8.into()));
+        }
+        let width = columns.len();
+        scope.add(self.relation(name, alias, columns, first, None)?, width)?;
+        let calls: Vec<SetCall> = calls.into_iter().map(|(call, _)| call).collect();
+        let mut needs = Slots::default();
+        calls.iter().flat_map(|call| &call.arguments).for_each(|argument| needs.add_all(&slots_of(argument)));
+        Ok(item(ItemSource::Functions { calls, is_numbered }, first, width, needs))
+    }
+
+    fn calls_in_from(&self, name: &str, args: &[FunctionArg], scope: &Scope<'_>) -> SqlResult<Vec<(SetCall, SqlType)>> {
+        if !is_set(name) {
+            let function = ast::Function {
+                name: ast::ObjectName::from(vec![ast::Ident::new(name)]),
+                uses_odbc_syntax: false,
+                parameters: ast::FunctionArguments::None,
+                args: ast::FunctionArguments::List(ast::FunctionArgumentList {
+                    duplicate_treatment: None,
+                    args: args.to_vec(),
+                    clauses: Vec::new(),
+                }),
+                filter: None,
+                null_treatment: None,
+                over: None,
+                within_group: Vec::new(),
+            };
+            let value = self.function(&function, scope)?;
+            let kind = super::settled(value.kind);
+            let value = self.coerce(value, kind, Context::Implicit)?;
+            return Ok(vec![(SetCall { function: SetFunction::One, arguments: vec![value.expr] }, kind)]);
+        }
+        let arguments = self.arguments(args, scope)?;
+        if name == "unnest" && 1 < arguments.len() {
+            return arguments.into_iter().map(|argument| self.set_call(name, vec![argument])).collect();
+        }
+        Ok(vec![self.set_call(name, arguments)?])
+    }
+}
+
+/// The kinds in which a series is counted, and its step.
+fn series_kind(from: Kind, to: Kind, step: Option<Kind>) -> Option<(Kind, Kind)> {
+    let ends = [from, to];
+    let is_time = |kind: &Kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::Timestamptz);
+    if ends.iter().any(is_time) || step == Some(Kind::Interval) {
+        let fits = ends.iter().all(|kind| is_time(kind) || *kind == Kind::Unknown)
+            && matches!(step, Some(Kind::Interval | Kind::Unknown));
+        let is_plain = ends.contains(&Kind::Timestamp) && !ends.contains(&Kind::Timestamptz);
+        return fits.then_some((if is_plain { Kind::Timestamp } else { Kind::Timestamptz }, Kind::Interval));
+    }
+    let all: Vec<Kind> = ends.into_iter().chain(step).collect();
+    if all.iter().all(|kind| *kind == Kind::Unknown) {
+        return None;
+    }
+    let known = || all.iter().filter(|kind| **kind != Kind::Unknown);
+    let kind = if known().all(|kind| matches!(kind, Kind::Int2 | Kind::Int4)) {
+        Kind::Int4
+    } else if known().all(|kind| matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8)) {
+        Kind::Int8
+    } else if known().all(|kind| matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8 | Kind::Numeric)) {
+        Kind::Numeric
+    } else {
+        return None;
+    };
+    Some((kind, kind))
+}

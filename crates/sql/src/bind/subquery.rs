@@ -1,0 +1,320 @@
+//! Queries in expressions, and comparisons of rows.
+//!
+//! A query that looks at no enclosing row is shared: the executor runs it once in a statement.
+
+use super::expr::{not, truth};
+use super::{Binder, Bound, Scope, refuse, settled};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::Context;
+use crate::plan::{Expr, Over, Plan, Typed, new_id, slots_of_plan};
+use crate::types::Kind;
+use sqlparser::ast::{self, BinaryOperator};
+use std::sync::Arc;
+
+/// A plan that stands in an expression.
+fn shared(plan: Plan) -> Plan {
+    if matches!(plan, Plan::Shared { .. }) {
+        return plan;
+    }
+    let slots = slots_of_plan(&plan, 1);
+    if !slots.is_empty() || slots.looks_out { plan } else { Plan::Shared { id: new_id(), plan: Arc::new(plan) } }
+}
+
+/// At most so many rows of it.
+fn first_of(plan: Plan, rows: i64) -> Plan {
+    Plan::Limit { input: Box::new(plan), limit: Some(Expr::Constant(Datum::Int8(rows))), offset: None }
+}
+
+fn wrong_count(found: usize, wanted: usize) -> Option<SqlError> {
+    let message = match found.cmp(&wanted) {
+        std::cmp::Ordering::Equal => return None,
+        std::cmp::Ordering::Greater => "subquery has too many columns",
+        std::cmp::Ordering::Less => "subquery has too few columns",
+    };
+    Some(SqlError::new(SqlState::SYNTAX_ERROR, message))
+}
+
+/// The parts of a row, or a value as a row of one.
+fn row_of(expr: &ast::Expr) -> &[ast::Expr] {
+    match expr {
+        ast::Expr::Tuple(parts) => parts,
+        ast::Expr::Nested(inner) if matches!(**inner, ast::Expr::Tuple(_)) => row_of(inner),
+        other => std::slice::from_ref(other),
+    }
+}
+
+/// Whether an expression is written as a row.
+pub(super) fn is_row(expr: &ast::Expr) -> bool {
+    match expr {
+        ast::Expr::Tuple(_) => true,
+        ast::Expr::Nested(inner) => is_row(inner),
+        ast::Expr::Function(function) => function.name.to_string().eq_ignore_ascii_case("row"),
+        _ => false,
+    }
+}
+
+impl Binder<'_> {
+    /// A query in an expression.
+    fn subquery(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Bound> {
+        refuse!(!query.locks.is_empty() => "FOR UPDATE in a subquery");
+        let mut bound = self.query(query, Some(scope))?;
+        bound.columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
+        Ok(bound)
+    }
+
+    pub(super) fn exists(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Typed> {
+        let plan = self.subquery(query, scope)?.plan;
+        Ok(truth(Expr::Exists(Box::new(shared(first_of(plan, 1))))))
+    }
+
+    pub(super) fn scalar(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Typed> {
+        let bound = self.subquery(query, scope)?;
+        let [column] = &bound.columns[..] else {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column"));
+        };
+        // A second row is an error.
+        Ok(Typed { kind: column.kind, expr: Expr::Scalar(Box::new(shared(first_of(bound.plan, 2)))) })
+    }
+
+    pub(super) fn array_query(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Typed> {
+        let bound = self.subquery(query, scope)?;
+        let [column] = &bound.columns[..] else {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column"));
+        };
+        let Some(kind) = column.kind.kind.array_of() else {
+            return Err(SqlError::unsupported("an array of arrays"));
+        };
+        Ok(Typed { kind: kind.into(), expr: Expr::ArrayQuery(Box::new(shared(bound.plan))) })
+    }
+
+    /// `x IN (query)`, of values or rows.
+    pub(super) fn in_query(&self, left: &ast::Expr, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Typed> {
+        self.any_query(left, "=", false, query, scope)
+    }
+
+    /// `x operator ANY (query)`, or `ALL`.
+    pub(super) fn any_query(
+        &self,
+        left: &ast::Expr,
+        operator: &str,
+        all: bool,
+        query: &ast::Query,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Typed> {
+        let parts = row_of(left);
+        let arguments = parts.iter().map(|part| self.expr(part, scope)).collect::<SqlResult<Vec<_>>>()?;
+        let bound = self.subquery(query, scope)?;
+        if let Some(error) = wrong_count(bound.columns.len(), arguments.len()) {
+            return Err(error);
+        }
+        // Equality with one column is looked up in a set, if both sides are of one type then.
+        if let ([argument], [column]) = (&arguments[..], &bound.columns[..])
+            && ((operator == "=" && !all) || (operator == "<>" && all))
+            && let Ok(kind) = crate::ops::common_kind(&[argument.kind.kind, column.kind.kind], "IN")
+            && self.operator("=", Some(probe(kind)), probe(kind)).is_ok()
+        {
+            let argument = Box::new(self.argument(argument.clone(), kind)?);
+            let kind = self.comparable(kind)?;
+            let query = Box::new(shared(self.converted(bound.plan, &[column.kind], &[kind.into()])?));
+            let found = truth(Expr::InQuery { kind, argument, query });
+            return Ok(if all { not(found) } else { found });
+        }
+        let count = arguments.len();
+        // The types of the sides are known; parameters and literals of unknown type get theirs from the other side.
+        let arguments: Vec<Typed> = arguments
+            .into_iter()
+            .zip(&bound.columns)
+            .map(|(argument, column)| match argument.kind.kind {
+                Kind::Unknown => self.coerce(argument, column.kind, Context::Implicit),
+                _ => Ok(argument),
+            })
+            .collect::<SqlResult<_>>()?;
+        let own = |at: usize| Typed { expr: Expr::Column(at), kind: arguments[at].kind };
+        let theirs = |at: usize| Typed { expr: Expr::Column(count + at), kind: bound.columns[at].kind };
+        let condition = self.compare_rows(operator, (0..count).map(own).collect(), (0..count).map(theirs).collect())?;
+        let over = Over::Query(Box::new(shared(bound.plan)));
+        let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
+        Ok(truth(Expr::Quantified { all, arguments, over, condition: Box::new(condition.expr) }))
+    }
+
+    /// `x operator ANY (array or query)`, or `ALL`.
+    pub(super) fn quantified(
+        &self,
+        left: &ast::Expr,
+        op: &BinaryOperator,
+        right: &ast::Expr,
+        all: bool,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Typed> {
+        self.quantified_as(left, &super::expr::operator_name(op)?, right, all, scope)
+    }
+
+    pub(super) fn quantified_as(
+        &self,
+        left: &ast::Expr,
+        operator: &str,
+        right: &ast::Expr,
+        all: bool,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Typed> {
+        let mut inner = right;
+        while let ast::Expr::Nested(one) = inner {
+            inner = one;
+        }
+        if let ast::Expr::Subquery(query) = inner {
+            return self.any_query(left, operator, all, query, scope);
+        }
+        let (left, mut array) = (self.expr(left, scope)?, self.expr(right, scope)?);
+        // A literal or parameter becomes an array of what it is compared with.
+        if array.kind.kind == Kind::Unknown {
+            let element = settled(left.kind).kind;
+            let Some(kind) = element.array_of() else {
+                return Err(SqlError::unsupported(format_args!("an array of {}", element.name())));
+            };
+            array = self.coerce(array, kind.into(), Context::Implicit)?;
+        }
+        let Some(element) = array.kind.element() else {
+            let message = "op ANY/ALL (array) requires array on right side";
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        };
+        let left = match left.kind.kind {
+            Kind::Unknown => self.coerce(left, element.kind.into(), Context::Implicit)?,
+            _ => left,
+        };
+        let own = Typed { expr: Expr::Column(0), kind: left.kind };
+        let condition = self.operator(operator, Some(own), Typed { expr: Expr::Column(1), kind: element })?;
+        if condition.kind.kind != Kind::Bool {
+            let message = "op ANY/ALL (array) requires operator to yield boolean";
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
+        let over = Over::Array(Box::new(array.expr));
+        let condition = Box::new(condition.expr);
+        Ok(truth(Expr::Quantified { all, arguments: vec![left.expr], over, condition }))
+    }
+
+    /// `(a, b) operator (c, d)`, or with a query of one row.
+    pub(super) fn row_comparison(
+        &self,
+        operator: &str,
+        left: &ast::Expr,
+        right: &ast::Expr,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Typed> {
+        if let ast::Expr::Subquery(query) = right {
+            return self.row_and_query(operator, left, query, scope);
+        }
+        refuse!(!is_row(right) => "a comparison of a row with a value");
+        let values = |expr: &ast::Expr| self.row_values(expr, scope);
+        let (left, right) = (values(left)?, values(right)?);
+        if left.len() != right.len() {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "unequal number of entries in row expressions"));
+        }
+        if left.is_empty() {
+            return Err(SqlError::unsupported("a comparison of empty rows"));
+        }
+        self.compare_rows(operator, left, right)
+    }
+
+    /// `(a, b) operator (query)`: null if the query has no row, an error if it has two.
+    fn row_and_query(
+        &self,
+        operator: &str,
+        left: &ast::Expr,
+        query: &ast::Query,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Typed> {
+        let arguments = self.row_values(left, scope)?;
+        let bound = self.subquery(query, scope)?;
+        if let Some(error) = wrong_count(bound.columns.len(), arguments.len()) {
+            return Err(error);
+        }
+        let theirs =
+            |(at, column): (usize, &crate::session::ColumnInfo)| Typed { expr: Expr::Column(at), kind: column.kind };
+        let columns: Vec<Typed> = bound.columns.iter().enumerate().map(theirs).collect();
+        // The query's one row is compared where it is: there the left side is that of the enclosing row.
+        let outside = |mut typed: Typed| {
+            crate::plan::rewrite(&mut typed.expr, 0, &mut |expr, depth| {
+                match expr {
+                    Expr::Column(column) if depth == 0 => *expr = Expr::Outer { level: 1, column: *column },
+                    Expr::Outer { level, .. } if depth < *level => *level += 1,
+                    Expr::Outer { level, .. } if depth == *level && 0 < depth => *level += 1,
+                    _ => return Ok(false),
+                }
+                Ok(true)
+            })?;
+            Ok(typed)
+        };
+        let arguments = arguments.into_iter().map(outside).collect::<SqlResult<Vec<_>>>()?;
+        let compared = self.compare_rows(operator, arguments, columns)?.expr;
+        let plan = Plan::Project { input: Box::new(first_of(bound.plan, 2)), columns: vec![compared] };
+        Ok(truth(Expr::Scalar(Box::new(shared(plan)))))
+    }
+
+    /// The values of a row as it is written.
+    pub(super) fn row_values(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Vec<Typed>> {
+        match expr {
+            ast::Expr::Tuple(parts) => parts.iter().map(|part| self.expr(part, scope)).collect(),
+            ast::Expr::Nested(inner) => self.row_values(inner, scope),
+            ast::Expr::Function(function) => match &function.args {
+                ast::FunctionArguments::List(list) => self.arguments(&list.args, scope),
+                _ => Ok(Vec::new()),
+            },
+            _ => Err(SqlError::unsupported("a row of this kind")),
+        }
+    }
+
+    /// Rows compare by their first values that are not equal; null if one that is looked at is.
+    pub(super) fn compare_rows(&self, operator: &str, left: Vec<Typed>, right: Vec<Typed>) -> SqlResult<Typed> {
+        let pairs: Vec<(Typed, Typed)> = left.into_iter().zip(right).collect();
+        let one = |name: &str, (left, right): &(Typed, Typed)| {
+            let compared = self.operator(name, Some(left.clone()), right.clone())?;
+            self.condition(compared, "a row comparison")
+        };
+        if let [pair] = &pairs[..] {
+            return Ok(truth(one(operator, pair)?));
+        }
+        Ok(truth(match operator {
+            "=" => Expr::And(pairs.iter().map(|pair| one("=", pair)).collect::<SqlResult<_>>()?),
+            "<>" => Expr::Or(pairs.iter().map(|pair| one("<>", pair)).collect::<SqlResult<_>>()?),
+            "<" | "<=" | ">" | ">=" => {
+                let strict = &operator[..1];
+                let mut result: Option<Expr> = None;
+                for pair in pairs.iter().rev() {
+                    result = Some(match result {
+                        None => one(operator, pair)?,
+                        Some(rest) => {
+                            let equal = Expr::And(vec![one("=", pair)?, rest]);
+                            Expr::Or(vec![one(strict, pair)?, equal])
+                        }
+                    });
+                }
+                result.ok_or_else(|| SqlError::unsupported("a comparison of empty rows"))?
+            }
+            other => {
+                let message = format!("could not determine interpretation of row comparison operator {other}");
+                let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+                return Err(error.hint("Row comparison operators must be associated with btree operator families."));
+            }
+        }))
+    }
+
+    /// `ARRAY[...]`
+    pub(super) fn array(&self, items: &[ast::Expr], scope: &Scope<'_>) -> SqlResult<Typed> {
+        let items = items.iter().map(|item| self.expr(item, scope)).collect::<SqlResult<Vec<_>>>()?;
+        if items.is_empty() {
+            return Err(SqlError::new(SqlState::INDETERMINATE_DATATYPE, "cannot determine type of empty array")
+                .hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
+        }
+        let (items, kind) = self.common(items, "ARRAY")?;
+        let Some(array) = kind.kind.array_of() else {
+            return Err(SqlError::unsupported("an array of arrays"));
+        };
+        Ok(Typed { expr: Expr::Array(items), kind: array.into() })
+    }
+}
+
+/// A value of this kind, to see which operators there are.
+fn probe(kind: Kind) -> Typed {
+    Typed { expr: Expr::Constant(Datum::Null), kind: kind.into() }
+}

@@ -1,0 +1,302 @@
+//! Joins: nested loops over the steps of `FROM`, with sources kept in hash tables where that was planned.
+//!
+//! **Invariant:** a step changes only its own places of the row, so whatever is before it stays as it was while the steps
+//! behind it go through their rows.
+
+use super::sources::fill;
+use super::table::RowTable;
+use super::{Each, Flow, Rows, Run};
+use crate::datum::Datum;
+use crate::error::SqlResult;
+use crate::plan::{Expr, Full, JoinKey, Joins, Kept, Source, Step};
+use crate::types::Kind;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Where a step passes the row on to.
+type Next<'n> = dyn FnMut(&mut Vec<Datum>) -> SqlResult<Flow> + 'n;
+
+/// Kept rows of a source, by their keys.
+pub(super) struct Store {
+    rows: Vec<Box<[Datum]>>,
+    keys: RowTable,
+    /// For each key its first and last row, and for each row the next one with its key.
+    ends: Vec<(u32, u32)>,
+    next: Vec<u32>,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Store {
+    fn new(keys: &[JoinKey]) -> Store {
+        let kinds: Vec<Kind> = keys.iter().map(|key| key.kind).collect();
+        Store { rows: Vec::new(), keys: RowTable::new(kinds), ends: Vec::new(), next: Vec::new() }
+    }
+
+    /// Adds a row; without a key it is found by nobody.
+    fn add(&mut self, row: Box<[Datum]>, key: Option<&[Datum]>) {
+        let number = self.rows.len() as u32;
+        self.rows.push(row);
+        self.next.push(NONE);
+        let Some(key) = key else { return };
+        match self.keys.put(key) {
+            (_, true) => self.ends.push((number, number)),
+            (key, false) => {
+                let (_, last) = &mut self.ends[key];
+                self.next[*last as usize] = number;
+                *last = number;
+            }
+        }
+    }
+
+    /// The first row with this key.
+    fn first(&self, key: &[Datum]) -> u32 {
+        self.keys.find(key).map_or(NONE, |key| self.ends[key].0)
+    }
+}
+
+/// What is kept of sources that depend on an enclosing query, for one of its rows.
+#[derive(Default)]
+struct Local {
+    stores: RefCell<Vec<(u64, Rc<Store>)>>,
+}
+
+impl Run<'_> {
+    pub(super) fn joins(&self, joins: &Joins, outer: Option<&Rows<'_>>, each: &mut Each<'_>) -> SqlResult<Flow> {
+        if let Some(when) = &joins.when
+            && !self.holds(when, &Rows { row: &[], outer })?
+        {
+            return Ok(Flow::Continue(()));
+        }
+        let mut row = vec![Datum::Null; joins.width];
+        self.steps(&joins.steps, &Local::default(), &mut row, outer, &mut |row| each(row))
+    }
+
+    fn steps(
+        &self,
+        steps: &[Step],
+        local: &Local,
+        row: &mut Vec<Datum>,
+        outer: Option<&Rows<'_>>,
+        each: &mut Next<'_>,
+    ) -> SqlResult<Flow> {
+        let Some((step, rest)) = steps.split_first() else { return each(row) };
+        let mut found = false;
+        let flow = self.step(step, local, row, outer, &mut |row| {
+            self.made_row()?;
+            if let Some(on) = &step.on
+                && !self.holds(on, &Rows { row, outer })?
+            {
+                return Ok(Flow::Continue(()));
+            }
+            found = true;
+            if let Some(filter) = &step.filter
+                && !self.holds(filter, &Rows { row, outer })?
+            {
+                return Ok(Flow::Continue(()));
+            }
+            if rest.is_empty() { each(row) } else { self.steps(rest, local, row, outer, each) }
+        })?;
+        if flow.is_break() || !step.is_outer || found {
+            return Ok(flow);
+        }
+        row[step.first..step.first + step.width].fill(Datum::Null);
+        match &step.filter {
+            Some(filter) if !self.holds(filter, &Rows { row, outer })? => Ok(flow),
+            _ => self.steps(rest, local, row, outer, each),
+        }
+    }
+
+    /// The rows of one step, by what is known before it.
+    fn step(
+        &self,
+        step: &Step,
+        local: &Local,
+        row: &mut Vec<Datum>,
+        outer: Option<&Rows<'_>>,
+        each: &mut Next<'_>,
+    ) -> SqlResult<Flow> {
+        let Some(kept) = &step.kept else { return self.source(step, local, row, outer, each) };
+        let store = self.store(step, kept, local, row.len(), outer)?;
+        let places = step.first..step.first + step.width;
+        if kept.keys.is_empty() {
+            for found in &store.rows {
+                row[places.clone()].clone_from_slice(found);
+                if each(row)?.is_break() {
+                    return Ok(Flow::Break(()));
+                }
+            }
+            return Ok(Flow::Continue(()));
+        }
+        let Some(key) = self.key(kept.keys.iter().map(|key| &key.before), &Rows { row, outer })? else {
+            return Ok(Flow::Continue(()));
+        };
+        let mut at = store.first(&key);
+        while at != NONE {
+            row[places.clone()].clone_from_slice(&store.rows[at as usize]);
+            if each(row)?.is_break() {
+                return Ok(Flow::Break(()));
+            }
+            at = store.next[at as usize];
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    /// The values of a key; nothing if one is null, which is equal to nothing.
+    fn key<'k>(&self, key: impl Iterator<Item = &'k Expr>, rows: &Rows<'_>) -> SqlResult<Option<Vec<Datum>>> {
+        let mut values = Vec::new();
+        for part in key {
+            let value = self.value(part, rows)?;
+            if value.is_null() {
+                return Ok(None);
+            }
+            values.push(value);
+        }
+        Ok(Some(values))
+    }
+
+    fn store(
+        &self,
+        step: &Step,
+        kept: &Kept,
+        local: &Local,
+        width: usize,
+        outer: Option<&Rows<'_>>,
+    ) -> SqlResult<Rc<Store>> {
+        let stores = if kept.is_constant { &self.memo.stores } else { &local.stores };
+        if let Some((_, store)) = stores.borrow().iter().find(|(id, _)| *id == kept.id) {
+            return Ok(Rc::clone(store));
+        }
+        let mut store = Store::new(&kept.keys);
+        let mut row = vec![Datum::Null; width];
+        let places = step.first..step.first + step.width;
+        let _ = self.source(step, local, &mut row, outer, &mut |row| {
+            self.made_row()?;
+            let rows = Rows { row, outer };
+            if let Some(condition) = &kept.condition
+                && !self.holds(condition, &rows)?
+            {
+                return Ok(Flow::Continue(()));
+            }
+            if let Some(key) = self.key(kept.keys.iter().map(|key| &key.own), &rows)? {
+                self.keep(&row[places.clone()])?;
+                store.add(row[places.clone()].into(), Some(&key));
+            }
+            Ok(Flow::Continue(()))
+        })?;
+        let store = Rc::new(store);
+        stores.borrow_mut().push((kept.id, Rc::clone(&store)));
+        Ok(store)
+    }
+
+    fn source(
+        &self,
+        step: &Step,
+        local: &Local,
+        row: &mut Vec<Datum>,
+        outer: Option<&Rows<'_>>,
+        each: &mut Next<'_>,
+    ) -> SqlResult<Flow> {
+        let first = step.first;
+        match &step.source {
+            Source::Table { table, access, columns } => {
+                let Some(keys) = self.look_up(table, access, &Rows { row, outer })? else {
+                    return Ok(Flow::Continue(()));
+                };
+                self.table_rows(table, &keys, &mut |found| {
+                    fill(&mut row[first..], table, columns.as_deref(), found);
+                    each(row)
+                })
+            }
+            Source::Query { plan, is_lateral: true } => {
+                let before = row.clone();
+                let before = Rows { row: &before, outer };
+                self.rows(plan, Some(&before), &mut |found| {
+                    row[first..first + found.len()].clone_from_slice(found);
+                    each(row)
+                })
+            }
+            Source::Query { plan, is_lateral: false } => self.rows(plan, outer, &mut |found| {
+                row[first..first + found.len()].clone_from_slice(found);
+                each(row)
+            }),
+            Source::Functions { calls, is_numbered } => {
+                let mut sets = self.sets(calls, &Rows { row, outer })?;
+                let mut number = 0;
+                loop {
+                    let places = &mut row[first..first + calls.len()];
+                    if !super::sets::next_of(&mut sets, places)? {
+                        return Ok(Flow::Continue(()));
+                    }
+                    if *is_numbered {
+                        number += 1;
+                        row[first + calls.len()] = Datum::Int8(number);
+                    }
+                    if each(row)?.is_break() {
+                        return Ok(Flow::Break(()));
+                    }
+                }
+            }
+            Source::Group(steps) => self.steps(steps, local, row, outer, each),
+            Source::Full(full) => self.full(full, local, row, outer, each),
+        }
+    }
+
+    fn full(
+        &self,
+        full: &Full,
+        local: &Local,
+        row: &mut Vec<Datum>,
+        outer: Option<&Rows<'_>>,
+        each: &mut Next<'_>,
+    ) -> SqlResult<Flow> {
+        let Full { left, right, on, keys } = full;
+        let (left_places, right_places) = (left.first..left.first + left.width, right.first..right.first + right.width);
+        let mut store = Store::new(keys);
+        let mut other = row.clone();
+        let _ = self.steps(&right.steps, local, &mut other, outer, &mut |row| {
+            let key = self.key(keys.iter().map(|key| &key.own), &Rows { row, outer })?;
+            self.keep(&row[right_places.clone()])?;
+            store.add(row[right_places.clone()].into(), key.as_deref());
+            Ok(Flow::Continue(()))
+        })?;
+        let mut has_match = vec![false; store.rows.len()];
+        let flow = self.steps(&left.steps, local, row, outer, &mut |row| {
+            let mut found = false;
+            if let Some(key) = self.key(keys.iter().map(|key| &key.before), &Rows { row, outer })? {
+                let mut at = store.first(&key);
+                while at != NONE {
+                    row[right_places.clone()].clone_from_slice(&store.rows[at as usize]);
+                    let holds = match on {
+                        Some(on) => self.holds(on, &Rows { row, outer })?,
+                        None => true,
+                    };
+                    if holds {
+                        found = true;
+                        has_match[at as usize] = true;
+                        if each(row)?.is_break() {
+                            return Ok(Flow::Break(()));
+                        }
+                    }
+                    at = store.next[at as usize];
+                }
+            }
+            if found {
+                return Ok(Flow::Continue(()));
+            }
+            row[right_places.clone()].fill(Datum::Null);
+            each(row)
+        })?;
+        if flow.is_break() {
+            return Ok(flow);
+        }
+        row[left_places].fill(Datum::Null);
+        for (found, _) in store.rows.iter().zip(&has_match).filter(|(_, has_match)| !**has_match) {
+            row[right_places.clone()].clone_from_slice(found);
+            if each(row)?.is_break() {
+                return Ok(Flow::Break(()));
+            }
+        }
+        Ok(Flow::Continue(()))
+    }
+}

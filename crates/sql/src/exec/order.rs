@@ -1,0 +1,205 @@
+//! Order: sorting, the first of an order, and what depends on it.
+//!
+//! **Invariant:** rows that are equal in the order stay as they came.
+
+use super::{Each, Flow, Rows, Run, expr};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::plan::{Expr, Plan, SortKey};
+use crate::types::Kind;
+use std::cmp::Ordering;
+
+/// A row with the values it is ordered by.
+type Keyed = (Box<[Datum]>, Box<[Datum]>);
+
+/// The order of two rows by the values of these keys.
+pub(super) fn order_of(left: &[Datum], right: &[Datum], keys: &[SortKey]) -> Ordering {
+    for ((left, right), key) in left.iter().zip(right).zip(keys) {
+        let order = match (left.is_null(), right.is_null()) {
+            (false, false) if key.descending => expr::order(right, left, key.kind),
+            (false, false) => expr::order(left, right, key.kind),
+            (left, right) if key.nulls_first => right.cmp(&left),
+            (left, right) => left.cmp(&right),
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    Ordering::Equal
+}
+
+impl Run<'_> {
+    /// All rows in order; only the first ones, if no more are wanted.
+    pub(super) fn sort(
+        &self,
+        input: &Plan,
+        keys: &[SortKey],
+        wanted: Option<usize>,
+        outer: Option<&Rows<'_>>,
+        each: &mut Each<'_>,
+    ) -> SqlResult<Flow> {
+        let mut all: Vec<Keyed> = Vec::new();
+        let by_keys = |(left, _): &Keyed, (right, _): &Keyed| order_of(left, right, keys);
+        // With a bound: sorted and cut when there are twice as many. What is behind the worst of them is not kept at all.
+        let full = wanted.map(|wanted| 2 * wanted.max(32));
+        let mut worst: Option<Box<[Datum]>> = None;
+        let mut values: Vec<Datum> = Vec::with_capacity(keys.len());
+        self.every(input, outer, &mut |row| {
+            let rows = Rows { row, outer };
+            values.clear();
+            for key in keys {
+                values.push(self.value(&key.value, &rows)?);
+            }
+            if worst.as_ref().is_some_and(|worst| order_of(&values, worst, keys).is_ge()) {
+                return Ok(());
+            }
+            if full.is_none() {
+                self.keep(row)?;
+            }
+            all.push((values.as_slice().into(), row.into()));
+            if let (Some(full), Some(wanted)) = (full, wanted)
+                && full <= all.len()
+            {
+                all.sort_by(by_keys);
+                all.truncate(wanted);
+                worst = all.last().map(|(values, _)| values.clone());
+            }
+            Ok(())
+        })?;
+        all.sort_by(by_keys);
+        for (_, row) in all {
+            if each(&row)?.is_break() {
+                return Ok(Flow::Break(()));
+            }
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    fn count(
+        &self,
+        expr: Option<&Expr>,
+        outer: Option<&Rows<'_>>,
+        state: SqlState,
+        of: &str,
+    ) -> SqlResult<Option<u64>> {
+        let Some(expr) = expr else { return Ok(None) };
+        match self.value(expr, &Rows { row: &[], outer })? {
+            Datum::Int8(count) if count < 0 => Err(SqlError::new(state, format!("{of} must not be negative"))),
+            Datum::Int8(count) => Ok(Some(count as u64)),
+            _ => Ok(None),
+        }
+    }
+
+    /// How many rows are skipped, and how many are wanted then.
+    fn counts(
+        &self,
+        limit: Option<&Expr>,
+        offset: Option<&Expr>,
+        outer: Option<&Rows<'_>>,
+    ) -> SqlResult<(u64, Option<u64>)> {
+        let offset = self.count(offset, outer, SqlState::INVALID_ROW_COUNT_IN_OFFSET, "OFFSET")?;
+        let limit = self.count(limit, outer, SqlState::INVALID_ROW_COUNT_IN_LIMIT, "LIMIT")?;
+        Ok((offset.unwrap_or(0), limit))
+    }
+
+    pub(super) fn limit(
+        &self,
+        input: &Plan,
+        limit: Option<&Expr>,
+        offset: Option<&Expr>,
+        outer: Option<&Rows<'_>>,
+        each: &mut Each<'_>,
+    ) -> SqlResult<Flow> {
+        let (mut skipped, wanted) = self.counts(limit, offset, outer)?;
+        let mut left = wanted.unwrap_or(u64::MAX);
+        if left == 0 {
+            return Ok(Flow::Continue(()));
+        }
+        // The first of an order need not all be sorted. Beyond this many a sort is as good.
+        let bound = wanted.and_then(|wanted| usize::try_from(wanted.checked_add(skipped)?).ok());
+        let mut stopped = Flow::Continue(());
+        let mut pass = |row: &[Datum]| {
+            if 0 < skipped {
+                skipped -= 1;
+                return Ok(Flow::Continue(()));
+            }
+            left -= 1;
+            stopped = each(row)?;
+            Ok(if left == 0 { Flow::Break(()) } else { stopped })
+        };
+        let _ = match input {
+            Plan::Sort { input, keys } => {
+                self.sort(input, keys, bound.filter(|bound| *bound <= TOP_MAX), outer, &mut pass)?
+            }
+            input => self.rows(input, outer, &mut pass)?,
+        };
+        Ok(stopped)
+    }
+
+    /// The first rows, and those that are equal in the order to the last of them.
+    pub(super) fn ties(
+        &self,
+        input: &Plan,
+        keys: &[SortKey],
+        limit: Option<&Expr>,
+        offset: Option<&Expr>,
+        outer: Option<&Rows<'_>>,
+        each: &mut Each<'_>,
+    ) -> SqlResult<Flow> {
+        let (mut skipped, wanted) = self.counts(limit, offset, outer)?;
+        let mut left = wanted.unwrap_or(u64::MAX);
+        if left == 0 {
+            return Ok(Flow::Continue(()));
+        }
+        let mut last: Option<Vec<Datum>> = None;
+        let mut stopped = Flow::Continue(());
+        let _ = self.rows(input, outer, &mut |row| {
+            if 0 < skipped {
+                skipped -= 1;
+                return Ok(Flow::Continue(()));
+            }
+            if 0 < left {
+                left -= 1;
+                if left == 0 {
+                    let rows = Rows { row, outer };
+                    last = Some(keys.iter().map(|key| self.value(&key.value, &rows)).collect::<SqlResult<_>>()?);
+                }
+            } else if let Some(last) = &last {
+                let rows = Rows { row, outer };
+                let values = keys.iter().map(|key| self.value(&key.value, &rows)).collect::<SqlResult<Vec<_>>>()?;
+                if order_of(&values, last, keys).is_ne() {
+                    return Ok(Flow::Break(()));
+                }
+            }
+            stopped = each(row)?;
+            Ok(stopped)
+        })?;
+        Ok(stopped)
+    }
+
+    /// The first row of each run.
+    pub(super) fn distinct_on(
+        &self,
+        input: &Plan,
+        values: &[(Expr, Kind)],
+        outer: Option<&Rows<'_>>,
+        each: &mut Each<'_>,
+    ) -> SqlResult<Flow> {
+        let mut last: Option<Vec<Datum>> = None;
+        self.rows(input, outer, &mut |row| {
+            let rows = Rows { row, outer };
+            let now = values.iter().map(|(value, _)| self.value(value, &rows)).collect::<SqlResult<Vec<_>>>()?;
+            let is_same = |last: &Vec<Datum>| {
+                last.iter().zip(&now).zip(values).all(|((a, b), (_, kind))| expr::is_same(a, b, *kind))
+            };
+            if last.as_ref().is_some_and(is_same) {
+                return Ok(Flow::Continue(()));
+            }
+            last = Some(now);
+            each(row)
+        })
+    }
+}
+
+/// The most rows that are wanted of an order for which the rest is not kept.
+const TOP_MAX: usize = 1 << 16;

@@ -1,0 +1,116 @@
+//! Functions that return sets.
+//!
+//! **Invariant:** a set is made value by value, as its values are asked for.
+
+use super::{Rows, Run};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::{Env, compare};
+use crate::plan::{Expr, SetCall, SetFunction};
+
+/// The values that are left of a set.
+pub(super) type Set = Box<dyn Iterator<Item = SqlResult<Datum>>>;
+
+/// The next values of several sets, null for those that have ended. Says whether any has not.
+pub(super) fn next_of(sets: &mut [Option<Set>], places: &mut [Datum]) -> SqlResult<bool> {
+    let mut found = false;
+    for (set, place) in sets.iter_mut().zip(places) {
+        *place = match set.as_mut().and_then(Iterator::next) {
+            Some(value) => {
+                found = true;
+                value?
+            }
+            None => {
+                *set = None;
+                Datum::Null
+            }
+        };
+    }
+    Ok(found)
+}
+
+impl Run<'_> {
+    /// Begins these sets.
+    pub(super) fn sets(&self, calls: &[SetCall], rows: &Rows<'_>) -> SqlResult<Vec<Option<Set>>> {
+        calls.iter().map(|call| self.set_of(call, rows)).collect()
+    }
+
+    fn set_of(&self, call: &SetCall, rows: &Rows<'_>) -> SqlResult<Option<Set>> {
+        let SetCall { function, arguments } = call;
+        let mut values =
+            arguments.iter().map(|argument: &Expr| self.value(argument, rows)).collect::<SqlResult<Vec<_>>>()?;
+        if let SetFunction::One = function {
+            return Ok(values.pop().map(|value| Box::new(std::iter::once(Ok(value))) as Set));
+        }
+        Ok(Some(match (function, &mut values[..]) {
+            // What has no value for an argument has no rows.
+            (SetFunction::StringToTable, [text, delimiter, null]) => {
+                let Datum::Text(text) = std::mem::take(text) else { return Ok(None) };
+                let null = match std::mem::take(null) {
+                    Datum::Text(null) => Some(null),
+                    _ => None,
+                };
+                let value =
+                    move |part: &str| if null.as_deref() == Some(part) { Datum::Null } else { Datum::text(part) };
+                let parts: Vec<Datum> = match std::mem::take(delimiter) {
+                    _ if text.is_empty() => Vec::new(),
+                    Datum::Text(delimiter) if delimiter.is_empty() => vec![value(&text)],
+                    Datum::Text(delimiter) => text.split(&*delimiter).map(value).collect(),
+                    _ => text.chars().map(|one| value(one.encode_utf8(&mut [0; 4]))).collect(),
+                };
+                Box::new(parts.into_iter().map(Ok))
+            }
+            (_, values) if values.iter().any(Datum::is_null) => return Ok(None),
+            (SetFunction::Series { kind, step: step_kind, add, zero }, [from, to, step]) => {
+                let (from, to, step) = (std::mem::take(from), std::mem::take(to), std::mem::take(step));
+                finite(&from, "start value")?;
+                finite(&to, "stop value")?;
+                finite(&step, "step size")?;
+                let direction = compare(&step, zero, *step_kind);
+                if direction.is_eq() {
+                    return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "step size cannot equal zero"));
+                }
+                let (kind, add, env) = (*kind, *add, self.env.clone());
+                let mut next = Some(from);
+                Box::new(std::iter::from_fn(move || {
+                    let value = next.take()?;
+                    if compare(&value, &to, kind) == direction {
+                        return None;
+                    }
+                    match after(&value, &step, add, &env) {
+                        Ok(after) => next = after,
+                        Err(error) => return Some(Err(error)),
+                    }
+                    Some(Ok(value))
+                }))
+            }
+            (SetFunction::Unnest, [Datum::Array(items)]) => Box::new(std::mem::take(items).into_iter().map(Ok)),
+            (SetFunction::Subscripts, [Datum::Array(items), Datum::Int4(1), Datum::Bool(reverse)]) => {
+                let (length, reverse) = (items.len() as i32, *reverse);
+                let number = move |at: i32| Ok(Datum::Int4(if reverse { length + 1 - at } else { at }));
+                Box::new((1..=length).map(number))
+            }
+            _ => return Ok(None),
+        }))
+    }
+}
+
+/// The value after this one; none where the type ends.
+fn after(value: &Datum, step: &Datum, add: crate::plan::Eval, env: &Env) -> SqlResult<Option<Datum>> {
+    match (value, step) {
+        (Datum::Int4(value), Datum::Int4(step)) => Ok(value.checked_add(*step).map(Datum::Int4)),
+        (Datum::Int8(value), Datum::Int8(step)) => Ok(value.checked_add(*step).map(Datum::Int8)),
+        _ => add.call(&[value.clone(), step.clone()], env).map(Some),
+    }
+}
+
+/// # Errors
+/// `22023` for a numeric that is none.
+fn finite(value: &Datum, what: &str) -> SqlResult<()> {
+    let Datum::Numeric(number) = value else { return Ok(()) };
+    if number.is_finite() {
+        return Ok(());
+    }
+    let what = format!("{what} cannot be {}", if number.is_nan() { "NaN" } else { "infinity" });
+    Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, what))
+}

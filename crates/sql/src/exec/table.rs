@@ -1,0 +1,150 @@
+//! A hash table of rows: what groups, joins, set operations and `IN` look their rows up in.
+//!
+//! **Invariant:** rows are numbered from 0 in the order in which they were first put in. Two rows are one if their values
+//! compare as equal by their kinds, nulls being equal to nulls.
+
+use super::expr::is_same;
+use crate::datum::Datum;
+use crate::ops::compare::hash;
+use crate::types::Kind;
+use std::hash::Hasher;
+
+/// No row.
+const NONE: u32 = u32::MAX;
+
+/// Multiply and rotate, word by word: keys are few and short, and nobody outside chooses the table's fate but by his own rows.
+#[derive(Default)]
+struct Mixer(u64);
+
+impl Mixer {
+    #[inline]
+    fn mix(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+impl Hasher for Mixer {
+    fn write(&mut self, bytes: &[u8]) {
+        let mut words = bytes.chunks_exact(8);
+        for word in &mut words {
+            self.mix(u64::from_le_bytes(word.try_into().unwrap_or_default()));
+        }
+        let mut last = [0; 8];
+        let rest = words.remainder();
+        last[..rest.len()].copy_from_slice(rest);
+        self.mix(u64::from_le_bytes(last) ^ ((bytes.len() as u64) << 56));
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        self.mix(u64::from(value));
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.mix(u64::from(value));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.mix(value);
+    }
+
+    fn write_i64(&mut self, value: i64) {
+        self.mix(value as u64);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.mix(value as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+}
+
+/// See the module.
+pub(super) struct RowTable {
+    kinds: Vec<Kind>,
+    /// Row after row.
+    values: Vec<Datum>,
+    hashes: Vec<u64>,
+    /// Numbers of rows, at the place of their hash or behind it; a power of two of them, at most half used.
+    places: Vec<u32>,
+}
+
+impl RowTable {
+    pub(super) fn new(kinds: Vec<Kind>) -> RowTable {
+        RowTable { kinds, values: Vec::new(), hashes: Vec::new(), places: Vec::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// The values of a row.
+    pub(super) fn row(&self, number: usize) -> &[Datum] {
+        let width = self.kinds.len();
+        &self.values[number * width..(number + 1) * width]
+    }
+
+    fn hash(&self, row: &[Datum]) -> u64 {
+        let mut state = Mixer::default();
+        row.iter().zip(&self.kinds).for_each(|(value, kind)| hash(value, *kind, &mut state));
+        state.finish()
+    }
+
+    fn place(&self, row: &[Datum], hash: u64) -> (usize, Option<usize>) {
+        let mask = self.places.len() - 1;
+        let mut place = hash as usize & mask;
+        loop {
+            let number = self.places[place];
+            if number == NONE {
+                return (place, None);
+            }
+            let number = number as usize;
+            if self.hashes[number] == hash {
+                let other = self.row(number);
+                let is_it = row.iter().zip(other).zip(&self.kinds).all(|((a, b), kind)| is_same(a, b, *kind));
+                if is_it {
+                    return (place, Some(number));
+                }
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    /// The number of a row.
+    pub(super) fn find(&self, row: &[Datum]) -> Option<usize> {
+        if self.places.is_empty() {
+            return None;
+        }
+        self.place(row, self.hash(row)).1
+    }
+
+    /// The number of a row, which is put in if it is not there; says whether it was not.
+    pub(super) fn put(&mut self, row: &[Datum]) -> (usize, bool) {
+        if self.places.len() <= 2 * self.hashes.len() {
+            self.grow();
+        }
+        let hash = self.hash(row);
+        let (place, found) = self.place(row, hash);
+        if let Some(number) = found {
+            return (number, false);
+        }
+        let number = self.hashes.len();
+        self.places[place] = number as u32;
+        self.hashes.push(hash);
+        self.values.extend_from_slice(&row[..self.kinds.len()]);
+        (number, true)
+    }
+
+    fn grow(&mut self) {
+        let size = (2 * self.places.len()).max(16);
+        self.places = vec![NONE; size];
+        for (number, hash) in self.hashes.iter().enumerate() {
+            let mut place = *hash as usize & (size - 1);
+            while self.places[place] != NONE {
+                place = (place + 1) & (size - 1);
+            }
+            self.places[place] = number as u32;
+        }
+    }
+}

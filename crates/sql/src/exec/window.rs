@@ -1,0 +1,353 @@
+//! Window functions.
+//!
+//! **Invariant:** rows come out in the order of the last window, each with the values of all of them. Rows that are equal in
+//! a window's order stay as they came.
+
+use super::aggregate::State;
+use super::order::order_of;
+use super::{Each, Flow, Rows, Run, expr};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::compare;
+use crate::plan::{Expr, FrameBound, FrameUnit, Plan, RangeSteps, SortKey, WindowCall, WindowFunction};
+use crate::types::Kind;
+use std::ops::Range;
+
+/// A row as a window sees it: the values it is parted by and ordered by.
+struct Placed {
+    number: usize,
+    partition: Vec<Datum>,
+    order: Vec<Datum>,
+}
+
+/// The rows of one partition, in order, and of each the rows that are equal to it.
+struct Partition<'p> {
+    rows: &'p [Placed],
+    peers: Vec<Range<usize>>,
+    /// The number of each row's peers among the groups of them, and where those begin.
+    group_of: Vec<usize>,
+    groups: Vec<Range<usize>>,
+}
+
+impl<'p> Partition<'p> {
+    fn new(rows: &'p [Placed], keys: &[SortKey]) -> Partition<'p> {
+        let (mut groups, mut group_of): (Vec<Range<usize>>, Vec<usize>) = (Vec::new(), Vec::new());
+        for at in 0..rows.len() {
+            let is_peer = 0 < at && order_of(&rows[at - 1].order, &rows[at].order, keys).is_eq();
+            match groups.last_mut() {
+                Some(last) if is_peer => last.end = at + 1,
+                _ => groups.push(at..at + 1),
+            }
+            group_of.push(groups.len() - 1);
+        }
+        let peers = group_of.iter().map(|group| groups[*group].clone()).collect();
+        Partition { rows, peers, group_of, groups }
+    }
+}
+
+/// The offsets of a frame, as they are for all rows.
+struct Offsets {
+    start: Datum,
+    end: Datum,
+}
+
+impl Run<'_> {
+    pub(super) fn windows(
+        &self,
+        input: &Plan,
+        calls: &[WindowCall],
+        outer: Option<&Rows<'_>>,
+        each: &mut Each<'_>,
+    ) -> SqlResult<Flow> {
+        let rows = self.collect(input, outer)?;
+        let mut results: Vec<Vec<Datum>> = rows.iter().map(|_| vec![Datum::Null; calls.len()]).collect();
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        for (at, call) in calls.iter().enumerate() {
+            let mut placed = Vec::with_capacity(rows.len());
+            for (number, row) in rows.iter().enumerate() {
+                let scope = Rows { row, outer };
+                let value = |expr: &Expr| self.value(expr, &scope);
+                let partition = call.partition.iter().map(|(expr, _)| value(expr)).collect::<SqlResult<Vec<_>>>()?;
+                let keys = call.order.iter().map(|key| value(&key.value)).collect::<SqlResult<Vec<_>>>()?;
+                placed.push(Placed { number, partition, order: keys });
+            }
+            let by_partition = |left: &Placed, right: &Placed| {
+                let pairs = left.partition.iter().zip(&right.partition).zip(&call.partition);
+                let mut orders = pairs.map(|((left, right), (_, kind))| expr::order(left, right, *kind));
+                orders.find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+            };
+            placed.sort_by(|left, right| {
+                by_partition(left, right).then_with(|| order_of(&left.order, &right.order, &call.order))
+            });
+            for part in placed.chunk_by(|left, right| by_partition(left, right).is_eq()) {
+                self.txn.check_active()?;
+                let partition = Partition::new(part, &call.order);
+                let values = self.window(call, &partition, &rows, outer)?;
+                for (placed, value) in part.iter().zip(values) {
+                    results[placed.number][at] = value;
+                }
+            }
+            order = placed.iter().map(|placed| placed.number).collect();
+        }
+        let mut wide = Vec::new();
+        for number in order {
+            wide.clear();
+            wide.extend_from_slice(&rows[number]);
+            wide.append(&mut results[number]);
+            if each(&wide)?.is_break() {
+                return Ok(Flow::Break(()));
+            }
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    /// The values of a call for the rows of one partition.
+    fn window(
+        &self,
+        call: &WindowCall,
+        partition: &Partition<'_>,
+        rows: &[Box<[Datum]>],
+        outer: Option<&Rows<'_>>,
+    ) -> SqlResult<Vec<Datum>> {
+        let count = partition.rows.len();
+        let argument = |at: usize, row: usize| match call.arguments.get(at) {
+            Some(argument) => self.value(argument, &Rows { row: &rows[partition.rows[row].number], outer }),
+            None => Ok(Datum::Null),
+        };
+        let mut values = Vec::with_capacity(count);
+        match &call.function {
+            WindowFunction::RowNumber => values.extend((1..=count).map(|number| Datum::Int8(number as i64))),
+            WindowFunction::Rank => {
+                values.extend(partition.peers.iter().map(|peers| Datum::Int8(peers.start as i64 + 1)));
+            }
+            WindowFunction::DenseRank => {
+                values.extend(partition.group_of.iter().map(|group| Datum::Int8(*group as i64 + 1)));
+            }
+            WindowFunction::PercentRank => {
+                let rank = |start: usize| if count <= 1 { 0.0 } else { start as f64 / (count - 1) as f64 };
+                values.extend(partition.peers.iter().map(|peers| Datum::Float8(rank(peers.start))));
+            }
+            WindowFunction::CumeDist => {
+                values.extend(partition.peers.iter().map(|peers| Datum::Float8(peers.end as f64 / count as f64)));
+            }
+            WindowFunction::Ntile => match argument(0, 0)? {
+                Datum::Int4(buckets) if 0 < buckets => ntile(count, buckets as usize, &mut values),
+                Datum::Int4(_) => {
+                    let message = "argument of ntile must be greater than zero";
+                    return Err(SqlError::new(SqlState("22014"), message));
+                }
+                _ => values.resize(count, Datum::Null),
+            },
+            WindowFunction::Lag | WindowFunction::Lead => {
+                let sign = if matches!(call.function, WindowFunction::Lag) { -1 } else { 1 };
+                for row in 0..count {
+                    let Datum::Int4(offset) = argument(1, row)? else {
+                        values.push(Datum::Null);
+                        continue;
+                    };
+                    let other = usize::try_from(row as i64 + sign * i64::from(offset)).ok();
+                    values.push(match other.filter(|other| *other < count) {
+                        Some(other) => argument(0, other)?,
+                        None => argument(2, row)?,
+                    });
+                }
+            }
+            WindowFunction::FirstValue | WindowFunction::LastValue | WindowFunction::NthValue => {
+                let offsets = self.offsets(call, outer)?;
+                for row in 0..count {
+                    let frame = self.frame(call, partition, &offsets, row)?;
+                    let wanted = match call.function {
+                        WindowFunction::FirstValue => Some(frame.start),
+                        WindowFunction::LastValue => frame.end.checked_sub(1),
+                        _ => match argument(1, row)? {
+                            Datum::Int4(number) if 0 < number => Some(frame.start + number as usize - 1),
+                            Datum::Int4(_) => {
+                                let message = "argument of nth_value must be greater than zero";
+                                return Err(SqlError::new(SqlState("22016"), message));
+                            }
+                            _ => None,
+                        },
+                    };
+                    values.push(match wanted.filter(|wanted| frame.contains(wanted)) {
+                        Some(wanted) => argument(0, wanted)?,
+                        None => Datum::Null,
+                    });
+                }
+            }
+            WindowFunction::Aggregate(aggregate) => {
+                let offsets = self.offsets(call, outer)?;
+                let mut buffer = Vec::new();
+                // What was accumulated last, and of which rows.
+                let mut state = State::new(aggregate);
+                let mut done = 0..0;
+                let mut last: Option<Datum> = None;
+                for row in 0..count {
+                    let frame = self.frame(call, partition, &offsets, row)?;
+                    if frame.start != done.start || frame.end < done.end {
+                        state = State::new(aggregate);
+                        done = frame.start..frame.start;
+                        last = None;
+                    }
+                    for row in done.end..frame.end {
+                        self.made_row()?;
+                        let rows = Rows { row: &rows[partition.rows[row].number], outer };
+                        self.accumulate(aggregate, &mut state, &rows, &mut buffer)?;
+                        last = None;
+                    }
+                    done = frame;
+                    let value = match last.take() {
+                        Some(value) => value,
+                        None => state.finish(self, aggregate)?,
+                    };
+                    last = Some(value.clone());
+                    values.push(value);
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    fn offsets(&self, call: &WindowCall, outer: Option<&Rows<'_>>) -> SqlResult<Offsets> {
+        let offset = |bound: &FrameBound, which: &str| {
+            let Some(offset) = bound.offset() else { return Ok(Datum::Null) };
+            let value = self.value(offset, &Rows { row: &[], outer })?;
+            let (state, what) = match &value {
+                Datum::Null => ("22004", "null"),
+                Datum::Int8(number) if *number < 0 && !matches!(call.frame.unit, FrameUnit::Range(_)) => {
+                    ("22013", "negative")
+                }
+                _ => return Ok(value),
+            };
+            Err(SqlError::new(SqlState(state), format!("frame {which} offset must not be {what}")))
+        };
+        Ok(Offsets { start: offset(&call.frame.start, "starting")?, end: offset(&call.frame.end, "ending")? })
+    }
+
+    /// The rows of the frame of a row.
+    fn frame(
+        &self,
+        call: &WindowCall,
+        partition: &Partition<'_>,
+        offsets: &Offsets,
+        row: usize,
+    ) -> SqlResult<Range<usize>> {
+        let count = partition.rows.len();
+        let start = match &call.frame.start {
+            FrameBound::UnboundedPreceding => 0,
+            FrameBound::UnboundedFollowing => count,
+            bound => self.edge(call, partition, bound, &offsets.start, row, true)?,
+        };
+        let end = match &call.frame.end {
+            FrameBound::UnboundedPreceding => 0,
+            FrameBound::UnboundedFollowing => count,
+            bound => self.edge(call, partition, bound, &offsets.end, row, false)?,
+        };
+        Ok(start.min(count)..end.min(count).max(start.min(count)))
+    }
+
+    /// Where a frame begins, or ends.
+    fn edge(
+        &self,
+        call: &WindowCall,
+        partition: &Partition<'_>,
+        bound: &FrameBound,
+        offset: &Datum,
+        row: usize,
+        is_start: bool,
+    ) -> SqlResult<usize> {
+        let steps = match (bound, offset) {
+            (FrameBound::Preceding(_), Datum::Int8(offset)) => -i128::from(*offset),
+            (FrameBound::Following(_), Datum::Int8(offset)) => i128::from(*offset),
+            _ => 0,
+        };
+        let limited = |at: i128, count: usize| usize::try_from(at.max(0)).unwrap_or(usize::MAX).min(count);
+        match &call.frame.unit {
+            FrameUnit::Rows => Ok(limited(row as i128 + steps + i128::from(!is_start), partition.rows.len())),
+            FrameUnit::Groups => {
+                let group = partition.group_of[row] as i128 + steps;
+                let groups = &partition.groups;
+                Ok(match usize::try_from(group) {
+                    Err(_) => 0,
+                    Ok(group) => match groups.get(group) {
+                        Some(peers) if is_start => peers.start,
+                        Some(peers) => peers.end,
+                        None => partition.rows.len(),
+                    },
+                })
+            }
+            FrameUnit::Range(None) => {
+                let peers = &partition.peers[row];
+                Ok(if is_start { peers.start } else { peers.end })
+            }
+            FrameUnit::Range(Some(range)) => match bound {
+                FrameBound::CurrentRow => {
+                    let peers = &partition.peers[row];
+                    Ok(if is_start { peers.start } else { peers.end })
+                }
+                bound => self.range_edge(call, partition, (bound, offset, range), row, is_start),
+            },
+        }
+    }
+
+    /// The first row whose value is not before the bound, or the one behind the last whose value is not behind it.
+    fn range_edge(
+        &self,
+        call: &WindowCall,
+        partition: &Partition<'_>,
+        (bound, offset, range): (&FrameBound, &Datum, &RangeSteps),
+        row: usize,
+        is_start: bool,
+    ) -> SqlResult<usize> {
+        let (Some(key), Some(own)) = (call.order.first(), partition.rows[row].order.first()) else { return Ok(row) };
+        let zero = match range.offset {
+            Kind::Int8 => Datum::Int8(0),
+            Kind::Numeric => Datum::Numeric(crate::types::numeric::Numeric::ZERO),
+            _ => Datum::Interval(crate::types::interval::Interval::default()),
+        };
+        if compare(offset, &zero, range.offset).is_lt() {
+            return Err(SqlError::new(SqlState("22013"), "invalid preceding or following size in window function"));
+        }
+        if own.is_null() {
+            let peers = &partition.peers[row];
+            return Ok(if is_start { peers.start } else { peers.end });
+        }
+        let is_less = matches!(bound, FrameBound::Preceding(_)) != key.descending;
+        let limit = match (own, offset) {
+            // Beyond the type's end there is nothing.
+            (Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_), Datum::Int8(offset)) => {
+                let own = match own {
+                    Datum::Int2(own) => i64::from(*own),
+                    Datum::Int4(own) => i64::from(*own),
+                    Datum::Int8(own) => *own,
+                    _ => 0,
+                };
+                Datum::Int8(if is_less { own.saturating_sub(*offset) } else { own.saturating_add(*offset) })
+            }
+            _ => {
+                let eval = if is_less { &range.minus } else { &range.plus };
+                eval.call(&[own.clone(), offset.clone()], self.env)?
+            }
+        };
+        // Nulls stand at one end of the order and are in no such frame but their own.
+        let is_before = |other: &Placed| match other.order.first() {
+            None => false,
+            Some(value) if value.is_null() => key.nulls_first,
+            Some(value) => {
+                let order = compare(value, &limit, key.kind);
+                let order = if key.descending { order.reverse() } else { order };
+                if is_start { order.is_lt() } else { order.is_le() }
+            }
+        };
+        Ok(partition.rows.partition_point(is_before))
+    }
+}
+
+/// The numbers of the buckets, of which the first ones may have one row more.
+fn ntile(count: usize, buckets: usize, values: &mut Vec<Datum>) {
+    let (size, larger) = (count / buckets, count % buckets);
+    for row in 0..count {
+        let in_larger = larger * (size + 1);
+        let bucket = if row < in_larger { row / (size + 1) } else { larger + (row - in_larger) / size.max(1) };
+        values.push(Datum::Int4(bucket as i32 + 1));
+    }
+}

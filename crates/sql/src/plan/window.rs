@@ -1,0 +1,86 @@
+//! Window functions, as plans have them.
+
+use super::{AggregateCall, Expr, SortKey};
+use crate::ops::Eval;
+use crate::types::Kind;
+
+/// A call of a window function.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct WindowCall {
+    pub function: WindowFunction,
+    pub arguments: Vec<Expr>,
+    pub partition: Vec<(Expr, Kind)>,
+    pub order: Vec<SortKey>,
+    pub frame: Frame,
+}
+
+/// What it computes.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "PostgreSQL's names")]
+pub enum WindowFunction {
+    RowNumber,
+    Rank,
+    DenseRank,
+    PercentRank,
+    CumeDist,
+    Ntile,
+    /// Arguments: value, offset, default.
+    Lag,
+    Lead,
+    FirstValue,
+    LastValue,
+    NthValue,
+    /// Over the frame's rows; the call has its arguments.
+    Aggregate(Box<AggregateCall>),
+}
+
+/// Which rows around a row it looks at.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Frame {
+    pub unit: FrameUnit,
+    pub start: FrameBound,
+    pub end: FrameBound,
+}
+
+/// What a frame counts.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum FrameUnit {
+    Rows,
+    /// Rows that are equal in the order.
+    Groups,
+    /// Values of the one key of the order; for offsets, what takes them from a value and adds them.
+    Range(Option<RangeSteps>),
+}
+
+/// How a `RANGE` frame's ends are computed.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct RangeSteps {
+    pub minus: Eval,
+    pub plus: Eval,
+    /// The offset's kind, and its least value.
+    pub offset: Kind,
+}
+
+/// An end of a frame.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum FrameBound {
+    UnboundedPreceding,
+    Preceding(Expr),
+    CurrentRow,
+    Following(Expr),
+    UnboundedFollowing,
+}
+
+impl FrameBound {
+    pub(crate) fn offset(&self) -> Option<&Expr> {
+        match self {
+            FrameBound::Preceding(offset) | FrameBound::Following(offset) => Some(offset),
+            FrameBound::UnboundedPreceding | FrameBound::CurrentRow | FrameBound::UnboundedFollowing => None,
+        }
+    }
+}
