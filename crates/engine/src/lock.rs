@@ -12,6 +12,7 @@ use crate::locks::{
 };
 use crate::raw::activity::{Activity, Pressed};
 use crate::raw::rows::Newest;
+use crate::raw::shared::Shared;
 use crate::raw::slots::{Held, owner_of};
 use crate::raw::version::Version;
 use crate::row::{Row, RowId};
@@ -31,8 +32,16 @@ const OUTLAST_NS: u64 = 30_000;
 struct Elsewhere<'a> {
     inner: &'a Inner,
     held: &'a Held<'a>,
-    /// Whether the tables that it says it writes to itself do not count: it says so before it looks whether it may.
-    without_own: bool,
+    /// What it says of tables itself and does not count: it says so before it looks whether it may.
+    without_own: Own,
+}
+
+/// What a transaction says of tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Own {
+    Nothing,
+    Writes,
+    Reads,
 }
 
 impl Holders for Elsewhere<'_> {
@@ -50,8 +59,13 @@ impl Holders for Elsewhere<'_> {
             Key::Table(table) => {
                 let bit = 1 << (table % TABLE_BITS);
                 inner.registry.writers_of(bit, |owner| {
-                    if !without_own || owner != held.owner() {
+                    if *without_own != Own::Writes || owner != held.owner() {
                         each(owner, Mode::ROW_EXCLUSIVE);
+                    }
+                });
+                inner.registry.sharers_of(table, |owner| {
+                    if *without_own != Own::Reads || owner != held.owner() {
+                        each(owner, Mode::ACCESS_SHARE);
                     }
                 });
             }
@@ -62,7 +76,7 @@ impl Holders for Elsewhere<'_> {
 
 impl Inner {
     fn elsewhere<'a>(&'a self, held: &'a Held<'a>) -> Elsewhere<'a> {
-        Elsewhere { inner: self, held, without_own: false }
+        Elsewhere { inner: self, held, without_own: Own::Nothing }
     }
 
     /// A change of the row was undone.
@@ -86,7 +100,7 @@ impl Inner {
         }
         // One that wrote nothing in the end is not decided by a word.
         self.locks.wake_all(Key::Transaction(held.owner()));
-        self.tables_released(held, held.tables_written() | tables);
+        self.tables_released(held, held.tables_written() | held.shared().bits() | tables);
     }
 
     /// Tables with these bits are written to no more.
@@ -110,7 +124,7 @@ impl Inner {
         if self.locks.admits_writers(number) {
             return Ok(());
         }
-        let elsewhere = Elsewhere { inner: self, held, without_own: true };
+        let elsewhere = Elsewhere { inner: self, held, without_own: Own::Writes };
         let asker = Asker { owner: held.owner(), importance: held.importance(), waiter: None };
         let lock = (Key::Table(table.id), Mode::ROW_EXCLUSIVE);
         match self.locks.ask(&self.registry, &elsewhere, asker, lock, Ask::Check)? {
@@ -315,7 +329,8 @@ impl Txn<'_> {
             }
             let Inner { locks, registry, .. } = self.inner;
             // Announced before, it is in the way of those who wait for the table: it does not wait for them.
-            let elsewhere = Elsewhere { inner: self.inner, held: self.held(), without_own: is_first };
+            let without_own = if is_first { Own::Writes } else { Own::Nothing };
+            let elsewhere = Elsewhere { inner: self.inner, held: self.held(), without_own };
             let answer = locks.ask(registry, &elsewhere, self.asker(), (key, Mode::ROW_EXCLUSIVE), Ask::Check)?;
             if matches!(answer, Answer::Blocked(_)) {
                 if is_first {
@@ -333,6 +348,63 @@ impl Txn<'_> {
         }
         self.tables.set(before | 1 << number);
         Ok(())
+    }
+
+    /// Says that it reads the table, until its end or until it goes back to before this: nobody has it in mode ACCESS
+    /// EXCLUSIVE meanwhile. It is what a statement does for each of its tables, and as good as a lock in mode ACCESS SHARE,
+    /// but is not in the lock table: while nobody wants such a lock it costs a store the first time, and then a look.
+    ///
+    /// # Errors
+    /// [`Error::MustWait`] in a session, [`Error::WriteConflict`] without, when another has or wants the table in that
+    /// mode; [`Error::Taken`].
+    #[inline]
+    pub fn share_table(&self, table: &Table) -> Result<()> {
+        self.inner.assert_own(table);
+        let has = self.shared.get().has(table.id);
+        // What is found may be another table.
+        if has && self.inner.locks.admits_readers(table.id % TABLE_BITS) {
+            return Ok(());
+        }
+        self.share_first(table, !has)
+    }
+
+    fn share_first(&self, table: &Table, is_first: bool) -> Result<()> {
+        let _call = self.call();
+        let (number, key) = (table.id % TABLE_BITS, Key::Table(table.id));
+        let before = self.shared.get();
+        let now = if is_first { before.with(table.id) } else { before };
+        loop {
+            // As for writes: first the announcement, then the look.
+            self.held().set_shared(&before, &now);
+            if self.inner.locks.admits_readers(number) {
+                break;
+            }
+            let Inner { locks, registry, .. } = self.inner;
+            let without_own = if is_first { Own::Reads } else { Own::Nothing };
+            let elsewhere = Elsewhere { inner: self.inner, held: self.held(), without_own };
+            let answer = locks.ask(registry, &elsewhere, self.asker(), (key, Mode::ACCESS_SHARE), Ask::Check)?;
+            if matches!(answer, Answer::Blocked(_)) {
+                self.held().set_shared(&now, &before);
+                self.inner.tables_released(self.held(), 1 << number);
+                self.stand_in_line(table, key, Mode::ACCESS_SHARE, None)?;
+                continue;
+            }
+            break;
+        }
+        if self.place_is_for(key) {
+            self.leave_others(None);
+        }
+        self.shared.set(now);
+        Ok(())
+    }
+
+    /// Goes back to what it read before.
+    pub(crate) fn share_again(&self, before: Shared) {
+        let now = self.shared.replace(before);
+        if now != before {
+            self.held().set_shared(&now, &before);
+            self.inner.tables_released(self.held(), now.bits());
+        }
     }
 
     /// Takes a lock in the table, or says what is in the way. False: it is locked, and that is no error.

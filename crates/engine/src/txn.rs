@@ -13,6 +13,7 @@ use crate::log::LogPosition;
 use crate::raw::activity::SuspendedHold;
 use crate::raw::chain::View;
 use crate::raw::garbage::{Dead, Rest};
+use crate::raw::shared::Shared;
 use crate::raw::slots::{COMMANDS_MAX, Held, LATEST, slot_of};
 use crate::redo;
 use crate::scratch::{Kind, Scratch};
@@ -41,6 +42,8 @@ pub struct Txn<'e> {
     pub(crate) sees_newest: Cell<bool>,
     /// The bits of the tables that it has written to.
     pub(crate) tables: Cell<u64>,
+    /// Those that it has said it reads.
+    pub(crate) shared: Cell<Shared>,
     /// Its session, if it has one: then it can wait.
     pub(crate) waiter: Option<&'e Arc<Waiter>>,
     /// Whether this statement has been told to wait: it is undone, whatever it made of that.
@@ -56,6 +59,7 @@ pub(crate) struct Suspended {
     command: u32,
     wrote: bool,
     tables: u64,
+    shared: Shared,
     /// Its snapshot is not registered: it must refresh it.
     hidden: bool,
 }
@@ -65,10 +69,11 @@ pub(crate) struct Suspended {
 pub(crate) struct Mark {
     writes: usize,
     locks: usize,
+    shared: Shared,
 }
 
 impl Mark {
-    pub(crate) const START: Mark = Mark { writes: 0, locks: 0 };
+    pub(crate) const START: Mark = Mark { writes: 0, locks: 0, shared: Shared::NONE };
 }
 
 impl Suspended {
@@ -77,7 +82,7 @@ impl Suspended {
     }
 
     pub(crate) fn mark(&self) -> Mark {
-        Mark { writes: self.scratch.writes.len(), locks: self.scratch.locks.len() }
+        Mark { writes: self.scratch.writes.len(), locks: self.scratch.locks.len(), shared: self.shared }
     }
 }
 
@@ -95,6 +100,7 @@ impl<'e> Txn<'e> {
             command_held: Cell::new(false),
             sees_newest: Cell::new(false),
             tables: Cell::new(0),
+            shared: Cell::new(Shared::NONE),
             waiter: None,
             must_wait: Cell::new(false),
             calls: Calls::new(),
@@ -124,6 +130,7 @@ impl<'e> Txn<'e> {
             command: self.command.get(),
             wrote: self.wrote.get(),
             tables: self.tables.get(),
+            shared: self.shared.get(),
             hidden,
         }
     }
@@ -137,7 +144,7 @@ impl<'e> Txn<'e> {
         worker: Option<&'static Worker>,
         refresh: bool,
     ) -> Txn<'e> {
-        let Suspended { hold, scratch, begin, command, wrote, tables, hidden } = suspended;
+        let Suspended { hold, scratch, begin, command, wrote, tables, shared, hidden } = suspended;
         let mut held = inner.registry.resume(hold, worker);
         held.walk();
         if hidden || refresh {
@@ -154,6 +161,7 @@ impl<'e> Txn<'e> {
             command_held: Cell::new(false),
             sees_newest: Cell::new(false),
             tables: Cell::new(tables),
+            shared: Cell::new(shared),
             waiter: Some(waiter),
             must_wait: Cell::new(false),
             calls: Calls::new(),
@@ -176,7 +184,7 @@ impl<'e> Txn<'e> {
     #[inline]
     pub(crate) fn mark(&self) -> Mark {
         let scratch = self.scratch();
-        Mark { writes: scratch.writes.len(), locks: scratch.locks.len() }
+        Mark { writes: scratch.writes.len(), locks: scratch.locks.len(), shared: self.shared.get() }
     }
 
     /// Undoes what it has done since, and gives up the locks that it got.
@@ -188,6 +196,8 @@ impl<'e> Txn<'e> {
             self.inner.undo_last(self.held(), &mut scratch, self.counters());
         }
         self.locks_undone(&mut scratch, mark.locks, undone);
+        drop(scratch);
+        self.share_again(mark.shared);
     }
 
     /// Whether its writes meet the newest committed version, whatever its snapshot sees.
@@ -308,7 +318,7 @@ impl<'e> Txn<'e> {
         let counters = &self.inner.counters[held.index()];
         if scratch.writes.is_empty() {
             counters.commits.add(1);
-            if held.tables_written() != 0 {
+            if held.tables_written() != 0 || held.shared() != Shared::NONE {
                 // Nothing carries its word, so nobody sees a difference; but who waits for the tables that it has announced
                 // must not find it active.
                 held.abort();

@@ -69,6 +69,8 @@ pub(crate) struct LockTable {
     marks: Box<[AtomicU32]>,
     /// How many of them are on tables with these bits, in modes that exclude writers.
     strong: Box<[AtomicU32]>,
+    /// The same of modes that exclude readers.
+    exclusive: Box<[AtomicU32]>,
     stripes: Box<[Latch<Stripe>]>,
     /// Whoever is in a queue, by when the clock is to look at it, and id.
     waiting: Latch<BTreeMap<(u64, u64), Arc<Waiter>>>,
@@ -121,6 +123,7 @@ impl LockTable {
             active: Line(AtomicU64::new(0)),
             marks: (0..MARKS).map(|_| AtomicU32::new(0)).collect(),
             strong: (0..TABLE_BITS).map(|_| AtomicU32::new(0)).collect(),
+            exclusive: (0..TABLE_BITS).map(|_| AtomicU32::new(0)).collect(),
             stripes: (0..STRIPES).map(|_| Latch::new(Stripe::default())).collect(),
             waiting: Latch::new(BTreeMap::new()),
             parked: (0..slots_count).map(|_| Latch::new(None)).collect(),
@@ -153,6 +156,12 @@ impl LockTable {
         self.strong[bit as usize].load(SeqCst) == 0
     }
 
+    /// Whether nobody has or wants a lock that excludes readers of tables with this bit.
+    #[inline]
+    pub(crate) fn admits_readers(&self, bit: u32) -> bool {
+        self.exclusive[bit as usize].load(SeqCst) == 0
+    }
+
     pub(crate) fn entries(&self) -> u64 {
         self.active.0.load(Relaxed)
     }
@@ -160,22 +169,25 @@ impl LockTable {
     fn mark(&self, key: Key, mode: Mode) {
         self.active.0.fetch_add(1, SeqCst);
         self.marks[key.mixed() as usize % MARKS].fetch_add(1, SeqCst);
-        if let Some(strong) = self.strong_count(key, mode) {
-            strong.fetch_add(1, SeqCst);
+        for count in self.table_counts(key, mode) {
+            count.fetch_add(1, SeqCst);
         }
     }
 
     fn unmark(&self, key: Key, mode: Mode) {
-        if let Some(strong) = self.strong_count(key, mode) {
-            strong.fetch_sub(1, SeqCst);
+        for count in self.table_counts(key, mode) {
+            count.fetch_sub(1, SeqCst);
         }
         self.marks[key.mixed() as usize % MARKS].fetch_sub(1, SeqCst);
         self.active.0.fetch_sub(1, SeqCst);
     }
 
-    fn strong_count(&self, key: Key, mode: Mode) -> Option<&AtomicU32> {
-        let Key::Table(table) = key else { return None };
-        mode.excludes(Mode::ROW_EXCLUSIVE).then(|| &self.strong[(table % TABLE_BITS) as usize])
+    /// Where a lock on a table counts beside the marks.
+    fn table_counts(&self, key: Key, mode: Mode) -> impl Iterator<Item = &AtomicU32> {
+        let table = if let Key::Table(table) = key { Some((table % TABLE_BITS) as usize) } else { None };
+        let strong = table.filter(|_| mode.excludes(Mode::ROW_EXCLUSIVE)).map(|table| &self.strong[table]);
+        let exclusive = table.filter(|_| mode.excludes(Mode::ACCESS_SHARE)).map(|table| &self.exclusive[table]);
+        strong.into_iter().chain(exclusive)
     }
 
     /// Runs `f` on the key's entry, under its latch; none: there is no such entry, and none is to be made. An entry that

@@ -26,7 +26,8 @@ impl RowLock {
 /// How a table is locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TableLock {
-    /// ACCESS SHARE. Reads need no lock here, and take none: this is for who wants to keep the table.
+    /// ACCESS SHARE. Reads need no lock here, and take none: this is for who wants to keep the table. Statements take it
+    /// by [`crate::Txn::share_table`], which costs less.
     AccessShare,
     /// ROW SHARE: what locks rows.
     RowShare,
@@ -40,7 +41,8 @@ pub enum TableLock {
     ShareRowExclusive,
     /// EXCLUSIVE: only plain reads go on.
     Exclusive,
-    /// ACCESS EXCLUSIVE. Plain reads go on here all the same: they see their snapshot.
+    /// ACCESS EXCLUSIVE. Excludes all, also those who have announced that they read ([`crate::Txn::share_table`]). Reads that
+    /// have not go on all the same: they see their snapshot.
     AccessExclusive,
 }
 
@@ -115,6 +117,7 @@ impl Mode {
     pub(crate) const COUNT: usize = EXCLUDES.len();
     pub(crate) const NO_KEY_UPDATE: Mode = Mode::row(RowLock::NoKeyUpdate);
     pub(crate) const UPDATE: Mode = Mode::row(RowLock::Update);
+    pub(crate) const ACCESS_SHARE: Mode = Mode::table(TableLock::AccessShare);
     pub(crate) const ROW_SHARE: Mode = Mode::table(TableLock::RowShare);
     pub(crate) const ROW_EXCLUSIVE: Mode = Mode::table(TableLock::RowExclusive);
     /// Of a transaction, until its end.

@@ -215,6 +215,10 @@ impl Registry {
                 continue;
             }
             let seen = slot.status.load(SeqCst);
+            // Once more: what was found may have been the last transaction's, and the status is the next one's.
+            if slot.tables_written.load(SeqCst) & bit == 0 {
+                continue;
+            }
             let owner = super::slots::owner_word(index, seen & GENERATION_MASK);
             // A committing one is helped to its end.
             if self.fate(owner) == Fate::Active {

@@ -17,6 +17,7 @@ pub(crate) mod publish;
 pub(crate) mod reader;
 pub(crate) mod recent;
 pub(crate) mod rows;
+pub(crate) mod shared;
 pub(crate) mod slots;
 pub(crate) mod spares;
 pub(crate) mod text;

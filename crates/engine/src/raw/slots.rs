@@ -22,6 +22,7 @@ use super::activity::importance;
 use super::bitmap::Bitmap;
 use super::horizon::{Horizons, IDLE, NO_FLOOR, NO_SNAPSHOT, TENTATIVE, WALKERS_MAX, WALKING};
 use super::publish::SerialState;
+use super::shared::SharedWords;
 use crate::sync::{Acquire, AtomicPtr, AtomicU64, Relaxed, Release, SeqCst};
 use core::marker::PhantomData;
 use preempt::Worker;
@@ -129,6 +130,7 @@ pub(super) struct Slot {
     pub(super) activity: AtomicU64,
     pub(super) tables_written: AtomicU64,
     pub(super) wanted: AtomicU64,
+    pub(super) shared: SharedWords,
 }
 
 /// The clock, the slots and the live snapshots of one engine.
@@ -184,6 +186,7 @@ impl Registry {
             activity: AtomicU64::new(0),
             tables_written: AtomicU64::new(0),
             wanted: AtomicU64::new(0),
+            shared: SharedWords::default(),
         };
         let walkers_count = WALKERS_MAX.min(readers_count);
         let reader = || Reader { snapshot: AtomicU64::new(NO_SNAPSHOT), began_ns: AtomicU64::new(0) };
@@ -263,6 +266,7 @@ impl Registry {
         // Before the status, as what it must not be taken for is the last transaction's.
         slot.activity.store(0, Relaxed);
         slot.tables_written.store(0, Relaxed);
+        slot.shared.clear();
         slot.serial.store(u64::from(serial), Relaxed);
         slot.began_ns.store(self.horizons.coarse_ns(), Relaxed);
         slot.session.store(0, Relaxed);

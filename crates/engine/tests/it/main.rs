@@ -22,6 +22,7 @@ mod serial;
 mod serial_mode;
 mod serial_order;
 mod sessions;
+mod shared;
 mod stress;
 mod support;
 mod taking;
@@ -104,6 +105,11 @@ fn main() -> ExitCode {
             testkit::test!(drops::a_place_in_a_queue_outlives_its_table),
             testkit::test!(drops::a_dropped_table_makes_room),
             testkit::test!(drops::a_weak_reference_keeps_a_table),
+            testkit::test!(shared::readers_and_access_exclusive_exclude_each_other),
+            testkit::test!(shared::only_access_exclusive_minds_readers),
+            testkit::test!(shared::a_share_is_given_up_as_a_lock_is),
+            testkit::test!(shared::readers_of_other_tables_are_in_nobodys_way),
+            testkit::test!(shared::nobody_reads_under_access_exclusive),
             testkit::test!(thaw::frozen_rows_take_writes),
             testkit::test!(thaw::keys_of_frozen_rows_are_given_up),
             testkit::test!(thaw::money_thaws_under_scans),
