@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::Args;
 use engine::{Engine, EngineConfig};
 use preempt::os;
-use server::{Config, Dispatch, OptionError, Server, Workers, options};
+use server::{Config, Dispatch, OptionError, Server, Views, Workers, options};
 use sql::session::{Database, Defaults, Source};
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -52,7 +52,9 @@ impl Arguments {
     /// The settings, from file, environment and flags.
     fn settings(&self) -> Result<Defaults, OptionError> {
         let mut settings = Defaults::default();
-        options::read_environment(std::env::vars(), &mut settings)?;
+        let variables =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        options::read_environment(variables, &mut settings)?;
         let flag = |settings: &mut Defaults, name: &str, value: &dyn Display| {
             options::read_flag(&format!("{name}={value}"), settings)
         };
@@ -94,7 +96,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let is_realtime = settings.is_on("overtake.network_realtime");
     let engine = Engine::new(EngineConfig::in_memory());
     let database = Database::new(engine.clone())
-        .with_observer(config.stats.clone())
+        .with_provider(Views::new(config.stats.clone(), engine.clone()))
         .with_defaults(settings)
         .map_err(|error| Refusal::new(format!("{}: {}", error.message(), error.detail_text().unwrap_or_default())))?;
     if arguments.check_config {

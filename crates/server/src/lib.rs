@@ -36,6 +36,7 @@ mod simple;
 mod startup;
 mod stats;
 pub mod tls;
+mod views;
 mod wake;
 mod workers;
 
@@ -46,4 +47,5 @@ pub use rules::{Kind, Method, Names, Origin, Rule, RuleError};
 pub use scram::{Verifier, VerifierError};
 pub use sql::roles::{Role, Roles};
 pub use stats::Stats;
+pub use views::Views;
 pub use workers::{Dispatch, Workers};

@@ -32,7 +32,7 @@ fn wrong(place: impl fmt::Display, error: &SqlError) -> OptionError {
 /// The prefix of environment variables: `OVERTAKE_PORT`; `OVERTAKE_PRIORITY` stands for `overtake.priority`.
 pub const PREFIX: &str = "OVERTAKE_";
 /// Those that are no settings: of the log, the tests and the build.
-const OTHERS: &[&str] = &["LOG", "CI", "SLT_URL", "PLANT", "TEST", "UPDATE", "STORM"];
+const OTHERS: &[&str] = &["LOG", "CI", "SLT_URL", "SLT_ONLY", "PLANT", "BLESS", "CHROMIUM", "CLIENTS", "PICTURES"];
 
 /// Reads lines `name = value` of a configuration file, in the form of `postgresql.conf`.
 ///

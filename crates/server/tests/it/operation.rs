@@ -224,6 +224,16 @@ pub fn sessions_and_statements_are_counted() {
         let waiter = ("", "waiting", "normal", "delete from t where id = 1");
         let holder = ("one", "idle in transaction", "high", "delete from t where id = 1");
         assert_eq!(shown, [holder, waiter]);
+        let waiting = "select string_agg(class || ' ' || query, ';') from overtake.activity where state = 'waiting'";
+        assert_eq!(ask(&one, waiting).await, "normal delete from t where id = 1");
+        assert_eq!(ask(&one, "select count(*) from pg_stat_activity where state = 'active'").await, "2");
+        assert_eq!(ask(&one, "select mode from overtake.locks where not granted").await, "for update");
+        let calls = "select calls from overtake.statements where query = 'insert into t values ($1, $2)'";
+        assert_eq!(ask(&one, calls).await, "10");
+        assert_eq!(
+            ask(&one, "select 0 < calls from overtake.stages where class = 'high' and stage = 'run'").await,
+            "t"
+        );
         one.batch_execute("rollback").await.unwrap();
         assert_eq!(waits.await.unwrap().unwrap(), 1);
     });

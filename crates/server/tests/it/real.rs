@@ -28,10 +28,11 @@ impl Real {
             let (name, value) = line.split_once('=').unwrap();
             defaults.set(name.trim(), value.trim(), Source::File).unwrap();
         }
-        let database = Database::new(engine.clone()).with_defaults(defaults).unwrap();
         let mut config = Config { listen: vec!["127.0.0.1:0".parse().unwrap()], ..Config::default() };
-        config.roles = database.roles().clone();
         change(&mut config);
+        let views = server::Views::new(config.stats.clone(), engine.clone());
+        let database = Database::new(engine.clone()).with_provider(views).with_defaults(defaults).unwrap();
+        config.roles = database.roles().clone();
         let server = Server::bind(config, database).unwrap();
         let address = server.addresses().unwrap()[0];
         runtime.spawn(server.run(std::future::pending()));

@@ -15,7 +15,6 @@ use crate::catalog::{Catalog, State};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::{Changes, Memo, Numbers, Run, Spent};
-use crate::observe::Observe;
 use crate::ops::Env;
 use crate::ops::env::clock_us;
 use crate::parse::{Parsed, parse};
@@ -46,7 +45,6 @@ pub struct Database {
     defaults: Arc<Defaults>,
     roles: Arc<Roles>,
     rules: Arc<Rules>,
-    observer: Option<Arc<dyn Observe>>,
 }
 
 /// Who connects, and with what wishes.
@@ -278,7 +276,6 @@ impl Database {
             defaults: Arc::default(),
             roles: Arc::new(Roles::of_a_fresh_server()),
             rules: Arc::default(),
-            observer: None,
         }
     }
 

@@ -5,7 +5,6 @@
 
 use super::{Block, Database, Defaults, Session};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::observe::Observe;
 use crate::priority::{self, Rules};
 use crate::roles::Roles;
 use crate::roles::change::{Changer, RoleChange, undo};
@@ -25,17 +24,6 @@ impl Database {
     pub fn with_defaults(self, defaults: Defaults) -> SqlResult<Database> {
         let rules = Arc::new(Rules::parse(defaults.get("overtake.priority_rules"))?);
         Ok(Database { defaults: Arc::new(defaults), rules, ..self })
-    }
-
-    /// With one who knows what all sessions do.
-    #[must_use]
-    pub fn with_observer(self, observer: Arc<dyn Observe>) -> Database {
-        Database { observer: Some(observer), ..self }
-    }
-
-    /// Who knows what all sessions do, if there is a server.
-    pub fn observer(&self) -> Option<&Arc<dyn Observe>> {
-        self.observer.as_ref()
     }
 
     /// Who may log in.

@@ -1,0 +1,216 @@
+//! The tables of the schema `overtake`, and `pg_stat_activity`: what the server knows, as rows.
+//!
+//! **Invariant:** whoever reads gets copies; nobody who runs is held up.
+
+use crate::stats::Stats;
+use engine::Engine;
+use sql::observe::{Observe, Times};
+use sql::system::{Lines, ProvidedTable, Provider};
+use sql::{Datum, Kind};
+use std::fmt;
+use std::sync::Arc;
+
+/// See the module.
+pub struct Views {
+    stats: Arc<Stats>,
+    engine: Engine,
+}
+
+impl fmt::Debug for Views {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Views")
+    }
+}
+
+impl Views {
+    /// Of this server and this engine.
+    pub fn new(stats: Arc<Stats>, engine: Engine) -> Arc<Views> {
+        Arc::new(Views { stats, engine })
+    }
+}
+
+type Line = Vec<(&'static str, Datum)>;
+
+fn text(value: &str) -> Datum {
+    Datum::text(value)
+}
+
+fn count(value: u64) -> Datum {
+    Datum::Int8(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+/// Milliseconds.
+fn ms(us: f64) -> Datum {
+    Datum::Float8(us / 1e3)
+}
+
+/// None for a moment that has not been.
+fn moment(us: i64) -> Datum {
+    if us == 0 { Datum::Null } else { Datum::Timestamp(us) }
+}
+
+fn times(times: &Times) -> Line {
+    let Times { count: calls, total_us, p50_us, p99_us, max_us } = *times;
+    vec![
+        ("calls", count(calls)),
+        ("total_ms", ms(total_us)),
+        ("p50_ms", ms(p50_us)),
+        ("p99_ms", ms(p99_us)),
+        ("max_ms", ms(max_us)),
+    ]
+}
+
+fn table(name: &str, columns: &[(&str, Kind)]) -> ProvidedTable {
+    let columns = columns.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
+    ProvidedTable { name: name.to_owned(), columns }
+}
+
+const TIMES: [(&str, Kind); 5] = [
+    ("calls", Kind::Int8),
+    ("total_ms", Kind::Float8),
+    ("p50_ms", Kind::Float8),
+    ("p99_ms", Kind::Float8),
+    ("max_ms", Kind::Float8),
+];
+
+impl Views {
+    fn activity(&self) -> Lines {
+        let row = |row: sql::observe::ActivityRow| {
+            vec![
+                ("pid", Datum::Int8(row.pid.into())),
+                ("usename", text(&row.user)),
+                ("datname", text(&row.database)),
+                ("application_name", text(&row.application)),
+                ("client", row.client.as_deref().map_or(Datum::Null, text)),
+                ("class", text(row.class.name())),
+                ("state", text(row.state)),
+                ("query", text(&row.query)),
+                ("backend_start", moment(row.session_start_us)),
+                ("query_start", moment(row.query_start_us)),
+            ]
+        };
+        self.stats.activity().into_iter().map(row).collect()
+    }
+
+    /// PostgreSQL's: a statement that waits is active, and says for what.
+    fn pg_activity(&self) -> Lines {
+        let row = |row: sql::observe::ActivityRow| {
+            let waits = row.state == "waiting";
+            let event = |name| if waits { text(name) } else { Datum::Null };
+            vec![
+                ("pid", Datum::Int8(row.pid.into())),
+                ("usename", text(&row.user)),
+                ("datname", text(&row.database)),
+                ("application_name", text(&row.application)),
+                ("wait_event_type", event("Lock")),
+                ("wait_event", event("transactionid")),
+                ("state", text(if waits { "active" } else { row.state })),
+                ("query", text(&row.query)),
+                ("backend_start", moment(row.session_start_us)),
+                ("query_start", moment(row.query_start_us)),
+                ("backend_type", text("client backend")),
+            ]
+        };
+        self.stats.activity().into_iter().map(row).collect()
+    }
+
+    fn stages(&self) -> Lines {
+        let row = |row: sql::observe::StageRow| {
+            let mut line = vec![("class", text(row.class.name())), ("stage", text(row.stage))];
+            line.extend(times(&row.times));
+            line
+        };
+        self.stats.stages().into_iter().map(row).collect()
+    }
+
+    fn statements(&self) -> Lines {
+        let row = |row: sql::observe::StatementRow| {
+            let mut line = vec![("query", text(&row.query)), ("rows", count(row.rows)), ("errors", count(row.errors))];
+            line.extend(times(&row.times));
+            line.extend([("parse_ms", ms(row.parse_us)), ("run_ms", ms(row.run_us)), ("wait_ms", ms(row.wait_us))]);
+            line
+        };
+        self.stats.statements().into_iter().map(row).collect()
+    }
+
+    fn locks(&self) -> Lines {
+        let row = |lock: engine::LockView| {
+            let by: Vec<String> = lock.blocked_by.iter().map(u64::to_string).collect();
+            vec![
+                ("relation", lock.table.as_deref().map_or(Datum::Null, text)),
+                ("row", lock.row.map_or(Datum::Null, count)),
+                ("mode", text(lock.mode)),
+                ("granted", Datum::Bool(lock.granted)),
+                ("transaction", count(lock.transaction)),
+                ("session", lock.session.as_deref().map_or(Datum::Null, text)),
+                ("class", lock.class.map_or(Datum::Null, |class| text(class.name()))),
+                ("blocked_by", if by.is_empty() { Datum::Null } else { text(&by.join(", ")) }),
+            ]
+        };
+        self.engine.locks().into_iter().map(row).collect()
+    }
+
+    fn transactions(&self) -> Lines {
+        let row = |open: engine::OpenTransaction| {
+            vec![
+                ("session", open.session.as_deref().map_or(Datum::Null, text)),
+                ("class", text(open.class.name())),
+                ("open_ms", Datum::Float8(open.open_for.as_secs_f64() * 1e3)),
+                ("writes", count(open.writes)),
+            ]
+        };
+        self.engine.transactions().into_iter().map(row).collect()
+    }
+}
+
+impl Provider for Views {
+    fn tables(&self) -> Vec<ProvidedTable> {
+        use Kind::{Float8, Int4, Int8, Text, Timestamptz};
+        let activity = [
+            ("pid", Int4),
+            ("usename", Text),
+            ("datname", Text),
+            ("application_name", Text),
+            ("client", Text),
+            ("class", Text),
+            ("state", Text),
+            ("query", Text),
+            ("backend_start", Timestamptz),
+            ("query_start", Timestamptz),
+        ];
+        let stages = [&[("class", Text), ("stage", Text)][..], &TIMES].concat();
+        let before = [("query", Text), ("rows", Int8), ("errors", Int8)];
+        let after = [("parse_ms", Float8), ("run_ms", Float8), ("wait_ms", Float8)];
+        let statements = [&before[..], &TIMES, &after].concat();
+        let transactions = [("session", Text), ("class", Text), ("open_ms", Float8), ("writes", Int8)];
+        let locks = [
+            ("relation", Text),
+            ("row", Int8),
+            ("mode", Text),
+            ("granted", Kind::Bool),
+            ("transaction", Int8),
+            ("session", Text),
+            ("class", Text),
+            ("blocked_by", Text),
+        ];
+        vec![
+            table("activity", &activity),
+            table("locks", &locks),
+            table("stages", &stages),
+            table("statements", &statements),
+            table("transactions", &transactions),
+        ]
+    }
+
+    fn lines(&self, schema: &str, table: &str) -> Lines {
+        match (schema, table) {
+            ("overtake", "activity") => self.activity(),
+            ("overtake", "stages") => self.stages(),
+            ("overtake", "statements") => self.statements(),
+            ("overtake", "locks") => self.locks(),
+            ("overtake", "transactions") => self.transactions(),
+            ("pg_catalog", "pg_stat_activity") => self.pg_activity(),
+            _ => Lines::new(),
+        }
+    }
+}
