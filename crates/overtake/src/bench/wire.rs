@@ -5,7 +5,9 @@
 //! (`overtake`, `postgres`, `postgres_unlogged`, `url`); ratios (`postgres_times`, `vs_postgres`) are ours to PostgreSQL's.
 
 mod client;
+mod connections;
 mod load;
+mod mixed;
 mod numbers;
 mod pgbench;
 mod postgres;
@@ -32,6 +34,10 @@ pub enum Wire {
     Tpcc(Measured<tpcc::Arguments>),
     /// TPC-H's 22 queries, one after the other; answers compared. Also against DuckDB in a process of its own.
     Tpch(Measured<tpch::Arguments>),
+    /// Urgent transactions at a rate beside sessions that run TPC-H's queries back to back: latencies against an idle server.
+    Mixed(Measured<mixed::Arguments>),
+    /// Many idle connections and some active ones: memory of each, and errors.
+    Connections(Measured<connections::Arguments>),
 }
 
 /// Runs one of them.
@@ -44,6 +50,8 @@ pub fn run(wire: Wire, stop: &Stop) -> anyhow::Result<()> {
         Wire::Select(measured) => publish(&measured, |arguments| tpcb::run(arguments, tpcb::Script::Select, stop)),
         Wire::Tpcc(measured) => publish(&measured, |arguments| tpcc::run(arguments, stop)),
         Wire::Tpch(measured) => publish(&measured, |arguments| tpch::run(arguments, stop)),
+        Wire::Mixed(measured) => publish(&measured, |arguments| mixed::run(arguments, stop)),
+        Wire::Connections(measured) => publish(&measured, |arguments| connections::run(arguments, stop)),
     }
 }
 

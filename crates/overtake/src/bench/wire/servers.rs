@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Which servers.
@@ -62,7 +62,7 @@ pub struct Target {
     pub url: String,
     /// Tables are made UNLOGGED.
     pub is_unlogged: bool,
-    server: Rc<Server>,
+    server: Arc<Server>,
 }
 
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
@@ -74,13 +74,13 @@ impl Which {
     /// A [`crate::refusal::Refusal`] when PostgreSQL is not to be had; whatever a server says.
     pub fn start(&self, writes: bool, connections_max: u32) -> anyhow::Result<Vec<Target>> {
         if let Some(url) = &self.url {
-            let server = Rc::new(Server { running: Running::Elsewhere, base_url: String::new() });
+            let server = Arc::new(Server { running: Running::Elsewhere, base_url: String::new() });
             let target = Target { key: "url", title: "--url", url: url.clone(), is_unlogged: false, server };
             target.wait()?;
             return Ok(vec![target]);
         }
         let mut targets: Vec<Target> = Vec::new();
-        let mut postgres: Option<Rc<Server>> = None;
+        let mut postgres: Option<Arc<Server>> = None;
         for name in &self.servers {
             let (key, title, is_unlogged) = match name {
                 Name::Overtake => ("overtake", "Overtake", false),
@@ -91,11 +91,11 @@ impl Which {
                 continue;
             }
             let server = match (name, &postgres) {
-                (Name::Overtake, _) => Rc::new(Server::overtake(connections_max)?),
-                (_, Some(server)) => Rc::clone(server),
+                (Name::Overtake, _) => Arc::new(Server::overtake(connections_max)?),
+                (_, Some(server)) => Arc::clone(server),
                 (_, none) => {
                     debug_assert!(none.is_none());
-                    Rc::clone(postgres.insert(Rc::new(Server::postgres(connections_max)?)))
+                    Arc::clone(postgres.insert(Arc::new(Server::postgres(connections_max)?)))
                 }
             };
             let mut target = Target { key, title, url: format!("{}/postgres", server.base_url), is_unlogged, server };

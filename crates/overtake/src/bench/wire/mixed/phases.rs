@@ -1,0 +1,104 @@
+//! Which phases there are, and in which order.
+
+use super::super::servers::Target;
+use super::Arguments;
+use super::analytics::{Analytics, Remedy};
+use super::urgent::{self, Kind, Seen, UrgentConfig};
+use crate::stop::Stop;
+use std::time::{Duration, Instant};
+
+/// How the phases are run.
+pub struct Phases<'a> {
+    /// Of the command.
+    pub arguments: &'a Arguments,
+    /// Whether a client in the real-time class is possible.
+    pub realtime_allowed: bool,
+    /// Ends the run.
+    pub stop: &'a Stop,
+}
+
+/// One phase.
+#[derive(Clone)]
+pub struct Measured {
+    /// The server's, or `postgres_remedies`.
+    pub key: &'static str,
+    /// For people.
+    pub title: String,
+    /// Which transaction.
+    pub kind: Kind,
+    /// Sessions beside.
+    pub analytics: u32,
+    /// Whether the client ran in the real-time class.
+    pub is_realtime: bool,
+    /// What the client saw.
+    pub seen: Seen,
+    /// Queries that ended beside, a minute.
+    pub queries_per_min: f64,
+}
+
+/// Before anything is measured beside new sessions.
+const SETTLE: Duration = Duration::from_secs(1);
+
+impl Phases<'_> {
+    /// All phases of one server: idle, then beside each number of sessions, and again with its users' remedies.
+    ///
+    /// # Errors
+    /// A stop; what the server says.
+    pub fn measure(&self, target: &Target) -> anyhow::Result<Vec<Measured>> {
+        let mut measured = Vec::new();
+        self.kinds(target, target.key, target.title, None, &mut measured)?;
+        let remedies: &[_] = match target.is_postgres() {
+            true => &[(Remedy::None, "postgres"), (Remedy::Nice, "postgres_remedies")],
+            false => &[(Remedy::None, target.key)],
+        };
+        for (remedy, key) in remedies {
+            let title = match remedy {
+                Remedy::None => target.title.to_owned(),
+                Remedy::Nice => format!("{}, nice +19, not parallel", target.title),
+            };
+            for &count in &self.arguments.analytics {
+                let analytics = Analytics::start(target, count, &self.arguments.queries(), *remedy)?;
+                self.stop.wait(SETTLE)?;
+                self.kinds(target, key, &title, Some((count, &analytics)), &mut measured)?;
+                analytics.stop()?;
+            }
+        }
+        Ok(measured)
+    }
+
+    /// Each kind of transaction, by each kind of client.
+    fn kinds(
+        &self,
+        target: &Target,
+        key: &'static str,
+        title: &str,
+        beside: Option<(u32, &Analytics)>,
+        measured: &mut Vec<Measured>,
+    ) -> anyhow::Result<()> {
+        let analytics = beside.map_or(0, |(count, _)| count);
+        let clients: &[bool] = if self.realtime_allowed { &[true, false] } else { &[false] };
+        for &is_realtime in clients {
+            for kind in Kind::ALL {
+                let Arguments { duration, rate, clients, seed, .. } = self.arguments;
+                let config = UrgentConfig {
+                    kind,
+                    rate: *rate,
+                    clients: *clients,
+                    duration: duration.get(),
+                    is_realtime,
+                    scale: self.arguments.scale(),
+                    seed: *seed,
+                };
+                let done = || beside.map_or(0, |(_, analytics)| analytics.done());
+                let (began, before) = (Instant::now(), done());
+                let seen = urgent::run(target, &config, self.stop)?;
+                let queries_per_min = (done() - before) as f64 * 60.0 / began.elapsed().as_secs_f64();
+                let p99_us = seen.latency.quantile_us(0.99);
+                tracing::info!(server = title, kind = kind.name(), analytics, is_realtime, p99_us, "measured");
+                let title = title.to_owned();
+                measured.push(Measured { key, title, kind, analytics, is_realtime, seen, queries_per_min });
+            }
+        }
+        Ok(())
+    }
+}
