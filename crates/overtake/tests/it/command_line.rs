@@ -3,7 +3,7 @@
 use crate::{run, text};
 
 pub fn version_and_help_exist_on_every_level() {
-    let levels: [&[&str]; 3] = [&[], &["bench"], &["bench", "delivery"]];
+    let levels: [&[&str]; 4] = [&[], &["bench"], &["bench", "delivery"], &["bench", "wire", "mixed"]];
     for level in levels {
         for flag in ["--version", "--help"] {
             let output = run(&[level, &[flag]].concat());
@@ -15,7 +15,7 @@ pub fn version_and_help_exist_on_every_level() {
 }
 
 pub fn a_bad_argument_is_refused() {
-    let wrong: [&[&str]; 17] = [
+    let wrong: [&[&str]; 22] = [
         &[],
         &["bench"],
         &["bench", "nothing"],
@@ -33,6 +33,11 @@ pub fn a_bad_argument_is_refused() {
         &["bench", "soak", "--query", "ch23"],
         &["bench", "soak", "--query", "q0"],
         &["bench", "soak", "--jobs", "129"],
+        &["bench", "wire"],
+        &["bench", "wire", "tpcb", "--clients", "0"],
+        &["bench", "wire", "tpcc", "--url", "postgresql://localhost", "--servers", "postgres"],
+        &["bench", "wire", "mixed", "--rate", "0"],
+        &["bench", "wire", "mixed", "--query", "23"],
     ];
     for arguments in wrong {
         let output = run(arguments);

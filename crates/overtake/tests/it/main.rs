@@ -7,6 +7,7 @@ mod delivery;
 mod loads;
 mod mixed;
 mod page;
+mod wire;
 
 use std::process::{Command, ExitCode, Output};
 
@@ -34,6 +35,8 @@ fn main() -> ExitCode {
             testkit::test!(loads::snapshot_tells_what_is_held_back),
             testkit::test!(loads::soak_tells_what_memory_does),
             testkit::test!(loads::locks_compares_the_four_settings),
+            testkit::test!(wire::tpcc_compares_rate_and_processor_time),
+            testkit::test!(wire::connections_are_counted_and_weighed),
         ],
     )
 }
