@@ -3,6 +3,7 @@
 //! **Invariant:** servers take turns at each number of clients, round by round; a rate is the median of the rounds, latencies
 //! are of all of them.
 
+use super::client::Control;
 use super::numbers::median;
 use super::pgbench::{self, Run};
 use super::postgres::Programs;
@@ -108,6 +109,10 @@ pub fn run(arguments: &Arguments, script: Script, stop: &Stop) -> anyhow::Result
     for target in &targets {
         tracing::info!(server = target.title, scale = arguments.scale, "loading");
         pgbench::initialise(&programs, target, arguments.scale, stop)?;
+        if target.is_postgres() {
+            // What the load left to be written is not the transactions'.
+            Control::connect(target)?.batch("checkpoint")?;
+        }
     }
     let header =
         ["", "per s", "p50 µs", "p99 µs", "p99.9 µs", "max µs", "server CPU µs", "ours / this", "CPU ours / this"];
@@ -135,7 +140,7 @@ fn measure(
     clients: u32,
     stop: &Stop,
 ) -> anyhow::Result<Vec<Rounds>> {
-    const WARM_UP: Duration = Duration::from_secs(1);
+    const WARM_UP: Duration = Duration::from_secs(2);
     let run =
         |target: &Target, duration| pgbench::run(programs, target, script.pgbench_name(), clients, duration, stop);
     let mut measured: Vec<Rounds> = targets.iter().map(|_| Rounds::default()).collect();
