@@ -5,7 +5,7 @@
 
 use super::client::Control;
 use super::servers::Target;
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use arrow_array::RecordBatch;
 use engine::{Column, IndexDef, Type};
 use workloads::tpch::write_rows;
@@ -24,19 +24,23 @@ pub struct TableSql {
 
 impl TableSql {
     /// A table with these columns. The first unique index is its primary key.
-    pub fn new(name: &str, columns: &[Column], indexes: &[IndexDef]) -> TableSql {
+    ///
+    /// # Errors
+    /// A column of a type that no table of our workloads has.
+    pub fn new(name: &str, columns: &[Column], indexes: &[IndexDef]) -> anyhow::Result<TableSql> {
         let column = |column: &Column| {
-            format!("{} {}{}", column.name, type_name(column.kind), if column.nullable { "" } else { " not null" })
+            let null = if column.nullable { "" } else { " not null" };
+            Ok(format!("{} {}{null}", column.name, type_name(column.kind)?))
         };
         let names = |of: &[usize]| {
             let names: Vec<&str> = of.iter().filter_map(|at| Some(&*columns.get(*at)?.name)).collect();
             names.join(", ")
         };
-        TableSql {
+        Ok(TableSql {
             name: name.to_owned(),
-            columns: columns.iter().map(column).collect(),
+            columns: columns.iter().map(column).collect::<anyhow::Result<_>>()?,
             indexes: indexes.iter().map(|index| (index.unique, names(&index.columns))).collect(),
-        }
+        })
     }
 
     /// Makes it, with its primary key.
@@ -124,19 +128,16 @@ fn literals(line: &str) -> String {
     format!("({})", line.split('|').map(cell).collect::<Vec<_>>().join(", "))
 }
 
-fn type_name(kind: Type) -> String {
-    match kind {
-        Type::Int16 => "smallint".to_owned(),
+fn type_name(kind: Type) -> anyhow::Result<String> {
+    Ok(match kind {
         Type::Int32 => "integer".to_owned(),
         Type::Int64 => "bigint".to_owned(),
         Type::Text => "text".to_owned(),
         Type::Date => "date".to_owned(),
         Type::Timestamp => "timestamp".to_owned(),
-        Type::Bool => "boolean".to_owned(),
-        Type::Float64 => "double precision".to_owned(),
-        Type::Bytes | Type::Keyed => "bytea".to_owned(),
         Type::Decimal { precision, scale } => format!("numeric({precision}, {scale})"),
-    }
+        other => bail!("no table of our workloads has a column of type {other:?}"),
+    })
 }
 
 #[cfg(test)]
@@ -147,10 +148,11 @@ mod tests {
     fn the_first_unique_index_is_the_primary_key() {
         let columns =
             [Column::required("a", Type::Int32), Column::nullable("b", Type::Decimal { precision: 4, scale: 2 })];
-        let table = TableSql::new("t", &columns, &[IndexDef::plain("i", &[1]), IndexDef::unique("p", &[1, 0])]);
+        let table = TableSql::new("t", &columns, &[IndexDef::plain("i", &[1]), IndexDef::unique("p", &[1, 0])])
+            .expect("it has a form in SQL");
         assert_eq!(table.columns, ["a integer not null", "b numeric(4, 2)"]);
         assert_eq!(table.primary_key(), Some("b, a"));
-        assert_eq!(TableSql::new("t", &columns, &[]).primary_key(), None);
+        assert_eq!(TableSql::new("t", &columns, &[]).expect("it has a form in SQL").primary_key(), None);
     }
 
     #[test]

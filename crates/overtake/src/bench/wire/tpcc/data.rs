@@ -35,7 +35,7 @@ pub fn load(targets: &[Target], scale: Scale, seed: u64, stop: &Stop) -> anyhow:
         let control = Control::connect(target)?;
         for table in tables.all() {
             stop.wait(Duration::ZERO)?;
-            let sql = TableSql::new(&prefixed(table.name()), table.columns(), table.indexes());
+            let sql = TableSql::new(&prefixed(table.name()), table.columns(), table.indexes())?;
             let all: Vec<usize> = (0..table.columns().len()).collect();
             let parts = snapshot.scan(table, &all, BATCH_ROWS).split(1);
             let fill = || {

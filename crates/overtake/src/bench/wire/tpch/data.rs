@@ -24,7 +24,7 @@ pub fn load(targets: &[Target], scale_factor: f64, stop: &Stop) -> anyhow::Resul
         for table in TpchTable::ALL {
             stop.wait(Duration::ZERO)?;
             let TableDef { name, columns, .. } = table.definition();
-            let sql = TableSql::new(&name, &columns, &keys(table));
+            let sql = TableSql::new(&name, &columns, &keys(table))?;
             let fill = || {
                 sql.create(&control, target)?;
                 // A stop ends the stream, and the count of rows then fails; the stop is told first.
