@@ -180,7 +180,11 @@ impl Replay {
                 let Some(Reverse((_, (piece, from, to)))) = waiting.peek().filter(|next| is_due(next)) else { break };
                 for change in engine.decode_redo(&pieces[*piece][*from..*to])?.1 {
                     let unknown = || Error::CorruptRedo("a change of a row that does not exist");
-                    let (table, rows) = (&tables[change.table], &mut rows[change.table]);
+                    let at = tables.iter().position(|table| table.number() == change.table);
+                    let (table, rows) = match at {
+                        Some(at) => (&tables[at], &mut rows[at]),
+                        None => return Err(Error::CorruptRedo("a change of a table that does not exist")),
+                    };
                     match change.what {
                         RedoWhat::Insert(values) => {
                             let row = txn.insert(table, &values)?;
