@@ -101,6 +101,10 @@ fn parse(printed: &str) -> anyhow::Result<(u64, f64)> {
     let transactions = field("number of transactions actually processed: ")?.parse().context("transactions")?;
     let failed: u64 = field("number of failed transactions: ")?.parse().context("failed transactions")?;
     ensure!(failed == 0, "{failed} transactions failed");
+    if transactions == 0 {
+        // Then it prints no rate. A warm-up on a loaded machine may be so.
+        return Ok((0, 0.0));
+    }
     Ok((transactions, field("tps = ")?.parse().context("tps")?))
 }
 
@@ -150,6 +154,8 @@ mod tests {
         let error = parse(&PRINTED.replace("failed transactions: 0", "failed transactions: 3")).expect_err("3 failed");
         assert_eq!(error.to_string(), "3 transactions failed");
         assert!(parse("pgbench: error\n").is_err());
+        let none = "number of transactions actually processed: 0\nnumber of failed transactions: 0 (NaN%)\n";
+        assert_eq!(parse(none).expect("it is all there"), (0, 0.0));
     }
 
     #[test]
