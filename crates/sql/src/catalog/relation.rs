@@ -141,7 +141,7 @@ impl TableInfo {
     /// Its conditions.
     pub fn checks(&self) -> impl Iterator<Item = (&Constraint, &Check)> {
         self.constraints.iter().filter_map(|constraint| match &constraint.what {
-            ConstraintKind::Check(check) => Some((constraint, check)),
+            ConstraintKind::Check(check) => Some((constraint, &**check)),
             _ => None,
         })
     }
@@ -228,7 +228,7 @@ pub enum ConstraintKind {
         index: usize,
     },
     /// Each row satisfies it, or it is null.
-    Check(Check),
+    Check(Box<Check>),
     /// Each row without nulls in these columns has its row in another table.
     ForeignKey(ForeignKey),
 }

@@ -143,7 +143,7 @@ impl Ddl<'_> {
             unlogged: plain.unlogged,
             table_options: plain.table_options.clone(),
             query: plain.query.clone(),
-            with_data: plain.with_data.clone(),
+            with_data: plain.with_data,
             ..create.clone()
         };
         refuse!(same != *plain => "an option of CREATE TABLE");
