@@ -170,7 +170,11 @@ impl Ddl<'_> {
         parts.extend(of);
         let name = self.constraint_name(draft, name.as_ref(), &parts, "check")?;
         let check = Check { text: expr.to_string(), tree: (**expr).clone() };
-        draft.constraints.push(Constraint { oid: self.catalog.oid()?, name, what: ConstraintKind::Check(Box::new(check)) });
+        draft.constraints.push(Constraint {
+            oid: self.catalog.oid()?,
+            name,
+            what: ConstraintKind::Check(Box::new(check)),
+        });
         Ok(())
     }
 
