@@ -113,7 +113,7 @@ impl Binder<'_> {
         let (table, name) = match parts {
             [name] => (None, folded(name)),
             [table, name] => (Some(folded(table)), folded(name)),
-            [schema, table, name] if self.catalog.relation_in(&folded(schema), &folded(table)).is_some() => {
+            [schema, table, name] if self.is_in_schema(&folded(schema), &folded(table)) => {
                 (Some(folded(table)), folded(name))
             }
             _ => return Ok(None),

@@ -101,6 +101,7 @@ impl Binder<'_> {
             }
             "current_database" | "current_catalog" if arguments.is_empty() => Ok(text(DATABASE, Kind::Name)),
             "current_date" if arguments.is_empty() => Ok(now(Kind::Date)),
+            "json_build_object" | "json_build_array" | "to_json" => self.json_call(name_text, arguments),
             "nextval" | "currval" | "setval" | "lastval" => self.sequence_call(name_text, arguments),
             _ => self.call(name_text, arguments),
         }
@@ -108,6 +109,9 @@ impl Binder<'_> {
 
     /// Applies a function of the table.
     pub(crate) fn call(&self, name: &str, arguments: Vec<Typed>) -> SqlResult<Typed> {
+        if let Some(called) = self.call_with_vectors(name, &arguments) {
+            return called;
+        }
         let kinds: Vec<Kind> = arguments.iter().map(|argument| argument.kind.kind).collect();
         let function = ops::resolve_function(name, &kinds)?.function;
         let declared = |at: usize| function.arguments.get(at).or(function.arguments.last()).copied();

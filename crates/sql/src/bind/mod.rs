@@ -14,6 +14,7 @@ mod from;
 mod functions;
 mod group;
 mod join;
+mod json;
 mod names;
 mod query;
 mod select;
@@ -22,6 +23,7 @@ mod sets;
 mod steps;
 mod subquery;
 mod types;
+mod vectors;
 mod window;
 mod write;
 

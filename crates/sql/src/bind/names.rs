@@ -57,8 +57,7 @@ impl Binder<'_> {
     /// The system's table of this name, if that is what it stands for: the system's schema is searched first, unless the path
     /// says otherwise.
     pub(crate) fn system_table(&self, name: &Qualified) -> Option<Arc<crate::system::SystemTable>> {
-        let seen = self.env.forms.seen.as_deref();
-        let find = |schema: &str| crate::system::find(schema, &name.name, seen);
+        let find = |schema: &str| crate::system::find(schema, &name.name, self.env.forms.seen.as_deref());
         if let Some(schema) = &name.schema {
             return find(schema);
         }
@@ -88,6 +87,12 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState("42501"), message));
         }
         self.find(&wanted).ok_or_else(|| self.at_name(no_relation(&wanted), name))
+    }
+
+    /// Whether a schema has such a relation, the system's included.
+    pub(super) fn is_in_schema(&self, schema: &str, name: &str) -> bool {
+        self.catalog.relation_in(schema, name).is_some()
+            || crate::system::find(schema, name, self.env.forms.seen.as_deref()).is_some()
     }
 
     /// One row of a table as names see it.

@@ -15,7 +15,7 @@ use sqlparser::ast::{self, FunctionArg};
 
 /// Whether a name is one of a function that returns a set.
 pub(super) fn is_set(name: &str) -> bool {
-    matches!(name, "generate_series" | "unnest" | "generate_subscripts" | "string_to_table")
+    matches!(name, "generate_series" | "unnest" | "generate_subscripts" | "string_to_table" | "pg_partition_ancestors")
 }
 
 /// Whether a set stands in an expression.
@@ -111,6 +111,19 @@ impl Binder<'_> {
                 }
                 let arguments = as_kinds(arguments, &[*array, Kind::Int4, Kind::Bool])?;
                 Ok((SetCall { function: SetFunction::Subscripts, arguments }, Kind::Int4.into()))
+            }
+            ("unnest", [vector]) if super::vectors::array_of(*vector).is_some() => {
+                let kind = vector.element().unwrap_or(*vector).into();
+                let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
+                Ok((SetCall { function: SetFunction::Unnest, arguments }, kind))
+            }
+            ("generate_subscripts", [vector, _]) if super::vectors::array_of(*vector).is_some() => {
+                let (first, last) = self.places_of_vector(arguments.swap_remove(0))?;
+                self.set_call("generate_series", vec![first, last])
+            }
+            ("pg_partition_ancestors", [_]) => {
+                let all = vec![self.call(name, arguments)?.expr];
+                Ok((SetCall { function: SetFunction::Unnest, arguments: all }, Kind::Regclass.into()))
             }
             ("string_to_table", [_, _, null @ ..]) if null.len() <= 1 => {
                 if null.is_empty() {

@@ -66,8 +66,12 @@ impl Session {
     pub(super) fn see(&mut self, state: &Arc<State>) {
         let is_same = |seen: &Arc<Seen>| Arc::ptr_eq(&seen.state, state) && Arc::ptr_eq(&seen.path, &self.path);
         if !self.settings.forms.seen.as_ref().is_some_and(is_same) {
-            let provider = self.database.provider.clone();
-            let seen = Seen { state: Arc::clone(state), path: Arc::clone(&self.path), provider };
+            let seen = Seen {
+                state: Arc::clone(state),
+                path: Arc::clone(&self.path),
+                roles: Arc::clone(&self.database.roles),
+                provider: self.database.provider.clone(),
+            };
             self.settings.forms.seen = Some(Arc::new(seen));
         }
         self.refresh_env();

@@ -126,6 +126,33 @@ fn encoding(args: &[Datum], _: &Env) -> SqlResult<Datum> {
     }))
 }
 
+/// Bytes in a unit that people can read, as PostgreSQL rounds them.
+fn size(bytes: i64) -> String {
+    // Name, least size that is too large, whether it is rounded from half units, and how many bits the unit has.
+    const UNITS: [(&str, u64, bool, u32); 6] = [
+        ("bytes", 10 * 1024, false, 0),
+        ("kB", 20 * 1024 - 1, true, 10),
+        ("MB", 20 * 1024 - 1, true, 20),
+        ("GB", 20 * 1024 - 1, true, 30),
+        ("TB", 20 * 1024 - 1, true, 40),
+        ("PB", 20 * 1024 - 1, true, 50),
+    ];
+    let mut left = bytes;
+    for (at, (name, limit, rounded, bits)) in UNITS.into_iter().enumerate() {
+        match UNITS.get(at + 1) {
+            Some((_, _, next_rounded, next_bits)) if limit <= left.unsigned_abs() => {
+                let shift = next_bits - bits - u32::from(*next_rounded) + u32::from(rounded);
+                left /= 1 << shift;
+            }
+            _ => {
+                let half = if rounded { (left + left.signum()) / 2 } else { left };
+                return format!("{half} {name}");
+            }
+        }
+    }
+    format!("{bytes} bytes")
+}
+
 /// The relation must be there, as `has_table_privilege` and its like want it.
 fn privilege_on_named(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     let at = args.len().saturating_sub(2);
@@ -252,6 +279,9 @@ pub(crate) fn functions() -> Vec<Function> {
         line("pg_tablespace_size", &[Oid], Int8, |_, _| Ok(Datum::Int8(0))),
         line("pg_tablespace_location", &[Oid], Text, |_, _| Ok(text(""))),
         line("pg_relation_is_publishable", &[Regclass], Bool, kind_of),
+        // There are no partitions; the binder makes rows of it.
+        line("pg_partition_ancestors", &[Regclass], Kind::Array(Element::Oid), |_, _| Ok(super::array([]))),
+        line("pg_size_pretty", &[Int8], Text, |a, _| Ok(text(size(integer(a.first()))))),
         line("pg_is_other_temp_schema", &[Oid], Bool, |_, _| Ok(Datum::Bool(false))),
         line("pg_my_temp_schema", &[], Oid, |_, _| Ok(Datum::Oid(0))),
         line("pg_is_in_recovery", &[], Bool, |_, _| Ok(Datum::Bool(false))),
@@ -303,6 +333,7 @@ pub(crate) fn functions() -> Vec<Function> {
         all.push(line(name, &[Name, Oid, Text], Bool, |_, _| Ok(Datum::Bool(true))));
         all.push(line(name, &[Name, Text, Text], Bool, |_, _| Ok(Datum::Bool(true))));
     }
+    all.extend(super::json::functions());
     debug_assert!(all.iter().all(|line| matches!(line.eval, Eval::InEnv(_))));
     all
 }

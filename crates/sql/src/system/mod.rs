@@ -11,6 +11,7 @@ mod definitions;
 mod deparse;
 mod functions;
 mod information;
+mod json;
 mod provider;
 mod reg;
 mod relations;

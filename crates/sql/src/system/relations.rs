@@ -5,7 +5,7 @@
 
 use super::types::{alignment, by_value, collation, storage};
 use super::{Rows, SCHEMAS, Source, SystemTable, deparse, int, oid, text, yes};
-use crate::catalog::{ColumnDef, Relation, Sequence, TableInfo};
+use crate::catalog::{ColumnDef, OWNER, PUBLIC, Relation, Sequence, TableInfo};
 use crate::datum::Datum;
 use crate::error::SqlResult;
 use crate::types::{Kind, SqlType};
@@ -45,13 +45,17 @@ pub(super) fn system(source: &Source<'_>) -> Vec<Arc<SystemTable>> {
 
 fn namespaces(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     for (number, name) in schemas(source) {
-        let owner =
-            source.state().schema(&name).and_then(|schema| super::server::role_number(source.seen, &schema.owner));
-        rows.add([
-            ("oid", oid(number)),
-            ("nspname", text(name)),
-            ("nspowner", oid(owner.unwrap_or(super::server::SUPERUSER))),
-        ]);
+        let own = source.state().schema(&name);
+        // Whoever owns the database owns this one, as in PostgreSQL.
+        let is_fresh = own.is_some_and(|schema| schema.name == PUBLIC && schema.owner == OWNER);
+        let owner = own.and_then(|schema| super::server::role_number(source.seen, &schema.owner));
+        let owner = if is_fresh { super::server::DATABASE_OWNER } else { owner.unwrap_or(super::server::SUPERUSER) };
+        let mut row = vec![("oid", oid(number)), ("nspname", text(name)), ("nspowner", oid(owner))];
+        if is_fresh {
+            let rights = ["pg_database_owner=UC/pg_database_owner", "=U/pg_database_owner"];
+            row.push(("nspacl", super::array(rights.map(text))));
+        }
+        rows.add(row);
     }
     Ok(())
 }

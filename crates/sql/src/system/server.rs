@@ -3,16 +3,17 @@
 //! **Invariant:** every name that owns something has a role, so numbers of owners can be looked up.
 
 use super::{Rows, Source, array, int, oid, or_null, text, yes};
-use crate::catalog::{DATABASE, OWNER, Relation, Seen};
+use crate::catalog::{DATABASE, Seen};
 use crate::datum::Datum;
 use crate::error::SqlResult;
+use crate::roles::Role;
 
 /// The number of the role that owns the database.
 pub(super) const SUPERUSER: u32 = 10;
+/// The role that stands for the owner of the database.
+pub(super) const DATABASE_OWNER: u32 = 6171;
 /// PostgreSQL's number of the database `postgres`.
-const DATABASE_OID: u32 = 5;
-/// Numbers of other roles begin here.
-const FIRST_ROLE: u32 = 16_000;
+pub(super) const DATABASE_OID: u32 = 5;
 
 pub(super) fn filled(name: &str) -> Option<super::Fill> {
     match name {
@@ -27,42 +28,22 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
     }
 }
 
-/// All roles that are known here: the owner, and whoever has made something.
-fn all_roles(seen: &Seen) -> Vec<(u32, String)> {
-    let mut names: Vec<&str> = seen.state.schemas().map(|schema| schema.owner.as_str()).collect();
-    names.extend(seen.state.relations().map(|relation| match relation {
-        Relation::Table(table) | Relation::Index { table, .. } => table.owner.as_str(),
-        Relation::View(view) => view.owner.as_str(),
-        Relation::Sequence(sequence) => sequence.owner.as_str(),
-    }));
-    names.sort_unstable();
-    names.dedup();
-    let others = names.into_iter().filter(|name| *name != OWNER).zip(FIRST_ROLE..);
-    std::iter::once((SUPERUSER, OWNER.to_owned()))
-        .chain(others.map(|(name, number)| (number, name.to_owned())))
-        .collect()
-}
-
-/// The same, with the one who asks.
-fn roles_of(source: &Source<'_>) -> Vec<(u32, String)> {
-    let mut all = all_roles(source.seen);
-    if all.iter().all(|(_, name)| **name != *source.env.user) {
-        all.push((FIRST_ROLE + all.len() as u32, source.env.user.to_string()));
-    }
-    all
+/// All roles by number and name.
+fn all_roles(seen: &Seen) -> Vec<(u32, String, Role)> {
+    seen.roles.all().into_iter().map(|(name, role)| (role.oid, name, role)).collect()
 }
 
 /// The name of a role.
 pub(super) fn role_name(seen: &Seen, number: u32) -> Option<String> {
-    all_roles(seen).into_iter().find(|(own, _)| *own == number).map(|(_, name)| name)
+    if number == DATABASE_OWNER {
+        return Some("pg_database_owner".to_owned());
+    }
+    all_roles(seen).into_iter().find(|(own, ..)| *own == number).map(|(_, name, _)| name)
 }
 
 /// The number of a role.
 pub(super) fn role_number(seen: &Seen, name: &str) -> Option<u32> {
-    if name == OWNER {
-        return Some(SUPERUSER);
-    }
-    all_roles(seen).into_iter().find(|(_, own)| own == name).map(|(number, _)| number)
+    seen.roles.get(name).map(|role| role.oid)
 }
 
 fn databases(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
@@ -82,24 +63,44 @@ fn databases(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 }
 
 fn roles(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    for (number, name) in roles_of(source) {
-        let mut row = rights();
+    for (number, name, role) in all_roles(source.seen) {
+        let mut row = rights(&role);
         row.extend([("oid", oid(number)), ("rolname", text(name)), ("rolpassword", text("********"))]);
         rows.add(row);
     }
+    rows.add([
+        ("oid", oid(DATABASE_OWNER)),
+        ("rolname", text("pg_database_owner")),
+        ("rolpassword", text("********")),
+        ("rolsuper", yes(false)),
+        ("rolinherit", yes(true)),
+        ("rolcreaterole", yes(false)),
+        ("rolcreatedb", yes(false)),
+        ("rolcanlogin", yes(false)),
+        ("rolreplication", yes(false)),
+        ("rolbypassrls", yes(false)),
+        ("rolconnlimit", int(-1)),
+    ]);
     Ok(())
 }
 
-/// What every role may do: all there is.
-fn rights() -> Vec<(&'static str, Datum)> {
-    let names =
-        ["rolsuper", "rolinherit", "rolcreaterole", "rolcreatedb", "rolcanlogin", "rolreplication", "rolbypassrls"];
-    names.into_iter().map(|name| (name, yes(true))).chain([("rolconnlimit", int(-1))]).collect()
+/// What a role may do.
+fn rights(role: &Role) -> Vec<(&'static str, Datum)> {
+    vec![
+        ("rolsuper", yes(role.is_superuser)),
+        ("rolinherit", yes(role.inherits)),
+        ("rolcreaterole", yes(role.may_create_roles)),
+        ("rolcreatedb", yes(role.may_create_databases)),
+        ("rolcanlogin", yes(role.may_log_in)),
+        ("rolreplication", yes(role.is_superuser)),
+        ("rolbypassrls", yes(role.is_superuser)),
+        ("rolconnlimit", int(i64::from(role.connections_max))),
+    ]
 }
 
 fn authids(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    for (number, name) in roles_of(source) {
-        let mut row = rights();
+    for (number, name, role) in all_roles(source.seen) {
+        let mut row = rights(&role);
         row.extend([("oid", oid(number)), ("rolname", text(name))]);
         rows.add(row);
     }
@@ -107,14 +108,14 @@ fn authids(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 }
 
 fn users(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    for (number, name) in roles_of(source) {
+    for (number, name, role) in all_roles(source.seen).into_iter().filter(|(_, _, role)| role.may_log_in) {
         rows.add([
             ("usename", text(name)),
             ("usesysid", oid(number)),
-            ("usecreatedb", yes(true)),
-            ("usesuper", yes(true)),
-            ("userepl", yes(true)),
-            ("usebypassrls", yes(true)),
+            ("usecreatedb", yes(role.may_create_databases)),
+            ("usesuper", yes(role.is_superuser)),
+            ("userepl", yes(role.is_superuser)),
+            ("usebypassrls", yes(role.is_superuser)),
             ("passwd", text("********")),
         ]);
     }
