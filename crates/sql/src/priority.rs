@@ -152,7 +152,8 @@ mod tests {
         assert_eq!(rules.of_session("report", "d", "daily"), Some(Class::Normal));
         assert_eq!(rules.of_session("till", "d", ""), Some(Class::High));
         assert_eq!(rules.of_session("ann", "d", ""), None);
-        assert_eq!(rules.of_statement("till", "d", "", "select 1\nfrom lineitem"), None);
+        assert_eq!(rules.of_statement("till", "d", "", "select 1\nfrom lineitem"), Some(Class::Low));
+        assert_eq!(rules.of_statement("till", "d", "", "select 1 from orders"), None);
         assert_eq!(rules.of_statement("till", "d", "", " select 1 from LINEITEM where x"), Some(Class::Low));
         assert!(rules.are_about_statements());
         for wrong in ["urgent user=x", "low user", "low role=x", "low user=a user=b", "low statement=x\\"] {
