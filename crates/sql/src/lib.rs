@@ -22,6 +22,7 @@ mod overriding;
 mod parse;
 pub mod plan;
 pub mod priority;
+mod regex;
 pub mod roles;
 pub mod session;
 mod settings;

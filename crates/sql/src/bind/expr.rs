@@ -16,6 +16,7 @@ impl Binder<'_> {
         match expr {
             ast::Expr::Nested(inner) => self.expr(inner, scope),
             ast::Expr::UnaryOp { op, expr } => self.unary(*op, expr, scope),
+            ast::Expr::BinaryOp { left: _, op: BinaryOperator::Overlaps, right: _ } => self.special(expr, scope),
             ast::Expr::BinaryOp { left, op, right } => self.binary(left, op, right, scope),
             ast::Expr::Function(function) => self.function(function, scope),
             other => self.expr_of_any_kind(other, scope),
@@ -153,7 +154,7 @@ impl Binder<'_> {
             ast::Expr::Floor { expr, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => {
                 self.call("floor", vec![one(expr)?])
             }
-            other => Err(SqlError::unsupported(format_args!("the expression {other}"))),
+            other => self.special(other, scope),
         }
     }
 
@@ -209,7 +210,7 @@ impl Binder<'_> {
             UnaryOperator::Not => Ok(not(truth(self.condition(argument, "NOT")?))),
             UnaryOperator::Minus => self.operator("-", None, argument),
             UnaryOperator::Plus => self.operator("+", None, argument),
-            other => Err(SqlError::unsupported(format_args!("the operator {other}"))),
+            other => self.operator(super::syntax::prefix_name(other)?, None, argument),
         }
     }
 
@@ -312,7 +313,7 @@ pub(super) fn operator_name(op: &BinaryOperator) -> SqlResult<String> {
         BinaryOperator::LtEq => "<=",
         BinaryOperator::Eq => "=",
         BinaryOperator::NotEq => "<>",
-        other => return Err(SqlError::unsupported(format_args!("the operator {other}"))),
+        other => return super::syntax::operator_name(other),
     }
     .to_owned())
 }
@@ -326,6 +327,6 @@ pub(super) fn not(typed: Typed) -> Typed {
     truth(Expr::Not(Box::new(typed.expr)))
 }
 
-fn negated_if(negated: bool, typed: Typed) -> Typed {
+pub(super) fn negated_if(negated: bool, typed: Typed) -> Typed {
     if negated { not(typed) } else { typed }
 }

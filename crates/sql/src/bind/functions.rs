@@ -113,23 +113,32 @@ impl Binder<'_> {
             return called;
         }
         let kinds: Vec<Kind> = arguments.iter().map(|argument| argument.kind.kind).collect();
-        let function = ops::resolve_function(name, &kinds)?.function;
+        let resolved = ops::resolve_function(name, &kinds)?;
+        let function = resolved.function;
         let declared = |at: usize| function.arguments.get(at).or(function.arguments.last()).copied();
-        let arguments = arguments
+        let mut arguments: Vec<Expr> = arguments
             .into_iter()
             .enumerate()
             .map(|(at, argument)| match declared(at) {
-                // Any type, as its text.
-                Some(Kind::Void) | None => {
-                    let text = self.coerce(argument, Kind::Text.into(), ops::Context::Explicit);
-                    text.map(|typed| typed.expr)
-                }
+                Some(Kind::Void) | None => self.shown(argument),
                 Some(kind) => self.argument(argument, kind),
             })
             .collect::<SqlResult<_>>()?;
+        arguments.extend(resolved.told_types(&kinds).map(Expr::Constant));
         let (eval, strict) = (function.eval, function.strict);
         let expr = Expr::Call { eval, strict, operator: None, function: Some(function), arguments };
         Ok(Typed { expr, kind: function.result.into() })
+    }
+
+    /// A value of any type as its text, which of truth values is not what a cast to text gives.
+    fn shown(&self, argument: Typed) -> SqlResult<Expr> {
+        match ops::casts::shown(argument.kind.kind).filter(|_| argument.kind.kind != Kind::Unknown) {
+            None => self.argument(argument, Kind::Text),
+            Some(cast) => {
+                let (eval, to) = (cast.eval, Kind::Text.into());
+                Ok(Expr::Cast { eval, to, argument: Box::new(argument.expr) })
+            }
+        }
     }
 
     pub(super) fn arguments(&self, args: &[FunctionArg], scope: &Scope<'_>) -> SqlResult<Vec<Typed>> {

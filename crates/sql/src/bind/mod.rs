@@ -22,6 +22,7 @@ mod sequences;
 mod sets;
 mod steps;
 mod subquery;
+mod syntax;
 mod types;
 mod vectors;
 mod window;

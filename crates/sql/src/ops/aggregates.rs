@@ -3,8 +3,9 @@
 //! **Invariant:** all but `count(*)` skip rows whose first argument is NULL, here and not in the caller.
 
 use super::casts::Cast;
-use super::get::{float, int, interval, numeric, out_of_range, text};
+use super::get::{bytes, float, int, interval, numeric, out_of_range, text};
 use super::resolve::{self, can_coerce};
+use super::statistics::{Moments, Pairs, Relation, Spread, Squares};
 use super::{Context, compare, find_cast};
 use crate::datum::Datum;
 use crate::error::SqlResult;
@@ -37,6 +38,17 @@ enum What {
     Or,
     Strings,
     Array,
+    Bytes,
+    Bits(Bits),
+    Spread(Spread),
+    Relation(Relation),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Bits {
+    And,
+    Or,
+    Xor,
 }
 
 /// An aggregate, and the casts of its arguments.
@@ -68,6 +80,10 @@ enum State {
     Value(Datum),
     Text(String),
     Items(Vec<Datum>),
+    Bytes(Vec<u8>),
+    Moments(Moments),
+    Squares(Box<Squares>),
+    Pairs(Pairs),
 }
 
 impl Aggregate {
@@ -92,6 +108,9 @@ impl Accumulator {
         if what == What::CountAll {
             self.rows += 1;
             return Ok(());
+        }
+        if let What::Relation(_) = what {
+            return self.pair(args);
         }
         let Some(value) = args.first().filter(|value| what == What::Array || !value.is_null()) else { return Ok(()) };
         self.rows += 1;
@@ -128,12 +147,67 @@ impl Accumulator {
                 }
                 state => *state = State::Text(text(value).to_owned()),
             },
+            What::Bits(bits) => self.bits(bits, value),
+            What::Spread(_) => self.spread(value)?,
+            What::Relation(_) => {}
+            What::Bytes => match &mut self.state {
+                State::Bytes(all) => {
+                    if let Some(delimiter) = args.get(1).filter(|delimiter| !delimiter.is_null()) {
+                        all.extend_from_slice(bytes(delimiter));
+                    }
+                    all.extend_from_slice(bytes(value));
+                }
+                state => *state = State::Bytes(bytes(value).to_vec()),
+            },
             What::Array => match &mut self.state {
                 State::Items(items) => items.push(value.clone()),
                 state => *state = State::Items(vec![value.clone()]),
             },
         }
         Ok(())
+    }
+
+    /// Both variables of a row; a row that lacks one does not count.
+    fn pair(&mut self, args: &[Datum]) -> SqlResult<()> {
+        let [y, x, ..] = args else { return Ok(()) };
+        if y.is_null() || x.is_null() {
+            return Ok(());
+        }
+        let mut pairs = if let State::Pairs(pairs) = self.state { pairs } else { Pairs::default() };
+        pairs.add(float(y), float(x))?;
+        self.state = State::Pairs(pairs);
+        Ok(())
+    }
+
+    fn spread(&mut self, value: &Datum) -> SqlResult<()> {
+        if matches!(value, Datum::Float4(_) | Datum::Float8(_)) {
+            let mut moments = if let State::Moments(moments) = self.state { moments } else { Moments::default() };
+            moments.add(float(value))?;
+            self.state = State::Moments(moments);
+            return Ok(());
+        }
+        if !matches!(self.state, State::Squares(_)) {
+            self.state = State::Squares(Box::default());
+        }
+        if let State::Squares(squares) = &mut self.state { squares.add(&numeric(value)) } else { Ok(()) }
+    }
+
+    fn bits(&mut self, bits: Bits, value: &Datum) {
+        let State::Value(before) = &self.state else {
+            self.state = State::Value(value.clone());
+            return;
+        };
+        let (a, b) = (int(before), int(value));
+        let all = match bits {
+            Bits::And => a & b,
+            Bits::Or => a | b,
+            Bits::Xor => a ^ b,
+        };
+        self.state = State::Value(match value {
+            Datum::Int2(_) => Datum::Int2(all as i16),
+            Datum::Int4(_) => Datum::Int4(all as i32),
+            _ => Datum::Int8(all),
+        });
     }
 
     fn sum(&mut self, value: &Datum) -> SqlResult<()> {
@@ -167,6 +241,20 @@ impl Accumulator {
         }
         let average = what == What::Average;
         Ok(match self.state {
+            State::Empty if what == What::Relation(Relation::Count) => Datum::Int8(0),
+            State::Moments(moments) => match what {
+                What::Spread(spread) => moments.finish(spread),
+                _ => Datum::Null,
+            },
+            State::Squares(squares) => match what {
+                What::Spread(spread) => squares.finish(spread)?,
+                _ => Datum::Null,
+            },
+            State::Pairs(pairs) => match what {
+                What::Relation(relation) => pairs.finish(relation),
+                _ => Datum::Null,
+            },
+            State::Bytes(all) => Datum::Bytes(all.into()),
             State::Empty => Datum::Null,
             State::Integer(sum) if average => Datum::Numeric(Numeric::from(sum).div(&Numeric::from(rows))?),
             State::Integer(sum) if self.aggregate.result == Kind::Numeric => Datum::Numeric(Numeric::from(sum)),
@@ -215,7 +303,51 @@ static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
         line("every", &[Bool], Bool, What::And),
         line("bool_or", &[Bool], Bool, What::Or),
         line("string_agg", &[Text, Text], Text, What::Strings),
+        line("string_agg", &[Kind::Bytea, Kind::Bytea], Kind::Bytea, What::Bytes),
     ];
+    for (name, sample, root) in [
+        ("variance", true, false),
+        ("var_samp", true, false),
+        ("var_pop", false, false),
+        ("stddev", true, true),
+        ("stddev_samp", true, true),
+        ("stddev_pop", false, true),
+    ] {
+        let spread = What::Spread(Spread { sample, root });
+        for (kind, own) in [
+            (Int2, &[Int2]),
+            (Int4, &[Int4]),
+            (Int8, &[Int8]),
+            (Exact, &[Exact]),
+            (Float4, &[Float4]),
+            (Float8, &[Float8]),
+        ] {
+            let result = if matches!(kind, Float4 | Float8) { Float8 } else { Exact };
+            all.push(line(name, own, result, spread));
+        }
+    }
+    for (name, relation) in [
+        ("regr_count", Relation::Count),
+        ("regr_sxx", Relation::Sxx),
+        ("regr_syy", Relation::Syy),
+        ("regr_sxy", Relation::Sxy),
+        ("regr_avgx", Relation::AverageX),
+        ("regr_avgy", Relation::AverageY),
+        ("regr_r2", Relation::R2),
+        ("regr_slope", Relation::Slope),
+        ("regr_intercept", Relation::Intercept),
+        ("covar_pop", Relation::CovariancePopulation),
+        ("covar_samp", Relation::CovarianceSample),
+        ("corr", Relation::Correlation),
+    ] {
+        let result = if relation == Relation::Count { Int8 } else { Float8 };
+        all.push(line(name, &[Float8, Float8], result, What::Relation(relation)));
+    }
+    for (name, bits) in [("bit_and", Bits::And), ("bit_or", Bits::Or), ("bit_xor", Bits::Xor)] {
+        for (kind, own) in [(Int2, &[Int2]), (Int4, &[Int4]), (Int8, &[Int8])] {
+            all.push(line(name, own, kind, What::Bits(bits)));
+        }
+    }
     // PostgreSQL has no min and max of bool, bytea and uuid.
     let ordered = |kind: &Kind| {
         compare::is_comparable(*kind)

@@ -370,7 +370,7 @@ pub fn find_cast(from: Kind, to: Kind, context: Context) -> Option<&'static Cast
 }
 
 /// The cast to text that an argument of any type takes: the value as it is shown.
-pub(super) fn shown(from: Kind) -> Option<&'static Cast> {
+pub(crate) fn shown(from: Kind) -> Option<&'static Cast> {
     static SHOWN: LazyLock<Vec<Cast>> = LazyLock::new(|| {
         let line = |(from, eval): &(Kind, Convert)| Cast {
             from: *from,

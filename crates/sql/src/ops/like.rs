@@ -1,4 +1,4 @@
-//! LIKE, and its pattern's escape character. Regular expressions are refused.
+//! LIKE, and its pattern's escape character.
 
 use super::get::text;
 use super::{Function, Operator, function, operator};
@@ -80,20 +80,12 @@ fn with_escape(args: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::text(out))
 }
 
-fn regular_expression(_: &[Datum]) -> SqlResult<Datum> {
-    Err(SqlError::unsupported("a regular expression"))
-}
-
 pub(super) fn operators() -> Vec<Operator> {
-    let like: [(&str, super::Plain); 8] = [
+    let like: [(&str, super::Plain); 4] = [
         ("~~", |a| Ok(Datum::Bool(matches(text(&a[0]), text(&a[1]), false)?))),
         ("!~~", |a| Ok(Datum::Bool(!matches(text(&a[0]), text(&a[1]), false)?))),
         ("~~*", |a| Ok(Datum::Bool(matches(text(&a[0]), text(&a[1]), true)?))),
         ("!~~*", |a| Ok(Datum::Bool(!matches(text(&a[0]), text(&a[1]), true)?))),
-        ("~", regular_expression),
-        ("~*", regular_expression),
-        ("!~", regular_expression),
-        ("!~*", regular_expression),
     ];
     let kinds = [Kind::Text, Kind::Bpchar, Kind::Name];
     like.iter().flat_map(|(name, eval)| kinds.map(|left| operator(name, left, Kind::Text, Kind::Bool, *eval))).collect()

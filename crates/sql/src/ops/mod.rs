@@ -6,6 +6,8 @@
 
 pub mod aggregates;
 mod arithmetic;
+pub mod arrays;
+mod bytes;
 pub mod casts;
 pub mod compare;
 mod datetime;
@@ -14,11 +16,17 @@ mod fields;
 mod get;
 pub(crate) mod like;
 mod math;
+mod moments;
+mod polymorphic;
+mod regexp;
 mod resolve;
 mod session;
+mod statistics;
 mod strings;
 #[cfg(test)]
 mod tests;
+mod text_functions;
+mod trigonometry;
 
 pub use aggregates::{Accumulator, Aggregate, ResolvedAggregate, resolve_aggregate};
 pub use casts::{Cast, Context, find_cast};
@@ -62,6 +70,8 @@ pub struct Function {
     pub strict: bool,
     /// May differ between two calls.
     pub volatile: bool,
+    /// Is given, behind its arguments, the numbers of their types.
+    pub told_types: bool,
     /// What computes it.
     pub eval: Eval,
 }
@@ -75,7 +85,16 @@ const fn prefix(name: &'static str, right: Kind, result: Kind, eval: Plain) -> O
 }
 
 const fn function(name: &'static str, arguments: &'static [Kind], result: Kind, eval: Plain) -> Function {
-    Function { name, arguments, variadic: false, result, strict: true, volatile: false, eval: Eval::Plain(eval) }
+    Function {
+        name,
+        arguments,
+        variadic: false,
+        result,
+        strict: true,
+        volatile: false,
+        told_types: false,
+        eval: Eval::Plain(eval),
+    }
 }
 
 /// As [`operator`], for one that depends on the session's state.
@@ -85,7 +104,16 @@ const fn operator_in(name: &'static str, left: Kind, right: Kind, result: Kind, 
 
 /// As [`function`], for one that depends on the session's state.
 const fn function_in(name: &'static str, arguments: &'static [Kind], result: Kind, eval: env::InEnv) -> Function {
-    Function { name, arguments, variadic: false, result, strict: true, volatile: false, eval: Eval::InEnv(eval) }
+    Function {
+        name,
+        arguments,
+        variadic: false,
+        result,
+        strict: true,
+        volatile: false,
+        told_types: false,
+        eval: Eval::InEnv(eval),
+    }
 }
 
 /// As [`function_in`], for lines that other modules of the crate add.
@@ -118,12 +146,20 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         compare::operators(),
         datetime::operators(),
         like::operators(),
+        regexp::operators(),
+        arrays::operators(),
         math::operators(),
         strings::operators(),
     ];
     let functions = [
         crate::system::functions(),
         session::functions(),
+        regexp::functions(),
+        arrays::functions(),
+        text_functions::functions(),
+        bytes::functions(),
+        moments::functions(),
+        trigonometry::functions(),
         math::functions(),
         strings::functions(),
         like::functions(),

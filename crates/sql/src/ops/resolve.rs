@@ -3,7 +3,8 @@
 //! The selection is `func_select_candidate` of PostgreSQL's parser, step for step; the comments name its steps.
 
 use super::casts::{self, Cast, Context, find_cast};
-use super::{Function, Operator, functions_named, operators_named};
+use super::{Function, Operator, functions_named, operators_named, polymorphic};
+use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::Kind;
 
@@ -25,6 +26,15 @@ pub struct ResolvedFunction {
     pub function: &'static Function,
     /// One per argument.
     pub casts: Vec<Option<&'static Cast>>,
+}
+
+impl ResolvedFunction {
+    /// What it is given behind its arguments, which are of these kinds: the numbers of their types, if it wants them.
+    pub fn told_types(&self, given: &[Kind]) -> impl Iterator<Item = Datum> + use<> {
+        let told = if self.function.told_types { given.len() } else { 0 };
+        let declared = self.function.arguments;
+        (0..told).map(move |at| Datum::Oid(declared.get(at).map_or(0, |kind| kind.oid())))
+    }
 }
 
 /// Whether a value of one kind may stand where the other is wanted, without a cast being written.
@@ -136,6 +146,29 @@ fn operator_error(name: &str, left: Option<Kind>, right: Kind, ambiguous: bool) 
     })
 }
 
+/// Of operators on arrays only `||` casts their items.
+fn arrays_fit(name: &str, given: &[Kind], declared: &[Kind]) -> bool {
+    let fits = |(from, to): (&Kind, &Kind)| match (from.element(), to.element()) {
+        (Some(from), Some(to)) => name == "||" || from == to,
+        _ => true,
+    };
+    given.iter().zip(declared).all(fits)
+}
+
+/// `||` where an array is: with the type that all items have in common.
+fn concatenation<'o>(
+    left: Kind,
+    right: Kind,
+    exact: impl Fn(Option<Kind>, Kind) -> Option<&'o &'static Operator>,
+) -> Option<&'o &'static Operator> {
+    if left.element().is_none() && right.element().is_none() {
+        return None;
+    }
+    let common = common_kind(&[left.element().unwrap_or(left), right.element().unwrap_or(right)], "").ok()?;
+    let to = |kind: Kind| if kind.element().is_some() { common.array_of() } else { Some(common) };
+    exact(Some(to(left)?), to(right)?)
+}
+
 /// The operator that is meant by a name between operands of these kinds; `!=` is `<>`.
 ///
 /// # Errors
@@ -148,6 +181,7 @@ pub fn resolve_operator(name: &str, left: Option<Kind>, right: Kind) -> SqlResul
     let assumed = match left {
         Some(Kind::Unknown) if right != Kind::Unknown => exact(Some(right), right),
         Some(left) if right == Kind::Unknown => exact(Some(left), left),
+        Some(left) if name == "||" => exact(Some(left), right).or_else(|| concatenation(left, right, exact)),
         left => exact(left, right),
     };
     let found = match assumed {
@@ -158,7 +192,7 @@ pub fn resolve_operator(name: &str, left: Option<Kind>, right: Kind) -> SqlResul
                 .iter()
                 .filter(|line| line.left.is_some() == left.is_some())
                 .map(|line| line.left.into_iter().chain([line.right]).collect())
-                .filter(|declared: &Vec<Kind>| coerces(&given, declared))
+                .filter(|declared: &Vec<Kind>| coerces(&given, declared) && arrays_fit(name, &given, declared))
                 .collect();
             let is_ambiguous = !candidates.is_empty();
             let chosen = select_candidate(&given, candidates);
@@ -176,24 +210,6 @@ pub fn resolve_operator(name: &str, left: Option<Kind>, right: Kind) -> SqlResul
         right: argument_cast(right, found.right),
     })
 }
-
-/// What PostgreSQL has and this server has not yet: to be told so, not that it does not exist.
-const MISSING: [&str; 14] = [
-    "to_char",
-    "to_date",
-    "to_number",
-    "to_timestamp",
-    "regexp_replace",
-    "regexp_match",
-    "regexp_matches",
-    "regexp_like",
-    "regexp_count",
-    "regexp_substr",
-    "regexp_split_to_array",
-    "md5",
-    "format",
-    "encode",
-];
 
 /// A function as it is written in an error.
 pub(super) fn signature(name: &str, arguments: &[Kind]) -> String {
@@ -227,17 +243,14 @@ fn declared(function: &Function, count: usize) -> Option<Vec<Kind>> {
 
 /// Whether a function of this name is in the table.
 pub fn is_function(name: &str) -> bool {
-    !functions_named(name).is_empty()
+    !functions_named(name).is_empty() || polymorphic::is_function(name)
 }
 
 /// The function that is meant by a name, in lower case, with arguments of these kinds.
 ///
 /// # Errors
-/// `42883`, `42725`; `0A000` for some that PostgreSQL has.
+/// `42883`, `42725`.
 pub fn resolve_function(name: &str, arguments: &[Kind]) -> SqlResult<ResolvedFunction> {
-    if MISSING.contains(&name) {
-        return Err(SqlError::unsupported(format!("function {}", signature(name, arguments))));
-    }
     let candidates: Vec<(&'static Function, Vec<Kind>)> = functions_named(name)
         .iter()
         .filter_map(|function| declared(function, arguments.len()).map(|kinds| (*function, kinds)))
@@ -250,7 +263,13 @@ pub fn resolve_function(name: &str, arguments: &[Kind]) -> SqlResult<ResolvedFun
         None => select_candidate(arguments, candidates.iter().map(|(_, kinds)| kinds.clone()).collect()),
     };
     let found = chosen.and_then(|chosen| candidates.into_iter().find(|(_, kinds)| *kinds == chosen));
-    let (function, kinds) = found.ok_or_else(|| function_error(name, arguments, is_ambiguous))?;
+    let (function, kinds) = match found {
+        Some(found) => found,
+        None => match polymorphic::resolve(name, arguments)? {
+            Some(function) => (function, function.arguments.to_vec()),
+            None => return Err(function_error(name, arguments, is_ambiguous)),
+        },
+    };
     let casts = arguments.iter().zip(kinds).map(|(from, to)| argument_cast(*from, to)).collect();
     Ok(ResolvedFunction { function, casts })
 }

@@ -137,7 +137,8 @@ fn evaluate(expression: &str) -> SqlResult<Typed> {
         let kinds: Vec<Kind> = args.iter().map(|(_, kind)| kind.kind).collect();
         let found = resolve_function(name, &kinds)?;
         let result = found.function.result.into();
-        let values = prepared(&args, &found.casts)?;
+        let mut values = prepared(&args, &found.casts)?;
+        values.extend(found.told_types(&kinds));
         if found.function.strict && values.iter().any(Datum::is_null) {
             return Ok((Datum::Null, result));
         }

@@ -42,6 +42,9 @@ pub fn utf8(bytes: &[u8]) -> SqlResult<&str> {
         SqlError::new(SqlState("22021"), format!("invalid byte sequence for encoding \"UTF8\": {}", hex.join(" ")))
     };
     let text = std::str::from_utf8(bytes).map_err(|error| {
+        if bytes[..error.valid_up_to()].contains(&0) {
+            return bad(&[0]);
+        }
         let rest = &bytes[error.valid_up_to()..];
         // As many bytes as the first one announces.
         let announced = match rest[0] {

@@ -80,6 +80,14 @@ impl Numeric {
         let weight = self.weight_and_first().0;
         let before = (weight + 1) * 2 - 1;
         let scale = made_scale(before, self.scale());
+        self.sqrt_at(scale)
+    }
+
+    /// The square root of a number that is not negative, to so many digits.
+    ///
+    /// # Errors
+    /// None for such numbers.
+    pub(crate) fn sqrt_at(&self, scale: u32) -> SqlResult<Numeric> {
         let wide = self.fixed(2 * (scale + 1)).sqrt();
         Numeric::checked(divide_rounded(&wide, &BigInt::from(10)), scale)
     }

@@ -1,0 +1,134 @@
+//! Operators and functions that have a syntax of their own: `SIMILAR TO`, `OVERLAY`, subscripts and the like.
+
+use super::expr::negated_if;
+use super::{Binder, Scope, refuse};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult};
+use crate::ops::Context;
+use crate::plan::{Expr, Typed};
+use crate::types::{Kind, SqlType};
+use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
+
+/// The name of an operator in the table, for those that are written as they are named.
+pub(super) fn operator_name(op: &BinaryOperator) -> SqlResult<String> {
+    match op {
+        BinaryOperator::PGCustomBinaryOperator(parts) => match &parts[..] {
+            [name] => Ok(name.clone()),
+            [schema, name] if schema == "pg_catalog" => Ok(name.clone()),
+            _ => Err(SqlError::unsupported(format_args!("the operator {op}"))),
+        },
+        BinaryOperator::And
+        | BinaryOperator::Or
+        | BinaryOperator::Xor
+        | BinaryOperator::Overlaps
+        | BinaryOperator::DuckIntegerDivide
+        | BinaryOperator::MyIntegerDivide
+        | BinaryOperator::Match
+        | BinaryOperator::Regexp
+        | BinaryOperator::Glob
+        | BinaryOperator::Assignment => Err(SqlError::unsupported(format_args!("the operator {op}"))),
+        other => Ok(other.to_string()),
+    }
+}
+
+/// As [`operator_name`], of operators with one operand.
+pub(super) fn prefix_name(op: UnaryOperator) -> SqlResult<&'static str> {
+    match op {
+        UnaryOperator::BitwiseNot => Ok("~"),
+        UnaryOperator::PGAbs => Ok("@"),
+        UnaryOperator::PGSquareRoot => Ok("|/"),
+        UnaryOperator::PGCubeRoot => Ok("||/"),
+        UnaryOperator::PGPrefixFactorial => Ok("!!"),
+        other => Err(SqlError::unsupported(format_args!("the operator {other}"))),
+    }
+}
+
+fn integer(value: i32) -> Typed {
+    Typed { expr: Expr::Constant(Datum::Int4(value)), kind: Kind::Int4.into() }
+}
+
+impl Binder<'_> {
+    /// What [`Binder::expr`] leaves to this module.
+    pub(super) fn special(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
+        let one = |expr: &ast::Expr| self.expr(expr, scope);
+        match expr {
+            ast::Expr::Like { negated, any: false, expr, pattern, escape_char: Some(escape) } => {
+                let pattern = self.call("like_escape", vec![one(pattern)?, one(escape)?])?;
+                Ok(negated_if(*negated, self.operator("~~", Some(one(expr)?), pattern)?))
+            }
+            ast::Expr::ILike { negated, any: false, expr, pattern, escape_char: Some(escape) } => {
+                let pattern = self.call("like_escape", vec![one(pattern)?, one(escape)?])?;
+                Ok(negated_if(*negated, self.operator("~~*", Some(one(expr)?), pattern)?))
+            }
+            ast::Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+                let mut arguments = vec![one(pattern)?];
+                if let Some(escape) = escape_char {
+                    arguments.push(one(escape)?);
+                }
+                let pattern = self.call("similar_to_escape", arguments)?;
+                Ok(negated_if(*negated, self.operator("~", Some(one(expr)?), pattern)?))
+            }
+            ast::Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+                let mut arguments = vec![one(expr)?, one(overlay_what)?, one(overlay_from)?];
+                if let Some(count) = overlay_for {
+                    arguments.push(one(count)?);
+                }
+                self.call("overlay", arguments)
+            }
+            ast::Expr::CompoundFieldAccess { root, access_chain } => {
+                let array = one(root)?;
+                let [ast::AccessExpr::Subscript(subscript)] = &access_chain[..] else {
+                    return Err(SqlError::unsupported(format_args!("the expression {expr}")));
+                };
+                self.subscript(array, subscript, scope)
+            }
+            ast::Expr::Collate { expr, collation } => {
+                let parts = self.name_parts(collation)?;
+                let name = parts.last().map_or("", String::as_str);
+                refuse!(!matches!(name, "C" | "POSIX" | "default" | "ucs_basic") => format_args!("the collation {name}"));
+                one(expr)
+            }
+            ast::Expr::BinaryOp { left, op: BinaryOperator::Overlaps, right } => {
+                let (ast::Expr::Tuple(left), ast::Expr::Tuple(right)) = (&**left, &**right) else {
+                    return Err(SqlError::unsupported("OVERLAPS without rows"));
+                };
+                for (side, of) in [(left, "left"), (right, "right")] {
+                    if side.len() != 2 {
+                        let message = format!("wrong number of parameters on {of} side of OVERLAPS expression");
+                        return Err(SqlError::new(crate::error::SqlState::SYNTAX_ERROR, message));
+                    }
+                }
+                self.call("overlaps", left.iter().chain(right).map(one).collect::<SqlResult<_>>()?)
+            }
+            other => Err(SqlError::unsupported(format_args!("the expression {other}"))),
+        }
+    }
+
+    fn subscript(&self, array: Typed, subscript: &ast::Subscript, scope: &Scope<'_>) -> SqlResult<Typed> {
+        let SqlType { kind, .. } = array.kind;
+        if kind.element().is_none() {
+            let message = format!("cannot subscript type {} because it does not support subscripting", kind.name());
+            return Err(SqlError::new(crate::error::SqlState::DATATYPE_MISMATCH, message));
+        }
+        let index = |expr: &ast::Expr| {
+            let typed = self.expr(expr, scope)?;
+            let refused =
+                || SqlError::new(crate::error::SqlState::DATATYPE_MISMATCH, "array subscript must have type integer");
+            self.coerce(typed, Kind::Int4.into(), Context::Assignment)
+                .map_err(|error| if error.state() == crate::error::SqlState::CANNOT_COERCE { refused() } else { error })
+        };
+        match subscript {
+            ast::Subscript::Index { index: at } => self.call("[]", vec![array, index(at)?]),
+            ast::Subscript::Slice { lower_bound, upper_bound, stride: None } => {
+                let bound = |bound: &Option<ast::Expr>, default: i32| match bound {
+                    Some(bound) => index(bound),
+                    None => Ok(integer(default)),
+                };
+                self.call("[:]", vec![array, bound(lower_bound, 1)?, bound(upper_bound, i32::MAX)?])
+            }
+            ast::Subscript::Slice { lower_bound: _, upper_bound: _, stride: Some(_) } => {
+                Err(SqlError::unsupported("a slice with a stride"))
+            }
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Functions and operators of arrays, all of one dimension.
+
+use super::get::{int, text};
+use super::polymorphic::{Line, Pseudo};
+use super::{Env, Eval, Function, Operator, Plain, compare, function, operator};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::types::{Element, Kind};
+use std::cmp::Ordering;
+
+/// The items of an array.
+pub(super) fn items(datum: &Datum) -> &[Datum] {
+    if let Datum::Array(items) = datum { items } else { &[] }
+}
+
+fn array(items: Vec<Datum>) -> Datum {
+    Datum::Array(items.into())
+}
+
+/// The kind that a type's number means, as [`Function::told_types`] gives it.
+pub(super) fn kind_of(datum: &Datum) -> Kind {
+    if let Datum::Oid(oid) = datum { Kind::from_oid(*oid).unwrap_or(Kind::Text) } else { Kind::Text }
+}
+
+/// Equal, or both NULL.
+fn is_same(a: &Datum, b: &Datum, kind: Kind) -> bool {
+    match (a.is_null(), b.is_null()) {
+        (false, false) => compare(a, b, kind) == Ordering::Equal,
+        (a, b) => a && b,
+    }
+}
+
+fn append(args: &[Datum]) -> SqlResult<Datum> {
+    Ok(array([items(&args[0]), std::slice::from_ref(&args[1])].concat()))
+}
+
+fn prepend(args: &[Datum]) -> SqlResult<Datum> {
+    Ok(array([std::slice::from_ref(&args[0]), items(&args[1])].concat()))
+}
+
+fn concat(args: &[Datum]) -> SqlResult<Datum> {
+    Ok(match (&args[0], &args[1]) {
+        (Datum::Null, other) | (other, Datum::Null) => other.clone(),
+        (a, b) => array([items(a), items(b)].concat()),
+    })
+}
+
+/// The last told type: of the sought element.
+fn element_kind(args: &[Datum], count: usize) -> Kind {
+    args.get(count + 1).map_or(Kind::Text, kind_of)
+}
+
+fn position(args: &[Datum]) -> SqlResult<Datum> {
+    // Behind the arguments are as many types.
+    let count = args.len() / 2;
+    if args[0].is_null() {
+        return Ok(Datum::Null);
+    }
+    let start = match args.get(2).filter(|_| count == 3) {
+        None => 1,
+        Some(Datum::Null) => return Err(SqlError::new(SqlState("22004"), "initial position must not be null")),
+        Some(start) => int(start),
+    };
+    let kind = element_kind(args, count);
+    let skipped = usize::try_from(start - 1).unwrap_or(0);
+    let found = items(&args[0]).iter().skip(skipped).position(|item| is_same(item, &args[1], kind));
+    Ok(found.map_or(Datum::Null, |at| Datum::Int4((at + skipped) as i32 + 1)))
+}
+
+fn positions(args: &[Datum]) -> SqlResult<Datum> {
+    if args[0].is_null() {
+        return Ok(Datum::Null);
+    }
+    let kind = element_kind(args, 2);
+    let found = items(&args[0]).iter().enumerate().filter(|(_, item)| is_same(item, &args[1], kind));
+    Ok(array(found.map(|(at, _)| Datum::Int4(at as i32 + 1)).collect()))
+}
+
+fn remove(args: &[Datum]) -> SqlResult<Datum> {
+    if args[0].is_null() {
+        return Ok(Datum::Null);
+    }
+    let kind = element_kind(args, 2);
+    Ok(array(items(&args[0]).iter().filter(|item| !is_same(item, &args[1], kind)).cloned().collect()))
+}
+
+fn replace(args: &[Datum]) -> SqlResult<Datum> {
+    if args[0].is_null() {
+        return Ok(Datum::Null);
+    }
+    let kind = element_kind(args, 3);
+    let replaced = |item: &Datum| if is_same(item, &args[1], kind) { args[2].clone() } else { item.clone() };
+    Ok(array(items(&args[0]).iter().map(replaced).collect()))
+}
+
+/// Of an empty array there are no dimensions.
+fn of_dimension(args: &[Datum], value: impl Fn(usize) -> i64) -> Datum {
+    let all = items(&args[0]);
+    if all.is_empty() || int(&args[1]) != 1 { Datum::Null } else { Datum::Int4(value(all.len()) as i32) }
+}
+
+/// From one place to another, as far as there are items.
+fn slice(args: &[Datum]) -> SqlResult<Datum> {
+    let all = items(&args[0]);
+    let (from, to) = (int(&args[1]).max(1), int(&args[2]).min(all.len() as i64));
+    Ok(array(if from <= to { all[from as usize - 1..to as usize].to_vec() } else { Vec::new() }))
+}
+
+fn trim(args: &[Datum]) -> SqlResult<Datum> {
+    let all = items(&args[0]);
+    let count = int(&args[1]);
+    let kept = usize::try_from(count).ok().and_then(|count| all.len().checked_sub(count));
+    let kept = kept.ok_or_else(|| {
+        let message = format!("number of elements to trim must be between 0 and {}", all.len());
+        SqlError::new(SqlState("2202E"), message)
+    })?;
+    Ok(array(all[..kept].to_vec()))
+}
+
+fn fill(args: &[Datum]) -> SqlResult<Datum> {
+    let refused = |message: &str| Err(SqlError::new(SqlState("22004"), message));
+    if args[1].is_null() {
+        return refused("dimension array or low bound array cannot be null");
+    }
+    match items(&args[1]) {
+        [] => Ok(array(Vec::new())),
+        [Datum::Null] => refused("dimension values cannot be null"),
+        [Datum::Int4(count)] if *count < 0 => {
+            let message = format!("array size exceeds the maximum allowed ({MAX_ITEMS})");
+            Err(SqlError::new(SqlState("54000"), message))
+        }
+        [Datum::Int4(count)] if *count as usize > MAX_ITEMS => {
+            let message = format!("array size exceeds the maximum allowed ({MAX_ITEMS})");
+            Err(SqlError::new(SqlState("54000"), message))
+        }
+        [Datum::Int4(count)] => Ok(array(vec![args[0].clone(); *count as usize])),
+        _ => Err(SqlError::unsupported("an array of more than one dimension")),
+    }
+}
+
+/// PostgreSQL's limit.
+const MAX_ITEMS: usize = 134_217_727;
+
+fn width_bucket(args: &[Datum]) -> SqlResult<Datum> {
+    let kind = args.get(2).map_or(Kind::Text, kind_of);
+    let thresholds = items(&args[1]);
+    if thresholds.iter().any(Datum::is_null) {
+        return Err(SqlError::new(SqlState("22004"), "thresholds array must not contain NULLs"));
+    }
+    Ok(Datum::Int4(thresholds.partition_point(|low| compare(low, &args[0], kind) != Ordering::Greater) as i32))
+}
+
+fn to_string(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let count = args.len() / 2;
+    if args[0].is_null() || args[1].is_null() {
+        return Ok(Datum::Null);
+    }
+    let null = args.get(2).filter(|null| count == 3 && !null.is_null()).map(text);
+    let kind = args.get(count).map_or(Kind::Text, kind_of).element().unwrap_or(Kind::Text);
+    let mut out = String::new();
+    let mut is_first = true;
+    for item in items(&args[0]) {
+        if item.is_null() && null.is_none() {
+            continue;
+        }
+        if !std::mem::take(&mut is_first) {
+            out.push_str(text(&args[1]));
+        }
+        match null.filter(|_| item.is_null()) {
+            Some(null) => out.push_str(null),
+            None => crate::types::text::output(item, kind.into(), &env.forms, &mut out),
+        }
+    }
+    Ok(Datum::text(out))
+}
+
+/// The parts of a text: items of `string_to_array`, rows of `string_to_table`.
+///
+/// # Errors
+/// None.
+pub fn split(args: &[Datum]) -> SqlResult<Vec<Datum>> {
+    let all = text(&args[0]);
+    let null = args.get(2).filter(|null| !null.is_null()).map(text);
+    let part = |part: &str| if null == Some(part) { Datum::Null } else { Datum::text(part) };
+    if all.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(match &args[1] {
+        Datum::Null => all.chars().map(|c| part(c.encode_utf8(&mut [0; 4]))).collect(),
+        delimiter if text(delimiter).is_empty() => vec![part(all)],
+        delimiter => all.split(text(delimiter)).map(part).collect(),
+    })
+}
+
+fn to_array(args: &[Datum]) -> SqlResult<Datum> {
+    if args[0].is_null() {
+        return Ok(Datum::Null);
+    }
+    split(args).map(array)
+}
+
+/// Whether all items of `b` are items of `a`; NULL is none.
+fn contains(a: &[Datum], b: &[Datum], kind: Kind) -> bool {
+    let is_in = |item: &Datum| a.iter().any(|other| !other.is_null() && compare(item, other, kind).is_eq());
+    b.iter().all(|item| !item.is_null() && is_in(item))
+}
+
+fn overlaps(a: &[Datum], b: &[Datum], kind: Kind) -> bool {
+    b.iter().any(|item| !item.is_null() && a.iter().any(|other| !other.is_null() && compare(item, other, kind).is_eq()))
+}
+
+pub(super) fn operators() -> Vec<Operator> {
+    let mut all = Vec::new();
+    for element in Element::all().filter(|element| super::is_comparable(element.kind())) {
+        let kind = Kind::Array(element);
+        let evals: [(&'static str, Plain); 3] = if element == Element::Bpchar {
+            [
+                ("@>", |a| Ok(Datum::Bool(contains(items(&a[0]), items(&a[1]), Kind::Bpchar)))),
+                ("<@", |a| Ok(Datum::Bool(contains(items(&a[1]), items(&a[0]), Kind::Bpchar)))),
+                ("&&", |a| Ok(Datum::Bool(overlaps(items(&a[0]), items(&a[1]), Kind::Bpchar)))),
+            ]
+        } else {
+            [
+                ("@>", |a| Ok(Datum::Bool(contains(items(&a[0]), items(&a[1]), Kind::Text)))),
+                ("<@", |a| Ok(Datum::Bool(contains(items(&a[1]), items(&a[0]), Kind::Text)))),
+                ("&&", |a| Ok(Datum::Bool(overlaps(items(&a[0]), items(&a[1]), Kind::Text)))),
+            ]
+        };
+        all.extend(evals.map(|(name, eval)| operator(name, kind, kind, Kind::Bool, eval)));
+    }
+    all
+}
+
+pub(super) fn functions() -> Vec<Function> {
+    use Kind::Text;
+    const TEXTS: Kind = Kind::Array(Element::Text);
+    let lenient = |function: Function| Function { strict: false, ..function };
+    vec![
+        lenient(function("string_to_array", &[Text, Text], TEXTS, to_array)),
+        lenient(function("string_to_array", &[Text, Text, Text], TEXTS, to_array)),
+    ]
+}
+
+pub(super) fn lines() -> Vec<Line> {
+    use Pseudo::{Array, Arrays, Compatible, Element as Item, Is};
+    const INT: Pseudo = Is(Kind::Int4);
+    const TEXT: Pseudo = Is(Kind::Text);
+    const INTS: Pseudo = Is(Kind::Array(Element::Int4));
+    let line = |name, arguments, result, eval: Plain| Line {
+        name,
+        arguments,
+        variadic: false,
+        result,
+        strict: true,
+        told_types: false,
+        eval: Eval::Plain(eval),
+    };
+    let lenient = |line: Line| Line { strict: false, ..line };
+    let told = |line: Line| Line { strict: false, told_types: true, ..line };
+    vec![
+        line("[]", &[Array, INT], Item, |a| {
+            let at = int(&a[1]).checked_sub(1).and_then(|at| usize::try_from(at).ok());
+            Ok(at.and_then(|at| items(&a[0]).get(at)).cloned().unwrap_or_default())
+        }),
+        line("[:]", &[Array, INT, INT], Array, slice),
+        lenient(line("array_append", &[Arrays, Compatible], Arrays, append)),
+        lenient(line("array_prepend", &[Compatible, Arrays], Arrays, prepend)),
+        lenient(line("array_cat", &[Arrays, Arrays], Arrays, concat)),
+        told(line("array_position", &[Arrays, Compatible], INT, position)),
+        told(line("array_position", &[Arrays, Compatible, INT], INT, position)),
+        told(line("array_positions", &[Arrays, Compatible], INTS, positions)),
+        told(line("array_remove", &[Arrays, Compatible], Arrays, remove)),
+        told(line("array_replace", &[Arrays, Compatible, Compatible], Arrays, replace)),
+        line("array_length", &[Array, INT], INT, |a| Ok(of_dimension(a, |len| len as i64))),
+        line("array_upper", &[Array, INT], INT, |a| Ok(of_dimension(a, |len| len as i64))),
+        line("array_lower", &[Array, INT], INT, |a| Ok(of_dimension(a, |_| 1))),
+        line("array_ndims", &[Array], INT, |a| Ok(if items(&a[0]).is_empty() { Datum::Null } else { Datum::Int4(1) })),
+        line("array_dims", &[Array], TEXT, |a| {
+            let all = items(&a[0]);
+            Ok(if all.is_empty() { Datum::Null } else { Datum::text(format!("[1:{}]", all.len())) })
+        }),
+        line("cardinality", &[Array], INT, |a| Ok(Datum::Int4(items(&a[0]).len() as i32))),
+        line("trim_array", &[Array, INT], Array, trim),
+        lenient(line("array_fill", &[Item, INTS], Array, fill)),
+        Line { told_types: true, ..line("width_bucket", &[Compatible, Arrays], INT, width_bucket) },
+        Line { eval: Eval::InEnv(to_string), ..told(line("array_to_string", &[Array, TEXT], TEXT, concat)) },
+        Line { eval: Eval::InEnv(to_string), ..told(line("array_to_string", &[Array, TEXT, TEXT], TEXT, concat)) },
+    ]
+}

@@ -1,0 +1,273 @@
+//! `format`, quoting, `overlay` and other functions of text; functions of any type.
+
+use super::arrays::kind_of;
+use super::get::{bytes, int, text};
+use super::polymorphic::{Line, Pseudo};
+use super::{Env, Eval, Function, function};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::types::Kind;
+
+fn refused(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+/// Words that must be quoted as names: PostgreSQL 15's keywords that are not unreserved.
+const KEYWORDS: &str = " all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean \
+    both case cast char character check coalesce collate collation column concurrently constraint create cross \
+    current_catalog current_date current_role current_schema current_time current_timestamp current_user dec decimal default \
+    deferrable desc distinct do else end except exists extract false fetch float for foreign freeze from full grant greatest \
+    group grouping having ilike in initially inner inout int integer intersect interval into is isnull join lateral leading \
+    least left like limit localtime localtimestamp national natural nchar none normalize not notnull null nullif numeric \
+    offset on only or order out outer overlaps overlay placing position precision primary real references returning right row \
+    select session_user setof similar smallint some substring symmetric table tablesample then time timestamp to trailing \
+    treat trim true union unique user using values varchar variadic verbose when where window with xmlattributes xmlconcat \
+    xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable ";
+
+/// A name as a statement must write it.
+pub(crate) fn quoted_name(name: &str) -> String {
+    let mut chars = name.chars();
+    let plain = chars.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
+        && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && !KEYWORDS.split_ascii_whitespace().any(|word| word == name);
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// A text as a statement must write it.
+pub(crate) fn quoted_literal(value: &str) -> String {
+    let escape = if value.contains('\\') { "E" } else { "" };
+    format!("{escape}'{}'", value.replace('\'', "''").replace('\\', "\\\\"))
+}
+
+fn quote_nullable(args: &[Datum]) -> SqlResult<Datum> {
+    Ok(Datum::text(if args[0].is_null() { "NULL".to_owned() } else { quoted_literal(text(&args[0])) }))
+}
+
+/// Any value, as a cast to text gives it.
+fn quote_any(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let kind = args.get(1).map_or(Kind::Text, kind_of);
+    let cast = super::find_cast(kind, Kind::Text, super::Context::Explicit);
+    let value = match cast {
+        Some(cast) if !args[0].is_null() => (cast.eval)(&args[0], Kind::Text.into(), env)?,
+        _ => args[0].clone(),
+    };
+    quote_nullable(&[value])
+}
+
+/// A number in a format: none, if no digits stand there.
+fn digits(rest: &mut &str) -> SqlResult<Option<i64>> {
+    let len = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (digits, after) = rest.split_at(len);
+    *rest = after;
+    if digits.is_empty() {
+        return Ok(None);
+    }
+    let number = digits
+        .parse::<i32>()
+        .map_err(|_| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "number is out of range"))?;
+    Ok(Some(i64::from(number)))
+}
+
+/// `format`: all arguments are texts.
+fn format(args: &[Datum]) -> SqlResult<Datum> {
+    let Some(Datum::Text(pattern)) = args.first() else { return Ok(Datum::Null) };
+    let mut out = String::new();
+    let mut next = 0_usize;
+    let mut rest: &str = pattern;
+    let unterminated = || refused("unterminated format() type specifier").hint("For a single \"%\" use \"%%\".");
+    let argument = |number: usize| args.get(number).ok_or_else(|| refused("too few arguments for format()"));
+    while let Some(at) = rest.find('%') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('%') {
+            out.push('%');
+            rest = after;
+            continue;
+        }
+        let zero = || refused("format specifies argument 0, but arguments are numbered from 1");
+        // A position, or the width.
+        let (mut position, mut width, mut left) = (None, None, false);
+        let number = digits(&mut rest)?;
+        match (number, rest.strip_prefix('$')) {
+            (Some(0), Some(_)) => return Err(zero()),
+            (Some(number), Some(after)) => {
+                position = Some(number as usize);
+                rest = after;
+            }
+            (number, _) => width = number,
+        }
+        if width.is_none() {
+            while let Some(after) = rest.strip_prefix('-') {
+                left = true;
+                rest = after;
+            }
+            if let Some(after) = rest.strip_prefix('*') {
+                rest = after;
+                let number = digits(&mut rest)?;
+                let at = match number {
+                    Some(0) => return Err(zero()),
+                    Some(number) => {
+                        rest = rest
+                            .strip_prefix('$')
+                            .ok_or_else(|| refused("width argument position must be ended by \"$\""))?;
+                        number as usize
+                    }
+                    None => {
+                        next += 1;
+                        next
+                    }
+                };
+                next = at;
+                let wide = argument(at)?;
+                if !wide.is_null() {
+                    let Datum::Text(written) = wide else { return Err(refused("width is no number")) };
+                    let parsed = crate::types::text::input(written, Kind::Int4.into(), &Default::default())?;
+                    width = Some(int(&parsed));
+                }
+            } else {
+                width = digits(&mut rest)?;
+            }
+        }
+        let kind = rest.chars().next().ok_or_else(unterminated)?;
+        rest = &rest[kind.len_utf8()..];
+        let at = position.unwrap_or(next + 1);
+        next = at;
+        if !matches!(kind, 's' | 'I' | 'L') {
+            let error = refused(format!("unrecognized format() type specifier \"{kind}\""));
+            return Err(error.hint("For a single \"%\" use \"%%\"."));
+        }
+        let value = argument(at)?;
+        let written = match (kind, value) {
+            ('s', Datum::Null) => String::new(),
+            ('I', Datum::Null) => {
+                return Err(SqlError::new(SqlState("22004"), "null values cannot be formatted as an SQL identifier"));
+            }
+            ('L', Datum::Null) => "NULL".to_owned(),
+            ('I', value) => quoted_name(text(value)),
+            ('L', value) => quoted_literal(text(value)),
+            (_, value) => text(value).to_owned(),
+        };
+        let width = width.unwrap_or(0);
+        left |= width < 0;
+        let missing = usize::try_from(width.abs()).unwrap_or(0).saturating_sub(written.chars().count());
+        if missing > 1 << 28 {
+            return Err(SqlError::new(SqlState("54000"), "requested length too large"));
+        }
+        let blanks = " ".repeat(missing);
+        if left {
+            out.push_str(&written);
+            out.push_str(&blanks);
+        } else {
+            out.push_str(&blanks);
+            out.push_str(&written);
+        }
+    }
+    out.push_str(rest);
+    Ok(Datum::text(out))
+}
+
+/// What of `all` an overlay keeps: before and behind.
+fn overlaid<T: Clone>(all: &[T], new: &[T], start: i64, count: i64) -> SqlResult<Vec<T>> {
+    if start <= 0 {
+        return Err(SqlError::new(SqlState("22011"), "negative substring length not allowed"));
+    }
+    let before = usize::try_from(start - 1).unwrap_or(0).min(all.len());
+    let behind = start
+        .checked_add(count)
+        .ok_or_else(|| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"))?;
+    if i32::try_from(behind).is_err() {
+        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"));
+    }
+    let behind = usize::try_from(behind - 1).unwrap_or(0).min(all.len());
+    Ok([&all[..before], new, &all[behind..]].concat())
+}
+
+fn overlay(args: &[Datum]) -> SqlResult<Datum> {
+    let all: Vec<char> = text(&args[0]).chars().collect();
+    let new: Vec<char> = text(&args[1]).chars().collect();
+    let count = args.get(3).map_or(new.len() as i64, int);
+    Ok(Datum::text(overlaid(&all, &new, int(&args[2]), count)?.into_iter().collect::<String>()))
+}
+
+fn byte_overlay(args: &[Datum]) -> SqlResult<Datum> {
+    let (all, new) = (bytes(&args[0]), bytes(&args[1]));
+    let count = args.get(3).map_or(new.len() as i64, int);
+    Ok(Datum::Bytes(overlaid(all, new, int(&args[2]), count)?.into()))
+}
+
+fn unicode_name(args: &[Datum]) -> SqlResult<Datum> {
+    Ok(Datum::text(quoted_name(text(&args[0]))))
+}
+
+fn pg_typeof(args: &[Datum]) -> SqlResult<Datum> {
+    Ok(args.get(1).cloned().unwrap_or_default())
+}
+
+/// Bytes that a value takes in a row of PostgreSQL, not compressed.
+fn column_size(args: &[Datum]) -> SqlResult<Datum> {
+    let kind = args.get(1).map_or(Kind::Text, kind_of);
+    // With the header of one byte that short values have in a row; a value that is computed has one of four.
+    Ok(match &args[0] {
+        Datum::Null => Datum::Null,
+        Datum::Text(value) if kind == Kind::Unknown => Datum::Int4(value.len() as i32 + 1),
+        Datum::Text(value) if kind.len() < 0 => Datum::Int4(value.len() as i32 + 4),
+        Datum::Bytes(value) => Datum::Int4(value.len() as i32 + 4),
+        _ if kind.len() > 0 => Datum::Int4(i32::from(kind.len())),
+        _ => return Err(SqlError::unsupported(format_args!("pg_column_size of {}", kind.name()))),
+    })
+}
+
+fn nulls(args: &[Datum], wanted: bool) -> Datum {
+    Datum::Int4(args.iter().filter(|arg| arg.is_null() == wanted).count() as i32)
+}
+
+pub(super) fn functions() -> Vec<Function> {
+    use Kind::{Bytea, Int4, Int8, Name, Text};
+    let lenient = |function: Function| Function { strict: false, ..function };
+    vec![
+        function("quote_ident", &[Text], Text, unicode_name),
+        function("quote_literal", &[Text], Text, |a| Ok(Datum::text(quoted_literal(text(&a[0]))))),
+        lenient(function("quote_nullable", &[Text], Text, quote_nullable)),
+        function("overlay", &[Text, Text, Int4], Text, overlay),
+        function("overlay", &[Text, Text, Int4, Int4], Text, overlay),
+        function("overlay", &[Bytea, Bytea, Int4], Bytea, byte_overlay),
+        function("overlay", &[Bytea, Bytea, Int4, Int4], Bytea, byte_overlay),
+        function("to_hex", &[Int4], Text, |a| Ok(Datum::text(format!("{:x}", int(&a[0]) as u32)))),
+        function("to_hex", &[Int8], Text, |a| Ok(Datum::text(format!("{:x}", int(&a[0]) as u64)))),
+        function("getdatabaseencoding", &[], Name, |_| Ok(Datum::text("UTF8"))),
+        function("pg_client_encoding", &[], Name, |_| Ok(Datum::text("UTF8"))),
+    ]
+}
+
+pub(super) fn lines() -> Vec<Line> {
+    use Pseudo::{Any, Is, Raw, Shown};
+    const TEXT: Pseudo = Is(Kind::Text);
+    const INT: Pseudo = Is(Kind::Int4);
+    let line = |name, arguments, variadic, result, eval: super::Plain| Line {
+        name,
+        arguments,
+        variadic,
+        result,
+        strict: false,
+        told_types: false,
+        eval: Eval::Plain(eval),
+    };
+    vec![
+        line("format", &[TEXT, Shown], true, TEXT, format),
+        line("num_nulls", &[Any], true, INT, |a| Ok(nulls(a, true))),
+        line("num_nonnulls", &[Any], true, INT, |a| Ok(nulls(a, false))),
+        Line {
+            told_types: true,
+            strict: true,
+            eval: Eval::InEnv(quote_any),
+            ..line("quote_literal", &[Any], false, TEXT, quote_nullable)
+        },
+        Line {
+            told_types: true,
+            eval: Eval::InEnv(quote_any),
+            ..line("quote_nullable", &[Any], false, TEXT, quote_nullable)
+        },
+        Line { told_types: true, ..line("pg_typeof", &[Raw], false, Is(Kind::Regtype), pg_typeof) },
+        Line { told_types: true, ..line("pg_column_size", &[Raw], false, INT, column_size) },
+    ]
+}
