@@ -331,6 +331,9 @@ pub(super) fn functions() -> Vec<Function> {
             trunc_in_zone(text(&a[0]), int(&a[1]), &Named::Zone(env.forms.zone.clone()))
         }),
         function("date_trunc", &[Text, Timestamptz, Text], Timestamptz, |a| {
+            if matches!(a[1], Datum::Timestamp(i64::MAX | i64::MIN)) {
+                return Ok(a[1].clone());
+            }
             trunc_in_zone(text(&a[0]), int(&a[1]), &zone_named(text(&a[2]))?)
         }),
         function("date_trunc", &[Text, Span], Span, |a| trunc_interval(text(&a[0]), interval(&a[1]))),

@@ -9,6 +9,7 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::Kind;
 use crate::types::calendar::{self, DAY, SECOND, days_in, days_of, split};
+use crate::types::datetime::offset_of;
 use crate::types::interval::{Interval, out_of_range};
 
 fn is_infinite(micros: i64) -> bool {
@@ -231,7 +232,9 @@ pub(super) fn functions() -> Vec<Function> {
         }),
         function("make_timestamptz", &[Int4, Int4, Int4, Int4, Int4, Float8, Text], Timestamptz, |a| {
             let local = local_of(a)?;
-            Ok(Datum::Timestamp(local - i64::from(zone_named(text(&a[6]))?.offset_of_local(local)) * SECOND))
+            let zone = offset_of(text(&a[6])).map_or_else(|| zone_named(text(&a[6])), Ok)?;
+            let (days, time) = split(local);
+            calendar::moment(days, time - i64::from(zone.offset_of_local(local)) * SECOND).map(Datum::Timestamp)
         }),
         function("justify_hours", &[Span], Span, |a| Ok(Datum::Interval(justify_hours(interval(&a[0]))?))),
         function("justify_days", &[Span], Span, |a| Ok(Datum::Interval(justify_days(interval(&a[0]))?))),

@@ -41,6 +41,22 @@ fn zone_of_interval(datum: &Datum) -> SqlResult<Named> {
     Ok(Named::Offset((span.micros / SECOND) as i32))
 }
 
+fn zone_of_text(datum: &Datum) -> SqlResult<Named> {
+    zone_named(text(datum))
+}
+
+/// A time in a zone. The infinities are the same in all, and none is looked for.
+fn at_zone(
+    args: &[Datum],
+    zone: fn(&Datum) -> SqlResult<Named>,
+    in_zone: fn(i64, &Named) -> SqlResult<Datum>,
+) -> SqlResult<Datum> {
+    match args[1] {
+        Datum::Timestamp(i64::MAX | i64::MIN) => Ok(args[1].clone()),
+        _ => in_zone(int(&args[1]), &zone(&args[0])?),
+    }
+}
+
 /// `Sat Nov 21 22:15:00.123456 2026 UTC`.
 fn time_of_day(env: &super::Env) -> String {
     let now = clock_us();
@@ -113,10 +129,10 @@ pub(super) fn functions() -> Vec<Function> {
         function_in("statement_timestamp", &[], Timestamptz, |_, env| Ok(Datum::Timestamp(env.statement_us))),
         volatile(function("clock_timestamp", &[], Timestamptz, |_| Ok(Datum::Timestamp(clock_us())))),
         volatile(function_in("timeofday", &[], Text, |_, env| Ok(Datum::text(time_of_day(env))))),
-        function("timezone", &[Text, Timestamptz], Timestamp, |a| to_local(int(&a[1]), &zone_named(text(&a[0]))?)),
-        function("timezone", &[Text, Timestamp], Timestamptz, |a| to_moment(int(&a[1]), &zone_named(text(&a[0]))?)),
-        function("timezone", &[Span, Timestamptz], Timestamp, |a| to_local(int(&a[1]), &zone_of_interval(&a[0])?)),
-        function("timezone", &[Span, Timestamp], Timestamptz, |a| to_moment(int(&a[1]), &zone_of_interval(&a[0])?)),
+        function("timezone", &[Text, Timestamptz], Timestamp, |a| at_zone(a, zone_of_text, to_local)),
+        function("timezone", &[Text, Timestamp], Timestamptz, |a| at_zone(a, zone_of_text, to_moment)),
+        function("timezone", &[Span, Timestamptz], Timestamp, |a| at_zone(a, zone_of_interval, to_local)),
+        function("timezone", &[Span, Timestamp], Timestamptz, |a| at_zone(a, zone_of_interval, to_moment)),
         function_in("current_setting", &[Text], Text, current_setting),
         function_in("current_setting", &[Text, Bool], Text, current_setting),
         volatile(Function { strict: false, ..function_in("set_config", &[Text, Text, Bool], Text, set_config) }),

@@ -20,7 +20,8 @@ fn of_angle(args: &[Datum], of: fn(f64) -> f64) -> SqlResult<Datum> {
 /// Of a number from -1 to 1 only.
 fn of_ratio(args: &[Datum], of: fn(f64) -> f64) -> SqlResult<Datum> {
     let x = float(&args[0]);
-    if x < -1.0 || x > 1.0 { Err(input_out_of_range()) } else { Ok(Datum::Float8(of(x))) }
+    let is_beyond = !x.is_nan() && !(-1.0..=1.0).contains(&x);
+    if is_beyond { Err(input_out_of_range()) } else { Ok(Datum::Float8(of(x))) }
 }
 
 const DEGREE: f64 = 0.017_453_292_519_943_295;

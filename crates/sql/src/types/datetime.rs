@@ -94,6 +94,16 @@ fn offset(text: &str) -> Found<Named> {
     Ok(Named::Offset(if negative { -seconds } else { seconds }))
 }
 
+/// An offset from UTC as dates have it (`+05:30`, east), if the text begins like one.
+pub(crate) fn offset_of(text: &str) -> Option<Named> {
+    let signed = match text.as_bytes().first()? {
+        b'+' | b'-' => text.to_owned(),
+        b'0'..=b'9' => format!("+{text}"),
+        _ => return None,
+    };
+    offset(&signed).ok()
+}
+
 impl Fields {
     fn has_date(&self) -> bool {
         self.julian.is_some() || (self.year.is_some() && (self.day_of_year.is_some() || self.day.is_some()))
@@ -198,7 +208,7 @@ impl Fields {
                 } else if self.zone.is_none() {
                     self.zone = Some(Zone::named(word).map(Named::Zone).ok_or_else(|| {
                         if word.contains('/') {
-                            let message = format!("time zone \"{word}\" not recognized");
+                            let message = format!("time zone \"{}\" not recognized", word.to_ascii_lowercase());
                             Fault::Other(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
                         } else {
                             Fault::Syntax
