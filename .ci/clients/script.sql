@@ -32,7 +32,7 @@ copy people from stdin;
 7	never	read
 \.
 select count(*) from people;
-show server_version_num;
+select current_setting('server_version_num')::int / 10000 as version;
 set nothing = 1;
 \x on
 select id, name from people where id < 3 order by id;

@@ -17,9 +17,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -120,6 +121,7 @@ impl<D: Backends> Server<D> {
             socket_file = Some(file);
         }
         drop(sender);
+        let _poke = Poke::start(Handle::current())?;
         let (end, ending) = watch::channel(false);
         // Those who have not said who they are have no place, but they are not without number either.
         let tasks_max = shared.config.connections_max.saturating_mul(2).saturating_add(64);
@@ -161,6 +163,39 @@ impl<D: Backends> Server<D> {
         }
         helpers.shutdown().await;
         Ok(())
+    }
+}
+
+/// How long nobody may look whether anything has arrived.
+const POKE: Duration = Duration::from_millis(5);
+
+/// Wakes a thread of the runtime now and then. One that runs a statement may be the one that has last looked for arrivals,
+/// and the others then sleep until they are given work: a cancel would not be read.
+struct Poke {
+    is_over: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Poke {
+    fn start(runtime: Handle) -> io::Result<Poke> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let there = Arc::clone(&is_over);
+        let thread = std::thread::Builder::new().name("poke".to_owned()).spawn(move || {
+            while !there.load(Relaxed) {
+                runtime.spawn(async {});
+                std::thread::park_timeout(POKE);
+            }
+        })?;
+        Ok(Poke { is_over, thread: Some(thread) })
+    }
+}
+
+impl Drop for Poke {
+    fn drop(&mut self) {
+        self.is_over.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+        }
     }
 }
 

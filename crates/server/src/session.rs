@@ -330,7 +330,7 @@ impl<B: Backend> Session<B> {
     /// Runs it here, or where it delays nobody.
     async fn execute_portal(&mut self, totals: &Totals, portal: &mut Lent<B::Portal>) -> Result<Run, Stop> {
         let workers = match &self.dispatch {
-            Dispatch::Spot if !totals.is_long() => return Ok(self.backend.execute(portal)?),
+            Dispatch::Spot if totals.is_short() => return Ok(self.backend.execute(portal)?),
             Dispatch::Spot => {
                 // The other sessions of this thread go to another one meanwhile.
                 let can = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;

@@ -128,11 +128,10 @@ pub(crate) struct Totals {
 const LONG_NS: u64 = 2_000_000;
 
 impl Totals {
-    /// Whether it usually runs for long.
-    pub(crate) fn is_long(&self) -> bool {
-        let run_ns = self.run_ns.load(Relaxed);
-        // Most have never taken so much all together.
-        LONG_NS < run_ns && LONG_NS < run_ns / self.count.load(Relaxed).max(1)
+    /// Whether it is known to run shortly.
+    pub(crate) fn is_short(&self) -> bool {
+        let count = self.count.load(Relaxed);
+        0 < count && self.run_ns.load(Relaxed) / count <= LONG_NS
     }
 }
 

@@ -113,8 +113,8 @@ pub fn classes_come_from_everywhere() {
         // What the engine knows of open transactions.
         let now = async |client: &Client, first: &str| {
             client.batch_execute(&format!("begin; {first}; insert into big values (1)")).await.unwrap();
-            // The housekeeping's have no session.
-            let open = real.engine.transactions().into_iter().filter(|open| open.session.is_some());
+            // Others have ended, or have not written.
+            let open = real.engine.transactions().into_iter().filter(|open| 0 < open.writes);
             let class = open.map(|open| open.class.name()).collect::<Vec<_>>().join(" ");
             client.batch_execute("rollback").await.unwrap();
             class
@@ -337,4 +337,35 @@ pub fn statements_may_be_handed_over() {
         assert_eq!(ask(&one, "select n from t where id = 1").await, "2");
         assert_eq!(ask(&one, "select 1 / 0").await, "22012 division by zero");
     });
+}
+
+/// Though the thread that runs it is the one that has last looked at the network.
+pub fn what_runs_can_be_cancelled() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let (client, other) = (real.client().await, real.client().await);
+        let text = "select count(*) from generate_series(1, $1::int) a, generate_series(1, $1::int) b";
+        let query = client.prepare(text).await.unwrap();
+        for turn in 0..4 {
+            if 0 < turn {
+                // It is known to be short, and is not.
+                for _ in 0..500 {
+                    client.query_one(&query, &[&1_i32]).await.unwrap();
+                }
+            }
+            let cancel = client.cancel_token();
+            let run = client.query_one(&query, &[&100_000_i32]);
+            let cancels = async {
+                while ask(&other, "select count(*) from overtake.activity where state = 'active'").await != "2" {}
+                cancel.cancel_query(tokio_postgres::NoTls).await.unwrap();
+            };
+            let (result, ()) = futures_join(run, cancels).await;
+            assert_eq!(told(&result.err().unwrap()), "57014 canceling statement due to user request");
+        }
+    });
+}
+
+/// Both at once.
+async fn futures_join<A, B>(one: impl Future<Output = A>, other: impl Future<Output = B>) -> (A, B) {
+    tokio::join!(one, other)
 }

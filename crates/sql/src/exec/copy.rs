@@ -339,7 +339,8 @@ impl Run<'_> {
             Writer { options: &to.options, kinds: &to.kinds, force_quote: &to.force_quote, forms: &self.env.forms };
         let (mut sent, mut buffer) = (Sent::default(), String::new());
         writer.begin(&to.names, &mut sent.data);
-        if !sent.data.is_empty() {
+        // The binary header comes with the first row, as there: clients expect a row in each message.
+        if !sent.data.is_empty() && to.options.format != crate::copy::Format::Binary {
             sent.ends_here();
         }
         let mut each = |row: &[Datum]| {
