@@ -1,6 +1,6 @@
 //! The analytics path as a session sees it: who can run a bound plan over a snapshot, on threads of their own.
 //!
-//! **Invariant:** a run is told of its end exactly once, whatever happens; after [`Analysis::cancel`] its session need not
+//! **Invariant:** a run is told of its end exactly once, whatever happens; after `Analysis::cancel` its session need not
 //! wait for it. Nothing here names what runs the plans, so that only one crate compiles it.
 
 use crate::datum::Datum;

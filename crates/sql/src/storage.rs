@@ -12,7 +12,7 @@
 //! | uuid | bytes |
 //! | any other numeric, interval, arrays | keyed bytes: see [`keyed`] |
 //!
-//! **Invariant:** [`datum`] gives back what [`store`] was given; stored values compare as PostgreSQL's operators do, so an
+//! **Invariant:** [`datum`] gives back what `store` was given; stored values compare as PostgreSQL's operators do, so an
 //! index of the engine is an index of SQL.
 
 pub mod keyed;

@@ -2,7 +2,7 @@
 //!
 //! Names, numbers and columns are those of PostgreSQL 15, from `tables.tsv`: schema, table, number, kind, and columns as
 //! `name:type`, with `!` behind those that are never null. Rows are made of the catalog that the statement sees ([`Seen`]),
-//! of its settings, and of what the server knows ([`Provider`]). A table without a line in [`filled`] has no rows: there are
+//! of its settings, and of what the server knows ([`Provider`]). A table without a line in `filled` has no rows: there are
 //! no such objects here.
 //!
 //! **Invariant:** a row has exactly the columns that the table declares, of their types.
