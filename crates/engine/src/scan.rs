@@ -11,9 +11,10 @@ use crate::error::{Error, Result};
 use crate::gather::Gather;
 use crate::raw::chain::View;
 use crate::raw::reader::ReadHold;
-use crate::raw::rows::CHUNK_ROWS;
+use crate::raw::rows::{CHUNK_ROWS, Newest};
 use crate::raw::slots::Pin;
 use crate::raw::version::Version;
+use crate::row::{Place, Row, RowId};
 use crate::session::Session;
 use crate::sync::Relaxed;
 use crate::table::Table;
@@ -64,6 +65,25 @@ impl Snapshot {
 
     fn view(&self) -> View {
         self.view
+    }
+
+    /// Gives `read` one row as the snapshot sees it; nothing if it sees none with this id. What the row is made of is there
+    /// only while `read` runs, which should not be long: nothing that dies meanwhile is freed.
+    ///
+    /// # Panics
+    /// When the table belongs to another engine.
+    pub fn with_row<R>(&self, table: &Table, row: RowId, read: impl FnOnce(&Row<'_>) -> R) -> Option<R> {
+        self.inner.assert_own(table);
+        let registry = self.hold.registry();
+        let _walk = registry.walk();
+        let place = match table.rows.newest(row.0, self.hold.pin()) {
+            Newest::Hot(newest) => {
+                Place::Hot(registry.visible_after(newest, self.hold.pin(), self.view, || ())?.image())
+            }
+            Newest::Frozen(block, at) if registry.sees_block(&block.since, self.view) => Place::Frozen(block, at),
+            Newest::Frozen(..) | Newest::Nowhere => return None,
+        };
+        Some(read(&Row { id: row, table, place }))
     }
 
     /// A scan of the columns at these positions, in batches of at most `batch_rows` rows.
@@ -118,6 +138,18 @@ impl Txn<'_> {
         let view = self.view()?;
         let inner = self.inner.itself.upgrade().expect("whoever runs a transaction has the engine");
         let hold = ReadHold::of(&inner.registry, self.held()).ok_or(Error::Limit(SNAPSHOTS))?;
+        Ok(Arc::new(Snapshot { inner, hold, view }))
+    }
+
+    /// As [`Txn::snapshot`], but of what is committed now, whatever the transaction's snapshot is: for who has locked a
+    /// table against writers and must have all its rows.
+    ///
+    /// # Errors
+    /// Those of [`Txn::snapshot`].
+    pub fn newest_snapshot(&self) -> Result<Arc<Snapshot>> {
+        let inner = self.inner.itself.upgrade().expect("whoever runs a transaction has the engine");
+        let hold = ReadHold::new(&inner.registry).ok_or(Error::Limit(SNAPSHOTS))?;
+        let view = View { snapshot: hold.snapshot(), ..self.view()? };
         Ok(Arc::new(Snapshot { inner, hold, view }))
     }
 }

@@ -6,7 +6,9 @@ use crate::sessions::*;
 use crate::support::*;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int32Type};
-use engine::{Begin, Comparison, Condition, Engine, Error, Isolation, Snapshot, Table, Txn, Value};
+use engine::{
+    Begin, Comparison, Condition, Engine, Error, Isolation, RowId, Snapshot, Table, TableLock, Txn, Value, Wait,
+};
 use stage::Class;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -123,6 +125,37 @@ pub fn a_statement_scans_what_it_has_done() {
     });
     session.commit().unwrap();
     assert!(matches!(session.snapshot(), Err(Error::TransactionState(_))));
+}
+
+/// Who has locked a table against writers gets all of its rows, those committed after its own snapshot too, by a scan and one
+/// by one; and what it has changed itself.
+pub fn the_newest_snapshot_misses_nothing() {
+    for isolation in LEVELS {
+        let (engine, table) = bank_of(10);
+        let mut session = session(&engine);
+        session.begin(Begin::new(Class::Normal).isolation(isolation)).unwrap();
+        done(&mut session, |txn| read(txn, &table).map(drop));
+        let (paid, _) = engine.run(COMMITTED, |txn| {
+            pay(txn, &table, 1, 5)?;
+            drop_account(txn, &table, 2)
+        });
+        paid.unwrap();
+        done(&mut session, |txn| {
+            txn.lock_table(&table, TableLock::AccessExclusive, Wait::Block)?;
+            pay(txn, &table, 3, 7)?;
+            let newest = txn.newest_snapshot()?;
+            let mut expected: Vec<_> = (0..10).map(|id| (id, 100)).collect();
+            (expected[1].1, expected[3].1) = (105, 107);
+            expected.remove(2);
+            assert_eq!(scanned(&newest, &table), expected, "{isolation:?}");
+            let one = |row| newest.with_row(&table, RowId(row), |row| (row.get_i32(ID), row.get_decimal_i64(BALANCE)));
+            let mut found: Vec<_> = (0..table.rows_bound()).filter_map(one).collect();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{isolation:?}");
+            Ok(())
+        });
+        session.rollback();
+    }
 }
 
 /// What a SERIALIZABLE transaction scanned that way is checked like any read: of two who each scan what the other writes, one

@@ -71,6 +71,15 @@ impl Ddl<'_> {
             let new = draft.finish(Arc::clone(&old.table));
             self.replace_table(new)?
         };
+        // Whether rows satisfy it is looked up by the transaction's snapshot, which must have all of them.
+        let is_new = |constraint: &&crate::catalog::Constraint| {
+            !matches!(constraint.what, ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. })
+                && old.constraints.iter().all(|before| before.oid != constraint.oid)
+        };
+        refuse!(
+            self.keeps_snapshot && new.constraints.iter().any(|one| is_new(&one)) =>
+                "to add a CHECK or a FOREIGN KEY to a table above READ COMMITTED"
+        );
         if !copies {
             self.verify_not_null(&old, &new)?;
         }
@@ -558,10 +567,13 @@ impl Ddl<'_> {
         if strict.is_empty() {
             return Ok(());
         }
-        let mut found = None;
-        self.run.txn.scan(&new.table, &[], |row| {
-            found = found.or_else(|| strict.iter().copied().find(|at| matches!(row.get(*at), engine::Value::Null)));
-        })?;
+        let newest = self.run.txn.newest_snapshot()?;
+        let null_in = |id| {
+            newest.with_row(&new.table, engine::RowId(id), |row| {
+                strict.iter().copied().find(|at| matches!(row.get(*at), engine::Value::Null))
+            })
+        };
+        let found = (0..new.table.rows_bound()).find_map(|id| null_in(id).flatten());
         let Some(at) = found else { return Ok(()) };
         let message = format!("column \"{}\" of relation \"{}\" contains null values", new.columns[at].name, new.name);
         Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message))

@@ -35,6 +35,18 @@ pub(crate) struct Ddl<'a> {
     pub(crate) path: &'a [String],
     pub(crate) text: &'a str,
     pub(crate) made: &'a mut Made,
+    /// Whether the transaction reads by a snapshot that may be older than its locks.
+    pub(crate) keeps_snapshot: bool,
+    /// What the transaction has locked.
+    pub(crate) locked: &'a mut Vec<(usize, TableLock)>,
+}
+
+/// Never leaves the session.
+const ASKS_AGAIN: SqlState = SqlState("XXDDL");
+
+/// Whether the statement is to be begun anew.
+pub(crate) fn asks_again(error: &SqlError) -> bool {
+    error.state() == ASKS_AGAIN
 }
 
 /// What a statement leaves beside the new state.
@@ -192,8 +204,19 @@ impl<'a> Ddl<'a> {
     }
 
     /// Waits until nobody uses the table in a way that does not go with this mode, and keeps others from it.
-    pub(crate) fn lock(&self, table: &TableInfo, mode: TableLock) -> SqlResult<()> {
-        Ok(self.run.txn.lock_table(&table.table, mode, Wait::Block)?)
+    ///
+    /// # Errors
+    /// One that [`asks_again`], if it was not locked so before: the statement's snapshot may be older than what whoever had
+    /// it has committed, so the statement is begun anew. What it has done so far, to tables that nobody knows, is dropped.
+    pub(crate) fn lock(&mut self, table: &TableInfo, mode: TableLock) -> SqlResult<()> {
+        let lock = (Arc::as_ptr(&table.table) as usize, mode);
+        let is_own = self.made.tables.iter().any(|own| Arc::ptr_eq(own, &table.table));
+        if is_own || self.locked.contains(&lock) {
+            return Ok(());
+        }
+        self.run.txn.lock_table(&table.table, mode, Wait::Block)?;
+        self.locked.push(lock);
+        Err(SqlError::new(ASKS_AGAIN, "a definition that begins anew"))
     }
 
     /// Puts a table's new description in place.

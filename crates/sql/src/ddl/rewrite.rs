@@ -1,7 +1,7 @@
 //! The rows of one table into another.
 //!
-//! **Invariant:** the old table is locked so that nobody writes to it, and nobody but this transaction knows the new one. The copies
-//! are this transaction's inserts: whoever sees the new description sees them.
+//! **Invariant:** the old table is locked so that nobody writes to it, and nobody but this transaction knows the new one. Copied is what is
+//! committed now, and what this transaction has changed, whatever its snapshot: a row that is left out is lost.
 
 use super::Ddl;
 use crate::catalog::TableInfo;
@@ -11,7 +11,7 @@ use crate::plan::Expr;
 use crate::storage::{datum, store};
 use crate::types::forms::Forms;
 use crate::types::{SqlType, text};
-use engine::Value;
+use engine::{RowId, Value};
 
 /// Where a column of the new table comes from.
 pub(super) enum Source {
@@ -22,52 +22,89 @@ pub(super) enum Source {
 }
 
 /// Rows between two looks whether the statement was cancelled.
-const ROWS_PER_LOOK: usize = 1024;
+const ROWS_PER_LOOK: u64 = 1024;
+/// Rows that are loaded together.
+const BATCH_ROWS: usize = 8192;
 
 impl Ddl<'_> {
     pub(super) fn copy_rows(&self, from: &TableInfo, to: &TableInfo, sources: &[Source]) -> SqlResult<()> {
-        let txn = self.run.txn;
-        let mut rows = Vec::new();
-        txn.scan(&from.table, &[], |row| rows.push(row))?;
+        let columns: Option<Vec<usize>> =
+            sources.iter().map(|source| if let Source::Column(at) = source { Some(*at) } else { None }).collect();
+        if let Some(columns) = columns
+            && self.load_columns(from, to, &columns)?
+        {
+            return Ok(());
+        }
+        self.insert_copies(from, to, sources)
+    }
+
+    /// Loads columns as they are, by blocks. False: some row does not fit, and who copies row by row can say which.
+    fn load_columns(&self, from: &TableInfo, to: &TableInfo, columns: &[usize]) -> SqlResult<bool> {
+        let snapshot = self.run.txn.newest_snapshot()?;
+        let mut cancelled = Ok(());
+        let batches = snapshot.scan(&from.table, columns, BATCH_ROWS).split(1).into_iter().flatten();
+        let batches = batches.take_while(|_| {
+            cancelled = self.run.txn.check_active();
+            cancelled.is_ok()
+        });
+        let loaded = self.engine.load_unseen(&to.table, batches);
+        cancelled?;
+        match loaded {
+            Ok(_) => Ok(true),
+            Err(engine::Error::UniqueViolation { .. } | engine::Error::InvalidValue { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn insert_copies(&self, from: &TableInfo, to: &TableInfo, sources: &[Source]) -> SqlResult<()> {
+        let snapshot = self.run.txn.newest_snapshot()?;
         let makes = sources.iter().any(|source| matches!(source, Source::Made(..)));
         let mut buffers = vec![Vec::new(); sources.len()];
         let mut made = vec![Datum::Null; sources.len()];
-        for (number, row) in rows.iter().enumerate() {
-            if number % ROWS_PER_LOOK == 0 {
-                txn.check_active()?;
+        for id in 0..from.table.rows_bound() {
+            if id.is_multiple_of(ROWS_PER_LOOK) {
+                self.run.txn.check_active()?;
             }
-            if makes {
-                let old: Vec<Datum> =
-                    from.columns.iter().enumerate().map(|(at, column)| datum(row.get(at), column.kind)).collect();
-                for (source, made) in sources.iter().zip(&mut made) {
-                    if let Source::Made(expr, _) = source {
-                        *made = self.run.value_of(expr, &old)?;
+            let copied = snapshot.with_row(&from.table, RowId(id), |row| {
+                if makes {
+                    let old: Vec<Datum> =
+                        from.columns.iter().enumerate().map(|(at, column)| datum(row.get(at), column.kind)).collect();
+                    for (source, made) in sources.iter().zip(&mut made) {
+                        if let Source::Made(expr, _) = source {
+                            *made = self.run.value_of(expr, &old)?;
+                        }
                     }
                 }
-            }
-            let values = sources
-                .iter()
-                .zip(&made)
-                .zip(&mut buffers)
-                .map(|((source, made), buffer)| match source {
-                    Source::Column(at) => Ok(row.get(*at)),
-                    Source::Made(_, kind) => {
-                        buffer.clear();
-                        store(made, *kind, buffer)
-                    }
-                })
-                .collect::<SqlResult<Vec<Value<'_>>>>()?;
-            let missing =
-                to.columns.iter().zip(&values).find(|(column, value)| column.not_null && matches!(value, Value::Null));
-            if let Some((column, _)) = missing {
-                let message = format!("column \"{}\" of relation \"{}\" contains null values", column.name, to.name);
-                return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message));
-            }
-            if let Err(error) = txn.insert(&to.table, &values) {
-                return Err(duplicate(error, to, &values, &self.run.env.forms));
-            }
+                let values = sources
+                    .iter()
+                    .zip(&made)
+                    .zip(&mut buffers)
+                    .map(|((source, made), buffer)| match source {
+                        Source::Column(at) => Ok(row.get(*at)),
+                        Source::Made(_, kind) => {
+                            buffer.clear();
+                            store(made, *kind, buffer)
+                        }
+                    })
+                    .collect::<SqlResult<Vec<Value<'_>>>>()?;
+                self.insert_one(to, &values)
+            });
+            copied.transpose()?;
         }
         Ok(())
+    }
+
+    fn insert_one(&self, to: &TableInfo, values: &[Value<'_>]) -> SqlResult<()> {
+        let missing =
+            to.columns.iter().zip(values).find(|(column, value)| column.not_null && matches!(value, Value::Null));
+        if let Some((column, _)) = missing {
+            let message = format!("column \"{}\" of relation \"{}\" contains null values", column.name, to.name);
+            return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message));
+        }
+        match self.run.txn.insert(&to.table, values) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(duplicate(error, to, values, &self.run.env.forms)),
+        }
     }
 
     /// Inserts rows of all columns into a table that this transaction has made.
@@ -83,7 +120,7 @@ impl Ddl<'_> {
                     store(value, column.kind, buffer)
                 })
                 .collect::<SqlResult<Vec<Value<'_>>>>()?;
-            self.run.txn.insert(&table.table, &values)?;
+            self.insert_one(table, &values)?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::{Bound, Outcome, Parked, Session, Statement, Step, Tag, read_only};
 use crate::bind::Binder;
 use crate::catalog::{Relation, Seen, State, TableInfo};
 use crate::copy::options::Written as CopyOption;
-use crate::ddl::{Ddl, Made, verb};
+use crate::ddl::{Ddl, Made, asks_again, verb};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::session::ColumnInfo;
 use crate::session::action::Action;
@@ -26,6 +26,9 @@ pub(super) struct Work {
     /// All tables of the engine that it has made.
     tables: Vec<Arc<Table>>,
 }
+
+/// Tables of the engine, by their place in memory, and modes in which the open transaction has locked them for definitions.
+pub(super) type Locked = Vec<(usize, TableLock)>;
 
 impl Work {
     pub(super) fn state(&self) -> Arc<State> {
@@ -128,7 +131,9 @@ impl Session {
         let database = self.database.clone();
         let order = database.catalog.order(&database.engine)?;
         let before = self.work.as_ref().map(|work| (Arc::clone(&work.base), work.state()));
+        let keeps_snapshot = self.settings.isolation() != engine::Isolation::ReadCommitted;
         let mut made = Made::default();
+        let mut locked = std::mem::take(&mut self.locked);
         let result = self.run(&[], |run| {
             run.txn.lock_table(&order, TableLock::AccessExclusive, Wait::Block)?;
             // Under the lock: nobody else changes it from here on.
@@ -139,6 +144,8 @@ impl Session {
             let state = state.next(database.catalog.version());
             let run = &crate::exec::Run { catalog: &state, ..run.again() };
             let mut ddl = Ddl {
+                keeps_snapshot,
+                locked: &mut locked,
                 run,
                 engine: &database.engine,
                 catalog: &database.catalog,
@@ -147,13 +154,22 @@ impl Session {
                 text,
                 made: &mut made,
             };
-            let defined = ddl.apply(tree)?;
-            Ok((base, ddl.state, defined))
+            match ddl.apply(tree) {
+                Ok(defined) => Ok(Some((base, ddl.state, defined))),
+                Err(error) if asks_again(&error) => Ok(None),
+                Err(error) => Err(error),
+            }
         });
+        self.locked = locked;
         let Made { tables, notices } = made;
         let drop_made = |tables: &[Arc<Table>]| tables.iter().for_each(|table| database.engine.drop_table(table));
         match result {
-            Ok(engine::Step::Done((base, state, defined))) => {
+            // With a new snapshot, and the locks that it has got.
+            Ok(engine::Step::Done(None)) => {
+                drop_made(&tables);
+                self.define(text, tree)
+            }
+            Ok(engine::Step::Done(Some((base, state, defined)))) => {
                 let work = self.work.get_or_insert_with(|| Work { state: Arc::clone(&base), base, tables: Vec::new() });
                 work.state = Arc::new(state);
                 work.tables.extend(tables);
@@ -173,6 +189,8 @@ impl Session {
 
     /// Back to what the transaction had defined at a savepoint.
     pub(super) fn defined_back_to(&mut self, state: Option<Arc<State>>) {
+        // Locks that it got since are gone.
+        self.locked.clear();
         let Some(work) = &mut self.work else { return };
         work.state = state.unwrap_or_else(|| Arc::clone(&work.base));
     }

@@ -8,6 +8,7 @@ mod copy;
 mod define;
 mod prepared;
 mod query;
+mod transaction;
 mod wire;
 
 use crate::analytics::{Analysis, Analytics};
@@ -29,7 +30,7 @@ use crate::types::forms::Forms;
 use action::Action;
 pub use copy::{CopyPart, CopyShape};
 use define::Work;
-use engine::{Begin, Engine, SessionOptions, Ticket, Txn, Wake};
+use engine::{Engine, SessionOptions, Ticket, Txn, Wake};
 use sqlparser::ast;
 use stage::Class;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -230,6 +231,7 @@ pub struct Session {
     pinned: Option<Arc<State>>,
     /// What the open transaction has defined.
     work: Option<Work>,
+    locked: define::Locked,
     numbers: Numbers,
     prepared: prepared::Prepared,
     path: Arc<[String]>,
@@ -320,6 +322,7 @@ impl Database {
             savepoints: Vec::new(),
             pinned: None,
             work: None,
+            locked: Vec::new(),
             numbers: Numbers::default(),
             prepared: prepared::Prepared::default(),
             path: Arc::from([]),
@@ -748,121 +751,6 @@ impl Session {
             env.forms = self.settings.forms.clone();
             env.settings = Arc::new(self.settings.clone());
             self.env_version = self.settings.version();
-        }
-    }
-
-    fn open_implicit(&mut self) {
-        if self.block == Block::None {
-            self.open(Block::Implicit);
-        }
-    }
-
-    fn open(&mut self, block: Block) {
-        if self.block == Block::None {
-            self.settings.forms.now_us = clock_us();
-            self.settings.begin();
-        }
-        self.block = block;
-    }
-
-    /// The engine's transaction begins with the first statement that needs it.
-    fn begin_in_engine(&mut self) -> SqlResult<()> {
-        self.may_have_written = true;
-        if self.engine.is_open() {
-            return Ok(());
-        }
-        let mut begin = Begin::new(self.class()).isolation(self.settings.isolation());
-        if self.settings.is_read_only() {
-            begin = begin.read_only();
-        }
-        // Before the snapshot: what the catalog names is there in any later one.
-        let keeps_snapshot = self.settings.isolation() != engine::Isolation::ReadCommitted;
-        if keeps_snapshot && self.pinned.is_none() {
-            self.pinned = Some(self.database.catalog.current());
-        }
-        Ok(self.engine.begin(begin)?)
-    }
-
-    fn set_modes(&mut self, modes: &[(&'static str, &str)]) -> SqlResult<()> {
-        for (name, value) in modes {
-            if self.engine.is_open() && self.settings.show(name)?.1 != *value {
-                let message = match *name {
-                    "transaction_isolation" => "SET TRANSACTION ISOLATION LEVEL must be called before any query",
-                    _ if *value == "on" => {
-                        return Err(SqlError::unsupported("SET TRANSACTION READ ONLY after a query"));
-                    }
-                    _ => "transaction read-write mode must be set before any query",
-                };
-                return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
-            }
-            self.settings.set_of_transaction(name, value)?;
-        }
-        Ok(())
-    }
-
-    /// Ends the transaction. Says whether it was committed.
-    fn end(&mut self, commit: bool) -> SqlResult<bool> {
-        let commit = commit && !self.has_failed;
-        let result = if commit && self.engine.is_open() {
-            self.commit()
-        } else {
-            self.engine.rollback();
-            self.undefine();
-            Ok(())
-        };
-        self.pinned = None;
-        self.end_roles(commit && result.is_ok());
-        self.block = Block::None;
-        self.has_failed = false;
-        self.is_parked = false;
-        self.may_have_written = false;
-        self.copying = None;
-        self.savepoints.clear();
-        self.settings.end(commit && result.is_ok());
-        result.map(|()| commit)
-    }
-
-    /// The end of a simple query, or `Sync`: commits or rolls back the implicit transaction, if there is one.
-    ///
-    /// # Errors
-    /// Those of a commit.
-    pub fn sync(&mut self) -> SqlResult<()> {
-        if self.block == Block::Implicit { self.end(true).map(drop) } else { Ok(()) }
-    }
-
-    /// To be told when a message failed before it got here (a protocol error, bad parameters): the transaction has failed.
-    pub fn fail(&mut self) {
-        self.copying = None;
-        if self.block != Block::None {
-            self.has_failed = true;
-        }
-    }
-
-    fn need_block(&self, what: &str) -> SqlResult<()> {
-        if self.block == Block::Explicit {
-            return Ok(());
-        }
-        let message = format!("{what} can only be used in transaction blocks");
-        Err(SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message))
-    }
-
-    fn savepoint_named(&self, name: &str) -> SqlResult<usize> {
-        self.savepoints.iter().rposition(|one| one.name == *name).ok_or_else(|| {
-            let message = format!("savepoint \"{name}\" does not exist");
-            SqlError::new(SqlState::INVALID_SAVEPOINT_SPECIFICATION, message)
-        })
-    }
-
-    fn warn(&mut self, state: SqlState, message: &str) {
-        self.notices.push(("WARNING", SqlError::new(state, message)));
-    }
-
-    /// Whether a transaction is open.
-    pub fn status(&self) -> TransactionStatus {
-        match self.block {
-            Block::Explicit if self.has_failed => TransactionStatus::Failed,
-            Block::Explicit => TransactionStatus::Open,
-            Block::None | Block::Implicit => TransactionStatus::Idle,
         }
     }
 

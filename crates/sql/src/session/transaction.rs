@@ -1,0 +1,126 @@
+//! The open transaction: where it begins, in the engine and for the client, and how it ends.
+//!
+//! **Invariant:** the engine's transaction begins with the first statement that needs it, and ends with the session's.
+
+use super::{Block, Session, TransactionStatus};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::env::clock_us;
+use engine::Begin;
+
+impl Session {
+    pub(super) fn open_implicit(&mut self) {
+        if self.block == Block::None {
+            self.open(Block::Implicit);
+        }
+    }
+
+    pub(super) fn open(&mut self, block: Block) {
+        if self.block == Block::None {
+            self.settings.forms.now_us = clock_us();
+            self.settings.begin();
+        }
+        self.block = block;
+    }
+
+    /// The engine's transaction begins with the first statement that needs it.
+    pub(super) fn begin_in_engine(&mut self) -> SqlResult<()> {
+        self.may_have_written = true;
+        if self.engine.is_open() {
+            return Ok(());
+        }
+        let mut begin = Begin::new(self.class()).isolation(self.settings.isolation());
+        if self.settings.is_read_only() {
+            begin = begin.read_only();
+        }
+        // Before the snapshot: what the catalog names is there in any later one.
+        let keeps_snapshot = self.settings.isolation() != engine::Isolation::ReadCommitted;
+        if keeps_snapshot && self.pinned.is_none() {
+            self.pinned = Some(self.database.catalog.current());
+        }
+        Ok(self.engine.begin(begin)?)
+    }
+
+    pub(super) fn set_modes(&mut self, modes: &[(&'static str, &str)]) -> SqlResult<()> {
+        for (name, value) in modes {
+            if self.engine.is_open() && self.settings.show(name)?.1 != *value {
+                let message = match *name {
+                    "transaction_isolation" => "SET TRANSACTION ISOLATION LEVEL must be called before any query",
+                    _ if *value == "on" => {
+                        return Err(SqlError::unsupported("SET TRANSACTION READ ONLY after a query"));
+                    }
+                    _ => "transaction read-write mode must be set before any query",
+                };
+                return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+            }
+            self.settings.set_of_transaction(name, value)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the transaction. Says whether it was committed.
+    pub(super) fn end(&mut self, commit: bool) -> SqlResult<bool> {
+        let commit = commit && !self.has_failed;
+        let result = if commit && self.engine.is_open() {
+            self.commit()
+        } else {
+            self.engine.rollback();
+            self.undefine();
+            Ok(())
+        };
+        self.pinned = None;
+        self.locked.clear();
+        self.end_roles(commit && result.is_ok());
+        self.block = Block::None;
+        self.has_failed = false;
+        self.is_parked = false;
+        self.may_have_written = false;
+        self.copying = None;
+        self.savepoints.clear();
+        self.settings.end(commit && result.is_ok());
+        result.map(|()| commit)
+    }
+
+    /// The end of a simple query, or `Sync`: commits or rolls back the implicit transaction, if there is one.
+    ///
+    /// # Errors
+    /// Those of a commit.
+    pub fn sync(&mut self) -> SqlResult<()> {
+        if self.block == Block::Implicit { self.end(true).map(drop) } else { Ok(()) }
+    }
+
+    /// To be told when a message failed before it got here (a protocol error, bad parameters): the transaction has failed.
+    pub fn fail(&mut self) {
+        self.copying = None;
+        if self.block != Block::None {
+            self.has_failed = true;
+        }
+    }
+
+    pub(super) fn need_block(&self, what: &str) -> SqlResult<()> {
+        if self.block == Block::Explicit {
+            return Ok(());
+        }
+        let message = format!("{what} can only be used in transaction blocks");
+        Err(SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message))
+    }
+
+    pub(super) fn savepoint_named(&self, name: &str) -> SqlResult<usize> {
+        self.savepoints.iter().rposition(|one| one.name == *name).ok_or_else(|| {
+            let message = format!("savepoint \"{name}\" does not exist");
+            SqlError::new(SqlState::INVALID_SAVEPOINT_SPECIFICATION, message)
+        })
+    }
+
+    pub(super) fn warn(&mut self, state: SqlState, message: &str) {
+        self.notices.push(("WARNING", SqlError::new(state, message)));
+    }
+
+    /// Whether a transaction is open.
+    pub fn status(&self) -> TransactionStatus {
+        match self.block {
+            Block::Explicit if self.has_failed => TransactionStatus::Failed,
+            Block::Explicit => TransactionStatus::Open,
+            Block::None | Block::Implicit => TransactionStatus::Idle,
+        }
+    }
+}

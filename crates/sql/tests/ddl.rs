@@ -1,0 +1,173 @@
+//! Definitions beside the work of other sessions.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use engine::{Engine, EngineConfig};
+use sql::session::{Connect, Database, Outcome, Portal, Session, Step};
+use sql::{Datum, SqlError, SqlResult};
+
+struct Client(Session);
+
+fn client(database: &Database) -> Client {
+    let wishes = Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() };
+    Client(database.connect(wishes).unwrap())
+}
+
+impl Client {
+    fn start(&mut self, text: &str) -> SqlResult<(Portal, Step)> {
+        let statement = self.0.prepare(text, &[])?;
+        let mut portal = self.0.bind(&statement, Vec::new())?;
+        let step = self.0.execute(&mut portal)?;
+        Ok((portal, step))
+    }
+
+    /// Begins a statement that must wait.
+    fn parks(&mut self, text: &str) -> Portal {
+        let (portal, step) = self.start(text).unwrap();
+        assert!(matches!(step, Step::Parked(_)), "{text} does not wait");
+        portal
+    }
+
+    fn goes_on(&mut self, mut portal: Portal) -> SqlResult<Outcome> {
+        let result = self.0.execute(&mut portal).map(|step| step.done().expect("the wait is over"));
+        self.end(result)
+    }
+
+    fn run(&mut self, text: &str) -> SqlResult<Outcome> {
+        let result = self.start(text).map(|(_, step)| step.done().expect("nothing to wait for"));
+        self.end(result)
+    }
+
+    fn end(&mut self, result: SqlResult<Outcome>) -> SqlResult<Outcome> {
+        if result.is_err() {
+            self.0.fail();
+        }
+        let synced = self.0.sync();
+        let outcome = result?;
+        synced.map(|()| outcome)
+    }
+
+    fn rows(&mut self, text: &str) -> Vec<Vec<i32>> {
+        let Outcome::Rows(rows, _) = self.run(text).unwrap() else { panic!("{text} has no rows") };
+        let number = |value: &Datum| match value {
+            Datum::Int4(number) => *number,
+            Datum::Null => -1,
+            other => panic!("{other:?}"),
+        };
+        rows.iter().map(|row| row.iter().map(number).collect()).collect()
+    }
+}
+
+fn two() -> (Client, Client) {
+    let database = Database::new(Engine::new(EngineConfig::in_memory()));
+    let (mut one, other) = (client(&database), client(&database));
+    one.run("create table t (a int primary key)").unwrap();
+    one.run("insert into t values (1)").unwrap();
+    (one, other)
+}
+
+fn state(result: Result<Outcome, SqlError>) -> &'static str {
+    result.unwrap_err().state().0
+}
+
+#[test]
+fn what_was_written_while_a_definition_waited_is_copied() {
+    let (mut writer, mut definer) = two();
+    for isolation in ["read committed", "repeatable read"] {
+        writer.run("begin").unwrap();
+        writer.run("insert into t (a) values (2)").unwrap();
+        definer.run(&format!("begin isolation level {isolation}")).unwrap();
+        assert_eq!(definer.rows("select a from t"), [[1]]);
+        let waits = definer.parks("alter table t add column b int default 7");
+        writer.run("commit").unwrap();
+        definer.goes_on(waits).unwrap();
+        if isolation == "read committed" {
+            assert_eq!(definer.rows("select a, b from t order by a"), [[1, 7], [2, 7]]);
+        }
+        definer.run("commit").unwrap();
+        assert_eq!(writer.rows("select a, b from t order by a"), [[1, 7], [2, 7]], "{isolation}");
+        writer.run("alter table t drop column b").unwrap();
+        writer.run("delete from t where a = 2").unwrap();
+    }
+}
+
+#[test]
+fn who_waited_to_write_writes_to_the_table_as_it_is_then() {
+    let (mut definer, mut writer) = two();
+    definer.run("begin").unwrap();
+    definer.run("alter table t add column b int default 7").unwrap();
+    // Nobody sees it, and who reads does not wait.
+    assert_eq!(writer.rows("select * from t"), [[1]]);
+    let waits = writer.parks("insert into t values (2)");
+    definer.run("commit").unwrap();
+    writer.goes_on(waits).unwrap();
+    assert_eq!(writer.rows("select * from t order by a"), [[1, 7], [2, 7]]);
+
+    definer.run("begin").unwrap();
+    definer.run("drop table t").unwrap();
+    let waits = writer.parks("insert into t values (3)");
+    definer.run("commit").unwrap();
+    assert_eq!(state(writer.goes_on(waits)), "42P01");
+}
+
+#[test]
+fn a_definition_that_is_rolled_back_was_never_there() {
+    let (mut definer, mut writer) = two();
+    definer.run("begin").unwrap();
+    definer.run("alter table t add column b int default 7").unwrap();
+    definer.run("insert into t values (5, 5)").unwrap();
+    let waits = writer.parks("insert into t values (2)");
+    definer.run("rollback").unwrap();
+    writer.goes_on(waits).unwrap();
+    assert_eq!(definer.rows("select * from t order by a"), [[1], [2]]);
+}
+
+#[test]
+fn definitions_wait_for_each_other_and_none_is_lost() {
+    let (mut one, mut other) = two();
+    one.run("begin").unwrap();
+    one.run("create table first (a int)").unwrap();
+    let waits = other.parks("create table second (a int)");
+    one.run("commit").unwrap();
+    other.goes_on(waits).unwrap();
+    assert_eq!(one.rows("select * from first, second"), Vec::<Vec<i32>>::new());
+
+    one.run("begin").unwrap();
+    one.run("create table third (a int)").unwrap();
+    let waits = other.parks("create table third (a int)");
+    one.run("commit").unwrap();
+    assert_eq!(state(other.goes_on(waits)), "42P07");
+}
+
+#[test]
+fn a_snapshot_keeps_its_catalog() {
+    let (mut old, mut new) = two();
+    old.run("begin isolation level repeatable read").unwrap();
+    assert_eq!(old.rows("select * from t"), [[1]]);
+    new.run("alter table t add column b int default 7").unwrap();
+    new.run("insert into t values (2, 8)").unwrap();
+    assert_eq!(old.rows("select * from t"), [[1]]);
+    assert_eq!(state(old.run("insert into t values (3)")), "40001");
+    old.run("rollback").unwrap();
+    assert_eq!(old.rows("select * from t order by a"), [[1, 7], [2, 8]]);
+}
+
+#[test]
+fn dropped_tables_leave_nothing_in_the_engine() {
+    let database = Database::new(Engine::new(EngineConfig::in_memory()));
+    let mut client = client(&database);
+    let before = database.engine().tables().len();
+    for _ in 0..20 {
+        client.run("create table t (a int primary key)").unwrap();
+        client.run("insert into t select g from generate_series(1, 100) g").unwrap();
+        client.run("alter table t add column b int").unwrap();
+        client.run("create index on t (b)").unwrap();
+        client.run("truncate t").unwrap();
+        assert_eq!(database.engine().tables().len(), before + 2, "the table, and the one that orders definitions");
+        client.run("drop table t").unwrap();
+        client.run("begin").unwrap();
+        client.run("create table t (a int)").unwrap();
+        client.run("rollback").unwrap();
+    }
+    assert_eq!(database.engine().tables().len(), before + 1);
+}
