@@ -86,6 +86,12 @@ impl Database {
         &self.engine
     }
 
+    /// How its queries are planned.
+    #[allow(dead_code, reason = "sessions will call it")]
+    pub(crate) fn session(&self) -> &SessionState {
+        &self.session
+    }
+
     /// Makes a query ready. Whatever would write or set something is refused.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! What can go wrong, one variant for each *reaction* of the caller.
 
 use datafusion::error::DataFusionError;
+use sql::{SqlError, SqlState};
 use std::sync::Arc;
 use tokio::task::JoinError;
 
@@ -60,5 +61,26 @@ impl Error {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
         Error::Panicked(text.unwrap_or_else(|| "no message".to_owned()))
+    }
+}
+
+/// What a session is told of a failed query: what our own kernels and scans said, wherever it is wrapped; everything else
+/// is a fault of this program, but for memory.
+#[allow(dead_code, reason = "sessions will call it")]
+pub(crate) fn sql_error(error: DataFusionError) -> SqlError {
+    let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |cause| cause.source());
+    for cause in causes {
+        if let Some(own) = cause.downcast_ref::<SqlError>() {
+            return own.clone();
+        }
+        if let Some(own) = cause.downcast_ref::<engine::Error>() {
+            return own.clone().into();
+        }
+    }
+    match Error::execution(error) {
+        Error::OutOfMemory(detail) => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
+            .detail(detail)
+            .hint("Queries that run as analytics share the setting overtake.analytics_memory."),
+        other => SqlError::new(SqlState::INTERNAL_ERROR, other.to_string()),
     }
 }

@@ -14,11 +14,17 @@
 
 mod database;
 mod error;
+#[allow(dead_code, reason = "sessions will call it")]
+mod functions;
+#[allow(dead_code, reason = "sessions will call it")]
+mod lower;
 mod pushdown;
 mod run;
 mod runtime;
 mod safepoint;
 mod scan;
+#[allow(dead_code, reason = "sessions will call it")]
+mod values;
 
 pub use database::{Database, Prepared};
 pub use error::{Error, Result};

@@ -19,7 +19,8 @@ use engine::{RowLock, Wait};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub(crate) use walk::{PLACEHOLDERS, Slots, rewrite, slots_of, slots_of_plan, visit};
+pub use walk::rewrite;
+pub(crate) use walk::{PLACEHOLDERS, Slots, slots_of, slots_of_plan, visit};
 pub use window::{Frame, FrameBound, FrameUnit, RangeSteps, WindowCall, WindowFunction};
 
 /// An expression.

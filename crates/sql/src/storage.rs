@@ -80,7 +80,7 @@ pub(crate) fn fit(datum: &Datum, kind: SqlType) -> Fit {
 }
 
 /// A stored value; what is not borrowed from the datum is kept in `buffer`.
-pub(crate) fn store<'a>(datum: &'a Datum, kind: SqlType, buffer: &'a mut Vec<u8>) -> SqlResult<Value<'a>> {
+pub fn store<'a>(datum: &'a Datum, kind: SqlType, buffer: &'a mut Vec<u8>) -> SqlResult<Value<'a>> {
     Ok(match datum {
         Datum::Null => Value::Null,
         Datum::Bool(value) => Value::Bool(*value),

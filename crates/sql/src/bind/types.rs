@@ -176,7 +176,11 @@ impl Binder<'_> {
             DataType::Numeric(info) | DataType::Decimal(info) | DataType::Dec(info) => numeric(info),
             DataType::Custom(name, modifiers) if modifiers.is_empty() => {
                 let parts = self.name_parts(name)?;
+                let is_quoted =
+                    name.0.last().is_some_and(|part| part.as_ident().is_some_and(|ident| ident.quote_style.is_some()));
                 let named = match &parts[..] {
+                    // `char` without quotes is another type.
+                    [.., name] if is_quoted && name == "char" => Some(Kind::InternalChar),
                     [name] => Kind::from_name(name),
                     [schema, name] if schema == "pg_catalog" => Kind::from_name(name),
                     _ => None,

@@ -288,8 +288,12 @@ macro_rules! walks {
 walks!(parts_of, plan_parts_of, step_parts_of);
 walks!(parts_mut, plan_parts_mut, step_parts_mut, mut);
 
-/// Calls `change` with an expression and all in it, outer ones first. What it says it has changed is not gone into.
-pub(crate) fn rewrite(
+/// Calls `change` with an expression and all in it, outer ones first, and how many queries within the first each stands.
+/// What it says it has changed is not gone into.
+///
+/// # Errors
+/// Those of `change`.
+pub fn rewrite(
     expr: &mut Expr,
     depth: usize,
     change: &mut dyn FnMut(&mut Expr, usize) -> SqlResult<bool>,

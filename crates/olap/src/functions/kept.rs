@@ -1,0 +1,271 @@
+//! Aggregates as the row path has them, fed row by row.
+//!
+//! **Invariant:** parts of a group that were aggregated apart come together without a difference. An aggregate whose result
+//! can be fed to itself (`min`, `bool_and`, ...) hands on its result so far; any other its rows.
+
+use super::outwards;
+use crate::values::{Reader, Repr, mismatch, scalar};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
+use engine::Value;
+use sql::ops::{Aggregate, compare};
+use sql::{Datum, Kind, SqlResult, SqlType, storage};
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// A key of the order in which an aggregate is given its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Order {
+    pub(crate) kind: Kind,
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+}
+
+/// A call of an aggregate. The keys of its order are arguments behind its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) aggregate: &'static Aggregate,
+    /// Of all arguments, those of the order included.
+    pub(crate) reprs: Vec<Repr>,
+    pub(crate) kinds: Vec<Kind>,
+    pub(crate) order: Vec<Order>,
+    pub(crate) is_distinct: bool,
+    pub(crate) result: Repr,
+}
+
+/// Whether its result may be fed to itself.
+fn folds(call: &Call) -> bool {
+    let again = matches!(call.aggregate.name, "min" | "max" | "bool_and" | "bool_or" | "every" | "bit_and" | "bit_or");
+    again && call.order.is_empty()
+}
+
+#[derive(Debug)]
+struct Function {
+    call: Call,
+    signature: Signature,
+}
+
+impl PartialEq for Function {
+    fn eq(&self, other: &Function) -> bool {
+        let (one, two) = (&self.call, &other.call);
+        std::ptr::eq(one.aggregate, two.aggregate)
+            && one.reprs == two.reprs
+            && one.kinds == two.kinds
+            && one.order == two.order
+            && one.is_distinct == two.is_distinct
+            && one.result == two.result
+    }
+}
+
+impl Eq for Function {}
+
+impl Hash for Function {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.call.aggregate.name.hash(state);
+        self.call.reprs.hash(state);
+    }
+}
+
+impl Call {
+    /// As a function.
+    pub(crate) fn function(self) -> AggregateUDF {
+        let signature = Signature::any(self.reprs.len(), Volatility::Immutable);
+        AggregateUDF::new_from_impl(Function { call: self, signature })
+    }
+}
+
+impl AggregateUDFImpl for Function {
+    fn name(&self) -> &str {
+        self.call.aggregate.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.call.result.data_type())
+    }
+
+    fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(Group::new(self.call.clone())))
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        let kind = if folds(&self.call) { self.call.result.data_type() } else { DataType::Binary };
+        Ok(vec![Arc::new(Field::new(format!("{}[state]", args.name), kind, true))])
+    }
+}
+
+/// One group.
+#[derive(Debug)]
+struct Group {
+    call: Call,
+    folded: Option<sql::ops::Accumulator>,
+    rows: Vec<Box<[Datum]>>,
+    bytes: usize,
+}
+
+impl Group {
+    fn new(call: Call) -> Group {
+        let folded = folds(&call).then(|| call.aggregate.start());
+        Group { call, folded, rows: Vec::new(), bytes: 0 }
+    }
+
+    fn add(&mut self, row: Box<[Datum]>) -> SqlResult<()> {
+        if let Some(folded) = &mut self.folded {
+            return folded.add(&row);
+        }
+        let beside = |value: &Datum| match value {
+            Datum::Text(text) => text.len(),
+            Datum::Bytes(bytes) => bytes.len(),
+            Datum::Array(items) => size_of_val(&**items),
+            _ => 0,
+        };
+        self.bytes += size_of_val(&*row) + row.iter().map(beside).sum::<usize>();
+        self.rows.push(row);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> SqlResult<Datum> {
+        if let Some(folded) = &self.folded {
+            return folded.clone().finish();
+        }
+        let own = self.call.reprs.len() - self.call.order.len();
+        let Call { order, kinds, .. } = &self.call;
+        if !order.is_empty() {
+            self.rows.sort_by(|left, right| {
+                let keys = order.iter().zip(left[own..].iter().zip(&right[own..]));
+                keys.fold(Ordering::Equal, |before, (key, (left, right))| {
+                    before.then_with(|| ordered(left, right, *key))
+                })
+            });
+        }
+        if self.call.is_distinct {
+            let by = |left: &[Datum], right: &[Datum]| {
+                let values = kinds[..own].iter().zip(left.iter().zip(right));
+                values.fold(Ordering::Equal, |before, (kind, (left, right))| {
+                    let key = Order { kind: *kind, descending: false, nulls_first: false };
+                    before.then_with(|| ordered(left, right, key))
+                })
+            };
+            self.rows.sort_by(|left, right| by(left, right));
+            self.rows.dedup_by(|left, right| by(left, right).is_eq());
+        }
+        let mut accumulator = self.call.aggregate.start();
+        self.rows.iter().try_for_each(|row| accumulator.add(&row[..own]))?;
+        accumulator.finish()
+    }
+}
+
+fn ordered(left: &Datum, right: &Datum, key: Order) -> Ordering {
+    match (left.is_null(), right.is_null()) {
+        (false, false) => {
+            let order = compare(left, right, key.kind);
+            if key.descending { order.reverse() } else { order }
+        }
+        (left, right) if key.nulls_first => right.cmp(&left),
+        (left, right) => left.cmp(&right),
+    }
+}
+
+/// Rows as bytes: each value its length in four bytes, or all ones for null, and its keyed form.
+fn pack(rows: &[Box<[Datum]>], kinds: &[Kind]) -> SqlResult<Vec<u8>> {
+    let mut all = Vec::new();
+    let mut buffer = Vec::new();
+    for (value, kind) in rows.iter().flat_map(|row| row.iter().zip(kinds)) {
+        if value.is_null() {
+            all.extend_from_slice(&u32::MAX.to_be_bytes());
+            continue;
+        }
+        // An array of one is keyed bytes whatever its item is.
+        let item = Datum::Array(Box::new([value.clone()]));
+        let (value, kind) = match kind.array_of() {
+            Some(array) => (&item, array),
+            None => (value, *kind),
+        };
+        let Value::Keyed(bytes) = storage::store(value, SqlType::from(kind), &mut buffer)? else {
+            return Err(mismatch());
+        };
+        all.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+        all.extend_from_slice(bytes);
+    }
+    Ok(all)
+}
+
+fn unpack(mut packed: &[u8], kinds: &[Kind], to: &mut dyn FnMut(Box<[Datum]>) -> SqlResult<()>) -> SqlResult<()> {
+    let mut take = |kind: Kind| -> Option<Datum> {
+        let (len, rest) = packed.split_first_chunk::<4>()?;
+        let len = u32::from_be_bytes(*len);
+        if len == u32::MAX {
+            packed = rest;
+            return Some(Datum::Null);
+        }
+        let (bytes, rest) = rest.split_at_checked(len as usize)?;
+        packed = rest;
+        match kind.array_of() {
+            Some(array) => match storage::keyed::datum(bytes, array)? {
+                Datum::Array(items) => items.into_vec().pop(),
+                _ => None,
+            },
+            None => storage::keyed::datum(bytes, kind),
+        }
+    };
+    loop {
+        let mut row = Vec::with_capacity(kinds.len());
+        for kind in kinds {
+            match take(*kind) {
+                Some(value) => row.push(value),
+                None if row.is_empty() => return Ok(()),
+                None => return Err(mismatch()),
+            }
+        }
+        to(row.into())?;
+    }
+}
+
+impl Accumulator for Group {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let readers = values.iter().zip(&self.call.reprs).map(|(array, repr)| Reader::new(array.as_ref(), *repr));
+        let readers = readers.collect::<SqlResult<Vec<_>>>().map_err(outwards)?;
+        for row in 0..values.first().map_or(0, |array| array.len()) {
+            self.add(readers.iter().map(|reader| reader.datum(row)).collect()).map_err(outwards)?;
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let value = self.finish().map_err(outwards)?;
+        scalar(&value, self.call.result).map_err(outwards)
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.bytes
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        if self.folded.is_some() {
+            return Ok(vec![self.evaluate()?]);
+        }
+        let packed = pack(&self.rows, &self.call.kinds).map_err(outwards)?;
+        Ok(vec![ScalarValue::Binary(Some(packed))])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        let Some(states) = states.first() else { return Ok(()) };
+        if self.folded.is_some() {
+            let reader = Reader::new(states.as_ref(), self.call.result).map_err(outwards)?;
+            return (0..states.len()).try_for_each(|row| self.add(Box::new([reader.datum(row)]))).map_err(outwards);
+        }
+        let kinds = self.call.kinds.clone();
+        for packed in states.as_binary::<i32>().iter().flatten() {
+            unpack(packed, &kinds, &mut |row| self.add(row)).map_err(outwards)?;
+        }
+        Ok(())
+    }
+}

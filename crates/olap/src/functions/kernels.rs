@@ -1,0 +1,336 @@
+//! Functions of whole arrays.
+//!
+//! **Invariant:** numerics of one scale are integers here, so sums and products are exact; what 38 digits do not hold is an
+//! error, never a wrapped number. Where the arguments' digits are too few for that, nothing is checked.
+
+use super::{arithmetic, outwards};
+use crate::values::{DIGITS_MAX, Repr, padded};
+use datafusion::arrow::array::{
+    Array, ArrayRef, ArrowNativeTypeOp, AsArray, BinaryViewArray, Decimal128Array, Float64Array, Scalar,
+    StringViewArray, new_null_array,
+};
+use datafusion::arrow::compute;
+use datafusion::arrow::compute::kernels::numeric;
+use datafusion::arrow::datatypes::{DataType, Date32Type, Decimal128Type, Float64Type};
+use datafusion::arrow::error::ArrowError;
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use sql::SqlError;
+use sql::types::calendar;
+use std::sync::Arc;
+
+/// What to do with two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Operation {
+    Add,
+    Subtract,
+    Multiply,
+    /// Of integers only.
+    Divide,
+}
+
+/// A part of a date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    Year,
+    Month,
+    Day,
+}
+
+/// A function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kernel {
+    /// Of two integers of the result's type.
+    Integers(Operation, Repr),
+    /// Of two decimals, each times a power of ten first.
+    Decimals { operation: Operation, left_shift: u8, right_shift: u8, result: Repr, checked: bool },
+    /// A decimal with more digits behind the point.
+    Shifted { shift: u8, result: Repr, checked: bool },
+    /// A float such that equal ones have equal bits, in PostgreSQL's order: no -0, one NaN.
+    Canonical,
+    /// Of keyed bytes what compares.
+    Key,
+    /// With the blanks of `char(n)`.
+    Pad(u32),
+    /// Of a date, a numeric without a scale.
+    Part(Part),
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Function {
+    kernel: Kernel,
+    signature: Signature,
+}
+
+/// A call of a kernel.
+pub(crate) fn call(kernel: Kernel, arguments: Vec<Expr>) -> Expr {
+    let function = Function { kernel, signature: Signature::any(arguments.len(), Volatility::Immutable) };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), arguments))
+}
+
+/// 10 to this power.
+pub(crate) fn ten_to(power: u8) -> i128 {
+    10_i128.pow(u32::from(power.min(DIGITS_MAX)))
+}
+
+impl Kernel {
+    fn result(self) -> DataType {
+        match self {
+            Kernel::Integers(_, result) | Kernel::Decimals { result, .. } | Kernel::Shifted { result, .. } => {
+                result.data_type()
+            }
+            Kernel::Canonical => DataType::Float64,
+            Kernel::Key => DataType::BinaryView,
+            Kernel::Pad(_) => DataType::Utf8View,
+            Kernel::Part(_) => Repr::Decimal { precision: 10, scale: 0 }.data_type(),
+        }
+    }
+}
+
+fn type_name(of: Repr) -> &'static str {
+    match of {
+        Repr::Int2 => "smallint",
+        Repr::Int4 => "integer",
+        Repr::Int8 => "bigint",
+        _ => "numeric field",
+    }
+}
+
+fn overflow() -> ArrowError {
+    ArrowError::ArithmeticOverflow(String::new())
+}
+
+/// A decimal operand: a constant of all rows, or one of each.
+enum Operand {
+    Constant(Option<i128>),
+    Each(Decimal128Array),
+}
+
+impl Operand {
+    fn new(value: &ColumnarValue, shift: u8) -> Result<Operand, ArrowError> {
+        let by = ten_to(shift);
+        match value {
+            ColumnarValue::Scalar(scalar) => {
+                let array = scalar.to_array().map_err(|error| ArrowError::ComputeError(error.to_string()))?;
+                let value = array.as_primitive::<Decimal128Type>();
+                let value = (!value.is_null(0)).then(|| value.value(0).mul_checked(by)).transpose()?;
+                Ok(Operand::Constant(value))
+            }
+            ColumnarValue::Array(array) => {
+                let array = array.as_primitive::<Decimal128Type>();
+                Ok(Operand::Each(match shift {
+                    0 => array.clone(),
+                    _ => compute::try_unary(array, |value| value.mul_checked(by))?,
+                }))
+            }
+        }
+    }
+}
+
+fn decimals(
+    operation: Operation,
+    [left, right]: [Operand; 2],
+    checked: bool,
+    rows: usize,
+) -> Result<Decimal128Array, ArrowError> {
+    fn apply(
+        [left, right]: [Operand; 2],
+        rows: usize,
+        checked: bool,
+        safe: impl Fn(i128, i128) -> i128,
+        careful: impl Fn(i128, i128) -> Option<i128>,
+    ) -> Result<Decimal128Array, ArrowError> {
+        let careful = |left, right| careful(left, right).ok_or_else(overflow);
+        Ok(match (left, right, checked) {
+            (Operand::Constant(None), _, _) | (_, Operand::Constant(None), _) => Decimal128Array::new_null(rows),
+            (Operand::Constant(Some(left)), Operand::Constant(Some(right)), _) => {
+                Decimal128Array::from_value(careful(left, right)?, rows)
+            }
+            (Operand::Constant(Some(left)), Operand::Each(right), false) => {
+                compute::unary(&right, |right| safe(left, right))
+            }
+            (Operand::Constant(Some(left)), Operand::Each(right), true) => {
+                compute::try_unary(&right, |right| careful(left, right))?
+            }
+            (Operand::Each(left), Operand::Constant(Some(right)), false) => {
+                compute::unary(&left, |left| safe(left, right))
+            }
+            (Operand::Each(left), Operand::Constant(Some(right)), true) => {
+                compute::try_unary(&left, |left| careful(left, right))?
+            }
+            (Operand::Each(left), Operand::Each(right), false) => compute::binary(&left, &right, safe)?,
+            (Operand::Each(left), Operand::Each(right), true) => compute::try_binary(&left, &right, careful)?,
+        })
+    }
+    let both = [left, right];
+    match operation {
+        Operation::Add => apply(both, rows, checked, i128::wrapping_add, within(i128::checked_add)),
+        Operation::Subtract => apply(both, rows, checked, i128::wrapping_sub, within(i128::checked_sub)),
+        Operation::Multiply => apply(both, rows, checked, product, within(i128::checked_mul)),
+        Operation::Divide => Err(ArrowError::ComputeError("a quotient of decimals has no scale".to_owned())),
+    }
+}
+
+/// A product that is known to fit. Most factors are narrow, and their product takes one instruction.
+fn product(left: i128, right: i128) -> i128 {
+    match (i64::try_from(left), i64::try_from(right)) {
+        (Ok(left), Ok(right)) => i128::from(left) * i128::from(right),
+        _ => left.wrapping_mul(right),
+    }
+}
+
+/// What 38 digits hold.
+fn within(operation: impl Fn(i128, i128) -> Option<i128>) -> impl Fn(i128, i128) -> Option<i128> {
+    let limit = ten_to(DIGITS_MAX) as u128;
+    move |left, right| operation(left, right).filter(|value| value.unsigned_abs() < limit)
+}
+
+fn typed(array: Decimal128Array, of: DataType) -> ArrayRef {
+    Arc::new(array.with_data_type(of))
+}
+
+/// Of keyed bytes what compares: without what follows the key, and without its length.
+fn key(bytes: &[u8]) -> Option<&[u8]> {
+    let (both, len) = bytes.split_last_chunk::<4>()?;
+    both.get(..both.len().checked_sub(u32::from_be_bytes(*len) as usize)?)
+}
+
+fn canonical(value: f64) -> f64 {
+    if value.is_nan() { f64::NAN } else { value + 0.0 }
+}
+
+impl Function {
+    fn apply(&self, args: &[ColumnarValue], rows: usize) -> Result<ArrayRef> {
+        let first = |args: &[ColumnarValue]| args[0].to_array(rows);
+        let result = self.kernel.result();
+        Ok(match self.kernel {
+            Kernel::Integers(operation, of) => {
+                let error = |error: ArrowError| arithmetic(&error, type_name(of));
+                if args.iter().any(|arg| matches!(arg, ColumnarValue::Scalar(scalar) if scalar.is_null())) {
+                    return Ok(new_null_array(&result, rows));
+                }
+                let operands = args.iter().map(operand).collect::<Result<Vec<_>>>()?;
+                let [left, right] = &operands[..] else { return Err(outwards(crate::values::mismatch())) };
+                let computed = match operation {
+                    Operation::Add => numeric::add(left.as_ref(), right.as_ref()),
+                    Operation::Subtract => numeric::sub(left.as_ref(), right.as_ref()),
+                    Operation::Multiply => numeric::mul(left.as_ref(), right.as_ref()),
+                    Operation::Divide => numeric::div(left.as_ref(), right.as_ref()),
+                };
+                computed.map_err(error)?
+            }
+            Kernel::Decimals { operation, left_shift, right_shift, checked, .. } => {
+                let computed = Operand::new(&args[0], left_shift)
+                    .and_then(|left| Ok([left, Operand::new(&args[1], right_shift)?]))
+                    .and_then(|operands| decimals(operation, operands, checked, rows));
+                typed(computed.map_err(too_wide)?, result)
+            }
+            Kernel::Shifted { shift, checked, .. } => {
+                let array = first(args)?;
+                let array = array.as_primitive::<Decimal128Type>();
+                let by = ten_to(shift);
+                let shifted = match checked {
+                    false => compute::unary::<_, _, Decimal128Type>(array, |value| product(value, by)),
+                    true => compute::try_unary::<_, _, Decimal128Type>(array, |value| value.mul_checked(by))
+                        .map_err(too_wide)?,
+                };
+                typed(shifted, result)
+            }
+            Kernel::Canonical => {
+                let array = first(args)?;
+                let canonical: Float64Array = compute::unary(array.as_primitive::<Float64Type>(), canonical);
+                Arc::new(canonical)
+            }
+            Kernel::Key => {
+                let array = first(args)?;
+                Arc::new(array.as_binary_view().iter().map(|bytes| bytes.and_then(key)).collect::<BinaryViewArray>())
+            }
+            Kernel::Pad(length) => {
+                let array = first(args)?;
+                let texts = array.as_string_view().iter();
+                let texts = texts.map(|text| text.map(|text| padded(text, length as usize)));
+                Arc::new(texts.collect::<StringViewArray>())
+            }
+            Kernel::Part(part) => {
+                let array = first(args)?;
+                let dates = array.as_primitive::<Date32Type>();
+                // An infinite date's fields are no numbers: the row path knows them.
+                let of = |days: i32| {
+                    if matches!(days, i32::MAX | i32::MIN) {
+                        return Err(ArrowError::ComputeError(String::new()));
+                    }
+                    let (year, month, day) = civil(days);
+                    Ok(i128::from(match part {
+                        Part::Year => year,
+                        Part::Month => month,
+                        Part::Day => day,
+                    }))
+                };
+                let parts = compute::try_unary::<_, _, Decimal128Type>(dates, of)
+                    .map_err(|_| outwards(SqlError::unsupported("a field of an infinite date as analytics")))?;
+                typed(parts, result)
+            }
+        })
+    }
+}
+
+fn too_wide(_: ArrowError) -> datafusion::error::DataFusionError {
+    outwards(SqlError::unsupported("so large a number as analytics"))
+}
+
+/// Year (of our era, 0 being 1 BC, as `extract` counts it), month and day.
+fn civil(days: i32) -> (i64, i64, i64) {
+    let calendar::Civil { year, month, day } = calendar::civil_of(i64::from(days));
+    (if year <= 0 { year - 1 } else { year }, month, day)
+}
+
+fn operand(value: &ColumnarValue) -> Result<Box<dyn datafusion::arrow::array::Datum>> {
+    Ok(match value {
+        ColumnarValue::Array(array) => Box::new(Arc::clone(array)),
+        ColumnarValue::Scalar(scalar) => Box::new(Scalar::new(scalar.to_array()?)),
+    })
+}
+
+impl ScalarUDFImpl for Function {
+    fn name(&self) -> &str {
+        match self.kernel {
+            Kernel::Integers(Operation::Add, _) | Kernel::Decimals { operation: Operation::Add, .. } => "plus",
+            Kernel::Integers(Operation::Subtract, _) | Kernel::Decimals { operation: Operation::Subtract, .. } => {
+                "minus"
+            }
+            Kernel::Integers(Operation::Multiply, _) | Kernel::Decimals { operation: Operation::Multiply, .. } => {
+                "times"
+            }
+            Kernel::Integers(Operation::Divide, _) | Kernel::Decimals { operation: Operation::Divide, .. } => "divided",
+            Kernel::Shifted { .. } => "rescaled",
+            Kernel::Canonical => "canonical",
+            Kernel::Key => "key",
+            Kernel::Pad(_) => "padded",
+            Kernel::Part(Part::Year) => "year",
+            Kernel::Part(Part::Month) => "month",
+            Kernel::Part(Part::Day) => "day",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.kernel.result())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let ScalarFunctionArgs { args, number_rows, .. } = args;
+        let is_constant = args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let array = self.apply(&args, if is_constant { 1 } else { number_rows })?;
+        Ok(if is_constant {
+            ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&array, 0)?)
+        } else {
+            ColumnarValue::Array(array)
+        })
+    }
+}

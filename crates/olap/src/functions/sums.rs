@@ -1,0 +1,378 @@
+//! `sum` and `avg`, for many groups at once.
+//!
+//! **Invariant:** sums of integers and numerics are exact, in 128 bits; one that does not fit is an error. An average is
+//! PostgreSQL's quotient of numerics, with its scale. Of values whose scales differ from row to row, which stand at the
+//! largest one, the sum has the largest that has come: `sum(case when ... then 1.50 else 0 end)` is `0` where only the zeros
+//! were met.
+
+use super::outwards;
+use crate::values::{Repr, array, mismatch};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Float64Array, Int64Array, Int64Builder,
+};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float64Type, Int64Type};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
+};
+use sql::types::numeric::Numeric;
+use sql::{Datum, SqlError, SqlResult, SqlState};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// What is summed up, and to what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Sum {
+    /// Of the values.
+    pub(crate) of: Summed,
+    /// Divided by their number.
+    pub(crate) average: bool,
+    pub(crate) result: Repr,
+}
+
+/// How the values stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Summed {
+    /// As 64 bits.
+    Integers,
+    /// As decimals of this scale.
+    Decimals(u8),
+    /// As decimals of this scale; a second argument, of 64 bits, says which scale each really has.
+    Mixed(u8),
+    Floats,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Function {
+    sum: Sum,
+    signature: Signature,
+}
+
+impl Sum {
+    /// As a function.
+    pub(crate) fn function(self) -> AggregateUDF {
+        let arguments = if matches!(self.of, Summed::Mixed(_)) { 2 } else { 1 };
+        AggregateUDF::new_from_impl(Function { sum: self, signature: Signature::any(arguments, Volatility::Immutable) })
+    }
+
+    fn groups(self) -> Box<dyn GroupsAccumulator> {
+        match self.of {
+            Summed::Floats => Box::new(Groups::<f64>::new(self)),
+            _ => Box::new(Groups::<i128>::new(self)),
+        }
+    }
+}
+
+impl AggregateUDFImpl for Function {
+    fn name(&self) -> &str {
+        if self.sum.average { "avg" } else { "sum" }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.sum.result.data_type())
+    }
+
+    fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        Ok(match self.sum.of {
+            Summed::Floats => Box::new(One { groups: Groups::<f64>::new(self.sum), indices: Vec::new() }),
+            _ => Box::new(One { groups: Groups::<i128>::new(self.sum), indices: Vec::new() }),
+        })
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        let total = match self.sum.of {
+            Summed::Floats => DataType::Float64,
+            _ => state_type(),
+        };
+        let field = |part: &str, kind: DataType| Arc::new(Field::new(format!("{}[{part}]", args.name), kind, true));
+        let mut fields = vec![field("total", total), field("count", DataType::Int64)];
+        if let Summed::Mixed(_) = self.sum.of {
+            fields.push(field("scale", DataType::Int64));
+        }
+        Ok(fields)
+    }
+
+    fn groups_accumulator_supported(&self, _: AccumulatorArgs<'_>) -> bool {
+        true
+    }
+
+    fn create_groups_accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
+        Ok(self.sum.groups())
+    }
+}
+
+/// Totals travel as decimals of no scale: their own is known on both sides.
+fn state_type() -> DataType {
+    DataType::Decimal128(38, 0)
+}
+
+/// What is added up.
+trait Total: Copy + Default + Send + Sync + Debug + 'static {
+    fn plus(self, other: Self) -> SqlResult<Self>;
+    /// Passes each value of an array that is not null, with its place.
+    fn each(array: &dyn Array, to: &mut dyn FnMut(usize, Self) -> SqlResult<()>) -> SqlResult<()>;
+    fn state(totals: Vec<Self>) -> ArrayRef;
+    fn datum(self, count: i64, scale: u8, sum: Sum) -> SqlResult<Datum>;
+}
+
+impl Total for i128 {
+    #[inline]
+    fn plus(self, other: i128) -> SqlResult<i128> {
+        self.checked_add(other).ok_or_else(|| SqlError::unsupported("so large a sum as analytics"))
+    }
+
+    #[inline]
+    fn each(array: &dyn Array, to: &mut dyn FnMut(usize, i128) -> SqlResult<()>) -> SqlResult<()> {
+        if let Some(values) = array.as_primitive_opt::<Decimal128Type>() {
+            each_value(values, |at, value| to(at, value))
+        } else {
+            each_value(array.as_primitive_opt::<Int64Type>().ok_or_else(mismatch)?, |at, value| {
+                to(at, i128::from(value))
+            })
+        }
+    }
+
+    fn state(totals: Vec<i128>) -> ArrayRef {
+        Arc::new(Decimal128Array::from(totals).with_data_type(state_type()))
+    }
+
+    fn datum(self, count: i64, scale: u8, sum: Sum) -> SqlResult<Datum> {
+        if sum.average {
+            return Ok(Datum::Numeric(Numeric::from_parts(self, u16::from(scale)).div(&Numeric::from(count))?));
+        }
+        match sum.result {
+            Repr::Int8 => i64::try_from(self)
+                .map(Datum::Int8)
+                .map_err(|_| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range")),
+            _ => Ok(Datum::Numeric(Numeric::from_parts(self, u16::from(scale)))),
+        }
+    }
+}
+
+impl Total for f64 {
+    #[inline]
+    fn plus(self, other: f64) -> SqlResult<f64> {
+        let sum = self + other;
+        if sum.is_infinite() && self.is_finite() && other.is_finite() {
+            return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
+        }
+        Ok(sum)
+    }
+
+    #[inline]
+    fn each(array: &dyn Array, to: &mut dyn FnMut(usize, f64) -> SqlResult<()>) -> SqlResult<()> {
+        each_value(array.as_primitive_opt::<Float64Type>().ok_or_else(mismatch)?, |at, value| to(at, value))
+    }
+
+    fn state(totals: Vec<f64>) -> ArrayRef {
+        Arc::new(Float64Array::from(totals))
+    }
+
+    fn datum(self, count: i64, _: u8, sum: Sum) -> SqlResult<Datum> {
+        Ok(Datum::Float8(if sum.average { self / count as f64 } else { self }))
+    }
+}
+
+#[inline]
+fn each_value<T: datafusion::arrow::datatypes::ArrowPrimitiveType>(
+    values: &datafusion::arrow::array::PrimitiveArray<T>,
+    mut to: impl FnMut(usize, T::Native) -> SqlResult<()>,
+) -> SqlResult<()> {
+    match values.nulls() {
+        None => values.values().iter().enumerate().try_for_each(|(at, value)| to(at, *value)),
+        Some(nulls) => nulls.valid_indices().try_for_each(|at| to(at, values.value(at))),
+    }
+}
+
+/// Sums, by group.
+#[derive(Debug)]
+struct Groups<T> {
+    sum: Sum,
+    totals: Vec<T>,
+    counts: Vec<i64>,
+    /// Of mixed ones only.
+    scales: Vec<u8>,
+}
+
+impl<T: Total> Groups<T> {
+    fn new(sum: Sum) -> Groups<T> {
+        Groups { sum, totals: Vec::new(), counts: Vec::new(), scales: Vec::new() }
+    }
+
+    fn resize(&mut self, groups: usize) {
+        self.totals.resize(groups, T::default());
+        self.counts.resize(groups, 0);
+        if let Summed::Mixed(_) = self.sum.of {
+            self.scales.resize(groups, 0);
+        }
+    }
+
+    fn note_scales(&mut self, scales: &ArrayRef, indices: &[usize], is_wanted: impl Fn(usize) -> bool) -> Result<()> {
+        let scales = scales.as_primitive_opt::<Int64Type>().ok_or_else(|| outwards(mismatch()))?;
+        for (row, group) in indices.iter().enumerate().filter(|(row, _)| is_wanted(*row)) {
+            if scales.is_valid(row) {
+                self.scales[*group] = self.scales[*group].max(scales.value(row) as u8);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<T: Total> GroupsAccumulator for Groups<T> {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        indices: &[usize],
+        filter: Option<&BooleanArray>,
+        groups: usize,
+    ) -> Result<()> {
+        self.resize(groups);
+        let (totals, counts) = (&mut self.totals[..], &mut self.counts[..]);
+        let mut add = |at: usize, value: T| {
+            let group = indices[at];
+            totals[group] = totals[group].plus(value)?;
+            counts[group] += 1;
+            Ok(())
+        };
+        let holds = |at: usize| filter.is_none_or(|filter| filter.is_valid(at) && filter.value(at));
+        match filter {
+            None => T::each(values[0].as_ref(), &mut add),
+            Some(_) => T::each(values[0].as_ref(), &mut |at, value| if holds(at) { add(at, value) } else { Ok(()) }),
+        }
+        .map_err(outwards)?;
+        if let (Summed::Mixed(_), Some(scales)) = (self.sum.of, values.get(1)) {
+            let valid = |at: usize| values[0].is_valid(at) && holds(at);
+            self.note_scales(scales, indices, valid)?;
+        }
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, values: &[ArrayRef], indices: &[usize], groups: usize) -> Result<()> {
+        self.resize(groups);
+        let (totals, counts) = (&mut self.totals[..], &mut self.counts[..]);
+        let more = values[1].as_primitive_opt::<Int64Type>().ok_or_else(|| outwards(mismatch()))?;
+        T::each(values[0].as_ref(), &mut |at, value| {
+            let group = indices[at];
+            totals[group] = totals[group].plus(value)?;
+            counts[group] += more.value(at);
+            Ok(())
+        })
+        .map_err(outwards)?;
+        match values.get(2) {
+            Some(scales) => self.note_scales(scales, indices, |at| 0 < more.value(at)),
+            None => Ok(()),
+        }
+    }
+
+    fn evaluate(&mut self, emit: EmitTo) -> Result<ArrayRef> {
+        let (totals, counts) = (emit.take_needed(&mut self.totals), emit.take_needed(&mut self.counts));
+        let scales = emit_scales(self.sum, emit, &mut self.scales);
+        let scale = |at: usize| match self.sum.of {
+            Summed::Decimals(scale) => scale,
+            Summed::Mixed(_) => scales[at],
+            Summed::Integers | Summed::Floats => 0,
+        };
+        let all = totals.iter().zip(&counts).enumerate().map(|(at, (total, count))| {
+            if *count == 0 {
+                return Ok(Datum::Null);
+            }
+            match self.sum.of {
+                Summed::Mixed(stored) => {
+                    let Datum::Numeric(number) = total.datum(*count, stored, Sum { average: false, ..self.sum })?
+                    else {
+                        return Err(mismatch());
+                    };
+                    let number = number.round(i32::from(scale(at)));
+                    let average = || number.div(&Numeric::from(*count));
+                    Ok(Datum::Numeric(if self.sum.average { average()? } else { number }))
+                }
+                _ => total.datum(*count, scale(at), self.sum),
+            }
+        });
+        array(all, self.sum.result).map_err(outwards)
+    }
+
+    fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
+        let (totals, counts) = (emit.take_needed(&mut self.totals), emit.take_needed(&mut self.counts));
+        let mut all = vec![T::state(totals), Arc::new(Int64Array::from(counts)) as ArrayRef];
+        if let Summed::Mixed(_) = self.sum.of {
+            let scales = emit_scales(self.sum, emit, &mut self.scales);
+            all.push(Arc::new(scales.into_iter().map(|scale| Some(i64::from(scale))).collect::<Int64Array>()));
+        }
+        Ok(all)
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let rows = values[0].len();
+        let mut totals = vec![T::default(); rows];
+        let mut counts = Int64Builder::with_capacity(rows);
+        let holds = |at: usize| filter.is_none_or(|filter| filter.is_valid(at) && filter.value(at));
+        T::each(values[0].as_ref(), &mut |at, value| {
+            if holds(at) {
+                totals[at] = value;
+            }
+            Ok(())
+        })
+        .map_err(outwards)?;
+        (0..rows).for_each(|at| counts.append_value(i64::from(values[0].is_valid(at) && holds(at))));
+        let mut all = vec![T::state(totals), Arc::new(counts.finish()) as ArrayRef];
+        if let (Summed::Mixed(_), Some(scales)) = (self.sum.of, values.get(1)) {
+            all.push(Arc::clone(scales));
+        }
+        Ok(all)
+    }
+
+    fn size(&self) -> usize {
+        self.totals.capacity() * size_of::<T>() + self.counts.capacity() * size_of::<i64>() + self.scales.capacity()
+    }
+}
+
+fn emit_scales(sum: Sum, emit: EmitTo, scales: &mut Vec<u8>) -> Vec<u8> {
+    if matches!(sum.of, Summed::Mixed(_)) { emit.take_needed(scales) } else { Vec::new() }
+}
+
+/// One group.
+#[derive(Debug)]
+struct One<T> {
+    groups: Groups<T>,
+    indices: Vec<usize>,
+}
+
+impl<T: Total> One<T> {
+    fn indices(&mut self, values: &[ArrayRef]) {
+        self.indices.resize(values.first().map_or(0, |values| values.len()), 0);
+    }
+}
+
+impl<T: Total> Accumulator for One<T> {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.indices(values);
+        self.groups.update_batch(values, &self.indices, None, 1)
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        // The group is there without rows, too.
+        self.groups.resize(1);
+        ScalarValue::try_from_array(&self.groups.evaluate(EmitTo::All)?, 0)
+    }
+
+    fn size(&self) -> usize {
+        self.groups.size() + self.indices.capacity() * size_of::<usize>()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.groups.resize(1);
+        self.groups.state(EmitTo::All)?.iter().map(|array| ScalarValue::try_from_array(array, 0)).collect()
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.indices(states);
+        self.groups.merge_batch(states, &self.indices, 1)
+    }
+}

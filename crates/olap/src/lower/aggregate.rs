@@ -1,0 +1,204 @@
+//! Grouping.
+
+use super::plan::any_of;
+use super::{Lowered, Lowering, Place, Row, Value, build};
+use crate::functions::kept::{Call, Order};
+use crate::functions::sums::{Sum, Summed};
+use crate::values::{DIGITS_MAX, Repr, mismatch};
+use datafusion::common::Column;
+use datafusion::functions_aggregate::{count, min_max};
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::{AggregateUDF, Expr as Df, LogicalPlanBuilder, cast, lit};
+use sql::plan::{AggregateCall, Expr, Plan};
+use sql::{Kind, SqlError, SqlResult};
+use std::sync::Arc;
+
+impl Lowering<'_> {
+    pub(super) fn aggregate(
+        &self,
+        input: &Plan,
+        groups: &[(Expr, Kind)],
+        sets: Option<&[Vec<usize>]>,
+        calls: &[AggregateCall],
+        outer: Option<&Row<'_>>,
+    ) -> SqlResult<Lowered> {
+        let Some(sets) = sets else {
+            let all: Vec<usize> = (0..groups.len()).collect();
+            return self.grouped(input, groups, &all, calls, outer);
+        };
+        // One after the other: columns that a set leaves out are null, the set's number comes last.
+        let mut union: Option<(Lowered, Vec<Repr>)> = None;
+        let mut all = Vec::new();
+        for (number, set) in sets.iter().enumerate() {
+            let one = self.grouped(input, groups, set, calls, outer)?;
+            all.push((number, one));
+        }
+        let width = groups.len() + calls.len();
+        let reprs = (0..width).map(|at| {
+            let values = all.iter().filter_map(|(_, one)| one.places.get(at)?.as_ref());
+            let values: Vec<Value> = values.map(|place| Value::of(place.value(), place.repr)).collect();
+            self.unified(values.iter())
+        });
+        let mut reprs = reprs.collect::<SqlResult<Vec<Repr>>>()?;
+        for (number, one) in all {
+            let mut values = Vec::with_capacity(width + 1);
+            for (at, repr) in reprs.iter().take(width).enumerate() {
+                let value = match one.places.get(at).and_then(Option::as_ref) {
+                    Some(place) => Value::of(place.value(), place.repr),
+                    None => Value::of(lit(datafusion::common::ScalarValue::Null), Repr::Null),
+                };
+                values.push((self.fitted(value, *repr)?, *repr));
+            }
+            values.push((lit(number as i32), Repr::Int4));
+            let next = self.project(one.plan, values)?;
+            union = Some(match union {
+                None => {
+                    reprs.push(Repr::Int4);
+                    (next, reprs.clone())
+                }
+                Some((before, reprs)) => {
+                    let plan = build(LogicalPlanBuilder::from(before.plan).union(next.plan))?;
+                    (self.renamed(plan, &reprs)?, reprs)
+                }
+            });
+        }
+        union.map(|(lowered, _)| lowered).ok_or_else(mismatch)
+    }
+
+    /// By these of the groups' values.
+    fn grouped(
+        &self,
+        input: &Plan,
+        groups: &[(Expr, Kind)],
+        set: &[usize],
+        calls: &[AggregateCall],
+        outer: Option<&Row<'_>>,
+    ) -> SqlResult<Lowered> {
+        let input = self.plan(input, outer)?;
+        let row = Row { places: &input.places, outer };
+        let mut keys = Vec::new();
+        let mut found = Vec::new();
+        let mut places = vec![None; groups.len()];
+        for at in set {
+            let (group, kind) = groups.get(*at).ok_or_else(mismatch)?;
+            let value = self.settled(self.value(group, &row)?);
+            let name = self.name("c");
+            let key = self.comparable(value.clone(), *kind)?;
+            if key == value.expr || matches!(value.repr, Repr::Float4 | Repr::Float8 | Repr::Null) {
+                keys.push(key.alias(&name));
+            } else {
+                // What compares is not all that is shown.
+                keys.push(key.alias(self.name("k")));
+                found.push(any_of(value.expr).alias(&name));
+            }
+            let repr = if value.repr == Repr::Null { Repr::Bool } else { value.repr };
+            places[*at] = Some(Place { column: Column::new_unqualified(name), repr });
+        }
+        for call in calls {
+            let (aggregate, repr) = self.aggregate_call(call, &row)?;
+            let name = self.name("a");
+            found.push(aggregate.alias(&name));
+            places.push(Some(Place { column: Column::new_unqualified(name), repr }));
+        }
+        if keys.is_empty() && found.is_empty() {
+            // One row, whatever there is.
+            found.push(self.function(count::count_udaf(), vec![lit(1_i64)], false, None).alias(self.name("a")));
+        }
+        let plan = build(LogicalPlanBuilder::from(input.plan).aggregate(keys, found))?;
+        Ok(Lowered { plan, places })
+    }
+
+    fn function(&self, function: Arc<AggregateUDF>, arguments: Vec<Df>, is_distinct: bool, filter: Option<Df>) -> Df {
+        let filter = filter.map(Box::new);
+        Df::AggregateFunction(AggregateFunction::new_udf(function, arguments, is_distinct, filter, Vec::new(), None))
+    }
+
+    fn aggregate_call(&self, call: &AggregateCall, row: &Row<'_>) -> SqlResult<(Df, Repr)> {
+        let AggregateCall { aggregate, arguments, argument_kinds, is_distinct, order, filter } = call;
+        let filter = filter.as_ref().map(|filter| self.condition(filter, row, false)).transpose()?;
+        let mut values = arguments.iter().map(|argument| self.value(argument, row)).collect::<SqlResult<Vec<_>>>()?;
+        let kind = argument_kinds.first().copied().unwrap_or(Kind::Void);
+        match (aggregate.name, &values[..]) {
+            ("count", []) => {
+                return Ok((self.function(count::count_udaf(), vec![lit(1_i64)], false, filter), Repr::Int8));
+            }
+            ("count", [value]) if value.repr != Repr::Null => {
+                let argument = if *is_distinct { self.comparable(value.clone(), kind)? } else { value.expr.clone() };
+                return Ok((self.function(count::count_udaf(), vec![argument], *is_distinct, filter), Repr::Int8));
+            }
+            ("sum" | "avg", [value]) if !is_distinct => {
+                if let Some((sum, arguments)) = self.sum(aggregate.name == "avg", aggregate.arguments, value)? {
+                    return Ok((self.function(Arc::new(sum.function()), arguments, false, filter), sum.result));
+                }
+            }
+            ("min" | "max", [value]) if is_ordered(value, kind) => {
+                let function = if aggregate.name == "min" { min_max::min_udaf() } else { min_max::max_udaf() };
+                return Ok((self.function(function, vec![value.expr.clone()], false, filter), value.repr));
+            }
+            _ => {}
+        }
+        if matches!(aggregate.name, "string_agg" | "array_agg") && order.is_empty() {
+            return Err(SqlError::unsupported(format_args!("{} without an order as analytics", aggregate.name)));
+        }
+        if *is_distinct && !order.is_empty() {
+            return Err(SqlError::unsupported("DISTINCT with an order as analytics"));
+        }
+        let mut kinds = argument_kinds.clone();
+        let mut keys = Vec::with_capacity(order.len());
+        for key in order {
+            values.push(self.value(&key.value, row)?);
+            kinds.push(key.kind);
+            keys.push(Order { kind: key.kind, descending: key.descending, nulls_first: key.nulls_first });
+        }
+        let values: Vec<Value> = values.into_iter().map(|value| self.settled(value)).collect();
+        let result = match aggregate.name {
+            "min" | "max" => self.unified(values.iter().take(1))?,
+            _ => Repr::of_kind(aggregate.result)?,
+        };
+        let result = if result == Repr::Null { Repr::of_kind(aggregate.result)? } else { result };
+        let reprs = values.iter().map(|value| value.repr).collect();
+        let exprs = values.into_iter().map(|value| value.expr).collect();
+        let call = Call { aggregate, reprs, kinds, order: keys, is_distinct: *is_distinct, result };
+        Ok((self.function(Arc::new(call.function()), exprs, false, filter), result))
+    }
+
+    /// A sum or average on arrays, and its arguments.
+    fn sum(&self, average: bool, declared: &[Kind], value: &Value) -> SqlResult<Option<(Sum, Vec<Df>)>> {
+        let keyed = Repr::Keyed(Kind::Numeric);
+        let wide = |scale: u8| Repr::Decimal { precision: DIGITS_MAX, scale };
+        let (of, result) = match (value.repr, declared) {
+            (Repr::Int2 | Repr::Int4, _) => (Summed::Integers, if average { keyed } else { Repr::Int8 }),
+            (Repr::Int8, [Kind::Int8]) => (Summed::Integers, if average { keyed } else { wide(0) }),
+            (Repr::Decimal { scale, .. }, [Kind::Numeric]) => match &value.scale {
+                Some(_) => (Summed::Mixed(scale), keyed),
+                None => (Summed::Decimals(scale), if average { keyed } else { wide(scale) }),
+            },
+            (Repr::Float8, [Kind::Float8]) => (Summed::Floats, Repr::Float8),
+            _ => return Ok(None),
+        };
+        let argument = match value.repr {
+            Repr::Int2 | Repr::Int4 => cast(value.expr.clone(), Repr::Int8.data_type()),
+            _ => value.expr.clone(),
+        };
+        let arguments = [Some(argument), value.scale.as_ref().map(|scale| (**scale).clone())];
+        Ok(Some((Sum { of, average, result }, arguments.into_iter().flatten().collect())))
+    }
+}
+
+/// Whether the least and greatest value of an array is that of the values.
+fn is_ordered(value: &Value, kind: Kind) -> bool {
+    let is_plain = matches!(
+        value.repr,
+        Repr::Int2
+            | Repr::Int4
+            | Repr::Int8
+            | Repr::Oid
+            | Repr::Time
+            | Repr::Decimal { .. }
+            | Repr::Text
+            | Repr::Padded(_)
+            | Repr::Date
+            | Repr::Timestamp
+    );
+    is_plain && value.scale.is_none() && (kind != Kind::Bpchar || matches!(value.repr, Repr::Padded(_)))
+}

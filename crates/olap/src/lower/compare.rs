@@ -1,0 +1,222 @@
+//! Which values compare as arrays do, and in what form.
+
+use super::{Lowering, Value};
+use crate::functions::kernels::{self, Kernel};
+use crate::functions::rows;
+use crate::values::{Repr, mismatch, scalar};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{BinaryExpr, Expr as Df, Operator as DfOperator, lit};
+use sql::ops::compare;
+use sql::types::calendar::DAY;
+use sql::{Datum, Kind, SqlResult};
+use std::sync::Arc;
+
+/// The comparison of this name.
+pub(super) fn comparison_named(name: &str) -> Option<DfOperator> {
+    Some(match name {
+        "=" => DfOperator::Eq,
+        "<>" => DfOperator::NotEq,
+        "<" => DfOperator::Lt,
+        "<=" => DfOperator::LtEq,
+        ">" => DfOperator::Gt,
+        ">=" => DfOperator::GtEq,
+        _ => return None,
+    })
+}
+
+pub(super) fn binary(left: Df, operator: DfOperator, right: Df) -> Df {
+    Df::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right)))
+}
+
+fn integer_width(repr: Repr) -> Option<u8> {
+    match repr {
+        Repr::Int2 => Some(2),
+        Repr::Int4 => Some(4),
+        Repr::Int8 => Some(8),
+        _ => None,
+    }
+}
+
+fn is_float(repr: Repr) -> bool {
+    matches!(repr, Repr::Float4 | Repr::Float8)
+}
+
+fn is_numeric(repr: Repr) -> bool {
+    matches!(repr, Repr::Decimal { .. } | Repr::Keyed(Kind::Numeric))
+}
+
+impl Lowering<'_> {
+    /// In a form whose order and equality as an array are those of the values.
+    pub(super) fn comparable(&self, value: Value, kind: Kind) -> SqlResult<Df> {
+        let value = self.settled(value);
+        Ok(match value.repr {
+            Repr::Null => Df::Literal(ScalarValue::Boolean(None), None),
+            Repr::Float4 | Repr::Float8 => kernels::call(Kernel::Canonical, vec![value.expr]),
+            Repr::Keyed(_) => kernels::call(Kernel::Key, vec![value.expr]),
+            Repr::Blanks => trimmed(value),
+            Repr::Text if kind == Kind::Bpchar => trimmed(value),
+            _ => value.expr,
+        })
+    }
+
+    /// Both in such a form, in which they also compare with each other; nothing if there is none.
+    pub(super) fn pair(
+        &self,
+        left: Value,
+        left_kind: Kind,
+        right: Value,
+        right_kind: Kind,
+    ) -> SqlResult<Option<(Df, Df)>> {
+        let (left, right) = (self.settled(left), self.settled(right));
+        let null_like = |other: &Value| ScalarValue::try_from(&other.repr.data_type()).map_err(|_| mismatch());
+        if left.repr == Repr::Null || right.repr == Repr::Null {
+            let typed = if left.repr == Repr::Null { &right } else { &left };
+            let null = Df::Literal(null_like(typed)?, None);
+            let of = |value: &Value| if value.repr == Repr::Null { null.clone() } else { value.expr.clone() };
+            return Ok(Some((of(&left), of(&right))));
+        }
+        let (one, two) = (left.repr, right.repr);
+        if let (Some(one), Some(two)) = (integer_width(one), integer_width(two)) {
+            let to = if one < two { right.repr } else { left.repr };
+            return Ok(Some((self.fitted(left, to)?, self.fitted(right, to)?)));
+        }
+        if is_float(one) && is_float(two) {
+            return Ok(Some((self.comparable(left, left_kind)?, self.comparable(right, right_kind)?)));
+        }
+        if is_numeric(one) && is_numeric(two) {
+            return self.numbers(left, right).map(Some);
+        }
+        let is_text = |repr: Repr| matches!(repr, Repr::Text | Repr::Blanks | Repr::Padded(_));
+        if is_text(one) && is_text(two) {
+            return Ok(match (left_kind, right_kind) {
+                (Kind::Bpchar, Kind::Bpchar) => Some((trimmed(left), trimmed(right))),
+                (Kind::Bpchar, _) | (_, Kind::Bpchar) => None,
+                _ => Some((self.fitted(left, Repr::Text)?, self.fitted(right, Repr::Text)?)),
+            });
+        }
+        Ok(match (one, two) {
+            (Repr::Timestamp, Repr::Timestamp) if left_kind != right_kind => None,
+            (Repr::Keyed(of), Repr::Keyed(other)) if of == other => {
+                Some((self.comparable(left, left_kind)?, self.comparable(right, right_kind)?))
+            }
+            _ if one == two => Some((left.expr, right.expr)),
+            _ => None,
+        })
+    }
+
+    fn numbers(&self, left: Value, right: Value) -> SqlResult<(Df, Df)> {
+        let (Repr::Decimal { scale: one, precision: a }, Repr::Decimal { scale: two, precision: b }) =
+            (left.repr, right.repr)
+        else {
+            let keyed = Repr::Keyed(Kind::Numeric);
+            let key = |value: Value| self.fitted(value, keyed).map(|value| kernels::call(Kernel::Key, vec![value]));
+            return Ok((key(left)?, key(right)?));
+        };
+        // A constant takes the other's type, so that a scan can use it.
+        let scale = one.max(two);
+        let precision = (a + (scale - one)).max(b + (scale - two));
+        let wide = |own: Value, other: Repr| -> SqlResult<Df> {
+            match (&own.constant, other) {
+                (Some(constant), Repr::Decimal { .. }) if precision <= crate::values::DIGITS_MAX => {
+                    let other = match other {
+                        Repr::Decimal { precision: own, scale: at } if at == scale => {
+                            Repr::Decimal { precision: own.max(precision), scale }
+                        }
+                        _ => Repr::Decimal { precision, scale },
+                    };
+                    Ok(Df::Literal(scalar(constant, other)?, None))
+                }
+                _ => Ok(self.shifted(&own, scale)),
+            }
+        };
+        Ok((wide(left.clone(), right.repr)?, wide(right, left.repr)?))
+    }
+
+    /// A comparison; nothing if arrays do not compare so.
+    pub(super) fn comparison(
+        &self,
+        operator: DfOperator,
+        left: &Value,
+        left_kind: Kind,
+        right: &Value,
+        right_kind: Kind,
+    ) -> SqlResult<Option<Df>> {
+        if let (Repr::Date, Some(Datum::Timestamp(moment))) = (left.repr, &right.constant) {
+            return Ok((right_kind == Kind::Timestamp)
+                .then(|| of_date(left.expr.clone(), operator, *moment))
+                .flatten());
+        }
+        if let (Some(Datum::Timestamp(moment)), Repr::Date) = (&left.constant, right.repr) {
+            let turned = operator.swap().filter(|_| left_kind == Kind::Timestamp);
+            return Ok(turned.and_then(|turned| of_date(right.expr.clone(), turned, *moment)));
+        }
+        let both = self.pair(left.clone(), left_kind, right.clone(), right_kind)?;
+        Ok(both.map(|(left, right)| binary(left, operator, right)))
+    }
+
+    /// Whether it is any of these; nothing if arrays do not compare so.
+    pub(super) fn any_of_list(&self, value: &Value, kind: Kind, list: &[Value]) -> SqlResult<Option<Df>> {
+        let mut own: Option<Df> = None;
+        let mut items = Vec::with_capacity(list.len());
+        let mut is_same = true;
+        for item in list {
+            let Some((left, right)) = self.pair(value.clone(), kind, item.clone(), kind)? else { return Ok(None) };
+            is_same &= own.as_ref().is_none_or(|own| *own == left);
+            own.get_or_insert_with(|| left.clone());
+            items.push((left, right));
+        }
+        let Some(own) = own else { return Ok(Some(lit(false))) };
+        if is_same && list.iter().all(|item| item.constant.is_some()) {
+            return Ok(Some(own.in_list(items.into_iter().map(|(_, item)| item).collect(), false)));
+        }
+        let equal = items.into_iter().map(|(left, right)| binary(left, DfOperator::Eq, right));
+        Ok(equal.reduce(Df::or))
+    }
+}
+
+/// A text without the blanks at its end.
+fn trimmed(value: Value) -> Df {
+    match (value.repr, &value.constant) {
+        (Repr::Padded(_), _) => value.expr,
+        (_, Some(Datum::Text(text))) => lit_text(text.trim_end_matches(' ')),
+        _ => {
+            let eval = |values: &[Datum]| match &values[0] {
+                Datum::Text(text) => Ok(Datum::text(text.trim_end_matches(' '))),
+                _ => Err(mismatch()),
+            };
+            rows::call("trimmed", vec![(value.expr, value.repr)], Repr::Text, true, Arc::new(eval))
+        }
+    }
+}
+
+pub(super) fn lit_text(text: &str) -> Df {
+    Df::Literal(ScalarValue::Utf8View(Some(text.to_owned())), None)
+}
+
+/// A date compared with a moment, as dates compare. Infinite moments are those of infinite dates.
+fn of_date(date: Df, operator: DfOperator, moment: i64) -> Option<Df> {
+    let literal = |days: i32| Df::Literal(ScalarValue::Date32(Some(days)), None);
+    let (days, is_midnight) = match moment {
+        i64::MAX => (i32::MAX, true),
+        i64::MIN => (i32::MIN, true),
+        _ => (i32::try_from(moment.div_euclid(DAY)).ok()?, moment.rem_euclid(DAY) == 0),
+    };
+    let operator = match operator {
+        same if is_midnight => same,
+        // Later than midnight: the day itself is before it.
+        DfOperator::Lt | DfOperator::LtEq => DfOperator::LtEq,
+        DfOperator::Gt | DfOperator::GtEq => DfOperator::Gt,
+        _ => return None,
+    };
+    Some(binary(date, operator, literal(days)))
+}
+
+/// Whether two values are equal or both null, as the row path says it.
+pub(super) fn same(kind: Kind) -> rows::Eval {
+    Arc::new(move |values: &[Datum]| {
+        Ok(Datum::Bool(match (values[0].is_null(), values[1].is_null()) {
+            (false, false) => compare(&values[0], &values[1], kind).is_eq(),
+            (left, right) => left && right,
+        }))
+    })
+}

@@ -1,0 +1,415 @@
+//! Values and conditions.
+//!
+//! **Invariant:** what depends on no row is computed here, once, by what computes it on the row path. What is left goes to
+//! arrays where they mean the same, and else row by row through the same functions. Nothing that may differ between
+//! two calls is here at all.
+
+use super::compare::{binary, comparison_named, lit_text, same};
+use super::{Lowering, Row, Value, build};
+use crate::functions::kernels::{self, Kernel, Part};
+use crate::functions::rows;
+use crate::values::{Repr, mismatch, scalar};
+use datafusion::common::Spans;
+use datafusion::logical_expr::expr::{Exists, InSubquery, Like};
+use datafusion::logical_expr::{Expr as Df, LogicalPlanBuilder, Operator as DfOperator, Subquery, cast, lit};
+use sql::ops::{Context, Eval, compare, find_cast};
+use sql::plan::{Expr, Over, Plan};
+use sql::{Datum, Kind, SqlError, SqlResult, SqlType};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+impl Lowering<'_> {
+    /// The value of an expression that looks at no row and is the same each time; nothing if it is none.
+    fn known(&self, expr: &Expr) -> SqlResult<Option<Datum>> {
+        Ok(match expr {
+            Expr::Constant(datum) => Some(datum.clone()),
+            Expr::Parameter(at) => Some(self.parameters.get(*at).cloned().ok_or_else(mismatch)?),
+            Expr::Call { eval, strict, operator: _, function, arguments } => {
+                if function.is_some_and(|function| function.volatile) {
+                    return Ok(None);
+                }
+                let mut values = Vec::with_capacity(arguments.len());
+                for argument in arguments {
+                    let Some(value) = self.known(argument)? else { return Ok(None) };
+                    values.push(value);
+                }
+                let is_null = *strict && values.iter().any(Datum::is_null);
+                Some(if is_null { Datum::Null } else { eval.call(&values, self.env)? })
+            }
+            Expr::Cast { eval, to, argument } => match self.known(argument)? {
+                None => None,
+                Some(Datum::Null) => Some(Datum::Null),
+                Some(value) => Some(eval(&value, *to, self.env)?),
+            },
+            Expr::Array(items) => {
+                let items = items.iter().map(|item| self.known(item)).collect::<SqlResult<Option<Vec<_>>>>()?;
+                items.map(|items| Datum::Array(items.into()))
+            }
+            Expr::Now { to } => Some(self.now(*to)?),
+            _ => None,
+        })
+    }
+
+    fn now(&self, to: SqlType) -> SqlResult<Datum> {
+        let now = Datum::Timestamp(self.env.forms.now_us);
+        if to.kind == Kind::Timestamptz {
+            return Ok(now);
+        }
+        let cast = find_cast(Kind::Timestamptz, to.kind, Context::Explicit).ok_or_else(mismatch)?;
+        (cast.eval)(&now, to, self.env)
+    }
+
+    fn constant(&self, datum: Datum) -> SqlResult<Value> {
+        let repr = Repr::of_datum(&datum, None)?;
+        Ok(Value { expr: Df::Literal(scalar(&datum, repr)?, None), repr, constant: Some(datum), scale: None })
+    }
+
+    pub(super) fn value(&self, expr: &Expr, row: &Row<'_>) -> SqlResult<Value> {
+        if let Some(known) = self.known(expr)? {
+            return self.constant(known);
+        }
+        let boolean = |expr: Df| Ok(Value::of(expr, Repr::Bool));
+        match expr {
+            Expr::Column(at) => row.value(*at),
+            Expr::Outer { level, column } => row.outer_value(*level, *column),
+            Expr::Call { .. } => self.call(expr, row),
+            Expr::Cast { argument, to, eval } => {
+                let argument = self.value(argument, row)?;
+                self.cast(argument, *to, *eval)
+            }
+            Expr::And(parts) => boolean(self.connected(parts, row, Df::and)?),
+            Expr::Or(parts) => boolean(self.connected(parts, row, Df::or)?),
+            Expr::Not(inner) => boolean(Df::Not(Box::new(self.boolean(inner, row)?))),
+            Expr::IsNull(inner) => boolean(self.value(inner, row)?.expr.is_null()),
+            Expr::IsBool(inner, wanted) => {
+                let inner = self.boolean(inner, row)?;
+                boolean(if *wanted { inner.is_true() } else { inner.is_false() })
+            }
+            Expr::IsSame { kind, arguments } => {
+                let [left, right] = &**arguments;
+                let (left, right) = (self.value(left, row)?, self.value(right, row)?);
+                match self.pair(left.clone(), *kind, right.clone(), *kind)? {
+                    Some((left, right)) => boolean(binary(left, DfOperator::IsNotDistinctFrom, right)),
+                    None => self.by_rows("is_same", vec![left, right], Repr::Bool, false, same(*kind)),
+                }
+            }
+            Expr::Case { whens, otherwise } => {
+                let whens = whens.iter().map(|(when, then)| Ok((self.boolean(when, row)?, self.value(then, row)?)));
+                self.choice(whens.collect::<SqlResult<_>>()?, self.value(otherwise, row)?)
+            }
+            Expr::Coalesce(parts) => {
+                let mut values = parts.iter().map(|part| self.value(part, row)).collect::<SqlResult<Vec<_>>>()?;
+                let last = values.pop().ok_or_else(mismatch)?;
+                self.choice(values.into_iter().map(|value| (value.expr.clone().is_not_null(), value)).collect(), last)
+            }
+            Expr::Extreme { greatest, kind, arguments } => self.extreme(*greatest, *kind, arguments, row),
+            Expr::InList { kind, argument, list } => self.in_list(*kind, argument, list, row),
+            Expr::Quantified { all, arguments, over: Over::Array(array), condition } => {
+                self.any_item(*all, arguments, array, condition, row)
+            }
+            Expr::Scalar(plan) => self.scalar_query(plan, row),
+            Expr::Exists(plan) => boolean(self.exists(plan, row, false)?),
+            Expr::InQuery { .. } | Expr::Quantified { .. } => {
+                Err(SqlError::unsupported("a subquery in a value as analytics"))
+            }
+            Expr::Array(_) | Expr::ArrayQuery(_) => Err(SqlError::unsupported("ARRAY as analytics")),
+            Expr::Sequence { .. } => Err(SqlError::unsupported("sequences as analytics")),
+            Expr::Constant(_) | Expr::Parameter(_) | Expr::Now { .. } => Err(mismatch()),
+        }
+    }
+
+    /// A value that is true, false or null.
+    fn boolean(&self, expr: &Expr, row: &Row<'_>) -> SqlResult<Df> {
+        let value = self.value(expr, row)?;
+        match value.repr {
+            Repr::Bool => Ok(value.expr),
+            Repr::Null => self.fitted(value, Repr::Bool),
+            _ => Err(mismatch()),
+        }
+    }
+
+    fn connected(&self, parts: &[Expr], row: &Row<'_>, connect: fn(Df, Df) -> Df) -> SqlResult<Df> {
+        let parts = parts.iter().map(|part| self.boolean(part, row)).collect::<SqlResult<Vec<_>>>()?;
+        parts.into_iter().reduce(connect).ok_or_else(mismatch)
+    }
+
+    /// What only matters as true or not. Only `decides`, a condition that alone decides about a row, can have `NOT IN`: within
+    /// others its null would count as true.
+    pub(super) fn condition(&self, expr: &Expr, row: &Row<'_>, decides: bool) -> SqlResult<Df> {
+        let all = |parts: &[Expr], decides: bool, connect: fn(Df, Df) -> Df| {
+            let parts = parts.iter().map(|part| self.condition(part, row, decides)).collect::<SqlResult<Vec<_>>>()?;
+            parts.into_iter().reduce(connect).ok_or_else(mismatch)
+        };
+        match expr {
+            Expr::And(parts) => all(parts, decides, Df::and),
+            Expr::Or(parts) => all(parts, false, Df::or),
+            Expr::InQuery { kind, argument, query } => self.in_query(*kind, argument, query, row, false),
+            Expr::Not(inner) => match &**inner {
+                Expr::Exists(plan) => self.exists(plan, row, true),
+                Expr::InQuery { kind, argument, query } if decides => self.in_query(*kind, argument, query, row, true),
+                _ => self.boolean(expr, row),
+            },
+            _ => self.boolean(expr, row),
+        }
+    }
+
+    fn call(&self, expr: &Expr, row: &Row<'_>) -> SqlResult<Value> {
+        let Expr::Call { eval, strict, operator, function, arguments } = expr else { return Err(mismatch()) };
+        if function.is_some_and(|function| function.volatile) {
+            return Err(SqlError::unsupported("functions that differ from call to call as analytics"));
+        }
+        if let (Some(operator), [left, right], Some(left_kind)) =
+            (operator, &arguments[..], operator.and_then(|operator| operator.left))
+        {
+            let (left, right) = (self.value(left, row)?, self.value(right, row)?);
+            if let Some(comparison) = comparison_named(operator.name)
+                && let Some(compared) = self.comparison(comparison, &left, left_kind, &right, operator.right)?
+            {
+                return Ok(Value::of(compared, Repr::Bool));
+            }
+            if let Some(computed) = self.arithmetic(operator.name, &left, &right, operator.result)? {
+                return Ok(computed);
+            }
+            if let Some(like) = self.like(operator.name, left_kind, &left, &right)? {
+                return Ok(like);
+            }
+        }
+        if let (Some("extract"), [part, of]) = (function.map(|function| function.name), &arguments[..])
+            && let Some(part) = self.known(part)?.as_ref().and_then(part_named)
+        {
+            let of = self.value(of, row)?;
+            if of.repr == Repr::Date {
+                let repr = Repr::Decimal { precision: 10, scale: 0 };
+                return Ok(Value::of(kernels::call(Kernel::Part(part), vec![of.expr]), repr));
+            }
+        }
+        let (name, result) = match (operator, function) {
+            (Some(operator), _) => (operator.name, operator.result),
+            (_, Some(function)) => (function.name, function.result),
+            _ => return Err(SqlError::unsupported("this call as analytics")),
+        };
+        // Constants are no arrays: they go into what is called.
+        let mut frame = Vec::with_capacity(arguments.len());
+        let mut given = Vec::new();
+        for (at, argument) in arguments.iter().enumerate() {
+            match self.known(argument)? {
+                Some(known) => frame.push(known),
+                None => {
+                    given.push((at, self.value(argument, row)?));
+                    frame.push(Datum::Null);
+                }
+            }
+        }
+        let (places, values): (Vec<usize>, Vec<Value>) = given.into_iter().unzip();
+        if *strict && (0..frame.len()).any(|at| !places.contains(&at) && frame[at].is_null()) {
+            return self.constant(Datum::Null);
+        }
+        let result = Repr::of_kind(result)?;
+        let (eval, env): (Eval, _) = (*eval, Arc::clone(self.env));
+        let apply = move |values: &[Datum]| {
+            if values.len() == frame.len() {
+                return eval.call(values, &env);
+            }
+            let mut all = frame.clone();
+            for (place, value) in places.iter().zip(values) {
+                all[*place] = value.clone();
+            }
+            eval.call(&all, &env)
+        };
+        self.by_rows(name, values, result, *strict, Arc::new(apply))
+    }
+
+    fn by_rows(
+        &self,
+        name: &str,
+        arguments: Vec<Value>,
+        result: Repr,
+        strict: bool,
+        eval: rows::Eval,
+    ) -> SqlResult<Value> {
+        let arguments = arguments.into_iter().map(|value| {
+            let value = self.settled(value);
+            (value.expr, value.repr)
+        });
+        Ok(Value::of(rows::call(name, arguments.collect(), result, strict, eval), result))
+    }
+
+    /// `LIKE` of a pattern without an escape.
+    fn like(&self, name: &str, kind: Kind, left: &Value, right: &Value) -> SqlResult<Option<Value>> {
+        let (negated, case_insensitive) = match name {
+            "~~" => (false, false),
+            "!~~" => (true, false),
+            _ => return Ok(None),
+        };
+        let (Some(Datum::Text(pattern)), Repr::Text, true) = (&right.constant, left.repr, kind != Kind::Bpchar) else {
+            return Ok(None);
+        };
+        if pattern.contains('\\') {
+            return Ok(None);
+        }
+        let (own, pattern) = (Box::new(left.expr.clone()), Box::new(lit_text(pattern)));
+        Ok(Some(Value::of(Df::Like(Like::new(negated, own, pattern, None, case_insensitive)), Repr::Bool)))
+    }
+
+    fn cast(&self, argument: Value, to: SqlType, eval: sql::plan::CastEval) -> SqlResult<Value> {
+        let is_bare = to.typmod < 0;
+        let native = match (argument.repr, to.kind) {
+            // The same text without its blanks.
+            (Repr::Text | Repr::Padded(_), Kind::Text | Kind::Varchar) if is_bare => {
+                Some((argument.expr.clone(), Repr::Text))
+            }
+            (Repr::Int2 | Repr::Int4, Kind::Int4 | Kind::Int8) => {
+                let to = Repr::of_kind(to.kind)?;
+                Some((self.fitted(argument.clone(), to)?, to))
+            }
+            (Repr::Int2 | Repr::Int4 | Repr::Int8, Kind::Numeric) if is_bare => {
+                let precision = match argument.repr {
+                    Repr::Int2 => 5,
+                    Repr::Int4 => 10,
+                    _ => 19,
+                };
+                let to = Repr::Decimal { precision, scale: 0 };
+                Some((cast(argument.expr.clone(), to.data_type()), to))
+            }
+            (Repr::Int2 | Repr::Int4 | Repr::Int8, Kind::Float8) => {
+                Some((cast(argument.expr.clone(), Repr::Float8.data_type()), Repr::Float8))
+            }
+            (Repr::Float4, Kind::Float8) => Some((argument.expr.clone(), Repr::Float8)),
+            (Repr::Decimal { .. } | Repr::Keyed(Kind::Numeric), Kind::Numeric) if is_bare => {
+                Some((argument.expr.clone(), argument.repr))
+            }
+            (Repr::Decimal { precision, scale }, Kind::Numeric) if argument.scale.is_none() => {
+                let fits = |(wide, at): (i32, i32)| i32::from(scale) == at && i32::from(precision) <= wide;
+                to.precision_and_scale().is_some_and(fits).then(|| (argument.expr.clone(), argument.repr))
+            }
+            _ => None,
+        };
+        if let Some((expr, repr)) = native {
+            return Ok(Value { expr, repr, constant: None, scale: argument.scale });
+        }
+        let env = Arc::clone(self.env);
+        let apply = move |values: &[Datum]| eval(&values[0], to, &env);
+        self.by_rows("cast", vec![argument], Repr::of_kind(to.kind)?, true, Arc::new(apply))
+    }
+
+    fn extreme(&self, greatest: bool, kind: Kind, arguments: &[Expr], row: &Row<'_>) -> SqlResult<Value> {
+        let values = arguments.iter().map(|argument| self.value(argument, row)).collect::<SqlResult<Vec<_>>>()?;
+        let result = self.unified(values.iter())?;
+        let wanted = if greatest { Ordering::Greater } else { Ordering::Less };
+        let apply = move |values: &[Datum]| {
+            let mut best = Datum::Null;
+            for value in values.iter().filter(|value| !value.is_null()) {
+                if best.is_null() || compare(value, &best, kind) == wanted {
+                    best = value.clone();
+                }
+            }
+            Ok(best)
+        };
+        // One form for all, or the result's scale would be another one's.
+        let result = if matches!(result, Repr::Decimal { .. }) { Repr::Keyed(Kind::Numeric) } else { result };
+        self.by_rows(if greatest { "greatest" } else { "least" }, values, result, false, Arc::new(apply))
+    }
+
+    fn in_list(&self, kind: Kind, argument: &Expr, list: &[Expr], row: &Row<'_>) -> SqlResult<Value> {
+        let argument = self.value(argument, row)?;
+        let list = list.iter().map(|item| self.value(item, row)).collect::<SqlResult<Vec<_>>>()?;
+        match self.any_of_list(&argument, kind, &list)? {
+            Some(any) => Ok(Value::of(any, Repr::Bool)),
+            None => {
+                let equal: rows::Eval =
+                    Arc::new(move |values: &[Datum]| Ok(Datum::Bool(compare(&values[0], &values[1], kind).is_eq())));
+                let each = list.into_iter().map(|item| {
+                    let pair = vec![argument.clone(), item];
+                    self.by_rows("equal", pair, Repr::Bool, true, Arc::clone(&equal)).map(|value| value.expr)
+                });
+                let any = each.collect::<SqlResult<Vec<_>>>()?.into_iter().reduce(Df::or);
+                Ok(Value::of(any.unwrap_or_else(|| lit(false)), Repr::Bool))
+            }
+        }
+    }
+
+    /// `ANY` and `ALL` over an array that is known, of one comparison.
+    fn any_item(
+        &self,
+        all: bool,
+        arguments: &[Expr],
+        array: &Expr,
+        condition: &Expr,
+        row: &Row<'_>,
+    ) -> SqlResult<Value> {
+        let refused = || SqlError::unsupported("this ANY or ALL as analytics");
+        let (Some(items), [argument]) = (self.known(array)?, arguments) else { return Err(refused()) };
+        let items = match items {
+            Datum::Array(items) => items,
+            Datum::Null => return self.constant(Datum::Null),
+            _ => return Err(mismatch()),
+        };
+        let Expr::Call { eval, strict, operator: Some(operator), arguments: sides, .. } = condition else {
+            return Err(refused());
+        };
+        if !matches!(&sides[..], [Expr::Column(0), Expr::Column(1)]) {
+            return Err(refused());
+        }
+        let argument = self.value(argument, row)?;
+        if operator.name == "=" && !all && operator.left == Some(operator.right) {
+            let list = items.iter().map(|item| self.constant(item.clone())).collect::<SqlResult<Vec<_>>>()?;
+            if let Some(any) = self.any_of_list(&argument, operator.right, &list)? {
+                return Ok(Value::of(any, Repr::Bool));
+            }
+        }
+        let (eval, strict, env) = (*eval, *strict, Arc::clone(self.env));
+        let apply = move |values: &[Datum]| {
+            let mut result = Datum::Bool(all);
+            for item in &items {
+                let pair = [values[0].clone(), item.clone()];
+                let is_null = strict && pair.iter().any(Datum::is_null);
+                match if is_null { Datum::Null } else { eval.call(&pair, &env)? } {
+                    Datum::Bool(value) if value != all => return Ok(Datum::Bool(value)),
+                    Datum::Bool(_) => {}
+                    _ => result = Datum::Null,
+                }
+            }
+            Ok(result)
+        };
+        self.by_rows(if all { "all" } else { "any" }, vec![argument], Repr::Bool, false, Arc::new(apply))
+    }
+
+    fn subquery(&self, plan: datafusion::logical_expr::LogicalPlan) -> Subquery {
+        let outer_ref_columns = plan.all_out_ref_exprs();
+        Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Spans::new() }
+    }
+
+    fn scalar_query(&self, plan: &Plan, row: &Row<'_>) -> SqlResult<Value> {
+        let lowered = self.plan(plan, Some(row))?;
+        let place = lowered.place(0)?;
+        let (value, repr) = (place.value(), place.repr);
+        let plan = build(LogicalPlanBuilder::from(lowered.plan).project([value]))?;
+        Ok(Value::of(Df::ScalarSubquery(self.subquery(plan)), repr))
+    }
+
+    fn exists(&self, plan: &Plan, row: &Row<'_>, negated: bool) -> SqlResult<Df> {
+        let lowered = self.plan(plan, Some(row))?;
+        Ok(Df::Exists(Exists::new(self.subquery(lowered.plan), negated)))
+    }
+
+    fn in_query(&self, kind: Kind, argument: &Expr, query: &Plan, row: &Row<'_>, negated: bool) -> SqlResult<Df> {
+        let argument = self.value(argument, row)?;
+        let lowered = self.plan(query, Some(row))?;
+        let place = lowered.place(0)?;
+        let own = Value::of(place.value(), place.repr);
+        let refused = || SqlError::unsupported("IN between these types as analytics");
+        let (left, right) = self.pair(argument, kind, own, kind)?.ok_or_else(refused)?;
+        let plan = build(LogicalPlanBuilder::from(lowered.plan).project([right.alias(self.name("c"))]))?;
+        Ok(Df::InSubquery(InSubquery::new(Box::new(left), self.subquery(plan), negated)))
+    }
+}
+
+fn part_named(name: &Datum) -> Option<Part> {
+    let Datum::Text(name) = name else { return None };
+    match &**name {
+        "year" => Some(Part::Year),
+        "month" => Some(Part::Month),
+        "day" => Some(Part::Day),
+        _ => None,
+    }
+}

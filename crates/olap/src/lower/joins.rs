@@ -1,0 +1,131 @@
+//! `FROM`.
+//!
+//! **Invariant:** what the row path asks while it goes through the steps is asked here of the joined row: the condition of an
+//! outer join at the join, all else above. So sources may stand in the order in which the statement names them, from
+//! which DataFusion makes its own.
+
+use super::{Lowered, Lowering, Place, Row, build};
+use crate::scan::EngineTable;
+use crate::values::Repr;
+use datafusion::common::{Column, JoinType, TableReference};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
+use sql::plan::{Expr, Full, Joins, Side, Source, Step, TableInfo};
+use sql::{SqlError, SqlResult};
+use std::sync::Arc;
+
+/// A source, and the conditions that are asked of the row it is in.
+struct Part<'p> {
+    plan: LogicalPlan,
+    conditions: Vec<&'p Expr>,
+}
+
+impl Lowering<'_> {
+    pub(super) fn joins(&self, joins: &Joins, outer: Option<&Row<'_>>) -> SqlResult<Lowered> {
+        let Joins { when, steps, width } = joins;
+        let mut places = vec![None; *width];
+        let Part { plan, mut conditions } = self.steps(steps, &mut places, outer)?;
+        conditions.extend(when);
+        self.filter(Lowered { plan, places }, &conditions, outer)
+    }
+
+    fn steps<'p>(
+        &self,
+        steps: &'p [Step],
+        places: &mut Vec<Option<Place>>,
+        outer: Option<&Row<'_>>,
+    ) -> SqlResult<Part<'p>> {
+        let mut ordered: Vec<&Step> = steps.iter().collect();
+        ordered.sort_by_key(|step| step.first);
+        let mut joined: Option<LogicalPlan> = None;
+        let mut conditions = Vec::new();
+        for step in ordered {
+            let Step { source, is_outer, on, filter, first, width: _, kept } = step;
+            let mut part = self.source(source, *first, places, outer)?;
+            part.conditions.extend(on);
+            part.conditions.extend(kept.iter().flat_map(|kept| &kept.condition));
+            joined = Some(match joined {
+                None if !is_outer => part.plan,
+                None => {
+                    let unit = build(Ok(LogicalPlanBuilder::empty(true)))?;
+                    let on = self.all(&part.conditions, places, outer)?;
+                    part.conditions.clear();
+                    build(LogicalPlanBuilder::from(unit).join_on(part.plan, JoinType::Left, on))?
+                }
+                Some(before) if *is_outer => {
+                    let on = self.all(&part.conditions, places, outer)?;
+                    part.conditions.clear();
+                    build(LogicalPlanBuilder::from(before).join_on(part.plan, JoinType::Left, on))?
+                }
+                Some(before) => build(LogicalPlanBuilder::from(before).cross_join(part.plan))?,
+            });
+            conditions.extend(part.conditions);
+            conditions.extend(filter);
+        }
+        let plan = joined.map_or_else(|| build(Ok(LogicalPlanBuilder::empty(true))), Ok)?;
+        Ok(Part { plan, conditions })
+    }
+
+    /// Conditions of a join. One that has a query in it is not looked for there by DataFusion.
+    fn all(&self, conditions: &[&Expr], places: &[Option<Place>], outer: Option<&Row<'_>>) -> SqlResult<Vec<Df>> {
+        if conditions.iter().any(|condition| condition.has_query()) {
+            return Err(SqlError::unsupported("a subquery in the condition of an outer join as analytics"));
+        }
+        let row = Row { places, outer };
+        conditions.iter().map(|condition| self.condition(condition, &row, false)).collect()
+    }
+
+    fn source<'p>(
+        &self,
+        source: &'p Source,
+        first: usize,
+        places: &mut Vec<Option<Place>>,
+        outer: Option<&Row<'_>>,
+    ) -> SqlResult<Part<'p>> {
+        match source {
+            Source::Table { table, access: _, columns: _ } => {
+                let plan = self.table(table, &mut places[first..])?;
+                Ok(Part { plan, conditions: Vec::new() })
+            }
+            Source::Query { plan, is_lateral: false } => {
+                let lowered = self.plan(plan, outer)?;
+                for (place, own) in places[first..].iter_mut().zip(lowered.places) {
+                    *place = own;
+                }
+                Ok(Part { plan: lowered.plan, conditions: Vec::new() })
+            }
+            Source::Group(steps) => self.steps(steps, places, outer),
+            Source::Full(full) => {
+                let Full { left, right, on, keys: _ } = &**full;
+                let left = self.side(left, places, outer)?;
+                let right = self.side(right, places, outer)?;
+                let on: Vec<&Expr> = on.iter().collect();
+                let on = self.all(&on, places, outer)?;
+                let plan = build(LogicalPlanBuilder::from(left).join_on(right, JoinType::Full, on))?;
+                Ok(Part { plan, conditions: Vec::new() })
+            }
+            Source::Query { is_lateral: true, .. } => Err(SqlError::unsupported("LATERAL as analytics")),
+            Source::Functions { .. } => Err(SqlError::unsupported("functions in FROM as analytics")),
+        }
+    }
+
+    fn side(&self, side: &Side, places: &mut Vec<Option<Place>>, outer: Option<&Row<'_>>) -> SqlResult<LogicalPlan> {
+        let Side { steps, first: _, width: _ } = side;
+        let Part { plan, conditions } = self.steps(steps, places, outer)?;
+        let lowered = self.filter(Lowered { plan, places: places.clone() }, &conditions, outer)?;
+        Ok(lowered.plan)
+    }
+
+    /// A table's rows, whose columns take the first of these places.
+    fn table(&self, table: &TableInfo, places: &mut [Option<Place>]) -> SqlResult<LogicalPlan> {
+        let name = TableReference::bare(self.name("t"));
+        let provider = provider_as_source(Arc::new(EngineTable::new(Arc::clone(&table.table))));
+        let plan = build(LogicalPlanBuilder::scan(name.clone(), provider, None))?;
+        let fields = table.table.schema().fields().iter();
+        for ((place, column), field) in places.iter_mut().zip(&table.columns).zip(fields) {
+            let own = Column::new(Some(name.clone()), field.name());
+            *place = Some(Place { column: own, repr: Repr::of_column(column.kind)? });
+        }
+        Ok(plan)
+    }
+}

@@ -1,0 +1,169 @@
+//! Bound plans as DataFusion's, the way there from SQL's meaning to columns.
+//!
+//! **Invariant:** a lowered plan has the rows that the row path finds for the same plan: values, display scales, blanks, nulls.
+//! What cannot be said exactly is refused with `0A000`, and the row path does it. Names play no part: each column has
+//! one of its own, made here, and is found by its place in the row.
+//!
+//! The modules, in the order to read them: `plan` (sources of rows), `joins` (`FROM`), `expr` (values and conditions),
+//! `compare` (which of them compare as arrays do), `number` (arithmetic), `aggregate`.
+
+mod aggregate;
+mod compare;
+mod expr;
+mod joins;
+mod number;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use crate::values::Repr;
+use datafusion::arrow::datatypes::Field;
+use datafusion::common::{Column, ScalarValue};
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
+use sql::ops::Env;
+use sql::plan::Plan;
+use sql::{Datum, SqlError, SqlResult, SqlType};
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// A plan as DataFusion's, not yet optimised. The parameters' values become constants of it, so that scans can use them.
+///
+/// # Errors
+/// `0A000` for what this path does not do; errors of the constants in it.
+pub(crate) fn lower(plan: &Plan, columns: &[SqlType], parameters: &[Datum], env: &Arc<Env>) -> SqlResult<LogicalPlan> {
+    let lowering = Lowering { parameters, env, next: Cell::new(0) };
+    let lowered = lowering.plan(plan, None)?;
+    let answer = columns.iter().enumerate().map(|(at, kind)| {
+        let place = lowered.place(at)?;
+        Ok(answer_column(place, *kind))
+    });
+    let answer = answer.collect::<SqlResult<Vec<_>>>()?;
+    Ok(lowering.project(lowered.plan, answer)?.plan)
+}
+
+/// A value as an answer's column: what its array's type and its SQL type do not say is put into the value.
+fn answer_column(place: &Place, kind: SqlType) -> (Df, Repr) {
+    match place.repr {
+        Repr::Padded(length) if kind.max_length() != Some(length as usize) => (
+            crate::functions::kernels::call(crate::functions::kernels::Kernel::Pad(length), vec![place.value()]),
+            Repr::Text,
+        ),
+        repr => (place.value(), repr),
+    }
+}
+
+/// What a lowering knows.
+struct Lowering<'a> {
+    parameters: &'a [Datum],
+    env: &'a Arc<Env>,
+    /// Of the names that are made.
+    next: Cell<u64>,
+}
+
+/// A place of a row.
+#[derive(Clone, Debug)]
+struct Place {
+    column: Column,
+    repr: Repr,
+}
+
+/// A plan, and where its values are; nothing stands where nobody looks.
+struct Lowered {
+    plan: LogicalPlan,
+    places: Vec<Option<Place>>,
+}
+
+/// The row that an expression is over, and those of the enclosing queries.
+#[derive(Clone, Copy)]
+struct Row<'r> {
+    places: &'r [Option<Place>],
+    outer: Option<&'r Row<'r>>,
+}
+
+/// A lowered expression.
+#[derive(Clone, Debug)]
+struct Value {
+    expr: Df,
+    repr: Repr,
+    /// What it is, if it is the same for all rows.
+    constant: Option<Datum>,
+    /// Of decimals whose scale differs from row to row: which it is.
+    scale: Option<Box<Df>>,
+}
+
+impl Place {
+    fn value(&self) -> Df {
+        Df::Column(self.column.clone())
+    }
+}
+
+impl Lowered {
+    fn place(&self, at: usize) -> SqlResult<&Place> {
+        place(&self.places, at)
+    }
+}
+
+impl Row<'_> {
+    fn value(&self, at: usize) -> SqlResult<Value> {
+        let place = place(self.places, at)?;
+        Ok(Value::of(place.value(), place.repr))
+    }
+
+    /// A value of the row so many queries out.
+    fn outer_value(&self, level: usize, at: usize) -> SqlResult<Value> {
+        let mut row = self;
+        for _ in 0..level {
+            row = row.outer.ok_or_else(crate::values::mismatch)?;
+        }
+        let place = place(row.places, at)?;
+        let field = Field::new(place.column.name.clone(), place.repr.data_type(), true);
+        Ok(Value::of(Df::OuterReferenceColumn(Arc::new(field), place.column.clone()), place.repr))
+    }
+}
+
+fn place(places: &[Option<Place>], at: usize) -> SqlResult<&Place> {
+    places.get(at).and_then(Option::as_ref).ok_or_else(crate::values::mismatch)
+}
+
+impl Value {
+    fn of(expr: Df, repr: Repr) -> Value {
+        Value { expr, repr, constant: None, scale: None }
+    }
+}
+
+impl Lowering<'_> {
+    /// A name that nobody else has.
+    fn name(&self, of: &str) -> String {
+        let number = self.next.get();
+        self.next.set(number + 1);
+        format!("{of}{number}")
+    }
+
+    /// These values, under names of their own.
+    fn project(&self, plan: LogicalPlan, values: Vec<(Df, Repr)>) -> SqlResult<Lowered> {
+        let mut places = Vec::with_capacity(values.len());
+        let mut exprs = Vec::with_capacity(values.len());
+        for (expr, repr) in values {
+            let name = self.name("c");
+            places.push(Some(Place { column: Column::new_unqualified(name.clone()), repr }));
+            exprs.push(expr.alias(name));
+        }
+        if exprs.is_empty() {
+            // A row of no columns is one that nobody looks at.
+            exprs.push(Df::Literal(ScalarValue::Boolean(Some(true)), None).alias(self.name("c")));
+        }
+        let plan = build(LogicalPlanBuilder::from(plan).project(exprs))?;
+        Ok(Lowered { plan, places })
+    }
+}
+
+/// What a builder has made.
+fn build(builder: Result<LogicalPlanBuilder, DataFusionError>) -> SqlResult<LogicalPlan> {
+    builder.and_then(LogicalPlanBuilder::build).map_err(refused)
+}
+
+/// What DataFusion does not plan.
+pub(crate) fn refused(error: DataFusionError) -> SqlError {
+    SqlError::unsupported("this query as analytics").detail(error.strip_backtrace())
+}

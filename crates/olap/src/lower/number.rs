@@ -1,0 +1,195 @@
+//! Arithmetic, and how numbers of different forms come together.
+
+use super::{Lowering, Value};
+use crate::functions::kernels::{self, Kernel, Operation};
+use crate::functions::rows;
+use crate::values::{DIGITS_MAX, Repr, mismatch, scalar};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::expr::Case;
+use datafusion::logical_expr::{Expr as Df, cast, lit};
+use sql::{Datum, Kind, SqlError, SqlResult};
+use std::sync::Arc;
+
+/// Precision if 38 digits hold it; else 38, and that it must be watched.
+fn within(precision: u8) -> (u8, bool) {
+    (precision.min(DIGITS_MAX), DIGITS_MAX < precision)
+}
+
+impl Lowering<'_> {
+    /// Arithmetic on arrays; nothing if it must go row by row.
+    pub(super) fn arithmetic(&self, name: &str, left: &Value, right: &Value, result: Kind) -> SqlResult<Option<Value>> {
+        let operation = match name {
+            "+" => Operation::Add,
+            "-" => Operation::Subtract,
+            "*" => Operation::Multiply,
+            "/" => Operation::Divide,
+            _ => return Ok(None),
+        };
+        if left.scale.is_some() || right.scale.is_some() {
+            return Ok(None);
+        }
+        let is_integer = |repr: Repr| matches!(repr, Repr::Int2 | Repr::Int4 | Repr::Int8);
+        if is_integer(left.repr) && is_integer(right.repr) {
+            let Ok(to @ (Repr::Int2 | Repr::Int4 | Repr::Int8)) = Repr::of_kind(result) else { return Ok(None) };
+            let operands = vec![self.fitted(left.clone(), to)?, self.fitted(right.clone(), to)?];
+            return Ok(Some(Value::of(kernels::call(Kernel::Integers(operation, to), operands), to)));
+        }
+        let (Repr::Decimal { precision: a, scale: one }, Repr::Decimal { precision: b, scale: two }) =
+            (left.repr, right.repr)
+        else {
+            return Ok(None);
+        };
+        let (scale, precision, shifts) = match operation {
+            Operation::Add | Operation::Subtract => {
+                let scale = one.max(two);
+                (scale, (a - one.min(a)).max(b - two.min(b)) + 1 + scale, [scale - one, scale - two])
+            }
+            Operation::Multiply => (one + two, a + b, [0, 0]),
+            // A quotient's scale depends on its operands.
+            Operation::Divide => return Ok(None),
+        };
+        if DIGITS_MAX < scale {
+            return Ok(None);
+        }
+        let (precision, checked) = within(precision);
+        let result = Repr::Decimal { precision, scale };
+        let [left_shift, right_shift] = shifts;
+        let kernel = Kernel::Decimals { operation, left_shift, right_shift, result, checked };
+        Ok(Some(Value::of(kernels::call(kernel, vec![left.expr.clone(), right.expr.clone()]), result)))
+    }
+
+    /// A decimal with so many digits behind the point, at least as many as it has.
+    pub(super) fn shifted(&self, value: &Value, to: u8) -> Df {
+        match value.repr {
+            Repr::Decimal { scale, precision } if scale < to => {
+                let (wide, checked) = within(precision + (to - scale));
+                let result = Repr::Decimal { precision: wide, scale: to };
+                let literal = value.constant.as_ref().and_then(|constant| scalar(constant, result).ok());
+                match literal.filter(|_| !checked) {
+                    Some(literal) => Df::Literal(literal, None),
+                    None => {
+                        kernels::call(Kernel::Shifted { shift: to - scale, result, checked }, vec![value.expr.clone()])
+                    }
+                }
+            }
+            _ => value.expr.clone(),
+        }
+    }
+
+    /// The same value, in a form that says its scale.
+    pub(super) fn settled(&self, value: Value) -> Value {
+        let Value { expr, repr, constant, scale: Some(scale) } = value else { return value };
+        let eval = |values: &[Datum]| match (&values[0], &values[1]) {
+            (Datum::Numeric(number), Datum::Int8(scale)) => Ok(Datum::Numeric(number.round(*scale as i32))),
+            _ => Err(mismatch()),
+        };
+        let arguments = vec![(expr, repr), (*scale, Repr::Int8)];
+        let to = Repr::Keyed(Kind::Numeric);
+        Value { expr: rows::call("numeric", arguments, to, true, Arc::new(eval)), repr: to, constant, scale: None }
+    }
+
+    /// What all of these can stand as.
+    pub(super) fn unified<'v>(&self, values: impl Iterator<Item = &'v Value>) -> SqlResult<Repr> {
+        let own = |value: &Value| if value.scale.is_some() { Repr::Keyed(Kind::Numeric) } else { value.repr };
+        let mut found = Repr::Null;
+        for repr in values.map(own) {
+            found = match (found, repr) {
+                (Repr::Null, repr) => repr,
+                (found, Repr::Null) => found,
+                (found, repr) if found == repr => found,
+                (Repr::Decimal { precision: a, scale }, Repr::Decimal { precision: b, scale: two }) if scale == two => {
+                    Repr::Decimal { precision: a.max(b), scale }
+                }
+                (
+                    Repr::Decimal { .. } | Repr::Keyed(Kind::Numeric),
+                    Repr::Decimal { .. } | Repr::Keyed(Kind::Numeric),
+                ) => Repr::Keyed(Kind::Numeric),
+                (Repr::Blanks | Repr::Padded(_), Repr::Blanks | Repr::Padded(_)) => Repr::Blanks,
+                // A constant's text has its blanks.
+                (Repr::Text, Repr::Blanks | Repr::Padded(_)) | (Repr::Blanks | Repr::Padded(_), Repr::Text) => {
+                    Repr::Text
+                }
+                _ => return Err(SqlError::unsupported("values of different types as analytics")),
+            };
+        }
+        Ok(found)
+    }
+
+    /// The value as an array of this form.
+    pub(super) fn fitted(&self, value: Value, to: Repr) -> SqlResult<Df> {
+        let value = self.settled(value);
+        if value.repr == to {
+            return Ok(value.expr);
+        }
+        let data_type = to.data_type();
+        if value.repr == Repr::Null {
+            return Ok(Df::Literal(ScalarValue::try_from(&data_type).map_err(|_| mismatch())?, None));
+        }
+        Ok(match (value.repr, to) {
+            (Repr::Int2 | Repr::Int4, Repr::Int4 | Repr::Int8) => match &value.constant {
+                Some(Datum::Int2(number)) if to == Repr::Int4 => lit(i32::from(*number)),
+                Some(Datum::Int2(number)) => lit(i64::from(*number)),
+                Some(Datum::Int4(number)) if to == Repr::Int8 => lit(i64::from(*number)),
+                _ => cast(value.expr, data_type),
+            },
+            (Repr::Decimal { scale, .. }, Repr::Decimal { scale: wanted, .. }) if scale == wanted => {
+                cast(value.expr, data_type)
+            }
+            (Repr::Decimal { .. }, Repr::Keyed(Kind::Numeric)) => match &value.constant {
+                Some(constant) => Df::Literal(scalar(constant, to)?, None),
+                None => {
+                    let eval = |values: &[Datum]| Ok(values[0].clone());
+                    rows::call("numeric", vec![(value.expr, value.repr)], to, true, Arc::new(eval))
+                }
+            },
+            (Repr::Blanks, Repr::Text) => value.expr,
+            (Repr::Padded(length), Repr::Text | Repr::Blanks) => kernels::call(Kernel::Pad(length), vec![value.expr]),
+            (Repr::Float4, Repr::Float8) => value.expr,
+            _ => return Err(SqlError::unsupported("values of different types as analytics")),
+        })
+    }
+
+    /// The value whose condition is the first to hold.
+    pub(super) fn choice(&self, whens: Vec<(Df, Value)>, otherwise: Value) -> SqlResult<Value> {
+        let all = || whens.iter().map(|(_, value)| value).chain([&otherwise]);
+        // Decimals of different scales stand at the largest, with the scale that each really has beside them.
+        let decimals = all().map(|value| match value.repr {
+            Repr::Null => Some((0, 0)),
+            Repr::Decimal { precision, scale } => Some((precision - scale.min(precision), scale)),
+            _ => None,
+        });
+        let decimals: Option<Vec<(u8, u8)>> = decimals.collect();
+        let to = self.unified(all());
+        if let (Ok(Repr::Keyed(Kind::Numeric)), Some(decimals)) = (&to, decimals) {
+            let scale = decimals.iter().map(|(_, scale)| *scale).max().unwrap_or(0);
+            let whole = decimals.iter().map(|(whole, _)| *whole).max().unwrap_or(0);
+            if whole + scale <= DIGITS_MAX {
+                let repr = Repr::Decimal { precision: whole + scale, scale };
+                let null = ScalarValue::try_from(&repr.data_type()).map_err(|_| mismatch())?;
+                let value = |value: &Value| match value.repr {
+                    Repr::Null => Df::Literal(null.clone(), None),
+                    _ => cast(self.shifted(value, scale), repr.data_type()),
+                };
+                let own = |value: &Value| match (&value.scale, value.repr) {
+                    (Some(own), _) => (**own).clone(),
+                    (None, Repr::Decimal { scale, .. }) => lit(i64::from(scale)),
+                    (None, _) => lit(0_i64),
+                };
+                let values = whens.iter().map(|(when, then)| (when.clone(), value(then))).collect();
+                let scales = whens.iter().map(|(when, then)| (when.clone(), own(then))).collect();
+                let expr = case(values, value(&otherwise));
+                let scale = Some(Box::new(case(scales, own(&otherwise))));
+                return Ok(Value { expr, repr, constant: None, scale });
+            }
+        }
+        let to = to?;
+        let whens = whens.into_iter().map(|(when, then)| Ok((when, self.fitted(then, to)?)));
+        let expr = case(whens.collect::<SqlResult<_>>()?, self.fitted(otherwise, to)?);
+        Ok(Value::of(expr, to))
+    }
+}
+
+fn case(whens: Vec<(Df, Df)>, otherwise: Df) -> Df {
+    let whens = whens.into_iter().map(|(when, then)| (Box::new(when), Box::new(then))).collect();
+    Df::Case(Case::new(None, whens, Some(Box::new(otherwise))))
+}

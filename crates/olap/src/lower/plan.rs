@@ -1,0 +1,191 @@
+//! Sources of rows.
+
+use super::{Lowered, Lowering, Place, Row, Value, build, refused};
+use crate::values::Repr;
+use datafusion::common::Column;
+use datafusion::functions_aggregate::min_max;
+use datafusion::logical_expr::expr::{AggregateFunction, Sort};
+use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
+use sql::plan::{Expr, Plan, SetOperation, SortKey};
+use sql::{Datum, Kind, SqlError, SqlResult};
+
+impl Lowering<'_> {
+    pub(super) fn plan(&self, plan: &Plan, outer: Option<&Row<'_>>) -> SqlResult<Lowered> {
+        match plan {
+            Plan::Unit => Ok(Lowered { plan: build(Ok(LogicalPlanBuilder::empty(true)))?, places: Vec::new() }),
+            Plan::Values(rows) => self.literal_rows(rows, outer),
+            Plan::Joins(joins) => self.joins(joins, outer),
+            Plan::Filter { input, condition } => {
+                let input = self.plan(input, outer)?;
+                self.filter(input, &[condition], outer)
+            }
+            Plan::Project { input, columns } => {
+                let input = self.plan(input, outer)?;
+                let row = Row { places: &input.places, outer };
+                let values = columns.iter().map(|column| self.stored(column, &row)).collect::<SqlResult<_>>()?;
+                self.project(input.plan, values)
+            }
+            Plan::Aggregate { input, groups, sets, calls } => {
+                self.aggregate(input, groups, sets.as_deref(), calls, outer)
+            }
+            Plan::Sort { input, keys } => self.sort(input, keys, outer),
+            Plan::Distinct { input, kinds } => {
+                let input = self.plan(input, outer)?;
+                self.distinct(input, kinds)
+            }
+            Plan::Limit { input, limit, offset } => {
+                let count = |expr: &Option<Expr>| expr.as_ref().map_or(Ok(None), |expr| self.count(expr));
+                let (limit, offset) = (count(limit)?, count(offset)?);
+                let Lowered { plan, places } = self.plan(input, outer)?;
+                let plan = build(LogicalPlanBuilder::from(plan).limit(offset.unwrap_or(0), limit))?;
+                Ok(Lowered { plan, places })
+            }
+            Plan::Set { operation, all, kinds, left, right } => {
+                let sides = [self.plan(left, outer)?, self.plan(right, outer)?];
+                self.set(*operation, *all, kinds, sides)
+            }
+            Plan::Shared { plan, .. } => self.plan(plan, None),
+            Plan::Windows { .. } => Err(SqlError::unsupported("window functions as analytics")),
+            Plan::Sets { .. } => Err(SqlError::unsupported("functions that return sets as analytics")),
+            Plan::DistinctOn { .. } => Err(SqlError::unsupported("DISTINCT ON as analytics")),
+            Plan::Ties { .. } => Err(SqlError::unsupported("WITH TIES as analytics")),
+            Plan::Lock { .. } => Err(SqlError::unsupported("FOR UPDATE as analytics")),
+            Plan::System(_) => Err(SqlError::unsupported("the catalog as analytics")),
+            Plan::Modified(_) | Plan::Modifying { .. } => Err(SqlError::unsupported("changes as analytics")),
+        }
+    }
+
+    /// A value as a column has it.
+    pub(super) fn stored(&self, expr: &Expr, row: &Row<'_>) -> SqlResult<(Df, Repr)> {
+        let value = self.settled(self.value(expr, row)?);
+        Ok((value.expr, value.repr))
+    }
+
+    /// The rows for which all conditions hold.
+    pub(super) fn filter(&self, input: Lowered, conditions: &[&Expr], outer: Option<&Row<'_>>) -> SqlResult<Lowered> {
+        let Lowered { mut plan, places } = input;
+        let row = Row { places: &places, outer };
+        let all = conditions.iter().map(|condition| self.condition(condition, &row, true));
+        if let Some(condition) = all.collect::<SqlResult<Vec<_>>>()?.into_iter().reduce(Df::and) {
+            plan = build(LogicalPlanBuilder::from(plan).filter(condition))?;
+        }
+        Ok(Lowered { plan, places })
+    }
+
+    fn literal_rows(&self, rows: &[Vec<Expr>], outer: Option<&Row<'_>>) -> SqlResult<Lowered> {
+        let row = Row { places: &[], outer };
+        let width = rows.first().map_or(0, Vec::len);
+        if width == 0 {
+            return Err(SqlError::unsupported("rows without columns as analytics"));
+        }
+        let values = rows.iter().map(|values| values.iter().map(|value| self.value(value, &row)).collect());
+        let values = values.collect::<SqlResult<Vec<Vec<Value>>>>()?;
+        let reprs = (0..width).map(|at| self.unified(values.iter().map(|row| &row[at])));
+        let reprs = reprs.collect::<SqlResult<Vec<_>>>()?;
+        let fitted = values.into_iter().map(|row| {
+            row.into_iter().zip(&reprs).map(|(value, repr)| self.fitted(value, *repr)).collect::<SqlResult<Vec<_>>>()
+        });
+        let plan = build(LogicalPlanBuilder::values(fitted.collect::<SqlResult<_>>()?))?;
+        let columns = plan.schema().columns().into_iter().map(Df::Column).zip(reprs).collect();
+        self.project(plan, columns)
+    }
+
+    fn sort(&self, input: &Plan, keys: &[SortKey], outer: Option<&Row<'_>>) -> SqlResult<Lowered> {
+        let Lowered { plan, places } = self.plan(input, outer)?;
+        let row = Row { places: &places, outer };
+        let keys = keys.iter().map(|SortKey { value, kind, descending, nulls_first }| {
+            let value = self.value(value, &row)?;
+            Ok(Sort::new(self.comparable(value, *kind)?, !descending, *nulls_first))
+        });
+        let plan = build(LogicalPlanBuilder::from(plan).sort(keys.collect::<SqlResult<Vec<_>>>()?))?;
+        Ok(Lowered { plan, places })
+    }
+
+    /// `LIMIT` and `OFFSET`: a number that is known now; nothing if it is null.
+    fn count(&self, expr: &Expr) -> SqlResult<Option<usize>> {
+        let value = self.value(expr, &Row { places: &[], outer: None })?;
+        match value.constant {
+            Some(Datum::Null) => Ok(None),
+            Some(Datum::Int8(count)) if 0 <= count => Ok(usize::try_from(count).ok()),
+            _ => Err(SqlError::unsupported("this LIMIT as analytics")),
+        }
+    }
+
+    /// Each row once, by its first columns.
+    fn distinct(&self, input: Lowered, kinds: &[Kind]) -> SqlResult<Lowered> {
+        let mut groups = Vec::new();
+        let mut rest = Vec::new();
+        // Where each of the row's values is found afterwards.
+        let mut places = Vec::new();
+        for (at, place) in input.places.iter().enumerate() {
+            let Some(place) = place else {
+                places.push(None);
+                continue;
+            };
+            let name = self.name("c");
+            let is_key = at < kinds.len();
+            if let (true, Some(kind)) = (is_key, kinds.get(at)) {
+                groups.push(self.comparable(Value::of(place.value(), place.repr), *kind)?);
+            }
+            // What compares is not all that is shown.
+            if is_key && !matches!(place.repr, Repr::Keyed(_)) {
+                let group = groups.pop().ok_or_else(crate::values::mismatch)?;
+                groups.push(group.alias(&name));
+            } else {
+                if is_key {
+                    let group = groups.pop().ok_or_else(crate::values::mismatch)?;
+                    groups.push(group.alias(self.name("k")));
+                }
+                rest.push(any_of(place.value()).alias(&name));
+            }
+            places.push(Some(Place { column: Column::new_unqualified(name), repr: place.repr }));
+        }
+        let plan = build(LogicalPlanBuilder::from(input.plan).aggregate(groups, rest))?;
+        Ok(Lowered { plan, places })
+    }
+
+    fn set(&self, operation: SetOperation, all: bool, kinds: &[Kind], sides: [Lowered; 2]) -> SqlResult<Lowered> {
+        let [left, right] = sides;
+        let reprs = (0..kinds.len()).map(|at| {
+            let values = [&left, &right].map(|side| side.place(at).map(|place| Value::of(place.value(), place.repr)));
+            let [left, right] = values;
+            self.unified([&left?, &right?].into_iter())
+        });
+        let reprs = reprs.collect::<SqlResult<Vec<Repr>>>()?;
+        let fit = |side: Lowered| {
+            let values = reprs.iter().enumerate().map(|(at, repr)| {
+                let place = side.place(at)?;
+                Ok((self.fitted(Value::of(place.value(), place.repr), *repr)?, *repr))
+            });
+            let values = values.collect::<SqlResult<Vec<_>>>()?;
+            self.project(side.plan, values)
+        };
+        let (left, right) = (fit(left)?, fit(right)?);
+        if operation == SetOperation::Union {
+            let plan = build(LogicalPlanBuilder::from(left.plan).union(right.plan))?;
+            let union = self.renamed(plan, &reprs)?;
+            return if all { Ok(union) } else { self.distinct(union, kinds) };
+        }
+        let is_plain = |repr: &Repr| !matches!(repr, Repr::Keyed(_) | Repr::Float4 | Repr::Float8);
+        if all || !reprs.iter().all(is_plain) || kinds.contains(&Kind::Bpchar) {
+            return Err(SqlError::unsupported("this set operation as analytics"));
+        }
+        let plan = match operation {
+            SetOperation::Except => LogicalPlanBuilder::except(left.plan, right.plan, false),
+            _ => LogicalPlanBuilder::intersect(left.plan, right.plan, false),
+        };
+        self.renamed(plan.map_err(refused)?, &reprs)
+    }
+
+    /// The plan's columns, under names of our own.
+    pub(super) fn renamed(&self, plan: LogicalPlan, reprs: &[Repr]) -> SqlResult<Lowered> {
+        let columns = plan.schema().columns().into_iter().map(Df::Column).zip(reprs.iter().copied()).collect();
+        self.project(plan, columns)
+    }
+}
+
+/// One value of a group in which all are equal; always the same one.
+pub(super) fn any_of(value: Df) -> Df {
+    let call = AggregateFunction::new_udf(min_max::min_udaf(), vec![value], false, None, Vec::new(), None);
+    Df::AggregateFunction(call)
+}

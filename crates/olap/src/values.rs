@@ -1,0 +1,387 @@
+//! How SQL's values stand in Arrow arrays, and the way there and back.
+//!
+//! **Invariant:** a [`Repr`] says both the array's type and which [`Datum`] its values are; what was written is read back the
+//! same, display scale and blanks included. It is what [`sql::storage`] says of columns, and for what no column can have
+//! (a numeric whose scale differs from row to row) keyed bytes, which [`sql::storage::keyed`] describes.
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, BooleanArray, BooleanBuilder, Decimal128Builder,
+    NullArray, PrimitiveArray, PrimitiveBuilder, RecordBatch, StringViewArray, StringViewBuilder,
+};
+use datafusion::arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Float64Type, Int16Type, Int32Type, Int64Type, TimeUnit,
+    TimestampMicrosecondType,
+};
+use datafusion::common::ScalarValue;
+use engine::Value;
+use sql::types::numeric::Numeric;
+use sql::{Datum, Kind, SqlError, SqlResult, SqlState, SqlType, storage};
+use std::sync::Arc;
+
+/// Digits of Arrow's decimals.
+pub(crate) const DIGITS_MAX: u8 = 38;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Repr {
+    /// Of a value that is always null.
+    Null,
+    Bool,
+    Int2,
+    Int4,
+    Int8,
+    /// As 64 bits, and the other types that are numbers of something.
+    Oid,
+    Time,
+    /// As 64 bits.
+    Float4,
+    Float8,
+    /// Numerics of one scale, and of at most so many digits.
+    Decimal {
+        precision: u8,
+        scale: u8,
+    },
+    Text,
+    /// `char(n)` with its blanks.
+    Blanks,
+    /// `char(n)` without the blanks at its end.
+    Padded(u32),
+    Bytes,
+    Uuid,
+    Date,
+    Timestamp,
+    /// Keyed bytes of this kind.
+    Keyed(Kind),
+}
+
+/// A bug: a value is not of the type that the binder said.
+pub(crate) fn mismatch() -> SqlError {
+    SqlError::new(SqlState::INTERNAL_ERROR, "analytics met a value of another type than was planned")
+}
+
+impl Repr {
+    /// Of a table's column.
+    pub(crate) fn of_column(kind: SqlType) -> SqlResult<Repr> {
+        match kind.kind {
+            Kind::Bpchar => Ok(Repr::Padded(kind.max_length().unwrap_or(0) as u32)),
+            Kind::Numeric => Ok(match storage::decimal(kind) {
+                Some((precision, scale)) => Repr::Decimal { precision, scale: scale.unsigned_abs() },
+                None => Repr::Keyed(Kind::Numeric),
+            }),
+            kind => Repr::of_kind(kind),
+        }
+    }
+
+    /// Of what a function makes.
+    pub(crate) fn of_kind(kind: Kind) -> SqlResult<Repr> {
+        Ok(match kind {
+            Kind::Bool => Repr::Bool,
+            Kind::Int2 => Repr::Int2,
+            Kind::Int4 => Repr::Int4,
+            Kind::Int8 => Repr::Int8,
+            Kind::Oid | Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => {
+                Repr::Oid
+            }
+            Kind::Time => Repr::Time,
+            Kind::Float4 => Repr::Float4,
+            Kind::Float8 => Repr::Float8,
+            Kind::Text | Kind::Varchar | Kind::Name | Kind::Json | Kind::InternalChar | Kind::Unknown => Repr::Text,
+            Kind::Bpchar => Repr::Blanks,
+            Kind::Bytea => Repr::Bytes,
+            Kind::Uuid => Repr::Uuid,
+            Kind::Date => Repr::Date,
+            Kind::Timestamp | Kind::Timestamptz => Repr::Timestamp,
+            Kind::Numeric | Kind::Interval | Kind::Array(_) => Repr::Keyed(kind),
+            other => return Err(SqlError::unsupported(format_args!("type {} as analytics", other.name()))),
+        })
+    }
+
+    /// Of a constant: numerics keep their scale.
+    pub(crate) fn of_datum(datum: &Datum, kind: Option<Kind>) -> SqlResult<Repr> {
+        Ok(match datum {
+            Datum::Null => Repr::Null,
+            Datum::Bool(_) => Repr::Bool,
+            Datum::Int2(_) => Repr::Int2,
+            Datum::Int4(_) => Repr::Int4,
+            Datum::Int8(_) => Repr::Int8,
+            Datum::Oid(_) => Repr::Oid,
+            Datum::Time(_) => Repr::Time,
+            Datum::Float4(_) => Repr::Float4,
+            Datum::Float8(_) => Repr::Float8,
+            Datum::Text(_) => Repr::Text,
+            Datum::Bytes(_) => Repr::Bytes,
+            Datum::Uuid(_) => Repr::Uuid,
+            Datum::Date(_) => Repr::Date,
+            Datum::Timestamp(_) => Repr::Timestamp,
+            Datum::Interval(_) => Repr::Keyed(Kind::Interval),
+            Datum::Numeric(number) => match fixed(number) {
+                Some((unscaled, scale)) => Repr::Decimal { precision: digits(unscaled).max(scale), scale },
+                None => Repr::Keyed(Kind::Numeric),
+            },
+            Datum::Array(_) => match kind {
+                Some(kind @ Kind::Array(_)) => Repr::Keyed(kind),
+                _ => return Err(SqlError::unsupported("an array of an unknown type as analytics")),
+            },
+        })
+    }
+
+    /// The arrays' type.
+    pub(crate) fn data_type(self) -> DataType {
+        match self {
+            Repr::Null => DataType::Null,
+            Repr::Bool => DataType::Boolean,
+            Repr::Int2 => DataType::Int16,
+            Repr::Int4 => DataType::Int32,
+            Repr::Int8 | Repr::Oid | Repr::Time => DataType::Int64,
+            Repr::Float4 | Repr::Float8 => DataType::Float64,
+            Repr::Decimal { precision, scale } => DataType::Decimal128(precision.max(1), scale as i8),
+            Repr::Text | Repr::Blanks | Repr::Padded(_) => DataType::Utf8View,
+            Repr::Bytes | Repr::Uuid | Repr::Keyed(_) => DataType::BinaryView,
+            Repr::Date => DataType::Date32,
+            Repr::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
+        }
+    }
+
+    /// Of an answer's column: what its array's type and its SQL type say together.
+    fn of_answer(array: &dyn Array, kind: SqlType) -> SqlResult<Repr> {
+        Ok(match array.data_type() {
+            DataType::Null => Repr::Null,
+            DataType::Decimal128(precision, scale) => {
+                Repr::Decimal { precision: *precision, scale: scale.unsigned_abs() }
+            }
+            _ if kind.kind == Kind::Numeric => Repr::Keyed(Kind::Numeric),
+            _ if kind.kind == Kind::Bpchar && kind.max_length().is_some() => Repr::of_column(kind)?,
+            _ => Repr::of_kind(kind.kind)?,
+        })
+    }
+}
+
+/// Integer and scale of a number that a decimal holds.
+pub(crate) fn fixed(number: &Numeric) -> Option<(i128, u8)> {
+    if !number.is_finite() {
+        return None;
+    }
+    let scale = u8::try_from(number.scale()).ok().filter(|scale| *scale <= DIGITS_MAX)?;
+    let unscaled = number.to_i128_with_scale(u32::from(scale))?;
+    (digits(unscaled) <= DIGITS_MAX).then_some((unscaled, scale))
+}
+
+/// How many digits an integer has; 1 of 0.
+pub(crate) fn digits(unscaled: i128) -> u8 {
+    unscaled.unsigned_abs().checked_ilog10().map_or(1, |log| log as u8 + 1)
+}
+
+/// Values of an array, to be read one at a time.
+pub(crate) enum Reader<'a> {
+    Null,
+    Bool(&'a BooleanArray),
+    Int2(&'a PrimitiveArray<Int16Type>),
+    Int4(&'a PrimitiveArray<Int32Type>),
+    Int8(&'a PrimitiveArray<Int64Type>, Repr),
+    Float(&'a PrimitiveArray<Float64Type>, Repr),
+    Decimal(&'a PrimitiveArray<Decimal128Type>, u16),
+    Text(&'a StringViewArray, usize),
+    Bytes(&'a BinaryViewArray, Repr),
+    Date(&'a PrimitiveArray<Date32Type>),
+    Timestamp(&'a PrimitiveArray<TimestampMicrosecondType>),
+}
+
+impl<'a> Reader<'a> {
+    /// Of an array that stands as `repr` says.
+    pub(crate) fn new(array: &'a dyn Array, repr: Repr) -> SqlResult<Reader<'a>> {
+        let missing = mismatch;
+        Ok(match repr {
+            Repr::Null => Reader::Null,
+            _ if matches!(array.data_type(), DataType::Null) => Reader::Null,
+            Repr::Bool => Reader::Bool(array.as_boolean_opt().ok_or_else(missing)?),
+            Repr::Int2 => Reader::Int2(array.as_primitive_opt().ok_or_else(missing)?),
+            Repr::Int4 => Reader::Int4(array.as_primitive_opt().ok_or_else(missing)?),
+            Repr::Int8 | Repr::Oid | Repr::Time => Reader::Int8(array.as_primitive_opt().ok_or_else(missing)?, repr),
+            Repr::Float4 | Repr::Float8 => Reader::Float(array.as_primitive_opt().ok_or_else(missing)?, repr),
+            Repr::Decimal { scale, .. } => {
+                Reader::Decimal(array.as_primitive_opt().ok_or_else(missing)?, u16::from(scale))
+            }
+            Repr::Text | Repr::Blanks => Reader::Text(array.as_string_view_opt().ok_or_else(missing)?, 0),
+            Repr::Padded(length) => Reader::Text(array.as_string_view_opt().ok_or_else(missing)?, length as usize),
+            Repr::Bytes | Repr::Uuid | Repr::Keyed(_) => {
+                Reader::Bytes(array.as_binary_view_opt().ok_or_else(missing)?, repr)
+            }
+            Repr::Date => Reader::Date(array.as_primitive_opt().ok_or_else(missing)?),
+            Repr::Timestamp => Reader::Timestamp(array.as_primitive_opt().ok_or_else(missing)?),
+        })
+    }
+
+    /// One value.
+    pub(crate) fn datum(&self, row: usize) -> Datum {
+        fn of<T: ArrowPrimitiveType>(
+            array: &PrimitiveArray<T>,
+            row: usize,
+            make: impl Fn(T::Native) -> Datum,
+        ) -> Datum {
+            if array.is_null(row) { Datum::Null } else { make(array.value(row)) }
+        }
+        match self {
+            Reader::Null => Datum::Null,
+            Reader::Bool(array) if array.is_null(row) => Datum::Null,
+            Reader::Bool(array) => Datum::Bool(array.value(row)),
+            Reader::Int2(array) => of(array, row, Datum::Int2),
+            Reader::Int4(array) => of(array, row, Datum::Int4),
+            Reader::Int8(array, Repr::Oid) => of(array, row, |value| Datum::Oid(value as u32)),
+            Reader::Int8(array, Repr::Time) => of(array, row, Datum::Time),
+            Reader::Int8(array, _) => of(array, row, Datum::Int8),
+            Reader::Float(array, Repr::Float4) => of(array, row, |value| Datum::Float4(value as f32)),
+            Reader::Float(array, _) => of(array, row, Datum::Float8),
+            Reader::Decimal(array, scale) => {
+                of(array, row, |unscaled| Datum::Numeric(Numeric::from_parts(unscaled, *scale)))
+            }
+            Reader::Text(array, _) if array.is_null(row) => Datum::Null,
+            Reader::Text(array, length) => Datum::text(padded(array.value(row), *length)),
+            Reader::Bytes(array, _) if array.is_null(row) => Datum::Null,
+            Reader::Bytes(array, Repr::Uuid) => Datum::Uuid(array.value(row).try_into().unwrap_or_default()),
+            Reader::Bytes(array, Repr::Keyed(kind)) => {
+                storage::keyed::datum(array.value(row), *kind).unwrap_or_default()
+            }
+            Reader::Bytes(array, _) => Datum::Bytes(array.value(row).into()),
+            Reader::Date(array) => of(array, row, Datum::Date),
+            Reader::Timestamp(array) => of(array, row, Datum::Timestamp),
+        }
+    }
+}
+
+/// Filled up with blanks.
+pub(crate) fn padded(text: &str, length: usize) -> String {
+    let missing = if length == 0 { 0 } else { length.saturating_sub(text.chars().count()) };
+    let mut all = String::with_capacity(text.len() + missing);
+    all.push_str(text);
+    all.extend(std::iter::repeat_n(' ', missing));
+    all
+}
+
+/// The bytes of a value of a keyed kind.
+fn keyed<'b>(datum: &'b Datum, kind: Kind, buffer: &'b mut Vec<u8>) -> SqlResult<&'b [u8]> {
+    match storage::store(datum, SqlType::from(kind), buffer)? {
+        Value::Keyed(bytes) => Ok(bytes),
+        _ => Err(mismatch()),
+    }
+}
+
+/// An array of these values.
+pub(crate) fn array(values: impl Iterator<Item = SqlResult<Datum>>, repr: Repr) -> SqlResult<ArrayRef> {
+    fn of<T: ArrowPrimitiveType>(
+        values: impl Iterator<Item = SqlResult<Datum>>,
+        get: impl Fn(&Datum) -> Option<T::Native>,
+    ) -> SqlResult<ArrayRef> {
+        let mut builder = PrimitiveBuilder::<T>::with_capacity(values.size_hint().0);
+        for value in values {
+            match value? {
+                Datum::Null => builder.append_null(),
+                value => builder.append_value(get(&value).ok_or_else(mismatch)?),
+            }
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+    match repr {
+        Repr::Null => {
+            let mut count = 0;
+            for value in values {
+                value?;
+                count += 1;
+            }
+            Ok(Arc::new(NullArray::new(count)))
+        }
+        Repr::Bool => {
+            let mut builder = BooleanBuilder::new();
+            for value in values {
+                match value? {
+                    Datum::Null => builder.append_null(),
+                    Datum::Bool(value) => builder.append_value(value),
+                    _ => return Err(mismatch()),
+                }
+            }
+            Ok(Arc::new(builder.finish()))
+        }
+        Repr::Int2 => of::<Int16Type>(values, |value| if let Datum::Int2(value) = value { Some(*value) } else { None }),
+        Repr::Int4 => of::<Int32Type>(values, |value| if let Datum::Int4(value) = value { Some(*value) } else { None }),
+        Repr::Int8 | Repr::Oid | Repr::Time => of::<Int64Type>(values, |value| match value {
+            Datum::Int8(value) | Datum::Time(value) => Some(*value),
+            Datum::Oid(value) => Some(i64::from(*value)),
+            _ => None,
+        }),
+        Repr::Float4 | Repr::Float8 => of::<Float64Type>(values, |value| match value {
+            Datum::Float4(value) => Some(f64::from(*value)),
+            Datum::Float8(value) => Some(*value),
+            _ => None,
+        }),
+        Repr::Decimal { scale, .. } => {
+            let mut builder = Decimal128Builder::new().with_data_type(repr.data_type());
+            for value in values {
+                match value? {
+                    Datum::Null => builder.append_null(),
+                    Datum::Numeric(number) => builder.append_value(
+                        number
+                            .to_i128_with_scale(u32::from(scale))
+                            .ok_or_else(|| SqlError::unsupported("so large a number as analytics"))?,
+                    ),
+                    _ => return Err(mismatch()),
+                }
+            }
+            Ok(Arc::new(builder.finish()))
+        }
+        Repr::Text | Repr::Blanks | Repr::Padded(_) => {
+            let is_padded = matches!(repr, Repr::Padded(_));
+            let mut builder = StringViewBuilder::new();
+            for value in values {
+                match value? {
+                    Datum::Null => builder.append_null(),
+                    Datum::Text(text) if is_padded => builder.append_value(text.trim_end_matches(' ')),
+                    Datum::Text(text) => builder.append_value(text),
+                    _ => return Err(mismatch()),
+                }
+            }
+            Ok(Arc::new(builder.finish()))
+        }
+        Repr::Bytes | Repr::Uuid | Repr::Keyed(_) => {
+            let mut builder = BinaryViewBuilder::new();
+            let mut buffer = Vec::new();
+            for value in values {
+                match (value?, repr) {
+                    (Datum::Null, _) => builder.append_null(),
+                    (value, Repr::Keyed(kind)) => builder.append_value(keyed(&value, kind, &mut buffer)?),
+                    (Datum::Bytes(bytes), _) => builder.append_value(bytes),
+                    (Datum::Uuid(bytes), _) => builder.append_value(bytes),
+                    _ => return Err(mismatch()),
+                }
+            }
+            Ok(Arc::new(builder.finish()))
+        }
+        Repr::Date => {
+            of::<Date32Type>(values, |value| if let Datum::Date(value) = value { Some(*value) } else { None })
+        }
+        Repr::Timestamp => of::<TimestampMicrosecondType>(values, |value| {
+            if let Datum::Timestamp(value) = value { Some(*value) } else { None }
+        }),
+    }
+}
+
+/// One value.
+pub(crate) fn scalar(datum: &Datum, repr: Repr) -> SqlResult<ScalarValue> {
+    let array = array(std::iter::once(Ok(datum.clone())), repr)?;
+    ScalarValue::try_from_array(&array, 0).map_err(|_| mismatch())
+}
+
+/// The rows of an answer, whose columns are of these types.
+pub(crate) fn rows(batches: &[RecordBatch], columns: &[SqlType]) -> SqlResult<Vec<Box<[Datum]>>> {
+    let mut rows = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
+    for batch in batches {
+        if batch.num_columns() != columns.len() {
+            return Err(mismatch());
+        }
+        let readers = batch.columns().iter().zip(columns).map(|(array, kind)| {
+            let repr = Repr::of_answer(array.as_ref(), *kind)?;
+            Reader::new(array.as_ref(), repr)
+        });
+        let readers = readers.collect::<SqlResult<Vec<_>>>()?;
+        rows.extend((0..batch.num_rows()).map(|row| readers.iter().map(|reader| reader.datum(row)).collect()));
+    }
+    Ok(rows)
+}
