@@ -274,7 +274,8 @@ impl Scan {
                 }
             }
             if !mine.is_empty() {
-                split.push(ScanPart { shared: self.shared.clone(), units: mine, hot: None, counted: None });
+                let shared = self.shared.clone();
+                split.push(ScanPart { shared, units: mine, hot: None, is_hot: false, counted: None });
             }
         }
         split
@@ -287,8 +288,17 @@ pub struct ScanPart {
     units: VecDeque<Unit>,
     /// Hot rows from among those of the last batch.
     hot: Option<RecordBatch>,
+    /// Whether the last batch was of hot rows.
+    is_hot: bool,
     /// The first row of the block that was counted last.
     counted: Option<u64>,
+}
+
+impl ScanPart {
+    /// Whether the last batch was gathered of hot rows, and not read where a block has it.
+    pub fn was_hot(&self) -> bool {
+        self.is_hot
+    }
 }
 
 impl Iterator for ScanPart {
@@ -297,6 +307,7 @@ impl Iterator for ScanPart {
     fn next(&mut self) -> Option<RecordBatch> {
         loop {
             if self.hot.is_some() {
+                self.is_hot = true;
                 return self.hot.take();
             }
             let unit = self.units.front_mut()?;
@@ -305,7 +316,9 @@ impl Iterator for ScanPart {
                 continue;
             }
             let chunk = self.shared.table.rows.chunk(unit.from / CHUNK_ROWS);
-            let batch = match chunk.and_then(|chunk| chunk.share_block(self.shared.pin())) {
+            let block = chunk.and_then(|chunk| chunk.share_block(self.shared.pin()));
+            self.is_hot = block.is_none();
+            let batch = match block {
                 None => self.shared.gather(unit),
                 Some(block) => {
                     let wanted = block.may_hold(&self.shared.conditions);

@@ -87,7 +87,6 @@ impl Database {
     }
 
     /// How its queries are planned.
-    #[allow(dead_code, reason = "sessions will call it")]
     pub(crate) fn session(&self) -> &SessionState {
         &self.session
     }

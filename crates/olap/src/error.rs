@@ -66,7 +66,6 @@ impl Error {
 
 /// What a session is told of a failed query: what our own kernels and scans said, wherever it is wrapped; everything else
 /// is a fault of this program, but for memory.
-#[allow(dead_code, reason = "sessions will call it")]
 pub(crate) fn sql_error(error: DataFusionError) -> SqlError {
     let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |cause| cause.source());
     for cause in causes {

@@ -8,28 +8,30 @@
 //! The modules, in the order to read them:
 //! - [`Runtime`]: the threads that run queries, and what they tell a scheduler ([`WorkerHooks`]);
 //! - [`Database`], [`Prepared`]: an engine's tables, and SQL made ready to run;
+//! - [`SqlAnalytics`]: sessions' bound plans, lowered by `lower`, whose answers become values by `values`;
 //! - `run`: one run of a prepared query ([`Running`]), from any thread, to its end on a worker;
 //! - `scan`: a table of a snapshot as DataFusion's leaf operator; `pushdown`: the filters that it can use;
 //! - `safepoint`: what stands between any two operators.
 
+mod analytics;
 mod database;
+mod deadline;
 mod error;
-#[allow(dead_code, reason = "sessions will call it")]
+mod explain;
 mod functions;
-#[allow(dead_code, reason = "sessions will call it")]
 mod lower;
 mod pushdown;
 mod run;
 mod runtime;
 mod safepoint;
 mod scan;
-#[allow(dead_code, reason = "sessions will call it")]
 mod values;
 
+pub use analytics::{Door, Job, Lane, Room, SqlAnalytics};
 pub use database::{Database, Prepared};
 pub use error::{Error, Result};
 pub use run::{Answer, BatchHook, Finish, NoHook, RunConfig, Running};
-pub use runtime::{NoHooks, Runtime, RuntimeConfig, WorkerHooks};
+pub use runtime::{Memory, NoHooks, Runtime, RuntimeConfig, WorkerHooks};
 
 /// The most rows of a batch between two operators, and so between two safepoints of a scan over frozen blocks.
 pub const BATCH_ROWS_MAX: usize = 8_192;

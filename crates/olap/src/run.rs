@@ -1,4 +1,4 @@
-//! One run of a prepared query.
+//! One run of a query.
 //!
 //! **Invariant: `finish` is called exactly once**, whatever happens: an answer, an error, a panic, a runtime that stops.
 //! It is called when the last operator of the query is gone, on the thread that dropped it, and not before: after an error
@@ -16,9 +16,11 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::execute_stream;
 use engine::{ScanPart, Snapshot};
 use futures::{FutureExt, StreamExt};
+use std::any::Any;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -104,6 +106,8 @@ impl Running {
 /// What the operators of a run share; they find it in DataFusion's session configuration.
 pub(crate) struct RunContext {
     pub(crate) snapshot: Arc<Snapshot>,
+    /// What its scans have read.
+    pub(crate) read: RowsRead,
     hook: Arc<dyn BatchHook>,
     control: Arc<Control>,
     /// Like `cancelled`, for all runs of a runtime that stops.
@@ -112,7 +116,16 @@ pub(crate) struct RunContext {
     /// ends and the next begins. An urgent context never comes here, so an ordinary lock will do.
     parts: Mutex<HashMap<u64, Vec<Option<ScanPart>>>>,
     /// Dropped last: all else of the run is gone when it is reported.
-    ending: Ending,
+    _ending: Ending,
+}
+
+/// Rows that scans have read.
+#[derive(Default)]
+pub(crate) struct RowsRead {
+    /// Where blocks have them.
+    pub(crate) frozen: AtomicU64,
+    /// By gathering them.
+    pub(crate) hot: AtomicU64,
 }
 
 impl RunContext {
@@ -128,7 +141,8 @@ impl RunContext {
         self.why_end().map_or(Ok(()), |why| Err(DataFusionError::External(Box::new(why))))
     }
 
-    fn why_end(&self) -> Option<Error> {
+    /// Why it should end before its end.
+    pub(crate) fn why_end(&self) -> Option<Error> {
         if self.control.cancelled.load(Ordering::Relaxed) {
             return Some(Error::Cancelled);
         }
@@ -161,81 +175,103 @@ pub(crate) struct Limits {
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// A run and the task that does it.
-pub(crate) fn start(
-    prepared: Arc<Prepared>,
-    snapshot: Arc<Snapshot>,
-    config: RunConfig,
-    limits: Limits,
-    finish: Finish,
-) -> (Running, impl Future<Output = ()> + Send + 'static) {
-    assert!(1 <= config.partitions, "a query has at least one partition");
-    let control = Arc::new(Control::default());
-    let running = Running { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), control: Arc::clone(&control) };
-    let run = Arc::new(RunContext {
-        snapshot,
-        hook: config.hook,
-        control,
-        stopping: limits.stopping,
-        parts: Mutex::default(),
-        ending: Ending(Mutex::new(Some(End { finish, result: Err(Error::Stopped) }))),
-    });
-    let task = async move {
-        let answer = collect(prepared, config.partitions, limits.environment, Arc::clone(&run), limits.answer_rows_max);
-        let result = AssertUnwindSafe(answer).catch_unwind().await;
-        let result = result.unwrap_or_else(|payload| Err(Error::panicked(payload.as_ref())));
-        run.ending.set(match result {
-            // Operators wrap errors in their own ways; the flag says what the first cause was.
-            Err(Error::Execution(error)) => Err(run.why_end().unwrap_or(Error::Execution(error))),
-            other => other,
-        });
-    };
-    (running, task)
+/// What a run comes to, and who is told. A run that ends before it has come to anything was stopped.
+pub(crate) trait Ends: Send + 'static {
+    /// What it finds.
+    type Result: Send + 'static;
+
+    /// What a task's end with a panic, or the runtime's before the task's, comes to.
+    fn failed(error: Error) -> Self::Result;
+
+    /// To be called once, when nothing of the run is left.
+    fn finish(self, result: Self::Result);
 }
 
-async fn collect(
+impl Ends for Finish {
+    type Result = Result<Answer>;
+
+    fn failed(error: Error) -> Result<Answer> {
+        Err(error)
+    }
+
+    fn finish(self, result: Result<Answer>) {
+        self(result);
+    }
+}
+
+/// A run of what `work` does, and the task that does it.
+pub(crate) fn start<E: Ends, F: Future<Output = E::Result> + Send + 'static>(
+    snapshot: Arc<Snapshot>,
+    hook: Arc<dyn BatchHook>,
+    stopping: Arc<AtomicBool>,
+    ends: E,
+    work: impl FnOnce(Arc<RunContext>) -> F,
+) -> (Running, Pin<Box<dyn Future<Output = ()> + Send>>) {
+    let control = Arc::new(Control::default());
+    let running = Running { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), control: Arc::clone(&control) };
+    let result = Arc::new(Mutex::new(E::failed(Error::Stopped)));
+    let found = Arc::clone(&result);
+    let run = Arc::new(RunContext {
+        snapshot,
+        read: RowsRead::default(),
+        hook,
+        control,
+        stopping,
+        parts: Mutex::default(),
+        _ending: Ending(Mutex::new(Some(Box::new(move || {
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            ends.finish(std::mem::replace(&mut *found, E::failed(Error::Stopped)));
+        })))),
+    });
+    let work = work(Arc::clone(&run));
+    let task = async move {
+        // Until after the result is known.
+        let _run = run;
+        let failed = |payload: Box<dyn Any + Send>| E::failed(Error::panicked(payload.as_ref()));
+        let found = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(failed);
+        *result.lock().unwrap_or_else(PoisonError::into_inner) = found;
+    };
+    (running, Box::pin(task))
+}
+
+/// What a run of a prepared query finds.
+pub(crate) async fn answer(
     prepared: Arc<Prepared>,
     partitions: usize,
-    environment: Arc<RuntimeEnv>,
+    limits: Limits,
     run: Arc<RunContext>,
-    answer_rows_max: usize,
 ) -> Result<Answer> {
+    match collect(prepared, partitions, limits, Arc::clone(&run)).await {
+        // Operators wrap errors in their own ways; the flag says what the first cause was.
+        Err(Error::Execution(error)) => Err(run.why_end().unwrap_or(Error::Execution(error))),
+        other => other,
+    }
+}
+
+async fn collect(prepared: Arc<Prepared>, partitions: usize, limits: Limits, run: Arc<RunContext>) -> Result<Answer> {
     run.check().map_err(Error::execution)?;
-    let (plan, context) = prepared.plan(partitions, environment, Arc::clone(&run)).await.map_err(Error::execution)?;
+    let (plan, context) = prepared.plan(partitions, limits.environment, run).await.map_err(Error::execution)?;
     let mut stream = execute_stream(plan, context).map_err(Error::execution)?;
     let mut answer = Answer { schema: stream.schema(), batches: Vec::new() };
     let mut rows_count = 0;
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(Error::execution)?;
         rows_count += batch.num_rows();
-        if answer_rows_max < rows_count {
-            return Err(Error::OutOfMemory(format!("the answer has more than {answer_rows_max} rows")));
+        if limits.answer_rows_max < rows_count {
+            return Err(Error::OutOfMemory(format!("the answer has more than {} rows", limits.answer_rows_max)));
         }
         answer.batches.push(batch);
     }
     Ok(answer)
 }
 
-/// Calls `finish` when it is dropped, with what was set last; [`Error::Stopped`] if the task was dropped before its end.
-struct Ending(Mutex<Option<End>>);
-
-struct End {
-    finish: Finish,
-    result: Result<Answer>,
-}
-
-impl Ending {
-    fn set(&self, result: Result<Answer>) {
-        if let Some(end) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            end.result = result;
-        }
-    }
-}
+/// Tells of a run's end when it is dropped.
+struct Ending(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        if let Some(End { finish, result }) = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
-            finish(result);
+        if let Some(end) = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            end();
         }
     }
 }

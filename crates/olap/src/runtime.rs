@@ -8,11 +8,11 @@
 //! The runtime has neither timers nor sockets: its threads park on a condition variable, and nowhere else.
 
 use crate::error::{Error, Result};
-use crate::run::{Finish, Limits, RunConfig, Running};
+use crate::run::{BatchHook, Ends, Finish, Limits, RunConfig, RunContext, Running};
 use crate::{Prepared, run};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use engine::Snapshot;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,14 +40,25 @@ impl WorkerHooks for NoHooks {
     fn stopping(&self) {}
 }
 
+/// What queries may hold together: hash tables, sorts, aggregates. Nothing is spilled to disk. Runtimes may share one.
+#[derive(Clone)]
+pub struct Memory(Arc<dyn MemoryPool>);
+
+impl Memory {
+    /// So many bytes at most.
+    pub fn of_bytes(bytes_max: usize) -> Memory {
+        Memory(Arc::new(GreedyMemoryPool::new(bytes_max)))
+    }
+}
+
 /// How to make a [`Runtime`].
 pub struct RuntimeConfig {
     /// The threads' name, as the operating system shows it.
     pub name: String,
     /// How many workers.
     pub workers: usize,
-    /// What all running queries together may hold: hash tables, sorts, aggregates. Nothing is spilled to disk.
-    pub memory_bytes_max: usize,
+    /// What all running queries together may hold.
+    pub memory: Memory,
     /// The most rows of one answer.
     pub answer_rows_max: usize,
     /// What the workers tell their scheduler.
@@ -60,7 +71,7 @@ impl RuntimeConfig {
         RuntimeConfig {
             name: "overtake-worker".to_owned(),
             workers,
-            memory_bytes_max: 1 << 30,
+            memory: Memory::of_bytes(1 << 30),
             answer_rows_max: 10_000_000,
             hooks: Arc::new(NoHooks),
         }
@@ -75,6 +86,9 @@ pub struct Runtime {
     workers: usize,
     limits: Limits,
 }
+
+/// Of a worker: the planner goes down an expression by recursion. Pages that nobody touches cost nothing.
+const STACK_BYTES: usize = 16 << 20;
 
 thread_local! {
     /// Whether this thread is a worker. Constant at first use and without a destructor, for urgent contexts' sake.
@@ -113,6 +127,7 @@ impl Runtime {
         let tokio = tokio::runtime::Builder::new_multi_thread()
             .thread_name(config.name)
             .worker_threads(workers)
+            .thread_stack_size(STACK_BYTES)
             .max_blocking_threads(1)
             .on_thread_start(on_start)
             .on_thread_park(hook(|hooks| hooks.parked()))
@@ -121,10 +136,9 @@ impl Runtime {
             .build()
             .map_err(|error| Error::NoThread(error.to_string()))?;
         ready.wait(workers);
-        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(config.memory_bytes_max));
         let no_disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
         let environment = RuntimeEnvBuilder::new()
-            .with_memory_pool(pool)
+            .with_memory_pool(config.memory.0)
             .with_disk_manager_builder(no_disk)
             .build_arc()
             .map_err(Error::statement)?;
@@ -137,7 +151,7 @@ impl Runtime {
         self.workers
     }
 
-    /// Bytes that running queries hold now, of the limit in the configuration.
+    /// Bytes that running queries hold now, of the memory in the configuration.
     pub fn memory_bytes(&self) -> usize {
         self.limits.environment.memory_pool.reserved()
     }
@@ -145,10 +159,29 @@ impl Runtime {
     /// Starts a run of `prepared` over `snapshot`. From any thread, but from the base context only. `finish` is called on
     /// the worker that ends it, when nothing of the query is left: that is its boundary.
     pub fn run(&self, prepared: &Arc<Prepared>, snapshot: Arc<Snapshot>, config: RunConfig, finish: Finish) -> Running {
-        let (running, task) = run::start(Arc::clone(prepared), snapshot, config, self.limits.clone(), finish);
+        assert!(1 <= config.partitions, "a query has at least one partition");
+        let (prepared, limits) = (Arc::clone(prepared), self.limits.clone());
+        self.run_work(snapshot, config.hook, finish, |run| run::answer(prepared, config.partitions, limits, run))
+    }
+
+    /// As [`Runtime::run`], for whatever finds something in a snapshot.
+    pub(crate) fn run_work<E: Ends, F: Future<Output = E::Result> + Send + 'static>(
+        &self,
+        snapshot: Arc<Snapshot>,
+        hook: Arc<dyn BatchHook>,
+        ends: E,
+        work: impl FnOnce(Arc<RunContext>) -> F,
+    ) -> Running {
+        let stopping = Arc::clone(&self.limits.stopping);
+        let (running, task) = run::start(snapshot, hook, stopping, ends, work);
         // A task that is dropped before its end, even before its start, has called `finish`.
         drop(self.tokio().spawn(task));
         running
+    }
+
+    /// The memory for queries, and who counts it.
+    pub(crate) fn environment(&self) -> &Arc<RuntimeEnv> {
+        &self.limits.environment
     }
 
     /// Runs `job` on a worker, in its base context: a scan that is not SQL. It holds that worker until it returns.

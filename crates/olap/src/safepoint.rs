@@ -43,7 +43,7 @@ impl PhysicalOptimizerRule for InsertSafepoints {
 }
 
 #[derive(Debug)]
-struct SafepointExec {
+pub(crate) struct SafepointExec {
     input: Arc<dyn ExecutionPlan>,
 }
 

@@ -6,7 +6,7 @@
 
 use crate::BATCH_ROWS_MAX;
 use crate::pushdown::conditions;
-use crate::run::RunContext;
+use crate::run::{RowsRead, RunContext};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
@@ -182,7 +182,13 @@ impl Iterator for Batches {
     fn next(&mut self) -> Option<Result<RecordBatch>> {
         let part = self.part.as_mut()?;
         match self.run.check() {
-            Ok(()) => part.next().map(Ok),
+            Ok(()) => {
+                let batch = part.next()?;
+                let RowsRead { frozen, hot } = &self.run.read;
+                let read = if part.was_hot() { hot } else { frozen };
+                read.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+                Some(Ok(batch))
+            }
             Err(error) => Some(Err(error)),
         }
     }

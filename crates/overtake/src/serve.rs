@@ -2,9 +2,12 @@
 //!
 //! **Invariant:** the housekeeping runs as long as sessions do, because waits end by it.
 
+mod analytics;
+
 use crate::bench::background;
 use crate::refusal::Refusal;
 use crate::stop::Stop;
+use analytics::{Lanes, Wanted};
 use anyhow::Context;
 use clap::Args;
 use engine::{Engine, EngineConfig};
@@ -94,9 +97,11 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let wanted = (settings.get("listen_addresses").to_owned(), settings.source("listen_addresses") == Source::Default);
     let is_handed_over = settings.get("overtake.dispatch") == "worker";
     let is_realtime = settings.is_on("overtake.network_realtime");
+    let lanes = Wanted::from_settings(&settings);
     let engine = Engine::new(EngineConfig::in_memory());
+    let views = Views::new(config.stats.clone(), engine.clone());
     let database = Database::new(engine.clone())
-        .with_provider(Views::new(config.stats.clone(), engine.clone()))
+        .with_provider(views.clone())
         .with_defaults(settings)
         .map_err(|error| Refusal::new(format!("{}: {}", error.message(), error.detail_text().unwrap_or_default())))?;
     if arguments.check_config {
@@ -104,6 +109,10 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
         return Ok(());
     }
     config.roles = database.roles().clone();
+    // Outlives the network's threads, on which sessions end.
+    let lanes = Lanes::start(&engine, lanes)?;
+    views.schedule_by(lanes.scheduling());
+    let database = database.with_analytics(lanes.analytics());
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     if is_handed_over {
         config.dispatch = Dispatch::Worker(Workers::new(cores, || {})?);
@@ -134,6 +143,8 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
         let _ = tokio::task::spawn_blocking(wait).await;
     }));
     stop.request_now();
+    drop(runtime);
+    drop(lanes);
     housekeeping.stop().context("the housekeeping")?;
     result.context("the server")
 }

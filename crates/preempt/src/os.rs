@@ -84,6 +84,13 @@ pub fn set_ordinary() -> io::Result<()> {
     checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameter) })
 }
 
+/// Puts this thread into the class SCHED_IDLE, below every ordinary one. That needs no privilege.
+pub fn set_idle() -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: reads a local.
+    checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameter) })
+}
+
 /// Whether this process may use the real-time class, tried on a thread of its own.
 pub fn realtime_allowed() -> bool {
     std::thread::spawn(|| set_realtime(1).is_ok()).join().unwrap_or(false)

@@ -1,7 +1,7 @@
 //! Low jobs: queries, which take whole workers and end when they end.
 //!
 //! **Invariant:** low jobs start in the order of their submission, in base context only, when as many workers as they
-//! are wide are free of other low jobs (or none runs). The end of one is the drop of its [`Finish`], on whatever thread:
+//! are wide are free of other low jobs (or none runs, or the settings let them share). The end of one is the drop of its [`Finish`], on whatever thread:
 //! there requests get their turn first, and then the next low job starts.
 
 use crate::event::Event;
@@ -104,6 +104,11 @@ impl LowQueue {
         0 < self.alive.load(SeqCst)
     }
 
+    /// How many wait or run.
+    pub(crate) fn alive(&self) -> usize {
+        self.alive.load(SeqCst)
+    }
+
     pub(crate) fn len(&self) -> usize {
         no_preempt(|no_preempt| self.state.lock(no_preempt).waiting.len())
     }
@@ -127,11 +132,11 @@ impl LowQueue {
         })
     }
 
-    fn pop_fitting(&self, workers: usize) -> Option<LowJob> {
+    fn pop_fitting(&self, width_max: usize) -> Option<LowJob> {
         no_preempt(|no_preempt| {
             let mut state = self.state.lock(no_preempt);
             let width = state.waiting.front()?.width;
-            if 0 < state.running_width && workers < state.running_width + width {
+            if 0 < state.running_width && width_max < state.running_width + width {
                 return None;
             }
             state.running_width += width;
@@ -218,7 +223,8 @@ impl Shared {
         }
         let unmark = Unmark;
         let mut is_started = false;
-        while let Some(LowJob { id, width, work }) = self.low.pop_fitting(self.settings.workers) {
+        let width_max = self.settings.low_width_max.unwrap_or(self.settings.workers);
+        while let Some(LowJob { id, width, work }) = self.low.pop_fitting(width_max) {
             let slot = self.current_slot();
             self.log(slot, Event::QueryStart { id, worker: slot.map(|slot| slot as u32), at_ns: os::now_ns() });
             work.start(Finish { shared: Arc::clone(self), id, width });

@@ -219,6 +219,11 @@ impl Scheduler {
         self.shared.low.len()
     }
 
+    /// How many low jobs wait or run.
+    pub fn low_jobs(&self) -> usize {
+        self.shared.low.alive()
+    }
+
     /// Hands every event since the last call to `f`. For one reader at a time; each worker's events come in order.
     pub fn drain_events(&self, f: &mut dyn FnMut(Event)) {
         self.shared.drain_events(f);

@@ -77,6 +77,9 @@ pub struct Settings {
     /// Requests that may be under way at a time: queued, running or parked. Submissions beyond that are refused, so that
     /// there is room for whatever comes back.
     pub requests_max: usize,
+    /// How wide the low jobs may be together that run at a time; nothing: as the workers are many. With more, they share
+    /// workers.
+    pub low_width_max: Option<usize>,
     /// Queries that may wait to be started.
     pub low_jobs_max: usize,
     /// Runs that say [`crate::Outcome::Again`] before one of them ends the request.
@@ -102,6 +105,7 @@ impl Default for Settings {
             cap: CapSettings::default(),
             queue_requests: 1_024,
             requests_max: 65_536,
+            low_width_max: None,
             low_jobs_max: 1_024,
             attempts_max: 256,
             events_per_worker: 16_384,

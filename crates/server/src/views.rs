@@ -4,16 +4,17 @@
 
 use crate::stats::Stats;
 use engine::Engine;
-use sql::observe::{Observe, Times};
+use sql::observe::{Observe, Scheduling, Times};
 use sql::system::{Lines, ProvidedTable, Provider};
 use sql::{Datum, Kind};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// See the module.
 pub struct Views {
     stats: Arc<Stats>,
     engine: Engine,
+    scheduling: OnceLock<Arc<dyn Scheduling>>,
 }
 
 impl fmt::Debug for Views {
@@ -25,7 +26,13 @@ impl fmt::Debug for Views {
 impl Views {
     /// Of this server and this engine.
     pub fn new(stats: Arc<Stats>, engine: Engine) -> Arc<Views> {
-        Arc::new(Views { stats, engine })
+        Arc::new(Views { stats, engine, scheduling: OnceLock::new() })
+    }
+
+    /// And of who runs its analytics. The first one counts.
+    pub fn schedule_by(&self, scheduling: Arc<dyn Scheduling>) {
+        // Who comes later is not asked.
+        let _ = self.scheduling.set(scheduling);
     }
 }
 
@@ -150,6 +157,19 @@ impl Views {
         self.engine.locks().into_iter().map(row).collect()
     }
 
+    fn scheduler(&self) -> Lines {
+        let row = |row: sql::observe::SchedulerRow| {
+            vec![
+                ("class", text(row.class.name())),
+                ("workers", count(row.workers as u64)),
+                ("running", count(row.running as u64)),
+                ("waiting", count(row.waiting as u64)),
+                ("memory_bytes", count(row.memory_bytes as u64)),
+            ]
+        };
+        self.scheduling.get().map_or_else(Vec::new, |known| known.scheduler()).into_iter().map(row).collect()
+    }
+
     fn transactions(&self) -> Lines {
         let row = |open: engine::OpenTransaction| {
             vec![
@@ -193,9 +213,12 @@ impl Provider for Views {
             ("class", Text),
             ("blocked_by", Text),
         ];
+        let scheduler =
+            [("class", Text), ("workers", Int8), ("running", Int8), ("waiting", Int8), ("memory_bytes", Int8)];
         vec![
             table("activity", &activity),
             table("locks", &locks),
+            table("scheduler", &scheduler),
             table("stages", &stages),
             table("statements", &statements),
             table("transactions", &transactions),
@@ -208,6 +231,7 @@ impl Provider for Views {
             ("overtake", "stages") => self.stages(),
             ("overtake", "statements") => self.statements(),
             ("overtake", "locks") => self.locks(),
+            ("overtake", "scheduler") => self.scheduler(),
             ("overtake", "transactions") => self.transactions(),
             ("pg_catalog", "pg_stat_activity") => self.pg_activity(),
             _ => Lines::new(),

@@ -5,6 +5,8 @@
 
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult};
+use crate::exec;
+use crate::explain::Node;
 use crate::ops::Env;
 use crate::plan::Plan;
 use crate::types::SqlType;
@@ -13,7 +15,7 @@ use stage::Class;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Runs plans that only read.
 pub trait Analytics: Send + Sync {
@@ -33,6 +35,8 @@ pub struct Query<'q> {
     pub parameters: &'q [SqlType],
     /// Types of its columns.
     pub columns: &'q [SqlType],
+    /// The session's state now, for what must be computed to see whether it can be run.
+    pub env: &'q Arc<Env>,
 }
 
 /// A plan that is ready. It keeps no snapshot, and may run many times, at once too.
@@ -43,11 +47,11 @@ pub trait AnalyticsPlan: Send + Sync {
     /// What is found before anything runs; `finish` is not called then.
     fn start(&self, start: Start, finish: Finish) -> SqlResult<Arc<dyn AnalyticsRun>>;
 
-    /// The operators that a run would have, a line each.
+    /// The operators that a run would have.
     ///
     /// # Errors
     /// As [`AnalyticsPlan::start`].
-    fn explain(&self, start: &Start) -> SqlResult<Vec<String>>;
+    fn explain(&self, start: &Start) -> SqlResult<Node>;
 }
 
 /// What a run is given.
@@ -72,8 +76,41 @@ pub struct Start {
 pub struct Answer {
     /// Its rows, of exactly the plan's types.
     pub rows: Vec<Box<[Datum]>>,
-    /// Its operators and what they did, a line each, if that was asked for.
-    pub report: Vec<String>,
+    /// What was done for them, if that was asked for.
+    pub report: Option<Report>,
+    bytes: usize,
+}
+
+impl Answer {
+    /// With these rows, too.
+    ///
+    /// # Errors
+    /// `53200` when that is more than a statement may keep, on whatever path.
+    pub fn add(&mut self, rows: Vec<Box<[Datum]>>) -> SqlResult<()> {
+        self.bytes += rows.iter().map(|row| exec::bytes_of(row)).sum::<usize>();
+        if exec::BYTES_MAX < self.bytes {
+            return Err(exec::too_much());
+        }
+        if self.rows.is_empty() {
+            self.rows = rows;
+        } else {
+            self.rows.extend(rows);
+        }
+        Ok(())
+    }
+}
+
+/// What a run did.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Its operators.
+    pub plan: Node,
+    /// Rows that its scans read where frozen blocks have them.
+    pub rows_in_place: u64,
+    /// Rows that they gathered, because they were hot.
+    pub rows_copied: u64,
+    /// Its stages, in their order.
+    pub stages: Vec<(&'static str, Duration)>,
 }
 
 /// Is told how a run ended.

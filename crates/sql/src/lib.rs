@@ -16,6 +16,7 @@ pub mod datum;
 mod ddl;
 pub mod error;
 mod exec;
+pub mod explain;
 pub mod observe;
 pub mod ops;
 mod overriding;

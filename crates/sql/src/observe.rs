@@ -1,5 +1,5 @@
-//! What a server knows of its sessions and statements, for the views `overtake.activity`, `overtake.stages` and
-//! `overtake.statements`.
+//! What a server knows of its sessions and statements, for the views `overtake.activity`, `overtake.stages`,
+//! `overtake.statements` and `overtake.scheduler`.
 //!
 //! **Invariant:** whoever looks sees a copy; nothing waits for a reader.
 
@@ -15,6 +15,27 @@ pub trait Observe: Send + Sync {
 
     /// What each statement costs, the most expensive first.
     fn statements(&self) -> Vec<StatementRow>;
+}
+
+/// Who runs analytics.
+pub trait Scheduling: Send + Sync {
+    /// The queue and the workers of each class.
+    fn scheduler(&self) -> Vec<SchedulerRow>;
+}
+
+/// The analytics of one class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedulerRow {
+    /// The class.
+    pub class: Class,
+    /// Its workers.
+    pub workers: usize,
+    /// Queries that run on them.
+    pub running: usize,
+    /// Queries that wait to be let in.
+    pub waiting: usize,
+    /// What running queries hold, those of all classes together.
+    pub memory_bytes: usize,
 }
 
 /// One session.

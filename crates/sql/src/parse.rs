@@ -37,6 +37,8 @@ pub(crate) struct Parsed {
     pub(crate) text: String,
     /// Of a COPY from or to the client, what stands behind that.
     pub(crate) copy: Option<Vec<crate::copy::options::Written>>,
+    /// It is an `EXPLAIN` of this statement.
+    pub(crate) explain: Option<crate::explain::options::Options>,
     /// It is this statement, about which there is nothing to do; the tree locks the tables that it names.
     pub(crate) maintains: Option<&'static str>,
 }
@@ -63,9 +65,14 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         check_chains(piece)?;
         if let Some((word, tree)) = maintenance(text, piece)? {
             let text = text[offset(text, first.span.start)..offset(text, last.span.end)].to_owned();
-            statements.push(Parsed { tree, text, copy: None, maintains: Some(word) });
+            statements.push(Parsed { tree, text, copy: None, explain: None, maintains: Some(word) });
             continue;
         }
+        let whole = piece;
+        let (piece, explain) = match crate::explain::options::cut(text, piece)? {
+            Some((options, piece)) => (piece, Some(options)),
+            None => (piece, None),
+        };
         let (piece, copy) = match crate::copy::options::cut(text, piece)? {
             Some((piece, options)) => (piece, Some(options)),
             None => (piece, None),
@@ -85,7 +92,16 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         if next.token != Token::EOF {
             return Err(near(text, Some(&next)));
         }
-        statements.push(Parsed { tree, copy, maintains: None, text: text[offset(text, begin)..end].to_owned() });
+        if explain.is_some() {
+            crate::explain::options::check(text, whole, &tree)?;
+        }
+        statements.push(Parsed {
+            tree,
+            copy,
+            explain,
+            maintains: None,
+            text: text[offset(text, begin)..end].to_owned(),
+        });
     }
     Ok(statements)
 }

@@ -13,7 +13,7 @@ use anyhow::Context;
 use clap::Args;
 use duck::Duck;
 use engine::{Engine, EngineConfig, Snapshot};
-use olap::{Answer, Database, RunConfig, Runtime, RuntimeConfig};
+use olap::{Answer, Database, Memory, RunConfig, Runtime, RuntimeConfig};
 use preempt::os;
 use serde::Serialize;
 use std::sync::Arc;
@@ -165,7 +165,10 @@ fn load(arguments: &Arguments, partitions: usize, mut duck: Option<Duck>, stop: 
         memory: Database::of_memory_tables(engine.clone(), &snapshot, partitions)?,
         ours: Database::new(engine)?,
         snapshot,
-        runtime: Runtime::new(RuntimeConfig { memory_bytes_max, ..RuntimeConfig::new(partitions) })?,
+        runtime: Runtime::new(RuntimeConfig {
+            memory: Memory::of_bytes(memory_bytes_max),
+            ..RuntimeConfig::new(partitions)
+        })?,
         partitions,
         duck,
     })

@@ -7,6 +7,7 @@ mod delivery;
 mod loads;
 mod mixed;
 mod page;
+mod reports;
 mod wire;
 
 use std::process::{Command, ExitCode, Output};
@@ -35,6 +36,9 @@ fn main() -> ExitCode {
             testkit::test!(loads::snapshot_tells_what_is_held_back),
             testkit::test!(loads::soak_tells_what_memory_does),
             testkit::test!(loads::locks_compares_the_four_settings),
+            testkit::test!(reports::a_report_takes_the_analytics_path),
+            testkit::test!(reports::whatever_ends_a_report_ends_it_at_once),
+            testkit::test!(reports::an_urgent_statement_runs_beside_reports),
             testkit::test!(wire::tpcc_compares_rate_and_processor_time),
             testkit::test!(wire::connections_are_counted_and_weighed),
         ],

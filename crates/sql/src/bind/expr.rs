@@ -42,6 +42,7 @@ impl Binder<'_> {
                 last_field: None,
                 fractional_seconds_precision: None,
             }) => self.coerce(one(value)?, Kind::Interval.into(), Context::Explicit),
+            ast::Expr::Interval(fields) => super::interval::with_fields(fields, &self.env.forms),
             ast::Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, format: None } if matches!(&**expr, ast::Expr::Array(ast::Array { elem, named: true }) if elem.is_empty()) =>
             {
                 let kind = self.type_of(data_type)?;

@@ -13,6 +13,7 @@ mod expr;
 mod from;
 mod functions;
 mod group;
+mod interval;
 mod join;
 mod json;
 mod names;

@@ -3,6 +3,7 @@
 //! **Invariant:** a step changes only its own places of the row, so whatever is before it stays as it was while the steps
 //! behind it go through their rows.
 
+use super::probe::step_key;
 use super::sources::fill;
 use super::table::RowTable;
 use super::{Each, Flow, Rows, Run};
@@ -95,6 +96,9 @@ impl Run<'_> {
             {
                 return Ok(Flow::Continue(()));
             }
+            if let Some(probe) = self.probe {
+                probe.joined(step);
+            }
             if rest.is_empty() { each(row) } else { self.steps(rest, local, row, outer, each) }
         })?;
         if flow.is_break() || !step.is_outer || found {
@@ -103,7 +107,12 @@ impl Run<'_> {
         row[step.first..step.first + step.width].fill(Datum::Null);
         match &step.filter {
             Some(filter) if !self.holds(filter, &Rows { row, outer })? => Ok(flow),
-            _ => self.steps(rest, local, row, outer, each),
+            _ => {
+                if let Some(probe) = self.probe {
+                    probe.joined(step);
+                }
+                self.steps(rest, local, row, outer, each)
+            }
         }
     }
 
@@ -190,6 +199,22 @@ impl Run<'_> {
     }
 
     fn source(
+        &self,
+        step: &Step,
+        local: &Local,
+        row: &mut Vec<Datum>,
+        outer: Option<&Rows<'_>>,
+        each: &mut Next<'_>,
+    ) -> SqlResult<Flow> {
+        match self.probe {
+            None => self.source_of(step, local, row, outer, each),
+            Some(probe) => probe.watch(step_key(step), |watch| {
+                self.source_of(step, local, row, outer, &mut |row| watch.row(|| each(row)))
+            }),
+        }
+    }
+
+    fn source_of(
         &self,
         step: &Step,
         local: &Local,

@@ -11,6 +11,7 @@ mod expr;
 mod joins;
 mod memo;
 mod order;
+mod probe;
 mod sequence;
 pub(crate) mod sets;
 mod sources;
@@ -27,6 +28,7 @@ use crate::plan::{Expr, Plan, SetOperation};
 use crate::types::Kind;
 use engine::Txn;
 pub(crate) use memo::Memo;
+pub(crate) use probe::Probe;
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use table::RowTable;
@@ -54,6 +56,8 @@ pub(crate) struct Run<'a> {
     pub(crate) changes: Changes,
     /// What is made once and used again.
     pub(crate) memo: Memo,
+    /// Counts what the operators do.
+    pub(crate) probe: Option<&'a Probe>,
 }
 
 /// What a run has taken so far.
@@ -79,7 +83,24 @@ impl Spent {
 /// Rows between two looks whether the statement was cancelled.
 const ROWS_PER_LOOK: u64 = 1024;
 /// Bytes that a statement may keep: its result, what it sorts, what it groups.
-const BYTES_MAX: usize = 1 << 30;
+pub(crate) const BYTES_MAX: usize = 1 << 30;
+
+/// What a row takes.
+pub(crate) fn bytes_of(row: &[Datum]) -> usize {
+    let beside = |value: &Datum| match value {
+        Datum::Text(text) => text.len(),
+        Datum::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    size_of_val(row) + row.iter().map(beside).sum::<usize>()
+}
+
+/// A statement keeps more than [`BYTES_MAX`].
+pub(crate) fn too_much() -> SqlError {
+    SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
+        .detail("The rows that the statement returns, sorts or groups take more than 1 GiB.")
+        .hint("Use LIMIT, or a narrower condition.")
+}
 
 /// A row, and those of the enclosing queries.
 #[derive(Clone, Copy)]
@@ -94,6 +115,24 @@ pub(crate) type Each<'e> = dyn FnMut(&[Datum]) -> SqlResult<Flow> + 'e;
 impl Run<'_> {
     /// Passes the plan's rows to `each` until it has enough. Says whether it wanted more.
     pub(crate) fn rows(&self, plan: &Plan, outer: Option<&Rows<'_>>, each: &mut Each<'_>) -> SqlResult<Flow> {
+        match self.probe {
+            None => self.rows_of(plan, outer, each),
+            Some(_) => self.watched(plan, each, |each| self.rows_of(plan, outer, each)),
+        }
+    }
+
+    /// Runs an operator, and counts what it does if anybody wants to know.
+    fn watched(
+        &self,
+        plan: &Plan,
+        each: &mut Each<'_>,
+        run: impl FnOnce(&mut Each<'_>) -> SqlResult<Flow>,
+    ) -> SqlResult<Flow> {
+        let Some(probe) = self.probe else { return run(each) };
+        probe.watch(probe::plan_key(plan), |watch| run(&mut |row| watch.row(|| each(row))))
+    }
+
+    fn rows_of(&self, plan: &Plan, outer: Option<&Rows<'_>>, each: &mut Each<'_>) -> SqlResult<Flow> {
         match plan {
             Plan::Unit => each(&[]),
             Plan::Values(all) => {
@@ -174,9 +213,9 @@ impl Run<'_> {
 
     /// The same once more, for a part of a statement.
     pub(crate) fn again(&self) -> Run<'_> {
-        let Run { txn, parameters, env, catalog, path, numbers, .. } = *self;
+        let Run { txn, parameters, env, catalog, path, numbers, probe, .. } = *self;
         let (changes, memo) = (Changes::default(), Memo::default());
-        Run { txn, parameters, env, catalog, path, numbers, spent: Spent::default(), changes, memo }
+        Run { txn, parameters, env, catalog, path, numbers, spent: Spent::default(), changes, memo, probe }
     }
 
     /// Takes the locks that changes of tables' rows need, and says whether the tables' descriptions are those of now.
@@ -239,19 +278,9 @@ impl Run<'_> {
     /// # Errors
     /// `53200` when that would be too much.
     fn keep(&self, row: &[Datum]) -> SqlResult<()> {
-        let beside = |value: &Datum| match value {
-            Datum::Text(text) => text.len(),
-            Datum::Bytes(bytes) => bytes.len(),
-            _ => 0,
-        };
-        let bytes = self.spent.bytes.get() + size_of_val(row) + row.iter().map(beside).sum::<usize>();
+        let bytes = self.spent.bytes.get() + bytes_of(row);
         self.spent.bytes.set(bytes);
-        if bytes <= BYTES_MAX {
-            return Ok(());
-        }
-        Err(SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
-            .detail("The rows that the statement returns, sorts or groups take more than 1 GiB.")
-            .hint("Use LIMIT, or a narrower condition."))
+        if bytes <= BYTES_MAX { Ok(()) } else { Err(too_much()) }
     }
 
     /// Passes all rows of a plan to `each`.

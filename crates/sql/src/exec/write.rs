@@ -5,6 +5,7 @@
 //! values are made from it as it is (PostgreSQL's `EvalPlanQual`): the tables beside it stay as the snapshot has them.
 
 use super::constraints::Event;
+use super::probe::modify_key;
 use super::{Each, Flow, Rows, Run};
 use crate::catalog::TableInfo;
 use crate::change::{Assignments, Change, Modify, NewValue, Rules, Target};
@@ -124,8 +125,17 @@ impl Run<'_> {
         self.look_after()
     }
 
-    /// `meets_others`: other parts of the statement change rows, too.
     fn change(&self, modify: &Modify, meets_others: bool) -> SqlResult<Changed> {
+        let Some(probe) = self.probe else { return self.change_rows(modify, meets_others) };
+        probe.watch(modify_key(modify), |watch| {
+            let changed = self.change_rows(modify, meets_others)?;
+            changed.returned.iter().for_each(|_| watch.row(|| ()));
+            Ok(changed)
+        })
+    }
+
+    /// `meets_others`: other parts of the statement change rows, too.
+    fn change_rows(&self, modify: &Modify, meets_others: bool) -> SqlResult<Changed> {
         let Modify { change, returning, with: _ } = modify;
         let is_returned = returning.is_some();
         self.run_those_before(modify)?;
@@ -168,7 +178,9 @@ impl Run<'_> {
 
     /// Passes the rows that are to be changed to `each`. Of a table by itself only the columns that are looked at are made.
     fn targets(&self, target: &Target, each: &mut dyn FnMut(&[Datum]) -> SqlResult<()>) -> SqlResult<()> {
-        let (Some(needed), Plan::Joins(Joins { when: None, steps, width: _ })) = (&target.needed, &target.input) else {
+        let (Some(needed), Plan::Joins(Joins { when: None, steps, width: _ }), None) =
+            (&target.needed, &target.input, self.probe)
+        else {
             return self.every(&target.input, None, each);
         };
         let [

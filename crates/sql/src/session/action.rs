@@ -9,6 +9,7 @@ use crate::parse::folded;
 use crate::plan::Plan;
 use crate::roles::change::RoleChange;
 use crate::session::ColumnInfo;
+use crate::session::explain::Explain;
 use crate::session::prepared::Execute;
 use crate::types::Kind;
 use engine::{TableLock, Wait};
@@ -31,6 +32,7 @@ pub(crate) enum Action {
         statement: Box<Statement>,
     },
     Execute(Execute),
+    Explain(Box<Explain>),
     /// Nothing: all.
     Deallocate(Option<String>),
     /// In SHARE or another mode.

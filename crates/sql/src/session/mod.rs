@@ -6,6 +6,7 @@
 mod action;
 mod copy;
 mod define;
+pub(crate) mod explain;
 mod prepared;
 mod query;
 mod transaction;
@@ -31,10 +32,12 @@ use action::Action;
 pub use copy::{CopyPart, CopyShape};
 use define::Work;
 use engine::{Engine, SessionOptions, Ticket, Txn, Wake};
+use explain::Explain;
 use sqlparser::ast;
 use stage::Class;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
+pub use wire::Canceller;
 
 /// What all sessions share.
 #[derive(Clone)]
@@ -243,10 +246,10 @@ pub struct Session {
     is_parked: bool,
     /// The query that is computed elsewhere.
     analysis: query::Own,
+    /// The EXPLAIN ANALYZE that is under way.
+    explaining: Option<explain::Explaining>,
     /// The COPY that is under way.
     copying: Option<copy::Copying>,
-    /// Whether the open transaction has done anything else than queries.
-    may_have_written: bool,
     user: String,
     name_of_database: String,
     /// The class that a hint or a rule gives to the transaction.
@@ -331,8 +334,8 @@ impl Database {
             notices,
             is_parked: false,
             analysis: query::Own::default(),
+            explaining: None,
             copying: None,
-            may_have_written: false,
             user,
             name_of_database: database,
             hinted: None,
@@ -356,13 +359,14 @@ impl Session {
     /// # Errors
     /// Grammar, names, types.
     pub fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
+        let begun = Instant::now();
         let mut parsed = parse(text)?;
         let class = self.class_of(text)?;
         if 1 < parsed.len() {
             let message = "cannot insert multiple commands into a prepared statement";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
-        let Some(Parsed { tree, copy, maintains, .. }) = parsed.pop() else {
+        let Some(Parsed { tree, copy, maintains, explain, .. }) = parsed.pop() else {
             return Ok(Arc::new(Statement {
                 text: String::new(),
                 tree: None,
@@ -403,7 +407,7 @@ impl Session {
             }
             (None, None) => self.bind_now(text, &tree, copy.as_ref(), given)?,
         };
-        Ok(Arc::new(Statement {
+        let statement = Statement {
             text: text.to_owned(),
             tree: Some(tree),
             copy,
@@ -411,6 +415,10 @@ impl Session {
             columns,
             bound: RwLock::new(bound),
             class,
+        };
+        Ok(Arc::new(match explain {
+            Some(options) => Explain::new(options, statement, begun.elapsed()).into_statement(text),
+            None => statement,
         }))
     }
 
@@ -443,6 +451,7 @@ impl Session {
         }
         let result = self.current(&statement).and_then(|action| self.act(&statement, &action, &portal.values));
         if result.is_err() {
+            self.explaining = None;
             self.fail();
         }
         result
@@ -525,6 +534,7 @@ impl Session {
                 done("PREPARE")
             }
             Action::Execute(execute) => self.execute_named(execute),
+            Action::Explain(explain) => self.explain(explain, values),
             Action::Deallocate(name) => {
                 self.deallocate(name.as_deref())?;
                 done(if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" })
@@ -687,10 +697,22 @@ impl Session {
         let was_parked = self.is_parked;
         let mut told = None;
         let (path, numbers) = (Arc::clone(&self.path), &self.numbers);
+        let probe = self.explaining.as_ref().map(|explaining| Arc::clone(&explaining.probe));
         let step = self.engine.try_execute(|txn: &Txn<'_>| {
             let (changes, memo) = (Changes::default(), Memo::default());
-            let run =
-                Run { txn, parameters, env, catalog: &state, path: &path, numbers, spent: spent(), changes, memo };
+            let probe = probe.as_deref().inspect(|probe| probe.reset());
+            let run = Run {
+                txn,
+                parameters,
+                env,
+                catalog: &state,
+                path: &path,
+                numbers,
+                spent: spent(),
+                changes,
+                memo,
+                probe,
+            };
             body(&run).map_err(|error| {
                 // The engine must see its own again.
                 let own = error.engine().cloned().unwrap_or(engine::Error::RolledBack);
@@ -753,21 +775,6 @@ impl Session {
             self.env_version = self.settings.version();
         }
     }
-
-    /// Settings to be reported to the client, all at first and then those that have changed since.
-    pub fn take_reports(&mut self) -> Vec<(&'static str, String)> {
-        self.settings.take_reports()
-    }
-
-    /// Notices since the last call: errors in form, `NOTICE` or `WARNING` in severity.
-    pub fn take_notices(&mut self) -> Vec<(&'static str, SqlError)> {
-        std::mem::take(&mut self.notices)
-    }
-
-    /// Cancels from another thread what this session is doing.
-    pub fn canceller(&self) -> Canceller {
-        Canceller(self.engine.canceller(), self.analysis.0.clone())
-    }
 }
 
 /// In PostgreSQL's words.
@@ -776,16 +783,4 @@ fn read_only(error: SqlError, verb: &str) -> SqlError {
         return error;
     }
     SqlError::new(error.state(), format!("cannot execute {verb} in a read-only transaction"))
-}
-
-/// See [`Session::canceller`].
-#[derive(Clone)]
-pub struct Canceller(engine::Canceller, query::Current);
-
-impl Canceller {
-    /// Makes the statement under way, if any, end with `57014`.
-    pub fn cancel(&self) {
-        self.0.cancel();
-        self.1.cancel();
-    }
 }

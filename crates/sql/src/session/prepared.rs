@@ -34,6 +34,11 @@ impl Execute {
     pub(super) fn columns(&self) -> Option<Vec<ColumnInfo>> {
         self.statement.columns.clone()
     }
+
+    /// What it runs.
+    pub(super) fn statement(&self) -> &Arc<Statement> {
+        &self.statement
+    }
 }
 
 impl Session {
@@ -119,7 +124,7 @@ impl Session {
     pub(super) fn execute_named(&mut self, execute: &Execute) -> SqlResult<Step> {
         let values = match self.prepared.waiting.take() {
             Some(values) if self.is_parked => values,
-            _ => execute.arguments.iter().map(|one| constant(one, &self.env)).collect::<SqlResult<_>>()?,
+            _ => self.values_of(execute)?,
         };
         let action = self.current(&execute.statement)?;
         let step = self.act(&execute.statement, &action, &values)?;
@@ -127,6 +132,11 @@ impl Session {
             self.prepared.waiting = Some(values);
         }
         Ok(step)
+    }
+
+    /// The values that it gives.
+    pub(super) fn values_of(&self, execute: &Execute) -> SqlResult<Vec<Datum>> {
+        execute.arguments.iter().map(|one| constant(one, &self.env)).collect()
     }
 
     /// `DEALLOCATE`; without a name: all.

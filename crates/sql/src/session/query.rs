@@ -3,7 +3,7 @@
 //! **Invariant:** a query that changes nothing may be run twice, so one that grows too large on the row path is begun anew as
 //! analytics, and one that analytics cannot do, or in which it meets an error, is done by rows: there the first error is
 //! that of the first row. Nothing has been sent before a path is through. Whatever the path, a statement sees what its
-//! transaction sees; where analytics cannot, it is not taken.
+//! transaction sees: an open one lends its snapshot to analytics.
 
 use super::{Outcome, Parked, Session, Statement, Step, Tag};
 use crate::analytics::{Analysis, AnalyticsPlan, Query, Start};
@@ -35,9 +35,12 @@ enum Path {
 }
 
 /// What a query reads, as far as it decides about its path.
+#[derive(Default)]
 struct Reads {
     /// Tables that are read as a whole.
     scanned: Vec<Arc<Table>>,
+    /// Tables of which rows are found by an index.
+    found: Vec<Arc<Table>>,
     /// Whether it locks rows, or takes numbers of sequences.
     locks: bool,
 }
@@ -47,6 +50,16 @@ struct Reads {
 pub(super) struct Known {
     reads: OnceLock<Reads>,
     plan: OnceLock<SqlResult<Arc<dyn AnalyticsPlan>>>,
+}
+
+impl Known {
+    fn reads(&self, plan: &Plan) -> &Reads {
+        self.reads.get_or_init(|| {
+            let mut reads = Reads::default();
+            reads.add(plan);
+            reads
+        })
+    }
 }
 
 impl std::fmt::Debug for Known {
@@ -94,10 +107,14 @@ impl Session {
                 Some(result) => {
                     self.analysis.0.set(None);
                     match result {
-                        Err(error) if self.path() == Path::Small && falls_back(&error) => {
-                            self.by_rows(plan, values, None)
+                        Err(error) if self.may_fall_back(&error) => self.by_rows(plan, values, None),
+                        result => {
+                            let answer = result?;
+                            if let Some(explaining) = &mut self.explaining {
+                                explaining.report = answer.report;
+                            }
+                            Ok(Step::Done(rows(answer.rows)))
                         }
-                        result => Ok(Step::Done(rows(result?.rows))),
                     }
                 }
             };
@@ -105,11 +122,11 @@ impl Session {
         match self.choose(statement, plan)? {
             Path::Row => self.by_rows(plan, values, None),
             Path::Small => self.by_rows(plan, values, Some(statement)),
-            Path::Large => match self.analyse(statement, plan, values, false) {
+            Path::Large => match self.analyse(statement, plan, values, self.deadline_now()) {
                 Err(error) if falls_back(&error) => self.by_rows(plan, values, None),
                 step => step,
             },
-            Path::Analytics => self.analyse(statement, plan, values, false),
+            Path::Analytics => self.analyse(statement, plan, values, self.deadline_now()),
         }
     }
 
@@ -122,17 +139,23 @@ impl Session {
         }
     }
 
+    /// Whether it begins as analytics.
+    pub(super) fn goes_to_analytics(&self, statement: &Statement, plan: &Plan) -> SqlResult<bool> {
+        Ok(matches!(self.choose(statement, plan)?, Path::Large | Path::Analytics))
+    }
+
+    /// Whether a statement that analytics has refused so is done by rows.
+    pub(super) fn may_fall_back(&self, error: &SqlError) -> bool {
+        self.path() == Path::Small && falls_back(error)
+    }
+
     fn choose(&self, statement: &Statement, plan: &Plan) -> SqlResult<Path> {
         let wanted = self.path();
         if wanted == Path::Row {
             return Ok(Path::Row);
         }
         let known = statement.known();
-        let reads = known.reads.get_or_init(|| {
-            let mut reads = Reads { scanned: Vec::new(), locks: false };
-            reads.add(plan);
-            reads
-        });
+        let reads = known.reads(plan);
         if wanted == Path::Analytics {
             return if reads.locks {
                 Err(SqlError::unsupported("FOR UPDATE, sequences and the catalog as analytics"))
@@ -141,36 +164,41 @@ impl Session {
             };
         }
         let could = self.database.analytics.is_some() && !reads.locks;
-        if !could || matches!(known.plan.get(), Some(Err(_))) || self.snapshot_is_private() {
+        if !could || matches!(known.plan.get(), Some(Err(_))) {
             return Ok(Path::Row);
         }
         let rows: u64 = reads.scanned.iter().map(|table| table.rows_bound()).sum();
         Ok(if SCAN_ROWS_MAX < rows { Path::Large } else { Path::Small })
     }
 
-    /// Whether what the transaction sees is more, or older, than what is committed now.
-    fn snapshot_is_private(&self) -> bool {
-        self.may_have_written || self.settings.isolation() != Isolation::ReadCommitted
-    }
-
-    fn snapshot(&self) -> SqlResult<Arc<Snapshot>> {
-        if self.snapshot_is_private() {
-            let what = "analytics in a transaction that has written, or above READ COMMITTED,";
-            return Err(SqlError::unsupported(what));
+    /// What the next statement sees, for others to read it. An open transaction lends its own, and a SERIALIZABLE one
+    /// remembers that it has read all of these tables.
+    fn snapshot(&mut self, reads: &Reads) -> SqlResult<Arc<Snapshot>> {
+        self.open_implicit();
+        if !self.engine.is_open() && self.settings.isolation() == Isolation::ReadCommitted {
+            return Ok(self.database.engine().try_snapshot()?);
         }
-        Ok(self.database.engine().try_snapshot()?)
+        let step = self.run_within(&[], Spent::default, |run| {
+            for table in reads.scanned.iter().chain(&reads.found) {
+                run.txn.note_scan(table, &[])?;
+            }
+            Ok(run.txn.snapshot()?)
+        })?;
+        match step {
+            engine::Step::Done(snapshot) => Ok(snapshot),
+            engine::Step::Parked(_) => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a snapshot waits for nobody")),
+        }
     }
 
     /// By rows; with a statement that may go over to analytics, as long as it is small.
     fn by_rows(&mut self, plan: &Plan, values: &[Datum], budget: Option<&Statement>) -> SqlResult<Step> {
-        let wrote = self.may_have_written;
         let spent = || budget.map_or_else(Spent::default, |_| Spent::within(BUDGET_ROWS));
         let step = self.run_within(values, spent, |run| run.collect_within_budget(plan));
-        self.may_have_written = wrote;
         match (step?, budget) {
             (engine::Step::Parked(ticket), _) => Ok(Step::Parked(Parked::Lock(ticket))),
             (engine::Step::Done(Some(all)), _) => Ok(Step::Done(rows(all))),
-            (engine::Step::Done(None), Some(statement)) => match self.analyse(statement, plan, values, false) {
+            // In what is left of its time.
+            (engine::Step::Done(None), Some(statement)) => match self.analyse(statement, plan, values, self.deadline) {
                 Err(error) if falls_back(&error) => self.by_rows(plan, values, None),
                 step => step,
             },
@@ -186,35 +214,45 @@ impl Session {
         let prepare = || {
             let columns: Vec<SqlType> = statement.columns().unwrap_or(&[]).iter().map(|column| column.kind).collect();
             let analytics = analytics.ok_or_else(|| SqlError::unsupported("analytics without workers"))?;
-            analytics.prepare(&Query { plan, parameters: &statement.parameters, columns: &columns })
+            let (parameters, env) = (&statement.parameters[..], &self.env);
+            analytics.prepare(&Query { plan, parameters, columns: &columns, env })
         };
         statement.known().plan.get_or_init(prepare).clone()
     }
 
+    /// When a statement that begins now has taken too long.
+    pub(super) fn deadline_now(&self) -> Option<Instant> {
+        self.settings.statement_timeout().and_then(|timeout| Instant::now().checked_add(timeout))
+    }
+
     /// What a run of this transaction is given now.
-    pub(super) fn start_now(&mut self, values: &[Datum], analyze: bool) -> SqlResult<Start> {
+    pub(super) fn start_now(
+        &mut self,
+        statement: &Statement,
+        plan: &Plan,
+        values: &[Datum],
+        deadline: Option<Instant>,
+    ) -> SqlResult<Start> {
         let statement_us = crate::ops::env::clock_us();
-        self.open_implicit();
-        if self.engine.is_open() {
-            // Whether the transaction is still there.
-            let wrote = self.may_have_written;
-            let step = self.run_within(&[], Spent::default, |_| Ok(()));
-            self.may_have_written = wrote;
-            let _ = step?;
-        }
         Ok(Start {
-            snapshot: self.snapshot()?,
+            snapshot: self.snapshot(statement.known().reads(plan))?,
             parameters: values.to_vec(),
             env: self.env_at(statement_us),
             class: self.class(),
-            deadline: self.settings.statement_timeout().and_then(|timeout| Instant::now().checked_add(timeout)),
-            analyze,
+            deadline,
+            analyze: self.explaining.is_some(),
         })
     }
 
-    fn analyse(&mut self, statement: &Statement, plan: &Plan, values: &[Datum], analyze: bool) -> SqlResult<Step> {
+    fn analyse(
+        &mut self,
+        statement: &Statement,
+        plan: &Plan,
+        values: &[Datum],
+        deadline: Option<Instant>,
+    ) -> SqlResult<Step> {
         let ready = self.analytics_plan(statement, plan)?;
-        let start = self.start_now(values, analyze)?;
+        let start = self.start_now(statement, plan, values, deadline)?;
         let analysis = Analysis::start(&*ready, start)?;
         self.analysis.0.set(Some(Arc::clone(&analysis)));
         Ok(Step::Parked(Parked::Analysis(analysis)))
@@ -301,7 +339,7 @@ impl Reads {
             on.iter().chain(filter).chain(kept).for_each(|condition| self.add_expr(condition));
             match source {
                 Source::Table { table, access: Access::All, .. } => self.scanned.push(Arc::clone(&table.table)),
-                Source::Table { .. } => {}
+                Source::Table { table, .. } => self.found.push(Arc::clone(&table.table)),
                 Source::Query { plan, .. } => self.add(plan),
                 Source::Functions { calls, .. } => {
                     calls.iter().flat_map(|call| &call.arguments).for_each(|argument| self.add_expr(argument));

@@ -24,7 +24,6 @@ impl Session {
 
     /// The engine's transaction begins with the first statement that needs it.
     pub(super) fn begin_in_engine(&mut self) -> SqlResult<()> {
-        self.may_have_written = true;
         if self.engine.is_open() {
             return Ok(());
         }
@@ -73,8 +72,8 @@ impl Session {
         self.block = Block::None;
         self.has_failed = false;
         self.is_parked = false;
-        self.may_have_written = false;
         self.copying = None;
+        self.explaining = None;
         self.savepoints.clear();
         self.settings.end(commit && result.is_ok());
         result.map(|()| commit)

@@ -3,7 +3,7 @@
 //!
 //! **Invariant:** nothing here blocks, as in the whole session.
 
-use super::{Block, Database, Defaults, Session};
+use super::{Block, Database, Defaults, Session, query};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::priority::{self, Rules};
 use crate::roles::Roles;
@@ -70,6 +70,21 @@ impl Database {
 }
 
 impl Session {
+    /// Settings to be reported to the client, all at first and then those that have changed since.
+    pub fn take_reports(&mut self) -> Vec<(&'static str, String)> {
+        self.settings.take_reports()
+    }
+
+    /// Notices since the last call: errors in form, `NOTICE` or `WARNING` in severity.
+    pub fn take_notices(&mut self) -> Vec<(&'static str, SqlError)> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Cancels from another thread what this session is doing.
+    pub fn canceller(&self) -> Canceller {
+        Canceller(self.engine.canceller(), self.analysis.0.clone())
+    }
+
     /// How long the client may now say nothing: `idle_in_transaction_session_timeout`, or `idle_session_timeout`.
     pub fn idle_limit(&self) -> Option<Duration> {
         self.settings.idle_limit(self.block == Block::Explicit)
@@ -159,5 +174,17 @@ impl Session {
         } else if !self.role_undo.is_empty() {
             undo(&self.database.roles, &mut self.role_undo);
         }
+    }
+}
+
+/// See [`Session::canceller`].
+#[derive(Clone)]
+pub struct Canceller(engine::Canceller, query::Current);
+
+impl Canceller {
+    /// Makes the statement under way, if any, end with `57014`.
+    pub fn cancel(&self) {
+        self.0.cancel();
+        self.1.cancel();
     }
 }

@@ -262,6 +262,24 @@ pub static DEFS: &[Def] = &[
     inert("max_parallel_workers_per_gather", "2", Takes::Integer(0, 1024)),
     inert("min_parallel_table_scan_size", "8MB", Takes::Kilobytes),
     server(
+        "overtake.analytics_memory",
+        "0",
+        Takes::Kilobytes,
+        "Sets the memory that all running analytics may take together; 0 is a quarter of the machine's.",
+    ),
+    server(
+        "overtake.analytics_queries",
+        "0",
+        Takes::Integer(0, 10_000),
+        "Sets how many queries of a class run as analytics at a time, more wait; 0 is four for each worker.",
+    ),
+    server(
+        "overtake.analytics_workers",
+        "0",
+        Takes::Integer(0, 1024),
+        "Sets how many threads run the analytics of each class; 0 is one for each processor.",
+    ),
+    server(
         "overtake.dispatch",
         "spot",
         Takes::OneOf(&["spot", "worker"]),

@@ -29,9 +29,33 @@ enum Form {
 struct Writer<'w> {
     seen: &'w Seen,
     env: &'w Env,
-    columns: &'w [ColumnDef],
+    columns: &'w [Shown],
     /// Without parentheses that change nothing.
     pretty: bool,
+}
+
+/// A place of the row as it is written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shown {
+    pub(crate) text: String,
+    pub(crate) kind: Option<Kind>,
+    /// Whether it is more than a name or a call.
+    pub(crate) is_compound: bool,
+}
+
+/// An expression over a row; nothing if it has a part that is not known here.
+pub(crate) fn shown(seen: &Seen, env: &Env, columns: &[Shown], expr: &Expr, kind: Kind) -> Option<Shown> {
+    let writer = Writer { seen, env, columns, pretty: false };
+    let (text, form) = writer.write(expr, kind)?;
+    Some(Shown { text, kind: writer.kind_of(expr), is_compound: form != Form::Simple })
+}
+
+fn shown_columns(columns: &[ColumnDef]) -> Vec<Shown> {
+    let one = |column: &ColumnDef| {
+        let (text, kind) = (super::quoted(&column.name), Some(column.kind.kind));
+        Shown { text, kind, is_compound: false }
+    };
+    columns.iter().map(one).collect()
 }
 
 /// A table's condition as it stands behind `CHECK`, without the outer parentheses.
@@ -43,7 +67,7 @@ pub(super) fn check(seen: &Seen, env: &Env, table: &TableInfo, check: &Check, pr
         let width = columns.len();
         scope.add(binder.row_of(&table.name, columns), width).ok()?;
         let typed = binder.expr(&check.tree, &scope).ok()?;
-        let writer = Writer { seen, env, columns: &table.columns, pretty };
+        let writer = Writer { seen, env, columns: &shown_columns(&table.columns), pretty };
         Some(writer.whole(&typed.expr, Kind::Bool))
     };
     written().flatten().unwrap_or_else(|| check.text.clone())
@@ -72,7 +96,7 @@ impl Writer<'_> {
     /// What it is in truth, if that is known.
     fn kind_of(&self, expr: &Expr) -> Option<Kind> {
         match expr {
-            Expr::Column(at) => self.columns.get(*at).map(|column| column.kind.kind),
+            Expr::Column(at) => self.columns.get(*at)?.kind,
             Expr::Cast { to, .. } => Some(to.kind),
             Expr::Call { operator: Some(operator), .. } => Some(operator.result),
             Expr::Call { function: Some(function), .. } => Some(function.result),
@@ -103,7 +127,11 @@ impl Writer<'_> {
         let simple = |text: String| Some((text, Form::Simple));
         match expr {
             Expr::Constant(datum) => simple(self.constant(datum, kind)),
-            Expr::Column(at) => simple(super::quoted(&self.columns.get(*at)?.name)),
+            Expr::Column(at) => {
+                let column = self.columns.get(*at)?;
+                Some((column.text.clone(), if column.is_compound { Form::Operator } else { Form::Simple }))
+            }
+            Expr::Parameter(at) => simple(format!("${}", at + 1)),
             Expr::Call { operator: Some(operator), arguments, .. } => {
                 let form = match operator.name {
                     "+" | "-" => Form::Arithmetic(1),

@@ -8,7 +8,7 @@
 //! **Invariant:** a row has exactly the columns that the table declares, of their types.
 
 mod definitions;
-mod deparse;
+pub(crate) mod deparse;
 mod functions;
 mod information;
 mod json;

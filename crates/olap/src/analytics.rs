@@ -1,0 +1,316 @@
+//! The analytics path of sessions: bound plans, lowered and run on the workers of their class.
+//!
+//! **Invariant:** a session is told once how its run has ended, at its deadline at the latest, whatever its operators do;
+//! nothing of it stays behind in a queue. What a run has read of an open transaction counts only if that is still open when
+//! the last row is there.
+
+use crate::database::Database;
+use crate::deadline::{Deadlines, Late};
+use crate::error::{Error, sql_error};
+use crate::lower::lower;
+use crate::run::{BatchHook, Ends, RunContext, Running};
+use crate::runtime::Runtime;
+use crate::{explain, values};
+use datafusion::execution::{SessionState, TaskContext};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures::StreamExt;
+use sql::analytics::{Analytics, AnalyticsPlan, AnalyticsRun, Answer, Finish, Query, Report, Start};
+use sql::explain::Node;
+use sql::plan::Plan;
+use sql::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use stage::Class;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// Lets runs in, not too many at a time.
+pub trait Door: Send + Sync {
+    /// Has `job` called when there is room, perhaps before this returns, and gives it the room, which is free again when
+    /// that is dropped. Says by which number the job waits; nothing if too many wait already.
+    fn enter(&self, job: Job) -> Option<u64>;
+
+    /// The job of this number is dropped, if it still waits.
+    fn take_back(&self, number: u64);
+}
+
+/// What waits at a [`Door`].
+pub type Job = Box<dyn FnOnce(Room) + Send>;
+
+/// A place among the runs that are let in.
+pub type Room = Box<dyn Send>;
+
+/// Where the runs of one class go.
+pub struct Lane {
+    /// Its workers. Whoever owns them keeps them until all sessions have ended.
+    pub runtime: Weak<Runtime>,
+    /// Its queue.
+    pub door: Arc<dyn Door>,
+    /// Called after each batch of each operator.
+    pub hook: Arc<dyn BatchHook>,
+}
+
+/// See the module.
+pub struct SqlAnalytics(Arc<Inner>);
+
+struct Inner {
+    session: SessionState,
+    /// By class.
+    lanes: [Lane; 3],
+    deadlines: Deadlines,
+}
+
+impl SqlAnalytics {
+    /// Over the tables of one engine; `lanes` in the order of [`Class::ALL`].
+    ///
+    /// # Errors
+    /// The thread that looks after deadlines cannot be started; DataFusion refuses its configuration, which would be a bug.
+    pub fn new(database: &Database, lanes: [Lane; 3]) -> io::Result<Arc<SqlAnalytics>> {
+        let (session, deadlines) = (database.session().clone(), Deadlines::new()?);
+        Ok(Arc::new(SqlAnalytics(Arc::new(Inner { session, lanes, deadlines }))))
+    }
+}
+
+impl Inner {
+    fn lane(&self, class: Class) -> &Lane {
+        let at = Class::ALL.iter().position(|one| *one == class);
+        &self.lanes[at.expect("all classes are there")]
+    }
+
+    /// The operators of one run, and what they find their run by.
+    async fn operators(
+        &self,
+        plan: &Plan,
+        columns: &[SqlType],
+        start: &Start,
+        runtime: &Grant,
+    ) -> SqlResult<(Arc<dyn ExecutionPlan>, SessionState)> {
+        let logical = lower(plan, columns, &start.parameters, &start.env)?;
+        let mut session = self.session.clone();
+        session.config_mut().options_mut().execution.target_partitions = runtime.partitions;
+        let logical = session.optimize(&logical).map_err(sql_error)?;
+        let planner = Arc::clone(session.query_planner());
+        let operators = planner.create_physical_plan(&logical, &session).await.map_err(sql_error)?;
+        Ok((operators, session))
+    }
+}
+
+/// What a runtime grants to a run.
+struct Grant {
+    partitions: usize,
+    environment: Arc<datafusion::execution::runtime_env::RuntimeEnv>,
+}
+
+impl Grant {
+    fn of(runtime: &Runtime) -> Grant {
+        Grant { partitions: runtime.workers(), environment: Arc::clone(runtime.environment()) }
+    }
+}
+
+impl Analytics for SqlAnalytics {
+    fn prepare(&self, query: &Query<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>> {
+        // What is refused is refused whatever the parameters are.
+        let nulls = vec![Datum::Null; query.parameters.len()];
+        lower(query.plan, query.columns, &nulls, query.env)?;
+        let (plan, columns) = (Arc::new(query.plan.clone()), query.columns.into());
+        Ok(Arc::new(Ready { inner: Arc::clone(&self.0), plan, columns }))
+    }
+}
+
+/// A plan that can be lowered.
+struct Ready {
+    inner: Arc<Inner>,
+    plan: Arc<Plan>,
+    columns: Arc<[SqlType]>,
+}
+
+impl AnalyticsPlan for Ready {
+    fn start(&self, start: Start, finish: Finish) -> SqlResult<Arc<dyn AnalyticsRun>> {
+        let lane = self.inner.lane(start.class);
+        let run = Arc::new(Run {
+            finish: Mutex::new(Some(finish)),
+            is_over: AtomicBool::new(false),
+            running: OnceLock::new(),
+            place: OnceLock::new(),
+            door: Arc::clone(&lane.door),
+        });
+        if let Some(deadline) = start.deadline {
+            let run = Arc::downgrade(&run);
+            self.inner.deadlines.add(deadline, run);
+        }
+        let work = Work {
+            inner: Arc::clone(&self.inner),
+            plan: Arc::clone(&self.plan),
+            columns: Arc::clone(&self.columns),
+            start,
+            asked: Instant::now(),
+        };
+        let begun = Arc::clone(&run);
+        let Some(place) = lane.door.enter(Box::new(move |room| begun.begin(work, room))) else {
+            run.take_finish();
+            return Err(SqlError::new(SqlState("53000"), "too many queries wait to be run as analytics"));
+        };
+        // Nobody else sets it.
+        let _ = run.place.set(place);
+        if run.is_over.load(SeqCst) {
+            // Whoever ended it has perhaps not found its place.
+            run.door.take_back(place);
+        }
+        Ok(run)
+    }
+
+    fn explain(&self, start: &Start) -> SqlResult<Node> {
+        let runtime = self.inner.lane(start.class).runtime.upgrade().ok_or_else(|| sql_error_of(Error::Stopped))?;
+        let grant = Grant::of(&runtime);
+        // Ready at once: our planner does no input or output.
+        let operators = self.inner.operators(&self.plan, &self.columns, start, &grant);
+        let (operators, _) = futures::executor::block_on(operators)?;
+        Ok(explain::node(&*operators, false))
+    }
+}
+
+/// What a run is to do.
+struct Work {
+    inner: Arc<Inner>,
+    plan: Arc<Plan>,
+    columns: Arc<[SqlType]>,
+    start: Start,
+    asked: Instant,
+}
+
+/// A run, as those know it who wait for it or end it.
+struct Run {
+    finish: Mutex<Option<Finish>>,
+    is_over: AtomicBool,
+    running: OnceLock<Running>,
+    /// Its number at the door.
+    place: OnceLock<u64>,
+    door: Arc<dyn Door>,
+}
+
+impl Run {
+    fn take_finish(&self) -> Option<Finish> {
+        self.finish.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The first end counts.
+    fn end(&self, result: SqlResult<Answer>) {
+        if let Some(finish) = self.take_finish() {
+            finish(result);
+        }
+    }
+
+    /// Ends it now; what still computes stops at its next look.
+    fn stop(&self, error: SqlError) {
+        self.is_over.store(true, SeqCst);
+        self.end(Err(error));
+        if let Some(running) = self.running.get() {
+            running.cancel();
+        }
+        if let Some(place) = self.place.get() {
+            self.door.take_back(*place);
+        }
+    }
+
+    /// There is room for it.
+    fn begin(self: Arc<Run>, work: Work, room: Room) {
+        if self.is_over.load(SeqCst) {
+            return;
+        }
+        let lane = work.inner.lane(work.start.class);
+        let Some(runtime) = lane.runtime.upgrade() else { return self.end(Err(sql_error_of(Error::Stopped))) };
+        let (grant, hook) = (Grant::of(&runtime), Arc::clone(&lane.hook));
+        let (snapshot, ends) = (Arc::clone(&work.start.snapshot), Told { run: Arc::clone(&self), _room: room });
+        let running = runtime.run_work(snapshot, hook, ends, |context| answer(work, grant, context));
+        let running = self.running.get_or_init(|| running);
+        if self.is_over.load(SeqCst) {
+            running.cancel();
+        }
+    }
+}
+
+impl AnalyticsRun for Run {
+    fn cancel(&self) {
+        self.stop(sql_error_of(Error::Cancelled));
+    }
+}
+
+impl Late for Run {
+    fn is_late(&self) {
+        self.stop(SqlError::new(SqlState("57014"), "canceling statement due to statement timeout"));
+    }
+}
+
+/// Tells the session, and then gives the room to the next.
+struct Told {
+    run: Arc<Run>,
+    _room: Room,
+}
+
+impl Ends for Told {
+    type Result = SqlResult<Answer>;
+
+    fn failed(error: Error) -> SqlResult<Answer> {
+        Err(sql_error_of(error))
+    }
+
+    fn finish(self, result: SqlResult<Answer>) {
+        self.run.end(result);
+    }
+}
+
+fn sql_error_of(error: Error) -> SqlError {
+    match error {
+        Error::Cancelled => SqlError::from(engine::Error::Cancelled),
+        Error::Stopped => SqlError::new(SqlState("57P01"), "terminating connection due to administrator command"),
+        Error::OutOfMemory(detail) => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory").detail(detail),
+        other => SqlError::new(SqlState::INTERNAL_ERROR, other.to_string()),
+    }
+}
+
+async fn answer(work: Work, grant: Grant, run: Arc<RunContext>) -> SqlResult<Answer> {
+    let found = collect(&work, grant, &run).await;
+    // Operators wrap errors in their own ways; the flag says what the first cause was.
+    match run.why_end() {
+        Some(why) if found.is_err() => Err(sql_error_of(why)),
+        _ => found,
+    }
+}
+
+async fn collect(work: &Work, grant: Grant, run: &Arc<RunContext>) -> SqlResult<Answer> {
+    let Work { inner, plan, columns, start, asked } = work;
+    let begun = Instant::now();
+    run.check().map_err(sql_error)?;
+    let (operators, session) = inner.operators(plan, columns, start, &grant).await?;
+    let planned = Instant::now();
+    let config = session.config().clone().with_extension(Arc::clone(run));
+    let context = TaskContext::from(&session).with_session_config(config).with_runtime(grant.environment);
+    let mut stream = execute_stream(Arc::clone(&operators), Arc::new(context)).map_err(sql_error)?;
+    let mut answer = Answer::default();
+    let mut converting = Duration::ZERO;
+    while let Some(batch) = stream.next().await {
+        let batch = batch.map_err(sql_error)?;
+        let converted = Instant::now();
+        answer.add(values::rows(&[batch], columns)?)?;
+        converting += converted.elapsed();
+    }
+    drop(stream);
+    if !run.snapshot.is_intact() {
+        // Somebody has ended the transaction: a more important one, most likely.
+        return Err(engine::Error::Taken.into());
+    }
+    if start.analyze {
+        answer.report = Some(Report {
+            plan: explain::node(&*operators, true),
+            rows_in_place: run.read.frozen.load(Relaxed),
+            rows_copied: run.read.hot.load(Relaxed),
+            stages: vec![
+                ("Queue", begun - *asked),
+                ("Lowering", planned - begun),
+                ("Run", planned.elapsed().saturating_sub(converting)),
+                ("Rows", converting),
+            ],
+        });
+    }
+    Ok(answer)
+}

@@ -1,0 +1,33 @@
+//! DataFusion's operators as nodes of `EXPLAIN`.
+//!
+//! **Invariant:** what was put between operators for the scheduler's sake is left out; everything else is there.
+
+use crate::safepoint::SafepointExec;
+use datafusion::physical_plan::{ExecutionPlan, displayable};
+use sql::explain::{Actual, Node, Value};
+
+/// The operators of a plan; `was_run`: with what they did.
+pub(crate) fn node(plan: &dyn ExecutionPlan, was_run: bool) -> Node {
+    if plan.downcast_ref::<SafepointExec>().is_some()
+        && let [input] = &plan.children()[..]
+    {
+        return node(&***input, was_run);
+    }
+    let line = displayable(plan).one_line().to_string();
+    let line = line.trim();
+    let name = plan.name();
+    let target = line.strip_prefix(name).unwrap_or_default().to_owned();
+    let mut made =
+        Node::new(name).target(target.clone()).over(plan.children().into_iter().map(|one| node(&**one, was_run)));
+    made = made.in_json("Details", target.trim_start_matches([':', ' ']));
+    if let Some(metrics) = plan.metrics().filter(|_| was_run) {
+        if let Some(rows) = metrics.output_rows() {
+            made.actual = Some(Actual { rows: rows as u64, loops: 1, times: None });
+        }
+        if let Some(ns) = metrics.elapsed_compute().filter(|ns| 0 < *ns) {
+            // Of all its tasks together.
+            made = made.fact("Processor Time", Value::Ms(ns as f64 / 1e6));
+        }
+    }
+    made
+}

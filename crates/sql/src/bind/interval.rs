@@ -1,0 +1,45 @@
+//! `INTERVAL '90' DAY`: a literal whose last field the statement names.
+//!
+//! **Invariant:** a bare number counts the smallest field named, and what is smaller than that is dropped, as PostgreSQL's
+//! `AdjustIntervalForTypmod` drops it.
+
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult};
+use crate::plan::{Expr, Typed};
+use crate::types::Kind;
+use crate::types::calendar::SECOND;
+use crate::types::forms::Forms;
+use crate::types::interval::Interval;
+use sqlparser::ast::{self, DateTimeField};
+
+/// The value of a literal with fields.
+pub(super) fn with_fields(of: &ast::Interval, forms: &Forms) -> SqlResult<Typed> {
+    let ast::Interval { value, leading_field, leading_precision, last_field, fractional_seconds_precision } = of;
+    let refused = || SqlError::unsupported(format_args!("the expression {of}"));
+    let (Some(leading), None, None) = (leading_field, leading_precision, fractional_seconds_precision) else {
+        return Err(refused());
+    };
+    let ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::SingleQuotedString(text), .. }) = &**value else {
+        return Err(refused());
+    };
+    let smallest = last_field.as_ref().unwrap_or(leading);
+    let (unit, time) = match smallest {
+        DateTimeField::Year => ("year", 0),
+        DateTimeField::Month => ("month", 0),
+        DateTimeField::Day => ("day", 0),
+        DateTimeField::Hour => ("hour", 3_600 * SECOND),
+        DateTimeField::Minute => ("minute", 60 * SECOND),
+        DateTimeField::Second => ("second", 1),
+        _ => return Err(refused()),
+    };
+    let is_bare = text.trim().parse::<f64>().is_ok();
+    let text = if is_bare { format!("{} {unit}", text.trim()) } else { text.clone() };
+    let Interval { mut months, mut days, mut micros } = Interval::parse(&text, forms.interval_style)?;
+    match smallest {
+        DateTimeField::Year => (months, days, micros) = (months / 12 * 12, 0, 0),
+        DateTimeField::Month => (days, micros) = (0, 0),
+        DateTimeField::Day => micros = 0,
+        _ => micros = micros / time * time,
+    }
+    Ok(Typed { expr: Expr::Constant(Datum::Interval(Interval { months, days, micros })), kind: Kind::Interval.into() })
+}

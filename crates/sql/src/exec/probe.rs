@@ -1,0 +1,131 @@
+//! What the operators of a run do, counted for `EXPLAIN ANALYZE`.
+//!
+//! **Invariant:** a run without a probe pays one comparison for each operator that it begins. Operators are known by their
+//! places in memory, so a probe belongs to one bound statement.
+
+use crate::change::Modify;
+use crate::explain::Actual;
+use crate::plan::{Plan, Step};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Probe {
+    timing: bool,
+    counts: Mutex<HashMap<usize, Actual>>,
+}
+
+/// One operator's rows on their way to the next.
+pub(super) struct Watch {
+    timing: bool,
+    rows: Cell<u64>,
+    /// What was spent above it.
+    above: Cell<Duration>,
+    first: Cell<Option<Duration>>,
+    begun: Option<Instant>,
+}
+
+impl Watch {
+    /// It passes a row on.
+    pub(super) fn row<R>(&self, pass: impl FnOnce() -> R) -> R {
+        self.rows.set(self.rows.get() + 1);
+        let Some(begun) = self.begun.filter(|_| self.timing) else { return pass() };
+        let now = Instant::now();
+        if self.first.get().is_none() {
+            self.first.set(Some((now - begun).saturating_sub(self.above.get())));
+        }
+        let result = pass();
+        self.above.set(self.above.get() + now.elapsed());
+        result
+    }
+}
+
+impl Probe {
+    pub(crate) fn new(timing: bool) -> Probe {
+        Probe { timing, counts: Mutex::default() }
+    }
+
+    /// Nothing has been done so far.
+    pub(crate) fn reset(&self) {
+        self.counts().clear();
+    }
+
+    /// A session goes from thread to thread, so it is locked; one looks at a time.
+    fn counts(&self) -> MutexGuard<'_, HashMap<usize, Actual>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, key: usize, of: Actual) {
+        let mut counts = self.counts();
+        let all = counts.entry(key).or_default();
+        all.rows += of.rows;
+        all.loops += of.loops;
+        all.times = match (all.times, of.times) {
+            (Some((first, total)), Some((more_first, more_total))) => Some((first + more_first, total + more_total)),
+            (times, None) | (None, times) => times,
+        };
+    }
+
+    /// Watches one operator from its beginning to its end.
+    pub(super) fn watch<R>(&self, key: usize, run: impl FnOnce(&Watch) -> R) -> R {
+        let begun = self.timing.then(Instant::now);
+        let watch =
+            Watch { timing: self.timing, rows: Cell::new(0), above: Cell::default(), first: Cell::default(), begun };
+        let result = run(&watch);
+        let times = begun.map(|begun| {
+            let total = begun.elapsed().saturating_sub(watch.above.get());
+            let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            (ns(watch.first.get().unwrap_or(total)), ns(total))
+        });
+        self.add(key, Actual { rows: watch.rows.get(), loops: 1, times });
+        result
+    }
+
+    /// Of a join: one more row.
+    pub(super) fn joined(&self, step: &Step) {
+        self.add(joined_key(step), Actual { rows: 1, loops: 0, times: None });
+    }
+
+    fn of(&self, key: usize) -> Actual {
+        self.counts().get(&key).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn of_plan(&self, plan: &Plan) -> Actual {
+        self.of(plan_key(plan))
+    }
+
+    /// What a change returns.
+    pub(crate) fn of_modify(&self, modify: &Modify) -> Actual {
+        self.of(modify_key(modify))
+    }
+
+    /// The rows of the step's source.
+    pub(crate) fn of_step(&self, step: &Step) -> Actual {
+        self.of(step_key(step))
+    }
+
+    /// The rows that the step's source makes with those before it.
+    pub(crate) fn of_join(&self, step: &Step) -> u64 {
+        self.of(joined_key(step)).rows
+    }
+}
+
+pub(super) fn modify_key(modify: &Modify) -> usize {
+    &raw const *modify as usize
+}
+
+pub(super) fn plan_key(plan: &Plan) -> usize {
+    &raw const *plan as usize
+}
+
+pub(super) fn step_key(step: &Step) -> usize {
+    &raw const *step as usize
+}
+
+/// A place inside the step that is no other operator's.
+fn joined_key(step: &Step) -> usize {
+    &raw const step.width as usize
+}

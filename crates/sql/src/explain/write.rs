@@ -1,0 +1,212 @@
+//! Plans as text and as JSON, in PostgreSQL's forms.
+
+use super::options::Options;
+use super::{Actual, Fact, Node, Told, Value};
+use std::fmt::Write;
+
+/// A plan, and what there is to say of the whole.
+pub(crate) struct Whole<'w> {
+    pub(crate) plan: &'w Node,
+    pub(crate) options: &'w Options,
+    /// Behind the plan.
+    pub(crate) facts: Vec<Fact>,
+}
+
+fn is_told(fact: &Fact, options: &Options, in_json: bool) -> bool {
+    match fact.told {
+        Told::Always => true,
+        Told::InJson => in_json,
+        Told::Verbose => options.verbose,
+    }
+}
+
+/// The lines of the text form.
+pub(crate) fn text(whole: &Whole<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    node_lines(whole.plan, whole.options, None, &mut lines);
+    for fact in whole.facts.iter().filter(|fact| is_told(fact, whole.options, false)) {
+        lines.push(fact_line(fact));
+    }
+    lines
+}
+
+/// `arrow`: the column of the arrow before its name; the first node has none.
+fn node_lines(node: &Node, options: &Options, arrow: Option<usize>, lines: &mut Vec<String>) {
+    // What belongs to a node stands behind its arrow.
+    let inside = arrow.map_or(2, |arrow| arrow + 6);
+    let arrow = arrow.map_or_else(String::new, |arrow| format!("{}->  ", " ".repeat(arrow)));
+    let mut line = format!("{arrow}{}{}", node.name, node.target);
+    if options.costs
+        && let Some(rows) = node.rows_max
+    {
+        let _ = write!(line, "  (rows={rows})");
+    }
+    match &node.actual {
+        Some(Actual { loops: 0, .. }) => line.push_str(" (never executed)"),
+        Some(actual) => {
+            let (rows, loops) = (per_loop(actual.rows, actual.loops), actual.loops);
+            line.push_str(" (actual ");
+            if let Some((first, total)) = actual.times.filter(|_| options.timing()) {
+                let (first, total) = (ms(first, loops), ms(total, loops));
+                let _ = write!(line, "time={first:.3}..{total:.3} ");
+            }
+            let _ = write!(line, "rows={rows} loops={loops})");
+        }
+        None => {}
+    }
+    lines.push(line);
+    for fact in node.facts.iter().filter(|fact| is_told(fact, options, false)) {
+        lines.push(format!("{}{}", " ".repeat(inside), fact_line(fact)));
+    }
+    for input in &node.inputs {
+        let arrow = match &input.label {
+            None => inside,
+            Some(label) => {
+                lines.push(format!("{}{label}", " ".repeat(inside)));
+                inside + 2
+            }
+        };
+        node_lines(input, options, Some(arrow), lines);
+    }
+}
+
+/// Rounded, as PostgreSQL 15 does.
+fn per_loop(rows: u64, loops: u64) -> u64 {
+    (rows as f64 / loops.max(1) as f64).round() as u64
+}
+
+fn ms(ns: u64, loops: u64) -> f64 {
+    ns as f64 / 1e6 / loops.max(1) as f64
+}
+
+fn fact_line(fact: &Fact) -> String {
+    match &fact.value {
+        Value::Text(text) => format!("{}: {text}", fact.name),
+        Value::List(list) => format!("{}: {}", fact.name, list.join(", ")),
+        Value::Count(count) => format!("{}: {count}", fact.name),
+        Value::Ms(ms) => format!("{}: {ms:.3} ms", fact.name),
+    }
+}
+
+/// A JSON value.
+enum Json {
+    Plain(String),
+    List(Vec<Json>),
+    Object(Vec<(&'static str, Json)>),
+}
+
+fn string(text: &str) -> Json {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for one in text.chars() {
+        match one {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            control if control < ' ' => {
+                let _ = write!(out, "\\u{:04x}", control as u32);
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    Json::Plain(out)
+}
+
+fn value_json(value: &Value) -> Json {
+    match value {
+        Value::Text(text) => string(text),
+        Value::List(list) => Json::List(list.iter().map(|one| string(one)).collect()),
+        Value::Count(count) => Json::Plain(count.to_string()),
+        Value::Ms(ms) => Json::Plain(format!("{ms:.3}")),
+    }
+}
+
+/// The JSON form, the whole in one text.
+pub(crate) fn json(whole: &Whole<'_>) -> String {
+    let mut all = vec![("Plan", node_json(whole.plan, whole.options, None))];
+    let facts = whole.facts.iter().filter(|fact| is_told(fact, whole.options, true));
+    all.extend(facts.map(|fact| (fact.name, value_json(&fact.value))));
+    let mut out = String::new();
+    put(&Json::List(vec![Json::Object(all)]), 0, &mut out);
+    out
+}
+
+fn node_json(node: &Node, options: &Options, parent: Option<usize>) -> Json {
+    let mut all = vec![("Node Type", string(node.kind.unwrap_or(&node.name)))];
+    if let Some(at) = parent {
+        let relationship = match (&node.label, at) {
+            (Some(label), _) if label.starts_with("SubPlan") => "SubPlan",
+            (Some(_), _) => "InitPlan",
+            (None, 0) => "Outer",
+            (None, 1) => "Inner",
+            (None, _) => "Member",
+        };
+        all.push(("Parent Relationship", string(relationship)));
+    }
+    if let Some(label) = &node.label {
+        all.push(("Subplan Name", string(label)));
+    }
+    if options.costs
+        && let Some(rows) = node.rows_max
+    {
+        all.push(("Plan Rows", Json::Plain(rows.to_string())));
+    }
+    if let Some(actual) = &node.actual {
+        if let Some((first, total)) = actual.times.filter(|_| options.timing()) {
+            all.push(("Actual Startup Time", Json::Plain(format!("{:.3}", ms(first, actual.loops)))));
+            all.push(("Actual Total Time", Json::Plain(format!("{:.3}", ms(total, actual.loops)))));
+        }
+        all.push(("Actual Rows", Json::Plain(per_loop(actual.rows, actual.loops).to_string())));
+        all.push(("Actual Loops", Json::Plain(actual.loops.to_string())));
+    }
+    let facts = node.facts.iter().filter(|fact| is_told(fact, options, true));
+    all.extend(facts.map(|fact| (fact.name, value_json(&fact.value))));
+    if !node.inputs.is_empty() {
+        let inputs = node.inputs.iter().enumerate();
+        all.push(("Plans", Json::List(inputs.map(|(at, input)| node_json(input, options, Some(at))).collect())));
+    }
+    Json::Object(all)
+}
+
+fn put(json: &Json, depth: usize, out: &mut String) {
+    let indent = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.push_str(&"  ".repeat(depth));
+    };
+    match json {
+        Json::Plain(text) => out.push_str(text),
+        // Lists of plain values stand in one line, as PostgreSQL writes them.
+        Json::List(list) if list.iter().all(|one| matches!(one, Json::Plain(_))) => {
+            out.push('[');
+            for (at, one) in list.iter().enumerate() {
+                out.push_str(if at == 0 { "" } else { ", " });
+                put(one, depth, out);
+            }
+            out.push(']');
+        }
+        Json::List(list) => {
+            out.push('[');
+            for (at, one) in list.iter().enumerate() {
+                out.push_str(if at == 0 { "" } else { "," });
+                indent(out, depth + 1);
+                put(one, depth + 1, out);
+            }
+            indent(out, depth);
+            out.push(']');
+        }
+        Json::Object(members) => {
+            out.push('{');
+            for (at, (name, value)) in members.iter().enumerate() {
+                out.push_str(if at == 0 { "" } else { "," });
+                indent(out, depth + 1);
+                let _ = write!(out, "\"{name}\": ");
+                put(value, depth + 1, out);
+            }
+            indent(out, depth);
+            out.push('}');
+        }
+    }
+}

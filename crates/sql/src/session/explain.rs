@@ -1,0 +1,208 @@
+//! `EXPLAIN`: which path a statement takes, by which operators; with ANALYZE, what they did.
+//!
+//! **Invariant:** what is explained takes the path that it would take without; ANALYZE runs it, effects and all, and drops its
+//! rows.
+
+use super::{Bound, Outcome, Session, Statement, Step, Tag};
+use crate::analytics::Report;
+use crate::bind::column_info;
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::exec::Probe;
+use crate::explain::options::Options;
+use crate::explain::{Explainer, Fact, Node, Told, Value, Whole, json, text};
+use crate::plan::Plan;
+use crate::session::ColumnInfo;
+use crate::session::action::Action;
+use crate::types::Kind;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// An `EXPLAIN`, bound.
+#[derive(Debug)]
+pub(crate) struct Explain {
+    options: Options,
+    statement: Arc<Statement>,
+    /// What binding the statement took.
+    planning: Duration,
+}
+
+/// The `EXPLAIN ANALYZE` that is under way.
+#[derive(Debug)]
+pub(super) struct Explaining {
+    pub(super) probe: Arc<Probe>,
+    begun: Instant,
+    /// Since when it waits for somebody else, and how long it has so far.
+    waits: Option<Instant>,
+    waited: Duration,
+    /// What analytics has told.
+    pub(super) report: Option<Report>,
+}
+
+/// The paths, as `overtake.path` names them.
+const ROW: &str = "row";
+const ANALYTICS: &str = "analytics";
+
+impl Explain {
+    pub(super) fn new(options: Options, statement: Statement, planning: Duration) -> Explain {
+        Explain { options, statement: Arc::new(statement), planning }
+    }
+
+    /// The one column of its rows.
+    pub(super) fn columns(&self) -> Vec<ColumnInfo> {
+        let kind = if self.options.is_json { Kind::Json } else { Kind::Text };
+        vec![column_info("QUERY PLAN", kind.into())]
+    }
+
+    /// The whole as a statement of its own, with the parameters of the one inside.
+    pub(super) fn into_statement(self, text: &str) -> Statement {
+        let (parameters, class) = (self.statement.parameters.clone(), self.statement.class);
+        let columns = Some(self.columns());
+        let bound = Bound::fixed(Action::Explain(Box::new(self)));
+        Statement { text: text.to_owned(), tree: None, copy: None, parameters, columns, bound: bound.into(), class }
+    }
+}
+
+impl Session {
+    /// Explains a statement, or goes on with the one that waits.
+    pub(super) fn explain(&mut self, explain: &Explain, values: &[Datum]) -> SqlResult<Step> {
+        let Explain { options, statement, planning } = explain;
+        let mut facts = Vec::new();
+        let mut analysed = None;
+        if options.analyze {
+            let mut explaining = match self.explaining.take() {
+                Some(explaining) if self.is_parked || self.analysis.0.get().is_some() => explaining,
+                _ => Explaining::new(options),
+            };
+            explaining.waited += explaining.waits.take().map_or(Duration::ZERO, |since| since.elapsed());
+            self.explaining = Some(explaining);
+            let action = self.current(statement)?;
+            let result = self.act(statement, &action, values);
+            let Some(mut explaining) = self.explaining.take() else { return result };
+            match result? {
+                Step::Done(_) => {}
+                Step::Parked(parked) => {
+                    explaining.waits = Some(Instant::now());
+                    self.explaining = Some(explaining);
+                    return Ok(Step::Parked(parked));
+                }
+                step @ (Step::CopyIn(_) | Step::CopyOut(_)) => return Ok(step),
+            }
+            analysed = Some(explaining);
+        }
+        let (path, plan) = match analysed.as_mut().and_then(|explaining| explaining.report.take()) {
+            Some(report) => {
+                facts.extend(of_report(&report));
+                (ANALYTICS, report.plan)
+            }
+            None => self.operators(statement, values, analysed.as_ref().map(|explaining| &*explaining.probe))?,
+        };
+        facts.insert(0, fact("Path", Value::Text(path.to_owned())));
+        let ms = |time: Duration| Value::Ms(time.as_secs_f64() * 1e3);
+        if options.summary() {
+            facts.push(fact("Planning Time", ms(*planning)));
+        }
+        if let Some(explaining) = analysed.filter(|_| options.summary()) {
+            if path == ROW && !explaining.waited.is_zero() {
+                facts.push(fact("Lock Wait Time", ms(explaining.waited)));
+            }
+            facts.push(fact("Execution Time", ms(explaining.begun.elapsed())));
+        }
+        let whole = Whole { plan: &plan, options, facts };
+        let lines = if options.is_json { vec![json(&whole)] } else { text(&whole) };
+        let rows = lines.into_iter().map(|line| -> Box<[Datum]> { Box::new([Datum::text(line.as_str())]) }).collect();
+        Ok(Step::Done(Outcome::Rows(rows, Tag { words: "EXPLAIN", rows: None })))
+    }
+
+    /// The path that a statement takes now, and its operators.
+    fn operators(
+        &mut self,
+        statement: &Arc<Statement>,
+        values: &[Datum],
+        probe: Option<&Probe>,
+    ) -> SqlResult<(&'static str, Node)> {
+        let action = self.current(statement)?;
+        match &*action {
+            Action::Execute(execute) => {
+                let values = self.values_of(execute)?;
+                self.operators(execute.statement(), &values, probe)
+            }
+            Action::Query(plan) => {
+                let is_large = probe.is_none() && self.goes_to_analytics(statement, plan)?;
+                match if is_large { self.analytics_operators(statement, plan, values) } else { Ok(None) } {
+                    Ok(Some(node)) => Ok((ANALYTICS, node)),
+                    Ok(None) => Ok((ROW, self.by_explainer(probe, |explainer| explainer.query(plan)))),
+                    Err(error) => Err(error),
+                }
+            }
+            Action::Change(modify) => Ok((ROW, self.by_explainer(probe, |explainer| explainer.modify(modify)))),
+            Action::Define(tree) => {
+                let query = match &**tree {
+                    sqlparser::ast::Statement::CreateTable(create) => create.query.as_ref(),
+                    _ => None,
+                };
+                let query =
+                    query.ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a definition without rows"))?;
+                let tree = sqlparser::ast::Statement::Query(query.clone());
+                let (bound, ..) = self.bind_now(&statement.text, &tree, None, Vec::new())?;
+                match &*bound.action {
+                    // Its rows are made by the definition, which has bound the query anew.
+                    Action::Query(plan) => Ok((ROW, self.by_explainer(None, |explainer| explainer.query(plan)))),
+                    _ => Err(SqlError::unsupported("EXPLAIN of this CREATE TABLE AS")),
+                }
+            }
+            _ => Err(SqlError::unsupported("EXPLAIN of this statement")),
+        }
+    }
+
+    /// The operators of a query as analytics; nothing if it cannot be that, and need not.
+    fn analytics_operators(&mut self, statement: &Statement, plan: &Plan, values: &[Datum]) -> SqlResult<Option<Node>> {
+        let node = self.analytics_plan(statement, plan).and_then(|ready| {
+            let start = self.start_now(statement, plan, values, None)?;
+            ready.explain(&start)
+        });
+        match node {
+            Ok(node) => Ok(Some(node)),
+            Err(error) if self.may_fall_back(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn by_explainer(&mut self, probe: Option<&Probe>, make: impl FnOnce(&Explainer<'_>) -> Node) -> Node {
+        let state = self.state();
+        self.see(&state);
+        let seen = self.settings.forms.seen.clone();
+        let Some(seen) = seen else { return Node::default() };
+        make(&Explainer { seen: &seen, env: &self.env, probe, subplans: Cell::new(0) })
+    }
+}
+
+impl Explaining {
+    fn new(options: &Options) -> Explaining {
+        Explaining {
+            probe: Arc::new(Probe::new(options.timing())),
+            begun: Instant::now(),
+            waits: None,
+            waited: Duration::ZERO,
+            report: None,
+        }
+    }
+}
+
+fn fact(name: &'static str, value: Value) -> Fact {
+    Fact { name, value, told: Told::Always }
+}
+
+fn of_report(report: &Report) -> Vec<Fact> {
+    let Report { plan: _, rows_in_place, rows_copied, stages } = report;
+    let all = rows_in_place + rows_copied;
+    let share = if all == 0 { 0.0 } else { *rows_copied as f64 / all as f64 * 100.0 };
+    let mut facts = vec![
+        fact("Rows Read in Place", Value::Count(*rows_in_place)),
+        fact("Rows Copied", Value::Count(*rows_copied)),
+        fact("Share Copied", Value::Text(format!("{share:.1}%"))),
+    ];
+    facts.extend(stages.iter().map(|(name, time)| fact(name, Value::Ms(time.as_secs_f64() * 1e3))));
+    facts
+}

@@ -1,0 +1,240 @@
+//! Goal: a session sees the same through analytics as by rows, whatever its transaction has done; it is cancelled there, falls
+//! back where it may, and EXPLAIN says which path it takes. Method: analytics that counts the rows of a query's first table
+//! through the snapshot that it is lent, on a thread of its own.
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use engine::{Engine, EngineConfig, Table};
+use sql::analytics::{Analytics, AnalyticsPlan, AnalyticsRun, Answer, Finish, Query, Report, Start};
+use sql::explain::Node;
+use sql::plan::{Plan, Source};
+use sql::session::{Connect, Database, Outcome, Session, Step};
+use sql::{Datum, SqlError, SqlResult, SqlState};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// Counts rows.
+#[derive(Default)]
+struct Counts {
+    runs: AtomicUsize,
+    cancels: AtomicUsize,
+    /// Runs do not end by themselves.
+    holds: AtomicBool,
+    /// What runs end with.
+    fails: Mutex<Option<SqlState>>,
+}
+
+struct Counting {
+    of: Arc<Counts>,
+    table: Option<Arc<Table>>,
+}
+
+struct Counted(Arc<Counts>);
+
+fn table_of(plan: &Plan) -> Option<Arc<Table>> {
+    match plan {
+        Plan::Joins(joins) => match &joins.steps.first()?.source {
+            Source::Table { table, .. } => Some(table.table.clone()),
+            _ => None,
+        },
+        Plan::Project { input, .. } | Plan::Aggregate { input, .. } | Plan::Filter { input, .. } => table_of(input),
+        _ => None,
+    }
+}
+
+struct Fake(Arc<Counts>);
+
+impl Analytics for Fake {
+    fn prepare(&self, query: &Query<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>> {
+        Ok(Arc::new(Counting { of: self.0.clone(), table: table_of(query.plan) }))
+    }
+}
+
+impl AnalyticsPlan for Counting {
+    fn start(&self, start: Start, finish: Finish) -> SqlResult<Arc<dyn AnalyticsRun>> {
+        self.of.runs.fetch_add(1, SeqCst);
+        let (of, table) = (self.of.clone(), self.table.clone());
+        if !of.holds.load(SeqCst) {
+            thread::spawn(move || {
+                if let Some(state) = *of.fails.lock().unwrap() {
+                    return finish(Err(SqlError::new(state, "on purpose")));
+                }
+                let table = table.unwrap();
+                let rows: usize = start
+                    .snapshot
+                    .scan(&table, &[], 100)
+                    .split(1)
+                    .into_iter()
+                    .flatten()
+                    .map(|one| one.num_rows())
+                    .sum();
+                let mut answer = Answer::default();
+                if start.analyze {
+                    answer.report = Some(Report { plan: Node::new("Count"), rows_copied: 1, ..Report::default() });
+                }
+                finish(answer.add(vec![Box::new([Datum::Int8(rows as i64)])]).map(|()| answer));
+            });
+        }
+        Ok(Arc::new(Counted(self.of.clone())))
+    }
+
+    fn explain(&self, _: &Start) -> SqlResult<Node> {
+        Ok(Node::new("Count"))
+    }
+}
+
+impl AnalyticsRun for Counted {
+    fn cancel(&self) {
+        self.0.cancels.fetch_add(1, SeqCst);
+    }
+}
+
+fn database() -> (Database, Arc<Counts>) {
+    let counts = Arc::<Counts>::default();
+    let engine = Engine::new(EngineConfig::in_memory());
+    let database = Database::new(engine).with_analytics(Arc::new(Fake(counts.clone())));
+    let mut session = connect(&database);
+    run(&mut session, "create table t (id int primary key); insert into t select generate_series(1, 12000)").unwrap();
+    (database, counts)
+}
+
+fn connect(database: &Database) -> Session {
+    database.connect(Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() }).unwrap()
+}
+
+/// Runs statements as a simple query each; the last one's rows.
+fn run(session: &mut Session, text: &str) -> SqlResult<Vec<Box<[Datum]>>> {
+    let mut last = Vec::new();
+    for one in session.split(text)? {
+        let statement = session.prepare(&one, &[])?;
+        let mut portal = session.bind(&statement, Vec::new())?;
+        loop {
+            match session.execute(&mut portal) {
+                Ok(Step::Parked(parked)) => parked.wait(),
+                Ok(Step::Done(Outcome::Rows(rows, _))) => {
+                    last = rows;
+                    break;
+                }
+                Ok(_) => break,
+                Err(error) => {
+                    let _ = session.sync();
+                    return Err(error);
+                }
+            }
+        }
+        session.sync()?;
+    }
+    Ok(last)
+}
+
+const COUNT: &str = "select count(*) from t";
+
+fn count(session: &mut Session) -> i64 {
+    match run(session, COUNT).unwrap()[0][..] {
+        [Datum::Int8(count)] => count,
+        ref other => panic!("{other:?}"),
+    }
+}
+
+fn shown(value: &Datum) -> &str {
+    match value {
+        Datum::Text(text) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn lines(session: &mut Session, text: &str) -> Vec<String> {
+    let rows = run(session, text).unwrap();
+    rows.iter().map(|row| shown(&row[0]).to_owned()).collect()
+}
+
+#[test]
+fn a_large_query_sees_what_its_transaction_sees() {
+    let (database, counts) = database();
+    let (mut one, mut other) = (connect(&database), connect(&database));
+    assert_eq!((count(&mut one), counts.runs.load(SeqCst)), (12_000, 1));
+    // Its own changes, which nobody else sees.
+    run(&mut one, "begin; delete from t where id <= 10").unwrap();
+    assert_eq!((count(&mut one), count(&mut other)), (11_990, 12_000));
+    run(&mut one, "rollback").unwrap();
+    assert_eq!(count(&mut one), 12_000);
+    // Of its beginning, at REPEATABLE READ; of now, at READ COMMITTED.
+    for (level, seen) in [("repeatable read", 12_000), ("read committed", 11_999)] {
+        run(&mut other, "insert into t values (0) on conflict do nothing; delete from t where id = 0").unwrap();
+        run(&mut one, &format!("begin isolation level {level}")).unwrap();
+        assert_eq!(count(&mut one), 12_000);
+        run(&mut other, "delete from t where id = 1").unwrap();
+        assert_eq!(count(&mut one), seen, "{level}");
+        run(&mut one, "commit").unwrap();
+        run(&mut other, "insert into t values (1)").unwrap();
+    }
+    assert_eq!(counts.runs.load(SeqCst), 8);
+}
+
+#[test]
+fn what_a_serializable_transaction_reads_by_analytics_counts() {
+    let (database, _) = database();
+    let (mut one, mut other) = (connect(&database), connect(&database));
+    run(&mut one, "create table n (n bigint)").unwrap();
+    for session in [&mut one, &mut other] {
+        run(session, "begin isolation level serializable").unwrap();
+    }
+    // Each counts what the other then adds to.
+    assert_eq!((count(&mut one), count(&mut other)), (12_000, 12_000));
+    run(&mut one, "insert into t values (-1)").unwrap();
+    run(&mut other, "insert into t values (-2)").unwrap();
+    run(&mut one, "commit").unwrap();
+    assert_eq!(run(&mut other, "commit").unwrap_err().state(), SqlState("40001"));
+}
+
+#[test]
+fn a_cancel_ends_it_at_once() {
+    let (database, counts) = database();
+    let mut session = connect(&database);
+    counts.holds.store(true, SeqCst);
+    let statement = session.prepare(COUNT, &[]).unwrap();
+    let mut portal = session.bind(&statement, Vec::new()).unwrap();
+    let canceller = session.canceller();
+    let Step::Parked(parked) = session.execute(&mut portal).unwrap() else { panic!("it runs elsewhere") };
+    let waiting = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(10));
+        canceller.cancel();
+    });
+    parked.wait();
+    waiting.join().unwrap();
+    assert_eq!(session.execute(&mut portal).unwrap_err().state(), SqlState("57014"));
+    assert_eq!(counts.cancels.load(SeqCst), 1);
+    // Who leaves cancels, too.
+    session.sync().unwrap();
+    let Step::Parked(_) = session.execute(&mut portal).unwrap() else { panic!("it runs elsewhere") };
+    drop(session);
+    assert_eq!(counts.cancels.load(SeqCst), 2);
+}
+
+#[test]
+fn explain_says_which_path_it_takes() {
+    let (database, counts) = database();
+    let mut session = connect(&database);
+    let large = "explain select count(*) from t";
+    assert_eq!(lines(&mut session, large), ["Count", "Path: analytics"]);
+    assert_eq!(counts.runs.load(SeqCst), 0);
+    let analysed = lines(&mut session, "explain (analyze, summary off) select count(*) from t");
+    let copied = ["Rows Read in Place: 0", "Rows Copied: 1", "Share Copied: 100.0%"];
+    assert_eq!(analysed, [&["Count", "Path: analytics"], &copied[..]].concat());
+    assert_eq!(counts.runs.load(SeqCst), 1);
+    // What analytics cannot, or fails at, is done by rows; unless it was forced.
+    *counts.fails.lock().unwrap() = Some(SqlState("22012"));
+    let analysed = lines(&mut session, "explain (analyze, timing off, costs off, summary off) select count(*) from t");
+    let rows = ["Aggregate (actual rows=1 loops=1)", "  ->  Seq Scan on t (actual rows=12000 loops=1)", "Path: row"];
+    assert_eq!(analysed, rows);
+    run(&mut session, "set overtake.path = analytics").unwrap();
+    assert_eq!(run(&mut session, COUNT).unwrap_err().state(), SqlState("22012"));
+    assert_eq!(run(&mut session, "select * from t for update").unwrap_err().state(), SqlState::FEATURE_NOT_SUPPORTED);
+    run(&mut session, "set overtake.path = row").unwrap();
+    assert_eq!(lines(&mut session, "explain (costs off) select count(*) from t")[2], "Path: row");
+    run(&mut session, "reset overtake.path").unwrap();
+    // Few rows are found by an index.
+    let found = ["Index Scan using t_pkey on t", "  Index Cond: (id = 5)", "  Filter: (id = 5)", "Path: row"];
+    assert_eq!(lines(&mut session, "explain select * from t where id = 5"), found);
+}
