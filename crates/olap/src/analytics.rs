@@ -7,10 +7,11 @@
 use crate::database::Database;
 use crate::deadline::{Deadlines, Late};
 use crate::error::{Error, sql_error};
-use crate::lower::lower;
+use crate::lower::{lower, refused};
 use crate::run::{BatchHook, Ends, RunContext, Running};
 use crate::runtime::Runtime;
 use crate::{explain, values};
+use datafusion::error::DataFusionError;
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
@@ -88,11 +89,17 @@ impl Inner {
         let logical = lower(plan, columns, &start.parameters, &start.env)?;
         let mut session = self.session.clone();
         session.config_mut().options_mut().execution.target_partitions = runtime.partitions;
-        let logical = session.optimize(&logical).map_err(sql_error)?;
+        let logical = session.optimize(&logical).map_err(planning)?;
         let planner = Arc::clone(session.query_planner());
-        let operators = planner.create_physical_plan(&logical, &session).await.map_err(sql_error)?;
+        let operators = planner.create_physical_plan(&logical, &session).await.map_err(planning)?;
         Ok((operators, session))
     }
+}
+
+/// What DataFusion does not plan is refused; constants may have errors of their own.
+fn planning(error: DataFusionError) -> SqlError {
+    let unplanned = refused(DataFusionError::Plan(error.strip_backtrace()));
+    Some(sql_error(error)).filter(|own| own.state() != SqlState::INTERNAL_ERROR).unwrap_or(unplanned)
 }
 
 /// What a runtime grants to a run.

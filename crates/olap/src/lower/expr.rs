@@ -380,7 +380,8 @@ impl Lowering<'_> {
     }
 
     fn scalar_query(&self, plan: &Plan, row: &Row<'_>) -> SqlResult<Value> {
-        let lowered = self.plan(plan, Some(row))?;
+        // Two rows are enough to be too many; DataFusion counts them itself.
+        let lowered = self.plan(unlimited(plan, 2), Some(row))?;
         let place = lowered.place(0)?;
         let (value, repr) = (place.value(), place.repr);
         let plan = build(LogicalPlanBuilder::from(lowered.plan).project([value]))?;
@@ -388,7 +389,7 @@ impl Lowering<'_> {
     }
 
     fn exists(&self, plan: &Plan, row: &Row<'_>, negated: bool) -> SqlResult<Df> {
-        let lowered = self.plan(plan, Some(row))?;
+        let lowered = self.plan(unlimited(plan, 1), Some(row))?;
         Ok(Df::Exists(Exists::new(self.subquery(lowered.plan), negated)))
     }
 
@@ -401,6 +402,16 @@ impl Lowering<'_> {
         let (left, right) = self.pair(argument, kind, own, kind)?.ok_or_else(refused)?;
         let plan = build(LogicalPlanBuilder::from(lowered.plan).project([right.alias(self.name("c"))]))?;
         Ok(Df::InSubquery(InSubquery::new(Box::new(left), self.subquery(plan), negated)))
+    }
+}
+
+/// The plan without a limit on its rows of at least so many.
+fn unlimited(plan: &Plan, least: i64) -> &Plan {
+    match plan {
+        Plan::Limit { input, limit: Some(Expr::Constant(Datum::Int8(limit))), offset: None } if least <= *limit => {
+            input
+        }
+        plan => plan,
     }
 }
 

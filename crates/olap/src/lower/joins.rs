@@ -10,9 +10,26 @@ use crate::values::Repr;
 use datafusion::common::{Column, JoinType, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
-use sql::plan::{Expr, Full, Joins, Side, Source, Step, TableInfo};
+use sql::plan::{self, Expr, Full, Joins, Side, Source, Step, TableInfo};
 use sql::{SqlError, SqlResult};
+use std::ops::Range;
 use std::sync::Arc;
+
+/// Whether all that a condition looks at is there, or at these own places.
+fn is_placed(condition: &Expr, places: &[Option<Place>], own: Range<usize>) -> bool {
+    let mut all = true;
+    // Looking changes nothing, and never fails.
+    let _ = plan::rewrite(&mut condition.clone(), 0, &mut |part, depth| {
+        let at = match part {
+            Expr::Column(at) if depth == 0 => Some(*at),
+            Expr::Outer { level, column } if *level == depth && 0 < depth => Some(*column),
+            _ => None,
+        };
+        all &= at.is_none_or(|at| own.contains(&at) || places.get(at).is_some_and(Option::is_some));
+        Ok(false)
+    });
+    all
+}
 
 /// A source, and the conditions that are asked of the row it is in.
 struct Part<'p> {
@@ -35,11 +52,15 @@ impl Lowering<'_> {
         places: &mut Vec<Option<Place>>,
         outer: Option<&Row<'_>>,
     ) -> SqlResult<Part<'p>> {
-        let mut ordered: Vec<&Step> = steps.iter().collect();
-        ordered.sort_by_key(|step| step.first);
+        let mut left: Vec<&Step> = steps.iter().collect();
+        left.sort_by_key(|step| step.first);
         let mut joined: Option<LogicalPlan> = None;
         let mut conditions = Vec::new();
-        for step in ordered {
+        while !left.is_empty() {
+            // The null side of a right join is named before what it is joined to.
+            let own = |step: &Step| step.first..step.first + step.width;
+            let is_ready = |step: &&Step| !step.is_outer || step.on.iter().all(|on| is_placed(on, places, own(step)));
+            let step = left.remove(left.iter().position(is_ready).unwrap_or(0));
             let Step { source, is_outer, on, filter, first, width: _, kept } = step;
             let mut part = self.source(source, *first, places, outer)?;
             part.conditions.extend(on);

@@ -75,6 +75,9 @@ impl Lowering<'_> {
     fn literal_rows(&self, rows: &[Vec<Expr>], outer: Option<&Row<'_>>) -> SqlResult<Lowered> {
         let row = Row { places: &[], outer };
         let width = rows.first().map_or(0, Vec::len);
+        if rows.iter().flatten().any(Expr::has_query) {
+            return Err(SqlError::unsupported("a subquery in VALUES as analytics"));
+        }
         if width == 0 {
             return Err(SqlError::unsupported("rows without columns as analytics"));
         }

@@ -1,0 +1,167 @@
+//! Goal: a statement has one meaning on both paths. Method: the files of statements that hold on PostgreSQL 15 (crate `sql`,
+//! `tests/slt`); each of their queries runs by rows and, where analytics does not refuse it, as analytics, over the same
+//! tables.
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use engine::{Engine, EngineConfig};
+use olap::{Door, Job, Lane, NoHook, Runtime, RuntimeConfig, SqlAnalytics};
+use sql::session::{Connect, Outcome, Session, Step, TransactionStatus};
+use sql::types::text;
+use sql::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Lets everybody in.
+struct Open;
+
+impl Door for Open {
+    fn enter(&self, job: Job) -> Option<u64> {
+        job(Box::new(()));
+        Some(0)
+    }
+
+    fn take_back(&self, _: u64) {}
+}
+
+struct Server {
+    _runtime: Arc<Runtime>,
+    session: Session,
+}
+
+impl Server {
+    fn new() -> Server {
+        let engine = Engine::new(EngineConfig::in_memory());
+        let tables = olap::Database::new(engine.clone()).unwrap();
+        let runtime = Arc::new(Runtime::new(RuntimeConfig::new(2)).unwrap());
+        let lane = || Lane { runtime: Arc::downgrade(&runtime), door: Arc::new(Open), hook: Arc::new(NoHook) };
+        let analytics = SqlAnalytics::new(&tables, [lane(), lane(), lane()]).unwrap();
+        let database = sql::session::Database::new(engine).with_analytics(analytics);
+        let connect = Connect {
+            user: "postgres".to_owned(),
+            database: "postgres".to_owned(),
+            settings: Vec::new(),
+            backend_pid: 1,
+        };
+        Server { _runtime: runtime, session: database.connect(connect).unwrap() }
+    }
+
+    /// The answer's rows, if it has any.
+    fn run(&mut self, text: &str) -> SqlResult<Option<Vec<String>>> {
+        let done = self.try_run(text);
+        if done.is_err() {
+            self.session.fail();
+        }
+        self.session.sync()?;
+        done
+    }
+
+    fn try_run(&mut self, text: &str) -> SqlResult<Option<Vec<String>>> {
+        let session = &mut self.session;
+        let statement = session.prepare(text, &[])?;
+        let mut portal = session.bind(&statement, Vec::new())?;
+        let outcome = loop {
+            match session.execute(&mut portal)? {
+                Step::Done(outcome) => break outcome,
+                Step::Parked(wait) => wait.wait(),
+                Step::CopyIn(_) | Step::CopyOut(_) => return Ok(None),
+            }
+        };
+        let Outcome::Rows(rows, _) = outcome else { return Ok(None) };
+        let kinds: Vec<SqlType> = statement.columns().unwrap().iter().map(|column| column.kind).collect();
+        let cell = |value: &Datum, kind: &SqlType| match value {
+            Datum::Null => "NULL".to_owned(),
+            value => text::to_string(value, *kind, session.forms()),
+        };
+        let row =
+            |row: &[Datum]| row.iter().zip(&kinds).map(|(value, kind)| cell(value, kind)).collect::<Vec<_>>().join("|");
+        Ok(Some(rows.iter().map(|values| row(values)).collect()))
+    }
+}
+
+/// What the paths came to.
+#[derive(Default)]
+struct Tally {
+    same: usize,
+    refused: usize,
+    fell_back: Vec<String>,
+    different: Vec<String>,
+}
+
+/// Whether a statement has nothing to do with when it is run, or by whom.
+fn is_repeatable(text: &str) -> bool {
+    let text = text.trim_start().to_lowercase();
+    let is_query = ["select", "with", "values", "table", "("].iter().any(|word| text.starts_with(word));
+    is_query
+        && ![
+            "random",
+            "clock_timestamp",
+            "set_config",
+            "nextval",
+            "gen_random",
+            "pg_",
+            "txid",
+            "insert ",
+            "update ",
+            "delete ",
+        ]
+        .iter()
+        .any(|word| text.contains(word))
+}
+
+fn judge(server: &mut Server, text: &str, tally: &mut Tally) {
+    server.run("set overtake.path = row").unwrap();
+    let by_rows = server.run(text);
+    server.run("set overtake.path = analytics").unwrap();
+    let analytics = server.run(text);
+    server.run("reset overtake.path").unwrap();
+    let sorted = |found: &Option<Vec<String>>| {
+        let mut rows = found.clone().unwrap_or_default();
+        rows.sort_unstable();
+        rows
+    };
+    let state = |error: &SqlError| error.state().0.to_owned();
+    match (&by_rows, &analytics) {
+        (_, Err(error)) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => tally.refused += 1,
+        (Ok(one), Ok(two)) if sorted(one) == sorted(two) => tally.same += 1,
+        (Err(one), Err(two)) if state(one) == state(two) => tally.same += 1,
+        // The row path is asked then.
+        (_, Err(error)) => tally.fell_back.push(format!("{text}\n  {error}")),
+        _ => tally.different.push(format!("{text}\n  by rows {by_rows:?}\n  as analytics {analytics:?}")),
+    }
+}
+
+/// The statements of a file, without what they should answer.
+fn statements(file: &str) -> Vec<String> {
+    let blocks = file.split("\n\n").filter_map(|block| {
+        let mut lines = block.lines().skip_while(|line| line.starts_with('#') || line.trim().is_empty());
+        let head = lines.next()?;
+        let is_record = head.starts_with("query") || head.starts_with("statement");
+        is_record.then(|| lines.take_while(|line| *line != "----").collect::<Vec<_>>().join("\n"))
+    });
+    blocks.collect()
+}
+
+#[test]
+fn queries_mean_the_same_on_both_paths() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql/tests/slt");
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let mut tally = Tally::default();
+    for file in files {
+        let mut server = Server::new();
+        for text in statements(&fs::read_to_string(&file).unwrap()) {
+            let Ok(parts) = server.session.split(&text) else { continue };
+            for part in parts {
+                if is_repeatable(&part) && server.session.status() == TransactionStatus::Idle {
+                    judge(&mut server, &part, &mut tally);
+                }
+                let _ = server.run(&part);
+            }
+        }
+    }
+    let Tally { same, refused, fell_back, different } = tally;
+    println!("{same} the same, {refused} refused, {} fell back:\n{}", fell_back.len(), fell_back.join("\n"));
+    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
+    assert!(300 < same, "only {same} were compared");
+}
