@@ -27,7 +27,7 @@ async function main() {
   const all = await client.query("select id, t from node_t order by id");
   assert.deepStrictEqual(all.rows[2], { id: 3, t: "row 2" });
   assert.strictEqual(all.fields[1].dataTypeID, 25);
-  await assert.rejects(client.query("insert into node_t values (1, 'x')"), { code: "23505", table: undefined });
+  await assert.rejects(client.query("insert into node_t values (1, 'x')"), { code: "23505", table: "node_t" });
   await client.query("begin");
   await client.query("delete from node_t");
   await client.query("rollback");

@@ -51,13 +51,13 @@ with psycopg.connect("", autocommit=True) as conn:
     kinds = [kind for kind, _ in VALUES if not kind.endswith("[]")]
     values = [value for kind, value in VALUES if not kind.endswith("[]")]
     columns = ", ".join(f"c{at} {kind}" for at, kind in enumerate(kinds))
-    conn.execute(f"create table every_type (id serial primary key, {columns})")
+    conn.execute(f"create table psycopg_types (id serial primary key, {columns})")
     marks = ", ".join(["%s"] * len(kinds))
     names = ", ".join(f"c{at}" for at in range(len(kinds)))
     for _ in range(7):
-        conn.execute(f"insert into every_type ({names}) values ({marks})", values)
+        conn.execute(f"insert into psycopg_types ({names}) values ({marks})", values)
     for binary in (False, True):
-        for row in conn.cursor(binary=binary).execute(f"select {names} from every_type"):
+        for row in conn.cursor(binary=binary).execute(f"select {names} from psycopg_types"):
             check(f"a table's row, binary={binary}", list(row) == values, row)
     # COPY in each format.
     conn.execute("create table copied (id int primary key, t text, n numeric, b bytea)")
@@ -102,10 +102,47 @@ with psycopg.connect("", autocommit=True) as conn:
         conn.execute("select * from nowhere")
     except psycopg.errors.UndefinedTable as error:
         check("position", error.diag.statement_position == "15", error.diag.statement_position)
-    # Transactions, server-side cursors.
-    with conn.transaction():
-        cursor = conn.cursor(name="c")
-        check("a cursor", [row[0] for row in cursor.execute("select id from copied order by id")] == list(range(5000)))
+    # Prepared statements, by name in the protocol and in SQL.
+    for turn in range(8):
+        got = conn.execute("select %s::int + 1", (turn,), prepare=True).fetchone()
+        check("prepared", got == (turn + 1,), got)
+    conn.execute("deallocate all")
+    conn._prepared.clear()
+    conn.prepared_max = 3
+    conn.prepare_threshold = 0
+    for turn in range(12):
+        conn.execute(f"select {turn}::int, %s::text", ("x",))
+    conn.prepare_threshold = None
+    # An error in a pipeline ends only its part.
+    with conn.pipeline() as pipeline:
+        conn.execute("insert into copied values (6000)")
+        pipeline.sync()
+        try:
+            conn.execute("insert into copied values (6000)")
+            conn.execute("insert into copied values (6001)")
+            pipeline.sync()
+        except psycopg.errors.UniqueViolation as error:
+            diag = error.diag
+            found = (diag.schema_name, diag.table_name, diag.constraint_name)
+            check("its fields", found == ("public", "copied", "copied_pkey"), found)
+        except psycopg.errors.PipelineAborted:
+            pass
+    found = conn.execute("select array_agg(id order by id) from copied where id >= 6000").fetchone()[0]
+    check("the rest", found == [6000], found)
+    with conn.cursor() as cursor:
+        cursor.executemany("insert into copied (id, t) values (%s, %s) returning id", [(id, "many") for id in range(7000, 7100)], returning=True)
+        got = []
+        while True:
+            got.append(cursor.fetchone()[0])
+            if not cursor.nextset():
+                break
+        check("many", got == list(range(7000, 7100)))
+    # What a driver is told.
+    said = []
+    conn.add_notice_handler(lambda diag: said.append((diag.severity, diag.message_primary)))
+    conn.execute("drop table if exists nobody_has_this")
+    check("a notice", said == [("NOTICE", 'table "nobody_has_this" does not exist, skipping')], said)
+    check("parameters", conn.info.parameter_status("standard_conforming_strings") == "on")
     # Cancel.
     threading.Timer(0.3, conn.cancel).start()
     begun = time.monotonic()
@@ -115,7 +152,7 @@ with psycopg.connect("", autocommit=True) as conn:
     except psycopg.errors.QueryCanceled:
         check("cancel is quick", time.monotonic() - begun < 5)
     check("after it", conn.execute("select 1").fetchone() == (1,))
-    conn.execute("drop table every_type; drop table copied")
+    conn.execute("drop table psycopg_types; drop table copied")
 
 for failure in failures:
     print("psycopg:", failure)

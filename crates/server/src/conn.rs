@@ -6,6 +6,7 @@
 use crate::backend::{Cancel, Parked};
 use crate::frame::{self, Broken, Frame};
 use crate::reply::Replies;
+use crate::stats::End;
 use crate::wake::Bells;
 use bytes::{Buf, BytesMut};
 use std::pin::Pin;
@@ -66,6 +67,17 @@ impl Conn {
     pub(crate) fn new(io: Box<dyn Io>, ending: Ending) -> Conn {
         let (input, replies) = (BytesMut::new(), Replies::default());
         Conn { io, input, replies, is_due: false, idle_limit: None, copy_left: 0, flushing: Duration::ZERO, ending }
+    }
+
+    /// Somebody may end this session, beside the server.
+    pub(crate) fn end_by(&mut self, end: Arc<End>) {
+        let server: Ending = std::mem::replace(&mut self.ending, Box::pin(std::future::pending()));
+        self.ending = Box::pin(async move {
+            tokio::select! {
+                () = server => {}
+                () = end.ended() => {}
+            }
+        });
     }
 
     /// Reads more.

@@ -215,6 +215,12 @@ fn fields(severity: &str, error: &SqlError) -> Vec<(u8, String)> {
     fields.extend(error.detail_text().map(|text| (b'D', text.to_owned())));
     fields.extend(error.hint_text().map(|text| (b'H', text.to_owned())));
     fields.extend(error.context_text().map(|text| (b'W', text.to_owned())));
+    if let Some(about) = error.about() {
+        fields.push((b's', about.schema.clone()));
+        fields.push((b't', about.table.clone()));
+        fields.extend(about.column.iter().map(|name| (b'c', name.clone())));
+        fields.extend(about.constraint.iter().map(|name| (b'n', name.clone())));
+    }
     fields.extend(error.position().map(|position| (b'P', position.to_string())));
     fields
 }

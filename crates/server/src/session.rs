@@ -150,6 +150,9 @@ impl<B: Backend> Session<B> {
                 Err(gone) => break self.farewell(gone),
             };
             self.is_ready = false;
+            if self.seen.end.is_ended() {
+                break errors::gone(Gone::Server);
+            }
             match frame.kind {
                 b'X' => break None,
                 // A password that nobody has asked for.

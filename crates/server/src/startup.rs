@@ -109,6 +109,8 @@ async fn begin<D: Backends>(
     };
     let mut backend = shared.backends.connect(connect)?;
     place.set_cancel(backend.canceller());
+    seen.end.set_cancel(backend.canceller());
+    conn.end_by(Arc::clone(&seen.end));
     conn.replies.authentication(&Authentication::Ok);
     for (name, value) in backend.take_reports() {
         if name == "application_name" {

@@ -3,13 +3,16 @@
 //! **Invariant:** a statement costs a few relaxed additions; nobody who looks holds up one who runs. Memory is bounded: past
 //! a number of different statements, the rest count as one.
 
+use crate::backend::Cancel;
 use sql::observe::{ActivityRow, Observe, StageRow, StatementRow, Times, normalised};
 use sql::session::TransactionStatus;
+use sql::system::Signal;
 use stage::Class;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::Notify;
 
 /// Different statements that are kept apart.
 const STATEMENTS_MAX: usize = 2_000;
@@ -135,6 +138,49 @@ impl Totals {
     }
 }
 
+/// How a session is ended from elsewhere.
+#[derive(Default)]
+pub(crate) struct End {
+    cancel: OnceLock<Arc<dyn Cancel>>,
+    is_ended: AtomicBool,
+    told: Notify,
+}
+
+impl std::fmt::Debug for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("End")
+    }
+}
+
+impl End {
+    /// The session has begun.
+    pub(crate) fn set_cancel(&self, cancel: Arc<dyn Cancel>) {
+        // A session has one.
+        let _ = self.cancel.set(cancel);
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.is_ended.load(SeqCst)
+    }
+
+    /// Ready when somebody ends it.
+    pub(crate) async fn ended(&self) {
+        while !self.is_ended() {
+            self.told.notified().await;
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if signal == Signal::Terminate {
+            self.is_ended.store(true, SeqCst);
+            self.told.notify_one();
+        }
+        if let Some(cancel) = self.cancel.get() {
+            cancel.cancel();
+        }
+    }
+}
+
 /// One session.
 #[derive(Debug)]
 pub(crate) struct Seen {
@@ -143,6 +189,8 @@ pub(crate) struct Seen {
     database: String,
     client: Option<String>,
     session_start_us: i64,
+    /// How others end it, or its statement.
+    pub(crate) end: Arc<End>,
     query_start_us: AtomicI64,
     state: AtomicU8,
     class: AtomicU8,
@@ -176,6 +224,7 @@ impl Seen {
             database: database.to_owned(),
             client,
             session_start_us: now_us(),
+            end: Arc::default(),
             query_start_us: AtomicI64::new(0),
             state: AtomicU8::new(0),
             class: AtomicU8::new(Class::Normal as u8),
@@ -264,6 +313,20 @@ impl Stats {
 
     pub(crate) fn leave(&self, seen: &Seen) {
         lock(&self.sessions).remove(&seen.pid);
+    }
+
+    /// The role of the session of this number.
+    pub(crate) fn role_of(&self, pid: i32) -> Option<String> {
+        lock(&self.sessions).get(&pid).map(|seen| seen.user.clone())
+    }
+
+    /// Cancels what a session is doing, or ends it. Says whether there was one.
+    pub(crate) fn signal(&self, pid: i32, signal: Signal) -> bool {
+        let end = lock(&self.sessions).get(&pid).map(|seen| Arc::clone(&seen.end));
+        if let Some(end) = &end {
+            end.signal(signal);
+        }
+        end.is_some()
     }
 
     /// Where a statement is counted.

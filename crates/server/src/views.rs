@@ -5,7 +5,7 @@
 use crate::stats::Stats;
 use engine::Engine;
 use sql::observe::{Observe, Scheduling, Times};
-use sql::system::{Lines, ProvidedTable, Provider};
+use sql::system::{Lines, ProvidedTable, Provider, Signal};
 use sql::{Datum, Kind};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -35,6 +35,9 @@ impl Views {
         let _ = self.scheduling.set(scheduling);
     }
 }
+
+/// PostgreSQL's number of the database `postgres`.
+const DATABASE_OID: i64 = 5;
 
 type Line = Vec<(&'static str, Datum)>;
 
@@ -109,6 +112,8 @@ impl Views {
                 ("usename", text(&row.user)),
                 ("datname", text(&row.database)),
                 ("application_name", text(&row.application)),
+                ("datid", Datum::Int8(DATABASE_OID)),
+                ("client_addr", row.client.as_deref().map_or(Datum::Null, text)),
                 ("wait_event_type", event("Lock")),
                 ("wait_event", event("transactionid")),
                 ("state", text(if waits { "active" } else { row.state })),
@@ -223,6 +228,14 @@ impl Provider for Views {
             table("statements", &statements),
             table("transactions", &transactions),
         ]
+    }
+
+    fn role_of(&self, pid: i32) -> Option<String> {
+        self.stats.role_of(pid)
+    }
+
+    fn signal(&self, pid: i32, signal: Signal) -> bool {
+        self.stats.signal(pid, signal)
     }
 
     fn lines(&self, schema: &str, table: &str) -> Lines {

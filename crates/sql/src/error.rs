@@ -117,8 +117,22 @@ struct Parts {
     hint: Option<String>,
     position: Option<usize>,
     context: Option<String>,
+    about: Option<Box<About>>,
     /// What the engine said, for whoever must act on it.
     engine: Option<engine::Error>,
+}
+
+/// What an error is about, for programs that would not like to read its text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// The schema of the table.
+    pub schema: String,
+    /// The table.
+    pub table: String,
+    /// Its column.
+    pub column: Option<String>,
+    /// Its constraint.
+    pub constraint: Option<String>,
 }
 
 /// The result of most of this crate.
@@ -134,6 +148,7 @@ impl SqlError {
             hint: None,
             position: None,
             context: None,
+            about: None,
             engine: None,
         }))
     }
@@ -176,6 +191,33 @@ impl SqlError {
     pub fn context(mut self, context: impl Into<String>) -> SqlError {
         self.0.context.get_or_insert_with(|| context.into());
         self
+    }
+
+    /// With the table that it is about. The first who says so is the most exact.
+    #[must_use]
+    pub fn about_table(mut self, schema: &str, table: &str) -> SqlError {
+        let about = || About { schema: schema.to_owned(), table: table.to_owned(), ..About::default() };
+        self.0.about.get_or_insert_with(|| Box::new(about()));
+        self
+    }
+
+    /// With the column of that table.
+    #[must_use]
+    pub fn about_column(mut self, column: &str) -> SqlError {
+        self.0.about.get_or_insert_default().column = Some(column.to_owned());
+        self
+    }
+
+    /// With the constraint of that table.
+    #[must_use]
+    pub fn about_constraint(mut self, constraint: &str) -> SqlError {
+        self.0.about.get_or_insert_default().constraint = Some(constraint.to_owned());
+        self
+    }
+
+    /// What it is about.
+    pub fn about(&self) -> Option<&About> {
+        self.0.about.as_deref()
     }
 
     /// Its code.

@@ -32,5 +32,5 @@ pub mod system;
 pub mod types;
 
 pub use datum::Datum;
-pub use error::{SqlError, SqlResult, SqlState};
+pub use error::{About, SqlError, SqlResult, SqlState};
 pub use types::{Kind, SqlType};

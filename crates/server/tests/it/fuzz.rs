@@ -1,8 +1,9 @@
 //! Random, truncated and reordered messages: an error or a closed connection, never a panic, a hang or a leak.
 
-use crate::support::{Raw, Rig, bind, execute, message, named, parse, query, startup, sync};
+use crate::real::Real;
+use crate::support::{PATIENCE, Raw, Rig, bind, execute, message, named, parse, query, startup, sync};
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 const ROUNDS: usize = 3000;
@@ -26,25 +27,9 @@ impl Random {
         (0..self.below(most + 1)).map(|_| u8::try_from(self.below(256)).unwrap()).collect()
     }
 
-    fn message(&mut self) -> Vec<u8> {
+    fn message(&mut self, texts: &[&str]) -> Vec<u8> {
         let names = ["", "a", "b"];
-        let texts = [
-            "rows 3",
-            "insert 1",
-            "echo $1",
-            "fail",
-            "begin",
-            "commit",
-            "rollback",
-            "nonsense x",
-            "",
-            "notice x",
-            "!",
-            "copy-in 4",
-            "copy-in",
-            "copy-out 3",
-        ];
-        let (name, other, text) = (self.of(&names), self.of(&names), self.of(&texts));
+        let (name, other, text) = (self.of(&names), self.of(&names), self.of(texts));
         match self.below(11) {
             0 => query(text),
             1 => parse(name, text, &[[23, 25][self.below(2)]]),
@@ -66,8 +51,8 @@ impl Random {
     }
 
     /// What one client sends.
-    fn conversation(&mut self) -> Vec<u8> {
-        let mut all: Vec<u8> = (0..1 + self.below(12)).flat_map(|_| self.message()).collect();
+    fn conversation(&mut self, texts: &[&str]) -> Vec<u8> {
+        let mut all: Vec<u8> = (0..1 + self.below(12)).flat_map(|_| self.message(texts)).collect();
         if self.below(3) == 0 {
             for _ in 0..1 + self.below(4) {
                 let at = self.below(all.len());
@@ -92,28 +77,135 @@ fn converse(mut client: Raw<TcpStream>, bytes: &[u8]) {
     }
 }
 
-pub fn garbage_harms_nobody() {
+/// Texts of the session that follows a script.
+const SCRIPTED: [&str; 14] = [
+    "rows 3",
+    "insert 1",
+    "echo $1",
+    "fail",
+    "begin",
+    "commit",
+    "rollback",
+    "nonsense x",
+    "",
+    "notice x",
+    "!",
+    "copy-in 4",
+    "copy-in",
+    "copy-out 3",
+];
+
+/// Texts of the real one.
+const REAL: [&str; 30] = [
+    "select 1",
+    "select 1; select 2; select 3",
+    "select $1::int4 + 1",
+    "select $1, $2::text",
+    "select * from fuzzed order by id",
+    "select id from fuzzed for update",
+    "insert into fuzzed values ($1, $2)",
+    "insert into fuzzed select n, 'x' from generate_series(1, 50) n on conflict do nothing",
+    "update fuzzed set t = t || 'y' where id < 20",
+    "delete from fuzzed where id % 3 = 0",
+    "begin",
+    "begin isolation level serializable",
+    "commit",
+    "rollback",
+    "savepoint a",
+    "rollback to a",
+    "copy fuzzed from stdin",
+    "copy fuzzed from stdin (format binary)",
+    "copy fuzzed to stdout",
+    "declare b cursor for select * from fuzzed",
+    "fetch 2 from b",
+    "prepare a as select 1",
+    "execute a",
+    "deallocate all",
+    "create table made_by_a_client (id int)",
+    "drop table if exists made_by_a_client",
+    "select 1 / 0",
+    "select pg_cancel_backend(pg_backend_pid())",
+    "selec",
+    "",
+];
+
+/// Counts panics from now on.
+fn panics() -> &'static AtomicUsize {
     static PANICS: AtomicUsize = AtomicUsize::new(0);
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         PANICS.fetch_add(1, SeqCst);
         report(info);
     }));
+    &PANICS
+}
+
+/// One client: a stranger now and then, whose first packet is broken too.
+fn client(random: &mut Random, address: SocketAddr, round: usize, texts: &[&str]) {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut raw = Raw { stream, pid: 0, secret: 0 };
+    let who = [("user", "postgres"), ("database", "postgres")];
+    let mut bytes = Vec::new();
+    if round.is_multiple_of(4) {
+        bytes = startup(3 << 16, &who);
+        let at = random.below(bytes.len());
+        bytes[at] = u8::try_from(random.below(256)).unwrap();
+    } else {
+        raw.start(&who);
+    }
+    bytes.extend(random.conversation(texts));
+    converse(raw, &bytes);
+}
+
+pub fn garbage_harms_nobody() {
+    let panics = panics();
     let rig = Rig::with(|config| config.message_max = 1 << 20);
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let mut witness = rig.client();
     for round in 0..ROUNDS {
-        if round % 4 == 0 {
-            let mut bytes = startup(3 << 16, &[("user", "postgres")]);
-            let at = random.below(bytes.len());
-            bytes[at] = u8::try_from(random.below(256)).unwrap();
-            bytes.extend(random.conversation());
-            converse(rig.stranger(), &bytes);
-        } else {
-            converse(rig.client(), &random.conversation());
-        }
-        assert_eq!(PANICS.load(SeqCst), 0, "round {round}");
+        client(&mut random, rig.address, round, &SCRIPTED);
+        assert_eq!(panics.load(SeqCst), 0, "round {round}");
     }
     assert_eq!(witness.ask(&query("insert 1")), "C(INSERT 0 1) Z(I)");
     rig.until("all but one have gone", |rig| rig.script.0.alive.load(SeqCst) == 1);
+}
+
+/// Bytes of this process that are in memory.
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    text.split_ascii_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
+
+/// Of the real session: no transaction, lock or memory is left of them either.
+pub fn garbage_harms_no_real_session() {
+    const GROWTH_MAX: usize = 24 << 20;
+    let panics = panics();
+    let real = Real::with("", |config| config.message_max = 1 << 20);
+    let witness = real.runtime.block_on(real.client());
+    let run = |text: &str| real.runtime.block_on(witness.batch_execute(text)).unwrap();
+    run("create table fuzzed (id int primary key, t text)");
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let mut settled = 0;
+    for round in 0..ROUNDS {
+        client(&mut random, real.address, round, &REAL);
+        assert_eq!(panics.load(SeqCst), 0, "round {round}");
+        if round == ROUNDS / 2 {
+            settled = resident();
+        }
+        if round.is_multiple_of(100) {
+            run("truncate fuzzed");
+        }
+    }
+    real.runtime.block_on(async {
+        real.until("no transaction is open", |engine| engine.transactions().is_empty()).await;
+        real.until("nothing is locked", |engine| engine.locks().is_empty()).await;
+        let others = "select count(*) from pg_stat_activity where pid <> pg_backend_pid()";
+        let begun = std::time::Instant::now();
+        while witness.query_one(others, &[]).await.unwrap().get::<_, i64>(0) != 0 {
+            assert!(begun.elapsed() < PATIENCE, "sessions are left");
+        }
+    });
+    let grown = resident().saturating_sub(settled);
+    assert!(grown < GROWTH_MAX, "{grown} bytes more");
 }

@@ -7,7 +7,9 @@ mod driver;
 mod extended;
 mod fuzz;
 mod operation;
+mod others;
 mod parking;
+mod psql;
 mod real;
 mod script;
 mod simple;
@@ -55,6 +57,11 @@ fn main() -> ExitCode {
             testkit::test!(parking::shutdown_does_not_wait_for_ever),
             testkit::test!(driver::scram_sha_256),
             testkit::test!(driver::simple_and_extended_queries),
+            testkit::test!(others::errors_say_what_they_are_about),
+            testkit::test!(others::a_copy_is_cancelled_between_its_pieces),
+            testkit::test!(others::one_session_ends_another),
+            testkit::test!(others::a_dead_client_leaves_nothing),
+            testkit::test!(psql::shows_what_it_shows_of_postgresql),
             testkit::test!(real::values_make_the_round_trip),
             testkit::test!(real::a_statement_waits_for_a_row_of_another_session),
             testkit::test!(real::cancel_and_death_leave_nothing_behind),
@@ -72,6 +79,7 @@ fn main() -> ExitCode {
             testkit::test!(extended::memory_is_bounded),
             testkit::test!(startup::last_words_are_heard),
             testkit::test!(fuzz::garbage_harms_nobody),
+            testkit::test!(fuzz::garbage_harms_no_real_session),
             testkit::test!(tls::encryption_by_rustls),
             testkit::case!(cost::a_thousand_executions),
         ],

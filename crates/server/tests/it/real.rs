@@ -21,6 +21,15 @@ impl Real {
 
     /// With these lines of a configuration file.
     pub fn with(settings: &str, change: impl FnOnce(&mut Config)) -> Real {
+        Real::over(settings, change, true)
+    }
+
+    /// Without the schema `overtake`, which only this server has.
+    pub fn alone() -> Real {
+        Real::over("", |_| {}, false)
+    }
+
+    fn over(settings: &str, change: impl FnOnce(&mut Config), has_views: bool) -> Real {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let engine = Engine::new(EngineConfig::in_memory());
         let mut defaults = Defaults::default();
@@ -30,8 +39,10 @@ impl Real {
         }
         let mut config = Config { listen: vec!["127.0.0.1:0".parse().unwrap()], ..Config::default() };
         change(&mut config);
-        let views = server::Views::new(config.stats.clone(), engine.clone());
-        let database = Database::new(engine.clone()).with_provider(views).with_defaults(defaults).unwrap();
+        let mut database = Database::new(engine.clone()).with_defaults(defaults).unwrap();
+        if has_views {
+            database = database.with_provider(server::Views::new(config.stats.clone(), engine.clone()));
+        }
         config.roles = database.roles().clone();
         let server = Server::bind(config, database).unwrap();
         let address = server.addresses().unwrap()[0];

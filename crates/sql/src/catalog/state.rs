@@ -71,6 +71,12 @@ impl State {
         self.schemas.values().find(|schema| schema.oid == oid)
     }
 
+    /// An error, with the table that it is about.
+    pub(crate) fn about(&self, error: SqlError, table: &TableInfo) -> SqlError {
+        let schema = self.schema_numbered(table.schema).map_or("", |schema| &*schema.name);
+        error.about_table(schema, &table.name)
+    }
+
     /// All relations, by schema and name.
     pub fn relations(&self) -> impl Iterator<Item = &Relation> {
         self.relations.values()

@@ -576,6 +576,7 @@ impl Ddl<'_> {
         let found = (0..new.table.rows_bound()).find_map(|id| null_in(id).flatten());
         let Some(at) = found else { return Ok(()) };
         let message = format!("column \"{}\" of relation \"{}\" contains null values", new.columns[at].name, new.name);
-        Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message))
+        let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+        Err(self.state.about(error, new).about_column(&new.columns[at].name))
     }
 }

@@ -317,7 +317,8 @@ impl Ddl<'_> {
                             "check constraint \"{}\" of relation \"{}\" is violated by some row",
                             constraint.name, table.name
                         );
-                        return Err(SqlError::new(SqlState("23514"), message));
+                        let error = SqlError::new(SqlState("23514"), message);
+                        return Err(self.state.about(error, table).about_constraint(&constraint.name));
                     }
                 }
                 ConstraintKind::ForeignKey(key) => {
@@ -358,12 +359,13 @@ impl Ddl<'_> {
                         .zip(&key.columns)
                         .map(|(value, at)| shown(value, &table.columns[*at], &self.run.env.forms))
                         .collect();
-                    return Err(SqlError::new(SqlState("23503"), message).detail(format!(
+                    let error = SqlError::new(SqlState("23503"), message).detail(format!(
                         "Key ({})=({}) is not present in table \"{}\".",
                         columns.join(", "),
                         values.join(", "),
                         parent.name
-                    )));
+                    ));
+                    return Err(self.state.about(error, table).about_constraint(&constraint.name));
                 }
             }
         }

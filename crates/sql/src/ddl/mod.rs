@@ -230,9 +230,10 @@ impl<'a> Ddl<'a> {
     pub(crate) fn shown(&self, relation: &Relation) -> String {
         let name = relation.name();
         let found = self.state.relation(self.path, name).map(Relation::oid);
+        let quoted = crate::system::quoted;
         match self.state.schema_numbered(relation.schema()) {
-            Some(schema) if found != Some(relation.oid()) => format!("{}.{name}", schema.name),
-            _ => name.to_owned(),
+            Some(schema) if found != Some(relation.oid()) => format!("{}.{}", quoted(&schema.name), quoted(name)),
+            _ => quoted(name),
         }
     }
 }

@@ -99,11 +99,22 @@ impl Ddl<'_> {
             to.columns.iter().zip(values).find(|(column, value)| column.not_null && matches!(value, Value::Null));
         if let Some((column, _)) = missing {
             let message = format!("column \"{}\" of relation \"{}\" contains null values", column.name, to.name);
-            return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message));
+            let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+            return Err(self.state.about(error, to).about_column(&column.name));
         }
         match self.run.txn.insert(&to.table, values) {
             Ok(_) => Ok(()),
-            Err(error) => Err(duplicate(error, to, values, &self.run.env.forms)),
+            Err(error) => {
+                let index = match &error {
+                    engine::Error::UniqueViolation { index, .. } => Some(index.clone()),
+                    _ => None,
+                };
+                let told = duplicate(error, to, values, &self.run.env.forms);
+                Err(match index {
+                    Some(index) => self.state.about(told, to).about_constraint(&index),
+                    None => told,
+                })
+            }
         }
     }
 

@@ -58,7 +58,8 @@ impl Run<'_> {
             if self.value(condition, &Rows { row, outer: None })? == Datum::Bool(false) {
                 let of = &rules.table.name;
                 let message = format!("new row for relation \"{of}\" violates check constraint \"{name}\"");
-                return Err(SqlError::new(SqlState("23514"), message).detail(self.failing(&rules.table, row)));
+                let error = SqlError::new(SqlState("23514"), message).detail(self.failing(&rules.table, row));
+                return Err(self.catalog.about(error, &rules.table).about_constraint(name));
             }
         }
         Ok(())
@@ -141,7 +142,8 @@ impl Run<'_> {
         let refused = |detail: String| {
             let of = &child.name;
             let message = format!("insert or update on table \"{of}\" violates foreign key constraint \"{name}\"");
-            SqlError::new(SqlState("23503"), message).detail(detail)
+            let error = SqlError::new(SqlState("23503"), message).detail(detail);
+            self.catalog.about(error, child).about_constraint(name)
         };
         let nulls = key.iter().filter(|value| value.is_null()).count();
         if nulls == key.len() || 0 < nulls && !match_full {
@@ -347,8 +349,9 @@ impl Run<'_> {
                 parent.name, child.name
             );
             let text = self.key_text(parent, columns, &row);
-            return Err(SqlError::new(SqlState("23503"), message)
-                .detail(format!("Key {text} is still referenced from table \"{}\".", child.name)));
+            let detail = format!("Key {text} is still referenced from table \"{}\".", child.name);
+            let error = SqlError::new(SqlState("23503"), message).detail(detail);
+            return Err(self.catalog.about(error, child).about_constraint(name));
         }
         Ok(())
     }

@@ -482,7 +482,8 @@ impl Run<'_> {
         let Some((column, _)) = missing else { return Ok(()) };
         let (name, of) = (&column.name, &table.name);
         let message = format!("null value in column \"{name}\" of relation \"{of}\" violates not-null constraint");
-        Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message).detail(self.failing(table, row)))
+        let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message).detail(self.failing(table, row));
+        Err(self.catalog.about(error, table).about_column(name))
     }
 
     /// `Failing row contains (...).`
@@ -503,7 +504,8 @@ impl Run<'_> {
         let def = table.table.indexes().iter().find(|def| def.name == *index);
         let columns: &[usize] = def.map_or(&[], |def| &def.columns);
         let detail = format!("Key {} already exists.", self.key_text(table, columns, row));
-        error.detail(detail)
+        let name = index.clone();
+        self.catalog.about(error.detail(detail), table).about_constraint(&name)
     }
 
     /// `(a, b)=(1, 2)`

@@ -11,6 +11,8 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::Event;
 use crate::exec::copy::{CopyState, Sent};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
+use std::time::Instant;
 
 /// Data that are worth a part of a statement of their own.
 const PIECE_BYTES: usize = 1 << 16;
@@ -35,6 +37,24 @@ pub enum CopyPart {
     Last(Tag),
     /// It waits; ask again when the wait is over.
     Parked(Parked),
+}
+
+/// Whether a COPY is under way, and whether it still is wanted: between its pieces no statement runs that could be cancelled.
+#[derive(Default)]
+pub(super) struct Flag(AtomicU8);
+
+const ON: u8 = 1;
+const CANCELLED: u8 = 2;
+
+impl Flag {
+    pub(super) fn cancel(&self) {
+        // If there is none, there is nothing to cancel.
+        let _ = self.0.compare_exchange(ON, CANCELLED, SeqCst, SeqCst);
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.0.load(SeqCst) != 0
+    }
 }
 
 /// The COPY that is under way.
@@ -97,6 +117,7 @@ impl Session {
             let message = "COPY FREEZE has no effect on this server";
             self.notices.push(("NOTICE", SqlError::new(SqlState("00000"), message)));
         }
+        self.copy_flag.0.store(ON, SeqCst);
         self.copying = Some(Copying::In(Box::new(Incoming {
             action: Arc::clone(action),
             state: CopyState::new(from),
@@ -113,11 +134,29 @@ impl Session {
         match self.run(values, |run| run.copy_out(to))? {
             engine::Step::Parked(ticket) => Ok(Step::Parked(Parked::Lock(ticket))),
             engine::Step::Done(sent) => {
+                self.copy_flag.0.store(ON, SeqCst);
                 self.copying = Some(Copying::Out(Outgoing { sent, next: 0 }));
                 let is_binary = to.options.format == Format::Binary;
                 Ok(Step::CopyOut(CopyShape { is_binary, columns: to.kinds.len() }))
             }
         }
+    }
+
+    /// The COPY is over, well or not.
+    pub(super) fn end_copy(&mut self) {
+        self.copying = None;
+        self.copy_flag.0.store(0, SeqCst);
+    }
+
+    /// Whether the COPY is still wanted.
+    fn copy_goes_on(&mut self) -> SqlResult<()> {
+        let is_late = self.deadline.is_some_and(|deadline| deadline <= Instant::now());
+        if is_late || self.copy_flag.0.load(SeqCst) == CANCELLED {
+            let error = self.told(engine::Error::Cancelled.into(), false);
+            self.fail();
+            return Err(error);
+        }
+        Ok(())
     }
 
     /// Takes a piece of what a COPY is given; pieces end anywhere. If it waits, it has kept the piece, and is to be called
@@ -126,6 +165,7 @@ impl Session {
     /// # Errors
     /// Data that are none of the table's; whatever inserting them meets. The transaction has failed then.
     pub fn copy_data(&mut self, data: &[u8]) -> SqlResult<Option<Parked>> {
+        self.copy_goes_on()?;
         let Some(Copying::In(copy)) = &mut self.copying else { return Err(none_under_way()) };
         copy.data.extend_from_slice(data);
         if copy.data.len() < copy.wanted && !self.is_parked {
@@ -139,15 +179,15 @@ impl Session {
     /// # Errors
     /// As [`Session::copy_data`].
     pub fn copy_done(&mut self) -> SqlResult<CopyPart> {
+        self.copy_goes_on()?;
         let Some(Copying::In(copy)) = &mut self.copying else { return Err(none_under_way()) };
         copy.is_all = true;
         if let Some(parked) = self.copy_piece()? {
             return Ok(CopyPart::Parked(parked));
         }
-        match self.copying.take() {
-            Some(Copying::In(copy)) => Ok(CopyPart::Last(tag(copy.state.rows))),
-            _ => Err(none_under_way()),
-        }
+        let Some(Copying::In(copy)) = self.copying.take() else { return Err(none_under_way()) };
+        self.end_copy();
+        Ok(CopyPart::Last(tag(copy.state.rows)))
     }
 
     /// Inserts what is there, as far as it is whole.
@@ -184,6 +224,7 @@ impl Session {
     /// # Errors
     /// When there is none.
     pub fn copy_next(&mut self, each: &mut dyn FnMut(&[u8])) -> SqlResult<CopyPart> {
+        self.copy_goes_on()?;
         let Some(Copying::Out(copy)) = &mut self.copying else { return Err(none_under_way()) };
         let mut given = 0;
         while given < PIECE_BYTES
@@ -197,7 +238,7 @@ impl Session {
             return Ok(CopyPart::More);
         }
         let rows = copy.sent.rows;
-        self.copying = None;
+        self.end_copy();
         Ok(CopyPart::Last(tag(rows)))
     }
 }

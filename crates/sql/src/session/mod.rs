@@ -248,8 +248,9 @@ pub struct Session {
     analysis: query::Own,
     /// The EXPLAIN ANALYZE that is under way.
     explaining: Option<explain::Explaining>,
-    /// The COPY that is under way.
+    /// The COPY that is under way, and how it is cancelled between its pieces.
     copying: Option<copy::Copying>,
+    copy_flag: Arc<copy::Flag>,
     user: String,
     name_of_database: String,
     /// The class that a hint or a rule gives to the transaction.
@@ -336,6 +337,7 @@ impl Database {
             analysis: query::Own::default(),
             explaining: None,
             copying: None,
+            copy_flag: Arc::default(),
             user,
             name_of_database: database,
             hinted: None,
@@ -613,7 +615,7 @@ impl Session {
                 }
                 self.open_implicit();
                 self.set_setting(name, value.as_deref(), *is_local)?;
-                done("SET")
+                done(if matches!(statement.tree, Some(ast::Statement::Reset(_))) { "RESET" } else { "SET" })
             }
             Action::Role(change) => {
                 self.change_roles(change)?;
@@ -686,9 +688,9 @@ impl Session {
             false => clock_us(),
         };
         if !self.is_parked {
-            self.deadline = self.settings.statement_timeout().and_then(|timeout| Instant::now().checked_add(timeout));
+            let left = self.time_left();
             self.engine.set_lock_timeout(self.settings.lock_timeout());
-            self.engine.set_statement_timeout(self.settings.statement_timeout());
+            self.engine.set_statement_timeout(left);
         }
         let state = self.state();
         self.see(&state);

@@ -72,7 +72,7 @@ impl Session {
         self.block = Block::None;
         self.has_failed = false;
         self.is_parked = false;
-        self.copying = None;
+        self.end_copy();
         self.explaining = None;
         self.savepoints.clear();
         self.settings.end(commit && result.is_ok());
@@ -89,7 +89,7 @@ impl Session {
 
     /// To be told when a message failed before it got here (a protocol error, bad parameters): the transaction has failed.
     pub fn fail(&mut self) {
-        self.copying = None;
+        self.end_copy();
         if self.block != Block::None {
             self.has_failed = true;
         }

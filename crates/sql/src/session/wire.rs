@@ -80,11 +80,6 @@ impl Session {
         std::mem::take(&mut self.notices)
     }
 
-    /// Cancels from another thread what this session is doing.
-    pub fn canceller(&self) -> Canceller {
-        Canceller(self.engine.canceller(), self.analysis.0.clone())
-    }
-
     /// How long the client may now say nothing: `idle_in_transaction_session_timeout`, or `idle_session_timeout`.
     pub fn idle_limit(&self) -> Option<Duration> {
         self.settings.idle_limit(self.block == Block::Explicit)
@@ -119,6 +114,20 @@ impl Session {
         }
         let application = self.settings.show("application_name")?.1;
         Ok(self.database.rules.of_statement(&self.user, &self.name_of_database, application, text))
+    }
+
+    /// Cancels from another thread what this session is doing.
+    pub fn canceller(&self) -> Canceller {
+        Canceller(self.engine.canceller(), self.analysis.0.clone(), Arc::clone(&self.copy_flag))
+    }
+
+    /// How long the statement that begins may take, or, if it is a piece of a COPY, how long the rest of it may.
+    pub(super) fn time_left(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        if !self.copy_flag.is_on() {
+            self.deadline = self.settings.statement_timeout().and_then(|timeout| now.checked_add(timeout));
+        }
+        self.deadline.map(|deadline| deadline.saturating_duration_since(now))
     }
 
     /// What a client is told of an error, where this session knows more about it than the engine.
@@ -179,12 +188,13 @@ impl Session {
 
 /// See [`Session::canceller`].
 #[derive(Clone)]
-pub struct Canceller(engine::Canceller, query::Current);
+pub struct Canceller(engine::Canceller, query::Current, Arc<super::copy::Flag>);
 
 impl Canceller {
     /// Makes the statement under way, if any, end with `57014`.
     pub fn cancel(&self) {
         self.0.cancel();
         self.1.cancel();
+        self.2.cancel();
     }
 }

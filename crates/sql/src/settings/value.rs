@@ -57,9 +57,17 @@ pub fn accepted(def: &Def, value: &str) -> SqlResult<Value> {
             Ok(Cow::Owned(number.to_string()))
         }
         Takes::OneOf(all) if lower == "default" && !all.contains(&"default") => Ok(Cow::Borrowed(def.default)),
+        // Only letters and digits count.
+        Takes::OneOf(all) if def.name == "client_encoding" => {
+            let plain =
+                |name: &str| name.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect::<String>();
+            match all.iter().any(|one| plain(one) == plain(&lower)) {
+                // What stands for the default is shown as that.
+                true => Ok(Cow::Borrowed(def.default)),
+                false => Err(refused().hint(format!("Available values: {}.", all.join(", ")))),
+            }
+        }
         Takes::OneOf(all) => match all.iter().find(|one| one.eq_ignore_ascii_case(&lower)) {
-            // What stands for the default is shown as that.
-            Some(_) if def.name == "client_encoding" => Ok(Cow::Borrowed(def.default)),
             Some(one) => Ok(Cow::Borrowed(one)),
             None => Err(refused().hint(format!("Available values: {}.", all.join(", ")))),
         },

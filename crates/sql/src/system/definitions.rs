@@ -269,10 +269,13 @@ fn full_name(seen: &Seen, table: &Arc<TableInfo>) -> Option<String> {
     Some(format!("{}.{}", quoted(&schema), quoted(&name)))
 }
 
-/// `pg_get_viewdef`: the query as its author has written it, not as PostgreSQL would write it.
-pub(super) fn view(seen: &Seen, number: u32) -> Option<String> {
+/// `pg_get_viewdef`: as PostgreSQL writes it, or, where that is not known, as its author has written it.
+pub(super) fn view(seen: &Seen, env: &Env, number: u32, pretty: bool) -> Option<String> {
     match seen.state.relation_numbered(number)? {
-        Relation::View(view) => Some(format!(" {};", view.text.trim_end_matches(';'))),
+        Relation::View(view) => {
+            let written = super::viewdef::query(seen, env, view, pretty);
+            Some(written.unwrap_or_else(|| format!(" {};", view.text.trim_end_matches(';'))))
+        }
         _ => Some("Not a view".to_owned()),
     }
 }

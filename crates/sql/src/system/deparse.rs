@@ -26,12 +26,13 @@ enum Form {
     Not,
 }
 
-struct Writer<'w> {
-    seen: &'w Seen,
-    env: &'w Env,
-    columns: &'w [Shown],
+pub(super) struct Writer<'w> {
+    pub(super) seen: &'w Seen,
+    pub(super) env: &'w Env,
+    /// By their places in the row.
+    pub(super) columns: &'w [Shown],
     /// Without parentheses that change nothing.
-    pretty: bool,
+    pub(super) pretty: bool,
 }
 
 /// A place of the row as it is written.
@@ -60,7 +61,7 @@ fn shown_columns(columns: &[ColumnDef]) -> Vec<Shown> {
 
 /// A table's condition as it stands behind `CHECK`, without the outer parentheses.
 pub(super) fn check(seen: &Seen, env: &Env, table: &TableInfo, check: &Check, pretty: bool) -> String {
-    let written = || {
+    let whole = || {
         let binder = Binder::new(&seen.state, &seen.path, &check.text, env, Vec::new());
         let mut scope = Scope::default();
         let columns = columns_of(table);
@@ -70,7 +71,7 @@ pub(super) fn check(seen: &Seen, env: &Env, table: &TableInfo, check: &Check, pr
         let writer = Writer { seen, env, columns: &shown_columns(&table.columns), pretty };
         Some(writer.whole(&typed.expr, Kind::Bool))
     };
-    written().flatten().unwrap_or_else(|| check.text.clone())
+    whole().flatten().unwrap_or_else(|| check.text.clone())
 }
 
 /// A column's default.
@@ -88,7 +89,7 @@ fn expression(seen: &Seen, env: &Env, tree: &ast::Expr, to: SqlType, pretty: boo
 }
 
 impl Writer<'_> {
-    fn whole(&self, expr: &Expr, kind: Kind) -> Option<String> {
+    pub(super) fn whole(&self, expr: &Expr, kind: Kind) -> Option<String> {
         let (text, form) = self.write(expr, kind)?;
         Some(if self.pretty { text } else { wrapped(text, form != Form::Simple) })
     }

@@ -9,15 +9,20 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::{Env, Eval, Function};
 use crate::types::{Element, Kind};
 
-fn line(name: &'static str, arguments: &'static [Kind], result: Kind, eval: crate::ops::env::InEnv) -> Function {
+pub(super) fn line(
+    name: &'static str,
+    arguments: &'static [Kind],
+    result: Kind,
+    eval: crate::ops::env::InEnv,
+) -> Function {
     Function { strict: true, ..crate::ops::line_in(name, arguments, result, eval) }
 }
 
-fn seen(env: &Env) -> SqlResult<&Seen> {
+pub(super) fn seen(env: &Env) -> SqlResult<&Seen> {
     env.forms.seen.as_deref().ok_or_else(|| SqlError::unsupported("a function of the catalog here"))
 }
 
-fn number(value: &Datum) -> u32 {
+pub(super) fn number(value: &Datum) -> u32 {
     match value {
         Datum::Oid(number) => *number,
         Datum::Int4(number) => *number as u32,
@@ -25,7 +30,7 @@ fn number(value: &Datum) -> u32 {
     }
 }
 
-fn integer(value: Option<&Datum>) -> i64 {
+pub(super) fn integer(value: Option<&Datum>) -> i64 {
     match value {
         Some(Datum::Int2(value)) => i64::from(*value),
         Some(Datum::Int4(value)) => i64::from(*value),
@@ -34,7 +39,7 @@ fn integer(value: Option<&Datum>) -> i64 {
     }
 }
 
-fn words(value: &Datum) -> &str {
+pub(super) fn words(value: &Datum) -> &str {
     match value {
         Datum::Text(text) => text,
         _ => "",
@@ -64,7 +69,10 @@ fn describe(args: &[Datum], env: &Env) -> SqlResult<Datum> {
         Some("pg_namespace") => seen(env)?.state.schema_numbered(of).is_some(),
         Some(_) => false,
     };
-    if is_of { comment(env, of, 0) } else { Ok(Datum::Null) }
+    if is_of {
+        return comment(env, of, 0);
+    }
+    or_null(types::description(args.get(1).map(words), of).map(str::to_owned))
 }
 
 fn is_visible(args: &[Datum], env: &Env) -> SqlResult<Datum> {
@@ -126,49 +134,6 @@ fn encoding(args: &[Datum], _: &Env) -> SqlResult<Datum> {
     }))
 }
 
-/// Bytes in a unit that people can read, as PostgreSQL rounds them.
-fn size(bytes: i64) -> String {
-    // Name, least size that is too large, whether it is rounded from half units, and how many bits the unit has.
-    const UNITS: [(&str, u64, bool, u32); 6] = [
-        ("bytes", 10 * 1024, false, 0),
-        ("kB", 20 * 1024 - 1, true, 10),
-        ("MB", 20 * 1024 - 1, true, 20),
-        ("GB", 20 * 1024 - 1, true, 30),
-        ("TB", 20 * 1024 - 1, true, 40),
-        ("PB", 20 * 1024 - 1, true, 50),
-    ];
-    let mut left = bytes;
-    for (at, (name, limit, rounded, bits)) in UNITS.into_iter().enumerate() {
-        match UNITS.get(at + 1) {
-            Some((_, _, next_rounded, next_bits)) if limit <= left.unsigned_abs() => {
-                let shift = next_bits - bits - u32::from(*next_rounded) + u32::from(rounded);
-                left /= 1 << shift;
-            }
-            _ => {
-                let half = if rounded { (left + left.signum()) / 2 } else { left };
-                return format!("{half} {name}");
-            }
-        }
-    }
-    format!("{bytes} bytes")
-}
-
-/// The relation must be there, as `has_table_privilege` and its like want it.
-fn privilege_on_named(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    let at = args.len().saturating_sub(2);
-    if let Some(Datum::Text(name)) = args.get(at) {
-        reg::relation_number(seen(env)?, name)?;
-    }
-    Ok(Datum::Bool(true))
-}
-
-fn rows_bytes(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    // What lies in memory is not counted by table.
-    let there = seen(env)?.state.relation_numbered(number(&args[0])).is_some();
-    let system = super::numbered(number(&args[0]), env.forms.seen.as_deref()).is_some();
-    Ok(if there || system { Datum::Int8(0) } else { Datum::Null })
-}
-
 fn index_definition(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     or_null(definitions::index(seen(env)?, number(&args[0]), integer(args.get(1)), is_true(args.get(2))))
 }
@@ -201,7 +166,9 @@ fn view_definition(args: &[Datum], env: &Env) -> SqlResult<Datum> {
         Datum::Text(name) => reg::relation_number(seen, name)?,
         other => number(other),
     };
-    or_null(definitions::view(seen, of))
+    // A width to wrap at makes it pretty too.
+    let pretty = matches!(args.get(1), Some(Datum::Bool(true) | Datum::Int4(_)));
+    or_null(definitions::view(seen, env, of, pretty))
 }
 
 fn user(args: &[Datum], env: &Env) -> SqlResult<Datum> {
@@ -227,7 +194,7 @@ fn kind_of(args: &[Datum], env: &Env) -> SqlResult<Datum> {
 }
 
 pub(crate) fn functions() -> Vec<Function> {
-    use Kind::{Bool, Int2, Int4, Int8, Name, Oid, Regclass, Regnamespace, Regproc, Regrole, Regtype, Text};
+    use Kind::{Bool, Int2, Int4, Name, Oid, Regclass, Regnamespace, Regproc, Regrole, Regtype, Text};
     const NAMES: Kind = Kind::Array(Element::Name);
     let lenient = |function: Function| Function { strict: false, ..function };
     let mut all = vec![
@@ -268,20 +235,21 @@ pub(crate) fn functions() -> Vec<Function> {
             let of_database = number(&a[0]) == 5 && words(&a[1]) == "pg_database";
             Ok(if of_database { text("default administrative connection database") } else { Datum::Null })
         }),
+        line("pg_char_to_encoding", &[Name], Int4, |a, _| {
+            let plain: String = words(&a[0]).to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
+            Ok(Datum::Int4(match plain.as_str() {
+                "sqlascii" => 0,
+                "utf8" | "unicode" => 6,
+                "latin1" | "iso88591" => 8,
+                _ => -1,
+            }))
+        }),
+        line("pg_get_function_sqlbody", &[Oid], Text, |_, _| Ok(Datum::Null)),
         line("pg_encoding_to_char", &[Int4], Name, encoding),
-        line("pg_relation_size", &[Regclass], Int8, rows_bytes),
-        line("pg_relation_size", &[Regclass, Text], Int8, rows_bytes),
-        line("pg_table_size", &[Regclass], Int8, rows_bytes),
-        line("pg_indexes_size", &[Regclass], Int8, rows_bytes),
-        line("pg_total_relation_size", &[Regclass], Int8, rows_bytes),
-        line("pg_database_size", &[Oid], Int8, |_, _| Ok(Datum::Int8(0))),
-        line("pg_database_size", &[Name], Int8, |_, _| Ok(Datum::Int8(0))),
-        line("pg_tablespace_size", &[Oid], Int8, |_, _| Ok(Datum::Int8(0))),
         line("pg_tablespace_location", &[Oid], Text, |_, _| Ok(text(""))),
         line("pg_relation_is_publishable", &[Regclass], Bool, kind_of),
         // There are no partitions; the binder makes rows of it.
         line("pg_partition_ancestors", &[Regclass], Kind::Array(Element::Oid), |_, _| Ok(super::array([]))),
-        line("pg_size_pretty", &[Int8], Text, |a, _| Ok(text(size(integer(a.first()))))),
         line("pg_is_other_temp_schema", &[Oid], Bool, |_, _| Ok(Datum::Bool(false))),
         line("pg_my_temp_schema", &[], Oid, |_, _| Ok(Datum::Oid(0))),
         line("pg_is_in_recovery", &[], Bool, |_, _| Ok(Datum::Bool(false))),
@@ -296,12 +264,6 @@ pub(crate) fn functions() -> Vec<Function> {
         line("to_regproc", &[Text], Regproc, |a, env| named_or_null(Regproc, a, env)),
         line("to_regnamespace", &[Text], Regnamespace, |a, env| named_or_null(Regnamespace, a, env)),
         line("to_regrole", &[Text], Regrole, |a, env| named_or_null(Regrole, a, env)),
-        line("pg_has_role", &[Oid, Text], Bool, |_, _| Ok(Datum::Bool(true))),
-        line("pg_has_role", &[Name, Text], Bool, |_, _| Ok(Datum::Bool(true))),
-        line("pg_has_role", &[Name, Name, Text], Bool, |_, _| Ok(Datum::Bool(true))),
-        line("pg_has_role", &[Oid, Oid, Text], Bool, |_, _| Ok(Datum::Bool(true))),
-        line("has_column_privilege", &[Oid, Int2, Text], Bool, |_, _| Ok(Datum::Bool(true))),
-        line("has_column_privilege", &[Text, Text, Text], Bool, |_, _| Ok(Datum::Bool(true))),
         line("pg_column_is_updatable", &[Regclass, Int2, Bool], Bool, kind_of),
     ];
     all.push(line("pg_table_is_visible", &[Oid], Bool, is_visible));
@@ -321,19 +283,10 @@ pub(crate) fn functions() -> Vec<Function> {
     ] {
         all.push(line(name, &[Oid], Bool, |_, _| Ok(Datum::Bool(true))));
     }
-    for name in ["has_table_privilege", "has_sequence_privilege", "has_any_column_privilege"] {
-        all.push(line(name, &[Oid, Text], Bool, |_, _| Ok(Datum::Bool(true))));
-        all.push(line(name, &[Text, Text], Bool, privilege_on_named));
-        all.push(line(name, &[Name, Oid, Text], Bool, |_, _| Ok(Datum::Bool(true))));
-        all.push(line(name, &[Name, Text, Text], Bool, privilege_on_named));
-    }
-    for name in ["has_schema_privilege", "has_database_privilege", "has_function_privilege", "has_type_privilege"] {
-        all.push(line(name, &[Oid, Text], Bool, |_, _| Ok(Datum::Bool(true))));
-        all.push(line(name, &[Text, Text], Bool, |_, _| Ok(Datum::Bool(true))));
-        all.push(line(name, &[Name, Oid, Text], Bool, |_, _| Ok(Datum::Bool(true))));
-        all.push(line(name, &[Name, Text, Text], Bool, |_, _| Ok(Datum::Bool(true))));
-    }
     all.extend(super::json::functions());
+    all.extend(super::signals::functions());
+    all.extend(super::sizes::functions());
+    all.extend(super::privileges::functions());
     debug_assert!(all.iter().all(|line| matches!(line.eval, Eval::InEnv(_))));
     all
 }

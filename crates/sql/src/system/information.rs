@@ -210,7 +210,7 @@ fn views(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             ("table_catalog", text(DATABASE)),
             ("table_schema", schema(source, view.schema)),
             ("table_name", text(&view.name)),
-            ("view_definition", or_null(definitions::view(source.seen, view.oid), text)),
+            ("view_definition", or_null(definitions::view(source.seen, source.env, view.oid, false), text)),
             ("check_option", text("NONE")),
             ("is_updatable", yes_no(false)),
             ("is_insertable_into", yes_no(false)),

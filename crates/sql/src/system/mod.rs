@@ -12,11 +12,15 @@ pub(crate) mod deparse;
 mod functions;
 mod information;
 mod json;
+mod privileges;
 mod provider;
 mod reg;
 mod relations;
 mod server;
+mod signals;
+mod sizes;
 mod types;
+mod viewdef;
 mod views;
 
 use crate::catalog::{PG_CATALOG, Seen, State};
@@ -25,7 +29,7 @@ use crate::error::SqlResult;
 use crate::ops::Env;
 use crate::types::{Kind, SqlType};
 pub(crate) use functions::functions;
-pub use provider::{Lines, ProvidedTable, Provider};
+pub use provider::{Lines, ProvidedTable, Provider, Signal};
 pub(crate) use reg::{number, quoted, written};
 use std::sync::{Arc, LazyLock};
 

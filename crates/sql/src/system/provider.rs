@@ -17,10 +17,25 @@ pub struct ProvidedTable {
     pub columns: Vec<(String, Kind)>,
 }
 
+/// What one session may do to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Its statement ends.
+    Cancel,
+    /// It ends itself.
+    Terminate,
+}
+
 /// See the module.
 pub trait Provider: Send + Sync + std::fmt::Debug {
     /// The tables of the schema `overtake`, always the same in the same order.
     fn tables(&self) -> Vec<ProvidedTable>;
+
+    /// The role of the session with this number; nothing if there is none.
+    fn role_of(&self, pid: i32) -> Option<String>;
+
+    /// Cancels what a session is doing, or ends it. Says whether there was one.
+    fn signal(&self, pid: i32, signal: Signal) -> bool;
 
     /// The rows of a table: one of these, or one of `pg_catalog` that only the server can fill (`pg_stat_activity`,
     /// `pg_locks`). Integers are given as `Int8`, whatever the column's width.

@@ -298,6 +298,9 @@ fn descriptions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             ]);
         }
     };
+    for (class, of, said) in super::types::descriptions() {
+        add(class, of, 0, Some(said));
+    }
     for schema in state.schemas() {
         // A new database says this of it.
         let usual = (schema.name == crate::catalog::PUBLIC).then_some("standard public schema");

@@ -189,6 +189,48 @@ pub(super) fn function_number(name: &str) -> Option<u32> {
     FUNCTIONS.iter().find(|line| line.name == name).map(|line| line.oid)
 }
 
+/// A line of `descriptions.tsv`: what PostgreSQL says of a type, a function or an operator.
+struct Said {
+    class: u32,
+    oid: u32,
+    text: &'static str,
+}
+
+static DESCRIPTIONS: LazyLock<Vec<Said>> = LazyLock::new(|| {
+    let line = |line: &'static str| {
+        let mut parts = line.splitn(3, '\t');
+        let class = match parts.next()? {
+            "t" => PG_TYPE,
+            "f" => PG_PROC,
+            _ => PG_OPERATOR,
+        };
+        Some(Said { class, oid: parts.next()?.parse().ok()?, text: parts.next()? })
+    };
+    include_str!("descriptions.tsv").lines().filter_map(line).collect()
+});
+
+const PG_TYPE: u32 = 1247;
+const PG_PROC: u32 = 1255;
+const PG_OPERATOR: u32 = 2617;
+
+/// What is said of an object of one of the catalogs of types, functions and operators.
+pub(super) fn description(catalog: Option<&str>, oid: u32) -> Option<&'static str> {
+    let class = match catalog {
+        None => None,
+        Some("pg_type") => Some(PG_TYPE),
+        Some("pg_proc") => Some(PG_PROC),
+        Some("pg_operator") => Some(PG_OPERATOR),
+        Some(_) => return None,
+    };
+    let is_it = |said: &&Said| said.oid == oid && class.is_none_or(|class| class == said.class);
+    DESCRIPTIONS.iter().find(is_it).map(|said| said.text)
+}
+
+/// All of them: number of the catalog, number of the object, text.
+pub(super) fn descriptions() -> impl Iterator<Item = (u32, u32, &'static str)> {
+    DESCRIPTIONS.iter().map(|said| (said.class, said.oid, said.text))
+}
+
 /// The name of a function.
 pub(super) fn function_name(oid: u32) -> Option<String> {
     FUNCTIONS.iter().find(|line| line.oid == oid).map(|line| super::quoted(line.name))

@@ -61,7 +61,7 @@ fn views(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             ("schemaname", schema(source, view.schema)),
             ("viewname", text(&view.name)),
             ("viewowner", text(&view.owner)),
-            ("definition", or_null(definitions::view(source.seen, view.oid), text)),
+            ("definition", or_null(definitions::view(source.seen, source.env, view.oid, false), text)),
         ]);
     }
     Ok(())

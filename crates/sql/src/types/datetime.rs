@@ -249,7 +249,8 @@ impl Fields {
                 }
                 Token::Number(digits) => fields.date_number(digits)?,
                 Token::Date(text) => fields.date_token(text)?,
-                Token::Signed(text) if fields.time.is_some() && fields.zone.is_none() => {
+                // Behind a day too, whose beginning it is then.
+                Token::Signed(text) if (fields.time.is_some() || fields.year.is_some()) && fields.zone.is_none() => {
                     fields.zone = Some(offset(text)?);
                 }
                 // UTC+3, as POSIX means it, is not known here.

@@ -1,0 +1,252 @@
+//! Who may do what: `has_table_privilege` and its like.
+//!
+//! Privileges that can be granted do not exist yet ([`crate::roles`]): every role may do everything with what somebody has made.
+//! Only the system's own tables are kept from others than superusers, and only superusers and owners may grant.
+//!
+//! **Invariant:** objects, roles and privileges that do not exist are errors, as in PostgreSQL; numbers of none are NULL.
+
+use super::functions::{line, number, seen, words};
+use super::reg;
+use crate::catalog::{Relation, Seen};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::{Env, Function};
+use crate::types::Kind;
+
+/// What is asked for.
+struct Wanted {
+    /// Whether only looking is asked for.
+    reads: bool,
+    /// Whether it is to be granted to others too.
+    grants: bool,
+}
+
+/// Privileges of a kind of object; the first ones only look.
+struct Known {
+    words: &'static [&'static str],
+    reading: usize,
+}
+
+const OF_TABLES: Known =
+    Known { words: &["select", "insert", "update", "delete", "truncate", "references", "trigger", "rule"], reading: 1 };
+const OF_COLUMNS: Known = Known { words: &["select", "insert", "update", "references"], reading: 1 };
+const OF_SEQUENCES: Known = Known { words: &["select", "usage", "update"], reading: 1 };
+const OF_SCHEMAS: Known = Known { words: &["usage", "create"], reading: 1 };
+const OF_DATABASES: Known = Known { words: &["connect", "temporary", "temp", "create"], reading: 4 };
+const OF_FUNCTIONS: Known = Known { words: &["execute"], reading: 1 };
+const USABLE: Known = Known { words: &["usage"], reading: 1 };
+const OF_TABLESPACES: Known = Known { words: &["create"], reading: 1 };
+const OF_ROLES: Known = Known { words: &["usage", "member", "set"], reading: 3 };
+
+impl Known {
+    /// A list, of which any one is enough.
+    fn read(&self, list: &str) -> SqlResult<Vec<Wanted>> {
+        let one = |written: &str| {
+            let lower = written.trim().to_lowercase();
+            let (word, grants) =
+                match lower.strip_suffix(" with grant option").or(lower.strip_suffix(" with admin option")) {
+                    Some(word) => (word.trim_end(), true),
+                    None => (lower.as_str(), false),
+                };
+            let unknown = || {
+                let message = format!("unrecognized privilege type: \"{}\"", written.trim());
+                SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+            };
+            let at = self.words.iter().position(|known| *known == word).ok_or_else(unknown)?;
+            Ok(Wanted { reads: at < self.reading, grants })
+        };
+        list.split(',').map(one).collect()
+    }
+}
+
+/// Who asks: a role's name, and whether it is a superuser. Nothing: there is no role of that number.
+fn role(seen: &Seen, given: &Datum) -> SqlResult<Option<(String, bool)>> {
+    let name = match given {
+        Datum::Text(name) => (**name).to_owned(),
+        other => match super::server::role_name(seen, number(other)) {
+            Some(name) => name,
+            None => return Ok(None),
+        },
+    };
+    match seen.roles.get(&name) {
+        Some(role) => Ok(Some((name, role.is_superuser))),
+        None if name == "public" || super::server::role_number(seen, &name).is_some() => Ok(Some((name, false))),
+        None if matches!(given, Datum::Text(_)) => Err(no_role(&name)),
+        None => Ok(Some((name, false))),
+    }
+}
+
+fn no_role(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist"))
+}
+
+/// What an object is, as far as it matters.
+struct Object {
+    owner: Option<String>,
+    is_system: bool,
+}
+
+impl Object {
+    const OF_SYSTEM: Object = Object { owner: None, is_system: true };
+}
+
+type Find = fn(&Seen, &Datum) -> SqlResult<Option<Object>>;
+
+fn relation(seen: &Seen, given: &Datum) -> SqlResult<Option<Object>> {
+    let of = match given {
+        Datum::Text(name) => reg::relation_number(seen, name)?,
+        other => number(other),
+    };
+    let owner = match seen.state.relation_numbered(of) {
+        Some(Relation::Table(table) | Relation::Index { table, .. }) => &table.owner,
+        Some(Relation::View(view)) => &view.owner,
+        Some(Relation::Sequence(sequence)) => &sequence.owner,
+        None => return Ok(super::numbered(of, Some(seen)).map(|_| Object::OF_SYSTEM)),
+    };
+    Ok(Some(Object { owner: Some(owner.clone()), is_system: false }))
+}
+
+fn schema(seen: &Seen, given: &Datum) -> SqlResult<Option<Object>> {
+    let name = match given {
+        Datum::Text(name) if reg::schema_number(seen, name).is_none() => {
+            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist")));
+        }
+        Datum::Text(name) => Some((**name).to_owned()),
+        other => reg::schema_name(seen, number(other)),
+    };
+    Ok(name.map(|name| match seen.state.schema(&name) {
+        Some(schema) => Object { owner: Some(schema.owner.clone()), is_system: false },
+        None => Object::OF_SYSTEM,
+    }))
+}
+
+fn database(_: &Seen, given: &Datum) -> SqlResult<Option<Object>> {
+    let is_ours = match given {
+        Datum::Text(name) if **name != *crate::catalog::DATABASE => {
+            return Err(SqlError::new(SqlState("3D000"), format!("database \"{name}\" does not exist")));
+        }
+        Datum::Text(_) => true,
+        other => number(other) == super::server::DATABASE_OID,
+    };
+    Ok(is_ours.then_some(Object { owner: None, is_system: false }))
+}
+
+/// Functions, types, languages, tablespaces: all are the system's.
+fn of_system(_: &Seen, _: &Datum) -> SqlResult<Option<Object>> {
+    Ok(Some(Object::OF_SYSTEM))
+}
+
+/// The arguments: perhaps a role, the object, perhaps a column, the privilege.
+fn has(known: &Known, find: Find, has_column: bool, args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let seen = seen(env)?;
+    let rest = if has_column { 3 } else { 2 };
+    let who = match args.len().checked_sub(rest) {
+        Some(1) => role(seen, &args[0])?,
+        _ => role(seen, &Datum::text(&*env.user))?,
+    };
+    let at = args.len() - rest;
+    let object = find(seen, &args[at])?;
+    let wanted = known.read(words(&args[args.len() - 1]))?;
+    let (Some((name, is_superuser)), Some(object)) = (who, object) else { return Ok(Datum::Null) };
+    if has_column
+        && let Some(is_there) = column_is_there(seen, &args[at], &args[at + 1])?
+        && !is_there
+    {
+        return Ok(Datum::Null);
+    }
+    let may = |wanted: &Wanted| {
+        is_superuser || object.owner.as_ref() == Some(&name) || (!wanted.grants && (wanted.reads || !object.is_system))
+    };
+    Ok(Datum::Bool(wanted.iter().any(may)))
+}
+
+/// Whether the table has the column; a name that it does not have is an error.
+fn column_is_there(seen: &Seen, of: &Datum, column: &Datum) -> SqlResult<Option<bool>> {
+    let of = match of {
+        Datum::Text(name) => reg::relation_number(seen, name)?,
+        other => number(other),
+    };
+    let names: Vec<(i16, String)> = match seen.state.relation_numbered(of) {
+        Some(Relation::Table(table)) => {
+            table.columns.iter().map(|column| (column.number, column.name.clone())).collect()
+        }
+        Some(Relation::View(view)) => (1..).zip(view.columns.iter().map(|(name, _)| name.clone())).collect(),
+        _ => return Ok(None),
+    };
+    match column {
+        Datum::Text(wanted) if names.iter().all(|(_, name)| **name != **wanted) => {
+            let (_, relation) = reg::relation_name(seen, of).unwrap_or_default();
+            let message = format!("column \"{wanted}\" of relation \"{relation}\" does not exist");
+            Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message))
+        }
+        Datum::Int2(wanted) => Ok(Some(names.iter().any(|(number, _)| number == wanted))),
+        _ => Ok(Some(true)),
+    }
+}
+
+/// There are no members: a role has itself, and a superuser has all.
+fn has_role(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let seen = seen(env)?;
+    let at = args.len() - 2;
+    let who = if at == 0 { role(seen, &Datum::text(&*env.user))? } else { role(seen, &args[0])? };
+    let whose = role(seen, &args[at])?;
+    OF_ROLES.read(words(&args[at + 1]))?;
+    let (Some((who, is_superuser)), Some((whose, _))) = (who, whose) else { return Ok(Datum::Bool(false)) };
+    Ok(Datum::Bool(is_superuser || who == whose))
+}
+
+macro_rules! lines {
+    ($all:ident, $name:literal, $known:ident, $find:ident) => {
+        for object in [Kind::Text, Kind::Oid] {
+            let of: &'static [&'static [Kind]] = if object == Kind::Text {
+                &[
+                    &[Kind::Text, Kind::Text],
+                    &[Kind::Name, Kind::Text, Kind::Text],
+                    &[Kind::Oid, Kind::Text, Kind::Text],
+                ]
+            } else {
+                &[&[Kind::Oid, Kind::Text], &[Kind::Name, Kind::Oid, Kind::Text], &[Kind::Oid, Kind::Oid, Kind::Text]]
+            };
+            for arguments in of {
+                $all.push(line($name, arguments, Kind::Bool, |a, env| has(&$known, $find, false, a, env)));
+            }
+        }
+    };
+}
+
+pub(super) fn functions() -> Vec<Function> {
+    use Kind::{Bool, Int2, Name, Oid, Text};
+    let mut all = Vec::new();
+    lines!(all, "has_table_privilege", OF_TABLES, relation);
+    lines!(all, "has_any_column_privilege", OF_COLUMNS, relation);
+    lines!(all, "has_sequence_privilege", OF_SEQUENCES, relation);
+    lines!(all, "has_schema_privilege", OF_SCHEMAS, schema);
+    lines!(all, "has_database_privilege", OF_DATABASES, database);
+    lines!(all, "has_function_privilege", OF_FUNCTIONS, of_system);
+    lines!(all, "has_type_privilege", USABLE, of_system);
+    lines!(all, "has_language_privilege", USABLE, of_system);
+    lines!(all, "has_tablespace_privilege", OF_TABLESPACES, of_system);
+    let of_columns: [&'static [Kind]; 12] = [
+        &[Text, Text, Text],
+        &[Text, Int2, Text],
+        &[Oid, Text, Text],
+        &[Oid, Int2, Text],
+        &[Name, Text, Text, Text],
+        &[Name, Text, Int2, Text],
+        &[Name, Oid, Text, Text],
+        &[Name, Oid, Int2, Text],
+        &[Oid, Text, Text, Text],
+        &[Oid, Text, Int2, Text],
+        &[Oid, Oid, Text, Text],
+        &[Oid, Oid, Int2, Text],
+    ];
+    for arguments in of_columns {
+        all.push(line("has_column_privilege", arguments, Bool, |a, env| has(&OF_COLUMNS, relation, true, a, env)));
+    }
+    let of_roles: [&'static [Kind]; 6] =
+        [&[Name, Text], &[Oid, Text], &[Name, Name, Text], &[Name, Oid, Text], &[Oid, Name, Text], &[Oid, Oid, Text]];
+    for arguments in of_roles {
+        all.push(line("pg_has_role", arguments, Bool, has_role));
+    }
+    all
+}

@@ -1,0 +1,48 @@
+//! What one session does to another: `pg_cancel_backend`, `pg_terminate_backend`.
+//!
+//! **Invariant:** only a superuser ends what a superuser does, and only the role itself, or a superuser, what a role does.
+
+use super::Signal;
+use super::functions::{integer, line, seen};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::{Env, Function};
+use crate::types::Kind;
+
+fn signal(args: &[Datum], env: &Env, signal: Signal) -> SqlResult<Datum> {
+    let seen = seen(env)?;
+    let pid = integer(args.first()) as i32;
+    let Some(provider) = &seen.provider else { return Ok(Datum::Bool(false)) };
+    let Some(whose) = provider.role_of(pid) else { return Ok(Datum::Bool(false)) };
+    let is_superuser = |name: &str| seen.roles.get(name).is_some_and(|role| role.is_superuser);
+    let what = match signal {
+        Signal::Cancel => "cancel",
+        Signal::Terminate => "terminate",
+    };
+    let refused = |message: String| Err(SqlError::new(SqlState("42501"), message));
+    if !is_superuser(&env.user) {
+        if is_superuser(&whose) {
+            let of = if signal == Signal::Cancel { "query" } else { "process" };
+            return refused(format!("must be a superuser to {what} superuser {of}"));
+        }
+        if whose != *env.user {
+            let of = if signal == Signal::Cancel { "query is being canceled" } else { "process is being terminated" };
+            return refused(format!("must be a member of the role whose {of} or member of pg_signal_backend"));
+        }
+    }
+    Ok(Datum::Bool(provider.signal(pid, signal)))
+}
+
+pub(super) fn functions() -> Vec<Function> {
+    use Kind::{Bool, Int4, Int8};
+    let volatile = |function: Function| Function { volatile: true, ..function };
+    vec![
+        volatile(line("pg_cancel_backend", &[Int4], Bool, |a, env| signal(a, env, Signal::Cancel))),
+        volatile(line("pg_terminate_backend", &[Int4], Bool, |a, env| signal(a, env, Signal::Terminate))),
+        // Nobody waits here, so the time to wait is none.
+        volatile(line("pg_terminate_backend", &[Int4, Int8], Bool, |a, env| match integer(a.get(1)) {
+            0 => signal(a, env, Signal::Terminate),
+            _ => Err(SqlError::unsupported("to wait for a session's end")),
+        })),
+    ]
+}

@@ -1,0 +1,151 @@
+//! How much memory objects take: `pg_relation_size` and its like.
+//!
+//! **Invariant:** numbers are about right, never exact: they are the rows that the engine has given numbers to, times what a row of
+//! such columns takes. What is made when it is read takes nothing.
+
+use super::functions::{line, number, seen, words};
+use super::text;
+use crate::catalog::{IndexInfo, Relation, Seen, TableInfo};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::{Env, Function};
+use crate::types::{Kind, SqlType};
+
+/// A sequence's one row, as PostgreSQL would keep it.
+const SEQUENCE_BYTES: u64 = 8192;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Rows; of an index, its nodes.
+    Own,
+    Indexes,
+    All,
+}
+
+/// What a version has beside its values, and what an entry of an index has beside its key, in bytes.
+const VERSION_BYTES: u64 = 48;
+const ENTRY_BYTES: u64 = 16;
+/// A value whose length varies: its place in the row, and a word's worth of letters.
+const VARYING_BYTES: u64 = 24;
+
+fn width(kind: SqlType) -> u64 {
+    u64::try_from(kind.len()).unwrap_or(VARYING_BYTES)
+}
+
+fn rows(table: &TableInfo) -> u64 {
+    let columns: u64 = table.columns.iter().map(|column| width(column.kind)).sum();
+    table.table.rows_bound() * (VERSION_BYTES + columns)
+}
+
+fn index(table: &TableInfo, index: &IndexInfo) -> u64 {
+    let key: u64 = index.columns.iter().filter_map(|at| table.columns.get(*at)).map(|column| width(column.kind)).sum();
+    table.table.rows_bound() * (ENTRY_BYTES + key)
+}
+
+fn indexes(table: &TableInfo) -> u64 {
+    table.indexes.iter().map(|own| index(table, own)).sum()
+}
+
+/// Bytes of a relation; nothing if there is none.
+fn bytes(seen: &Seen, of: u32, part: Part) -> Option<u64> {
+    let (own, indexes) = match seen.state.relation_numbered(of) {
+        Some(Relation::Table(table)) => (rows(table), indexes(table)),
+        Some(Relation::Index { table, position }) => {
+            (table.indexes.get(*position).map_or(0, |own| index(table, own)), 0)
+        }
+        Some(Relation::Sequence(_)) => (SEQUENCE_BYTES, 0),
+        Some(Relation::View(_)) => (0, 0),
+        None => super::numbered(of, Some(seen)).map(|_| (0, 0))?,
+    };
+    Some(match part {
+        Part::Own => own,
+        Part::Indexes => indexes,
+        Part::All => own + indexes,
+    })
+}
+
+fn counted(bytes: Option<u64>) -> Datum {
+    bytes.map_or(Datum::Null, |bytes| Datum::Int8(i64::try_from(bytes).unwrap_or(i64::MAX)))
+}
+
+fn of(part: Part, args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    Ok(counted(bytes(seen(env)?, number(&args[0]), part)))
+}
+
+fn of_fork(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    match words(&args[1]) {
+        "main" => of(Part::Own, args, env),
+        "fsm" | "vm" | "init" => Ok(counted(bytes(seen(env)?, number(&args[0]), Part::Own).map(|_| 0))),
+        _ => Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "invalid fork name")
+            .hint("Valid fork names are \"main\", \"fsm\", \"vm\", and \"init\".")),
+    }
+}
+
+fn all(seen: &Seen) -> u64 {
+    seen.state.tables().map(|table| rows(table) + indexes(table)).sum()
+}
+
+fn of_database(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let seen = seen(env)?;
+    let is_ours = match &args[0] {
+        Datum::Text(name) if **name == *crate::catalog::DATABASE => true,
+        Datum::Text(name) => {
+            let message = format!("database \"{name}\" does not exist");
+            return Err(SqlError::new(SqlState("3D000"), message));
+        }
+        other => number(other) == super::server::DATABASE_OID,
+    };
+    Ok(counted(is_ours.then(|| all(seen))))
+}
+
+fn of_tablespace(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let is_default = match &args[0] {
+        Datum::Text(name) => &**name == "pg_default",
+        other => number(other) == 1663,
+    };
+    let seen = seen(env)?;
+    Ok(counted(Some(if is_default { all(seen) } else { 0 })))
+}
+
+/// Bytes in a unit that people can read, as PostgreSQL rounds them.
+fn pretty(bytes: i64) -> String {
+    // Name, least size that is too large, whether it is rounded from half units, and how many bits the unit has.
+    const UNITS: [(&str, u64, bool, u32); 6] = [
+        ("bytes", 10 * 1024, false, 0),
+        ("kB", 20 * 1024 - 1, true, 10),
+        ("MB", 20 * 1024 - 1, true, 20),
+        ("GB", 20 * 1024 - 1, true, 30),
+        ("TB", 20 * 1024 - 1, true, 40),
+        ("PB", 20 * 1024 - 1, true, 50),
+    ];
+    let mut left = bytes;
+    for (at, (name, limit, rounded, bits)) in UNITS.into_iter().enumerate() {
+        match UNITS.get(at + 1) {
+            Some((_, _, next_rounded, next_bits)) if limit <= left.unsigned_abs() => {
+                let shift = next_bits - bits - u32::from(*next_rounded) + u32::from(rounded);
+                left /= 1 << shift;
+            }
+            _ => {
+                let half = if rounded { (left + left.signum()) / 2 } else { left };
+                return format!("{half} {name}");
+            }
+        }
+    }
+    format!("{bytes} bytes")
+}
+
+pub(super) fn functions() -> Vec<Function> {
+    use Kind::{Int8, Name, Oid, Regclass, Text};
+    vec![
+        line("pg_relation_size", &[Regclass], Int8, |a, env| of(Part::Own, a, env)),
+        line("pg_relation_size", &[Regclass, Text], Int8, of_fork),
+        line("pg_table_size", &[Regclass], Int8, |a, env| of(Part::Own, a, env)),
+        line("pg_indexes_size", &[Regclass], Int8, |a, env| of(Part::Indexes, a, env)),
+        line("pg_total_relation_size", &[Regclass], Int8, |a, env| of(Part::All, a, env)),
+        line("pg_database_size", &[Oid], Int8, of_database),
+        line("pg_database_size", &[Name], Int8, of_database),
+        line("pg_tablespace_size", &[Oid], Int8, of_tablespace),
+        line("pg_tablespace_size", &[Name], Int8, of_tablespace),
+        line("pg_size_pretty", &[Int8], Text, |a, _| Ok(text(pretty(super::functions::integer(a.first()))))),
+    ]
+}
