@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** positions are counted in characters of the text that the client sent, the first being 1.
 
+pub(crate) mod rewrite;
+
 use crate::error::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -48,62 +50,73 @@ pub(crate) struct Parsed {
 /// # Errors
 /// `42601`, with its position.
 pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
+    rewrite::check_text(text)?;
     let dialect = PostgreSqlDialect {};
     let tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|error| tokenizer_error(text, &error.message, error.location))?;
     let mut statements = Vec::new();
-    for piece in tokens.split(|token| token.token == Token::SemiColon) {
-        let mut words = piece.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
-        let Some(first) = words.next() else { continue };
-        // A hint belongs to the statement.
-        let hint = piece.iter().find(|token| {
-            matches!(&token.token, Token::Whitespace(Whitespace::MultiLineComment(text)) if text.starts_with('+'))
-        });
-        let begin = hint.map_or(first.span.start, |hint| hint.span.start.min(first.span.start));
-        let last = words.next_back().unwrap_or(first);
-        check_chains(piece)?;
-        if let Some((word, tree)) = maintenance(text, piece)? {
-            let text = text[offset(text, first.span.start)..offset(text, last.span.end)].to_owned();
-            statements.push(Parsed { tree, text, copy: None, explain: None, maintains: Some(word) });
-            continue;
-        }
-        let whole = piece;
-        let (piece, explain) = match crate::explain::options::cut(text, piece)? {
-            Some((options, piece)) => (piece, Some(options)),
-            None => (piece, None),
-        };
-        let (piece, copy) = match crate::copy::options::cut(text, piece)? {
-            Some((piece, options)) => (piece, Some(options)),
-            None => (piece, None),
-        };
-        let (piece, overriding) = match crate::overriding::cut(piece)? {
-            Some((piece, what, token)) => (piece, Some((what, token))),
-            None => (piece.to_vec(), None),
-        };
-        let piece = crate::roles::change::as_roles(&piece).unwrap_or(piece);
-        let mut parser = Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(piece);
-        let end = offset(text, last.span.end);
-        let mut tree = parser.parse_statement().map_err(|error| parser_error(text, &error))?;
-        if let Some((what, token)) = overriding {
-            crate::overriding::put(&mut tree, what, text, &token)?;
-        }
-        let next = parser.peek_token();
-        if next.token != Token::EOF {
-            return Err(near(text, Some(&next)));
-        }
-        if explain.is_some() {
-            crate::explain::options::check(text, whole, &tree)?;
-        }
-        statements.push(Parsed {
-            tree,
-            copy,
-            explain,
-            maintains: None,
-            text: text[offset(text, begin)..end].to_owned(),
-        });
+    let mut rest = &tokens[..];
+    while !rest.is_empty() {
+        let length = rest.iter().position(|token| token.token == Token::SemiColon).unwrap_or(rest.len());
+        let (piece, after) = rest.split_at(length);
+        let semicolon = after.first();
+        rest = after.get(1..).unwrap_or_default();
+        statements.extend(statement(text, piece).map_err(|error| match semicolon {
+            // What stands at its end is not the text's end.
+            Some(_) if error.message() == AT_END => near(text, semicolon),
+            _ => error,
+        })?);
     }
     Ok(statements)
+}
+
+/// The statement of these tokens, if they are any.
+fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
+    let mut words = piece.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
+    let Some(first) = words.next() else { return Ok(None) };
+    // A hint belongs to the statement.
+    let hint = piece.iter().find(
+        |token| matches!(&token.token, Token::Whitespace(Whitespace::MultiLineComment(text)) if text.starts_with('+')),
+    );
+    let begin = hint.map_or(first.span.start, |hint| hint.span.start.min(first.span.start));
+    let last = words.next_back().unwrap_or(first);
+    check_chains(piece)?;
+    if let Some((word, tree)) = maintenance(text, piece)? {
+        let text = text[offset(text, first.span.start)..offset(text, last.span.end)].to_owned();
+        return Ok(Some(Parsed { tree, text, copy: None, explain: None, maintains: Some(word) }));
+    }
+    let whole = piece;
+    let (piece, explain) = match crate::explain::options::cut(text, piece)? {
+        Some((options, piece)) => (piece, Some(options)),
+        None => (piece, None),
+    };
+    let (piece, copy) = match crate::copy::options::cut(text, piece)? {
+        Some((piece, options)) => (piece, Some(options)),
+        None => (piece, None),
+    };
+    let (piece, overriding) = match crate::overriding::cut(piece)? {
+        Some((piece, what, token)) => (piece, Some((what, token))),
+        None => (piece.to_vec(), None),
+    };
+    let piece = crate::roles::change::as_roles(&piece).unwrap_or(piece);
+    let piece = rewrite::rewrite(text, piece)?;
+    let dialect = PostgreSqlDialect {};
+    let mut parser = Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(piece);
+    let end = offset(text, last.span.end);
+    let mut tree = parser.parse_statement().map_err(|error| parser_error(text, &error))?;
+    if let Some((what, token)) = overriding {
+        crate::overriding::put(&mut tree, what, text, &token)?;
+    }
+    let next = parser.peek_token();
+    if next.token != Token::EOF {
+        return Err(near(text, Some(&next)));
+    }
+    if explain.is_some() {
+        crate::explain::options::check(text, whole, &tree)?;
+    }
+    let text = text[offset(text, begin)..end].to_owned();
+    Ok(Some(Parsed { tree, copy, explain, maintains: None, text }))
 }
 
 /// `VACUUM` and `ANALYZE`, of which the library knows other databases' forms: which of them it is, and a statement that names the
@@ -245,8 +258,10 @@ pub(crate) fn near(text: &str, token: Option<&TokenWithSpan>) -> SqlError {
     }
 }
 
+const AT_END: &str = "syntax error at end of input";
+
 fn at_end(text: &str) -> SqlError {
-    SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input").at(text.chars().count() + 1)
+    SqlError::new(SqlState::SYNTAX_ERROR, AT_END).at(text.chars().count() + 1)
 }
 
 /// The library's messages name what was found by its place: the token there is what PostgreSQL calls near.
@@ -346,6 +361,12 @@ const RESERVED: &[&str] = &[
     "column",
     "constraint",
     "create",
+    "current_catalog",
+    "current_date",
+    "current_role",
+    "current_time",
+    "current_timestamp",
+    "current_user",
     "default",
     "deferrable",
     "desc",
@@ -369,6 +390,8 @@ const RESERVED: &[&str] = &[
     "lateral",
     "leading",
     "limit",
+    "localtime",
+    "localtimestamp",
     "not",
     "null",
     "offset",
@@ -381,6 +404,7 @@ const RESERVED: &[&str] = &[
     "references",
     "returning",
     "select",
+    "session_user",
     "some",
     "symmetric",
     "table",
@@ -390,6 +414,7 @@ const RESERVED: &[&str] = &[
     "true",
     "union",
     "unique",
+    "user",
     "using",
     "variadic",
     "when",

@@ -17,11 +17,11 @@ use crate::ops::{Aggregate, Function, Operator};
 use crate::types::{Kind, SqlType};
 use engine::{RowLock, Wait};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 pub use walk::rewrite;
-pub(crate) use walk::{PLACEHOLDERS, Slots, slots_of, slots_of_plan, visit};
-pub use window::{Frame, FrameBound, FrameUnit, RangeSteps, WindowCall, WindowFunction};
+pub(crate) use walk::{PLACEHOLDERS, Slots, has_working, slots_of, slots_of_plan, source_has_working, visit};
+pub use window::{Exclude, Frame, FrameBound, FrameUnit, RangeSteps, WindowCall, WindowFunction};
 
 /// An expression.
 #[derive(Clone, Debug)]
@@ -239,6 +239,8 @@ pub enum Plan {
     Sort {
         input: Box<Plan>,
         keys: Vec<SortKey>,
+        /// The row executor makes the rows in this order, by an index.
+        is_given: bool,
     },
     /// Each row once, by its first columns, of these kinds.
     Distinct {
@@ -283,6 +285,10 @@ pub enum Plan {
         id: u64,
         plan: Arc<Plan>,
     },
+    /// `WITH RECURSIVE`
+    Recursive(Arc<Recursive>),
+    /// The rows of the last round of the recursive query of this number.
+    Working(u64),
     /// What a statement of `WITH` that changes rows returns; it is run once, when somebody first asks.
     Modified(Arc<Modify>),
     /// A query with statements in its `WITH` that change rows: those that nobody has asked for are run at its end.
@@ -290,6 +296,22 @@ pub enum Plan {
         modifies: Vec<Arc<Modify>>,
         input: Box<Plan>,
     },
+}
+
+/// A query that goes on with its own rows.
+#[derive(Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Recursive {
+    pub id: u64,
+    /// Otherwise each row comes once.
+    pub all: bool,
+    pub kinds: Vec<Kind>,
+    /// The first round.
+    pub first: Plan,
+    /// A round over the rows of the one before; the one without rows is the last.
+    pub step: Plan,
+    /// How often the statement names it. Rows of one that is named once need not be kept.
+    pub references: AtomicUsize,
 }
 
 /// A number for what is kept while a statement runs. No two plans of the process have the same one.

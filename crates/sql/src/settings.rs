@@ -15,6 +15,7 @@ use defs::{Context, DEFS, Def, find as position};
 use engine::Isolation;
 use stage::Class;
 use std::borrow::Cow;
+use std::sync::LazyLock;
 use std::time::Duration;
 use value::{Value, accepted, duration, plain};
 
@@ -101,6 +102,12 @@ pub(crate) fn of_transaction(name: &str) -> Option<&'static str> {
     let own = ["transaction_isolation", "transaction_read_only", "transaction_deferrable"];
     own.into_iter().find(|own| own.eq_ignore_ascii_case(name))
 }
+
+/// Where they stand, and where their defaults do.
+static OF_TRANSACTION: LazyLock<Vec<(usize, usize)>> = LazyLock::new(|| {
+    let both = |name: &str| Some((position(name)?, position(&format!("default_{name}"))?));
+    ["transaction_isolation", "transaction_read_only", "transaction_deferrable"].into_iter().filter_map(both).collect()
+});
 
 /// How a setting's name is written.
 pub(crate) fn title(name: &str) -> Option<&'static str> {
@@ -233,15 +240,9 @@ impl Settings {
 
     /// A transaction begins: it is what the defaults say.
     pub(crate) fn begin(&mut self) {
-        for (own, default) in [
-            ("transaction_isolation", "default_transaction_isolation"),
-            ("transaction_read_only", "default_transaction_read_only"),
-            ("transaction_deferrable", "default_transaction_deferrable"),
-        ] {
-            if let (Some(own), Some(default)) = (position(own), position(default))
-                && self.values[own] != self.values[default]
-            {
-                self.put(own, self.values[default].clone());
+        for (own, default) in &*OF_TRANSACTION {
+            if self.values[*own] != self.values[*default] {
+                self.put(*own, self.values[*default].clone());
             }
         }
     }

@@ -28,7 +28,7 @@ impl Lowering<'_> {
             Plan::Aggregate { input, groups, sets, calls } => {
                 self.aggregate(input, groups, sets.as_deref(), calls, outer)
             }
-            Plan::Sort { input, keys } => self.sort(input, keys, outer),
+            Plan::Sort { input, keys, is_given: _ } => self.sort(input, keys, outer),
             Plan::Distinct { input, kinds } => {
                 let input = self.plan(input, outer)?;
                 self.distinct(input, kinds)
@@ -50,6 +50,7 @@ impl Lowering<'_> {
             Plan::DistinctOn { .. } => Err(SqlError::unsupported("DISTINCT ON as analytics")),
             Plan::Ties { .. } => Err(SqlError::unsupported("WITH TIES as analytics")),
             Plan::Lock { .. } => Err(SqlError::unsupported("FOR UPDATE as analytics")),
+            Plan::Recursive(_) | Plan::Working(_) => Err(SqlError::unsupported("WITH RECURSIVE as analytics")),
             Plan::System(_) => Err(SqlError::unsupported("the catalog as analytics")),
             Plan::Modified(_) | Plan::Modifying { .. } => Err(SqlError::unsupported("changes as analytics")),
         }

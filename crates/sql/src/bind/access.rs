@@ -69,8 +69,72 @@ pub(crate) struct Rank {
     pub(crate) next: usize,
 }
 
+/// A key of an order: a table's column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OrderKey {
+    pub(crate) column: usize,
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+}
+
 /// The best way to rows that satisfy these conditions.
 pub(crate) fn choose(wanted: &Wanted<'_>, conditions: &[&Expr]) -> (Access, Rank) {
+    let mut best = (Access::All, Rank::default());
+    for found in ways(wanted, conditions) {
+        if best.1 < found.1 {
+            best = found;
+        }
+    }
+    best
+}
+
+/// A way as good as the best one that finds the rows in this order. One that finds all rows of an index, only if few of them
+/// are wanted.
+pub(crate) fn in_order(
+    wanted: &Wanted<'_>,
+    conditions: &[&Expr],
+    keys: &[OrderKey],
+    few_wanted: bool,
+) -> Option<Access> {
+    let best = choose(wanted, conditions).1;
+    if best == Rank::default() && !few_wanted {
+        return None;
+    }
+    ways(wanted, conditions).into_iter().filter(|(_, rank)| *rank == best).find_map(|(access, rank)| match access {
+        Access::Index { index, prefix, lower, upper, backward: _ } => {
+            let backward = !rank.is_point && is_backward(wanted.table, index, prefix.len(), keys)?;
+            Some(Access::Index { index, prefix, lower, upper, backward })
+        }
+        Access::All | Access::AnyOf { .. } => None,
+    })
+}
+
+/// Whether an index gives the order from its greatest key down; none if it does not give it. So many of its columns are
+/// the same in all rows.
+fn is_backward(table: &TableInfo, index: usize, equal: usize, keys: &[OrderKey]) -> Option<bool> {
+    let (same, mut columns) = table.table.indexes()[index].columns.split_at_checked(equal)?;
+    let mut seen = same.to_vec();
+    let mut backward = None;
+    for key in keys {
+        if seen.contains(&key.column) {
+            continue;
+        }
+        let (next, rest) = columns.split_first()?;
+        // In an index nulls come last.
+        let is_there = *next == key.column
+            && *backward.get_or_insert(key.descending) == key.descending
+            && (key.nulls_first == key.descending || table.columns[key.column].not_null);
+        if !is_there {
+            return None;
+        }
+        seen.push(*next);
+        columns = rest;
+    }
+    Some(backward.unwrap_or(false))
+}
+
+/// The ways by each index.
+fn ways(wanted: &Wanted<'_>, conditions: &[&Expr]) -> Vec<(Access, Rank)> {
     let mut bounds = Vec::new();
     let mut lists = Vec::new();
     for condition in conditions {
@@ -79,8 +143,7 @@ pub(crate) fn choose(wanted: &Wanted<'_>, conditions: &[&Expr]) -> (Access, Rank
     let find = |column: usize, wanted: &[Comparison]| {
         bounds.iter().find(|bound| bound.column == column && wanted.contains(&bound.comparison))
     };
-    let mut best = (Access::All, Rank::default());
-    for (index, def) in wanted.table.table.indexes().iter().enumerate() {
+    let way = |(index, def): (usize, &engine::IndexDef)| {
         let equal: Vec<&Bound> = def.columns.iter().map_while(|column| find(*column, &[Comparison::Equal])).collect();
         let prefix = || equal.iter().map(|bound| bound.value.clone()).collect::<Vec<_>>();
         let next = def.columns.get(equal.len()).copied();
@@ -94,15 +157,13 @@ pub(crate) fn choose(wanted: &Wanted<'_>, conditions: &[&Expr]) -> (Access, Rank
         let upper = side(&[Comparison::Less, Comparison::LessOrEqual], Comparison::LessOrEqual);
         let sides = usize::from(lower.is_some()) + usize::from(upper.is_some());
         let rank = Rank { is_point, equal: equal.len(), next: if list.is_some() { 3 } else { sides } };
-        if best.1 < rank {
-            let access = match list {
-                Some(list) => Access::AnyOf { index, prefix: prefix(), list: list.list.clone() },
-                None => Access::Index { index, prefix: prefix(), lower, upper, backward: false },
-            };
-            best = (access, rank);
-        }
-    }
-    best
+        let access = match list {
+            Some(list) => Access::AnyOf { index, prefix: prefix(), list: list.list.clone() },
+            None => Access::Index { index, prefix: prefix(), lower, upper, backward: false },
+        };
+        (access, rank)
+    };
+    wanted.table.table.indexes().iter().enumerate().map(way).collect()
 }
 
 impl Wanted<'_> {

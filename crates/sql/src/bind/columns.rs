@@ -29,7 +29,8 @@ impl Scope<'_> {
 impl Binder<'_> {
     /// A column by its name: here, or in an enclosing query.
     pub(crate) fn column(&self, parts: &[Ident], scope: &Scope<'_>) -> SqlResult<Typed> {
-        parts.iter().try_for_each(|part| crate::parse::check_name(self.text, part))?;
+        // Behind a point any word is a name.
+        parts.first().map_or(Ok(()), |part| crate::parse::check_name(self.text, part))?;
         let mut level = 0;
         let mut at = Some(scope);
         while let Some(here) = at {

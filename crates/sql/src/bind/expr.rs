@@ -5,10 +5,23 @@ use super::{Binder, Scope};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
+use crate::parse::rewrite::{SYMMETRIC, mark};
 use crate::plan::{Expr, Plan, Typed};
 use crate::types::numeric::Numeric;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, BinaryOperator, CastKind, UnaryOperator};
+
+/// The lower bound of a `BETWEEN SYMMETRIC`.
+fn symmetric(low: &ast::Expr) -> Option<&ast::Expr> {
+    let ast::Expr::Function(ast::Function { name, args: ast::FunctionArguments::List(list), .. }) = low else {
+        return None;
+    };
+    let [ast::ObjectNamePart::Identifier(name)] = &name.0[..] else { return None };
+    match (mark(name), &list.args[..]) {
+        (Some(SYMMETRIC), [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(low))]) => Some(low),
+        _ => None,
+    }
+}
 
 impl Binder<'_> {
     /// Binds an expression over a scope's row.
@@ -76,6 +89,14 @@ impl Binder<'_> {
             }
             ast::Expr::IsDistinctFrom(left, right) => Ok(not(self.is_same(one(left)?, one(right)?)?)),
             ast::Expr::IsNotDistinctFrom(left, right) => self.is_same(one(left)?, one(right)?),
+            ast::Expr::Between { expr, negated, low, high } if let Some(low) = symmetric(low) => {
+                let between = |low: &ast::Expr, high: &ast::Expr| {
+                    let low = self.operator(">=", Some(one(expr)?), one(low)?)?;
+                    let high = self.operator("<=", Some(one(expr)?), one(high)?)?;
+                    Ok::<_, SqlError>(Expr::And(vec![low.expr, high.expr]))
+                };
+                Ok(negated_if(*negated, truth(Expr::Or(vec![between(low, high)?, between(high, low)?]))))
+            }
             ast::Expr::Between { expr, negated, low, high } => {
                 let low = self.operator(">=", Some(one(expr)?), one(low)?)?;
                 let high = self.operator("<=", Some(one(expr)?), one(high)?)?;

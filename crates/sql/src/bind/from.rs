@@ -97,6 +97,16 @@ impl Group {
         })
     }
 
+    /// Whether a recursive query's last round is among the sources.
+    pub(super) fn has_working(&self) -> bool {
+        self.items.iter().any(|item| match &item.source {
+            ItemSource::Query { plan, .. } => matches!(**plan, Plan::Working(_)),
+            ItemSource::Group(group) => group.has_working(),
+            ItemSource::Full { left, right, .. } => left.has_working() || right.has_working(),
+            ItemSource::Table(_) | ItemSource::Functions { .. } => false,
+        })
+    }
+
     /// Whether an outer join may fill the place with null.
     pub(super) fn is_nullable(&self, slot: usize) -> bool {
         self.items.iter().any(|item| item.is_nullable(slot))

@@ -16,13 +16,13 @@ impl Binder<'_> {
         refuse!(
             *uses_odbc_syntax => "the ODBC syntax of functions",
             *parameters != FunctionArguments::None => "a function with parameters",
-            !within_group.is_empty() => "WITHIN GROUP",
             null_treatment.is_some() => "RESPECT NULLS and IGNORE NULLS",
         );
         let parts = self.name_parts(name)?;
         let name_text = match &parts[..] {
             [name] => name.as_str(),
             [schema, name] if schema == "pg_catalog" => name.as_str(),
+            [schema, name] if schema == "information_schema" && name == "_pg_expandarray" => name.as_str(),
             _ => return Err(SqlError::unsupported(format_args!("the function {name}"))),
         };
         let (distinct, args, order) = match args {
@@ -45,9 +45,30 @@ impl Binder<'_> {
             refuse!(!order.is_empty() => "ORDER BY among the arguments of a window function");
             return self.window(function, name_text, args, over, scope);
         }
-        if super::window::is_window(name_text) {
+        if super::window::is_window(name_text) && within_group.is_empty() {
             let message = format!("window function {name_text} requires an OVER clause");
             return Err(self.at_name(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message), name));
+        }
+        let is_ordered = ops::aggregates::is_ordered_set(name_text);
+        if !within_group.is_empty() && !is_ordered {
+            if matches!(name_text, "rank" | "dense_rank" | "percent_rank" | "cume_dist") {
+                return Err(SqlError::unsupported(format_args!("the hypothetical-set aggregate {name_text}")));
+            }
+            // As by PostgreSQL, one that takes all of these as arguments is looked for.
+            let mut all = self.arguments(args, scope)?;
+            for key in within_group {
+                all.push(self.expr(&key.expr, scope)?);
+            }
+            return self.call(name_text, all).map_err(|error| self.at_name(error, name));
+        }
+        if is_ordered {
+            if within_group.is_empty() {
+                return self.call(name_text, self.arguments(args, scope)?).map_err(|error| self.at_name(error, name));
+            }
+            // It is given the values in their order, and with each of them its own arguments.
+            let value = |key: &ast::OrderByExpr| FunctionArg::Unnamed(FunctionArgExpr::Expr(key.expr.clone()));
+            let all: Vec<FunctionArg> = within_group.iter().map(value).chain(args.iter().cloned()).collect();
+            return self.aggregate(function, name_text, (false, &all, within_group), filter.as_deref(), scope);
         }
         if is_aggregate(name_text) {
             return self.aggregate(function, name_text, (distinct, args, order), filter.as_deref(), scope);
@@ -70,6 +91,11 @@ impl Binder<'_> {
         }
         if super::sets::is_set(name_text) {
             return self.set_in_list(name_text, args, &function.name, scope);
+        }
+        match name_text {
+            "json_build_object" | "json_build_array" => return self.json_call(name_text, args, scope),
+            "to_json" | "row_to_json" | "array_to_json" => return self.json_of(name_text, args, scope),
+            _ => {}
         }
         let arguments = self.arguments(args, scope)?;
         match name_text {
@@ -101,7 +127,6 @@ impl Binder<'_> {
             }
             "current_database" | "current_catalog" if arguments.is_empty() => Ok(text(DATABASE, Kind::Name)),
             "current_date" if arguments.is_empty() => Ok(now(Kind::Date)),
-            "json_build_object" | "json_build_array" | "to_json" => self.json_call(name_text, arguments),
             "nextval" | "currval" | "setval" | "lastval" => self.sequence_call(name_text, arguments),
             _ => self.call(name_text, arguments),
         }
@@ -204,14 +229,28 @@ impl Binder<'_> {
         scope: &Scope<'_>,
     ) -> SqlResult<(AggregateCall, SqlType)> {
         let is_star = matches!(args, [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]);
-        let arguments = if is_star { Vec::new() } else { self.arguments(args, scope)? };
+        let mut own_name = name;
+        let arguments = match (name, args) {
+            _ if is_star => Vec::new(),
+            ("json_agg", [arg]) => {
+                let (value, is_structured) = self.json_argument(arg, scope)?;
+                if is_structured {
+                    own_name = ops::aggregates::JSON_ROWS;
+                }
+                vec![value]
+            }
+            ("json_object_agg", [FunctionArg::Unnamed(FunctionArgExpr::Expr(key)), value]) => {
+                vec![self.json_key(self.expr(key, scope)?)?, self.json_argument(value, scope)?.0]
+            }
+            _ => self.arguments(args, scope)?,
+        };
         let kinds: Vec<Kind> = arguments.iter().map(|argument| argument.kind.kind).collect();
         if arguments.is_empty() && !is_star {
             let message = format!("{name}(*) must be used to call a parameterless aggregate function");
             return Err(self.at_name(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message), &function.name));
         }
         let no_such = || SqlError::unsupported(format_args!("the aggregate {name}"));
-        let aggregate = ops::resolve_aggregate(name, &kinds)
+        let aggregate = ops::resolve_aggregate(own_name, &kinds)
             .map_err(|error| self.at_name(error, &function.name))?
             .ok_or_else(no_such)?
             .aggregate;

@@ -9,6 +9,7 @@ use super::{Binder, Clause, Reach, Relation, Scope, refuse};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
+use crate::parse::rewrite::{JOIN_ALIAS, mark};
 use crate::plan::{Expr, Typed};
 use crate::session::ColumnInfo;
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
@@ -33,6 +34,7 @@ impl Binder<'_> {
         scope: &mut Scope<'_>,
     ) -> SqlResult<Group> {
         let start = scope.relations.len();
+        let named = self.recursive_references();
         let mut left = self.factor(relation, scope)?;
         for ast::Join { relation, global, join_operator } in joins {
             refuse!(*global => "GLOBAL JOIN");
@@ -47,7 +49,14 @@ impl Binder<'_> {
             let middle = scope.relations.len();
             let is_allowed = matches!(kind, JoinKind::Inner | JoinKind::Left);
             set_reach(&mut scope.relations[start..], Reach::Lateral { is_allowed });
-            let right = self.factor(relation, scope)?;
+            if matches!(kind, JoinKind::Right | JoinKind::Full) {
+                self.none_named_since(&named, "an outer join")?;
+            }
+            let is_nullable = matches!(kind, JoinKind::Left | JoinKind::Full);
+            let right = match is_nullable {
+                true => self.within("an outer join", || self.factor(relation, scope))?,
+                false => self.factor(relation, scope)?,
+            };
             set_reach(&mut scope.relations[start..], Reach::All);
             let on = match constraint {
                 JoinConstraint::None if matches!(join_operator, JoinOperator::CrossJoin(_)) => Vec::new(),
@@ -60,7 +69,14 @@ impl Binder<'_> {
                 }
                 JoinConstraint::Using(names) => {
                     let mut all: Vec<String> = Vec::new();
+                    let mut alias = None;
                     for name in names {
+                        if let [ast::ObjectNamePart::Identifier(is), ast::ObjectNamePart::Identifier(own)] = &name.0[..]
+                            && mark(is) == Some(JOIN_ALIAS)
+                        {
+                            alias = Some(own);
+                            continue;
+                        }
                         let [name] = &self.name_parts(name)?[..] else {
                             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "a qualified name in USING"));
                         };
@@ -70,7 +86,11 @@ impl Binder<'_> {
                         }
                         all.push(name.clone());
                     }
-                    self.merge(&all, kind, start, middle, scope)?
+                    let on = self.merge(&all, kind, start, middle, scope)?;
+                    if let Some(alias) = alias {
+                        self.name_merged(alias, all.len(), scope)?;
+                    }
+                    on
                 }
                 JoinConstraint::Natural => {
                     let (left, right) = (open(&scope.relations[start..middle]), open(&scope.relations[middle..]));
@@ -126,6 +146,16 @@ impl Binder<'_> {
         }
         self.close(columns, start, "", scope);
         Ok(conditions)
+    }
+
+    /// `USING (...) AS alias`: a relation of the merged columns alone, which are the first of the last relation.
+    fn name_merged(&self, alias: &ast::Ident, count: usize, scope: &mut Scope<'_>) -> SqlResult<()> {
+        crate::parse::check_name(self.text, alias)?;
+        let Some(join) = scope.relations.last() else { return Ok(()) };
+        let columns = join.columns.iter().take(count).cloned().collect();
+        let values = join.values.iter().take(count).cloned().collect();
+        let named = Relation { alias: folded(alias), columns, values, is_named: true, is_open: false, ..join.clone() };
+        scope.add(named, 0)
     }
 
     /// From now on the columns of these relations are those of the join.

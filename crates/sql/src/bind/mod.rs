@@ -18,6 +18,7 @@ mod join;
 mod json;
 mod names;
 mod query;
+mod recursion;
 mod select;
 mod sequences;
 mod sets;
@@ -71,6 +72,8 @@ pub(crate) struct Binder<'c> {
     parameters: RefCell<Vec<Option<SqlType>>>,
     /// Queries of `WITH`, by name; inner ones hide outer ones.
     with: RefCell<Vec<Named>>,
+    /// Recursive queries whose terms are being bound.
+    recursions: RefCell<Vec<recursion::Recursion>>,
     /// Nothing of the statement has been bound yet: what is bound next is the whole.
     is_top: Cell<bool>,
     /// Statements of `WITH` that change rows, so far.
@@ -160,6 +163,7 @@ impl<'c> Binder<'c> {
             env,
             parameters: RefCell::new(parameters),
             with: RefCell::default(),
+            recursions: RefCell::default(),
             is_top: Cell::new(true),
             modifies: RefCell::default(),
         }

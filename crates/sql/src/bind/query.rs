@@ -1,10 +1,13 @@
 //! Queries: `SELECT`, `VALUES`, set operations, `WITH`, order and limit, row locks.
 
+use super::recursion::in_order;
+use super::select::lock_word;
+use super::sets::{composite, field_name};
 use super::{Binder, Bound, Clause, Scope, column_info, refuse, settled};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
-use crate::plan::{Expr, Plan, SetOperation, SortKey, Typed, new_id, slots_of_plan};
+use crate::plan::{Expr, Plan, SetOperation, SortKey, Typed, has_working, new_id, slots_of_plan};
 use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
@@ -112,13 +115,17 @@ impl Binder<'_> {
     /// `is_top`: of the whole statement.
     pub(super) fn bind_with(&self, with: &ast::With, parent: Option<&Scope<'_>>, is_top: bool) -> SqlResult<()> {
         let ast::With { with_token: _, recursive, cte_tables } = with;
-        refuse!(*recursive => "WITH RECURSIVE");
         let first = self.with.borrow().len();
-        for ast::Cte { alias, query, from, materialized: _, closing_paren_token: _ } in cte_tables {
+        let ordered = if *recursive { in_order(cte_tables)? } else { cte_tables.iter().collect() };
+        for ast::Cte { alias, query, from, materialized: _, closing_paren_token: _ } in ordered {
             refuse!(from.is_some() => "FROM in WITH");
             let ast::TableAlias { explicit: _, name, columns: names, at } = alias;
             refuse!(at.is_some() => "AT in WITH");
-            let mut bound = self.with_query(query, parent, is_top)?;
+            let own = if *recursive { self.recursive(alias, query, parent)? } else { None };
+            let mut bound = match own {
+                Some(bound) => bound,
+                None => self.with_query(query, parent, is_top)?,
+            };
             for column in &mut bound.columns {
                 column.kind = settled(column.kind);
             }
@@ -142,8 +149,10 @@ impl Binder<'_> {
             let slots = slots_of_plan(&bound.plan, 1);
             refuse!(!slots.is_empty() || slots.looks_out => "a WITH query that looks at an enclosing query");
             let plan = match bound.plan {
-                // It remembers its rows itself.
-                plan @ Plan::Modified(_) => plan,
+                // They remember their rows themselves.
+                plan @ (Plan::Modified(_) | Plan::Recursive(_)) => plan,
+                // Its rows are others in each round.
+                plan if has_working(&plan) => plan,
                 plan => Plan::Shared { id: new_id(), plan: Arc::new(plan) },
             };
             self.with.borrow_mut().push((folded(name), plan, bound.columns));
@@ -154,18 +163,21 @@ impl Binder<'_> {
     /// The query of `WITH` that a name means.
     pub(super) fn named_query(&self, name: &ast::ObjectName) -> SqlResult<Option<super::Named>> {
         let parts = self.name_parts(name)?;
-        let [name] = &parts[..] else { return Ok(None) };
-        let found = self.with.borrow().iter().rev().find(|(with, ..)| with == name).cloned();
+        let [own] = &parts[..] else { return Ok(None) };
+        let found = self.with.borrow().iter().rev().find(|(with, ..)| with == own).cloned();
+        if let Some((_, plan, _)) = &found {
+            self.note_reference(plan, own).map_err(|error| self.at_name(error, name))?;
+        }
         if let Some((_, Plan::Modified(modify), _)) = &found
             && modify.returning.is_none()
         {
-            let message = format!("WITH query \"{name}\" does not have a RETURNING clause");
+            let message = format!("WITH query \"{own}\" does not have a RETURNING clause");
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
         Ok(found)
     }
 
-    fn set_expr(&self, body: &SetExpr, tail: Tail<'_>, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
+    pub(super) fn set_expr(&self, body: &SetExpr, tail: Tail<'_>, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
         match body {
             SetExpr::Select(select) => self.select(select, tail, parent),
             SetExpr::Query(query) if tail.order.is_empty() && tail.locks.is_empty() => {
@@ -177,11 +189,17 @@ impl Binder<'_> {
                 self.ordered(self.query(query, parent)?, tail)
             }
             SetExpr::Values(values) => {
-                refuse!(!tail.locks.is_empty() => "FOR UPDATE with VALUES");
+                if let Some(lock) = tail.locks.first() {
+                    let message = format!("{} cannot be applied to VALUES", lock_word(lock));
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                }
                 self.ordered(self.values(values, parent)?, tail)
             }
             SetExpr::SetOperation { left, op, set_quantifier, right } => {
-                refuse!(!tail.locks.is_empty() => "FOR UPDATE with UNION, INTERSECT and EXCEPT");
+                if let Some(lock) = tail.locks.first() {
+                    let message = format!("{} is not allowed with UNION/INTERSECT/EXCEPT", lock_word(lock));
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                }
                 let (operation, of) = match op {
                     SetOperator::Union => (SetOperation::Union, "UNION"),
                     SetOperator::Intersect => (SetOperation::Intersect, "INTERSECT"),
@@ -192,8 +210,17 @@ impl Binder<'_> {
                     SetQuantifier::Distinct | SetQuantifier::None => false,
                     _ => return Err(SqlError::unsupported("BY NAME")),
                 };
-                let left = self.set_expr(left, Tail::default(), parent)?;
-                let right = self.set_expr(right, Tail::default(), parent)?;
+                let side = |side: &SetExpr| self.set_expr(side, Tail::default(), parent);
+                let (left, right) = match operation {
+                    SetOperation::Intersect if all => {
+                        self.within("INTERSECT", || Ok::<_, SqlError>((side(left)?, side(right)?)))?
+                    }
+                    SetOperation::Except if all => {
+                        self.within("EXCEPT", || Ok::<_, SqlError>((side(left)?, side(right)?)))?
+                    }
+                    SetOperation::Except => (side(left)?, self.within("EXCEPT", || side(right))?),
+                    _ => (side(left)?, side(right)?),
+                };
                 if left.columns.len() != right.columns.len() {
                     let message = format!("each {of} query must have the same number of columns");
                     return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
@@ -286,7 +313,7 @@ impl Binder<'_> {
         }
         let mut plan = bound.plan;
         if !keys.is_empty() {
-            plan = Plan::Sort { input: Box::new(plan), keys: keys.clone() };
+            plan = Plan::Sort { input: Box::new(plan), keys: keys.clone(), is_given: false };
         }
         Ok(Bound { plan: limited(plan, tail, keys), columns: bound.columns })
     }
@@ -365,6 +392,29 @@ impl Binder<'_> {
         let mut items = Vec::new();
         for item in projection {
             match item {
+                ast::SelectItem::ExprWithAlias { expr: _, alias } if alias.quote_style == Some('\'') => {
+                    let error = SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error at or near \"{alias}\""));
+                    return Err(self.at(error, alias));
+                }
+                // A composite value stands as a column for each of its fields.
+                ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. }
+                    if let Some((function, name)) = composite(expr) =>
+                {
+                    let own = match item {
+                        ast::SelectItem::ExprWithAlias { alias, .. } => folded(alias),
+                        _ => name.to_owned(),
+                    };
+                    for (field, value) in self.composite_in_list(function, name, scope)? {
+                        items.push(self.item(field_name(&own, field), value, scope));
+                    }
+                }
+                ast::SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::Expr(expr), _)
+                    if let Some((function, name)) = composite(expr) =>
+                {
+                    for (field, value) in self.composite_in_list(function, name, scope)? {
+                        items.push(self.item(field.to_owned(), value, scope));
+                    }
+                }
                 ast::SelectItem::UnnamedExpr(expr) => {
                     let value = self.expr(expr, scope)?;
                     items.push(self.item(name_of(expr), value, scope));
@@ -454,6 +504,10 @@ fn name_of(expr: &ast::Expr) -> String {
             _ => "?column?".to_owned(),
         },
         ast::Expr::Nested(inner) => name_of(inner),
+        ast::Expr::CompoundFieldAccess { root, access_chain } => match access_chain.last() {
+            Some(ast::AccessExpr::Dot(field)) => name_of(field),
+            _ => name_of(root),
+        },
         ast::Expr::Cast { expr, data_type, .. } => match name_of(expr) {
             name if name != "?column?" => name,
             _ => super::types::short_name(data_type),

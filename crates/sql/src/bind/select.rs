@@ -7,11 +7,14 @@ use super::calls::Calls;
 use super::from::{Group, all_of, split};
 use super::group::{Grouping, Layout, is_same};
 use super::query::{Tail, limited};
+use super::steps::put_in_order;
 use super::window::window_parts;
 use super::{Binder, Bound, Clause, Scope, refuse, settled};
+use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
-use crate::plan::{Expr, Lock, Plan, Slots, SortKey, Typed, WindowCall, slots_of};
+use crate::parse::rewrite::{NO_KEY_UPDATE, mark};
+use crate::plan::{AggregateCall, Expr, Joins, Lock, Plan, SetOperation, Slots, SortKey, Typed, WindowCall, slots_of};
 use crate::session::ColumnInfo;
 use crate::types::Kind;
 use engine::{RowLock, Wait};
@@ -118,6 +121,10 @@ impl Binder<'_> {
 
         let calls = scope.calls.take();
         let is_grouped = !groups.is_empty() || having.is_some() || !calls.aggregates.is_empty();
+        if !calls.aggregates.is_empty() && tree.has_working() {
+            let message = "aggregate functions are not allowed in a recursive query's recursive term";
+            return Err(SqlError::new(SqlState("42P19"), message));
+        }
         let locks = self.locks(tail.locks, &scope, &tree)?;
         if let Some(clause) = tail.locks.first() {
             let word = lock_word(clause);
@@ -196,8 +203,27 @@ impl Binder<'_> {
             },
             false => Plan::Joins(self.steps(tree, selection, needed)),
         };
+        // What the keys are over the rows of FROM.
+        let at_source = |key: &SortKey| match key.value {
+            Expr::Column(at) => SortKey { value: values.all[at].clone(), ..key.clone() },
+            _ => key.clone(),
+        };
+        let source_keys: Vec<SortKey> = keys.iter().map(at_source).collect();
+        let is_given = match &mut plan {
+            Plan::Joins(joins) if !is_grouped && windows.is_empty() && sets.is_empty() && !keys.is_empty() => {
+                put_in_order(joins, &source_keys, tail.limit.is_some())
+            }
+            _ => false,
+        };
         if is_grouped {
             let Grouping { groups, sets, .. } = grouping;
+            if groups.is_empty()
+                && sets.is_none()
+                && let Plan::Joins(joins) = &plan
+                && let Some(ends) = ends_of(joins, &mut aggregates)
+            {
+                plan = ends;
+            }
             plan = Plan::Aggregate { input: Box::new(plan), groups, sets, calls: aggregates };
             if let Some(condition) = having {
                 plan = Plan::Filter { input: Box::new(plan), condition };
@@ -216,13 +242,9 @@ impl Binder<'_> {
         let width = columns.len();
         if !locks.is_empty() {
             // As in PostgreSQL, rows are locked after they were ordered, and before the limit.
-            let at_source = |key: SortKey| match key.value {
-                Expr::Column(at) => SortKey { value: values[at].clone(), ..key },
-                _ => key,
-            };
-            let keys: Vec<SortKey> = keys.into_iter().map(at_source).collect();
+            let keys = source_keys;
             if !keys.is_empty() {
-                plan = Plan::Sort { input: Box::new(plan), keys: keys.clone() };
+                plan = Plan::Sort { input: Box::new(plan), keys: keys.clone(), is_given };
             }
             plan = Plan::Lock { input: Box::new(plan), locks, condition };
             plan = limited(plan, Tail { order: &[], locks: &[], ..tail }, keys);
@@ -237,7 +259,7 @@ impl Binder<'_> {
             plan = Plan::Distinct { input: Box::new(plan), kinds };
         }
         if !keys.is_empty() {
-            plan = Plan::Sort { input: Box::new(plan), keys: keys.clone() };
+            plan = Plan::Sort { input: Box::new(plan), keys: keys.clone(), is_given };
         }
         if let Some(values) = on {
             plan = Plan::DistinctOn { input: Box::new(plan), values };
@@ -322,16 +344,26 @@ impl Binder<'_> {
         let mut locks: Vec<Lock> = Vec::new();
         for clause in clauses {
             let ast::LockClause { lock_type, of, nonblock } = clause;
-            let mode = match lock_type {
-                ast::LockType::Update => RowLock::Update,
-                ast::LockType::Share => RowLock::Share,
+            let own = own_strength(clause);
+            let mode = match (lock_type, own) {
+                (_, Some(NO_KEY_UPDATE)) => RowLock::NoKeyUpdate,
+                (_, Some(_)) => RowLock::KeyShare,
+                (ast::LockType::Update, None) => RowLock::Update,
+                (ast::LockType::Share, None) => RowLock::Share,
             };
             let wait = match nonblock {
                 None => Wait::Block,
                 Some(ast::NonBlock::Nowait) => Wait::NoWait,
                 Some(ast::NonBlock::SkipLocked) => Wait::SkipLocked,
             };
-            let of = of.as_ref().map(|name| self.name_parts(name)).transpose()?;
+            let mut of = of.as_ref().map(|name| self.name_parts(name)).transpose()?;
+            if own.is_some() {
+                of = of.map(|parts| parts[1..].to_vec()).filter(|parts| !parts.is_empty());
+            }
+            if let Some([_, _, ..]) = of.as_deref() {
+                let message = format!("{} must specify unqualified relation names", lock_word(clause));
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            }
             let mut found = false;
             for relation in &scope.relations {
                 let is_own =
@@ -355,7 +387,18 @@ impl Binder<'_> {
                         format!("{} cannot be applied to the nullable side of an outer join", lock_word(clause));
                     return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
                 }
-                locks.push(Lock { table: Arc::clone(table), first: relation.first, mode, wait });
+                // The strongest counts, and of those who do not wait who fails.
+                match locks.iter_mut().find(|lock| lock.first == relation.first) {
+                    Some(lock) => {
+                        lock.mode = lock.mode.max(mode);
+                        lock.wait = match (lock.wait, wait) {
+                            (Wait::NoWait, _) | (_, Wait::NoWait) => Wait::NoWait,
+                            (Wait::SkipLocked, _) | (_, Wait::SkipLocked) => Wait::SkipLocked,
+                            (other, _) => other,
+                        };
+                    }
+                    None => locks.push(Lock { table: Arc::clone(table), first: relation.first, mode, wait }),
+                }
             }
             if !found && let Some(of) = of {
                 let message =
@@ -367,10 +410,64 @@ impl Binder<'_> {
     }
 }
 
+/// For `min` and `max` of columns whose least and greatest values an index finds: the arguments in the rows that have them.
+/// The aggregates of these rows are those of all.
+fn ends_of(joins: &Joins, calls: &mut [AggregateCall]) -> Option<Plan> {
+    let mut rows: Option<Plan> = None;
+    let columns: Vec<Expr> = calls.iter().flat_map(|call| call.arguments.iter().cloned()).collect();
+    let kinds: Vec<Kind> = calls.iter().flat_map(|call| call.argument_kinds.iter().copied()).collect();
+    for call in &*calls {
+        let descending = match call.aggregate.name {
+            "min" => false,
+            "max" => true,
+            _ => return None,
+        };
+        let ([value @ Expr::Column(_)], [kind], None) = (&call.arguments[..], &call.argument_kinds[..], &call.filter)
+        else {
+            return None;
+        };
+        let key = SortKey { value: value.clone(), kind: *kind, descending, nulls_first: descending };
+        let mut joins = joins.clone();
+        if !put_in_order(&mut joins, std::slice::from_ref(&key), true) {
+            return None;
+        }
+        let input = Box::new(Plan::Joins(joins));
+        let condition = Expr::Not(Box::new(Expr::IsNull(Box::new(value.clone()))));
+        let input = Box::new(Plan::Filter { input, condition });
+        let input = Box::new(Plan::Sort { input, keys: vec![key], is_given: true });
+        let input = Box::new(Plan::Limit { input, limit: Some(Expr::Constant(Datum::Int8(1))), offset: None });
+        let one = Plan::Project { input, columns: columns.clone() };
+        rows = Some(match rows {
+            None => one,
+            Some(before) => Plan::Set {
+                operation: SetOperation::Union,
+                all: true,
+                kinds: kinds.clone(),
+                left: Box::new(before),
+                right: Box::new(one),
+            },
+        });
+    }
+    for (at, argument) in calls.iter_mut().flat_map(|call| &mut call.arguments).enumerate() {
+        *argument = Expr::Column(at);
+    }
+    rows
+}
+
 /// As it is written.
-fn lock_word(clause: &ast::LockClause) -> &'static str {
-    match clause.lock_type {
-        ast::LockType::Update => "FOR UPDATE",
-        ast::LockType::Share => "FOR SHARE",
+pub(super) fn lock_word(clause: &ast::LockClause) -> &'static str {
+    match (own_strength(clause), &clause.lock_type) {
+        (Some(NO_KEY_UPDATE), _) => "FOR NO KEY UPDATE",
+        (Some(_), _) => "FOR KEY SHARE",
+        (None, ast::LockType::Update) => "FOR UPDATE",
+        (None, ast::LockType::Share) => "FOR SHARE",
+    }
+}
+
+/// The strength that the library does not know.
+fn own_strength(clause: &ast::LockClause) -> Option<&str> {
+    match clause.of.as_ref()?.0.first()? {
+        ast::ObjectNamePart::Identifier(ident) => mark(ident),
+        ast::ObjectNamePart::Function(_) => None,
     }
 }

@@ -15,7 +15,47 @@ use sqlparser::ast::{self, FunctionArg};
 
 /// Whether a name is one of a function that returns a set.
 pub(super) fn is_set(name: &str) -> bool {
-    matches!(name, "generate_series" | "unnest" | "generate_subscripts" | "string_to_table" | "pg_partition_ancestors")
+    matches!(
+        name,
+        "generate_series"
+            | "unnest"
+            | "generate_subscripts"
+            | "string_to_table"
+            | "pg_partition_ancestors"
+            | "json_array_elements"
+            | "json_array_elements_text"
+            | "json_object_keys"
+            | "regexp_split_to_table"
+            | "regexp_matches"
+    ) || !fields_of(name).is_empty()
+}
+
+/// The columns of a function whose rows have several.
+pub(super) fn fields_of(name: &str) -> &'static [&'static str] {
+    match name {
+        "json_each" | "json_each_text" => &["key", "value"],
+        "_pg_expandarray" => &["x", "n"],
+        _ => &[],
+    }
+}
+
+/// The name that a function's rows of several columns are called by, if it is such a call.
+pub(super) fn composite(expr: &ast::Expr) -> Option<(&ast::Function, &str)> {
+    match expr {
+        ast::Expr::Nested(inner) => composite(inner),
+        ast::Expr::Function(function) => match function.name.0.last() {
+            Some(ast::ObjectNamePart::Identifier(name)) if !fields_of(&name.value).is_empty() => {
+                Some((function, &name.value))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What a field of a composite value is called, as a column: no name of a client's has a NUL.
+pub(super) fn field_name(value: &str, field: &str) -> String {
+    format!("{value}\0{field}")
 }
 
 /// Whether a set stands in an expression.
@@ -50,10 +90,61 @@ impl Binder<'_> {
         if arguments.iter().any(|argument| has_set(&argument.expr)) {
             return Err(SqlError::unsupported("a set among the arguments of a function that returns a set"));
         }
+        if !fields_of(name).is_empty() {
+            return Err(SqlError::unsupported(format_args!("a composite value of {name} here")));
+        }
         let (call, kind) = self.set_call(name, arguments).map_err(|error| self.at_name(error, written))?;
         let mut calls = scope.calls.borrow_mut();
         calls.sets.push(call);
         Ok(Typed { expr: Expr::Column(SETS + calls.sets.len() - 1), kind })
+    }
+
+    /// The columns of a composite value in the select list, side by side.
+    pub(super) fn composite_in_list(
+        &self,
+        function: &ast::Function,
+        name: &str,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Vec<(&'static str, Typed)>> {
+        let ast::FunctionArguments::List(list) = &function.args else {
+            return Err(SqlError::unsupported("this call"));
+        };
+        if scope.clause.get() != Clause::SelectList {
+            return Err(SqlError::unsupported("a composite value outside of a select list"));
+        }
+        let arguments = self.arguments(&list.args, scope)?;
+        let found = self.composite_calls(name, arguments).map_err(|error| self.at_name(error, &function.name))?;
+        let mut calls = scope.calls.borrow_mut();
+        let value = |((call, kind), field): ((SetCall, SqlType), &&'static str)| {
+            calls.sets.push(call);
+            (*field, Typed { expr: Expr::Column(SETS + calls.sets.len() - 1), kind })
+        };
+        Ok(found.into_iter().zip(fields_of(name)).map(value).collect())
+    }
+
+    /// A set for each column.
+    fn composite_calls(&self, name: &str, mut arguments: Vec<Typed>) -> SqlResult<Vec<(SetCall, SqlType)>> {
+        let of_items = |function: &str, arguments: Vec<Typed>, kind: Kind| {
+            let arguments = vec![self.call(function, arguments)?.expr];
+            Ok::<_, SqlError>((SetCall { function: SetFunction::Unnest, arguments }, SqlType::from(kind)))
+        };
+        if name != "_pg_expandarray" {
+            let kind = if name == "json_each" { Kind::Json } else { Kind::Text };
+            let values = of_items(name, arguments.clone(), kind)?;
+            return Ok(vec![of_items("json_each_keys", arguments, Kind::Text)?, values]);
+        }
+        let [array] = &mut arguments[..] else {
+            return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function {name} takes one argument")));
+        };
+        if super::vectors::array_of(array.kind.kind).is_some() {
+            let element = array.kind.kind.element().unwrap_or(Kind::Int2);
+            if let Some(kind) = element.array_of() {
+                array.kind = kind.into();
+            }
+        }
+        let one = Typed { expr: Expr::Constant(Datum::Int4(1)), kind: Kind::Int4.into() };
+        let places = vec![array.clone(), one];
+        Ok(vec![self.set_call("unnest", arguments)?, self.set_call("generate_subscripts", places)?])
     }
 
     /// A function that returns a set, with its arguments as it wants them.
@@ -125,6 +216,16 @@ impl Binder<'_> {
                 let all = vec![self.call(name, arguments)?.expr];
                 Ok((SetCall { function: SetFunction::Unnest, arguments: all }, Kind::Regclass.into()))
             }
+            ("json_array_elements" | "json_array_elements_text" | "json_object_keys" | "regexp_split_to_table", _) => {
+                let kind = if name == "json_array_elements" { Kind::Json } else { Kind::Text };
+                let all = vec![self.call(name, arguments)?.expr];
+                Ok((SetCall { function: SetFunction::Unnest, arguments: all }, kind.into()))
+            }
+            ("regexp_matches", _) => {
+                let kind = Kind::Array(crate::types::Element::Text);
+                let all = vec![self.call(name, arguments)?.expr];
+                Ok((SetCall { function: SetFunction::Unnest, arguments: all }, kind.into()))
+            }
             ("string_to_table", [_, _, null @ ..]) if null.len() <= 1 => {
                 if null.is_empty() {
                     arguments.push(constant(Datum::Null, Kind::Text));
@@ -148,6 +249,7 @@ impl Binder<'_> {
         let name = match name {
             [name] => name,
             [schema, name] if schema == "pg_catalog" => name,
+            [schema, name] if schema == "information_schema" && name == "_pg_expandarray" => name,
             _ => return Err(SqlError::unsupported("this function in FROM")),
         };
         let clause = scope.clause.replace(Clause::From);
@@ -162,6 +264,9 @@ impl Binder<'_> {
             _ => name.clone(),
         };
         let mut columns: Vec<_> = calls.iter().map(|(_, kind)| column_info(&*own, *kind)).collect();
+        for (column, field) in columns.iter_mut().zip(fields_of(name)) {
+            (*field).clone_into(&mut column.name);
+        }
         if is_numbered {
             columns.push(column_info("ordinality", Kind::Int8.into()));
         }
@@ -195,6 +300,9 @@ impl Binder<'_> {
             return Ok(vec![(SetCall { function: SetFunction::One, arguments: vec![value.expr] }, kind)]);
         }
         let arguments = self.arguments(args, scope)?;
+        if !fields_of(name).is_empty() {
+            return self.composite_calls(name, arguments);
+        }
         if name == "unnest" && 1 < arguments.len() {
             return arguments.into_iter().map(|argument| self.set_call(name, vec![argument])).collect();
         }

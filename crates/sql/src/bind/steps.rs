@@ -7,10 +7,11 @@
 //! **Invariant:** every condition of an inner join is asked as soon as all it looks at is there, and of an outer join
 //! exactly where the join is.
 
-use super::access::{self, Rank, Wanted};
+use super::access::{self, OrderKey, Rank, Wanted};
 use super::from::{Group, Item, ItemSource, Outer, all_of, split};
 use crate::plan::{
-    Access, Expr, Full, JoinKey, Kept, Plan, Side, Slots, Source, Step, new_id, slots_of, slots_of_plan,
+    Access, Expr, Full, JoinKey, Joins, Kept, Plan, Side, Slots, SortKey, Source, Step, new_id, slots_of,
+    slots_of_plan, source_has_working,
 };
 use crate::types::Kind;
 
@@ -147,7 +148,7 @@ fn key_of(condition: &Condition, known: &Slots, own: &Slots) -> Option<JoinKey> 
 /// Whether it looks at enclosing queries.
 fn looks_out(source: &Source) -> bool {
     let step = Step { source: source.clone(), is_outer: false, on: None, filter: None, first: 0, width: 0, kept: None };
-    let plan = Plan::Joins(crate::plan::Joins { when: None, steps: vec![step], width: 0 });
+    let plan = Plan::Joins(Joins { when: None, steps: vec![step], width: 0 });
     let slots = slots_of_plan(&plan, 1);
     !slots.is_empty() || slots.looks_out
 }
@@ -189,6 +190,7 @@ fn step_of(item: Item, now: Vec<Condition>, known: &Slots, is_first: bool) -> St
         let (own_conditions, rest): (Vec<_>, Vec<_>) = on.into_iter().partition(is_own);
         on = rest;
         let is_constant = !looks_out(&source)
+            && !source_has_working(&source)
             && own_conditions.iter().all(|one| !one.slots.looks_out)
             && keys.iter().all(|key| !slots_of(&key.own).looks_out);
         let condition = all_of(own_conditions.into_iter().map(|one| one.expr).collect());
@@ -196,6 +198,33 @@ fn step_of(item: Item, now: Vec<Condition>, known: &Slots, is_first: bool) -> St
     }
     let expr = |all: Vec<Condition>| all_of(all.into_iter().map(|one| one.expr).collect());
     Step { source, is_outer, on: expr(on), filter: expr(filter), first, width, kept }
+}
+
+/// Has the rows made in this order, if an index of the first source gives it: whatever is joined to its rows comes in their
+/// order. Says whether it does.
+pub(super) fn put_in_order(joins: &mut Joins, keys: &[SortKey], few_wanted: bool) -> bool {
+    let Some(Step { source: Source::Table { table, access, .. }, is_outer: false, on, first, kept: None, .. }) =
+        joins.steps.first_mut()
+    else {
+        return false;
+    };
+    let key = |key: &SortKey| match key.value {
+        Expr::Column(at) => {
+            let column = at.checked_sub(*first).filter(|at| *at < table.columns.len())?;
+            Some(OrderKey { column, descending: key.descending, nulls_first: key.nulls_first })
+        }
+        _ => None,
+    };
+    let Some(keys) = keys.iter().map(key).collect::<Option<Vec<_>>>() else { return false };
+    let wanted = Wanted { table, first: *first, known: &Slots::default() };
+    let conditions: Vec<&Expr> = on.iter().collect();
+    match access::in_order(&wanted, &conditions, &keys, few_wanted) {
+        Some(found) => {
+            *access = found;
+            true
+        }
+        None => false,
+    }
 }
 
 /// What a way to rows looks at.

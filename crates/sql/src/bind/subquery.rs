@@ -21,6 +21,20 @@ fn shared(plan: Plan) -> Plan {
     if !slots.is_empty() || slots.looks_out { plan } else { Plan::Shared { id: new_id(), plan: Arc::new(plan) } }
 }
 
+/// An expression as a query over its row says it.
+pub(super) fn lifted(mut expr: Expr) -> SqlResult<Expr> {
+    crate::plan::rewrite(&mut expr, 0, &mut |expr, depth| {
+        match expr {
+            Expr::Column(column) if depth == 0 => *expr = Expr::Outer { level: 1, column: *column },
+            Expr::Outer { level, .. } if depth < *level => *level += 1,
+            Expr::Outer { level, .. } if depth == *level && 0 < depth => *level += 1,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok(expr)
+}
+
 /// At most so many rows of it.
 fn first_of(plan: Plan, rows: i64) -> Plan {
     Plan::Limit { input: Box::new(plan), limit: Some(Expr::Constant(Datum::Int8(rows))), offset: None }
@@ -58,7 +72,7 @@ impl Binder<'_> {
     /// A query in an expression.
     fn subquery(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Bound> {
         refuse!(!query.locks.is_empty() => "FOR UPDATE in a subquery");
-        let mut bound = self.query(query, Some(scope))?;
+        let mut bound = self.within("a subquery", || self.query(query, Some(scope)))?;
         bound.columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
         Ok(bound)
     }
@@ -233,18 +247,7 @@ impl Binder<'_> {
             |(at, column): (usize, &crate::session::ColumnInfo)| Typed { expr: Expr::Column(at), kind: column.kind };
         let columns: Vec<Typed> = bound.columns.iter().enumerate().map(theirs).collect();
         // The query's one row is compared where it is: there the left side is that of the enclosing row.
-        let outside = |mut typed: Typed| {
-            crate::plan::rewrite(&mut typed.expr, 0, &mut |expr, depth| {
-                match expr {
-                    Expr::Column(column) if depth == 0 => *expr = Expr::Outer { level: 1, column: *column },
-                    Expr::Outer { level, .. } if depth < *level => *level += 1,
-                    Expr::Outer { level, .. } if depth == *level && 0 < depth => *level += 1,
-                    _ => return Ok(false),
-                }
-                Ok(true)
-            })?;
-            Ok(typed)
-        };
+        let outside = |typed: Typed| Ok(Typed { expr: lifted(typed.expr)?, ..typed });
         let arguments = arguments.into_iter().map(outside).collect::<SqlResult<Vec<_>>>()?;
         let compared = self.compare_rows(operator, arguments, columns)?.expr;
         let plan = Plan::Project { input: Box::new(first_of(bound.plan, 2)), columns: vec![compared] };

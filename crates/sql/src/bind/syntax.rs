@@ -1,9 +1,10 @@
 //! Operators and functions that have a syntax of their own: `SIMILAR TO`, `OVERLAY`, subscripts and the like.
 
 use super::expr::negated_if;
+use super::sets::{composite, field_name};
 use super::{Binder, Scope, refuse};
 use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult};
+use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::plan::{Expr, Typed};
 use crate::types::{Kind, SqlType};
@@ -75,6 +76,11 @@ impl Binder<'_> {
                 }
                 self.call("overlay", arguments)
             }
+            ast::Expr::CompoundFieldAccess { root, access_chain }
+                if let [ast::AccessExpr::Dot(ast::Expr::Identifier(field))] = &access_chain[..] =>
+            {
+                self.field(root, field, scope)
+            }
             ast::Expr::CompoundFieldAccess { root, access_chain } => {
                 let array = one(root)?;
                 let [ast::AccessExpr::Subscript(subscript)] = &access_chain[..] else {
@@ -95,7 +101,7 @@ impl Binder<'_> {
                 for (side, of) in [(left, "left"), (right, "right")] {
                     if side.len() != 2 {
                         let message = format!("wrong number of parameters on {of} side of OVERLAPS expression");
-                        return Err(SqlError::new(crate::error::SqlState::SYNTAX_ERROR, message));
+                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
                     }
                 }
                 self.call("overlaps", left.iter().chain(right).map(one).collect::<SqlResult<_>>()?)
@@ -104,18 +110,46 @@ impl Binder<'_> {
         }
     }
 
+    /// A field of a composite value.
+    fn field(&self, root: &ast::Expr, field: &ast::Ident, scope: &Scope<'_>) -> SqlResult<Typed> {
+        let wanted = crate::parse::folded(field);
+        if let Some((function, name)) = composite(root) {
+            let found = self.composite_in_list(function, name, scope)?.into_iter().find(|(own, _)| *own == wanted);
+            return found.map(|(_, value)| value).ok_or_else(|| {
+                let message = format!("could not identify column \"{wanted}\" in record data type");
+                self.at(SqlError::new(SqlState::UNDEFINED_COLUMN, message), field)
+            });
+        }
+        let mut inner = root;
+        while let ast::Expr::Nested(one) = inner {
+            inner = one;
+        }
+        let mut parts = match inner {
+            ast::Expr::Identifier(ident) => vec![ident.clone()],
+            ast::Expr::CompoundIdentifier(parts) => parts.clone(),
+            _ => return Err(SqlError::unsupported(format_args!("a field of {root}"))),
+        };
+        if let Some(last) = parts.last_mut() {
+            let name = field_name(&crate::parse::folded(last), &wanted);
+            *last = ast::Ident { value: name, quote_style: Some('"'), span: last.span };
+        }
+        self.column(&parts, scope).map_err(|error| match error.state() {
+            SqlState::UNDEFINED_COLUMN => SqlError::unsupported(format_args!("a field of {root}")),
+            _ => error,
+        })
+    }
+
     fn subscript(&self, array: Typed, subscript: &ast::Subscript, scope: &Scope<'_>) -> SqlResult<Typed> {
         let SqlType { kind, .. } = array.kind;
         if kind.element().is_none() {
             let message = format!("cannot subscript type {} because it does not support subscripting", kind.name());
-            return Err(SqlError::new(crate::error::SqlState::DATATYPE_MISMATCH, message));
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
         }
         let index = |expr: &ast::Expr| {
             let typed = self.expr(expr, scope)?;
-            let refused =
-                || SqlError::new(crate::error::SqlState::DATATYPE_MISMATCH, "array subscript must have type integer");
+            let refused = || SqlError::new(SqlState::DATATYPE_MISMATCH, "array subscript must have type integer");
             self.coerce(typed, Kind::Int4.into(), Context::Assignment)
-                .map_err(|error| if error.state() == crate::error::SqlState::CANNOT_COERCE { refused() } else { error })
+                .map_err(|error| if error.state() == SqlState::CANNOT_COERCE { refused() } else { error })
         };
         match subscript {
             ast::Subscript::Index { index: at } => self.call("[]", vec![array, index(at)?]),

@@ -6,7 +6,10 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::{self, Context};
 use crate::parse::folded;
-use crate::plan::{Expr, Frame, FrameBound, FrameUnit, RangeSteps, SortKey, Typed, WindowCall, WindowFunction, visit};
+use crate::parse::rewrite::marked;
+use crate::plan::{
+    Exclude, Expr, Frame, FrameBound, FrameUnit, RangeSteps, SortKey, Typed, WindowCall, WindowFunction, visit,
+};
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, WindowFrameBound, WindowFrameUnits, WindowType};
 
@@ -16,6 +19,17 @@ struct Spec<'s> {
     partition: &'s [ast::Expr],
     order: &'s [ast::OrderByExpr],
     frame: Option<&'s ast::WindowFrame>,
+    exclude: Exclude,
+}
+
+/// Of the mark that stands for it.
+fn exclude_of(what: &str) -> Exclude {
+    match what {
+        "exclude current row" => Exclude::CurrentRow,
+        "exclude group" => Exclude::Group,
+        "exclude ties" => Exclude::Ties,
+        _ => Exclude::NoOthers,
+    }
 }
 
 fn windowing(message: impl Into<String>) -> SqlError {
@@ -137,7 +151,7 @@ impl Binder<'_> {
             refuse!(with_fill.is_some() => "WITH FILL");
             order.push(self.sort_key(self.expr(expr, scope)?, options)?);
         }
-        let frame = self.frame(spec.frame, &order)?;
+        let frame = self.frame(spec.frame, spec.exclude, &order)?;
         Ok((WindowCall { function, arguments, partition, order, frame }, kind))
     }
 
@@ -167,7 +181,13 @@ impl Binder<'_> {
         before: usize,
     ) -> SqlResult<Spec<'s>> {
         let ast::WindowSpec { window_name, partition_by, order_by, window_frame } = spec;
-        let own = Spec { partition: partition_by, order: order_by, frame: window_frame.as_ref() };
+        // The first part may be a mark.
+        let (exclude, partition) =
+            match partition_by.split_first().and_then(|(first, rest)| Some((marked(first)?, rest))) {
+                Some((what, rest)) => (exclude_of(what), rest),
+                None => (Exclude::NoOthers, &partition_by[..]),
+            };
+        let own = Spec { partition, order: order_by, frame: window_frame.as_ref(), exclude };
         let Some(name) = window_name else { return Ok(own) };
         let base = self.named_window(name, windows, before)?;
         let name = folded(name);
@@ -258,10 +278,10 @@ impl Binder<'_> {
         Ok((function, Vec::new(), result.into()))
     }
 
-    fn frame(&self, frame: Option<&ast::WindowFrame>, order: &[SortKey]) -> SqlResult<Frame> {
+    fn frame(&self, frame: Option<&ast::WindowFrame>, exclude: Exclude, order: &[SortKey]) -> SqlResult<Frame> {
         let Some(ast::WindowFrame { units, start_bound, end_bound }) = frame else {
             let unit = FrameUnit::Range(None);
-            return Ok(Frame { unit, start: FrameBound::UnboundedPreceding, end: FrameBound::CurrentRow });
+            return Ok(Frame { unit, start: FrameBound::UnboundedPreceding, end: FrameBound::CurrentRow, exclude });
         };
         let current = WindowFrameBound::CurrentRow;
         let end_bound = end_bound.as_ref().unwrap_or(&current);
@@ -354,7 +374,7 @@ impl Binder<'_> {
                 WindowFrameBound::Preceding(None) | WindowFrameBound::Following(None) => FrameBound::UnboundedFollowing,
             })
         };
-        Ok(Frame { unit, start: bound(start_bound, true)?, end: bound(end_bound, false)? })
+        Ok(Frame { unit, start: bound(start_bound, true)?, end: bound(end_bound, false)?, exclude })
     }
 }
 

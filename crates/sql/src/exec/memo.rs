@@ -20,6 +20,8 @@ pub(super) type Kept = Rc<Vec<Box<[Datum]>>>;
 pub(crate) struct Memo {
     rows: RefCell<Vec<(u64, Kept)>>,
     sets: RefCell<Vec<(u64, Rc<Set>)>>,
+    /// The last round of recursive queries that are under way.
+    pub(super) working: RefCell<Vec<(u64, Kept)>>,
     pub(super) stores: RefCell<Vec<(u64, Rc<Store>)>>,
 }
 
@@ -32,10 +34,15 @@ pub(super) struct Set {
 impl Run<'_> {
     /// The rows of a query that depends on nothing.
     pub(super) fn shared(&self, id: u64, plan: &Plan) -> SqlResult<Kept> {
+        self.made_once(id, || self.collect(plan, None))
+    }
+
+    /// Rows that are made when they are first asked for.
+    pub(super) fn made_once(&self, id: u64, make: impl FnOnce() -> SqlResult<Vec<Box<[Datum]>>>) -> SqlResult<Kept> {
         if let Some((_, rows)) = self.memo.rows.borrow().iter().find(|(own, _)| *own == id) {
             return Ok(Rc::clone(rows));
         }
-        let rows = Rc::new(self.collect(plan, None)?);
+        let rows = Rc::new(make()?);
         self.memo.rows.borrow_mut().push((id, Rc::clone(&rows)));
         Ok(rows)
     }

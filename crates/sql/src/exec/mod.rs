@@ -12,6 +12,7 @@ mod joins;
 mod memo;
 mod order;
 mod probe;
+mod recursive;
 mod sequence;
 pub(crate) mod sets;
 mod sources;
@@ -168,7 +169,8 @@ impl Run<'_> {
                 }
                 Ok(Flow::Continue(()))
             }),
-            Plan::Sort { input, keys } => self.sort(input, keys, None, outer, each),
+            Plan::Sort { input, is_given: true, .. } => self.rows(input, outer, each),
+            Plan::Sort { input, keys, is_given: false } => self.sort(input, keys, None, outer, each),
             Plan::Distinct { input, kinds } => {
                 let mut seen = RowTable::new(kinds.clone());
                 self.rows(input, outer, &mut |row| {
@@ -206,6 +208,8 @@ impl Run<'_> {
                 }
                 Ok(Flow::Continue(()))
             }
+            Plan::Recursive(recursive) => self.recursive(recursive, outer.is_none(), each),
+            Plan::Working(id) => self.working(*id, each),
             Plan::Modified(modify) => self.modified(modify, each),
             Plan::Modifying { modifies, input } => self.modifying(modifies, input, each),
         }

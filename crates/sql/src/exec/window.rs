@@ -9,7 +9,7 @@ use super::{Each, Flow, Rows, Run, expr};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::compare;
-use crate::plan::{Expr, FrameBound, FrameUnit, Plan, RangeSteps, SortKey, WindowCall, WindowFunction};
+use crate::plan::{Exclude, Expr, FrameBound, FrameUnit, Plan, RangeSteps, SortKey, WindowCall, WindowFunction};
 use crate::types::Kind;
 use std::ops::Range;
 
@@ -43,6 +43,26 @@ impl<'p> Partition<'p> {
         let peers = group_of.iter().map(|group| groups[*group].clone()).collect();
         Partition { rows, peers, group_of, groups }
     }
+}
+
+/// The rows of a frame that count.
+fn counted(
+    exclude: Exclude,
+    partition: &Partition<'_>,
+    frame: &Range<usize>,
+    row: usize,
+) -> impl DoubleEndedIterator<Item = usize> {
+    let peers = &partition.peers[row];
+    let own = row..row + 1;
+    let (hole, kept) = match exclude {
+        Exclude::NoOthers => (0..0, 0..0),
+        Exclude::CurrentRow => (own, 0..0),
+        Exclude::Group => (peers.clone(), 0..0),
+        Exclude::Ties => (peers.clone(), own),
+    };
+    let hole = hole.start.clamp(frame.start, frame.end)..hole.end.clamp(frame.start, frame.end);
+    let kept = kept.start.clamp(frame.start, frame.end)..kept.end.clamp(frame.start, frame.end);
+    (frame.start..hole.start).chain(kept).chain(hole.end..frame.end)
 }
 
 /// The offsets of a frame, as they are for all rows.
@@ -156,11 +176,12 @@ impl Run<'_> {
                 let offsets = self.offsets(call, outer)?;
                 for row in 0..count {
                     let frame = self.frame(call, partition, &offsets, row)?;
+                    let mut rows = counted(call.frame.exclude, partition, &frame, row);
                     let wanted = match call.function {
-                        WindowFunction::FirstValue => Some(frame.start),
-                        WindowFunction::LastValue => frame.end.checked_sub(1),
+                        WindowFunction::FirstValue => rows.next(),
+                        WindowFunction::LastValue => rows.next_back(),
                         _ => match argument(1, row)? {
-                            Datum::Int4(number) if 0 < number => Some(frame.start + number as usize - 1),
+                            Datum::Int4(number) if 0 < number => rows.nth(number as usize - 1),
                             Datum::Int4(_) => {
                                 let message = "argument of nth_value must be greater than zero";
                                 return Err(SqlError::new(SqlState("22016"), message));
@@ -168,7 +189,7 @@ impl Run<'_> {
                             _ => None,
                         },
                     };
-                    values.push(match wanted.filter(|wanted| frame.contains(wanted)) {
+                    values.push(match wanted {
                         Some(wanted) => argument(0, wanted)?,
                         None => Datum::Null,
                     });
@@ -183,6 +204,16 @@ impl Run<'_> {
                 let mut last: Option<Datum> = None;
                 for row in 0..count {
                     let frame = self.frame(call, partition, &offsets, row)?;
+                    if call.frame.exclude != Exclude::NoOthers {
+                        let mut state = State::new(aggregate);
+                        for row in counted(call.frame.exclude, partition, &frame, row) {
+                            self.made_row()?;
+                            let rows = Rows { row: &rows[partition.rows[row].number], outer };
+                            self.accumulate(aggregate, &mut state, &rows, &mut buffer)?;
+                        }
+                        values.push(state.finish(self, aggregate)?);
+                        continue;
+                    }
                     if frame.start != done.start || frame.end < done.end {
                         state = State::new(aggregate);
                         done = frame.start..frame.start;

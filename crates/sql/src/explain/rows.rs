@@ -141,7 +141,9 @@ impl Explainer<'_> {
                 columns.extend(calls.iter().map(|call| plain(set_name(&call.function).to_owned())));
                 (Node::new("ProjectSet").over([inner]), columns)
             }
-            Plan::Sort { input, keys } => {
+            // An index gives it.
+            Plan::Sort { input, is_given: true, .. } => self.plan(input),
+            Plan::Sort { input, keys, is_given: false } => {
                 let (inner, columns) = self.plan(input);
                 let mut node = Node::new("Sort").over([inner]);
                 node = node.fact("Sort Key", Value::List(self.keys(keys, &columns)));
@@ -193,6 +195,11 @@ impl Explainer<'_> {
                 let (inner, columns) = self.plan(shared);
                 (Node::new("CTE Scan").over([inner]), columns)
             }
+            Plan::Recursive(recursive) => {
+                let ((first, columns), (step, _)) = (self.plan(&recursive.first), self.plan(&recursive.step));
+                (Node::new("CTE Scan").over([Node::new("Recursive Union").over([first, step])]), columns)
+            }
+            Plan::Working(_) => (Node::new("WorkTable Scan"), Vec::new()),
             Plan::Modified(modify) => {
                 let columns = modify.returning.iter().flatten().enumerate();
                 let columns = columns.map(|(at, _)| plain(format!("column{}", at + 1))).collect();

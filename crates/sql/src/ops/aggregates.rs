@@ -4,11 +4,12 @@
 
 use super::casts::Cast;
 use super::get::{bytes, float, int, interval, numeric, out_of_range, text};
+use super::ordered;
 use super::resolve::{self, can_coerce};
 use super::statistics::{Moments, Pairs, Relation, Spread, Squares};
 use super::{Context, compare, find_cast};
 use crate::datum::Datum;
-use crate::error::SqlResult;
+use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::Kind;
 use crate::types::interval::Interval;
 use crate::types::numeric::Numeric;
@@ -38,6 +39,13 @@ enum What {
     Or,
     Strings,
     Array,
+    /// JSON's values, a line for each.
+    Json {
+        lines: bool,
+    },
+    JsonMembers,
+    /// Of values in their order: see `ordered`.
+    Ordered(ordered::Ordered),
     Bytes,
     Bits(Bits),
     Spread(Spread),
@@ -50,6 +58,9 @@ enum Bits {
     Or,
     Xor,
 }
+
+/// `json_agg` of arrays and rows, which stand on lines of their own.
+pub(crate) const JSON_ROWS: &str = "json_agg\0rows";
 
 /// An aggregate, and the casts of its arguments.
 #[derive(Clone, Debug)]
@@ -80,6 +91,8 @@ enum State {
     Value(Datum),
     Text(String),
     Items(Vec<Datum>),
+    /// Values in their order, and the aggregate's own argument.
+    Ordered(Vec<Datum>, Datum),
     Bytes(Vec<u8>),
     Moments(Moments),
     Squares(Box<Squares>),
@@ -91,6 +104,16 @@ impl Aggregate {
     pub fn start(&'static self) -> Accumulator {
         Accumulator { aggregate: self, rows: 0, state: State::Empty }
     }
+}
+
+/// Whether an aggregate wants its values in an order: `WITHIN GROUP`.
+pub(crate) fn is_ordered_set(name: &str) -> bool {
+    matches!(name, "percentile_cont" | "percentile_disc" | "mode")
+}
+
+/// Whether a null counts.
+fn takes_null(what: What) -> bool {
+    matches!(what, What::Array | What::Json { .. } | What::JsonMembers)
 }
 
 /// The sum of floats; PostgreSQL refuses one that became infinite.
@@ -112,7 +135,7 @@ impl Accumulator {
         if let What::Relation(_) = what {
             return self.pair(args);
         }
-        let Some(value) = args.first().filter(|value| what == What::Array || !value.is_null()) else { return Ok(()) };
+        let Some(value) = args.first().filter(|value| takes_null(what) || !value.is_null()) else { return Ok(()) };
         self.rows += 1;
         match what {
             What::CountAll | What::Count => {}
@@ -150,6 +173,31 @@ impl Accumulator {
             What::Bits(bits) => self.bits(bits, value),
             What::Spread(_) => self.spread(value)?,
             What::Relation(_) => {}
+            What::Json { lines } => {
+                let value = if value.is_null() { "null" } else { text(value) };
+                match &mut self.state {
+                    State::Text(all) => {
+                        all.push_str(if lines { ", \n " } else { ", " });
+                        all.push_str(value);
+                    }
+                    state => *state = State::Text(format!("[{value}")),
+                }
+            }
+            What::Ordered(_) => match &mut self.state {
+                State::Ordered(values, _) => values.push(value.clone()),
+                state => *state = State::Ordered(vec![value.clone()], args.get(1).cloned().unwrap_or_default()),
+            },
+            What::JsonMembers => {
+                if value.is_null() {
+                    return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "field name must not be null"));
+                }
+                let own = args.get(1).filter(|own| !own.is_null()).map_or("null", text);
+                let before = match &mut self.state {
+                    State::Text(all) => std::mem::take(all) + ", ",
+                    _ => "{ ".to_owned(),
+                };
+                self.state = State::Text(format!("{before}{} : {own}", text(value)));
+            }
             What::Bytes => match &mut self.state {
                 State::Bytes(all) => {
                     if let Some(delimiter) = args.get(1).filter(|delimiter| !delimiter.is_null()) {
@@ -267,6 +315,12 @@ impl Accumulator {
             State::Interval(sum) if average => Datum::Interval(sum.scaled(|part| part / rows as f64)?),
             State::Interval(sum) => Datum::Interval(sum),
             State::Value(value) => value,
+            State::Ordered(values, own) => match what {
+                What::Ordered(ordered) => ordered::finish(ordered, &values, &own, self.aggregate.arguments[0])?,
+                _ => Datum::Null,
+            },
+            State::Text(all) if matches!(what, What::Json { .. }) => Datum::text(all + "]"),
+            State::Text(all) if what == What::JsonMembers => Datum::text(all + " }"),
             State::Text(all) => Datum::text(all),
             State::Items(items) => Datum::Array(items.into()),
         })
@@ -281,6 +335,7 @@ fn float_sum_narrow(a: f32, b: f32) -> SqlResult<f32> {
 
 static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
     use Kind::{Bool, Float4, Float8, Int2, Int4, Int8, Interval as Span, Numeric as Exact, Text};
+    const FRACTIONS: Kind = Kind::Array(crate::types::Element::Float8);
     let line = |name, arguments, result, what| Aggregate { name, arguments, result, what };
     let mut all = vec![
         line("count", &[], Int8, What::CountAll),
@@ -303,8 +358,19 @@ static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
         line("every", &[Bool], Bool, What::And),
         line("bool_or", &[Bool], Bool, What::Or),
         line("string_agg", &[Text, Text], Text, What::Strings),
+        // They are given JSON's texts.
+        line("json_agg", &[Text], Kind::Json, What::Json { lines: false }),
+        line(JSON_ROWS, &[Text], Kind::Json, What::Json { lines: true }),
+        line("json_object_agg", &[Text, Text], Kind::Json, What::JsonMembers),
         line("string_agg", &[Kind::Bytea, Kind::Bytea], Kind::Bytea, What::Bytes),
     ];
+    let continuous = What::Ordered(ordered::Ordered::Continuous);
+    all.extend([
+        line("percentile_cont", &[Float8, Float8], Float8, continuous),
+        line("percentile_cont", &[Span, Float8], Span, continuous),
+        line("percentile_cont", &[Float8, FRACTIONS], FRACTIONS, continuous),
+        line("percentile_cont", &[Span, FRACTIONS], Kind::Array(crate::types::Element::Interval), continuous),
+    ]);
     for (name, sample, root) in [
         ("variance", true, false),
         ("var_samp", true, false),
@@ -349,7 +415,7 @@ static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
         }
     }
     // PostgreSQL has no min and max of bool, bytea and uuid.
-    let ordered = |kind: &Kind| {
+    let comparable = |kind: &Kind| {
         compare::is_comparable(*kind)
             && !matches!(
                 kind,
@@ -370,9 +436,17 @@ static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
     };
     for kind in Kind::all() {
         let own: &'static [Kind] = Box::leak(Box::new([kind]));
-        if ordered(&kind) {
+        if comparable(&kind) {
             all.push(line("min", own, kind, What::Min));
             all.push(line("max", own, kind, What::Max));
+        }
+        if comparable(&kind) || matches!(kind, Bool | Kind::Bytea | Kind::Uuid) {
+            all.push(line("mode", own, kind, What::Ordered(ordered::Ordered::Mode)));
+            let discrete = What::Ordered(ordered::Ordered::Discrete);
+            all.push(line("percentile_disc", Box::leak(Box::new([kind, Float8])), kind, discrete));
+            if let Some(array) = kind.array_of() {
+                all.push(line("percentile_disc", Box::leak(Box::new([kind, FRACTIONS])), array, discrete));
+            }
         }
         if let Some(array) = kind.array_of() {
             all.push(line("array_agg", own, array, What::Array));

@@ -13,10 +13,13 @@ pub mod compare;
 mod datetime;
 pub mod env;
 mod fields;
+mod formatting;
 mod get;
+mod json;
 pub(crate) mod like;
 mod math;
 mod moments;
+mod ordered;
 mod polymorphic;
 mod regexp;
 mod resolve;
@@ -150,6 +153,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         arrays::operators(),
         math::operators(),
         strings::operators(),
+        json::operators(),
     ];
     let functions = [
         crate::system::functions(),
@@ -164,6 +168,8 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         strings::functions(),
         like::functions(),
         fields::functions(),
+        formatting::functions(),
+        json::functions(),
     ];
     Table {
         operators: by_name(operators.into_iter().flatten().collect(), |line| line.name),

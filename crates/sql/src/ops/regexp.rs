@@ -86,11 +86,10 @@ fn regexp_match(args: &[Datum]) -> SqlResult<Datum> {
 const USE_MATCHES: &str = "Use the regexp_matches function instead.";
 
 /// The rows of `regexp_matches`.
-#[allow(dead_code, reason = "rows: for whoever makes sets of them")]
 ///
 /// # Errors
 /// As the functions'.
-pub fn regexp_matches(args: &[Datum]) -> SqlResult<Vec<Datum>> {
+fn regexp_matches(args: &[Datum]) -> SqlResult<Vec<Datum>> {
     let (options, global) = options(args.get(2).map_or("", text))?;
     let (regex, all) = (Regex::new(text(&args[1]), options)?, chars(&args[0]));
     Ok(matches(&regex, &all, 0, global, false).iter().map(|found| groups(&all, found)).collect())
@@ -352,7 +351,15 @@ pub(super) fn functions() -> Vec<Function> {
         function("regexp_replace", &[Text, Text, Text, Int4, Int4, Text], Text, replace_from),
     ];
     const SPLIT: &str = "regexp_split_to_array()";
-    let lines: [(&str, &[&'static [Kind]], Kind, Plain); 5] = [
+    const SPLIT_ROWS: &str = "regexp_split_to_table()";
+    let lines: [(&str, &[&'static [Kind]], Kind, Plain); 7] = [
+        // All rows of these as an array, of which the binder makes a set.
+        ("regexp_split_to_table", &[&[Text, Text], &[Text, Text, Text]], TEXTS, |a| {
+            Ok(Datum::Array(regexp_split(a, SPLIT_ROWS)?.into()))
+        }),
+        ("regexp_matches", &[&[Text, Text], &[Text, Text, Text]], TEXTS, |a| {
+            Ok(Datum::Array(regexp_matches(a)?.into()))
+        }),
         ("regexp_split_to_array", &[&[Text, Text], &[Text, Text, Text]], TEXTS, |a| {
             Ok(Datum::Array(regexp_split(a, SPLIT)?.into()))
         }),

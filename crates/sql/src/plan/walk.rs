@@ -157,7 +157,7 @@ macro_rules! walks {
                     }
                     Ok(())
                 }
-                Plan::Sort { input, keys } => {
+                Plan::Sort { input, keys, is_given: _ } => {
                     $plan_parts(input, depth, part)?;
                     for key in keys {
                         part(& $($mutable)? key.value, depth)?;
@@ -206,7 +206,7 @@ macro_rules! walks {
                 }
                 Plan::Modifying { input, modifies: _ } => $plan_parts(input, depth, part),
                 // They depend on nothing outside.
-                Plan::Shared { .. } | Plan::Modified(_) | Plan::System(_) => Ok(()),
+                Plan::Shared { .. } | Plan::Modified(_) | Plan::System(_) | Plan::Recursive(_) | Plan::Working(_) => Ok(()),
             }
         }
 
@@ -287,6 +287,40 @@ macro_rules! walks {
 
 walks!(parts_of, plan_parts_of, step_parts_of);
 walks!(parts_mut, plan_parts_mut, step_parts_mut, mut);
+
+/// Whether a plan's rows are others in each round of a recursive query. (None is looked at in an expression.)
+pub(crate) fn has_working(plan: &Plan) -> bool {
+    match plan {
+        Plan::Working(_) => true,
+        Plan::Unit | Plan::Values(_) | Plan::Modified(_) | Plan::System(_) | Plan::Recursive(_) => false,
+        Plan::Filter { input, .. }
+        | Plan::Project { input, .. }
+        | Plan::Aggregate { input, .. }
+        | Plan::Windows { input, .. }
+        | Plan::Sets { input, .. }
+        | Plan::Sort { input, .. }
+        | Plan::Distinct { input, .. }
+        | Plan::DistinctOn { input, .. }
+        | Plan::Limit { input, .. }
+        | Plan::Ties { input, .. }
+        | Plan::Lock { input, .. }
+        | Plan::Modifying { input, .. } => has_working(input),
+        Plan::Set { left, right, .. } => has_working(left) || has_working(right),
+        Plan::Shared { plan, .. } => has_working(plan),
+        Plan::Joins(joins) => joins.steps.iter().any(|step| source_has_working(&step.source)),
+    }
+}
+
+/// The same of a source.
+pub(crate) fn source_has_working(source: &Source) -> bool {
+    let any = |steps: &[Step]| steps.iter().any(|step| source_has_working(&step.source));
+    match source {
+        Source::Table { .. } | Source::Functions { .. } => false,
+        Source::Query { plan, .. } => has_working(plan),
+        Source::Group(steps) => any(steps),
+        Source::Full(full) => any(&full.left.steps) || any(&full.right.steps),
+    }
+}
 
 /// Calls `change` with an expression and all in it, outer ones first, and how many queries within the first each stands.
 /// What it says it has changed is not gone into.

@@ -42,6 +42,21 @@ pub struct Frame {
     pub unit: FrameUnit,
     pub start: FrameBound,
     pub end: FrameBound,
+    pub exclude: Exclude,
+}
+
+/// Which rows of a frame do not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Exclude {
+    /// All count.
+    #[default]
+    NoOthers,
+    /// The row whose frame it is.
+    CurrentRow,
+    /// It, and those that are equal to it in the order.
+    Group,
+    /// Only the latter.
+    Ties,
 }
 
 /// What a frame counts.

@@ -92,6 +92,7 @@ impl Binder<'_> {
             Statement::Query(query) => {
                 let Bound { mut plan, mut columns } = self.query(query, None)?;
                 columns.iter_mut().for_each(|column| column.kind = crate::bind::settled(column.kind));
+                refuse!(columns.iter().any(|column| column.name.contains('\0')) => "a composite value in a result");
                 let modifies = self.take_modifies();
                 if !modifies.is_empty() {
                     plan = Plan::Modifying { modifies, input: Box::new(plan) };

@@ -40,16 +40,22 @@ type Analysed = (Bound, Vec<SqlType>, Option<Vec<ColumnInfo>>);
 
 impl Session {
     /// The catalog that the next statement sees.
-    pub(super) fn state(&self) -> Arc<State> {
+    pub(super) fn state(&mut self) -> &Arc<State> {
         match (&self.work, &self.pinned) {
-            (Some(work), _) => work.state(),
-            (None, Some(pinned)) => Arc::clone(pinned),
-            (None, None) => self.database.catalog.current(),
+            (Some(work), _) => &work.state,
+            (None, Some(pinned)) => pinned,
+            (None, None) => {
+                self.database.catalog.refresh(&mut self.catalog);
+                &self.catalog
+            }
         }
     }
 
     /// Schemas where names are looked up.
     pub(super) fn search_path(&mut self) -> SqlResult<Arc<[String]>> {
+        if self.path_version == self.settings.version() {
+            return Ok(Arc::clone(&self.path));
+        }
         let user = self.settings.show("session_authorization")?.1;
         let setting = self.settings.show("search_path")?.1;
         let path: Vec<String> = setting
@@ -62,22 +68,26 @@ impl Session {
         if *path != *self.path {
             self.path = path.into();
         }
+        self.path_version = self.settings.version();
         Ok(Arc::clone(&self.path))
     }
 
     /// From here on values are read and written by this catalog, and functions ask it.
-    pub(super) fn see(&mut self, state: &Arc<State>) {
-        let is_same = |seen: &Arc<Seen>| Arc::ptr_eq(&seen.state, state) && Arc::ptr_eq(&seen.path, &self.path);
-        if !self.settings.forms.seen.as_ref().is_some_and(is_same) {
-            let seen = Seen {
-                state: Arc::clone(state),
+    pub(super) fn see(&mut self) -> Arc<Seen> {
+        let version = self.state().version();
+        let is_same = |seen: &&Arc<Seen>| seen.state.version() == version && Arc::ptr_eq(&seen.path, &self.path);
+        let seen = match self.settings.forms.seen.as_ref().filter(is_same).map(Arc::clone) {
+            Some(seen) => seen,
+            None => Arc::new(Seen {
+                state: Arc::clone(self.state()),
                 path: Arc::clone(&self.path),
                 roles: Arc::clone(&self.database.roles),
                 provider: self.database.provider.clone(),
-            };
-            self.settings.forms.seen = Some(Arc::new(seen));
-        }
+            }),
+        };
+        self.settings.forms.seen = Some(Arc::clone(&seen));
         self.refresh_env();
+        seen
     }
 
     /// Binds a statement by the catalog of now.
@@ -88,9 +98,10 @@ impl Session {
         copy: Option<&Vec<CopyOption>>,
         given: Vec<Option<SqlType>>,
     ) -> SqlResult<Analysed> {
-        let (state, path) = (self.state(), self.search_path()?);
-        self.see(&state);
-        let binder = Binder::new(&state, &path, text, &self.env, given);
+        let path = self.search_path()?;
+        let seen = self.see();
+        let state = &seen.state;
+        let binder = Binder::new(state, &path, text, &self.env, given);
         let (action, columns) = match copy {
             Some(options) => binder.copy(tree, options)?,
             None => binder.statement(tree)?,

@@ -170,10 +170,7 @@ impl Session {
     }
 
     fn by_explainer(&mut self, probe: Option<&Probe>, make: impl FnOnce(&Explainer<'_>) -> Node) -> Node {
-        let state = self.state();
-        self.see(&state);
-        let seen = self.settings.forms.seen.clone();
-        let Some(seen) = seen else { return Node::default() };
+        let seen = self.see();
         make(&Explainer { seen: &seen, env: &self.env, probe, subplans: Cell::new(0) })
     }
 }

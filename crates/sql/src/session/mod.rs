@@ -238,6 +238,10 @@ pub struct Session {
     numbers: Numbers,
     prepared: prepared::Prepared,
     path: Arc<[String]>,
+    /// As of this version of the settings.
+    path_version: u64,
+    /// What was committed of the catalog when it last looked.
+    catalog: Arc<State>,
     /// What values depend on beside their arguments; its settings are as of `env_version`.
     env: Arc<Env>,
     env_version: u64,
@@ -330,6 +334,8 @@ impl Database {
             numbers: Numbers::default(),
             prepared: prepared::Prepared::default(),
             path: Arc::from([]),
+            path_version: u64::MAX,
+            catalog: self.catalog.current(),
             env,
             env_version,
             notices,
@@ -692,13 +698,12 @@ impl Session {
             self.engine.set_lock_timeout(self.settings.lock_timeout());
             self.engine.set_statement_timeout(left);
         }
-        let state = self.state();
-        self.see(&state);
+        let seen = self.see();
         let env = self.env_at(statement_us);
         let env = &*env;
         let was_parked = self.is_parked;
         let mut told = None;
-        let (path, numbers) = (Arc::clone(&self.path), &self.numbers);
+        let (state, path, numbers) = (&*seen.state, &*seen.path, &self.numbers);
         let probe = self.explaining.as_ref().map(|explaining| Arc::clone(&explaining.probe));
         let step = self.engine.try_execute(|txn: &Txn<'_>| {
             let (changes, memo) = (Changes::default(), Memo::default());
@@ -707,8 +712,8 @@ impl Session {
                 txn,
                 parameters,
                 env,
-                catalog: &state,
-                path: &path,
+                catalog: state,
+                path,
                 numbers,
                 spent: spent(),
                 changes,

@@ -317,7 +317,7 @@ impl Reads {
                     call.arguments.iter().chain(keys).chain(&call.filter).for_each(|part| self.add_expr(part));
                 }
             }
-            Plan::Sort { input, keys } => {
+            Plan::Sort { input, keys, is_given: _ } => {
                 self.add(input);
                 keys.iter().for_each(|key| self.add_expr(&key.value));
             }
@@ -330,6 +330,11 @@ impl Reads {
             Plan::System(_) => self.locks = true,
             Plan::Lock { .. } | Plan::Modified(_) | Plan::Modifying { .. } => self.locks = true,
             Plan::Shared { plan, .. } => self.add(plan),
+            Plan::Recursive(recursive) => {
+                self.add(&recursive.first);
+                self.add(&recursive.step);
+            }
+            Plan::Working(_) => {}
         }
     }
 

@@ -4,8 +4,9 @@
 
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::Function;
-use crate::types::Kind;
+use crate::ops::{Env, Function};
+use crate::types::forms::{DateStyle, Forms};
+use crate::types::{Element, Kind, text};
 
 fn words(value: &Datum) -> &str {
     match value {
@@ -55,8 +56,26 @@ fn object(args: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::text(format!("{{{}}}", parts.join(", "))))
 }
 
+/// As ISO 8601 has it: with a `T`, and minutes of the zone's offset.
+fn moment(value: &Datum, kind: Kind, env: &Env) -> Datum {
+    let forms = Forms { date_style: DateStyle::Iso, ..env.forms.clone() };
+    let mut written = text::to_string(value, kind.into(), &forms).replacen(' ', "T", 1);
+    if kind == Kind::Timestamptz
+        && let Some(sign) = written.rfind(['+', '-']).filter(|at| written[*at..].len() == 3)
+    {
+        written.insert_str(sign + 3, ":00");
+    }
+    Datum::text(string(&written))
+}
+
+/// Items, or members, without spaces.
+fn items(values: &[Datum]) -> String {
+    values.iter().map(words).collect::<Vec<_>>().join(",")
+}
+
 pub(super) fn functions() -> Vec<Function> {
     const TEXT: Kind = Kind::Text;
+    const TEXTS: Kind = Kind::Array(Element::Text);
     let line = |name, eval| Function { strict: true, ..crate::ops::line_in(name, &[TEXT], TEXT, eval) };
     let many =
         |name, eval| Function { strict: false, variadic: true, ..crate::ops::line_in(name, &[TEXT], TEXT, eval) };
@@ -65,6 +84,19 @@ pub(super) fn functions() -> Vec<Function> {
         line("json_string", |a, _| Ok(Datum::text(string(words(&a[0]))))),
         line("json_number", |a, _| Ok(Datum::text(number(words(&a[0]))))),
         many("json_object_of", |a, _| object(a)),
+        many("json_record_of", |a, _| {
+            let members: Vec<String> =
+                a.chunks(2).map(|pair| pair.iter().map(words).collect::<Vec<_>>().join(":")).collect();
+            Ok(Datum::text(format!("{{{}}}", members.join(","))))
+        }),
+        crate::ops::line_in("json_items", &[TEXTS], TEXT, |a, _| match &a[0] {
+            Datum::Array(all) => Ok(Datum::text(format!("[{}]", items(all)))),
+            _ => Ok(Datum::Null),
+        }),
+        crate::ops::line_in("json_moment", &[Kind::Timestamp], TEXT, |a, env| Ok(moment(&a[0], Kind::Timestamp, env))),
+        crate::ops::line_in("json_moment", &[Kind::Timestamptz], TEXT, |a, env| {
+            Ok(moment(&a[0], Kind::Timestamptz, env))
+        }),
         many("json_array_of", |a, _| {
             Ok(Datum::text(format!("[{}]", a.iter().map(words).collect::<Vec<_>>().join(", "))))
         }),

@@ -1,0 +1,218 @@
+//! `WITH RECURSIVE`.
+//!
+//! **Invariant:** while the recursive term is bound, the query's name stands for the rows of the last round, and may be named
+//! once, where more rows there can only mean more rows of the result.
+
+use super::query::Tail;
+use super::{Binder, Bound, Scope, settled};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::parse::folded;
+use crate::plan::{Plan, Recursive, new_id};
+use crate::session::ColumnInfo;
+use crate::types::SqlType;
+use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const INVALID_RECURSION: SqlState = SqlState("42P19");
+
+/// A recursive query whose terms are being bound.
+pub(super) struct Recursion {
+    id: u64,
+    name: String,
+    /// What its name stands in, where it may not.
+    within: Option<&'static str>,
+    references: usize,
+}
+
+/// Whether a query names a relation so, somewhere in it.
+fn names(query: &ast::Query, wanted: &str) -> bool {
+    let found = ast::visit_relations(query, |name| match &name.0[..] {
+        [ast::ObjectNamePart::Identifier(ident)] if folded(ident) == wanted => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
+}
+
+/// The queries in an order in which each names only those before it, and perhaps itself.
+///
+/// # Errors
+/// `0A000` if two name each other.
+pub(super) fn in_order(tables: &[ast::Cte]) -> SqlResult<Vec<&ast::Cte>> {
+    let mut left: Vec<&ast::Cte> = tables.iter().collect();
+    let mut ordered = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let is_free = |cte: &&ast::Cte| {
+            left.iter().all(|other| std::ptr::eq(*other, *cte) || !names(&cte.query, &folded(&other.alias.name)))
+        };
+        let Some(free) = left.iter().position(is_free) else {
+            return Err(SqlError::unsupported("mutual recursion between WITH items")
+                .with_message("mutual recursion between WITH items is not implemented"));
+        };
+        ordered.push(left.remove(free));
+    }
+    Ok(ordered)
+}
+
+fn misplaced(name: &str, what: &str) -> SqlError {
+    let message = format!("recursive reference to query \"{name}\" must not appear {what}");
+    SqlError::new(INVALID_RECURSION, message)
+}
+
+impl Binder<'_> {
+    /// Binds what stands in this; a recursive query may not be named there.
+    pub(super) fn within<R>(&self, what: &'static str, bind: impl FnOnce() -> R) -> R {
+        let before: Vec<_> = self.recursions.borrow().iter().map(|one| one.within).collect();
+        self.recursions.borrow_mut().iter_mut().for_each(|one| one.within = Some(what));
+        let result = bind();
+        self.recursions.borrow_mut().iter_mut().zip(before).for_each(|(one, before)| one.within = before);
+        result
+    }
+
+    /// How often recursive queries have been named so far.
+    pub(super) fn recursive_references(&self) -> Vec<usize> {
+        self.recursions.borrow().iter().map(|one| one.references).collect()
+    }
+
+    /// What was bound since turns out to stand in this.
+    ///
+    /// # Errors
+    /// `42P19` if a recursive query was named in it.
+    pub(super) fn none_named_since(&self, before: &[usize], what: &str) -> SqlResult<()> {
+        let recursions = self.recursions.borrow();
+        match recursions.iter().zip(before).find(|(one, before)| **before < one.references) {
+            Some((one, _)) => Err(misplaced(&one.name, &format!("within {what}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// A recursive query is named.
+    ///
+    /// # Errors
+    /// `42P19` where it may not be.
+    pub(super) fn note_reference(&self, plan: &Plan, name: &str) -> SqlResult<()> {
+        match plan {
+            Plan::Recursive(recursive) => {
+                recursive.references.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            Plan::Working(id) => {
+                let mut recursions = self.recursions.borrow_mut();
+                let Some(recursion) = recursions.iter_mut().find(|one| one.id == *id) else { return Ok(()) };
+                if let Some(what) = recursion.within {
+                    return Err(misplaced(name, &format!("within {what}")));
+                }
+                recursion.references += 1;
+                if 1 < recursion.references { Err(misplaced(name, "more than once")) } else { Ok(()) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A query of `WITH RECURSIVE`, if it names itself.
+    pub(super) fn recursive(
+        &self,
+        alias: &ast::TableAlias,
+        query: &ast::Query,
+        parent: Option<&Scope<'_>>,
+    ) -> SqlResult<Option<Bound>> {
+        let name = folded(&alias.name);
+        if !names(query, &name) {
+            return Ok(None);
+        }
+        let ast::Query { with, body, order_by, limit_clause, fetch, locks, .. } = query;
+        let SetExpr::SetOperation { left, op: SetOperator::Union, set_quantifier, right } = &**body else {
+            let message = format!(
+                "recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"
+            );
+            return Err(self.at(SqlError::new(INVALID_RECURSION, message), &alias.name));
+        };
+        for (is_there, what) in [
+            (order_by.is_some(), "ORDER BY"),
+            (limit_clause.is_some() || fetch.is_some(), "LIMIT"),
+            (!locks.is_empty(), "FOR UPDATE/SHARE"),
+        ] {
+            if is_there {
+                let message = format!("{what} in a recursive query is not implemented");
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            }
+        }
+        let before = self.with.borrow().len();
+        if let Some(with) = with {
+            self.bind_with(with, parent, false)?;
+        }
+        let bound = self.recursive_union(&name, alias, (left, right, *set_quantifier), parent);
+        self.with.borrow_mut().truncate(before);
+        bound
+    }
+
+    fn recursive_union(
+        &self,
+        name: &str,
+        alias: &ast::TableAlias,
+        (left, right, quantifier): (&SetExpr, &SetExpr, SetQuantifier),
+        parent: Option<&Scope<'_>>,
+    ) -> SqlResult<Option<Bound>> {
+        let all = match quantifier {
+            SetQuantifier::All => true,
+            SetQuantifier::Distinct | SetQuantifier::None => false,
+            _ => return Err(SqlError::unsupported("BY NAME")),
+        };
+        let id = new_id();
+        let term = |term: &SetExpr, columns: Vec<ColumnInfo>, within: Option<&'static str>| {
+            self.recursions.borrow_mut().push(Recursion { id, name: name.to_owned(), within, references: 0 });
+            self.with.borrow_mut().push((name.to_owned(), Plan::Working(id), columns));
+            let bound = self.set_expr(term, Tail::default(), parent);
+            self.with.borrow_mut().pop();
+            let recursion = self.recursions.borrow_mut().pop();
+            bound.map(|bound| (bound, recursion.map_or(0, |recursion| recursion.references)))
+        };
+        let (first, _) = term(left, Vec::new(), Some("its non-recursive term"))?;
+        let mut columns = first.columns.clone();
+        for column in &mut columns {
+            column.kind = settled(column.kind);
+            (column.table, column.number) = (0, 0);
+        }
+        for (column, named) in columns.iter_mut().zip(&alias.columns) {
+            column.name = folded(&named.name);
+        }
+        let (step, references) = term(right, columns.clone(), None)?;
+        if references == 0 {
+            return Ok(None);
+        }
+        if first.columns.len() != step.columns.len() {
+            let message = "each UNION query must have the same number of columns";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let types = |bound: &Bound| bound.columns.iter().map(|column| column.kind).collect::<Vec<SqlType>>();
+        let (from_first, from_step) = (types(&first), types(&step));
+        let to: Vec<SqlType> = columns.iter().map(|column| column.kind).collect();
+        for (at, (own, theirs)) in to.iter().zip(&from_step).enumerate() {
+            let common = match own == theirs {
+                true => *own,
+                false => crate::ops::common_kind(&[own.kind, theirs.kind], "UNION").map(SqlType::from)?,
+            };
+            if common != *own {
+                let message = format!(
+                    "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
+                    at + 1,
+                    own.name(),
+                    common.name()
+                );
+                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+                    .hint("Cast the output of the non-recursive term to the correct type."));
+            }
+        }
+        let kinds = to.iter().map(|kind| if all { Ok(kind.kind) } else { self.comparable(kind.kind) });
+        let plan = Plan::Recursive(Arc::new(Recursive {
+            id,
+            all,
+            kinds: kinds.collect::<SqlResult<_>>()?,
+            first: self.converted(first.plan, &from_first, &to)?,
+            step: self.converted(step.plan, &from_step, &to)?,
+            references: AtomicUsize::new(0),
+        }));
+        Ok(Some(Bound { plan, columns }))
+    }
+}

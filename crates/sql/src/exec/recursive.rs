@@ -1,0 +1,74 @@
+//! Recursive queries.
+//!
+//! **Invariant:** a round sees the rows that the round before it was the first to make, and nothing of other rounds.
+
+use super::memo::Kept;
+use super::table::RowTable;
+use super::{Each, Flow, Run};
+use crate::datum::Datum;
+use crate::error::SqlResult;
+use crate::plan::Recursive;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+impl Run<'_> {
+    /// Its rows. They are passed on as they are made, if nobody else will ask for them again.
+    pub(super) fn recursive(&self, recursive: &Recursive, is_once: bool, each: &mut Each<'_>) -> SqlResult<Flow> {
+        if is_once && recursive.references.load(Ordering::Relaxed) <= 1 {
+            return self.rounds(recursive, each);
+        }
+        let rows = self.made_once(recursive.id, || {
+            let mut all = Vec::new();
+            let _ = self.rounds(recursive, &mut |row| {
+                all.push(row.into());
+                Ok(Flow::Continue(()))
+            })?;
+            Ok(all)
+        })?;
+        pass(&rows, each)
+    }
+
+    /// The rows of the last round.
+    pub(super) fn working(&self, id: u64, each: &mut Each<'_>) -> SqlResult<Flow> {
+        let rows = self.memo.working.borrow().iter().rev().find(|(own, _)| *own == id).map(|(_, rows)| Rc::clone(rows));
+        match rows {
+            Some(rows) => pass(&rows, each),
+            None => Ok(Flow::Continue(())),
+        }
+    }
+
+    fn rounds(&self, recursive: &Recursive, each: &mut Each<'_>) -> SqlResult<Flow> {
+        let Recursive { id, all, kinds, first, step, references: _ } = recursive;
+        let mut seen = (!all).then(|| RowTable::new(kinds.clone()));
+        let mut round = |plan, each: &mut Each<'_>| {
+            let mut made: Vec<Box<[Datum]>> = Vec::new();
+            let flow = self.rows(plan, None, &mut |row| {
+                if seen.as_mut().is_some_and(|seen| !seen.put(row).1) {
+                    return Ok(Flow::Continue(()));
+                }
+                self.made_row()?;
+                self.keep(row)?;
+                made.push(row.into());
+                each(row)
+            })?;
+            Ok::<_, crate::error::SqlError>((flow, made))
+        };
+        let (mut flow, mut last) = round(first, each)?;
+        while flow.is_continue() && !last.is_empty() {
+            self.memo.working.borrow_mut().push((*id, Rc::new(last)));
+            let result = round(step, each);
+            self.memo.working.borrow_mut().pop();
+            (flow, last) = result?;
+        }
+        Ok(flow)
+    }
+}
+
+fn pass(rows: &Kept, each: &mut Each<'_>) -> SqlResult<Flow> {
+    for row in rows.iter() {
+        if each(row)?.is_break() {
+            return Ok(Flow::Break(()));
+        }
+    }
+    Ok(Flow::Continue(()))
+}

@@ -1,0 +1,377 @@
+//! What PostgreSQL's grammar has and the library's has not, said in the library's words: tokens are put in other places, taken
+//! out, or put in. What the tree has no place for at all is put in as a *mark*.
+//!
+//! **Invariant:** a token that was put in has the place of one that the client wrote, so an error names what is there. A mark is
+//! an identifier that begins with a NUL, which no text of a client has.
+
+use crate::error::{SqlError, SqlResult, SqlState};
+use sqlparser::ast;
+use sqlparser::keywords::{ALL_KEYWORDS, ALL_KEYWORDS_INDEX, Keyword};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
+
+/// What begins a mark.
+const MARK: char = '\0';
+/// `FOR NO KEY UPDATE`, which stands as an `UPDATE` of this.
+pub(crate) const NO_KEY_UPDATE: &str = "no key update";
+/// `FOR KEY SHARE`, which stands as a `SHARE` of this.
+pub(crate) const KEY_SHARE: &str = "key share";
+/// The function that stands for the lower bound of `BETWEEN SYMMETRIC`.
+pub(crate) const SYMMETRIC: &str = "symmetric";
+/// `USING (...) AS alias`, where it stands as one more column, of this.
+pub(crate) const JOIN_ALIAS: &str = "join alias";
+/// `EXCLUDE` of a window's frame, which stands as what rows are parted by first.
+pub(crate) const EXCLUDES: &[&str] = &["exclude current row", "exclude group", "exclude ties", "exclude no others"];
+
+/// What a mark says.
+pub(crate) fn mark(ident: &ast::Ident) -> Option<&str> {
+    ident.value.strip_prefix(MARK)
+}
+
+/// The same of an expression.
+pub(crate) fn marked(expr: &ast::Expr) -> Option<&str> {
+    match expr {
+        ast::Expr::Identifier(ident) => mark(ident),
+        _ => None,
+    }
+}
+
+/// Whether it is this word, not quoted.
+pub(super) fn is_word(token: &TokenWithSpan, word: &str) -> bool {
+    matches!(&token.token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
+}
+
+fn is_space(token: &TokenWithSpan) -> bool {
+    matches!(token.token, Token::Whitespace(_))
+}
+
+/// A word in the place of another token.
+fn word(at: &TokenWithSpan, word: &str) -> TokenWithSpan {
+    let upper = word.to_uppercase();
+    let keyword = ALL_KEYWORDS.binary_search(&&*upper).map_or(Keyword::NoKeyword, |at| ALL_KEYWORDS_INDEX[at]);
+    TokenWithSpan { token: Token::Word(Word { value: word.to_owned(), quote_style: None, keyword }), span: at.span }
+}
+
+fn mark_at(at: &TokenWithSpan, what: &str) -> TokenWithSpan {
+    let value = format!("{MARK}{what}");
+    let token = Token::Word(Word { value, quote_style: Some('"'), keyword: Keyword::NoKeyword });
+    TokenWithSpan { token, span: at.span }
+}
+
+fn sign(at: &TokenWithSpan, token: Token) -> TokenWithSpan {
+    TokenWithSpan { token, span: at.span }
+}
+
+/// A rule, for statements that have its word.
+type Rule = fn(&str, &mut Vec<TokenWithSpan>) -> SqlResult<()>;
+
+/// The tokens of a statement as the library reads them.
+///
+/// # Errors
+/// `42601`
+pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<TokenWithSpan>> {
+    let mut tokens = strings(text, tokens)?;
+    let has = |tokens: &[TokenWithSpan], word: &str| tokens.iter().any(|token| is_word(token, word));
+    let rules: [(&str, Rule); 6] = [
+        ("table", tables),
+        ("for", locks),
+        ("symmetric", symmetric),
+        ("asymmetric", symmetric),
+        ("using", join_aliases),
+        ("exclude", excludes),
+    ];
+    let mut is_bare = false;
+    for (word, rule) in rules {
+        if has(&tokens, word) {
+            if !is_bare {
+                tokens.retain(|token| !is_space(token));
+                is_bare = true;
+            }
+            rule(text, &mut tokens)?;
+        }
+    }
+    Ok(tokens)
+}
+
+/// Texts on several lines are one; on one line they are an error.
+fn strings(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<TokenWithSpan>> {
+    let is_text =
+        |token: &TokenWithSpan| matches!(token.token, Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_));
+    if tokens.iter().filter(|token| is_text(token)).count() < 2 {
+        return Ok(tokens);
+    }
+    let mut joined: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    // Where the last text is, if nothing but space stands behind it, and whether a line has ended since.
+    let mut last: Option<(usize, bool)> = None;
+    for token in tokens {
+        match (&token.token, &mut last) {
+            (Token::SingleQuotedString(more), Some((at, true))) => {
+                if let Some(Token::SingleQuotedString(first) | Token::EscapedStringLiteral(first)) =
+                    joined.get_mut(*at).map(|token| &mut token.token)
+                {
+                    first.push_str(more);
+                }
+                last = Some((*at, false));
+                continue;
+            }
+            (Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_), Some(_)) => {
+                return Err(super::near(text, Some(&token)));
+            }
+            (Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_), None) => last = Some((joined.len(), false)),
+            (Token::Whitespace(Whitespace::Newline | Whitespace::SingleLineComment { .. }), Some((_, ended))) => {
+                *ended = true;
+            }
+            (Token::Whitespace(_), _) => {}
+            _ => last = None,
+        }
+        joined.push(token);
+    }
+    Ok(joined)
+}
+
+/// Where the parenthesis is closed that is open before this place; behind the last token, if nowhere.
+fn closing(tokens: &[TokenWithSpan], from: usize) -> usize {
+    let mut depth = 0_usize;
+    for (at, token) in tokens.iter().enumerate().skip(from) {
+        match token.token {
+            Token::LParen | Token::LBracket => depth += 1,
+            Token::RParen | Token::RBracket if depth == 0 => return at,
+            Token::RParen | Token::RBracket => depth -= 1,
+            Token::EOF => return at,
+            _ => {}
+        }
+    }
+    tokens.len()
+}
+
+/// Where it is opened.
+fn opening(tokens: &[TokenWithSpan], before: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for at in (0..before).rev() {
+        match tokens.get(at)?.token {
+            Token::RParen | Token::RBracket => depth += 1,
+            Token::LParen | Token::LBracket if depth == 0 => return Some(at),
+            Token::LParen | Token::LBracket => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// `TABLE name` is `SELECT * FROM name`.
+fn tables(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    let inserts = tokens.windows(2).any(|two| is_word(&two[0], "insert") && is_word(&two[1], "into"));
+    let before = ["union", "intersect", "except", "all", "distinct", "as", "explain", "analyze", "verbose"];
+    let mut at = 0;
+    while at < tokens.len() {
+        let is_query = is_word(&tokens[at], "table")
+            && matches!(tokens.get(at + 1).map(|next| &next.token), Some(Token::Word(_)))
+            && match at.checked_sub(1).map(|at| &tokens[at]) {
+                None => true,
+                Some(token) if token.token == Token::LParen => true,
+                Some(token) if before.iter().any(|word| is_word(token, word)) => true,
+                Some(token) => inserts && matches!(token.token, Token::Word(_) | Token::RParen),
+            };
+        if is_query {
+            let own = tokens[at].clone();
+            let query = [word(&own, "select"), sign(&own, Token::Mul), word(&own, "from")];
+            tokens.splice(at..=at, query);
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+/// The strengths of row locks that the library has not, several tables in one clause, and `LIMIT` behind it.
+fn locks(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    let mut at = 0;
+    // Where the clauses that stand side by side begin, and end so far.
+    let mut run = 0..0;
+    while at < tokens.len() {
+        let is_next = |place: usize, word: &str| tokens.get(place).is_some_and(|token| is_word(token, word));
+        if !is_word(&tokens[at], "for") {
+            at += 1;
+            continue;
+        }
+        let (strength, own, mut end) = match () {
+            () if is_next(at + 1, "update") => ("update", None, at + 2),
+            () if is_next(at + 1, "share") => ("share", None, at + 2),
+            () if is_next(at + 1, "no") && is_next(at + 2, "key") && is_next(at + 3, "update") => {
+                ("update", Some(NO_KEY_UPDATE), at + 4)
+            }
+            () if is_next(at + 1, "key") && is_next(at + 2, "share") => ("share", Some(KEY_SHARE), at + 3),
+            () => {
+                at += 1;
+                continue;
+            }
+        };
+        let first = tokens[at].clone();
+        let mut names: Vec<Vec<TokenWithSpan>> = Vec::new();
+        if is_next(end, "of") {
+            loop {
+                end += 1;
+                let start = end;
+                while tokens.get(end).is_some_and(|token| matches!(token.token, Token::Word(_))) {
+                    end += 1;
+                    match tokens.get(end) {
+                        Some(token) if token.token == Token::Period => end += 1,
+                        _ => break,
+                    }
+                }
+                if start == end {
+                    return Err(super::near(text, tokens.get(end)));
+                }
+                names.push(tokens[start..end].to_vec());
+                if tokens.get(end).is_none_or(|token| token.token != Token::Comma) {
+                    break;
+                }
+            }
+        }
+        let wait = match () {
+            () if is_next(end, "nowait") => 1,
+            () if is_next(end, "skip") && is_next(end + 1, "locked") => 2,
+            () => 0,
+        };
+        let wait = tokens[end..end + wait].to_vec();
+        end += wait.len();
+        if names.is_empty() {
+            names.push(Vec::new());
+        }
+        let mut clauses = Vec::new();
+        for name in names {
+            clauses.extend([first.clone(), word(&first, strength)]);
+            if own.is_some() || !name.is_empty() {
+                clauses.push(word(&first, "of"));
+            }
+            if let Some(own) = own {
+                clauses.push(mark_at(&first, own));
+                if !name.is_empty() {
+                    clauses.push(sign(&first, Token::Period));
+                }
+            }
+            clauses.extend(name);
+            clauses.extend(wait.iter().cloned());
+        }
+        let count = clauses.len();
+        tokens.splice(at..end, clauses);
+        end = at + count;
+        if run.end != at {
+            run.start = at;
+        }
+        // It may stand before the limit.
+        if ["limit", "offset", "fetch"].iter().any(|word| tokens.get(end).is_some_and(|token| is_word(token, word))) {
+            let close = closing(tokens, end);
+            let stop = |token: &TokenWithSpan| ["on", "returning", "for"].iter().any(|word| is_word(token, word));
+            let stop = tokens[end..close].iter().position(stop).map_or(close, |found| end + found);
+            tokens[run.start..stop].rotate_left(end - run.start);
+            end = stop;
+        }
+        run.end = end;
+        at = end;
+    }
+    Ok(())
+}
+
+/// `BETWEEN SYMMETRIC a AND b`: `a` becomes the argument of a function that is a mark.
+fn symmetric(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    let mut at = 1;
+    while at < tokens.len() {
+        if !is_word(&tokens[at - 1], "between") {
+            at += 1;
+            continue;
+        }
+        if is_word(&tokens[at], "asymmetric") {
+            tokens.remove(at);
+        } else if is_word(&tokens[at], "symmetric") {
+            let own = tokens[at].clone();
+            let close = closing(tokens, at);
+            // The AND of this BETWEEN.
+            let (mut depth, mut open) = (0_usize, 0_usize);
+            let mut and = None;
+            for (place, token) in tokens.iter().enumerate().take(close).skip(at + 1) {
+                match token.token {
+                    Token::LParen | Token::LBracket => depth += 1,
+                    Token::RParen | Token::RBracket => depth = depth.saturating_sub(1),
+                    _ if 0 < depth => {}
+                    _ if is_word(token, "between") || is_word(token, "case") => open += 1,
+                    _ if is_word(token, "end") => open = open.saturating_sub(1),
+                    _ if is_word(token, "and") && open == 0 => {
+                        and = Some(place);
+                        break;
+                    }
+                    _ if is_word(token, "and") => open -= 1,
+                    _ => {}
+                }
+            }
+            if let Some(and) = and {
+                tokens.insert(and, sign(&own, Token::RParen));
+                tokens.splice(at..=at, [mark_at(&own, SYMMETRIC), sign(&own, Token::LParen)]);
+            }
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+/// `USING (a, b) AS alias`: the alias becomes one more column.
+fn join_aliases(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    let mut at = 0;
+    while at + 1 < tokens.len() {
+        if is_word(&tokens[at], "using") && tokens[at + 1].token == Token::LParen {
+            let close = closing(tokens, at + 2);
+            if tokens.get(close + 1).is_some_and(|token| is_word(token, "as"))
+                && tokens.get(close + 2).is_some_and(|token| matches!(token.token, Token::Word(_)))
+            {
+                let alias = tokens.remove(close + 2);
+                let own = tokens.remove(close + 1);
+                let more = [sign(&own, Token::Comma), mark_at(&own, JOIN_ALIAS), sign(&own, Token::Period), alias];
+                tokens.splice(close..close, more);
+            }
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+/// `EXCLUDE` behind a window's frame: it becomes what rows are parted by first.
+fn excludes(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    let mut at = 0;
+    while at < tokens.len() {
+        let own = tokens[at].clone();
+        let found = EXCLUDES.iter().find(|what| {
+            what.split(' ').enumerate().all(|(more, word)| tokens.get(at + more).is_some_and(|one| is_word(one, word)))
+        });
+        at += 1;
+        let Some(what) = found else { continue };
+        let Some(open) = opening(tokens, at - 1) else { continue };
+        let count = what.split(' ').count();
+        tokens.drain(at - 1..at - 1 + count);
+        if tokens.get(at - 1).is_none_or(|token| token.token != Token::RParen) {
+            return Err(super::near(text, tokens.get(at - 1)));
+        }
+        let is_at = |place: usize, word: &str| tokens.get(place).is_some_and(|token| is_word(token, word));
+        let begins = |place: usize| {
+            is_at(place, "partition")
+                || is_at(place, "order")
+                || ["rows", "range", "groups"].iter().any(|unit| is_at(place, unit))
+        };
+        // Behind the name of another window, if there is one.
+        let place = if begins(open + 1) { open + 1 } else { open + 2 };
+        let mark = mark_at(&own, what);
+        if is_at(place, "partition") {
+            tokens.splice(place + 2..place + 2, [mark, sign(&own, Token::Comma)]);
+        } else {
+            tokens.splice(place..place, [word(&own, "partition"), word(&own, "by"), mark]);
+        }
+    }
+    Ok(())
+}
+
+/// # Errors
+/// `22021`: no text has a NUL.
+pub(super) fn check_text(text: &str) -> SqlResult<()> {
+    if text.contains(MARK) {
+        let message = "invalid byte sequence for encoding \"UTF8\": 0x00";
+        return Err(SqlError::new(SqlState("22021"), message));
+    }
+    Ok(())
+}
