@@ -19,7 +19,9 @@ pub(crate) fn node(plan: &dyn ExecutionPlan, was_run: bool) -> Node {
     let target = line.strip_prefix(name).unwrap_or_default().to_owned();
     let mut made =
         Node::new(name).target(target.clone()).over(plan.children().into_iter().map(|one| node(&**one, was_run)));
-    made = made.in_json("Details", target.trim_start_matches([':', ' ']));
+    if !target.is_empty() {
+        made = made.in_json("Details", target.trim_start_matches([':', ' ']));
+    }
     if let Some(metrics) = plan.metrics().filter(|_| was_run) {
         if let Some(rows) = metrics.output_rows() {
             made.actual = Some(Actual { rows: rows as u64, loops: 1, times: None });

@@ -18,6 +18,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions};
@@ -80,6 +81,7 @@ struct TableScan {
     projection: Vec<usize>,
     conditions: Vec<Condition>,
     properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
 }
 
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -102,7 +104,8 @@ impl TableScan {
             Boundedness::Bounded,
         );
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
-        Ok(TableScan { number, table, projection, conditions, properties: Arc::new(properties) })
+        let (properties, metrics) = (Arc::new(properties), ExecutionPlanMetricsSet::new());
+        Ok(TableScan { number, table, projection, conditions, properties, metrics })
     }
 
     fn partitions(&self) -> usize {
@@ -158,8 +161,12 @@ impl ExecutionPlan for TableScan {
             scan.map(|scan| scan.split(self.partitions()))
         });
         let part = part.map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let batches = Batches { part, run };
+        let batches = Batches { part, run, metrics: BaselineMetrics::new(&self.metrics, partition) };
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), futures::stream::iter(batches))))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
     }
 
     fn statistics_from_inputs(&self, _: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
@@ -174,6 +181,7 @@ impl ExecutionPlan for TableScan {
 struct Batches {
     part: Option<ScanPart>,
     run: Arc<RunContext>,
+    metrics: BaselineMetrics,
 }
 
 impl Iterator for Batches {
@@ -183,7 +191,11 @@ impl Iterator for Batches {
         let part = self.part.as_mut()?;
         match self.run.check() {
             Ok(()) => {
-                let batch = part.next()?;
+                let batch = {
+                    let _timer = self.metrics.elapsed_compute().timer();
+                    part.next()?
+                };
+                self.metrics.record_output(batch.num_rows());
                 let RowsRead { frozen, hot } = &self.run.read;
                 let read = if part.was_hot() { hot } else { frozen };
                 read.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);

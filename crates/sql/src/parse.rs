@@ -86,11 +86,11 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
         let text = text[offset(text, first.span.start)..offset(text, last.span.end)].to_owned();
         return Ok(Some(Parsed { tree, text, copy: None, explain: None, maintains: Some(word) }));
     }
-    let whole = piece;
     let (piece, explain) = match crate::explain::options::cut(text, piece)? {
         Some((options, piece)) => (piece, Some(options)),
         None => (piece, None),
     };
+    let explained = piece;
     let (piece, copy) = match crate::copy::options::cut(text, piece)? {
         Some((piece, options)) => (piece, Some(options)),
         None => (piece, None),
@@ -113,7 +113,7 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
         return Err(near(text, Some(&next)));
     }
     if explain.is_some() {
-        crate::explain::options::check(text, whole, &tree)?;
+        crate::explain::options::check(text, explained, &tree)?;
     }
     let text = text[offset(text, begin)..end].to_owned();
     Ok(Some(Parsed { tree, copy, explain, maintains: None, text }))

@@ -157,9 +157,15 @@ pub(crate) fn check(text: &str, tokens: &[TokenWithSpan], tree: &Statement) -> S
         | Statement::Delete(_)
         | Statement::Execute { .. } => Ok(()),
         Statement::CreateTable(create) if create.query.is_some() => Ok(()),
-        Statement::CreateTable(_) => Err(near(text, None)),
+        // Up to its first type it could still have been one.
+        Statement::CreateTable(_) => {
+            let mut rest = tokens.iter().filter(|token| !is_space(token));
+            rest.find(|token| token.token == Token::LParen);
+            Err(near(text, rest.nth(1)))
+        }
         Statement::Declare { .. } => Err(SqlError::unsupported("EXPLAIN DECLARE")),
         Statement::Merge { .. } => Err(SqlError::unsupported("EXPLAIN MERGE")),
+        // `CREATE VIEW`
         _ => Err(near(text, tokens.iter().filter(|token| !is_space(token)).nth(1))),
     }
 }

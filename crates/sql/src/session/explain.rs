@@ -40,6 +40,17 @@ pub(super) struct Explaining {
     pub(super) report: Option<Report>,
 }
 
+/// The path of a statement, and its operators.
+struct Operators {
+    path: &'static str,
+    plan: Node,
+    row_budget: Option<u64>,
+}
+
+fn by_rows(plan: Node) -> Operators {
+    Operators { path: ROW, plan, row_budget: None }
+}
+
 /// The paths, as `overtake.path` names them.
 const ROW: &str = "row";
 const ANALYTICS: &str = "analytics";
@@ -91,13 +102,15 @@ impl Session {
             }
             analysed = Some(explaining);
         }
-        let (path, plan) = match analysed.as_mut().and_then(|explaining| explaining.report.take()) {
+        let Operators { path, plan, row_budget } = match analysed.as_mut().and_then(|one| one.report.take()) {
             Some(report) => {
                 facts.extend(of_report(&report));
-                (ANALYTICS, report.plan)
+                Operators { path: ANALYTICS, plan: report.plan, row_budget: None }
             }
             None => self.operators(statement, values, analysed.as_ref().map(|explaining| &*explaining.probe))?,
         };
+        // Past so many rows it goes over to analytics.
+        facts.splice(0..0, row_budget.filter(|_| !options.analyze).map(|rows| fact("Row Budget", Value::Count(rows))));
         facts.insert(0, fact("Path", Value::Text(path.to_owned())));
         let ms = |time: Duration| Value::Ms(time.as_secs_f64() * 1e3);
         if options.summary() {
@@ -121,7 +134,7 @@ impl Session {
         statement: &Arc<Statement>,
         values: &[Datum],
         probe: Option<&Probe>,
-    ) -> SqlResult<(&'static str, Node)> {
+    ) -> SqlResult<Operators> {
         let action = self.current(statement)?;
         match &*action {
             Action::Execute(execute) => {
@@ -131,12 +144,16 @@ impl Session {
             Action::Query(plan) => {
                 let is_large = probe.is_none() && self.goes_to_analytics(statement, plan)?;
                 match if is_large { self.analytics_operators(statement, plan, values) } else { Ok(None) } {
-                    Ok(Some(node)) => Ok((ANALYTICS, node)),
-                    Ok(None) => Ok((ROW, self.by_explainer(probe, |explainer| explainer.query(plan)))),
+                    Ok(Some(plan)) => Ok(Operators { path: ANALYTICS, plan, row_budget: None }),
+                    Ok(None) => {
+                        let row_budget = self.row_budget(statement, plan)?;
+                        let plan = self.by_explainer(probe, |explainer| explainer.query(plan));
+                        Ok(Operators { path: ROW, plan, row_budget })
+                    }
                     Err(error) => Err(error),
                 }
             }
-            Action::Change(modify) => Ok((ROW, self.by_explainer(probe, |explainer| explainer.modify(modify)))),
+            Action::Change(modify) => Ok(by_rows(self.by_explainer(probe, |explainer| explainer.modify(modify)))),
             Action::Define(tree) => {
                 let query = match &**tree {
                     sqlparser::ast::Statement::CreateTable(create) => create.query.as_ref(),
@@ -148,7 +165,7 @@ impl Session {
                 let (bound, ..) = self.bind_now(&statement.text, &tree, None, Vec::new())?;
                 match &*bound.action {
                     // Its rows are made by the definition, which has bound the query anew.
-                    Action::Query(plan) => Ok((ROW, self.by_explainer(None, |explainer| explainer.query(plan)))),
+                    Action::Query(plan) => Ok(by_rows(self.by_explainer(None, |explainer| explainer.query(plan)))),
                     _ => Err(SqlError::unsupported("EXPLAIN of this CREATE TABLE AS")),
                 }
             }

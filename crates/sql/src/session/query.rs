@@ -144,6 +144,11 @@ impl Session {
         Ok(matches!(self.choose(statement, plan)?, Path::Large | Path::Analytics))
     }
 
+    /// If it begins by rows, and goes over to analytics when it has made too many: how many.
+    pub(super) fn row_budget(&self, statement: &Statement, plan: &Plan) -> SqlResult<Option<u64>> {
+        Ok((self.choose(statement, plan)? == Path::Small).then_some(BUDGET_ROWS))
+    }
+
     /// Whether a statement that analytics has refused so is done by rows.
     pub(super) fn may_fall_back(&self, error: &SqlError) -> bool {
         self.path() == Path::Small && falls_back(error)
