@@ -12,11 +12,12 @@ use anyhow::Context;
 use clap::Args;
 use engine::{Engine, EngineConfig};
 use preempt::os;
-use server::{Config, Dispatch, OptionError, Server, Views, Workers, options};
+use server::{Config, Dispatch, OptionError, Server, Views, options};
 use sql::session::{Database, Defaults, Source};
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Of threads that read the network, where they run in the real-time class.
@@ -113,10 +114,15 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let lanes = Lanes::start(&engine, lanes)?;
     views.schedule_by(lanes.scheduling());
     let database = database.with_analytics(lanes.analytics());
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     if is_handed_over {
-        config.dispatch = Dispatch::Worker(Workers::new(cores, || {})?);
+        config.dispatch = Dispatch::Worker;
     }
+    let begun = move || {
+        if is_realtime && let Err(error) = os::set_realtime(NETWORK_PRIORITY) {
+            tracing::warn!(%error, "the threads that read the network stay in the ordinary class");
+        }
+    };
+    config.network_begun = Arc::new(begun);
     let server = Server::bind(config, database).map_err(|error| {
         let (addresses, is_default) = &wanted;
         let how = if *is_default { "choose another by --listen" } else { "choose another" };
@@ -128,15 +134,10 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     for address in addresses {
         println!("  psql \"postgresql://postgres@{address}/postgres\"");
     }
-    let begun = move || {
-        if is_realtime && let Err(error) = os::set_realtime(NETWORK_PRIORITY) {
-            tracing::warn!(%error, "the threads that read the network stay in the ordinary class");
-        }
-    };
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = runtime.worker_threads(cores).thread_name("network").on_thread_start(begun).enable_all();
-    let runtime = runtime.build().context("the server's threads")?;
+    // Of those who connect; sessions have threads of their own.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("the server's runtime")?;
     let stopped = stop.clone();
+    begun();
     let result = runtime.block_on(server.run(async move {
         let wait = move || while stopped.wait(Duration::from_secs(3_600)).is_ok() {};
         // It ends with the process at the latest.

@@ -68,9 +68,9 @@ impl Cancel for Canceller {
     }
 }
 
-fn column(of: &sql::session::ColumnInfo) -> Column {
+fn column(of: &sql::session::ColumnInfo) -> Column<'_> {
     Column {
-        name: of.name.clone(),
+        name: &of.name,
         table: of.table,
         number: of.number,
         oid: of.kind.oid(),
@@ -99,7 +99,7 @@ impl Backend for Session {
         statement.parameters().len()
     }
 
-    fn columns(&self, statement: &Arc<Statement>) -> Option<Vec<Column>> {
+    fn columns<'s>(&self, statement: &'s Arc<Statement>) -> Option<Vec<Column<'s>>> {
         statement.columns().map(|columns| columns.iter().map(column).collect())
     }
 

@@ -35,9 +35,9 @@ pub enum Format {
 
 /// One column as `RowDescription` has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct Column<'s> {
     /// Its name.
-    pub name: String,
+    pub name: &'s str,
     /// The number of its table, 0 if it is no table's column.
     pub table: u32,
     /// Its number in its table, from 1; 0 likewise.
@@ -119,7 +119,7 @@ pub trait Backend: Send + 'static {
     fn parameter_count(&self, statement: &Self::Statement) -> usize;
 
     /// Columns of its rows, if it returns rows.
-    fn columns(&self, statement: &Self::Statement) -> Option<Vec<Column>>;
+    fn columns<'s>(&self, statement: &'s Self::Statement) -> Option<Vec<Column<'s>>>;
 
     /// How many columns its rows have, if it returns rows.
     fn column_count(&self, statement: &Self::Statement) -> Option<usize>;

@@ -2,10 +2,11 @@
 //!
 //! **Invariant:** the default is that of a fresh server: one role, trust on its own machine, no encryption.
 
+use crate::network::Begun;
 use crate::rules::Rule;
 use crate::stats::Stats;
 use crate::tls::Tls;
-use crate::workers::Dispatch;
+use crate::workers::{Dispatch, Workers};
 use sql::roles::Roles;
 use std::fmt;
 use std::net::SocketAddr;
@@ -22,8 +23,14 @@ pub struct Config {
     pub unix: Option<(PathBuf, u16)>,
     /// Where metrics, health and readiness are served by HTTP.
     pub metrics: Option<SocketAddr>,
+    /// Threads that read the network.
+    pub network_threads: usize,
+    /// What each of them does first.
+    pub network_begun: Begun,
     /// Where statements run.
     pub dispatch: Dispatch,
+    /// Threads for those that run elsewhere; none: as many as there are processors.
+    pub workers: Option<Arc<Workers>>,
     /// What is known of sessions and statements.
     pub stats: Arc<Stats>,
     /// Whether begins and ends of sessions are logged.
@@ -52,7 +59,11 @@ impl Default for Config {
             listen: Vec::new(),
             unix: None,
             metrics: None,
+            // Two at least: one may be held up by a statement that was taken to be short.
+            network_threads: crate::workers::processors().max(2),
+            network_begun: Arc::new(|| {}),
             dispatch: Dispatch::Spot,
+            workers: None,
             stats: Arc::default(),
             log_connections: true,
             // PostgreSQL's 100 is for processes; ours cost a few kilobytes.

@@ -4,22 +4,97 @@
 //! than one message may have and one read brings.
 
 use crate::backend::{Cancel, Parked};
-use crate::frame::{self, Broken, Frame};
+use crate::frame::{self, Broken, HEAD};
 use crate::reply::Replies;
 use crate::stats::End;
-use crate::wake::Bells;
-use bytes::{Buf, BytesMut};
+use crate::wake::Waiter;
+use bytes::{Buf, Bytes, BytesMut};
+use std::io;
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Empty};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::watch;
+use tokio_rustls::server::TlsStream;
 
 /// A stream of any kind.
-pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
+pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send {
+    /// The same stream in the runtime of the caller, from whichever it was in.
+    ///
+    /// # Errors
+    /// The system does not take it.
+    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>>;
+}
+
+impl Io for TcpStream {
+    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+        Ok(Box::new(TcpStream::from_std(self.into_std()?)?))
+    }
+}
+
+impl Io for UnixStream {
+    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+        Ok(Box::new(UnixStream::from_std(self.into_std()?)?))
+    }
+}
+
+impl Io for TlsStream<Box<dyn Io>> {
+    fn settled(mut self: Box<Self>) -> io::Result<Box<dyn Io>> {
+        let plain = self.get_mut().0;
+        *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled()?;
+        Ok(self)
+    }
+}
+
+/// In place of a stream that is elsewhere for the moment.
+impl Io for Empty {
+    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+        Ok(self)
+    }
+}
 
 /// Ready when the server ends.
-pub(crate) type Ending = Pin<Box<dyn Future<Output = ()> + Send>>;
+///
+/// **Invariant:** the task that has it is woken then: it was registered the first time, and is until it is settled elsewhere.
+/// So whoever is woken has only to look.
+pub(crate) struct Ending {
+    seen: watch::Receiver<bool>,
+    /// How others end the session.
+    end: Option<Arc<End>>,
+    told: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl Ending {
+    pub(crate) fn new(seen: watch::Receiver<bool>) -> Ending {
+        Ending { seen, end: None, told: None }
+    }
+}
+
+impl Future for Ending {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // An error means that the server has gone.
+        if self.seen.has_changed().unwrap_or(true) || self.end.as_ref().is_some_and(|end| end.is_ended()) {
+            return Poll::Ready(());
+        }
+        if self.told.is_some() {
+            return Poll::Pending;
+        }
+        let (mut seen, end) = (self.seen.clone(), self.end.clone());
+        let told = self.told.insert(Box::pin(async move {
+            let Some(end) = end else { return drop(seen.changed().await) };
+            tokio::select! {
+                _ = seen.changed() => {}
+                () = end.ended() => {}
+            }
+        }));
+        told.as_mut().poll(cx)
+    }
+}
 
 /// Why there is nobody to answer any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,24 +135,41 @@ pub(crate) struct Conn {
     pub(crate) copy_left: usize,
     /// What writing has taken.
     pub(crate) flushing: Duration,
+    /// When the clock was last read.
+    pub(crate) now: Instant,
     ending: Ending,
+}
+
+/// A message, with what stands behind it.
+pub(crate) struct Lifted {
+    input: BytesMut,
+    length: usize,
+}
+
+impl Lifted {
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.input[HEAD..self.length]
+    }
 }
 
 impl Conn {
     pub(crate) fn new(io: Box<dyn Io>, ending: Ending) -> Conn {
         let (input, replies) = (BytesMut::new(), Replies::default());
-        Conn { io, input, replies, is_due: false, idle_limit: None, copy_left: 0, flushing: Duration::ZERO, ending }
+        let (flushing, now) = (Duration::ZERO, Instant::now());
+        Conn { io, input, replies, is_due: false, idle_limit: None, copy_left: 0, flushing, now, ending }
+    }
+
+    /// Goes on in the runtime of the caller.
+    pub(crate) fn settle(&mut self) -> io::Result<()> {
+        self.io = mem::replace(&mut self.io, Box::new(tokio::io::empty())).settled()?;
+        self.ending.told = None;
+        Ok(())
     }
 
     /// Somebody may end this session, beside the server.
     pub(crate) fn end_by(&mut self, end: Arc<End>) {
-        let server: Ending = std::mem::replace(&mut self.ending, Box::pin(std::future::pending()));
-        self.ending = Box::pin(async move {
-            tokio::select! {
-                () = server => {}
-                () = end.ended() => {}
-            }
-        });
+        self.ending.end = Some(end);
+        self.ending.told = None;
     }
 
     /// Reads more.
@@ -89,29 +181,38 @@ impl Conn {
         let read = async {
             tokio::select! {
                 biased;
-                () = &mut self.ending => Err(Gone::Server),
                 read = self.io.read_buf(&mut self.input) => match read {
                     Ok(0) | Err(_) => Err(Gone::Client),
                     Ok(_) => Ok(()),
                 },
+                () = &mut self.ending => Err(Gone::Server),
             }
         };
-        match self.idle_limit {
+        let read = match self.idle_limit {
             Some(limit) => tokio::time::timeout(limit, read).await.unwrap_or(Err(Gone::Idle)),
             None => read.await,
-        }
+        };
+        self.now = Instant::now();
+        read
     }
 
-    /// The next message. What was answered is written before it is waited for.
-    pub(crate) async fn next(&mut self, message_max: usize) -> Result<Result<Frame, Broken>, Gone> {
+    /// What has passed since the clock was last read.
+    pub(crate) fn lap(&mut self) -> Duration {
+        let before = mem::replace(&mut self.now, Instant::now());
+        self.now.saturating_duration_since(before)
+    }
+
+    /// Waits for the next message and returns its kind and how long it is; it stands first in the input. What was answered is
+    /// written before it is waited for.
+    pub(crate) async fn next(&mut self, message_max: usize) -> Result<Result<(u8, usize), Broken>, Gone> {
         loop {
             // The rest of a message whose COPY has failed.
             let skipped = self.copy_left.min(self.input.len());
             self.input.advance(skipped);
             self.copy_left -= skipped;
             if self.copy_left == 0 {
-                match frame::next(&mut self.input, message_max) {
-                    Ok(Some(frame)) => return Ok(Ok(frame)),
+                match frame::whole(&self.input, message_max) {
+                    Ok(Some(found)) => return Ok(Ok(found)),
                     Err(broken) => return Ok(Err(broken)),
                     Ok(None) => {}
                 }
@@ -123,20 +224,42 @@ impl Conn {
         }
     }
 
+    /// Takes the first message, of this length, out of the input, and passes its body on. Whoever has it cannot read more.
+    pub(crate) fn lift(&mut self, length: usize) -> Lifted {
+        Lifted { input: mem::take(&mut self.input), length }
+    }
+
+    /// The input goes on behind the message.
+    pub(crate) fn put_down(&mut self, Lifted { mut input, length }: Lifted) {
+        input.advance(length);
+        self.input = input;
+    }
+
+    /// The input is what it was.
+    pub(crate) fn put_back(&mut self, lifted: Lifted) {
+        self.input = lifted.input;
+    }
+
+    /// The body of the first message, of this length, to be kept.
+    pub(crate) fn split(&mut self, length: usize) -> Bytes {
+        let mut body = self.input.split_to(length).freeze();
+        body.advance(HEAD);
+        body
+    }
+
     /// Writes what was answered.
     pub(crate) async fn flush(&mut self) -> Result<(), Gone> {
         self.is_due = false;
-        let out = &mut self.replies.out;
-        if !out.is_empty() {
-            let begun = Instant::now();
-            self.io.write_all(out).await.map_err(|_| Gone::Client)?;
+        if !self.replies.out.is_empty() {
+            self.io.write_all(&self.replies.out).await.map_err(|_| Gone::Client)?;
             // Encrypted streams keep the last record back until then; to others it is nothing.
             self.io.flush().await.map_err(|_| Gone::Client)?;
-            self.flushing += begun.elapsed();
-            if KEEP < out.capacity() {
-                *out = BytesMut::new();
+            let flushing = self.lap();
+            self.flushing += flushing;
+            if KEEP < self.replies.out.capacity() {
+                self.replies.out = BytesMut::new();
             } else {
-                out.clear();
+                self.replies.out.clear();
             }
         }
         Ok(())
@@ -151,15 +274,15 @@ impl Conn {
     pub(crate) async fn wait(
         &mut self,
         parked: Box<dyn Parked>,
-        bells: &Arc<Bells>,
+        waiter: &Arc<Waiter>,
         cancel: &dyn Cancel,
     ) -> Result<(), Gone> {
         if self.is_due {
             // Answers to earlier queries of a pipeline do not wait with this one.
             self.flush().await?;
         }
-        let waiter = bells.waiter();
-        parked.on_ready(Arc::clone(&waiter) as Arc<dyn engine::Wake>);
+        let waiting = waiter.begin();
+        parked.on_ready(Arc::clone(waiter) as Arc<dyn engine::Wake>);
         loop {
             // A client may send more meanwhile; past this much, its end is not noticed until the wait is over.
             let listens = self.input.len() < AHEAD;
@@ -168,7 +291,7 @@ impl Conn {
             }
             let gone = tokio::select! {
                 biased;
-                () = waiter.told() => return Ok(()),
+                () = waiting.told() => return Ok(()),
                 () = &mut self.ending => Gone::Server,
                 read = self.io.read_buf(&mut self.input), if listens => match read {
                     Ok(0) | Err(_) => Gone::Client,

@@ -72,11 +72,12 @@ impl Conn {
                         continue;
                     }
                     Ok(Some((kind @ (b'c' | b'f' | b'H' | b'S'), _))) => {
-                        match frame::next(&mut self.input, frame::SMALL_MAX) {
-                            Ok(Some(frame)) => {
+                        match frame::whole(&self.input, frame::SMALL_MAX) {
+                            Ok(Some((_, length))) => {
+                                let body = self.split(length);
                                 return Ok(match kind {
                                     b'c' => Piece::Done,
-                                    b'f' => Piece::Fail(frame.body),
+                                    b'f' => Piece::Fail(body),
                                     _ => Piece::Nothing,
                                 });
                             }

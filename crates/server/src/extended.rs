@@ -4,13 +4,13 @@
 
 use crate::backend::{Backend, Format};
 use crate::errors;
-use crate::frame::{self, Bind, Parse};
+use crate::frame::{self, Bind, Codes, Parse};
 use crate::lent::Lent;
 use crate::reply::Formats;
 use crate::session::{Held, Prepared, Session, State, Stop, tag_rows};
 use sql::session::{Outcome, Tag, TransactionStatus};
 use sql::{Datum, SqlResult};
-use std::time::Instant;
+use std::sync::Arc;
 
 /// What a prepared statement weighs beside its text, and how many times its text: trees and plans, measured generously.
 const STATEMENT_BYTES: usize = 2 << 10;
@@ -20,24 +20,22 @@ const PORTAL_BYTES: usize = 512;
 const ROW_BYTES: usize = 64;
 
 /// One format for all, or one for each of `count`.
-fn formats(codes: &[i16], count: usize, mismatch: impl FnOnce() -> sql::SqlError) -> SqlResult<Formats> {
+fn formats(codes: Codes<'_>, count: usize, mismatch: impl FnOnce() -> sql::SqlError) -> SqlResult<Formats> {
     let format = |code: i16| match code {
         0 => Ok(Format::Text),
         1 => Ok(Format::Binary),
         code => Err(errors::format_code(code)),
     };
-    match codes {
-        [] => Ok(Formats::All(Format::Text)),
-        [code] => Ok(Formats::All(format(*code)?)),
-        codes if codes.len() == count => {
-            Ok(Formats::Each(codes.iter().map(|&code| format(code)).collect::<Result<_, _>>()?))
-        }
+    match codes.len() {
+        0 => Ok(Formats::All(Format::Text)),
+        1 => codes.iter().next().map_or(Ok(Format::Text), format).map(Formats::All),
+        given if given == count => Ok(Formats::Each(codes.iter().map(format).collect::<Result<_, _>>()?)),
         _ => Err(mismatch()),
     }
 }
 
 impl<B: Backend> Session<B> {
-    fn statement(&self, name: &str) -> SqlResult<Prepared<B::Statement>> {
+    fn statement(&self, name: &str) -> SqlResult<Arc<Prepared<B::Statement>>> {
         self.statements.get(name).cloned().ok_or_else(|| errors::no_statement(name))
     }
 
@@ -52,36 +50,37 @@ impl<B: Backend> Session<B> {
         }
         let weight = name.len() + text.len() * STATEMENT_TIMES + STATEMENT_BYTES;
         self.check_room(weight)?;
-        let begun = Instant::now();
         let statement = self.backend.prepare(text, &types)?;
         let prepared = Prepared { statement, text: text.into(), totals: self.stats.statement(text) };
-        self.statements.put(name, prepared, weight);
-        self.spent.parse += begun.elapsed();
+        self.statements.put(name, Arc::new(prepared), weight);
+        self.spent.parse += self.conn.lap();
         self.notices();
         self.conn.replies.parse_complete();
         Ok(())
     }
 
     pub(crate) fn bind(&mut self, body: &[u8]) -> Result<(), Stop> {
-        let begun = Instant::now();
         let bind = Bind::read(body)?;
-        let Prepared { statement, text, totals } = self.statement(bind.statement)?;
-        let (given, wanted) = (bind.values.len(), self.backend.parameter_count(&statement));
-        let parameter_formats = formats(&bind.formats, given, || errors::parameter_formats(bind.formats.len(), given))?;
+        let prepared = self.statement(bind.statement)?;
+        let statement = &prepared.statement;
+        let (given, wanted) = (bind.values.len(), self.backend.parameter_count(statement));
+        let parameter_formats = formats(bind.formats, given, || errors::parameter_formats(bind.formats.len(), given))?;
         if given != wanted {
             return Err(errors::parameter_count(given, bind.statement, wanted).into());
         }
         if self.portals.has_named(bind.portal) {
             return Err(errors::portal_exists(bind.portal).into());
         }
-        let read = |(at, value): (usize, &Option<&[u8]>)| match value {
-            Some(bytes) => self.backend.read(&statement, at, parameter_formats.of(at), bytes),
-            None => Ok(Datum::Null),
-        };
-        let values = bind.values.iter().enumerate().map(read).collect::<SqlResult<Vec<_>>>()?;
+        let mut values = Vec::with_capacity(given);
+        for (at, value) in bind.values.iter().enumerate() {
+            values.push(match value {
+                Some(bytes) => self.backend.read(statement, at, parameter_formats.of(at), bytes)?,
+                None => Datum::Null,
+            });
+        }
         // A statement without rows takes any number of formats, as there: they say nothing.
-        let formats = match self.backend.column_count(&statement) {
-            Some(count) => formats(&bind.results, count, || errors::result_formats(bind.results.len(), count))?,
+        let formats = match self.backend.column_count(statement) {
+            Some(count) => formats(bind.results, count, || errors::result_formats(bind.results.len(), count))?,
             None => Formats::All(Format::Text),
         };
         let weight = body.len() + bind.values.len() * size_of::<Datum>() + PORTAL_BYTES;
@@ -89,13 +88,8 @@ impl<B: Backend> Session<B> {
             self.portals.take("");
         }
         self.check_room(weight)?;
-        let portal = self.backend.bind(&statement, values)?;
-        self.portals.put(
-            bind.portal,
-            Held { text, totals, statement, portal: Lent::new(portal), formats, state: State::Ready },
-            weight,
-        );
-        self.spent.parse += begun.elapsed();
+        let portal = Lent::new(self.backend.bind(statement, values)?);
+        self.portals.put(bind.portal, Held { prepared, portal, formats, state: State::Ready }, weight);
         self.notices();
         self.conn.replies.bind_complete();
         Ok(())
@@ -104,14 +98,14 @@ impl<B: Backend> Session<B> {
     pub(crate) fn describe(&mut self, body: &[u8]) -> Result<(), Stop> {
         match frame::target(body)? {
             (b'S', name) => {
-                let Prepared { statement, .. } = self.statement(name)?;
-                let columns = self.backend.columns(&statement);
-                self.conn.replies.parameters(self.backend.parameters(&statement));
+                let prepared = self.statement(name)?;
+                let columns = self.backend.columns(&prepared.statement);
+                self.conn.replies.parameters(self.backend.parameters(&prepared.statement));
                 self.conn.replies.columns(columns, &Formats::All(Format::Text));
             }
             (b'P', name) => {
                 let held = self.portals.get(name).ok_or_else(|| errors::no_portal(name))?;
-                let columns = self.backend.columns(&held.statement);
+                let columns = self.backend.columns(&held.prepared.statement);
                 self.conn.replies.columns(columns, &held.formats);
             }
             (other, _) => return Err(errors::target("DESCRIBE", other).into()),
@@ -130,8 +124,7 @@ impl<B: Backend> Session<B> {
         Ok(())
     }
 
-    pub(crate) async fn execute(&mut self, body: &[u8]) -> Result<(), Stop> {
-        let (name, rows_max) = frame::execute(body)?;
+    pub(crate) async fn execute(&mut self, name: &str, rows_max: i32) -> Result<(), Stop> {
         let limit = usize::try_from(rows_max).ok().filter(|&limit| 0 < limit);
         let held = self.portals.get_mut(name).ok_or_else(|| errors::no_portal(name))?;
         // Out of its place while it runs; whatever fails leaves it there, ended.
@@ -151,15 +144,14 @@ impl<B: Backend> Session<B> {
     }
 
     async fn start(&mut self, name: &str, limit: Option<usize>) -> Result<(), Stop> {
-        let Some((mut held, weight)) = self.portals.take(name) else { return Err(errors::no_portal(name).into()) };
+        let held = self.portals.get_mut(name).ok_or_else(|| errors::no_portal(name))?;
+        let (prepared, mut portal) = (Arc::clone(&held.prepared), held.portal.take());
         let before = self.backend.status();
-        let (text, totals) = (held.text.clone(), held.totals.clone());
-        let outcome = self.run(&text, &totals, &mut held.portal).await;
-        let has_ended = outcome.as_ref().is_ok_and(|outcome| self.has_ended(before, outcome));
-        if has_ended {
+        let outcome = self.run(&prepared.text, &prepared.totals, &mut portal).await;
+        if outcome.as_ref().is_ok_and(|outcome| self.has_ended(before, outcome)) {
             self.portals.clear();
-        } else {
-            self.portals.put(name, held, weight);
+        } else if let Some(held) = self.portals.get_mut(name) {
+            held.portal = portal;
         }
         match outcome? {
             Outcome::Rows(rows, tag) => self.go_on(name, rows.into_iter(), tag, limit, false).await,
@@ -184,10 +176,10 @@ impl<B: Backend> Session<B> {
         was_suspended: bool,
     ) -> Result<(), Stop> {
         let Some(held) = self.portals.get(name) else { return Err(errors::no_portal(name).into()) };
-        let (statement, formats) = (held.statement.clone(), held.formats.clone());
-        let sent = self.send(&statement, &formats, &mut rows, limit.unwrap_or(usize::MAX)).await?;
+        let (prepared, formats) = (Arc::clone(&held.prepared), held.formats.clone());
+        let sent = self.send(&prepared.statement, &formats, &mut rows, limit.unwrap_or(usize::MAX)).await?;
         if limit.is_some_and(|limit| limit as u64 == sent) {
-            let columns = self.backend.column_count(&statement).unwrap_or(0);
+            let columns = self.backend.column_count(&prepared.statement).unwrap_or(0);
             let weight = rows.len().saturating_mul(columns.saturating_mul(size_of::<Datum>()) + ROW_BYTES);
             if let Err(error) = self.check_room(weight) {
                 self.portals.take(name);

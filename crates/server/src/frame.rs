@@ -7,8 +7,6 @@
 //! **Invariant:** nothing is allocated on the word of a length or count that the client sent, and no input panics: what
 //! does not fit is a [`Malformed`].
 
-use bytes::{Buf, Bytes, BytesMut};
-
 /// Why the bytes of a message are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Malformed {
@@ -33,13 +31,6 @@ pub(crate) enum Broken {
     Length(i32),
     /// Longer than this server takes.
     TooLong(usize),
-}
-
-/// One message: its first byte and its body.
-#[derive(Debug)]
-pub(crate) struct Frame {
-    pub(crate) kind: u8,
-    pub(crate) body: Bytes,
 }
 
 /// Kinds that a client may send.
@@ -70,18 +61,13 @@ pub(crate) fn head(input: &[u8]) -> Result<Option<(u8, usize)>, Broken> {
     Ok(Some((kind, body.ok_or(Broken::Length(length))?)))
 }
 
-/// The next message, if it is there as a whole.
-pub(crate) fn next(input: &mut BytesMut, message_max: usize) -> Result<Option<Frame>, Broken> {
+/// Kind and length, head included, of the next message if it is there as a whole.
+pub(crate) fn whole(input: &[u8], message_max: usize) -> Result<Option<(u8, usize)>, Broken> {
     let Some((kind, length)) = head(input)? else { return Ok(None) };
     if longest(kind, message_max) < length {
         return Err(Broken::TooLong(length));
     }
-    if input.len() < HEAD + length {
-        return Ok(None);
-    }
-    let mut body = input.split_to(HEAD + length).freeze();
-    body.advance(HEAD);
-    Ok(Some(Frame { kind, body }))
+    Ok((HEAD + length <= input.len()).then_some((kind, HEAD + length)))
 }
 
 /// Reads the fields of one body, in order.
@@ -100,10 +86,6 @@ impl<'a> Fields<'a> {
 
     pub(crate) fn u8(&mut self) -> Result<u8, Malformed> {
         self.array::<1>().map(|[byte]| byte)
-    }
-
-    pub(crate) fn i16(&mut self) -> Result<i16, Malformed> {
-        self.array().map(i16::from_be_bytes)
     }
 
     /// A count: PostgreSQL's drivers send more than [`i16::MAX`] parameters, so it has no sign.
@@ -140,12 +122,11 @@ impl<'a> Fields<'a> {
     }
 
     /// `count` numbers of two bytes.
-    pub(crate) fn formats(&mut self) -> Result<Vec<i16>, Malformed> {
+    pub(crate) fn formats(&mut self) -> Result<Codes<'a>, Malformed> {
         let count = self.count()?;
-        if self.0.len() / 2 < count {
-            return Err(Malformed::Short);
-        }
-        (0..count).map(|_| self.i16()).collect()
+        let (codes, rest) = self.0.split_at_checked(2 * count).ok_or(Malformed::Short)?;
+        self.0 = rest;
+        Ok(Codes(codes))
     }
 
     /// How many bytes are left.
@@ -199,14 +180,47 @@ impl<'a> Parse<'a> {
     }
 }
 
+/// Codes of formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Codes<'a>(&'a [u8]);
+
+impl<'a> Codes<'a> {
+    pub(crate) fn len(self) -> usize {
+        self.0.len() / 2
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = i16> + use<'a> {
+        self.0.as_chunks::<2>().0.iter().map(|code| i16::from_be_bytes(*code))
+    }
+}
+
+/// Values with their lengths before them, all of them whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Values<'a> {
+    count: usize,
+    bytes: &'a [u8],
+}
+
+impl<'a> Values<'a> {
+    pub(crate) fn len(self) -> usize {
+        self.count
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = Option<&'a [u8]>> + use<'a> {
+        let mut fields = Fields(self.bytes);
+        // They were read before.
+        (0..self.count).map_while(move |_| fields.value().ok())
+    }
+}
+
 /// What `Bind` asks.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Bind<'a> {
     pub(crate) portal: &'a str,
     pub(crate) statement: &'a str,
-    pub(crate) formats: Vec<i16>,
-    pub(crate) values: Vec<Option<&'a [u8]>>,
-    pub(crate) results: Vec<i16>,
+    pub(crate) formats: Codes<'a>,
+    pub(crate) values: Values<'a>,
+    pub(crate) results: Codes<'a>,
 }
 
 impl<'a> Bind<'a> {
@@ -214,12 +228,11 @@ impl<'a> Bind<'a> {
         let mut fields = Fields::of(body);
         let (portal, statement) = (fields.text()?, fields.text()?);
         let formats = fields.formats()?;
-        let count = fields.count()?;
-        // Each value has a length at least.
-        if fields.left() / 4 < count {
-            return Err(Malformed::Short);
+        let (count, begin) = (fields.count()?, fields.0);
+        for _ in 0..count {
+            fields.value()?;
         }
-        let values = (0..count).map(|_| fields.value()).collect::<Result<_, _>>()?;
+        let values = Values { count, bytes: &begin[..begin.len() - fields.left()] };
         let results = fields.formats()?;
         fields.end()?;
         Ok(Bind { portal, statement, formats, values, results })

@@ -17,6 +17,11 @@ impl<T> Lent<T> {
         self.0.take()
     }
 
+    /// What is here, to be kept elsewhere.
+    pub(crate) fn take(&mut self) -> Lent<T> {
+        Lent(self.0.take())
+    }
+
     pub(crate) fn give_back(&mut self, value: T) {
         self.0 = Some(value);
     }

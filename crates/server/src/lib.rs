@@ -1,8 +1,9 @@
 //! PostgreSQL's wire protocol, version 3, over the sessions of [`sql`].
 //!
 //! From the bottom up: `frame` (bytes to messages), `reply` (messages to bytes), `conn` (one read, one write), `scram`,
-//! [`Roles`], [`Rule`] and `startup` (who is it), `session` with `simple` and `extended` (what do they ask), `wake` (when
-//! can a parked statement go on), [`Server`] (who is there).
+//! [`Roles`], [`Rule`] and `startup` (who is it), `session` with `simple` and `extended` (what do they ask), [`Workers`] (who
+//! runs what takes long), `wake` (when can a parked statement go on), `network` (whose sessions are whose), [`Server`] (who is
+//! there).
 //!
 //! `pgwire` gives the messages of the server. Its handlers are not used: they flush after every message, and a prepared
 //! execution has five.
@@ -26,6 +27,7 @@ mod lent;
 mod listen;
 mod metrics;
 mod names;
+mod network;
 pub mod options;
 mod registry;
 mod reply;

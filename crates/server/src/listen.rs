@@ -1,15 +1,18 @@
 //! Listens, accepts, and ends.
 //!
-//! **Invariant:** each connection is a task; none outlives [`Server::run`].
+//! **Invariant:** each connection is a task: in the caller's runtime until it is a session, then on a thread of `Network`. So
+//! whoever connects is heard, to cancel for instance, whatever those threads do. None outlives [`Server::run`].
 
-use crate::backend::Backends;
+use crate::backend::{Backend, Backends};
 use crate::config::Config;
-use crate::conn::Io;
+use crate::conn::{Ending, Io};
+use crate::network::Network;
 use crate::registry::Registry;
 use crate::rules::Origin;
 use crate::scram;
-use crate::startup;
+use crate::startup::{self, Begun};
 use crate::wake::Bells;
+use crate::workers::{Workers, processors};
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
@@ -17,12 +20,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 /// Between two attempts to accept when there are no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -33,6 +35,7 @@ pub(crate) struct Shared<D> {
     pub(crate) backends: D,
     pub(crate) registry: Arc<Registry>,
     pub(crate) bells: Arc<Bells>,
+    pub(crate) workers: Arc<Workers>,
     /// Makes up salts for users who do not exist.
     pub(crate) mock_secret: [u8; 32],
 }
@@ -62,7 +65,7 @@ impl<D: Backends> Server<D> {
     /// Takes its addresses.
     ///
     /// # Errors
-    /// An address is in use or not ours; the system gives no random bytes.
+    /// An address is in use or not ours; the system gives no random bytes, or no threads.
     pub fn bind(config: Config, database: D) -> io::Result<Server<D>> {
         let tcp = config.listen.iter().map(StdTcpListener::bind).collect::<io::Result<Vec<_>>>()?;
         let metrics = config.metrics.map(StdTcpListener::bind).transpose()?;
@@ -78,7 +81,11 @@ impl<D: Backends> Server<D> {
         let (bells, heard) = Bells::new()?;
         let registry = Registry::new(config.connections_max);
         let mock_secret = scram::random().map_err(io::Error::other)?;
-        let shared = Arc::new(Shared { config, backends: database, registry, bells, mock_secret });
+        let workers = match &config.workers {
+            Some(workers) => Arc::clone(workers),
+            None => Workers::new(processors(), || {})?,
+        };
+        let shared = Arc::new(Shared { config, backends: database, registry, bells, workers, mock_secret });
         Ok(Server { shared, tcp, unix, heard, metrics })
     }
 
@@ -121,30 +128,26 @@ impl<D: Backends> Server<D> {
             socket_file = Some(file);
         }
         drop(sender);
-        let _poke = Poke::start(Handle::current())?;
+        let network = Network::start(shared.config.network_threads, &shared.config.network_begun)?;
         let (end, ending) = watch::channel(false);
         // Those who have not said who they are have no place, but they are not without number either.
         let tasks_max = shared.config.connections_max.saturating_mul(2).saturating_add(64);
-        let mut tasks = JoinSet::new();
+        let mut tasks = Tasks { network, all: JoinSet::new() };
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                Some(ended) = tasks.join_next() => report(ended),
+                Some(ended) = tasks.all.join_next() => tasks.go_on(ended),
                 Some((io, origin)) = incoming.recv() => {
-                    if tasks_max <= tasks.len() {
+                    if tasks_max <= tasks.all.len() {
                         shared.config.stats.turned_away.fetch_add(1, Relaxed);
                         tracing::warn!("a connection was closed at once: there are too many");
                         continue;
                     }
                     let shared = Arc::clone(&shared);
-                    let mut ending = ending.clone();
-                    tasks.spawn(async move {
-                        // An error means that the server has gone.
-                        let ended = Box::pin(async move { drop(ending.wait_for(|&ends| ends).await) });
-                        startup::serve(&shared, io, origin, ended).await;
-                    });
+                    let ending = Ending::new(ending.clone());
+                    tasks.all.spawn(async move { startup::begin(&shared, io, origin, ending).await.map(Box::new) });
                 }
             }
         }
@@ -153,55 +156,42 @@ impl<D: Backends> Server<D> {
         drop(socket_file);
         let _ = end.send(true);
         let drained = async {
-            while let Some(ended) = tasks.join_next().await {
-                report(ended);
+            while let Some(ended) = tasks.all.join_next().await {
+                tasks.go_on(ended);
             }
         };
         if tokio::time::timeout(shared.config.shutdown_grace, drained).await.is_err() {
-            tracing::warn!(count = tasks.len(), "sessions were ended in the middle");
-            tasks.shutdown().await;
+            tracing::warn!(count = tasks.all.len(), "sessions were ended in the middle");
+            tasks.all.shutdown().await;
         }
         helpers.shutdown().await;
         Ok(())
     }
 }
 
-/// How long nobody may look whether anything has arrived.
-const POKE: Duration = Duration::from_millis(5);
-
-/// Wakes a thread of the runtime now and then. One that runs a statement may be the one that has last looked for arrivals,
-/// and the others then sleep until they are given work: a cancel would not be read.
-struct Poke {
-    is_over: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
+/// All connections: those that are no session yet come to an end with one, or without.
+struct Tasks<B: Backend> {
+    network: Network,
+    /// Boxed, as each look at a task moves what it may come to.
+    all: JoinSet<Option<Box<Begun<B>>>>,
 }
 
-impl Poke {
-    fn start(runtime: Handle) -> io::Result<Poke> {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let there = Arc::clone(&is_over);
-        let thread = std::thread::Builder::new().name("poke".to_owned()).spawn(move || {
-            while !there.load(Relaxed) {
-                runtime.spawn(async {});
-                std::thread::park_timeout(POKE);
+impl<B: Backend> Tasks<B> {
+    /// A task has ended: its session goes on where there are the fewest.
+    fn go_on(&mut self, ended: Result<Option<Box<Begun<B>>>, JoinError>) {
+        match ended {
+            Ok(Some(session)) => {
+                let (runtime, place) = self.network.place();
+                let served = async move {
+                    session.serve().await;
+                    drop(place);
+                    None
+                };
+                self.all.spawn_on(served, runtime);
             }
-        })?;
-        Ok(Poke { is_over, thread: Some(thread) })
-    }
-}
-
-impl Drop for Poke {
-    fn drop(&mut self) {
-        self.is_over.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
+            Ok(None) => {}
+            Err(error) => tracing::error!(%error, "a session ended by a fault of this program"),
         }
-    }
-}
-
-fn report(ended: Result<(), tokio::task::JoinError>) {
-    if let Err(error) = ended {
-        tracing::error!(%error, "a session ended by a fault of this program");
     }
 }
 

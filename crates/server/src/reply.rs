@@ -1,16 +1,14 @@
-//! What the server says, appended to one buffer that is written when there is nothing left to answer.
+//! What the server says, appended to one buffer that is written when there is nothing left to answer. What every execution
+//! says is written here; a test holds it against what `pgwire` encodes, which writes the rest.
 //!
 //! **Invariant:** what is in the buffer is whole messages. One that turns out not to be possible is taken back.
 
 use crate::backend::{Backend, Column, CopyShape, Format};
 use bytes::{BufMut, BytesMut};
 use pgwire::messages::Message;
-use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
-use pgwire::messages::data::{FieldDescription, NoData, ParameterDescription, RowDescription};
-use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete, PortalSuspended};
-use pgwire::messages::response::{
-    CommandComplete, EmptyQueryResponse, ErrorResponse, NoticeResponse, ReadyForQuery, TransactionStatus as Status,
-};
+use pgwire::messages::copy::{CopyInResponse, CopyOutResponse};
+use pgwire::messages::data::ParameterDescription;
+use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 use pgwire::messages::startup::{Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey};
 use sql::session::{Tag, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult, SqlState};
@@ -71,36 +69,42 @@ impl Replies {
         self.put(&BackendKeyData::new(pid, SecretKey::I32(secret)));
     }
 
+    /// A message without a body.
+    fn word(&mut self, kind: u8) {
+        self.out.extend_from_slice(&[kind, 0, 0, 0, 4]);
+    }
+
     pub(crate) fn ready(&mut self, status: TransactionStatus) {
-        self.put(&ReadyForQuery::new(match status {
-            TransactionStatus::Idle => Status::Idle,
-            TransactionStatus::Open => Status::Transaction,
-            TransactionStatus::Failed => Status::Error,
-        }));
+        let letter = match status {
+            TransactionStatus::Idle => b'I',
+            TransactionStatus::Open => b'T',
+            TransactionStatus::Failed => b'E',
+        };
+        self.out.extend_from_slice(&[b'Z', 0, 0, 0, 5, letter]);
     }
 
     pub(crate) fn parse_complete(&mut self) {
-        self.put(&ParseComplete::new());
+        self.word(b'1');
     }
 
     pub(crate) fn bind_complete(&mut self) {
-        self.put(&BindComplete::new());
+        self.word(b'2');
     }
 
     pub(crate) fn close_complete(&mut self) {
-        self.put(&CloseComplete::new());
+        self.word(b'3');
     }
 
     pub(crate) fn suspended(&mut self) {
-        self.put(&PortalSuspended::new());
+        self.word(b's');
     }
 
     pub(crate) fn empty(&mut self) {
-        self.put(&EmptyQueryResponse::new());
+        self.word(b'I');
     }
 
     pub(crate) fn no_data(&mut self) {
-        self.put(&NoData::new());
+        self.word(b'n');
     }
 
     pub(crate) fn parameters(&mut self, types: Vec<u32>) {
@@ -108,17 +112,35 @@ impl Replies {
     }
 
     /// `RowDescription`, or `NoData` for a statement without rows.
-    pub(crate) fn columns(&mut self, columns: Option<Vec<Column>>, formats: &Formats) {
+    pub(crate) fn columns(&mut self, columns: Option<Vec<Column<'_>>>, formats: &Formats) {
         let Some(columns) = columns else { return self.no_data() };
-        let fields = columns.into_iter().enumerate().map(|(at, column)| {
-            let format = match formats.of(at) {
-                Format::Text => 0,
-                Format::Binary => 1,
-            };
-            let table = column.table.cast_signed();
-            FieldDescription::new(column.name, table, column.number, column.oid, column.length, column.typmod, format)
-        });
-        self.put(&RowDescription::new(fields.collect()));
+        let begin = self.begin(b'T');
+        // Statements have no more columns than this holds.
+        self.out.put_u16(columns.len() as u16);
+        for (at, Column { name, table, number, oid, length, typmod }) in columns.into_iter().enumerate() {
+            let mut rest = [0; 19];
+            rest[1..5].copy_from_slice(&table.to_be_bytes());
+            rest[5..7].copy_from_slice(&number.to_be_bytes());
+            rest[7..11].copy_from_slice(&oid.to_be_bytes());
+            rest[11..13].copy_from_slice(&length.to_be_bytes());
+            rest[13..17].copy_from_slice(&typmod.to_be_bytes());
+            rest[18] = u8::from(formats.of(at) == Format::Binary);
+            self.out.extend_from_slice(name.as_bytes());
+            self.out.extend_from_slice(&rest);
+        }
+        self.end(begin);
+    }
+
+    /// Begins a message whose length is not known yet.
+    fn begin(&mut self, kind: u8) -> usize {
+        self.out.extend_from_slice(&[kind, 0, 0, 0, 0]);
+        self.out.len() - 4
+    }
+
+    /// Ends it. Such messages are far shorter than a length can say.
+    fn end(&mut self, begin: usize) {
+        let length = (self.out.len() - begin) as u32;
+        self.out[begin..begin + 4].copy_from_slice(&length.to_be_bytes());
     }
 
     pub(crate) fn copy_in(&mut self, shape: CopyShape) {
@@ -132,16 +154,25 @@ impl Replies {
     }
 
     pub(crate) fn copy_done(&mut self) {
-        self.put(&CopyDone::new());
+        self.word(b'c');
     }
 
     /// `CommandComplete`, with the count of rows where the command has one.
     pub(crate) fn complete(&mut self, tag: &Tag, rows: Option<u64>) {
-        let text = match rows {
-            Some(rows) => format!("{} {rows}", tag.words),
-            None => tag.words.to_owned(),
-        };
-        self.put(&CommandComplete::new(text));
+        let begin = self.begin(b'C');
+        self.out.extend_from_slice(tag.words.as_bytes());
+        if let Some(rows) = rows {
+            let (mut digits, mut at, mut left) = ([b' '; 21], 21, rows);
+            while {
+                at -= 1;
+                digits[at] = b'0' + (left % 10) as u8;
+                left /= 10;
+                left != 0
+            } {}
+            self.out.extend_from_slice(&digits[at - 1..]);
+        }
+        self.out.extend_from_slice(&[0]);
+        self.end(begin);
     }
 
     /// One row. It is written in place: this is where most bytes go.
@@ -223,4 +254,47 @@ fn fields(severity: &str, error: &SqlError) -> Vec<(u8, String)> {
     }
     fields.extend(error.position().map(|position| (b'P', position.to_string())));
     fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgwire::messages::{copy, data, extendedquery as extended, response};
+
+    #[test]
+    fn what_is_written_here_is_what_pgwire_writes() {
+        let is = |write: &dyn Fn(&mut Replies), theirs: &dyn Fn(&mut Replies)| {
+            let (mut ours, mut wanted) = (Replies::default(), Replies::default());
+            write(&mut ours);
+            theirs(&mut wanted);
+            assert_eq!(ours.out, wanted.out);
+        };
+        is(&Replies::parse_complete, &|to| to.put(&extended::ParseComplete::new()));
+        is(&Replies::bind_complete, &|to| to.put(&extended::BindComplete::new()));
+        is(&Replies::close_complete, &|to| to.put(&extended::CloseComplete::new()));
+        is(&Replies::suspended, &|to| to.put(&extended::PortalSuspended::new()));
+        is(&Replies::empty, &|to| to.put(&response::EmptyQueryResponse::new()));
+        is(&Replies::no_data, &|to| to.put(&data::NoData::new()));
+        is(&Replies::copy_done, &|to| to.put(&copy::CopyDone::new()));
+        for (status, theirs) in [
+            (TransactionStatus::Idle, response::TransactionStatus::Idle),
+            (TransactionStatus::Open, response::TransactionStatus::Transaction),
+            (TransactionStatus::Failed, response::TransactionStatus::Error),
+        ] {
+            is(&|to| to.ready(status), &|to| to.put(&response::ReadyForQuery::new(theirs)));
+        }
+        let column = |name| Column { name, table: 1 << 31, number: -3, oid: 23, length: -1, typmod: -1 };
+        let theirs =
+            |name: &str, format| data::FieldDescription::new(name.to_owned(), i32::MIN, -3, 23, -1, -1, format);
+        let formats = Formats::Each([Format::Text, Format::Binary].into());
+        is(&|to| to.columns(Some(vec![column("a"), column("é")]), &formats), &|to| {
+            to.put(&data::RowDescription::new(vec![theirs("a", 0), theirs("é", 1)]));
+        });
+        is(&|to| to.columns(Some(Vec::new()), &formats), &|to| to.put(&data::RowDescription::new(Vec::new())));
+        let tag = Tag { words: "INSERT 0", rows: None };
+        for rows in [None, Some(0), Some(7), Some(1_234_567_890), Some(u64::MAX)] {
+            let text = rows.map_or_else(|| tag.words.to_owned(), |rows| format!("{} {rows}", tag.words));
+            is(&|to| to.complete(&tag, rows), &|to| to.put(&response::CommandComplete::new(text.clone())));
+        }
+    }
 }

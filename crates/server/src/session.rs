@@ -6,20 +6,19 @@
 use crate::backend::{Backend, Cancel, Parked, Run};
 use crate::conn::{Conn, Gone};
 use crate::errors;
-use crate::frame::{self, Frame, Malformed};
+use crate::frame::{self, Malformed};
 use crate::lent::Lent;
 use crate::names::Names;
 use crate::reply::Formats;
 use crate::stats::{Seen, Spent, Stage, Stats, Totals};
-use crate::wake::Bells;
-use crate::workers::Dispatch;
+use crate::wake::Waiter;
+use crate::workers::{Dispatch, Workers};
+use bytes::Buf;
 use sql::session::{Outcome, Tag, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::vec;
-use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::task::block_in_place;
 
 /// Why a message was not answered in full.
 pub(crate) enum Stop {
@@ -48,7 +47,6 @@ impl From<Malformed> for Stop {
 }
 
 /// A statement as the protocol sees it.
-#[derive(Clone)]
 pub(crate) struct Prepared<S> {
     pub(crate) statement: S,
     pub(crate) text: Arc<str>,
@@ -58,9 +56,7 @@ pub(crate) struct Prepared<S> {
 
 /// A portal as the protocol sees it.
 pub(crate) struct Held<B: Backend> {
-    pub(crate) text: Arc<str>,
-    pub(crate) totals: Arc<Totals>,
-    pub(crate) statement: B::Statement,
+    pub(crate) prepared: Arc<Prepared<B::Statement>>,
     pub(crate) portal: Lent<B::Portal>,
     pub(crate) formats: Formats,
     pub(crate) state: State,
@@ -73,8 +69,9 @@ pub(crate) struct Limits {
     pub(crate) message_max: usize,
     /// Bytes of prepared statements and portals.
     pub(crate) memory_max: usize,
-    /// And where its statements run.
+    /// Where its statements run.
     pub(crate) dispatch: Dispatch,
+    pub(crate) workers: Arc<Workers>,
 }
 
 /// How far it is.
@@ -92,10 +89,10 @@ pub(crate) enum State {
 pub(crate) struct Session<B: Backend> {
     pub(crate) conn: Conn,
     pub(crate) backend: Lent<B>,
-    pub(crate) bells: Arc<Bells>,
+    waiter: Arc<Waiter>,
     pub(crate) canceller: Arc<dyn Cancel>,
     pub(crate) message_max: usize,
-    pub(crate) statements: Names<Prepared<B::Statement>>,
+    pub(crate) statements: Names<Arc<Prepared<B::Statement>>>,
     pub(crate) portals: Names<Held<B>>,
     /// Whether messages are ignored until `Sync`.
     pub(crate) skips: bool,
@@ -104,6 +101,7 @@ pub(crate) struct Session<B: Backend> {
     /// What its statements and portals may weigh.
     pub(crate) memory_max: usize,
     dispatch: Dispatch,
+    workers: Arc<Workers>,
     pub(crate) stats: Arc<Stats>,
     pub(crate) seen: Arc<Seen>,
     /// What the statement under way has taken.
@@ -114,17 +112,17 @@ impl<B: Backend> Session<B> {
     pub(crate) fn new(
         conn: Conn,
         backend: B,
-        bells: Arc<Bells>,
+        waiter: Arc<Waiter>,
         limits: Limits,
         (stats, seen): (Arc<Stats>, Arc<Seen>),
     ) -> Session<B> {
         let (statements, portals) = (Names::new(), Names::new());
         let canceller = backend.canceller();
-        let Limits { message_max, memory_max, dispatch } = limits;
+        let Limits { message_max, memory_max, dispatch, workers } = limits;
         Session {
             conn,
             backend: Lent::new(backend),
-            bells,
+            waiter,
             canceller,
             message_max,
             statements,
@@ -133,19 +131,25 @@ impl<B: Backend> Session<B> {
             is_ready: false,
             memory_max,
             dispatch,
+            workers,
             stats,
             seen,
             spent: Spent::default(),
         }
     }
 
-    /// Answers until the client leaves, or must.
+    /// Answers until the client leaves, or must, in the runtime of the caller.
     pub(crate) async fn serve(mut self) {
+        if let Err(error) = self.conn.settle() {
+            tracing::warn!(%error, "a session could not be taken over by its thread");
+            self.stats.leave(&self.seen);
+            return;
+        }
         self.ready();
         let last_words = loop {
             self.conn.idle_limit = if self.is_ready { self.backend.idle_limit() } else { None };
-            let frame = match self.conn.next(self.message_max).await {
-                Ok(Ok(frame)) => frame,
+            let (kind, length) = match self.conn.next(self.message_max).await {
+                Ok(Ok(found)) => found,
                 Ok(Err(broken)) => break Some(errors::broken(broken)),
                 Err(gone) => break self.farewell(gone),
             };
@@ -153,16 +157,17 @@ impl<B: Backend> Session<B> {
             if self.seen.end.is_ended() {
                 break errors::gone(Gone::Server);
             }
-            match frame.kind {
+            match kind {
                 b'X' => break None,
                 // A password that nobody has asked for.
                 b'p' => break Some(errors::unexpected(b'p')),
                 _ => {}
             }
-            if self.skips && frame.kind != b'S' {
+            if self.skips && kind != b'S' {
+                self.conn.input.advance(length);
                 continue;
             }
-            if let Err(gone) = self.answer(&frame).await {
+            if let Err(gone) = self.answer(kind, length).await {
                 break errors::gone(gone);
             }
             if let Err(gone) = self.conn.flush_much().await {
@@ -186,24 +191,40 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    async fn answer(&mut self, frame: &Frame) -> Result<(), Gone> {
-        let body = &frame.body[..];
-        let answered = match frame.kind {
+    /// Answers the first message of the input.
+    async fn answer(&mut self, kind: u8, length: usize) -> Result<(), Gone> {
+        let message = self.conn.lift(length);
+        let body = message.body();
+        let answered = match kind {
             b'P' => self.parse(body),
             b'B' => self.bind(body),
             b'D' => self.describe(body),
-            b'E' => self.execute(body).await,
             b'C' => self.close(body),
+            b'E' => {
+                let asked = frame::execute(body).map(|(name, rows_max)| (Box::<str>::from(name), rows_max));
+                self.conn.put_down(message);
+                let answered = match asked {
+                    Ok((name, rows_max)) => self.execute(&name, rows_max).await,
+                    Err(malformed) => Err(malformed.into()),
+                };
+                return self.answered(answered);
+            }
+            b'Q' => {
+                self.conn.put_back(message);
+                let body = self.conn.split(length);
+                return self.query(&body).await;
+            }
             b'H' => {
                 self.conn.is_due = true;
                 Ok(())
             }
             b'S' => {
+                self.conn.put_down(message);
                 self.sync();
                 return Ok(());
             }
-            b'Q' => return self.query(body).await,
             b'F' => {
+                self.conn.put_down(message);
                 self.failed(&SqlError::unsupported("a function call message"));
                 self.sync();
                 return Ok(());
@@ -212,6 +233,12 @@ impl<B: Backend> Session<B> {
             b'd' | b'c' | b'f' => Ok(()),
             kind => Err(Stop::Error(errors::unexpected(kind))),
         };
+        self.conn.put_down(message);
+        self.answered(answered)
+    }
+
+    /// Tells the client what has gone wrong, if anything has.
+    fn answered(&mut self, answered: Result<(), Stop>) -> Result<(), Gone> {
         match answered {
             Ok(()) => Ok(()),
             Err(Stop::Gone(gone)) => Err(gone),
@@ -242,9 +269,9 @@ impl<B: Backend> Session<B> {
 
     /// Ends the implicit transaction, if there is one.
     pub(crate) fn commit(&mut self) -> SqlResult<()> {
-        let (begun, class) = (Instant::now(), self.backend.class());
+        let class = self.backend.class();
         let ended = self.backend.sync();
-        self.stats.stage(class, Stage::Commit, begun.elapsed());
+        self.stats.stage(class, Stage::Commit, self.conn.lap());
         ended
     }
 
@@ -296,11 +323,13 @@ impl<B: Backend> Session<B> {
         portal: &mut Lent<B::Portal>,
     ) -> Result<Outcome, Stop> {
         let class = self.backend.class();
-        self.seen.begin(text, class);
-        let begun = Instant::now();
+        self.spent.parse += self.conn.lap();
+        let begun = self.conn.now;
+        self.seen.begin(text, class, begun);
         let outcome = self.run_portal(totals, portal).await;
         let mut spent = std::mem::take(&mut self.spent);
-        spent.run = begun.elapsed().saturating_sub(spent.wait);
+        self.conn.lap();
+        spent.run = self.conn.now.saturating_duration_since(begun).saturating_sub(spent.wait);
         let rows = match &outcome {
             Ok(Outcome::Rows(rows, _)) => Some(rows.len() as u64),
             Ok(Outcome::Done(tag)) => Some(tag.rows.unwrap_or(0)),
@@ -332,25 +361,21 @@ impl<B: Backend> Session<B> {
 
     /// Runs it here, or where it delays nobody.
     async fn execute_portal(&mut self, totals: &Totals, portal: &mut Lent<B::Portal>) -> Result<Run, Stop> {
-        let workers = match &self.dispatch {
-            Dispatch::Spot if totals.is_short() => return Ok(self.backend.execute(portal)?),
-            Dispatch::Spot => {
-                // The other sessions of this thread go to another one meanwhile.
-                let can = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
-                let (backend, portal) = (&mut *self.backend, &mut **portal);
-                return Ok(if can { block_in_place(|| backend.execute(portal)) } else { backend.execute(portal) }?);
-            }
-            Dispatch::Worker(workers) => Arc::clone(workers),
-        };
+        if self.dispatch == Dispatch::Spot && totals.is_short() {
+            return Ok(self.backend.execute(portal)?);
+        }
         let class = self.backend.class();
         let (Some(mut backend), Some(mut own)) = (self.backend.lend(), portal.lend()) else {
             return Err(Gone::Fault.into());
         };
+        let asked = Instant::now();
         let job = move || {
+            let queued = asked.elapsed();
             let run = backend.execute(&mut own);
-            (backend, own, run)
+            (backend, own, run, queued)
         };
-        let (backend, own, run) = workers.run(class, job).await.ok_or(Gone::Fault)?;
+        let (backend, own, run, queued) = self.workers.run(class, job).await.ok_or(Gone::Fault)?;
+        self.spent.wait += queued;
         self.backend.give_back(backend);
         portal.give_back(own);
         Ok(run?)
@@ -360,7 +385,7 @@ impl<B: Backend> Session<B> {
     pub(crate) async fn wait(&mut self, parked: Box<dyn Parked>) -> Result<(), Gone> {
         let begun = Instant::now();
         self.seen.set_waiting(true);
-        let waited = self.conn.wait(parked, &self.bells, &*self.canceller).await;
+        let waited = self.conn.wait(parked, &self.waiter, &*self.canceller).await;
         self.seen.set_waiting(false);
         self.spent.wait += begun.elapsed();
         waited

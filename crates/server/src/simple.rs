@@ -9,7 +9,6 @@ use crate::lent::Lent;
 use crate::reply::Formats;
 use crate::session::{Session, Stop, tag_rows};
 use sql::session::Outcome;
-use std::time::Instant;
 
 impl<B: Backend> Session<B> {
     /// Answers `Query`, but for `ReadyForQuery`.
@@ -38,7 +37,6 @@ impl<B: Backend> Session<B> {
 
     async fn one(&mut self, text: &str, is_last: bool) -> Result<(), Stop> {
         let formats = Formats::All(Format::Text);
-        let begun = Instant::now();
         let statement = self.backend.prepare(text, &[])?;
         if 0 < self.backend.parameter_count(&statement) {
             return Err(errors::no_parameter().into());
@@ -46,7 +44,6 @@ impl<B: Backend> Session<B> {
         let mut portal = Lent::new(self.backend.bind(&statement, Vec::new())?);
         let before = self.backend.status();
         let totals = self.stats.statement(text);
-        self.spent.parse = begun.elapsed();
         let outcome = self.run(&text.into(), &totals, &mut portal).await?;
         if self.has_ended(before, &outcome) {
             self.portals.clear();

@@ -44,10 +44,37 @@ pub(crate) struct Wish {
     pub(crate) unknown: Vec<String>,
 }
 
-/// Serves one connection to its end.
-pub(crate) async fn serve<D: Backends>(shared: &Shared<D>, io: Box<dyn Io>, mut origin: Origin, ending: Ending) {
+/// A session that has begun, about to be served where its thread is.
+pub(crate) struct Begun<B: Backend> {
+    session: Session<B>,
+    place: Place,
+    is_logged: bool,
+}
+
+impl<B: Backend> Begun<B> {
+    /// Serves it to its end, in the runtime of the caller.
+    pub(crate) async fn serve(self) {
+        let Begun { session, place, is_logged } = self;
+        let seen = Arc::clone(&session.seen);
+        let begun = Instant::now();
+        session.serve().await;
+        if is_logged {
+            let (pid, user) = (seen.pid(), seen.user());
+            tracing::info!(pid, user, seconds = begun.elapsed().as_secs_f64(), "a session has ended");
+        }
+        drop(place);
+    }
+}
+
+/// Brings a connection to its session. Nothing if there is none.
+pub(crate) async fn begin<D: Backends>(
+    shared: &Shared<D>,
+    io: Box<dyn Io>,
+    mut origin: Origin,
+    ending: Ending,
+) -> Option<Begun<D::Backend>> {
     let mut conn = Conn::new(io, ending);
-    let begun = begin(shared, &mut conn, &mut origin);
+    let begun = log_in(shared, &mut conn, &mut origin);
     let begun = match tokio::time::timeout(shared.config.authentication_timeout, begun).await {
         Ok(begun) => begun,
         Err(_) => Err(SqlError::new(SqlState("57014"), "canceling authentication due to timeout").into()),
@@ -57,18 +84,14 @@ pub(crate) async fn serve<D: Backends>(shared: &Shared<D>, io: Box<dyn Io>, mut 
             let limits = Limits {
                 message_max: shared.config.message_max,
                 memory_max: shared.config.session_memory_max,
-                dispatch: shared.config.dispatch.clone(),
+                dispatch: shared.config.dispatch,
+                workers: shared.workers.clone(),
             };
-            let (pid, user, begun) = (seen.pid(), seen.user().to_owned(), Instant::now());
             let known = (shared.config.stats.clone(), seen);
-            Session::new(conn, backend, shared.bells.clone(), limits, known).serve().await;
-            if shared.config.log_connections {
-                tracing::info!(pid, user, seconds = begun.elapsed().as_secs_f64(), "a session has ended");
-            }
-            drop(place);
-            return;
+            let session = Session::new(conn, backend, shared.bells.waiter(), limits, known);
+            return Some(Begun { session, place, is_logged: shared.config.log_connections });
         }
-        Ok(None) => return,
+        Ok(None) => return None,
         Err(Stop::Error(error)) => Some(error),
         Err(Stop::Gone(gone)) => errors::gone(gone),
     };
@@ -80,10 +103,11 @@ pub(crate) async fn serve<D: Backends>(shared: &Shared<D>, io: Box<dyn Io>, mut 
         // One who does not read is not waited for.
         let _ = tokio::time::timeout(shared.config.shutdown_grace, conn.close()).await;
     }
+    None
 }
 
 /// Nothing to serve if the client only came to cancel.
-async fn begin<D: Backends>(
+async fn log_in<D: Backends>(
     shared: &Shared<D>,
     conn: &mut Conn,
     origin: &mut Origin,
@@ -341,8 +365,8 @@ async fn prove(conn: &mut Conn, user: &str, verifier: Verifier, end_point: Optio
 async fn password_message(conn: &mut Conn) -> Result<Bytes, Stop> {
     conn.is_due = true;
     match conn.next(PACKET_MAX).await? {
-        Ok(frame) if frame.kind == b'p' => Ok(frame.body),
-        Ok(frame) => Err(errors::protocol(format!("expected SASL response, got message type {}", frame.kind)).into()),
+        Ok((b'p', length)) => Ok(conn.split(length)),
+        Ok((kind, _)) => Err(errors::protocol(format!("expected SASL response, got message type {kind}")).into()),
         Err(broken) => Err(errors::broken(broken).into()),
     }
 }

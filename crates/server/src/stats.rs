@@ -11,7 +11,7 @@ use stage::Class;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::Notify;
 
 /// Different statements that are kept apart.
@@ -120,6 +120,8 @@ impl Spread {
 pub(crate) struct Totals {
     times: Spread,
     count: AtomicU64,
+    /// Those that ran for long.
+    long: AtomicU64,
     rows: AtomicU64,
     errors: AtomicU64,
     parse_ns: AtomicU64,
@@ -128,13 +130,16 @@ pub(crate) struct Totals {
 }
 
 /// A statement that runs for longer than this delays others too much.
-const LONG_NS: u64 = 2_000_000;
+const LONG: Duration = Duration::from_millis(2);
+/// One that is known to be short may have taken longer once in so many times: a short one does, too, when its thread loses
+/// the processor.
+const LONG_SELDOM: u64 = 64;
 
 impl Totals {
     /// Whether it is known to run shortly.
     pub(crate) fn is_short(&self) -> bool {
-        let count = self.count.load(Relaxed);
-        0 < count && self.run_ns.load(Relaxed) / count <= LONG_NS
+        let (count, long) = (self.count.load(Relaxed), self.long.load(Relaxed));
+        0 < count && long * LONG_SELDOM <= count
     }
 }
 
@@ -188,6 +193,7 @@ pub(crate) struct Seen {
     user: String,
     database: String,
     client: Option<String>,
+    session_start: Instant,
     session_start_us: i64,
     /// How others end it, or its statement.
     pub(crate) end: Arc<End>,
@@ -223,6 +229,7 @@ impl Seen {
             user: user.to_owned(),
             database: database.to_owned(),
             client,
+            session_start: Instant::now(),
             session_start_us: now_us(),
             end: Arc::default(),
             query_start_us: AtomicI64::new(0),
@@ -253,9 +260,10 @@ impl Seen {
     }
 
     /// A statement begins.
-    pub(crate) fn begin(&self, text: &Arc<str>, class: Class) {
-        lock(&self.texts).query = Arc::clone(text);
-        self.query_start_us.store(now_us(), Relaxed);
+    pub(crate) fn begin(&self, text: &Arc<str>, class: Class, now: Instant) {
+        lock(&self.texts).query.clone_from(text);
+        let since = now.saturating_duration_since(self.session_start).as_micros();
+        self.query_start_us.store(self.session_start_us + i64::try_from(since).unwrap_or(0), Relaxed);
         self.class.store(class as u8, Relaxed);
         self.state.store(ACTIVE, Relaxed);
     }
@@ -353,6 +361,9 @@ impl Stats {
     pub(crate) fn count(&self, totals: &Totals, class: Class, spent: &Spent, rows: Option<u64>) {
         totals.times.add(spent.all());
         totals.count.fetch_add(1, Relaxed);
+        if LONG < spent.run {
+            totals.long.fetch_add(1, Relaxed);
+        }
         let add = |to: &AtomicU64, time: Duration| {
             if !time.is_zero() {
                 to.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(0), Relaxed);

@@ -1,5 +1,5 @@
-//! Threads to which statements are handed, the more important first: the other way than running them where their bytes
-//! were read.
+//! Threads to which statements are handed, the more important first: those that would hold up the sessions of the thread
+//! that has read them.
 //!
 //! **Invariant:** no thread waits for a statement; whoever gave one is told when it is done. Those that nobody waits for
 //! any more still run to their end.
@@ -12,17 +12,22 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use tokio::sync::oneshot;
 
-/// Where a statement runs.
-#[derive(Clone, Debug, Default)]
+/// Where statements run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dispatch {
-    /// On the thread that has read it.
+    /// On the thread that has read them, if they are known to be short.
     #[default]
     Spot,
-    /// On one of these.
-    Worker(Arc<Workers>),
+    /// On [`Workers`], all of them.
+    Worker,
 }
 
 type Job = Box<dyn FnOnce() + Send>;
+
+/// How many processors there are for this process.
+pub(crate) fn processors() -> usize {
+    thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
 
 /// One that waits: the more important first, then the older.
 struct Waiting {

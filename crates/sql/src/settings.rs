@@ -15,7 +15,6 @@ use defs::{Context, DEFS, Def, find as position};
 use engine::Isolation;
 use stage::Class;
 use std::borrow::Cow;
-use std::sync::LazyLock;
 use std::time::Duration;
 use value::{Value, accepted, duration, plain};
 
@@ -46,12 +45,26 @@ pub(crate) struct Settings {
     is_superuser: bool,
 }
 
+/// Where queries run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    /// Each where it is better off.
+    Auto,
+    /// Row by row.
+    Row,
+    /// As analytics.
+    Analytics,
+}
+
 /// What each statement asks, read from the values when one changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Hot {
     class: Class,
     isolation: Isolation,
     is_read_only: bool,
+    /// Whether the open transaction is as the next one will be.
+    is_default: bool,
+    path: Path,
     statement_timeout: Option<Duration>,
     lock_timeout: Option<Duration>,
     idle_in_transaction: Option<Duration>,
@@ -97,17 +110,17 @@ fn find(name: &str) -> SqlResult<usize> {
     })
 }
 
+/// The settings that are the open transaction's own, and those that say what they are at its beginning.
+const OF_TRANSACTION: [(&str, &str); 3] = [
+    ("transaction_isolation", "default_transaction_isolation"),
+    ("transaction_read_only", "default_transaction_read_only"),
+    ("transaction_deferrable", "default_transaction_deferrable"),
+];
+
 /// The settings that are the open transaction's own, by any spelling.
 pub(crate) fn of_transaction(name: &str) -> Option<&'static str> {
-    let own = ["transaction_isolation", "transaction_read_only", "transaction_deferrable"];
-    own.into_iter().find(|own| own.eq_ignore_ascii_case(name))
+    OF_TRANSACTION.into_iter().map(|(own, _)| own).find(|own| own.eq_ignore_ascii_case(name))
 }
-
-/// Where they stand, and where their defaults do.
-static OF_TRANSACTION: LazyLock<Vec<(usize, usize)>> = LazyLock::new(|| {
-    let both = |name: &str| Some((position(name)?, position(&format!("default_{name}"))?));
-    ["transaction_isolation", "transaction_read_only", "transaction_deferrable"].into_iter().filter_map(both).collect()
-});
 
 /// How a setting's name is written.
 pub(crate) fn title(name: &str) -> Option<&'static str> {
@@ -240,9 +253,14 @@ impl Settings {
 
     /// A transaction begins: it is what the defaults say.
     pub(crate) fn begin(&mut self) {
-        for (own, default) in &*OF_TRANSACTION {
-            if self.values[*own] != self.values[*default] {
-                self.put(*own, self.values[*default].clone());
+        if self.hot.is_default {
+            return;
+        }
+        for (own, default) in OF_TRANSACTION {
+            if let (Some(own), Some(default)) = (position(own), position(default))
+                && self.values[own] != self.values[default]
+            {
+                self.put(own, self.values[default].clone());
             }
         }
     }
@@ -389,6 +407,11 @@ impl Settings {
         self.hot.is_read_only
     }
 
+    /// Where queries run.
+    pub(crate) fn path(&self) -> Path {
+        self.hot.path
+    }
+
     pub(crate) fn class(&self) -> Class {
         self.hot.class
     }
@@ -421,6 +444,12 @@ impl Hot {
             class: class_named(value("overtake.priority")).max(class_named(value("overtake.priority_max"))),
             isolation: isolation_named(value("transaction_isolation")),
             is_read_only: value("transaction_read_only") == "on",
+            is_default: OF_TRANSACTION.iter().all(|(own, default)| value(own) == value(default)),
+            path: match value("overtake.path") {
+                "row" => Path::Row,
+                "analytics" => Path::Analytics,
+                _ => Path::Auto,
+            },
             statement_timeout: limit("statement_timeout"),
             lock_timeout: limit("lock_timeout"),
             idle_in_transaction: limit("idle_in_transaction_session_timeout"),

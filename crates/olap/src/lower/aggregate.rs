@@ -138,8 +138,10 @@ impl Lowering<'_> {
             _ => {}
         }
         // What they say depends on the order.
-        if matches!(aggregate.name.split('\0').next(), Some("string_agg" | "array_agg" | "json_agg" | "json_object_agg"))
-            && order.is_empty()
+        if matches!(
+            aggregate.name.split('\0').next(),
+            Some("string_agg" | "array_agg" | "json_agg" | "json_object_agg")
+        ) && order.is_empty()
         {
             return Err(SqlError::unsupported(format_args!("{} without an order as analytics", aggregate.name)));
         }

@@ -2,10 +2,24 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
+use bytes::{Buf, Bytes, BytesMut};
 use pgwire::messages::Message;
 use pgwire::messages::extendedquery as theirs;
 
 const MAX: usize = 1 << 20;
+
+/// One message: its first byte and its body.
+struct Frame {
+    kind: u8,
+    body: Bytes,
+}
+
+fn next(input: &mut BytesMut, message_max: usize) -> Result<Option<Frame>, Broken> {
+    let Some((kind, length)) = whole(input, message_max)? else { return Ok(None) };
+    let mut body = input.split_to(length).freeze();
+    body.advance(HEAD);
+    Ok(Some(Frame { kind, body }))
+}
 
 fn framed(message: &impl Message) -> Frame {
     let mut bytes = BytesMut::new();
@@ -37,9 +51,10 @@ fn what_pgwire_writes_is_read() {
 
     let values = vec![None, Some(Bytes::from_static(b"ab")), Some(Bytes::new())];
     let frame = framed(&theirs::Bind::new(None, Some("s".into()), vec![1], values, vec![0, 1]));
-    let values = vec![None, Some(&b"ab"[..]), Some(&b""[..])];
-    let wanted = Bind { portal: "", statement: "s", formats: vec![1], values, results: vec![0, 1] };
-    assert_eq!(Bind::read(&frame.body), Ok(wanted));
+    let Bind { portal, statement, formats, values, results } = Bind::read(&frame.body).unwrap();
+    assert_eq!((portal, statement, formats.len(), values.len(), results.len()), ("", "s", 1, 3, 2));
+    assert_eq!(values.iter().collect::<Vec<_>>(), [None, Some(&b"ab"[..]), Some(&b""[..])]);
+    assert_eq!(formats.iter().chain(results.iter()).collect::<Vec<_>>(), [1, 0, 1]);
     refuses_parts(&frame.body, |body| Bind::read(body).map(drop));
 
     let frame = framed(&theirs::Describe::new(b'P', Some("p".into())));

@@ -3,6 +3,8 @@
 
 use super::*;
 use crate::backend::Backends;
+use crate::conn::Io;
+use crate::wake::Bells;
 use pgwire::messages::Message;
 use pgwire::messages::extendedquery as ask;
 use std::io;
@@ -23,6 +25,12 @@ struct Counts {
 
 /// Counts what would be system calls.
 struct Counted(DuplexStream, Arc<Counts>);
+
+impl Io for Counted {
+    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+        Ok(self)
+    }
+}
 
 impl AsyncRead for Counted {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
@@ -61,22 +69,17 @@ async fn cost(client: &mut DuplexStream, counts: &Counts, request: &[u8], answer
 #[tokio::test]
 async fn an_execution_is_one_read_and_one_write() {
     let (mut client, theirs) = tokio::io::duplex(1 << 20);
+    let (_server, ending) = tokio::sync::watch::channel(false);
+    let ending = crate::conn::Ending::new(ending);
     let counts = Arc::new(Counts::default());
-    let conn = Conn::new(Box::new(Counted(theirs, counts.clone())), Box::pin(std::future::pending()));
+    let conn = Conn::new(Box::new(Counted(theirs, counts.clone())), ending);
     let backend = script::Script::default().connect(sql::session::Connect::default()).unwrap();
     let (bells, _heard) = Bells::new().unwrap();
     let stats = Arc::new(Stats::default());
     let seen = stats.enter(Seen::new(1, "postgres", "postgres", None));
-    let session = tokio::spawn(
-        Session::new(
-            conn,
-            backend,
-            bells,
-            Limits { message_max: 1 << 20, memory_max: 1 << 20, dispatch: Dispatch::Spot },
-            (stats, seen),
-        )
-        .serve(),
-    );
+    let workers = Workers::new(1, || {}).unwrap();
+    let limits = Limits { message_max: 1 << 20, memory_max: 1 << 20, dispatch: Dispatch::Spot, workers };
+    let session = tokio::spawn(Session::new(conn, backend, bells.waiter(), limits, (stats, seen)).serve());
     let message = |messages: &[&dyn Fn(&mut bytes::BytesMut)]| {
         let mut all = bytes::BytesMut::new();
         messages.iter().for_each(|encode| encode(&mut all));

@@ -321,7 +321,7 @@ pub fn long_statements_delay_nobody() {
 /// The other way of running statements gives the same answers.
 pub fn statements_may_be_handed_over() {
     let real = Real::with("", |config| {
-        config.dispatch = server::Dispatch::Worker(server::Workers::new(2, || {}).unwrap());
+        config.dispatch = server::Dispatch::Worker;
     });
     real.runtime.block_on(async {
         let (one, two) = (real.client().await, real.client().await);

@@ -171,9 +171,9 @@ impl Backend for Scripted {
         statement.types.len()
     }
 
-    fn columns(&self, statement: &Arc<Statement>) -> Option<Vec<Column>> {
-        let column = |(name, oid): &(String, u32)| Column {
-            name: name.clone(),
+    fn columns<'s>(&self, statement: &'s Arc<Statement>) -> Option<Vec<Column<'s>>> {
+        let column = |(name, oid): &'s (String, u32)| Column {
+            name,
             table: 0,
             number: 0,
             oid: *oid,

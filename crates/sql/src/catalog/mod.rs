@@ -39,8 +39,8 @@ pub const FIRST_OID: u32 = 16_384;
 /// What all sessions know, and how it changes.
 pub struct Catalog {
     current: RwLock<Arc<State>>,
-    /// The number of that state, for who has it already.
-    version: AtomicU64,
+    /// Its number.
+    current_version: AtomicU64,
     next_oid: AtomicU32,
     next_version: AtomicU64,
     /// Made with the first change.
@@ -50,9 +50,10 @@ pub struct Catalog {
 impl Default for Catalog {
     /// A catalog without tables.
     fn default() -> Catalog {
+        let fresh = State::fresh();
         Catalog {
-            current: RwLock::new(Arc::new(State::fresh())),
-            version: AtomicU64::new(0),
+            current_version: AtomicU64::new(fresh.version()),
+            current: RwLock::new(Arc::new(fresh)),
             next_oid: AtomicU32::new(FIRST_OID),
             next_version: AtomicU64::new(1),
             order: Mutex::default(),
@@ -66,11 +67,9 @@ impl Catalog {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The same, for who has a state that may still be it.
-    pub(crate) fn refresh(&self, state: &mut Arc<State>) {
-        if self.version.load(Ordering::Acquire) != state.version() {
-            *state = self.current();
-        }
+    /// The number of what is committed now.
+    pub(crate) fn current_version(&self) -> u64 {
+        self.current_version.load(Ordering::Acquire)
     }
 
     /// The table whose ACCESS EXCLUSIVE lock one must hold until the end of the transaction to change the catalog.
@@ -108,7 +107,7 @@ impl Catalog {
     /// Makes a state everybody's. The caller holds the lock of [`Catalog::order`]. Returns what was there before.
     pub(crate) fn publish(&self, state: Arc<State>) -> Arc<State> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        self.version.store(state.version(), Ordering::Release);
+        self.current_version.store(state.version(), Ordering::Release);
         std::mem::replace(&mut *current, state)
     }
 }

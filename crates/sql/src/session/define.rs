@@ -40,13 +40,35 @@ type Analysed = (Bound, Vec<SqlType>, Option<Vec<ColumnInfo>>);
 
 impl Session {
     /// The catalog that the next statement sees.
-    pub(super) fn state(&mut self) -> &Arc<State> {
+    pub(super) fn state(&self) -> Arc<State> {
         match (&self.work, &self.pinned) {
-            (Some(work), _) => &work.state,
-            (None, Some(pinned)) => pinned,
-            (None, None) => {
-                self.database.catalog.refresh(&mut self.catalog);
-                &self.catalog
+            (Some(work), _) => work.state(),
+            (None, Some(pinned)) => Arc::clone(pinned),
+            (None, None) => self.database.catalog.current(),
+        }
+    }
+
+    /// The number of that catalog.
+    fn version(&self) -> u64 {
+        match (&self.work, &self.pinned) {
+            (Some(work), _) => work.state.version(),
+            (None, Some(pinned)) => pinned.version(),
+            (None, None) => self.database.catalog.current_version(),
+        }
+    }
+
+    /// The catalog that the next statement sees; from here on values are read and written by it, and functions ask it. What
+    /// all sessions share is touched only if it is another than before.
+    pub(super) fn see_now(&mut self) -> Arc<Seen> {
+        match &self.settings.forms.seen {
+            Some(seen) if seen.state.version() == self.version() && Arc::ptr_eq(&seen.path, &self.path) => {
+                let seen = Arc::clone(seen);
+                self.refresh_env();
+                seen
+            }
+            _ => {
+                let state = self.state();
+                self.see(&state)
             }
         }
     }
@@ -73,13 +95,12 @@ impl Session {
     }
 
     /// From here on values are read and written by this catalog, and functions ask it.
-    pub(super) fn see(&mut self) -> Arc<Seen> {
-        let version = self.state().version();
-        let is_same = |seen: &&Arc<Seen>| seen.state.version() == version && Arc::ptr_eq(&seen.path, &self.path);
-        let seen = match self.settings.forms.seen.as_ref().filter(is_same).map(Arc::clone) {
-            Some(seen) => seen,
+    pub(super) fn see(&mut self, state: &Arc<State>) -> Arc<Seen> {
+        let is_same = |seen: &&Arc<Seen>| Arc::ptr_eq(&seen.state, state) && Arc::ptr_eq(&seen.path, &self.path);
+        let seen = match self.settings.forms.seen.as_ref().filter(is_same) {
+            Some(seen) => Arc::clone(seen),
             None => Arc::new(Seen {
-                state: Arc::clone(self.state()),
+                state: Arc::clone(state),
                 path: Arc::clone(&self.path),
                 roles: Arc::clone(&self.database.roles),
                 provider: self.database.provider.clone(),
@@ -99,7 +120,7 @@ impl Session {
         given: Vec<Option<SqlType>>,
     ) -> SqlResult<Analysed> {
         let path = self.search_path()?;
-        let seen = self.see();
+        let seen = self.see_now();
         let state = &seen.state;
         let binder = Binder::new(state, &path, text, &self.env, given);
         let (action, columns) = match copy {
@@ -115,13 +136,14 @@ impl Session {
     /// What a statement does by the catalog of now.
     pub(super) fn current(&mut self, statement: &Statement) -> SqlResult<Arc<Action>> {
         let bound = statement.bound();
-        let Some(tree) = &statement.tree else { return Ok(bound.action) };
-        if !bound.action.uses_catalog() {
-            return Ok(bound.action);
+        let action = Arc::clone(&bound.action);
+        let Some(tree) = &statement.tree else { return Ok(action) };
+        if !action.uses_catalog() {
+            return Ok(action);
         }
-        let (version, path) = (self.state().version(), self.search_path()?);
+        let (version, path) = (self.version(), self.search_path()?);
         if bound.catalog == version && (Arc::ptr_eq(&bound.path, &path) || bound.path == path) {
-            return Ok(bound.action);
+            return Ok(action);
         }
         let given = statement.parameters.iter().copied().map(Some).collect();
         let (bound, _, columns) = self.bind_now(&statement.text, tree, statement.copy.as_ref(), given)?;
@@ -132,8 +154,9 @@ impl Session {
             let message = "cached plan must not change result type";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
-        *statement.bound.write().unwrap_or_else(PoisonError::into_inner) = bound.clone();
-        Ok(bound.action)
+        let action = Arc::clone(&bound.action);
+        *statement.bound.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(bound);
+        Ok(action)
     }
 
     /// Runs a definition.

@@ -71,7 +71,15 @@ impl Explain {
         let (parameters, class) = (self.statement.parameters.clone(), self.statement.class);
         let columns = Some(self.columns());
         let bound = Bound::fixed(Action::Explain(Box::new(self)));
-        Statement { text: text.to_owned(), tree: None, copy: None, parameters, columns, bound: bound.into(), class }
+        Statement {
+            text: text.to_owned(),
+            tree: None,
+            copy: None,
+            parameters,
+            columns,
+            bound: Arc::new(bound).into(),
+            class,
+        }
     }
 }
 
@@ -187,7 +195,7 @@ impl Session {
     }
 
     fn by_explainer(&mut self, probe: Option<&Probe>, make: impl FnOnce(&Explainer<'_>) -> Node) -> Node {
-        let seen = self.see();
+        let seen = self.see_now();
         make(&Explainer { seen: &seen, env: &self.env, probe, subplans: Cell::new(0) })
     }
 }

@@ -99,13 +99,13 @@ pub struct Statement {
     parameters: Vec<SqlType>,
     columns: Option<Vec<ColumnInfo>>,
     /// As it was bound last.
-    bound: RwLock<Bound>,
+    bound: RwLock<Arc<Bound>>,
     /// By hint or rule.
     class: Option<Class>,
 }
 
 /// What a statement does, and what that depends on.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Bound {
     action: Arc<Action>,
     known: Arc<query::Known>,
@@ -137,11 +137,11 @@ impl Statement {
     }
 
     fn known(&self) -> Arc<query::Known> {
-        self.bound().known
+        Arc::clone(&self.bound().known)
     }
 
-    fn bound(&self) -> Bound {
-        self.bound.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn bound(&self) -> Arc<Bound> {
+        Arc::clone(&self.bound.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -237,11 +237,9 @@ pub struct Session {
     locked: define::Locked,
     numbers: Numbers,
     prepared: prepared::Prepared,
+    /// Schemas where names are looked up, as of `path_version`.
     path: Arc<[String]>,
-    /// As of this version of the settings.
     path_version: u64,
-    /// What was committed of the catalog when it last looked.
-    catalog: Arc<State>,
     /// What values depend on beside their arguments; its settings are as of `env_version`.
     env: Arc<Env>,
     env_version: u64,
@@ -335,7 +333,6 @@ impl Database {
             prepared: prepared::Prepared::default(),
             path: Arc::from([]),
             path_version: u64::MAX,
-            catalog: self.catalog.current(),
             env,
             env_version,
             notices,
@@ -381,7 +378,7 @@ impl Session {
                 copy: None,
                 parameters: Vec::new(),
                 columns: None,
-                bound: RwLock::new(Bound::fixed(Action::Empty)),
+                bound: RwLock::new(Arc::new(Bound::fixed(Action::Empty))),
                 class: None,
             }));
         };
@@ -421,7 +418,7 @@ impl Session {
             copy,
             parameters,
             columns,
-            bound: RwLock::new(bound),
+            bound: RwLock::new(Arc::new(bound)),
             class,
         };
         Ok(Arc::new(match explain {
@@ -698,12 +695,12 @@ impl Session {
             self.engine.set_lock_timeout(self.settings.lock_timeout());
             self.engine.set_statement_timeout(left);
         }
-        let seen = self.see();
+        let seen = self.see_now();
         let env = self.env_at(statement_us);
         let env = &*env;
         let was_parked = self.is_parked;
         let mut told = None;
-        let (state, path, numbers) = (&*seen.state, &*seen.path, &self.numbers);
+        let numbers = &self.numbers;
         let probe = self.explaining.as_ref().map(|explaining| Arc::clone(&explaining.probe));
         let step = self.engine.try_execute(|txn: &Txn<'_>| {
             let (changes, memo) = (Changes::default(), Memo::default());
@@ -712,8 +709,8 @@ impl Session {
                 txn,
                 parameters,
                 env,
-                catalog: state,
-                path,
+                catalog: &seen.state,
+                path: &seen.path,
                 numbers,
                 spent: spent(),
                 changes,

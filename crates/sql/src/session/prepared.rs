@@ -68,7 +68,7 @@ impl Session {
             ));
         }
         let given = {
-            let (state, path) = (Arc::clone(self.state()), self.search_path()?);
+            let (state, path) = (self.state(), self.search_path()?);
             let binder = Binder::new(&state, &path, text, &self.env, Vec::new());
             types.iter().map(|of| binder.type_of(of).map(Some)).collect::<SqlResult<_>>()?
         };
@@ -79,7 +79,7 @@ impl Session {
             copy: None,
             parameters,
             columns,
-            bound: RwLock::new(bound),
+            bound: RwLock::new(Arc::new(bound)),
             class: None,
         };
         self.prepared.by_name.insert(name.to_owned(), Arc::new(statement));
@@ -95,7 +95,7 @@ impl Session {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
                 .detail(format!("Expected {wanted} parameters but got {given}.")));
         }
-        let (state, path) = (Arc::clone(self.state()), self.search_path()?);
+        let (state, path) = (self.state(), self.search_path()?);
         let binder = Binder::new(&state, &path, text, &self.env, Vec::new());
         let mut bound = Vec::with_capacity(given);
         for (at, (argument, kind)) in arguments.iter().zip(&statement.parameters).enumerate() {

@@ -11,6 +11,7 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::Spent;
 use crate::plan::{self, Access, Expr, Joins, Over, Plan, Source};
+use crate::settings;
 use crate::types::SqlType;
 use engine::{Isolation, Snapshot, Table};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -132,10 +133,10 @@ impl Session {
 
     /// What the setting says; `Small` stands for `auto`.
     fn path(&self) -> Path {
-        match self.settings.show("overtake.path").map_or("", |(_, value)| value) {
-            "row" => Path::Row,
-            "analytics" => Path::Analytics,
-            _ => Path::Small,
+        match self.settings.path() {
+            settings::Path::Row => Path::Row,
+            settings::Path::Analytics => Path::Analytics,
+            settings::Path::Auto => Path::Small,
         }
     }
 

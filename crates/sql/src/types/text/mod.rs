@@ -215,6 +215,21 @@ fn push_escaped(bytes: &[u8], out: &mut String) {
     }
 }
 
+/// In decimal. (`write!` takes five times as many instructions, and results have many integers.)
+fn push_integer(out: &mut String, value: i64) {
+    let (mut digits, mut at, mut left) = ([0; 20], 20, value.unsigned_abs());
+    while {
+        at -= 1;
+        digits[at] = b'0' + (left % 10) as u8;
+        left /= 10;
+        left != 0
+    } {}
+    if value < 0 {
+        out.push('-');
+    }
+    out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
+}
+
 /// Appends a value as text; nothing for NULL.
 pub fn output(datum: &Datum, kind: SqlType, forms: &Forms, out: &mut String) {
     let written = match datum {
@@ -223,9 +238,18 @@ pub fn output(datum: &Datum, kind: SqlType, forms: &Forms, out: &mut String) {
             out.push(if *value { 't' } else { 'f' });
             Ok(())
         }
-        Datum::Int2(value) => write!(out, "{value}"),
-        Datum::Int4(value) => write!(out, "{value}"),
-        Datum::Int8(value) => write!(out, "{value}"),
+        Datum::Int2(value) => {
+            push_integer(out, i64::from(*value));
+            Ok(())
+        }
+        Datum::Int4(value) => {
+            push_integer(out, i64::from(*value));
+            Ok(())
+        }
+        Datum::Int8(value) => {
+            push_integer(out, *value);
+            Ok(())
+        }
         Datum::Oid(value) => match Kind::from_oid(*value) {
             Some(named) if kind.kind == Kind::Regtype => write!(out, "{}", named.name()),
             _ => match crate::system::written(kind.kind, *value, forms) {

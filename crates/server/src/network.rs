@@ -1,0 +1,98 @@
+//! The threads that read the network: each has a runtime and sessions of its own.
+//!
+//! A session stays with its thread. A runtime that shares its tasks among threads wakes another one whenever two sessions have
+//! something to do at the same time, and a statement by key takes less time than waking a thread.
+//!
+//! **Invariant:** nothing runs for long on such a thread, so all its sessions are served soon: a statement that is not known
+//! to be short is handed over to [`Workers`](crate::Workers).
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+/// What each thread does first.
+pub(crate) type Begun = Arc<dyn Fn() + Send + Sync>;
+
+/// The threads. They end with it, and with them all sessions that are still there.
+pub(crate) struct Network(Vec<Reader>);
+
+struct Reader {
+    runtime: Handle,
+    /// As many more as there are sessions.
+    place: Arc<()>,
+    /// Ends the runtime when it is dropped.
+    over: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Network {
+    pub(crate) fn start(count: usize, begun: &Begun) -> io::Result<Network> {
+        (0..count.max(1)).map(|at| Reader::start(at, Arc::clone(begun))).collect::<io::Result<_>>().map(Network)
+    }
+
+    /// The thread with the fewest sessions, and a place there.
+    pub(crate) fn place(&self) -> (&Handle, Arc<()>) {
+        let fewest = self.0.iter().min_by_key(|reader| Arc::strong_count(&reader.place));
+        let reader = fewest.expect("there is one thread at least");
+        (&reader.runtime, Arc::clone(&reader.place))
+    }
+}
+
+impl Reader {
+    fn start(at: usize, begun: Begun) -> io::Result<Reader> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (over, end) = oneshot::channel();
+        let thread = thread::Builder::new().name(format!("network {at}")).spawn(move || {
+            begun();
+            let _: Result<(), _> = runtime.block_on(end);
+        })?;
+        Ok(Reader { runtime: handle, place: Arc::default(), over: Some(over), thread: Some(thread) })
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        drop(self.over.take());
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to tell: a session that panics ends alone.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_spread_evenly() {
+        let network = Network::start(3, &(Arc::new(|| {}) as Begun)).expect("threads");
+        let mut places: Vec<_> = (0..30).map(|_| network.place().1).collect();
+        let counts =
+            |network: &Network| network.0.iter().map(|reader| Arc::strong_count(&reader.place) - 1).collect::<Vec<_>>();
+        assert_eq!(counts(&network), [10, 10, 10]);
+        // Those of one thread leave.
+        places.retain(|place| !Arc::ptr_eq(place, &network.0[1].place));
+        places.extend((0..10).map(|_| network.place().1));
+        assert_eq!(counts(&network), [10, 10, 10]);
+    }
+
+    #[test]
+    fn tasks_run_there_and_end_with_it() {
+        let network = Network::start(1, &(Arc::new(|| {}) as Begun)).expect("a thread");
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let name = move || thread::current().name().map(str::to_owned);
+        let dropped = sender.clone();
+        network.place().0.spawn(async move {
+            sender.send(name()).expect("it is received");
+            std::future::pending::<()>().await;
+            drop(dropped);
+        });
+        assert_eq!(receiver.recv(), Ok(Some("network 0".to_owned())));
+        drop(network);
+        assert!(receiver.recv().is_err());
+    }
+}
