@@ -102,7 +102,8 @@ pub fn one_session_ends_another() {
     real.runtime.block_on(async {
         let (one, two) = (real.client().await, real.client().await);
         let pid: i32 = two.query_one("select pg_backend_pid()", &[]).await.unwrap().get(0);
-        one.batch_execute("create table t (id int primary key); insert into t values (1); begin; delete from t").await.unwrap();
+        one.batch_execute("create table t (id int primary key); insert into t values (1)").await.unwrap();
+        one.batch_execute("begin; delete from t").await.unwrap();
         let waits = tokio::spawn(async move {
             let said = refused(&two, "delete from t").await;
             (two, said)
