@@ -123,6 +123,11 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
         }
     };
     config.network_begun = Arc::new(begun);
+    config.lent_begun = Arc::new(move || {
+        if is_realtime && let Err(error) = os::set_ordinary() {
+            tracing::warn!(%error, "a long statement stays in the real-time class");
+        }
+    });
     let server = Server::bind(config, database).map_err(|error| {
         let (addresses, is_default) = &wanted;
         let how = if *is_default { "choose another by --listen" } else { "choose another" };

@@ -27,6 +27,8 @@ pub struct Config {
     pub network_threads: usize,
     /// What each of them does first.
     pub network_begun: Begun,
+    /// What threads do first to which they lend statements that may be long. They begin in the class of who lends.
+    pub lent_begun: Begun,
     /// Where statements run.
     pub dispatch: Dispatch,
     /// Threads for those that run elsewhere; none: as many as there are processors.
@@ -62,6 +64,7 @@ impl Default for Config {
             // Two at least: one may be held up by a statement that was taken to be short.
             network_threads: crate::workers::processors().max(2),
             network_begun: Arc::new(|| {}),
+            lent_begun: Arc::new(|| {}),
             dispatch: Dispatch::Spot,
             workers: None,
             stats: Arc::default(),

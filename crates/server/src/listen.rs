@@ -128,7 +128,8 @@ impl<D: Backends> Server<D> {
             socket_file = Some(file);
         }
         drop(sender);
-        let network = Network::start(shared.config.network_threads, &shared.config.network_begun)?;
+        let network =
+            Network::start(shared.config.network_threads, &shared.config.network_begun, &shared.config.lent_begun)?;
         let (end, ending) = watch::channel(false);
         // Those who have not said who they are have no place, but they are not without number either.
         let tasks_max = shared.config.connections_max.saturating_mul(2).saturating_add(64);

@@ -12,6 +12,10 @@ use std::thread::{self, JoinHandle};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
+/// Of a thread that runs statements: names, types and plans are gone through by recursion, as deep as a statement is nested,
+/// which the parser limits. Pages that nobody touches cost nothing.
+pub(crate) const STACK_BYTES: usize = 8 << 20;
+
 /// What each thread does first.
 pub(crate) type Begun = Arc<dyn Fn() + Send + Sync>;
 
@@ -28,8 +32,9 @@ struct Reader {
 }
 
 impl Network {
-    pub(crate) fn start(count: usize, begun: &Begun) -> io::Result<Network> {
-        (0..count.max(1)).map(|at| Reader::start(at, Arc::clone(begun))).collect::<io::Result<_>>().map(Network)
+    pub(crate) fn start(count: usize, begun: &Begun, lent: &Begun) -> io::Result<Network> {
+        let start = |at| Reader::start(at, Arc::clone(begun), Arc::clone(lent));
+        (0..count.max(1)).map(start).collect::<io::Result<_>>().map(Network)
     }
 
     /// The thread with the fewest sessions, and a place there.
@@ -41,13 +46,21 @@ impl Network {
 }
 
 impl Reader {
-    fn start(at: usize, begun: Begun) -> io::Result<Reader> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+    fn start(at: usize, begun: Begun, lent: Begun) -> io::Result<Reader> {
+        // Threads of its pool, for statements that may be long, inherit this one's class.
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .thread_stack_size(STACK_BYTES)
+            .on_thread_start(move || lent())
+            .build()?;
         let handle = runtime.handle().clone();
         let (over, end) = oneshot::channel();
-        let thread = thread::Builder::new().name(format!("network {at}")).spawn(move || {
+        let thread = thread::Builder::new().name(format!("network {at}")).stack_size(STACK_BYTES);
+        let thread = thread.spawn(move || {
             begun();
             let _: Result<(), _> = runtime.block_on(end);
+            // Statements that were handed over and that nobody waits for any more are not waited for either.
+            runtime.shutdown_background();
         })?;
         Ok(Reader { runtime: handle, place: Arc::default(), over: Some(over), thread: Some(thread) })
     }
@@ -67,9 +80,13 @@ impl Drop for Reader {
 mod tests {
     use super::*;
 
+    fn nothing() -> Begun {
+        Arc::new(|| {})
+    }
+
     #[test]
     fn places_are_spread_evenly() {
-        let network = Network::start(3, &(Arc::new(|| {}) as Begun)).expect("threads");
+        let network = Network::start(3, &nothing(), &nothing()).expect("threads");
         let mut places: Vec<_> = (0..30).map(|_| network.place().1).collect();
         let counts =
             |network: &Network| network.0.iter().map(|reader| Arc::strong_count(&reader.place) - 1).collect::<Vec<_>>();
@@ -82,7 +99,7 @@ mod tests {
 
     #[test]
     fn tasks_run_there_and_end_with_it() {
-        let network = Network::start(1, &(Arc::new(|| {}) as Begun)).expect("a thread");
+        let network = Network::start(1, &nothing(), &nothing()).expect("a thread");
         let (sender, receiver) = std::sync::mpsc::channel();
         let name = move || thread::current().name().map(str::to_owned);
         let dropped = sender.clone();

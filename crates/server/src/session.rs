@@ -374,7 +374,12 @@ impl<B: Backend> Session<B> {
             let run = backend.execute(&mut own);
             (backend, own, run, queued)
         };
-        let (backend, own, run, queued) = self.workers.run(class, job).await.ok_or(Gone::Fault)?;
+        let done = match self.dispatch {
+            Dispatch::Worker => self.workers.run(class, job).await,
+            // As many threads as it takes: one that may be short does not wait for one that is long.
+            Dispatch::Spot => tokio::task::spawn_blocking(job).await.ok(),
+        };
+        let (backend, own, run, queued) = done.ok_or(Gone::Fault)?;
         self.spent.wait += queued;
         self.backend.give_back(backend);
         portal.give_back(own);

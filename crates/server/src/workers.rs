@@ -87,7 +87,8 @@ impl Workers {
         let workers = Arc::new(Workers(Arc::clone(&shared)));
         for at in 0..count {
             let (shared, begun) = (Arc::clone(&shared), begun.clone());
-            thread::Builder::new().name(format!("statement {at}")).spawn(move || {
+            let thread = thread::Builder::new().name(format!("statement {at}")).stack_size(crate::network::STACK_BYTES);
+            thread.spawn(move || {
                 begun();
                 shared.work();
             })?;

@@ -285,11 +285,11 @@ fn errors_say_what_postgresql_says() {
     }
 }
 
-/// The longest chains, and the deepest nests, that are let in fit a thread's stack of 2 MiB. Code that is not optimised takes
+/// The longest chains, and the deepest nests, that are let in fit the server's stacks of 8 MiB. Code that is not optimised takes
 /// several times as much.
 #[test]
 fn what_is_let_in_fits_the_stack() {
-    let stack_bytes = if cfg!(debug_assertions) { 16 << 20 } else { 2 << 20 };
+    let stack_bytes = if cfg!(debug_assertions) { 32 << 20 } else { 8 << 20 };
     let run = std::thread::Builder::new().stack_size(stack_bytes).spawn(run_what_is_let_in).unwrap();
     run.join().unwrap();
 }

@@ -252,7 +252,9 @@ pub fn sessions_and_statements_are_counted() {
         metrics.starts_with("HTTP/1.1 200 OK\r\n") && metrics.contains("\novertake_connections_total 2\n"),
         "{metrics}"
     );
-    assert!(metrics.contains("overtake_stage_seconds_count{class=\"normal\",stage=\"wait\"} 1\n"), "{metrics}");
+    // A statement that may be long waits for a thread, too.
+    let waits = metrics.split_once("overtake_stage_seconds_count{class=\"normal\",stage=\"wait\"} ").unwrap().1;
+    assert!(!waits.starts_with('0'), "{metrics}");
     assert!(http(address, "GET /readyz HTTP/1.0\r\n\r\n").ends_with("\r\n\r\nok\n"));
     assert!(http(address, "GET /nothing HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 404"));
     assert!(http(address, "PUT / HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 405"));
