@@ -116,9 +116,11 @@ fn state_type() -> DataType {
 trait Total: Copy + Default + Send + Sync + Debug + 'static {
     fn plus(self, other: Self) -> SqlResult<Self>;
     /// Passes each value of an array that is not null, with its place.
-    fn each(array: &dyn Array, to: &mut dyn FnMut(usize, Self) -> SqlResult<()>) -> SqlResult<()>;
+    fn each(array: &dyn Array, to: impl FnMut(usize, Self) -> SqlResult<()>) -> SqlResult<()>;
     fn state(totals: Vec<Self>) -> ArrayRef;
     fn datum(self, count: i64, scale: u8, sum: Sum) -> SqlResult<Datum>;
+    /// Totals as the answer, where they are it; null where nothing was summed up.
+    fn answer(totals: &[Self], counts: &[i64], sum: Sum) -> Option<ArrayRef>;
 }
 
 impl Total for i128 {
@@ -128,9 +130,9 @@ impl Total for i128 {
     }
 
     #[inline]
-    fn each(array: &dyn Array, to: &mut dyn FnMut(usize, i128) -> SqlResult<()>) -> SqlResult<()> {
+    fn each(array: &dyn Array, mut to: impl FnMut(usize, i128) -> SqlResult<()>) -> SqlResult<()> {
         if let Some(values) = array.as_primitive_opt::<Decimal128Type>() {
-            each_value(values, |at, value| to(at, value))
+            each_value(values, to)
         } else {
             each_value(array.as_primitive_opt::<Int64Type>().ok_or_else(mismatch)?, |at, value| {
                 to(at, i128::from(value))
@@ -153,6 +155,16 @@ impl Total for i128 {
             _ => Ok(Datum::Numeric(Numeric::from_parts(self, u16::from(scale)))),
         }
     }
+
+    fn answer(totals: &[i128], counts: &[i64], sum: Sum) -> Option<ArrayRef> {
+        let Sum { of: Summed::Decimals(_) | Summed::Integers, average: false, result: Repr::Decimal { .. } } = sum
+        else {
+            return None;
+        };
+        let both = totals.iter().zip(counts);
+        let array: Decimal128Array = both.map(|(total, count)| (*count != 0).then_some(*total)).collect();
+        Some(Arc::new(array.with_data_type(sum.result.data_type())))
+    }
 }
 
 impl Total for f64 {
@@ -166,8 +178,8 @@ impl Total for f64 {
     }
 
     #[inline]
-    fn each(array: &dyn Array, to: &mut dyn FnMut(usize, f64) -> SqlResult<()>) -> SqlResult<()> {
-        each_value(array.as_primitive_opt::<Float64Type>().ok_or_else(mismatch)?, |at, value| to(at, value))
+    fn each(array: &dyn Array, to: impl FnMut(usize, f64) -> SqlResult<()>) -> SqlResult<()> {
+        each_value(array.as_primitive_opt::<Float64Type>().ok_or_else(mismatch)?, to)
     }
 
     fn state(totals: Vec<f64>) -> ArrayRef {
@@ -176,6 +188,10 @@ impl Total for f64 {
 
     fn datum(self, count: i64, _: u8, sum: Sum) -> SqlResult<Datum> {
         Ok(Datum::Float8(if sum.average { self / count as f64 } else { self }))
+    }
+
+    fn answer(_: &[f64], _: &[i64], _: Sum) -> Option<ArrayRef> {
+        None
     }
 }
 
@@ -243,7 +259,7 @@ impl<T: Total> GroupsAccumulator for Groups<T> {
         let holds = |at: usize| filter.is_none_or(|filter| filter.is_valid(at) && filter.value(at));
         match filter {
             None => T::each(values[0].as_ref(), &mut add),
-            Some(_) => T::each(values[0].as_ref(), &mut |at, value| if holds(at) { add(at, value) } else { Ok(()) }),
+            Some(_) => T::each(values[0].as_ref(), |at, value| if holds(at) { add(at, value) } else { Ok(()) }),
         }
         .map_err(outwards)?;
         if let (Summed::Mixed(_), Some(scales)) = (self.sum.of, values.get(1)) {
@@ -257,7 +273,7 @@ impl<T: Total> GroupsAccumulator for Groups<T> {
         self.resize(groups);
         let (totals, counts) = (&mut self.totals[..], &mut self.counts[..]);
         let more = values[1].as_primitive_opt::<Int64Type>().ok_or_else(|| outwards(mismatch()))?;
-        T::each(values[0].as_ref(), &mut |at, value| {
+        T::each(values[0].as_ref(), |at, value| {
             let group = indices[at];
             totals[group] = totals[group].plus(value)?;
             counts[group] += more.value(at);
@@ -273,6 +289,9 @@ impl<T: Total> GroupsAccumulator for Groups<T> {
     fn evaluate(&mut self, emit: EmitTo) -> Result<ArrayRef> {
         let (totals, counts) = (emit.take_needed(&mut self.totals), emit.take_needed(&mut self.counts));
         let scales = emit_scales(self.sum, emit, &mut self.scales);
+        if let Some(answer) = T::answer(&totals, &counts, self.sum) {
+            return Ok(answer);
+        }
         let scale = |at: usize| match self.sum.of {
             Summed::Decimals(scale) => scale,
             Summed::Mixed(_) => scales[at],
@@ -313,7 +332,7 @@ impl<T: Total> GroupsAccumulator for Groups<T> {
         let mut totals = vec![T::default(); rows];
         let mut counts = Int64Builder::with_capacity(rows);
         let holds = |at: usize| filter.is_none_or(|filter| filter.is_valid(at) && filter.value(at));
-        T::each(values[0].as_ref(), &mut |at, value| {
+        T::each(values[0].as_ref(), |at, value| {
             if holds(at) {
                 totals[at] = value;
             }

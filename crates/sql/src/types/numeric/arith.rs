@@ -108,6 +108,15 @@ impl Numeric {
             });
         };
         let scale = self.quotient_scale(other);
+        if let (Repr::Small(a, s), Repr::Small(b, t)) = (&self.0, &other.0)
+            && let Some(shift @ 0..=19) = (scale + u32::from(*t)).checked_sub(u32::from(*s))
+        {
+            let (dividend, divisor) = (i128::from(*a) * 10_i128.pow(shift), i128::from(*b));
+            let (quotient, rest) = (dividend / divisor, dividend % divisor);
+            let is_half = divisor.unsigned_abs() <= rest.unsigned_abs() * 2;
+            let away = if (dividend < 0) == (divisor < 0) { 1 } else { -1 };
+            return Numeric::checked_small(quotient + if is_half { away } else { 0 }, scale);
+        }
         // a/10^s / (b/10^t) * 10^scale
         let up = scale + t;
         let quotient = if up >= s {

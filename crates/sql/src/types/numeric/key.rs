@@ -20,6 +20,31 @@ pub fn ordering_part(key: &[u8]) -> &[u8] {
     &key[..key.len().saturating_sub(2)]
 }
 
+/// The ordering part of a number that is not 0, two digits at a time, as below.
+fn put_small(value: i64, scale: u16, key: &mut Vec<u8>) {
+    let groups = i32::from(scale.div_ceil(2));
+    let mut left = u128::from(value.unsigned_abs()) * if scale % 2 == 1 { 10 } else { 1 };
+    let mut digits = [0_u8; 11];
+    let mut first = digits.len();
+    while left != 0 {
+        first -= 1;
+        digits[first] = (left % 100) as u8;
+        left /= 100;
+    }
+    let digits = &digits[first..];
+    let exponent = digits.len() as i32 - groups;
+    let end = digits.iter().rposition(|digit| *digit != 0).map_or(0, |last| last + 1);
+    let begin = key.len();
+    key.push(POSITIVE);
+    key.extend_from_slice(&((exponent + (1 << 23)) as u32).to_be_bytes()[1..]);
+    key.extend(digits[..end].iter().map(|digit| digit + 1));
+    key.push(0);
+    if value < 0 {
+        key[begin] = NEGATIVE;
+        key[begin + 1..].iter_mut().for_each(|byte| *byte = !*byte);
+    }
+}
+
 impl Numeric {
     /// Bytes in the order of the numbers; see the module.
     pub fn to_key(&self) -> Vec<u8> {
@@ -28,6 +53,7 @@ impl Numeric {
             (Repr::NegativeInfinity, _) => key.push(NEGATIVE_INFINITY),
             (Repr::Infinity, _) => key.push(INFINITY),
             (_, Some(_)) if self.is_zero() => key.push(ZERO),
+            (Repr::Small(value, scale), _) => put_small(*value, *scale, &mut key),
             (_, Some((unscaled, scale))) => {
                 let groups = scale.div_ceil(2);
                 let mut digits = (unscaled.abs() * ten_to(groups * 2 - scale)).magnitude().to_radix_be(100);
@@ -71,10 +97,18 @@ impl Numeric {
         if end ^ flip != 0 {
             return None;
         }
+        let shift = 2 * (i64::from(exponent) - digits.len() as i64) + i64::from(scale);
+        // Up to 18 digits, and as many zeros as 128 bits have room for.
+        if let (..=9, Ok(scale), -18..=18) = (digits.len(), u16::try_from(scale), shift) {
+            let next = |all: i128, byte: &u8| Some(all * 100 + i128::from((byte ^ flip).checked_sub(1)?));
+            let magnitude = digits.iter().try_fold(0, next)?;
+            let power = 10_i128.pow(shift.unsigned_abs() as u32);
+            let magnitude = if 0 <= shift { magnitude * power } else { magnitude / power };
+            return Some(Numeric::from_parts(if tag == NEGATIVE { -magnitude } else { magnitude }, scale));
+        }
         let digits = digits.iter().map(|byte| (byte ^ flip).checked_sub(1)).collect::<Option<Vec<u8>>>()?;
         let sign = if tag == NEGATIVE { Sign::Minus } else { Sign::Plus };
         let unscaled = BigInt::from_radix_be(sign, &digits, 100)?;
-        let shift = 2 * (i64::from(exponent) - digits.len() as i64) + i64::from(scale);
         let unscaled = match u32::try_from(shift) {
             Ok(shift) => unscaled * ten_to(shift),
             Err(_) => unscaled / ten_to(u32::try_from(-shift).ok()?),

@@ -98,6 +98,14 @@ impl Numeric {
         Ok(number)
     }
 
+    /// The same of an integer that is far from the format's limit.
+    fn checked_small(unscaled: i128, scale: u32) -> SqlResult<Numeric> {
+        match u16::try_from(scale).ok().filter(|_| scale <= MAX_SCALE) {
+            Some(scale) => Ok(Numeric::from_parts(unscaled, scale)),
+            None => Numeric::checked(BigInt::from(unscaled), scale),
+        }
+    }
+
     /// From a decimal's parts: `unscaled` / 10^`scale`, with `scale` as display scale.
     pub fn from_parts(unscaled: i128, scale: u16) -> Numeric {
         match i64::try_from(unscaled) {
@@ -165,6 +173,16 @@ impl Numeric {
 
     /// PostgreSQL's weight in base 10000, and the first digit there.
     fn weight_and_first(&self) -> (i64, i64) {
+        if let Repr::Small(value, scale) = &self.0 {
+            let Some(log) = value.unsigned_abs().checked_ilog10() else { return (0, 0) };
+            let digits = i64::from(log) + 1;
+            let before = digits - i64::from(*scale);
+            let weight = (before - 1).div_euclid(4);
+            let shift = digits - (before - 4 * weight);
+            let power = 10_u64.pow(shift.unsigned_abs() as u32);
+            let magnitude = value.unsigned_abs();
+            return (weight, (if 0 <= shift { magnitude / power } else { magnitude * power }) as i64);
+        }
         let Some((unscaled, _)) = self.parts().filter(|(unscaled, _)| !unscaled.is_zero()) else { return (0, 0) };
         let (digits, before) = (self.digits(), self.digits_before_point());
         let weight = (before - 1).div_euclid(4);
