@@ -6,7 +6,7 @@ use crate::functions::rows;
 use crate::values::{Repr, mismatch, scalar};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr as Df, Operator as DfOperator, lit};
-use sql::ops::compare;
+use sql::ops::is_same;
 use sql::types::calendar::DAY;
 use sql::{Datum, Kind, SqlResult};
 use std::sync::Arc;
@@ -213,10 +213,5 @@ fn of_date(date: Df, operator: DfOperator, moment: i64) -> Option<Df> {
 
 /// Whether two values are equal or both null, as the row path says it.
 pub(super) fn same(kind: Kind) -> rows::Eval {
-    Arc::new(move |values: &[Datum]| {
-        Ok(Datum::Bool(match (values[0].is_null(), values[1].is_null()) {
-            (false, false) => compare(&values[0], &values[1], kind).is_eq(),
-            (left, right) => left && right,
-        }))
-    })
+    Arc::new(move |values: &[Datum]| Ok(Datum::Bool(is_same(&values[0], &values[1], kind))))
 }

@@ -12,7 +12,7 @@ use crate::values::{Repr, mismatch, scalar};
 use datafusion::common::Spans;
 use datafusion::logical_expr::expr::{Exists, InSubquery, Like};
 use datafusion::logical_expr::{Expr as Df, LogicalPlanBuilder, Operator as DfOperator, Subquery, cast, lit};
-use sql::ops::{Context, Eval, compare, find_cast};
+use sql::ops::{Eval, compare};
 use sql::plan::{Expr, Over, Plan};
 use sql::{Datum, Kind, SqlError, SqlResult, SqlType};
 use std::cmp::Ordering;
@@ -45,18 +45,9 @@ impl Lowering<'_> {
                 let items = items.iter().map(|item| self.known(item)).collect::<SqlResult<Option<Vec<_>>>>()?;
                 items.map(|items| Datum::Array(items.into()))
             }
-            Expr::Now { to } => Some(self.now(*to)?),
+            Expr::Now { to } => Some(self.env.now(*to)?),
             _ => None,
         })
-    }
-
-    fn now(&self, to: SqlType) -> SqlResult<Datum> {
-        let now = Datum::Timestamp(self.env.forms.now_us);
-        if to.kind == Kind::Timestamptz {
-            return Ok(now);
-        }
-        let cast = find_cast(Kind::Timestamptz, to.kind, Context::Explicit).ok_or_else(mismatch)?;
-        (cast.eval)(&now, to, self.env)
     }
 
     fn constant(&self, datum: Datum) -> SqlResult<Value> {

@@ -99,7 +99,7 @@ impl Run<'_> {
             new.clear();
             new.extend(table.columns.iter().enumerate().map(|(at, column)| datum(writer.get(at), column.kind)));
             let kind = |column: usize| table.columns[column].kind.kind;
-            is_it = key.iter().all(|column| super::expr::is_same(&new[*column], &row[*column], kind(*column)));
+            is_it = key.iter().all(|column| crate::ops::is_same(&new[*column], &row[*column], kind(*column)));
             if !is_it {
                 return Ok(false);
             }

@@ -4,12 +4,12 @@
 //! committed rows and all that the statement has done; what one does is looked after in its turn. Whoever refers to a row
 //! holds it (FOR KEY SHARE) until the end of the transaction.
 
-use super::expr::is_same;
 use super::{Rows, Run};
 use crate::catalog::{ForeignAction, TableInfo};
 use crate::constraints::{Reference, Referenced, Rules, TableRules};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::is_same;
 use crate::ops::{self, Context};
 use crate::storage::{Fit, datum, fit, store};
 use crate::types::SqlType;

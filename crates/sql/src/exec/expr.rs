@@ -3,9 +3,9 @@
 use super::{Flow, Rows, Run};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::{self, compare};
+use crate::ops::{compare, is_same};
 use crate::plan::{Expr, Over, Plan};
-use crate::types::{Kind, SqlType};
+use crate::types::Kind;
 use std::cmp::Ordering;
 
 impl Run<'_> {
@@ -151,7 +151,7 @@ impl Run<'_> {
                 }
                 result
             }
-            Expr::Now { to } => self.now(*to)?,
+            Expr::Now { to } => self.env.now(*to)?,
             Expr::Sequence { call, arguments } => self.sequence(*call, arguments, rows)?,
         })
     }
@@ -216,16 +216,6 @@ impl Run<'_> {
         }
         Ok(result)
     }
-
-    fn now(&self, to: SqlType) -> SqlResult<Datum> {
-        let now = Datum::Timestamp(self.env.forms.now_us);
-        if to.kind == Kind::Timestamptz {
-            return Ok(now);
-        }
-        let no_cast = || SqlError::new(SqlState::CANNOT_COERCE, "the clock has no such type");
-        let cast = ops::find_cast(Kind::Timestamptz, to.kind, ops::Context::Explicit).ok_or_else(no_cast)?;
-        (cast.eval)(&now, to, self.env)
-    }
 }
 
 /// One step of `IN`: null if a comparison is.
@@ -237,14 +227,6 @@ fn is_in(value: &Datum, other: &Datum, kind: Kind, result: &mut Datum) -> Flow {
         return Flow::Break(());
     }
     Flow::Continue(())
-}
-
-/// Equal, or both null.
-pub(super) fn is_same(left: &Datum, right: &Datum, kind: Kind) -> bool {
-    match (left.is_null(), right.is_null()) {
-        (false, false) => compare(left, right, kind).is_eq(),
-        (left, right) => left && right,
-    }
 }
 
 /// The order of two values, nulls last.

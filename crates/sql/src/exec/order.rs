@@ -5,6 +5,7 @@
 use super::{Each, Flow, Rows, Run, expr};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::is_same;
 use crate::plan::{Expr, Plan, SortKey};
 use crate::types::Kind;
 use std::cmp::Ordering;
@@ -189,10 +190,9 @@ impl Run<'_> {
         self.rows(input, outer, &mut |row| {
             let rows = Rows { row, outer };
             let now = values.iter().map(|(value, _)| self.value(value, &rows)).collect::<SqlResult<Vec<_>>>()?;
-            let is_same = |last: &Vec<Datum>| {
-                last.iter().zip(&now).zip(values).all(|((a, b), (_, kind))| expr::is_same(a, b, *kind))
-            };
-            if last.as_ref().is_some_and(is_same) {
+            let is_run =
+                |last: &Vec<Datum>| last.iter().zip(&now).zip(values).all(|((a, b), (_, kind))| is_same(a, b, *kind));
+            if last.as_ref().is_some_and(is_run) {
                 return Ok(Flow::Continue(()));
             }
             last = Some(now);

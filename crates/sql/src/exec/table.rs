@@ -3,9 +3,9 @@
 //! **Invariant:** rows are numbered from 0 in the order in which they were first put in. Two rows are one if their values
 //! compare as equal by their kinds, nulls being equal to nulls.
 
-use super::expr::is_same;
 use crate::datum::Datum;
 use crate::ops::compare::hash;
+use crate::ops::is_same;
 use crate::types::Kind;
 use std::hash::Hasher;
 

@@ -117,6 +117,14 @@ pub fn hash<H: Hasher>(datum: &Datum, kind: Kind, state: &mut H) {
     }
 }
 
+/// Equal, or both null.
+pub fn is_same(left: &Datum, right: &Datum, kind: Kind) -> bool {
+    match (left.is_null(), right.is_null()) {
+        (false, false) => compare(left, right, kind).is_eq(),
+        (left, right) => left && right,
+    }
+}
+
 /// Whether the type has an order.
 pub fn is_comparable(kind: Kind) -> bool {
     !matches!(kind, Kind::Json | Kind::Void | Kind::Array(Element::Json))

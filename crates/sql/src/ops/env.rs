@@ -2,10 +2,12 @@
 //!
 //! **Invariant:** it stays the same while a statement runs, but for the state of `random()` and what `set_config` asks for.
 
+use super::casts::{Context, find_cast};
 use crate::datum::Datum;
-use crate::error::SqlResult;
+use crate::error::{SqlError, SqlResult, SqlState};
 use crate::settings::Settings;
 use crate::types::forms::Forms;
+use crate::types::{Kind, SqlType};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -74,6 +76,20 @@ impl Env {
             random: Arc::new(Mutex::new(Random::seeded(seed))),
             asked: Arc::default(),
         }
+    }
+
+    /// When the transaction began, as a value of this type.
+    ///
+    /// # Errors
+    /// `42846` for a type that is none of a clock; those of the cast.
+    pub fn now(&self, to: SqlType) -> SqlResult<Datum> {
+        let now = Datum::Timestamp(self.forms.now_us);
+        if to.kind == Kind::Timestamptz {
+            return Ok(now);
+        }
+        let no_cast = || SqlError::new(SqlState::CANNOT_COERCE, "the clock has no such type");
+        let cast = find_cast(Kind::Timestamptz, to.kind, Context::Explicit).ok_or_else(no_cast)?;
+        (cast.eval)(&now, to, self)
     }
 
     /// A random number from 0 to less than 1.

@@ -33,7 +33,7 @@ mod trigonometry;
 
 pub use aggregates::{Accumulator, Aggregate, ResolvedAggregate, resolve_aggregate};
 pub use casts::{Cast, Context, find_cast};
-pub use compare::{compare, is_comparable};
+pub use compare::{compare, is_comparable, is_same};
 pub use env::{Env, Eval, Plain};
 pub use resolve::{
     ResolvedFunction, ResolvedOperator, can_coerce, common_kind, is_function, resolve_function, resolve_operator,

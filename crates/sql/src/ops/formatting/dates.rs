@@ -6,22 +6,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::calendar::{SECOND, civil_of, days_of, split};
 use crate::types::forms::Forms;
 use crate::types::interval::Interval;
-
-pub(super) const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-pub(super) const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+pub(super) use crate::types::text::dates::{DAYS, MONTHS};
 
 /// All fields of templates for dates.
 pub(super) const KEYWORDS: &[&str] = &[
