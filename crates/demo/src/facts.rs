@@ -58,8 +58,19 @@ pub struct Facts {
     pub yields: String,
     /// Most New-Orders a second that may be asked for.
     pub rate_per_s_max: f64,
+    /// How each instance is reached by PostgreSQL's protocol, in the order of the page.
+    pub psql: Vec<Psql>,
     /// Absent until the database is loaded.
     pub database: Option<Database>,
+}
+
+/// How an instance is reached by psql.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Psql {
+    /// Which instance.
+    pub policy: Policy,
+    /// What to type.
+    pub command: String,
 }
 
 /// Whether the machine allows a thing, and what says so.

@@ -90,7 +90,7 @@ pub use read::{Direction, Range};
 pub use read_many::Lookup;
 pub use redo::{Redo, RedoWhat};
 pub use row::{Row, RowId};
-pub use scan::{Scan, ScanPart, Snapshot};
+pub use scan::{Sample, Scan, ScanPart, Snapshot};
 pub use session::{Canceller, Savepoint, Session, SessionOptions, Step};
 pub use table::{Column, IndexDef, Table, TableDef};
 pub use txn::Txn;

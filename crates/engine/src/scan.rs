@@ -22,6 +22,7 @@ use crate::txn::Txn;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter;
 use preempt::{Dense, safepoint};
 use std::collections::VecDeque;
@@ -279,6 +280,56 @@ impl Scan {
             }
         }
         split
+    }
+
+    /// Rows from all over the table, for estimates: those of at most `ids_max` row ids, evenly spread, or of all.
+    ///
+    /// # Panics
+    /// When `ids_max` is 0.
+    pub fn sample(&self, ids_max: u64) -> Sample {
+        assert!(0 < ids_max, "a sample has rows");
+        let bound = self.rows_bound();
+        let ids = ids_max.min(bound);
+        let mut units = VecDeque::with_capacity(ids as usize);
+        if ids == bound {
+            units.extend(self.units.iter().cloned());
+        } else {
+            // Of the rows in all units side by side, where the last unit before ends.
+            let mut passed = 0;
+            let mut wanted =
+                (0..ids).map(|at| (u128::from(at) * u128::from(bound) / u128::from(ids)) as u64).peekable();
+            for unit in &self.units {
+                while let Some(at) = wanted.next_if(|at| at - passed < unit.rows()) {
+                    let from = unit.from + (at - passed);
+                    units.push_back(Unit { from, to: from + 1 });
+                }
+                passed += unit.rows();
+            }
+        }
+        let part = ScanPart { shared: self.shared.clone(), units, hot: None, is_hot: false, counted: None };
+        let batches: Vec<RecordBatch> = part.collect();
+        let rows = concat_batches(&self.shared.schema, &batches).expect("all have the scan's schema");
+        Sample { rows, ids, bound }
+    }
+}
+
+/// See [`Scan::sample`].
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// The rows that the snapshot sees.
+    pub rows: RecordBatch,
+    /// How many row ids were looked at.
+    pub ids: u64,
+    bound: u64,
+}
+
+impl Sample {
+    /// About how many rows the whole scan has. Where the sample has none there may yet be some.
+    pub fn rows_of_all(&self) -> f64 {
+        if self.ids == 0 {
+            return 0.0;
+        }
+        self.bound as f64 * (self.rows.num_rows() as f64).max(0.5) / self.ids as f64
     }
 }
 

@@ -48,6 +48,8 @@ pub struct Txn<'e> {
     pub(crate) waiter: Option<&'e Arc<Waiter>>,
     /// Whether this statement has been told to wait: it is undone, whatever it made of that.
     pub(crate) must_wait: Cell<bool>,
+    /// See [`Txn::take_back`].
+    pub(crate) is_taken_back: Cell<bool>,
     pub(crate) calls: Calls,
 }
 
@@ -103,6 +105,7 @@ impl<'e> Txn<'e> {
             shared: Cell::new(Shared::NONE),
             waiter: None,
             must_wait: Cell::new(false),
+            is_taken_back: Cell::new(false),
             calls: Calls::new(),
         }
     }
@@ -164,6 +167,7 @@ impl<'e> Txn<'e> {
             shared: Cell::new(shared),
             waiter: Some(waiter),
             must_wait: Cell::new(false),
+            is_taken_back: Cell::new(false),
             calls: Calls::new(),
         }
     }
@@ -372,6 +376,12 @@ impl<'e> Txn<'e> {
         self.inner.limits.note_dead(self.inner, scratch.writes.len());
         self.inner.end(held, scratch, counters);
         Ok(position)
+    }
+
+    /// What the statement of this session has changed is undone when it returns, and its result stands all the same: it will
+    /// be run again. Locks that it took stay.
+    pub fn take_back(&self) {
+        self.is_taken_back.set(true);
     }
 
     /// Aborts: nothing of it ever happened.

@@ -20,7 +20,7 @@ fn main() {
     let engine = Engine::new(EngineConfig::in_memory());
     tpcc::load(&engine, Scale::spec(warehouses), 42, &mut |_| {}).expect("the tables are new");
     ch::load(&engine, 42).expect("the tables are new");
-    let database = Database::new(engine).expect("a database opens");
+    let database = Database::new(engine);
     let runtime = Runtime::new(RuntimeConfig::new(2)).expect("threads start");
     for number in 1..=QUERIES_COUNT {
         if only.is_some_and(|only| only as usize != number) {
@@ -28,7 +28,7 @@ fn main() {
         }
         let prepared = database.prepare(query(number)).expect("it is a query");
         if only.is_some() {
-            println!("{}", prepared.explain(1).expect("it has a plan"));
+            println!("{}", prepared.explain(&database.engine().snapshot(), 1).expect("it has a plan"));
         }
         let times = [1, 2].map(|partitions| {
             let began = Instant::now();

@@ -24,14 +24,14 @@ fn main() {
     let blocks_mib = engine.stats().block_bytes >> 20;
     println!("{loaded:?} in {:.2?}; blocks {blocks_mib} MiB; {}", began.elapsed(), resident());
 
-    let database = Database::new(engine).expect("a database opens");
+    let database = Database::new(engine);
     let runtime = Runtime::new(RuntimeConfig { memory: Memory::of_bytes(8 << 30), ..RuntimeConfig::new(2) })
         .expect("threads start");
     let mut logarithms = [0.0; 2];
     for number in 1..=QUERIES_COUNT {
         let prepared = database.prepare(query(number)).expect("it is a query");
         let began = Instant::now();
-        prepared.explain(1).expect("it has a plan");
+        prepared.explain(&database.engine().snapshot(), 1).expect("it has a plan");
         let planned = began.elapsed();
         let mut best = [0.0_f64; 2];
         let mut cores = [0.0_f64; 2];

@@ -4,7 +4,7 @@
 //! nothing of it stays behind in a queue. What a run has read of an open transaction counts only if that is still open when
 //! the last row is there.
 
-use crate::database::Database;
+use crate::database::{Database, Tables, operators, session_of};
 use crate::deadline::{Deadlines, Late};
 use crate::error::{Error, sql_error};
 use crate::lower::{lower, refused};
@@ -86,12 +86,9 @@ impl Inner {
         start: &Start,
         runtime: &Grant,
     ) -> SqlResult<(Arc<dyn ExecutionPlan>, SessionState)> {
-        let logical = lower(plan, columns, &start.parameters, &start.env)?;
-        let mut session = self.session.clone();
-        session.config_mut().options_mut().execution.target_partitions = runtime.partitions;
-        let logical = session.optimize(&logical).map_err(planning)?;
-        let planner = Arc::clone(session.query_planner());
-        let operators = planner.create_physical_plan(&logical, &session).await.map_err(planning)?;
+        let logical = lower(plan, columns, &start.parameters, &start.env, &Tables::OfEngine)?;
+        let session = session_of(&self.session, runtime.partitions);
+        let operators = operators(logical, &session, &start.snapshot).await.map_err(planning)?;
         Ok((operators, session))
     }
 }
@@ -118,7 +115,7 @@ impl Analytics for SqlAnalytics {
     fn prepare(&self, query: &Query<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>> {
         // What is refused is refused whatever the parameters are.
         let nulls = vec![Datum::Null; query.parameters.len()];
-        lower(query.plan, query.columns, &nulls, query.env)?;
+        lower(query.plan, query.columns, &nulls, query.env, &Tables::OfEngine)?;
         let (plan, columns) = (Arc::new(query.plan.clone()), query.columns.into());
         Ok(Arc::new(Ready { inner: Arc::clone(&self.0), plan, columns }))
     }

@@ -1,89 +1,103 @@
-//! An engine's tables as SQL sees them, and statements made ready to run.
+//! An engine's tables as SQL sees them, and queries made ready to run by whoever has no session.
 //!
-//! Invariant: a prepared query holds no snapshot and no state of a run, so it may run many times, at once and on several
-//! runtimes. Its logical plan is made once; the physical plan is made for each run, because DataFusion's operators keep
-//! the state of a run inside the plan.
+//! Invariant: a query's text goes through the binder of `sql` and nothing else, as a session's does; DataFusion gets its
+//! lowered plan. A prepared query holds no snapshot and no state of a run, so it may run many times, at once and on several
+//! runtimes. It is bound and lowered once; the order of its joins and its operators are found for each run, because a
+//! snapshot's samples decide about the one, and the others keep the state of a run.
 
 use crate::BATCH_ROWS_MAX;
 use crate::error::{Error, Result};
+use crate::lower::lower;
+use crate::order;
 use crate::run::RunContext;
 use crate::safepoint::InsertSafepoints;
 use crate::scan::EngineTable;
-use arrow_schema::SchemaRef;
-use datafusion::catalog::{CatalogProvider, MemTable, MemoryCatalogProvider, SchemaProvider, TableProvider};
-use datafusion::error::{DataFusionError, Result as DataFusionResult};
-use datafusion::execution::context::SQLOptions;
+use datafusion::catalog::{MemTable, TableProvider};
+use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionConfig;
-use engine::{Engine, Snapshot};
+use engine::{Engine, Snapshot, Table};
+use sql::SqlType;
+use sql::analytics::Query;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-const CATALOG: &str = "overtake";
-/// The schema of tables whose names have no other.
-const SCHEMA: &str = "public";
-
-/// The tables of one engine, for queries.
+/// Tables, for queries.
 pub struct Database {
-    engine: Engine,
+    catalog: sql::session::Database,
+    /// Whether the catalog is this one's own, which learns of tables when a query is prepared.
+    is_own: bool,
+    tables: Tables,
     session: SessionState,
 }
 
-/// A query, parsed and optimised but for what depends on a run.
+/// Where the rows of a lowered plan come from.
+#[derive(Clone)]
+pub(crate) enum Tables {
+    /// From the engine, as the snapshot of the run sees them.
+    OfEngine,
+    /// From memory, by the numbers of the engine's tables.
+    InMemory(Arc<HashMap<u32, Arc<dyn TableProvider>>>),
+}
+
+/// A query, bound and lowered.
 pub struct Prepared {
     text: String,
+    columns: Arc<[SqlType]>,
     logical: LogicalPlan,
+    /// Whether the plan is yet to be optimised: a run's snapshot says in which order tables are joined.
+    is_ordered_by_run: bool,
     session: SessionState,
 }
 
 impl Database {
-    /// All tables of `engine`, those created later included. The engine's table `tpcc.orders` is `orders` of the schema
-    /// `tpcc`; a name without a point is in the schema that need not be named.
-    ///
-    /// # Errors
-    /// DataFusion refuses the configuration, which would be a bug.
-    pub fn new(engine: Engine) -> Result<Database> {
+    /// All tables of `engine`, those created later included, under the names that [`sql::session::Database::adopt`] gives
+    /// them.
+    pub fn new(engine: Engine) -> Database {
+        Database { is_own: true, ..Database::of_catalog(sql::session::Database::new(engine)) }
+    }
+
+    /// The tables that this catalog names.
+    pub fn of_catalog(catalog: sql::session::Database) -> Database {
         let mut config = configuration();
         // Scans take no filters, so nobody would consume a dynamic one.
         config.options_mut().optimizer.enable_dynamic_filter_pushdown = false;
+        // The order of joins is ours (module `order`), and it says which side is hashed.
+        config.options_mut().optimizer.join_reordering = false;
         let builder = SessionStateBuilder::new().with_config(config).with_default_features();
         let session = builder.with_physical_optimizer_rule(Arc::new(InsertSafepoints)).build();
-        session.catalog_list().register_catalog(CATALOG.to_owned(), Arc::new(EngineCatalog { engine: engine.clone() }));
-        Ok(Database { engine, session })
+        Database { catalog, is_own: false, tables: Tables::OfEngine, session }
     }
 
     /// What to compare with: the rows of `snapshot` in DataFusion's own in-memory tables of `partitions` partitions, and
     /// DataFusion as it comes, without anything of ours between its operators. The columns are shared, not copied, where the
-    /// snapshot has them frozen. Only tables whose names have no schema.
+    /// snapshot has them frozen. The plans are those of [`Database::new`].
     ///
     /// # Errors
     /// DataFusion refuses a table, which would be a bug.
     pub fn of_memory_tables(engine: Engine, snapshot: &Arc<Snapshot>, partitions: usize) -> Result<Database> {
         let session = SessionStateBuilder::new().with_config(configuration()).with_default_features().build();
-        let tables: HashMap<String, Arc<dyn TableProvider>> = engine
-            .tables()
-            .iter()
-            .map(|table| {
-                let all: Vec<usize> = (0..table.columns().len()).collect();
-                let parts = snapshot.scan(table, &all, BATCH_ROWS_MAX).split(partitions);
-                let batches = parts.into_iter().map(Iterator::collect).collect();
-                let memory = MemTable::try_new(Arc::clone(table.schema()), batches).map_err(Error::statement)?;
-                Ok((table.name().to_owned(), Arc::new(memory) as Arc<dyn TableProvider>))
-            })
-            .collect::<Result<_>>()?;
-        let catalog = MemoryCatalogProvider::new();
-        catalog.register_schema(SCHEMA, Arc::new(MemoryTables(tables))).map_err(Error::statement)?;
-        session.catalog_list().register_catalog(CATALOG.to_owned(), Arc::new(catalog));
-        Ok(Database { engine, session })
+        let tables = engine.tables();
+        let in_memory = tables.iter().map(|table| {
+            let all: Vec<usize> = (0..table.columns().len()).collect();
+            let parts = snapshot.scan(table, &all, BATCH_ROWS_MAX).split(partitions);
+            let batches = parts.into_iter().map(Iterator::collect).collect();
+            let memory = MemTable::try_new(Arc::clone(table.schema()), batches).map_err(Error::statement)?;
+            Ok((table.number(), Arc::new(memory) as Arc<dyn TableProvider>))
+        });
+        let in_memory = Tables::InMemory(Arc::new(in_memory.collect::<Result<_>>()?));
+        let catalog = sql::session::Database::new(engine);
+        catalog.adopt(&tables).map_err(Error::refused)?;
+        Ok(Database { catalog, is_own: false, tables: in_memory, session })
     }
 
     /// The engine whose tables these are.
     pub fn engine(&self) -> &Engine {
-        &self.engine
+        self.catalog.engine()
     }
 
     /// How its queries are planned.
@@ -94,43 +108,63 @@ impl Database {
     /// Makes a query ready. Whatever would write or set something is refused.
     ///
     /// # Errors
-    /// [`Error::Statement`] if it is not one query over existing tables and columns.
+    /// [`Error::Statement`] if it is not one query over existing tables and columns, or one that analytics does not do.
     pub fn prepare(&self, text: &str) -> Result<Arc<Prepared>> {
-        let read_only = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-        // Ready at once: our catalog does no input or output.
-        let plan = futures::executor::block_on(self.session.create_logical_plan(text)).map_err(Error::statement)?;
-        read_only.verify_plan(&plan).map_err(Error::statement)?;
-        let logical = self.session.optimize(&plan).map_err(Error::statement)?;
-        Ok(Arc::new(Prepared { text: text.to_owned(), logical, session: self.session.clone() }))
+        if self.is_own {
+            self.catalog.adopt(&self.engine().tables()).map_err(Error::refused)?;
+        }
+        let bound = self.catalog.query_alone(text).map_err(Error::refused)?;
+        let Query { plan, parameters: _, columns, env } = bound.query();
+        let logical = lower(plan, columns, &[], env, &self.tables).map_err(Error::refused)?;
+        let is_ordered_by_run = matches!(self.tables, Tables::OfEngine);
+        let logical =
+            if is_ordered_by_run { logical } else { self.session.optimize(&logical).map_err(Error::statement)? };
+        Ok(Arc::new(Prepared {
+            text: text.to_owned(),
+            columns: columns.into(),
+            logical,
+            is_ordered_by_run,
+            session: self.session.clone(),
+        }))
+    }
+}
+
+impl Tables {
+    /// The rows of one; nothing of a table that has been made since these were put into memory.
+    pub(crate) fn provider(&self, table: &Arc<Table>) -> Option<Arc<dyn TableProvider>> {
+        match self {
+            Tables::OfEngine => Some(Arc::new(EngineTable::new(Arc::clone(table)))),
+            Tables::InMemory(tables) => tables.get(&table.number()).cloned(),
+        }
     }
 }
 
 impl Prepared {
-    /// Its SQL.
-    pub fn text(&self) -> &str {
-        &self.text
+    /// The types of its answer's columns.
+    pub(crate) fn columns(&self) -> &Arc<[SqlType]> {
+        &self.columns
     }
 
-    /// The columns of its answer.
-    pub fn schema(&self) -> SchemaRef {
-        Arc::clone(self.logical.schema().inner())
-    }
-
-    /// The operators that a run with so many partitions would have, a line each, for people.
+    /// The operators that a run over this snapshot with so many partitions would have, a line each, for people.
     ///
     /// # Errors
     /// [`Error::Statement`] if no physical plan exists.
-    pub fn explain(&self, partitions: usize) -> Result<String> {
-        let session = self.session_of(partitions);
-        let plan = futures::executor::block_on(session.query_planner().create_physical_plan(&self.logical, &session))
-            .map_err(Error::statement)?;
+    pub fn explain(&self, snapshot: &Arc<Snapshot>, partitions: usize) -> Result<String> {
+        let session = session_of(&self.session, partitions);
+        // Ready at once: our planner does no input or output.
+        let plan = futures::executor::block_on(self.operators(&session, snapshot)).map_err(Error::statement)?;
         Ok(datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string())
     }
 
-    fn session_of(&self, partitions: usize) -> SessionState {
-        let mut session = self.session.clone();
-        session.config_mut().options_mut().execution.target_partitions = partitions;
-        session
+    async fn operators(
+        &self,
+        session: &SessionState,
+        snapshot: &Arc<Snapshot>,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        match self.is_ordered_by_run {
+            true => operators(self.logical.clone(), session, snapshot).await,
+            false => session.query_planner().create_physical_plan(&self.logical, session).await,
+        }
     }
 
     /// The operators of one run, and what they find their run by.
@@ -140,8 +174,8 @@ impl Prepared {
         environment: Arc<RuntimeEnv>,
         run: Arc<RunContext>,
     ) -> DataFusionResult<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
-        let session = self.session_of(partitions);
-        let plan = session.query_planner().create_physical_plan(&self.logical, &session).await?;
+        let session = session_of(&self.session, partitions);
+        let plan = self.operators(&session, &run.snapshot).await?;
         let config = session.config().clone().with_extension(run);
         let context = TaskContext::from(&session).with_session_config(config).with_runtime(environment);
         Ok((plan, Arc::new(context)))
@@ -154,101 +188,27 @@ impl fmt::Debug for Prepared {
     }
 }
 
-/// What all databases have in common.
+/// The session of a run with so many partitions.
+pub(crate) fn session_of(session: &SessionState, partitions: usize) -> SessionState {
+    let mut session = session.clone();
+    session.config_mut().options_mut().execution.target_partitions = partitions;
+    session
+}
+
+/// The operators of a lowered plan over this snapshot.
+pub(crate) async fn operators(
+    logical: LogicalPlan,
+    session: &SessionState,
+    snapshot: &Arc<Snapshot>,
+) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+    let logical = order::optimized(logical, session, snapshot)?;
+    session.query_planner().create_physical_plan(&logical, session).await
+}
+
+/// What all databases have in common. Plans name their tables themselves, so DataFusion needs no catalog.
 fn configuration() -> SessionConfig {
     SessionConfig::new()
         .with_batch_size(BATCH_ROWS_MAX)
-        .with_default_catalog_and_schema(CATALOG, SCHEMA)
         .with_create_default_catalog_and_schema(false)
         .with_information_schema(false)
-}
-
-/// The part of a table's name that is its schema, and the rest.
-fn split_name(name: &str) -> (&str, &str) {
-    name.split_once('.').unwrap_or((SCHEMA, name))
-}
-
-/// Looks schemas and tables up when a query names them, so that later ones are found.
-struct EngineCatalog {
-    engine: Engine,
-}
-
-struct EngineTables {
-    engine: Engine,
-    schema: String,
-}
-
-impl EngineCatalog {
-    fn has(&self, schema: &str) -> bool {
-        schema == SCHEMA || self.engine.tables().iter().any(|table| split_name(table.name()).0 == schema)
-    }
-}
-
-impl EngineTables {
-    fn find(&self, name: &str) -> Option<Arc<engine::Table>> {
-        self.engine.tables().into_iter().find(|table| split_name(table.name()) == (&self.schema, name))
-    }
-}
-
-impl fmt::Debug for EngineCatalog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EngineCatalog")
-    }
-}
-
-impl fmt::Debug for EngineTables {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EngineTables").field("schema", &self.schema).finish_non_exhaustive()
-    }
-}
-
-impl CatalogProvider for EngineCatalog {
-    fn schema_names(&self) -> Vec<String> {
-        let tables = self.engine.tables();
-        let mut names: Vec<String> = tables.iter().map(|table| split_name(table.name()).0.to_owned()).collect();
-        names.sort_unstable();
-        names.dedup();
-        names
-    }
-
-    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        let schema = || EngineTables { engine: self.engine.clone(), schema: name.to_owned() };
-        self.has(name).then(|| Arc::new(schema()) as Arc<dyn SchemaProvider>)
-    }
-}
-
-#[async_trait::async_trait]
-impl SchemaProvider for EngineTables {
-    fn table_names(&self) -> Vec<String> {
-        let tables = self.engine.tables();
-        let names = tables.iter().map(|table| split_name(table.name()));
-        names.filter(|(schema, _)| *schema == self.schema).map(|(_, name)| name.to_owned()).collect()
-    }
-
-    async fn table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>, DataFusionError> {
-        Ok(self.find(name).map(|table| Arc::new(EngineTable::new(table)) as Arc<dyn TableProvider>))
-    }
-
-    fn table_exist(&self, name: &str) -> bool {
-        self.find(name).is_some()
-    }
-}
-
-/// Tables that never change.
-#[derive(Debug)]
-struct MemoryTables(HashMap<String, Arc<dyn TableProvider>>);
-
-#[async_trait::async_trait]
-impl SchemaProvider for MemoryTables {
-    fn table_names(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
-    }
-
-    async fn table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>, DataFusionError> {
-        Ok(self.0.get(name).cloned())
-    }
-
-    fn table_exist(&self, name: &str) -> bool {
-        self.0.contains_key(name)
-    }
 }

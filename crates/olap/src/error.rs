@@ -51,6 +51,12 @@ impl Error {
         }
     }
 
+    /// What the binder, or the way from its plan to DataFusion's, refuses.
+    pub(crate) fn refused(error: SqlError) -> Error {
+        let detail = error.detail_text().map(|detail| format!(": {detail}")).unwrap_or_default();
+        Error::Statement(format!("{}{detail}", error.message()))
+    }
+
     /// What failed planning means to the caller.
     pub(crate) fn statement(error: DataFusionError) -> Error {
         Error::Statement(error.strip_backtrace())

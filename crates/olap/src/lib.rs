@@ -1,4 +1,4 @@
-//! The analytics path: SQL over a snapshot of the engine, by DataFusion, the only crate that names it.
+//! The analytics path: bound plans over a snapshot of the engine, by DataFusion, the only crate that names it.
 //!
 //! **Invariant: a query sees one snapshot, and takes nothing that a transaction could wait for.** Frozen blocks are read
 //! where they lie, hot rows are gathered a batch at a time, and between any two operators there is a place where an urgent
@@ -7,8 +7,10 @@
 //!
 //! The modules, in the order to read them:
 //! - [`Runtime`]: the threads that run queries, and what they tell a scheduler ([`WorkerHooks`]);
-//! - [`Database`], [`Prepared`]: an engine's tables, and SQL made ready to run;
-//! - [`SqlAnalytics`]: sessions' bound plans, lowered by `lower`, whose answers become values by `values`;
+//! - [`Database`], [`Prepared`]: an engine's tables, and queries of programs, bound by `sql` and made ready to run;
+//! - [`SqlAnalytics`]: sessions' bound plans;
+//! - `lower`: both kinds become DataFusion's plans; `values`: their answers become SQL's values;
+//! - `order`: which tables are joined first, by samples of them;
 //! - `run`: one run of a prepared query ([`Running`]), from any thread, to its end on a worker;
 //! - `scan`: a table of a snapshot as DataFusion's leaf operator; `pushdown`: the filters that it can use;
 //! - `safepoint`: what stands between any two operators.
@@ -20,6 +22,7 @@ mod error;
 mod explain;
 mod functions;
 mod lower;
+mod order;
 mod pushdown;
 mod run;
 mod runtime;

@@ -9,13 +9,15 @@
 
 use crate::database::Prepared;
 use crate::error::{Error, Result};
+use crate::values;
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
 use datafusion::error::DataFusionError;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::execute_stream;
 use engine::{ScanPart, Snapshot};
 use futures::{FutureExt, StreamExt};
+use sql::types::{forms::Forms, text};
+use sql::{Datum, SqlType};
 use std::any::Any;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -55,19 +57,37 @@ impl RunConfig {
     }
 }
 
-/// What a query found.
+/// What a query found, as it was found: whoever wants to look at the rows has them made.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// Its columns.
-    pub schema: SchemaRef,
-    /// Its rows, in the order that the query asks for.
-    pub batches: Vec<RecordBatch>,
+    columns: Arc<[SqlType]>,
+    /// In the order that the query asks for. All are of these types.
+    batches: Vec<RecordBatch>,
 }
 
 impl Answer {
     /// How many rows.
     pub fn rows_count(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    /// With these rows, too.
+    fn add(&mut self, batch: RecordBatch) -> Result<()> {
+        values::readers(&batch, &self.columns).map_err(|error| Error::Execution(error.to_string()))?;
+        self.batches.push(batch);
+        Ok(())
+    }
+
+    /// Its rows as a session would show them in text; nothing stands for null.
+    pub fn texts(&self) -> Vec<Vec<Option<String>>> {
+        let rows = values::rows(&self.batches, &self.columns).expect("their types were looked at when they came");
+        let shown = |row: &[Datum]| {
+            let cells = row.iter().zip(&*self.columns);
+            cells
+                .map(|(value, kind)| (!value.is_null()).then(|| text::to_string(value, *kind, &Forms::DEFAULT)))
+                .collect()
+        };
+        rows.iter().map(|row| shown(row)).collect()
     }
 }
 
@@ -250,9 +270,10 @@ pub(crate) async fn answer(
 
 async fn collect(prepared: Arc<Prepared>, partitions: usize, limits: Limits, run: Arc<RunContext>) -> Result<Answer> {
     run.check().map_err(Error::execution)?;
+    let columns = Arc::clone(prepared.columns());
     let (plan, context) = prepared.plan(partitions, limits.environment, run).await.map_err(Error::execution)?;
     let mut stream = execute_stream(plan, context).map_err(Error::execution)?;
-    let mut answer = Answer { schema: stream.schema(), batches: Vec::new() };
+    let mut answer = Answer { columns, batches: Vec::new() };
     let mut rows_count = 0;
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(Error::execution)?;
@@ -260,7 +281,7 @@ async fn collect(prepared: Arc<Prepared>, partitions: usize, limits: Limits, run
         if limits.answer_rows_max < rows_count {
             return Err(Error::OutOfMemory(format!("the answer has more than {} rows", limits.answer_rows_max)));
         }
-        answer.batches.push(batch);
+        answer.add(batch)?;
     }
     Ok(answer)
 }

@@ -37,6 +37,10 @@ impl EngineTable {
     pub(crate) fn new(table: Arc<Table>) -> EngineTable {
         EngineTable { table }
     }
+
+    pub(crate) fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
 }
 
 #[async_trait::async_trait]

@@ -369,18 +369,23 @@ pub(crate) fn scalar(datum: &Datum, repr: Repr) -> SqlResult<ScalarValue> {
     ScalarValue::try_from_array(&array, 0).map_err(|_| mismatch())
 }
 
+/// Who reads the columns of an answer, which are of these types.
+pub(crate) fn readers<'a>(batch: &'a RecordBatch, columns: &[SqlType]) -> SqlResult<Vec<Reader<'a>>> {
+    if batch.num_columns() != columns.len() {
+        return Err(mismatch());
+    }
+    let readers = batch.columns().iter().zip(columns).map(|(array, kind)| {
+        let repr = Repr::of_answer(array.as_ref(), *kind)?;
+        Reader::new(array.as_ref(), repr)
+    });
+    readers.collect()
+}
+
 /// The rows of an answer, whose columns are of these types.
 pub(crate) fn rows(batches: &[RecordBatch], columns: &[SqlType]) -> SqlResult<Vec<Box<[Datum]>>> {
     let mut rows = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
     for batch in batches {
-        if batch.num_columns() != columns.len() {
-            return Err(mismatch());
-        }
-        let readers = batch.columns().iter().zip(columns).map(|(array, kind)| {
-            let repr = Repr::of_answer(array.as_ref(), *kind)?;
-            Reader::new(array.as_ref(), repr)
-        });
-        let readers = readers.collect::<SqlResult<Vec<_>>>()?;
+        let readers = readers(batch, columns)?;
         rows.extend((0..batch.num_rows()).map(|row| readers.iter().map(|reader| reader.datum(row)).collect()));
     }
     Ok(rows)

@@ -32,7 +32,7 @@ struct Server {
 impl Server {
     fn new() -> Server {
         let engine = Engine::new(EngineConfig::in_memory());
-        let tables = olap::Database::new(engine.clone()).unwrap();
+        let tables = olap::Database::new(engine.clone());
         let runtime = Arc::new(Runtime::new(RuntimeConfig::new(2)).unwrap());
         let lane = || Lane { runtime: Arc::downgrade(&runtime), door: Arc::new(Open), hook: Arc::new(NoHook) };
         let analytics = SqlAnalytics::new(&tables, [lane(), lane(), lane()]).unwrap();

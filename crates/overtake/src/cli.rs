@@ -20,7 +20,8 @@ pub struct Overtake {
 /// What to do.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Open the demonstration: urgent New-Orders beside a long query, under three policies, live in a browser.
+    /// Open the demonstration: urgent New-Orders beside a long query, under three policies, live in a browser. psql reaches it,
+    /// too: it prints how.
     Demo(live::Arguments),
     /// Serve a database over PostgreSQL's wire protocol: psql and drivers connect to it. Data is in memory.
     Serve(serve::Arguments),

@@ -15,6 +15,7 @@ use crate::stop::Stop;
 use anyhow::Context;
 use engine::{Engine, EngineConfig};
 use olap::{Answer, Database};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use urgent::Transactions;
 use workloads::tpcc::{self, Input, Inputs, Mix, Scale, Tables};
@@ -23,6 +24,7 @@ use workloads::{ch, tpch};
 /// The database.
 pub struct Data {
     engine: Engine,
+    catalog: sql::session::Database,
     database: Database,
     tpcc: Arc<Tables>,
     scale: Scale,
@@ -60,6 +62,16 @@ impl Data {
     /// The engine.
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// The catalog of all tables: what sessions over them need.
+    pub fn catalog(&self) -> &sql::session::Database {
+        &self.catalog
+    }
+
+    /// The same, as queries of this program see them.
+    pub(crate) fn database(&self) -> &Database {
+        &self.database
     }
 
     /// Rows loaded into all tables.
@@ -163,12 +175,17 @@ impl Data {
 
 /// An answer in one number: columns, rows and their order.
 pub fn answer_digest(answer: &Answer) -> u64 {
-    use std::hash::{DefaultHasher, Hash, Hasher};
+    digest_of(&answer.texts())
+}
+
+/// How many rows an answer has, and a digest of them that does not depend on their order.
+pub fn rows_digest(answer: &Answer) -> (u64, u64) {
+    let rows = answer.texts();
+    (rows.len() as u64, rows.iter().map(digest_of).fold(0, u64::wrapping_add))
+}
+
+fn digest_of(value: &impl Hash) -> u64 {
     let mut digest = DefaultHasher::new();
-    for row in answer.batches.iter().flat_map(tpch::cells) {
-        for cell in row {
-            cell.to_string().hash(&mut digest);
-        }
-    }
+    value.hash(&mut digest);
     digest.finish()
 }

@@ -16,6 +16,7 @@ mod refusal;
 mod report;
 mod serve;
 pub mod stop;
+mod workers;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -7,6 +7,7 @@ mod collector;
 mod door;
 mod facts;
 mod spectacle;
+mod wire;
 
 use crate::cli;
 use crate::data::DataConfig;
@@ -20,6 +21,7 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
+use wire::Addresses;
 
 /// Arguments of `demo`.
 #[derive(Args, Clone, Debug)]
@@ -27,6 +29,10 @@ pub struct Arguments {
     /// The page is at http://127.0.0.1:PORT/; 0 takes a free port.
     #[arg(long, default_value_t = 7878)]
     port: u16,
+    /// psql reaches the instances at this port of 127.0.0.1 (wait), the next (yield) and the one after (preempt); 0 takes free
+    /// ones [default: those after the page's].
+    #[arg(long, value_name = "PORT")]
+    psql_port: Option<u16>,
     /// TPC-H's scale factor, 0.01 to 100; the default takes about 1 GB of memory, and 1 about 3 GB.
     #[arg(long, value_name = "FACTOR", default_value_t = 0.25, value_parser = cli::scale_factor)]
     scale_factor: f64,
@@ -55,9 +61,16 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     memory::require(data.memory_bytes(), "lower --scale-factor or --warehouses, or raise the container's limit")?;
     let listener = bind(arguments.port)?;
     let address = listener.local_addr().context("the server's address")?;
+    let first = arguments.psql_port.unwrap_or(if arguments.port == 0 { 0 } else { arguments.port.saturating_add(1) });
+    let addresses = Addresses::take(first)?;
     let workers = arguments.workers.map_or_else(|| preempt::os::cpus().len(), |workers| workers as usize);
-    let spectacle = Arc::new(Spectacle::new(data, workers, arguments.yield_interval, stop.clone()));
-    println!("Overtake's demonstration: http://{address}/   (Ctrl-C ends it)");
+    let mut said = format!("Overtake's demonstration: http://{address}/   (Ctrl-C ends it)\n");
+    for psql in addresses.psql() {
+        said += &format!("  {}   (under {})\n", psql.command, psql.policy.name());
+    }
+    let spectacle = Arc::new(Spectacle::new(data, workers, arguments.yield_interval, addresses, stop.clone()));
+    // At once: who reads the first line may read no other.
+    print!("{said}");
     let shutdown = demo::Shutdown::new();
     let loader = {
         let spectacle = Arc::clone(&spectacle);

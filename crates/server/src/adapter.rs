@@ -5,11 +5,11 @@
 use crate::backend::{Backend, Backends, Cancel, Column, CopyPart, CopyRows, CopyShape, Format, Parked, Run};
 use bytes::BytesMut;
 use engine::Wake;
-use sql::session::{Canceller, Connect, Database, Portal, Session, Statement, Step, TransactionStatus};
+use sql::session::{Canceller, Connect, Database, Portal, Renamed, Session, Statement, Step, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult, SqlType};
 use stage::Class;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Values of either format.
 mod codec {
@@ -59,6 +59,10 @@ impl Backends for Database {
 impl Parked for sql::session::Parked {
     fn on_ready(&self, wake: Arc<dyn Wake>) {
         sql::session::Parked::on_ready(self, wake);
+    }
+
+    fn until(&self) -> Option<Instant> {
+        sql::session::Parked::until(self)
     }
 }
 
@@ -114,6 +118,47 @@ impl Backend for Session {
 
     fn bind(&mut self, statement: &Arc<Statement>, values: Vec<Datum>) -> SqlResult<Portal> {
         Session::bind(self, statement, values)
+    }
+
+    fn name_statement(&mut self, name: &str, statement: &Arc<Statement>) -> SqlResult<()> {
+        Session::name_statement(self, name, statement)
+    }
+
+    fn statement_named(&self, name: &str) -> Option<(Arc<Statement>, String)> {
+        Session::statement_named(self, name).map(|statement| (Arc::clone(&statement), statement.text().to_owned()))
+    }
+
+    fn forget_statement(&mut self, name: &str) {
+        Session::forget_statement(self, name);
+    }
+
+    fn name_portal(&mut self, name: &str, portal: Portal) -> SqlResult<Portal> {
+        Session::name_portal(self, name, portal)
+    }
+
+    fn portal_named(&self, name: &str) -> Option<(Portal, Arc<Statement>, Format)> {
+        Session::portal_named(self, name)
+            .map(|(portal, statement, is_binary)| (portal, statement, format_of(is_binary)))
+    }
+
+    fn advance(&mut self, portal: &mut Portal, rows: Option<usize>) -> bool {
+        Session::advance(portal, rows)
+    }
+
+    fn close_portal(&mut self, name: &str) {
+        Session::close_portal(self, name);
+    }
+
+    fn take_renamed(&mut self) -> Option<Box<Renamed>> {
+        Session::take_renamed(self)
+    }
+
+    fn kept_bytes(&self) -> usize {
+        Session::kept_bytes(self)
+    }
+
+    fn simple_format(&self, statement: &Arc<Statement>) -> Format {
+        format_of(Session::is_binary(self, statement))
     }
 
     fn execute(&mut self, portal: &mut Portal) -> SqlResult<Run> {
@@ -184,6 +229,10 @@ impl Backend for Session {
     fn canceller(&self) -> Arc<dyn Cancel> {
         Arc::new(Session::canceller(self))
     }
+}
+
+fn format_of(is_binary: bool) -> Format {
+    if is_binary { Format::Binary } else { Format::Text }
 }
 
 fn copy_shape(shape: sql::session::CopyShape) -> CopyShape {

@@ -6,11 +6,11 @@
 pub use crate::copy::CopyRows;
 use bytes::BytesMut;
 use engine::Wake;
-use sql::session::{Connect, Outcome, Tag, TransactionStatus};
+use sql::session::{Connect, Outcome, Renamed, Tag, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult};
 use stage::Class;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Opens sessions. Cloned for each connection.
 pub trait Backends: Clone + Send + Sync + 'static {
@@ -85,6 +85,11 @@ pub enum CopyPart {
 pub trait Parked: Send {
     /// Has `wake` called when it is over: at once if it is.
     fn on_ready(&self, wake: Arc<dyn Wake>);
+
+    /// When it is over without anybody's doing.
+    fn until(&self) -> Option<Instant> {
+        None
+    }
 }
 
 /// Ends from another thread what a session is doing.
@@ -135,6 +140,60 @@ pub trait Backend: Send + 'static {
     /// # Errors
     /// Values that do not fit the statement.
     fn bind(&mut self, statement: &Self::Statement, values: Vec<Datum>) -> SqlResult<Self::Portal>;
+
+    /// Gives a statement a name, which SQL knows, too. A session whose SQL knows no names has nothing to do, here and below.
+    ///
+    /// # Errors
+    /// `42P05`: the name is taken.
+    fn name_statement(&mut self, _name: &str, _statement: &Self::Statement) -> SqlResult<()> {
+        Ok(())
+    }
+
+    /// The statement that SQL has given this name, and its text.
+    fn statement_named(&self, _name: &str) -> Option<(Self::Statement, String)> {
+        None
+    }
+
+    /// The name is free again.
+    fn forget_statement(&mut self, _name: &str) {}
+
+    /// Gives a portal a name, which SQL knows, too. Returns the one to be run in its place.
+    ///
+    /// # Errors
+    /// `42P03`: the name is taken.
+    fn name_portal(&mut self, _name: &str, portal: Self::Portal) -> SqlResult<Self::Portal> {
+        Ok(portal)
+    }
+
+    /// The portal that SQL has given this name, as [`Backend::name_portal`] returns it, with the statement that describes its
+    /// rows, and their format.
+    fn portal_named(&self, _name: &str) -> Option<(Self::Portal, Self::Statement, Format)> {
+        None
+    }
+
+    /// Of a portal that has a name: how many rows it gives when it is run next; nothing: all that are left. Says whether it
+    /// is one that can be run again for the next ones.
+    fn advance(&mut self, _portal: &mut Self::Portal, _rows: Option<usize>) -> bool {
+        false
+    }
+
+    /// The name is free again.
+    fn close_portal(&mut self, _name: &str) {}
+
+    /// Names that SQL has given or taken away since the last call.
+    fn take_renamed(&mut self) -> Option<Box<Renamed>> {
+        None
+    }
+
+    /// What the session keeps of rows for portals that have names, in bytes.
+    fn kept_bytes(&self) -> usize {
+        0
+    }
+
+    /// The format in which a simple query shows the rows of this statement.
+    fn simple_format(&self, _statement: &Self::Statement) -> Format {
+        Format::Text
+    }
 
     /// Runs it to its end.
     ///

@@ -283,6 +283,7 @@ impl Conn {
         }
         let waiting = waiter.begin();
         parked.on_ready(Arc::clone(waiter) as Arc<dyn engine::Wake>);
+        let until = parked.until().map(tokio::time::Instant::from_std);
         loop {
             // A client may send more meanwhile; past this much, its end is not noticed until the wait is over.
             let listens = self.input.len() < AHEAD;
@@ -292,6 +293,7 @@ impl Conn {
             let gone = tokio::select! {
                 biased;
                 () = waiting.told() => return Ok(()),
+                () = over(until) => return Ok(()),
                 () = &mut self.ending => Gone::Server,
                 read = self.io.read_buf(&mut self.input), if listens => match read {
                     Ok(0) | Err(_) => Gone::Client,
@@ -320,5 +322,13 @@ impl Conn {
             }
         };
         let _ = tokio::time::timeout(DRAIN_TIME, drained).await;
+    }
+}
+
+/// Waits until then; for ever, if that is never.
+async fn over(until: Option<tokio::time::Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until).await,
+        None => std::future::pending().await,
     }
 }

@@ -19,6 +19,11 @@ const STATEMENT_TIMES: usize = 32;
 const PORTAL_BYTES: usize = 512;
 const ROW_BYTES: usize = 64;
 
+/// What a statement weighs.
+fn weight_of(name: &str, text: &str) -> usize {
+    name.len() + text.len() * STATEMENT_TIMES + STATEMENT_BYTES
+}
+
 /// One format for all, or one for each of `count`.
 fn formats(codes: Codes<'_>, count: usize, mismatch: impl FnOnce() -> sql::SqlError) -> SqlResult<Formats> {
     let format = |code: i16| match code {
@@ -48,15 +53,22 @@ impl<B: Backend> Session<B> {
             // It is gone even if the new one is refused.
             self.statements.take(name);
         }
-        let weight = name.len() + text.len() * STATEMENT_TIMES + STATEMENT_BYTES;
-        self.check_room(weight)?;
+        self.check_room(weight_of(name, text))?;
         let statement = self.backend.prepare(text, &types)?;
-        let prepared = Prepared { statement, text: text.into(), totals: self.stats.statement(text) };
-        self.statements.put(name, Arc::new(prepared), weight);
+        if !name.is_empty() {
+            self.backend.name_statement(name, &statement)?;
+        }
+        self.keep_statement(name, statement, text);
         self.spent.parse += self.conn.lap();
         self.notices();
         self.conn.replies.parse_complete();
         Ok(())
+    }
+
+    /// Keeps it by its name.
+    pub(crate) fn keep_statement(&mut self, name: &str, statement: B::Statement, text: &str) {
+        let prepared = Prepared { statement, text: text.into(), totals: self.stats.statement(text) };
+        self.statements.put(name, Arc::new(prepared), weight_of(name, text));
     }
 
     pub(crate) fn bind(&mut self, body: &[u8]) -> Result<(), Stop> {
@@ -88,7 +100,11 @@ impl<B: Backend> Session<B> {
             self.portals.take("");
         }
         self.check_room(weight)?;
-        let portal = Lent::new(self.backend.bind(statement, values)?);
+        let mut portal = self.backend.bind(statement, values)?;
+        if !bind.portal.is_empty() {
+            portal = self.backend.name_portal(bind.portal, portal)?;
+        }
+        let portal = Lent::new(portal);
         self.portals.put(bind.portal, Held { prepared, portal, formats, state: State::Ready }, weight);
         self.notices();
         self.conn.replies.bind_complete();
@@ -104,6 +120,7 @@ impl<B: Backend> Session<B> {
                 self.conn.replies.columns(columns, &Formats::All(Format::Text));
             }
             (b'P', name) => {
+                self.find_portal(name);
                 let held = self.portals.get(name).ok_or_else(|| errors::no_portal(name))?;
                 let columns = self.backend.columns(&held.prepared.statement);
                 self.conn.replies.columns(columns, &held.formats);
@@ -116,8 +133,14 @@ impl<B: Backend> Session<B> {
     pub(crate) fn close(&mut self, body: &[u8]) -> Result<(), Stop> {
         // What does not exist is closed already.
         match frame::target(body)? {
-            (b'S', name) => drop(self.statements.take(name)),
-            (b'P', name) => drop(self.portals.take(name)),
+            (b'S', name) => {
+                self.statements.take(name);
+                self.backend.forget_statement(name);
+            }
+            (b'P', name) => {
+                self.portals.take(name);
+                self.backend.close_portal(name);
+            }
             (other, _) => return Err(errors::target("CLOSE", other).into()),
         }
         self.conn.replies.close_complete();
@@ -126,6 +149,7 @@ impl<B: Backend> Session<B> {
 
     pub(crate) async fn execute(&mut self, name: &str, rows_max: i32) -> Result<(), Stop> {
         let limit = usize::try_from(rows_max).ok().filter(|&limit| 0 < limit);
+        self.find_portal(name);
         let held = self.portals.get_mut(name).ok_or_else(|| errors::no_portal(name))?;
         // Out of its place while it runs; whatever fails leaves it there, ended.
         let state = std::mem::replace(&mut held.state, State::Ended);
@@ -143,9 +167,22 @@ impl<B: Backend> Session<B> {
         }
     }
 
+    /// Portals that SQL has opened are here when they are asked for.
+    fn find_portal(&mut self, name: &str) {
+        if name.is_empty() || self.portals.has_named(name) {
+            return;
+        }
+        let Some((portal, statement, format)) = self.backend.portal_named(name) else { return };
+        let text = Arc::from(format!("FETCH FROM {name}"));
+        let prepared = Arc::new(Prepared { statement, totals: self.stats.statement(&text), text });
+        let (portal, formats) = (Lent::new(portal), Formats::All(format));
+        self.portals.put(name, Held { prepared, portal, formats, state: State::Ready }, PORTAL_BYTES);
+    }
+
     async fn start(&mut self, name: &str, limit: Option<usize>) -> Result<(), Stop> {
         let held = self.portals.get_mut(name).ok_or_else(|| errors::no_portal(name))?;
         let (prepared, mut portal) = (Arc::clone(&held.prepared), held.portal.take());
+        let goes_on = !name.is_empty() && self.backend.advance(&mut portal, limit);
         let before = self.backend.status();
         let outcome = self.run(&prepared.text, &prepared.totals, &mut portal).await;
         if outcome.as_ref().is_ok_and(|outcome| self.has_ended(before, outcome)) {
@@ -154,7 +191,13 @@ impl<B: Backend> Session<B> {
             held.portal = portal;
         }
         match outcome? {
-            Outcome::Rows(rows, tag) => self.go_on(name, rows.into_iter(), tag, limit, false).await,
+            Outcome::Rows(rows, tag) => {
+                self.go_on(name, rows.into_iter(), tag, limit, false).await?;
+                if goes_on {
+                    self.set(name, State::Ready);
+                }
+                Ok(())
+            }
             Outcome::Done(tag) => {
                 self.conn.replies.complete(&tag, tag.rows);
                 Ok(())

@@ -89,6 +89,13 @@ impl<D: Backends> Server<D> {
         Ok(Server { shared, tcp, unix, heard, metrics })
     }
 
+    /// Accepts there, too: on addresses that somebody has taken for it before.
+    #[must_use]
+    pub fn listening_on(mut self, listeners: impl IntoIterator<Item = StdTcpListener>) -> Server<D> {
+        self.tcp.extend(listeners);
+        self
+    }
+
     /// Its TCP addresses, with the ports it was given.
     ///
     /// # Errors

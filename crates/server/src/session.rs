@@ -327,6 +327,7 @@ impl<B: Backend> Session<B> {
         let begun = self.conn.now;
         self.seen.begin(text, class, begun);
         let outcome = self.run_portal(totals, portal).await;
+        self.rename();
         let mut spent = std::mem::take(&mut self.spent);
         self.conn.lap();
         spent.run = self.conn.now.saturating_duration_since(begun).saturating_sub(spent.wait);
@@ -343,6 +344,20 @@ impl<B: Backend> Session<B> {
             tracing::info!(pid = self.seen.pid(), ms = all, wait_ms = wait, %class, statement = %text, "slow statement");
         }
         outcome
+    }
+
+    /// Names that the statement has given or taken away stand for that here, too.
+    fn rename(&mut self) {
+        let Some(renamed) = self.backend.take_renamed() else { return };
+        for name in &renamed.statements {
+            self.statements.take(name);
+            if let Some((statement, text)) = self.backend.statement_named(name) {
+                self.keep_statement(name, statement, &text);
+            }
+        }
+        for name in &renamed.portals {
+            self.portals.take(name);
+        }
     }
 
     async fn run_portal(&mut self, totals: &Totals, portal: &mut Lent<B::Portal>) -> Result<Outcome, Stop> {
@@ -398,7 +413,8 @@ impl<B: Backend> Session<B> {
 
     /// Whether there is room for a statement or portal of this weight, in place of the one of this name.
     pub(crate) fn check_room(&self, weight: usize) -> SqlResult<()> {
-        let all = self.statements.weight().saturating_add(self.portals.weight()).saturating_add(weight);
+        let own = self.statements.weight().saturating_add(self.portals.weight());
+        let all = own.saturating_add(self.backend.kept_bytes()).saturating_add(weight);
         if all <= self.memory_max { Ok(()) } else { Err(errors::out_of_memory(self.memory_max)) }
     }
 

@@ -3,7 +3,7 @@
 //! **Invariant:** all statements are in the grammar before the first is run. The implicit transaction is committed before
 //! the last statement's tag is sent, so that a tag is never followed by the news that it was in vain.
 
-use crate::backend::{Backend, Format};
+use crate::backend::Backend;
 use crate::errors;
 use crate::lent::Lent;
 use crate::reply::Formats;
@@ -36,8 +36,8 @@ impl<B: Backend> Session<B> {
     }
 
     async fn one(&mut self, text: &str, is_last: bool) -> Result<(), Stop> {
-        let formats = Formats::All(Format::Text);
         let statement = self.backend.prepare(text, &[])?;
+        let formats = Formats::All(self.backend.simple_format(&statement));
         if 0 < self.backend.parameter_count(&statement) {
             return Err(errors::no_parameter().into());
         }

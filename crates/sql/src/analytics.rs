@@ -122,7 +122,8 @@ pub trait AnalyticsRun: Send + Sync {
     fn cancel(&self);
 }
 
-/// A run as the session that waits for it sees it.
+/// A run as the session that waits for it sees it; whoever has it may cancel it before it is started.
+#[derive(Default)]
 pub struct Analysis {
     state: Mutex<State>,
     run: OnceLock<Arc<dyn AnalyticsRun>>,
@@ -136,21 +137,20 @@ struct State {
 }
 
 impl Analysis {
-    /// Starts a run of the plan.
+    /// Starts a run of the plan, once.
     ///
     /// # Errors
     /// Those of [`AnalyticsPlan::start`].
-    pub(crate) fn start(plan: &dyn AnalyticsPlan, start: Start) -> SqlResult<Arc<Analysis>> {
-        let analysis = Arc::new(Analysis { state: Mutex::default(), run: OnceLock::new() });
-        let told = Arc::clone(&analysis);
+    pub(crate) fn start(self: &Arc<Self>, plan: &dyn AnalyticsPlan, start: Start) -> SqlResult<()> {
+        let told = Arc::clone(self);
         let run = plan.start(start, Box::new(move |result| told.end(result)))?;
         // Nobody else sets it.
-        let _ = analysis.run.set(Arc::clone(&run));
-        if analysis.is_ready() {
+        let _ = self.run.set(Arc::clone(&run));
+        if self.is_ready() {
             // Whoever cancelled it has not found the run.
             run.cancel();
         }
-        Ok(analysis)
+        Ok(())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -2,7 +2,9 @@
 //!
 //! **Invariant:** positions are counted in characters of the text that the client sent, the first being 1.
 
+pub(crate) mod cursors;
 pub(crate) mod rewrite;
+pub(crate) mod sequences;
 
 use crate::error::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
@@ -91,6 +93,17 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
         None => (piece, None),
     };
     let explained = piece;
+    if explain.is_none()
+        && let Some(tree) = cursors::fetch(text, piece)?
+    {
+        let text = text[offset(text, begin)..offset(text, last.span.end)].to_owned();
+        return Ok(Some(cursors::parsed(text, tree)));
+    }
+    let (piece, declare) = match cursors::cut(text, piece)? {
+        Some((declare, piece)) => (piece, Some(declare)),
+        None => (piece, None),
+    };
+    let declared = piece;
     let (piece, copy) = match crate::copy::options::cut(text, piece)? {
         Some((piece, options)) => (piece, Some(options)),
         None => (piece, None),
@@ -111,6 +124,9 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
     let next = parser.peek_token();
     if next.token != Token::EOF {
         return Err(near(text, Some(&next)));
+    }
+    if let Some(declare) = declare {
+        tree = cursors::put(text, declare, tree, declared)?;
     }
     if explain.is_some() {
         crate::explain::options::check(text, explained, &tree)?;
@@ -423,10 +439,15 @@ const RESERVED: &[&str] = &[
     "with",
 ];
 
+/// Whether a word that is not quoted is no name.
+fn is_reserved(word: &str) -> bool {
+    RESERVED.binary_search(&&*word.to_lowercase()).is_ok()
+}
+
 /// # Errors
 /// `42601` for a reserved word in the place of a name.
 pub(crate) fn check_name(text: &str, ident: &ast::Ident) -> SqlResult<()> {
-    if ident.quote_style.is_some() || RESERVED.binary_search(&&*ident.value.to_lowercase()).is_err() {
+    if ident.quote_style.is_some() || !is_reserved(&ident.value) {
         return Ok(());
     }
     let message = format!("syntax error at or near \"{}\"", ident.value);

@@ -43,6 +43,8 @@ pub(crate) struct Settings {
     /// Grows whenever a value changes.
     version: u64,
     is_superuser: bool,
+    /// Names of those that only this session knows, in lower case. Their values stand behind those of [`DEFS`].
+    own: Vec<String>,
 }
 
 /// Where queries run.
@@ -104,10 +106,31 @@ pub struct SettingRow {
     pub reset_val: String,
 }
 
-fn find(name: &str) -> SqlResult<usize> {
-    position(name).ok_or_else(|| {
-        SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
-    })
+fn unknown(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
+}
+
+/// # Errors
+/// `42704`, `42602`: no session may have a setting of its own of this name.
+fn check_own(name: &str) -> SqlResult<()> {
+    if !name.contains('.') {
+        return Err(unknown(name));
+    }
+    let invalid = |why: &str| {
+        let message = format!("invalid configuration parameter name \"{name}\"");
+        Err(SqlError::new(SqlState("42602"), message).detail(why))
+    };
+    let is_begin = |first: char| first.is_ascii_alphabetic() || first == '_' || !first.is_ascii();
+    let is_simple = |part: &str| {
+        part.starts_with(is_begin) && part.chars().all(|one| is_begin(one) || one.is_ascii_digit() || one == '$')
+    };
+    if !name.split('.').all(is_simple) {
+        return invalid("Custom parameter names must be two or more simple identifiers separated by dots.");
+    }
+    match name.split_once('.') {
+        Some((prefix, _)) if prefix.eq_ignore_ascii_case("overtake") => invalid("\"overtake\" is a reserved prefix."),
+        _ => Ok(()),
+    }
 }
 
 /// The settings that are the open transaction's own, and those that say what they are at its beginning.
@@ -124,7 +147,7 @@ pub(crate) fn of_transaction(name: &str) -> Option<&'static str> {
 
 /// How a setting's name is written.
 pub(crate) fn title(name: &str) -> Option<&'static str> {
-    find(name).ok().map(|at| DEFS[at].title)
+    position(name).map(|at| DEFS[at].title)
 }
 
 /// A class by its name.
@@ -167,12 +190,31 @@ impl Settings {
             text::apply(def.name, value, &mut forms);
         }
         let (resets, changes) = (values.clone(), Vec::new());
-        Settings { resets, values, sources, changes, unreported, hot, forms, version: 0, is_superuser }
+        let own = Vec::new();
+        Settings { resets, values, sources, changes, unreported, hot, forms, version: 0, is_superuser, own }
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        let own = || self.own.iter().position(|own| own.eq_ignore_ascii_case(name)).map(|at| DEFS.len() + at);
+        position(name).or_else(own)
+    }
+
+    /// Finds a setting; one of this session's own is made if there is none.
+    fn find_or_make(&mut self, name: &str) -> SqlResult<usize> {
+        if let Some(at) = self.find(name) {
+            return Ok(at);
+        }
+        check_own(name)?;
+        self.own.push(name.to_lowercase());
+        self.values.push(Cow::Borrowed(""));
+        self.resets.push(Cow::Borrowed(""));
+        self.sources.push(Source::Session);
+        Ok(self.values.len() - 1)
     }
 
     /// A setting that somebody gives for a session that begins: what it goes back to later.
     pub(crate) fn start_with(&mut self, name: &str, value: &str, source: Source) -> SqlResult<()> {
-        let at = find(name)?;
+        let at = self.find_or_make(name)?;
         let value = self.accepted(at, value)?;
         if Source::Role < source {
             self.check(at, &value)?;
@@ -196,7 +238,7 @@ impl Settings {
 
     /// Whether this session may give a setting this value.
     fn check(&self, at: usize, value: &str) -> SqlResult<()> {
-        let def = &DEFS[at];
+        let Some(def) = DEFS.get(at) else { return Ok(()) };
         match def.context {
             Context::Internal => {
                 let message = format!("parameter \"{}\" cannot be changed", def.title);
@@ -225,7 +267,7 @@ impl Settings {
     /// # Errors
     /// `42704`; `22023` for a value that it does not take; `55P02` for one that cannot be changed; `42501`.
     pub(crate) fn set(&mut self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<()> {
-        let at = find(name)?;
+        let at = self.find_or_make(name)?;
         let value = match value {
             Some(value) => self.accepted(at, value)?,
             None => self.resets[at].clone(),
@@ -266,8 +308,9 @@ impl Settings {
     }
 
     pub(crate) fn reset_all(&mut self) {
-        for (at, def) in DEFS.iter().enumerate() {
-            if self.values[at] != self.resets[at] && of_transaction(def.name).is_none() {
+        for at in 0..self.values.len() {
+            let is_of_transaction = DEFS.get(at).is_some_and(|def| of_transaction(def.name).is_some());
+            if self.values[at] != self.resets[at] && !is_of_transaction {
                 self.change(at, self.resets[at].clone(), false);
             }
         }
@@ -275,7 +318,9 @@ impl Settings {
 
     /// Gives a setting its value. Returns the one before.
     fn put(&mut self, at: usize, value: Value) -> Value {
-        text::apply(DEFS[at].name, &value, &mut self.forms);
+        if let Some(def) = DEFS.get(at) {
+            text::apply(def.name, &value, &mut self.forms);
+        }
         let before = std::mem::replace(&mut self.values[at], value);
         self.hot = Hot::of(&self.values);
         self.version += 1;
@@ -289,33 +334,38 @@ impl Settings {
 
     /// The form in which a value is kept; of dates' style, what is not said stays as it is.
     fn accepted(&self, at: usize, value: &str) -> SqlResult<Value> {
-        match DEFS[at].takes {
-            defs::Takes::DateStyle => text::date_style(value, &self.forms).map(Cow::Owned),
-            _ => accepted(&DEFS[at], value),
+        match DEFS.get(at) {
+            None => Ok(Cow::Owned(value.to_owned())),
+            Some(Def { takes: defs::Takes::DateStyle, .. }) => text::date_style(value, &self.forms).map(Cow::Owned),
+            Some(def) => accepted(def, value),
         }
     }
 
-    /// How a value will be shown once it is set.
+    /// How a value will be shown once it is set; nothing: the default.
     ///
     /// # Errors
     /// As [`Settings::set`].
-    pub(crate) fn would_show(&self, name: &str, value: &str) -> SqlResult<String> {
-        let at = find(name)?;
-        let value = self.accepted(at, value)?;
+    pub(crate) fn would_show(&self, name: &str, value: Option<&str>) -> SqlResult<String> {
+        let Some(at) = self.find(name) else {
+            return check_own(name).map(|()| value.unwrap_or_default().to_owned());
+        };
+        let value = match value {
+            Some(value) => self.accepted(at, value)?,
+            None => self.resets[at].clone(),
+        };
         self.check(at, &value)?;
         Ok(value.into_owned())
     }
 
     fn note(&mut self, at: usize) {
-        if DEFS[at].reported && !self.unreported.contains(&at) {
+        if DEFS.get(at).is_some_and(|def| def.reported) && !self.unreported.contains(&at) {
             self.unreported.push(at);
         }
     }
 
-    /// Its title and value.
-    pub(crate) fn show(&self, name: &str) -> SqlResult<(&'static str, &str)> {
-        let at = find(name)?;
-        Ok((DEFS[at].title, &self.values[at]))
+    /// Its value.
+    pub(crate) fn show(&self, name: &str) -> SqlResult<&str> {
+        self.find(name).map(|at| &*self.values[at]).ok_or_else(|| unknown(name))
     }
 
     /// All of them: name, value, description.
@@ -394,7 +444,7 @@ impl Settings {
     }
 
     fn value(&self, name: &str) -> &str {
-        find(name).map_or("", |at| &self.values[at])
+        position(name).map_or("", |at| &self.values[at])
     }
 
     /// The open transaction's.
@@ -479,9 +529,9 @@ mod tests {
             ("client_encoding", "utf8", "UTF8"),
         ] {
             settings.set(name, Some(value), false).unwrap();
-            assert_eq!(settings.show(name).unwrap().1, shown);
+            assert_eq!(settings.show(name).unwrap(), shown);
         }
-        assert_eq!(settings.show("session_authorization").unwrap().1, "anna");
+        assert_eq!(settings.show("session_authorization").unwrap(), "anna");
         for (name, value, state) in [
             ("nothing", "1", "42704"),
             ("overtake.priority", "highest", "22023"),
@@ -496,7 +546,7 @@ mod tests {
     #[test]
     fn a_rollback_takes_changes_back_and_every_end_local_ones() {
         let mut settings = Settings::new("anna");
-        let now = |settings: &Settings| settings.show("lock_timeout").unwrap().1.to_owned();
+        let now = |settings: &Settings| settings.show("lock_timeout").unwrap().to_owned();
         settings.set("lock_timeout", Some("1s"), false).unwrap();
         settings.end(true);
         settings.set("lock_timeout", Some("2s"), false).unwrap();

@@ -58,6 +58,26 @@ pub fn column_type(kind: SqlType) -> SqlResult<Type> {
     })
 }
 
+/// The SQL type of a column that stands so: the plain one of those that do. [`column_type`] gives the same type back.
+///
+/// # Errors
+/// `0A000` for keyed bytes, which do not say of what.
+pub fn sql_type(kind: Type) -> SqlResult<SqlType> {
+    Ok(match kind {
+        Type::Bool => Kind::Bool.into(),
+        Type::Int16 => Kind::Int2.into(),
+        Type::Int32 => Kind::Int4.into(),
+        Type::Int64 => Kind::Int8.into(),
+        Type::Float64 => Kind::Float8.into(),
+        Type::Decimal { precision, scale } => SqlType::numeric(precision.into(), scale.into()),
+        Type::Text => Kind::Text.into(),
+        Type::Bytes => Kind::Bytea.into(),
+        Type::Date => Kind::Date.into(),
+        Type::Timestamp => Kind::Timestamp.into(),
+        Type::Keyed => return Err(SqlError::unsupported("a column of keyed bytes that no statement has defined")),
+    })
+}
+
 /// How a value is among those that a column can have.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fit {

@@ -3,16 +3,18 @@
 //! through the snapshot that it is lent, on a thread of its own.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod support;
+
 use engine::{Engine, EngineConfig, Table};
 use sql::analytics::{Analytics, AnalyticsPlan, AnalyticsRun, Answer, Finish, Query, Report, Start};
 use sql::explain::Node;
 use sql::plan::{Plan, Source};
-use sql::session::{Connect, Database, Outcome, Session, Step};
+use sql::session::{Canceller, Database, Session, Step};
 use sql::{Datum, SqlError, SqlResult, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use support::{connect, run};
 
 /// Counts rows.
 #[derive(Default)]
@@ -23,6 +25,8 @@ struct Counts {
     holds: AtomicBool,
     /// What runs end with.
     fails: Mutex<Option<SqlState>>,
+    /// Whom the next plan's making cancels.
+    cancelled: Mutex<Option<Canceller>>,
 }
 
 struct Counting {
@@ -47,6 +51,9 @@ struct Fake(Arc<Counts>);
 
 impl Analytics for Fake {
     fn prepare(&self, query: &Query<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>> {
+        if let Some(canceller) = self.0.cancelled.lock().unwrap().take() {
+            canceller.cancel();
+        }
         Ok(Arc::new(Counting { of: self.0.clone(), table: table_of(query.plan) }))
     }
 }
@@ -97,35 +104,6 @@ fn database() -> (Database, Arc<Counts>) {
     let mut session = connect(&database);
     run(&mut session, "create table t (id int primary key); insert into t select generate_series(1, 12000)").unwrap();
     (database, counts)
-}
-
-fn connect(database: &Database) -> Session {
-    database.connect(Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() }).unwrap()
-}
-
-/// Runs statements as a simple query each; the last one's rows.
-fn run(session: &mut Session, text: &str) -> SqlResult<Vec<Box<[Datum]>>> {
-    let mut last = Vec::new();
-    for one in session.split(text)? {
-        let statement = session.prepare(&one, &[])?;
-        let mut portal = session.bind(&statement, Vec::new())?;
-        loop {
-            match session.execute(&mut portal) {
-                Ok(Step::Parked(parked)) => parked.wait(),
-                Ok(Step::Done(Outcome::Rows(rows, _))) => {
-                    last = rows;
-                    break;
-                }
-                Ok(_) => break,
-                Err(error) => {
-                    let _ = session.sync();
-                    return Err(error);
-                }
-            }
-        }
-        session.sync()?;
-    }
-    Ok(last)
 }
 
 const COUNT: &str = "select count(*) from t";
@@ -197,10 +175,7 @@ fn a_cancel_ends_it_at_once() {
     let mut portal = session.bind(&statement, Vec::new()).unwrap();
     let canceller = session.canceller();
     let Step::Parked(parked) = session.execute(&mut portal).unwrap() else { panic!("it runs elsewhere") };
-    let waiting = thread::spawn(move || {
-        thread::sleep(Duration::from_millis(10));
-        canceller.cancel();
-    });
+    let waiting = thread::spawn(move || canceller.cancel());
     parked.wait();
     waiting.join().unwrap();
     assert_eq!(session.execute(&mut portal).unwrap_err().state(), SqlState("57014"));
@@ -210,6 +185,16 @@ fn a_cancel_ends_it_at_once() {
     let Step::Parked(_) = session.execute(&mut portal).unwrap() else { panic!("it runs elsewhere") };
     drop(session);
     assert_eq!(counts.cancels.load(SeqCst), 2);
+}
+
+#[test]
+fn a_cancel_ends_it_before_it_has_begun() {
+    let (database, counts) = database();
+    let mut session = connect(&database);
+    *counts.cancelled.lock().unwrap() = Some(session.canceller());
+    assert_eq!(run(&mut session, COUNT).unwrap_err().state(), SqlState("57014"));
+    // Only that one.
+    assert_eq!(count(&mut session), 12_000);
 }
 
 #[test]

@@ -7,7 +7,6 @@ use engine::{Engine, EngineConfig};
 use sql::session::{Connect, Database, Outcome, Portal, Session, Step};
 use sql::types::forms::Forms;
 use sql::types::text;
-use std::time::Duration;
 
 const BEGIN: &str = "create table t (id int primary key, n int, s text);
     create table u (id int, n int);
@@ -172,12 +171,15 @@ fn there(url: &str, (first, second, ..): &(&str, &str, &str, &str)) -> (String, 
         one.batch_execute(&format!("{path} drop table if exists t, u; {BEGIN}")).await.unwrap();
         other.batch_execute(path).await.unwrap();
         one.batch_execute(&format!("begin; {first}")).await.unwrap();
+        let pid = rows(other.simple_query("select pg_backend_pid()").await.unwrap());
         let waiting = tokio::spawn({
             let second = (*second).to_owned();
             async move { other.simple_query(&second).await }
         });
-        // It waits in the other process: nobody tells when it has begun to.
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        // It waits in the other process, which says so to who asks.
+        while rows(one.simple_query(&format!("select 1 where pg_blocking_pids({pid}) <> '{{}}'")).await.unwrap()) != "1"
+        {
+        }
         one.batch_execute("commit").await.unwrap();
         let result = match waiting.await.unwrap() {
             Ok(messages) => rows(messages),

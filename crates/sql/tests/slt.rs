@@ -4,16 +4,36 @@
 //! `OVERTAKE_SLT_ONLY` only those whose path has this in it.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "generated/mod.rs"]
+mod generated;
+
 use engine::{Engine, EngineConfig};
 use sql::session::{Connect, Database, Outcome, Session, Step};
 use sql::types::text;
-use sql::{SqlError, SqlResult};
+use sql::{SqlError, SqlResult, SqlType};
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Runner};
 
 struct Client(Session);
 
+fn wishes() -> Connect {
+    Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() }
+}
+
+/// What a statement gave: rows as texts, none for NULL.
+#[derive(Default)]
+struct Given {
+    kinds: Option<Vec<SqlType>>,
+    rows: Vec<Vec<Option<String>>>,
+    count: u64,
+}
+
 impl Client {
-    fn run_one(&mut self, statement: &str) -> SqlResult<DBOutput<DefaultColumnType>> {
+    fn new() -> Client {
+        let database = Database::new(Engine::new(EngineConfig::in_memory()));
+        Client(database.connect(wishes()).unwrap())
+    }
+
+    fn give(&mut self, statement: &str) -> SqlResult<Given> {
         let session = &mut self.0;
         let statement = session.prepare(statement, &[])?;
         let mut portal = session.bind(&statement, Vec::new())?;
@@ -21,24 +41,41 @@ impl Client {
             match session.execute(&mut portal)? {
                 Step::Done(outcome) => break outcome,
                 Step::Parked(ticket) => ticket.wait(),
-                Step::CopyIn(_) | Step::CopyOut(_) => return Ok(DBOutput::StatementComplete(0)),
+                Step::CopyIn(_) | Step::CopyOut(_) => return Ok(Given::default()),
             }
         };
         Ok(match outcome {
             Outcome::Rows(rows, _) => {
                 let kinds: Vec<_> = statement.columns().unwrap().iter().map(|column| column.kind).collect();
                 let forms = session.forms();
-                let cell = |(value, kind): (&sql::Datum, &sql::SqlType)| match value {
-                    sql::Datum::Null => "NULL".to_owned(),
-                    sql::Datum::Text(empty) if empty.is_empty() => "(empty)".to_owned(),
-                    value => text::to_string(value, *kind, forms),
+                let cell = |(value, kind): (&sql::Datum, &SqlType)| match value {
+                    sql::Datum::Null => None,
+                    value => Some(text::to_string(value, *kind, forms)),
                 };
                 let rows = rows.iter().map(|row| row.iter().zip(&kinds).map(cell).collect()).collect();
-                DBOutput::Rows { types: vec![DefaultColumnType::Any; kinds.len()], rows }
+                Given { kinds: Some(kinds), rows, count: 0 }
             }
-            Outcome::Done(tag) => DBOutput::StatementComplete(tag.rows.unwrap_or(0)),
-            Outcome::Empty => DBOutput::StatementComplete(0),
+            Outcome::Done(tag) => Given { count: tag.rows.unwrap_or(0), ..Given::default() },
+            Outcome::Empty => Given::default(),
         })
+    }
+
+    fn run_one(&mut self, statement: &str) -> SqlResult<DBOutput<DefaultColumnType>> {
+        let Given { kinds, rows, count } = self.give(statement)?;
+        let rows = rows.into_iter().map(|row| row.into_iter().map(|cell| shown(cell.as_deref())).collect()).collect();
+        Ok(match kinds {
+            Some(kinds) => DBOutput::Rows { types: vec![DefaultColumnType::Any; kinds.len()], rows },
+            None => DBOutput::StatementComplete(count),
+        })
+    }
+}
+
+/// A value as the files write it.
+fn shown(cell: Option<&str>) -> String {
+    match cell {
+        None => "NULL".to_owned(),
+        Some("") => "(empty)".to_owned(),
+        Some(text) => text.to_owned(),
     }
 }
 
@@ -114,12 +151,7 @@ impl DB for Peer {
             match message {
                 SimpleQueryMessage::RowDescription(described) => columns = Some(described.len()),
                 SimpleQueryMessage::Row(row) => {
-                    let cell = |at| match row.get(at) {
-                        None => "NULL".to_owned(),
-                        Some("") => "(empty)".to_owned(),
-                        Some(text) => text.to_owned(),
-                    };
-                    rows.push((0..row.len()).map(cell).collect());
+                    rows.push((0..row.len()).map(|at| shown(row.get(at))).collect());
                 }
                 SimpleQueryMessage::CommandComplete(count) => {
                     last = match columns.take() {
@@ -167,8 +199,7 @@ fn statements_do_what_they_do_on_postgresql() {
         }
         let database = Database::new(Engine::new(EngineConfig::in_memory()));
         let mut runner = Runner::new(|| {
-            let wishes = Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() };
-            let session = database.connect(wishes);
+            let session = database.connect(wishes());
             async { session.map(Client) }
         });
         runner.run_file(&path).unwrap_or_else(|error| panic!("{error}"));
@@ -180,9 +211,7 @@ fn statements_do_what_they_do_on_postgresql() {
 /// The words, and where: what a client shows.
 #[test]
 fn errors_say_what_postgresql_says() {
-    let database = Database::new(Engine::new(EngineConfig::in_memory()));
-    let wishes = Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() };
-    let mut client = Client(database.connect(wishes).unwrap());
+    let mut client = Client::new();
     client.run("create table t (id int primary key, owner varchar(10) not null unique)").unwrap();
     client.run("insert into t values (1, 'anna')").unwrap();
     for (statement, message, position) in [
@@ -295,9 +324,7 @@ fn what_is_let_in_fits_the_stack() {
 }
 
 fn run_what_is_let_in() {
-    let database = Database::new(Engine::new(EngineConfig::in_memory()));
-    let wishes = Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() };
-    let mut client = Client(database.connect(wishes).unwrap());
+    let mut client = Client::new();
     for statement in [
         format!("select {}true", "1 = 2 or ".repeat(249)),
         format!("select {}1", "1 + ".repeat(490)),

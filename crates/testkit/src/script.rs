@@ -32,6 +32,9 @@
 //! off until it can be run. A session's steps after an error
 //! are run like any other: they give 25P02, and `commit` rolls back, as in PostgreSQL.
 //!
+//! Over a wire the replies that one step brings have no order among each other, and who waited only until another was the
+//! victim of their deadlock is not seen to wait: such transcripts are compared as [`Script::compare_unordered`] does.
+//!
 //! `expect` holds for both; a section `overtake LEVELS` says what we give where PostgreSQL, whose own lines a section
 //! `postgresql LEVELS` may record, gives something else. A comment there says why.
 
@@ -54,6 +57,7 @@ pub use statement::{
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// A script: one file.
 #[derive(Debug, Clone, Default)]
@@ -127,6 +131,44 @@ pub struct Expectation {
     pub lines: BTreeSet<String>,
 }
 
+/// The scripts of a folder, in the order of their names.
+///
+/// # Errors
+/// The file, and what is wrong with it.
+pub fn read_folder(folder: &Path) -> Result<Vec<Script>, String> {
+    let mut scripts = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
+        let path = entry.map_err(|error| error.to_string())?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".spec")) else { continue };
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("{name}: {error}"))?;
+        scripts.push(parse(name, &text)?);
+    }
+    scripts.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(scripts)
+}
+
+/// A transcript in which the replies that one step brings are sorted, and who waited only within that step did not wait.
+pub fn unordered(line: &str) -> String {
+    let (steps, rows) = line.split_once(" | ").unwrap_or((line, ""));
+    let name = |word: &str| word.split(['=', '!', '~']).next().unwrap_or(word).to_owned();
+    let mut waiting: Vec<String> = Vec::new();
+    let mut rounds: Vec<Vec<&str>> = Vec::new();
+    for word in steps.split(' ') {
+        let one = name(word);
+        if let Some(at) = waiting.iter().position(|other| *other == one) {
+            waiting.remove(at);
+            let Some(round) = rounds.last_mut() else { continue };
+            round.retain(|begun| begun.strip_suffix('~') != Some(one.as_str()));
+            round.push(word);
+        } else {
+            waiting.extend(word.ends_with('~').then_some(one));
+            rounds.push(vec![word]);
+        }
+    }
+    rounds.iter_mut().for_each(|round| round.sort_unstable());
+    format!("{} | {rows}", rounds.concat().join(" "))
+}
+
 impl Script {
     /// The transcripts expected of `who` at a level; none if the file says nothing of that level.
     pub fn expected(&self, who: Who, level: Level) -> BTreeSet<&str> {
@@ -140,8 +182,17 @@ impl Script {
 
     /// What differs between the transcripts found and those expected of `who`, in words; empty if nothing does.
     pub fn compare(&self, who: Who, level: Level, found: &[String]) -> String {
-        let expected = self.expected(who, level);
-        let found: BTreeSet<&str> = found.iter().map(String::as_str).collect();
+        self.compare_as(who, level, found, str::to_owned)
+    }
+
+    /// As [`Script::compare`], of transcripts as [`unordered`] gives them.
+    pub fn compare_unordered(&self, who: Who, level: Level, found: &[String]) -> String {
+        self.compare_as(who, level, found, unordered)
+    }
+
+    fn compare_as(&self, who: Who, level: Level, found: &[String], form: fn(&str) -> String) -> String {
+        let expected: BTreeSet<String> = self.expected(who, level).into_iter().map(form).collect();
+        let found: BTreeSet<String> = found.iter().map(|line| form(line)).collect();
         let mut words = String::new();
         for line in expected.difference(&found) {
             let _ = writeln!(words, "{} {level}: expected   {line}", self.name);

@@ -100,6 +100,7 @@ impl Visit<'_> {
             "whether instances compete",
             "document.getElementById('machine-line').textContent.includes('instance')",
         )?;
+        self.holds("how psql reaches each instance", "document.querySelectorAll('#psql dd').length === 3 && [...document.querySelectorAll('#psql dd')].every((shown) => shown.textContent.startsWith('psql '))")?;
         self.holds("Figure 1: 9, 3 and 1 units", "document.querySelector('#figure1 svg').getAttribute('aria-label') === 'wait: done after 9 units; yield: done after 3 units; preempt: done after 1 units'")?;
         self.holds("a query to choose and its text", "document.querySelectorAll('#query option').length >= 1 && document.getElementById('sql').textContent.length > 10")?;
         self.holds(

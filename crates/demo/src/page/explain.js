@@ -26,6 +26,11 @@ export function showFacts(facts) {
     rows.push(["Database", `TPC-H at scale factor ${database.scale_factor}, TPC-C with ${count(database.warehouses)} ${database.warehouses === 1 ? "warehouse" : "warehouses"}: ${count(database.rows_count)} rows, ${bytes(database.bytes)}`]);
   }
   at("facts").replaceChildren(...rows.flatMap(([name, value]) => [element("dt", name), element("dd", value)]));
+  at("psql").replaceChildren(...facts.psql.flatMap(({ policy, command }) => {
+    const shown = document.createElement("dd");
+    shown.append(element("code", command));
+    return [element("dt", policy, policy), shown];
+  }));
   at("delivery-why").textContent = facts.delivery.why;
   at("rungs").replaceChildren(...facts.delivery.rungs.map((rung) => {
     const item = element("li", "", rung.in_use ? "used" : "");

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use demo::facts::{
-    Allowed, Context, Database, Delivery, Facts, Figure1, Figure1Row, Policy, Progress, QueryInfo, Rung, Segment, Step,
+    Allowed, Context, Database, Delivery, Facts, Figure1, Figure1Row, Policy, Progress, Psql, QueryInfo, Rung, Segment,
+    Step,
 };
 use demo::records::{Cursor, InstanceInfo, Outcome, QueryRun, Span, Start, Transaction, Update, WorkerNow};
 use demo::{Demo, Error, History};
@@ -191,6 +192,7 @@ impl Demo for Fake {
             side_by_side: false,
             yields: "every 1,000 batches".to_owned(),
             rate_per_s_max: RATE_MAX,
+            psql: Policy::ALL.map(|policy| Psql { policy, command: format!("psql -p {}", 7_879 + policy.index()) }).into(),
             database: self.ready().is_ok().then_some(Database { scale_factor: 0.5, warehouses: 1, rows_count: 4_830_112, bytes: 912 << 20 }),
         }
     }

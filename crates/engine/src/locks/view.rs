@@ -4,6 +4,7 @@ use super::Holders;
 use super::entry::Foreign;
 use super::key::Key;
 use super::tally::class_of;
+use super::waiter::Phase;
 use super::{LockStats, LockTable};
 use crate::engine::Inner;
 use preempt::Region;
@@ -21,6 +22,8 @@ pub struct LockView {
     pub mode: &'static str,
     /// Whether it is had rather than waited for.
     pub granted: bool,
+    /// Whether the wait is over, and the session on its way: it keeps its place until it has what it waited for.
+    pub woken: bool,
     /// The transaction, as [`crate::Txn::id`] says.
     pub transaction: u64,
     /// The name of the session that waits.
@@ -51,6 +54,7 @@ impl LockTable {
                     row,
                     mode,
                     granted: true,
+                    woken: false,
                     transaction,
                     session: None,
                     class: None,
@@ -64,6 +68,7 @@ impl LockTable {
                     blocked_by.dedup();
                     LockView {
                         granted: false,
+                        woken: place.waiter.with(|state| state.phase != Phase::Waiting),
                         session: Some(place.waiter.name.clone()),
                         class: Some(class_of(place.importance)),
                         blocked_by,

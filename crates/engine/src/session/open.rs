@@ -219,6 +219,10 @@ impl Session {
             }
             return open.check().map(|()| None);
         }
+        if txn.is_taken_back.get() && result.is_ok() {
+            txn.undo_to(start);
+            txn.scratch().reads.unread(&reads);
+        }
         match result {
             Ok(result) => {
                 open.leave(txn, Activity::ClientWait);

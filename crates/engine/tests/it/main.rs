@@ -82,6 +82,7 @@ fn main() -> ExitCode {
             testkit::test!(limits::a_resting_transaction_keeps_no_garbage),
             testkit::test!(limits::a_load_that_panics_holds_nothing_back),
             testkit::test!(scans::a_snapshot_scans_blocks_and_hot_rows),
+            testkit::test!(scans::a_sample_is_spread_evenly),
             testkit::test!(scans::blocks_go_out_without_copying),
             testkit::test!(scans::slices_of_arrays_count_once),
             testkit::test!(scans::a_scan_comes_in_batches_without_a_bound),

@@ -8,7 +8,7 @@ use arrow_array::{
     TimestampMicrosecondArray,
 };
 use arrow_schema::{DataType, Schema};
-use engine::{Column, Engine, EngineConfig, Error, IndexDef, Snapshot, Table, TableDef, Type, Value};
+use engine::{Column, Engine, EngineConfig, Error, IndexDef, Sample, Snapshot, Table, TableDef, Type, Value};
 use std::sync::Arc;
 
 /// Accounts as a batch: 100 each, every tenth of nobody.
@@ -104,6 +104,37 @@ pub fn a_row_that_is_too_wide_is_not_loaded() {
     let txn = engine.begin(NORMAL);
     txn.delete(&table, row_of(&txn, &table, 0).unwrap()).unwrap();
     txn.commit().unwrap();
+}
+
+/// A sample has rows from all over the table, of blocks and hot, as its snapshot sees them; with room for all it has all.
+pub fn a_sample_is_spread_evenly() {
+    let (engine, table) = bank_of(1_000);
+    engine.bulk_load(&table, [accounts(10_000..19_000)]).unwrap();
+    let before = engine.snapshot();
+    let txn = engine.begin(NORMAL);
+    for id in 0..500 {
+        txn.delete(&table, row_of(&txn, &table, id).unwrap()).unwrap();
+    }
+    txn.commit().unwrap();
+    let after = engine.snapshot();
+    let ids_of = |sample: &Sample| sample.rows.column(0).as_primitive::<Int32Type>().values().to_vec();
+    let sample = |snapshot: &Arc<Snapshot>, most| snapshot.scan(&table, &[ID, BALANCE], 1_000).sample(most);
+    let all = sample(&before, 1 << 40);
+    let expected: Vec<i32> = (0..1_000).chain(10_000..19_000).collect();
+    assert_eq!(ids_of(&all), expected);
+    assert_eq!(all.rows_of_all(), 10_000.0);
+    for most in [1, 7, 100, 512, 9_999] {
+        let some = sample(&before, most);
+        assert_eq!(some.ids, most);
+        let gaps = ids_of(&some).windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>();
+        assert!(gaps.iter().all(|gap| 0 < *gap), "each row once, in order");
+        assert!(some.rows.num_rows() as u64 <= most);
+        assert!(most < 100 || (9_000.0..11_000.0).contains(&some.rows_of_all()), "{}", some.rows_of_all());
+    }
+    let (seen, left) = (sample(&before, 100), sample(&after, 100));
+    assert!(seen.rows.num_rows() > left.rows.num_rows(), "half of the hot rows are gone");
+    assert!(ids_of(&left).iter().all(|id| 500 <= *id));
+    assert!(ids_of(&left).iter().filter(|id| 10_000 <= **id).count() > 50, "blocks are sampled, too");
 }
 
 /// A scan of a frozen block copies nothing.

@@ -10,7 +10,6 @@ use engine::{
     Value,
 };
 use stage::Class;
-use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -329,13 +328,6 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts")
 }
 
-/// All scripts, by name.
-fn names() -> BTreeSet<String> {
-    let files = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
-    let specs = files.filter(|path| path.extension().is_some_and(|extension| extension == "spec"));
-    specs.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect()
-}
-
 /// What a script's name begins with says which test runs it; the rest is about anomalies.
 const GROUPS: [&[&str]; 4] =
     [&["lock-", "nowait-", "skip-", "foreign-"], &["unique-", "recheck-"], &["deadlock", "savepoint-"], &["table-"]];
@@ -349,10 +341,7 @@ fn check(wanted: usize) {
     let bless = std::env::var_os("OVERTAKE_BLESS").is_some();
     let mut words = String::new();
     let (mut scripts, mut runs) = (0, 0);
-    for name in names().into_iter().filter(|name| group(name) == wanted) {
-        let path = folder().join(format!("{name}.spec"));
-        let text = std::fs::read_to_string(&path).unwrap();
-        let script = script::parse(&name, &text).unwrap();
+    for script in script::read_folder(&folder()).unwrap().into_iter().filter(|script| group(&script.name) == wanted) {
         let mut all = Vec::new();
         scripts += 1;
         for level in Level::ALL {
@@ -370,7 +359,7 @@ fn check(wanted: usize) {
             }
         }
         if bless {
-            std::fs::write(&path, script.with_expectations(&all)).unwrap();
+            std::fs::write(folder().join(format!("{}.spec", script.name)), script.with_expectations(&all)).unwrap();
         }
     }
     println!("{scripts} scripts, {runs} interleavings");

@@ -59,8 +59,9 @@ pub(crate) enum Kernel {
     Part(Part),
 }
 
+/// A kernel as DataFusion calls it; each is null if an argument is.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Function {
+pub(super) struct Function {
     kernel: Kernel,
     signature: Signature,
 }

@@ -11,7 +11,15 @@ pub(crate) mod sums;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
+use datafusion::logical_expr::ScalarUDF;
 use sql::{SqlError, SqlState};
+
+/// Whether a function is one of ours that is null if any of its arguments is.
+pub(crate) fn is_strict(function: &ScalarUDF) -> bool {
+    let inner = function.inner();
+    inner.downcast_ref::<kernels::Function>().is_some()
+        || inner.downcast_ref::<rows::Function>().is_some_and(rows::Function::is_strict)
+}
 
 /// An error of SQL on its way through DataFusion.
 pub(crate) fn outwards(error: SqlError) -> DataFusionError {

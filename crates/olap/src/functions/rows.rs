@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Computes a value of its arguments' values.
 pub(crate) type Eval = Arc<dyn Fn(&[Datum]) -> SqlResult<Datum> + Send + Sync>;
 
-struct Function {
+pub(super) struct Function {
     name: String,
     arguments: Vec<Repr>,
     result: Repr,
@@ -25,6 +25,12 @@ struct Function {
     strict: bool,
     eval: Eval,
     signature: Signature,
+}
+
+impl Function {
+    pub(super) fn is_strict(&self) -> bool {
+        self.strict
+    }
 }
 
 /// A call of such a function.

@@ -5,7 +5,6 @@
 //! which DataFusion makes its own.
 
 use super::{Lowered, Lowering, Place, Row, build};
-use crate::scan::EngineTable;
 use crate::values::Repr;
 use datafusion::common::{Column, JoinType, TableReference};
 use datafusion::datasource::provider_as_source;
@@ -13,7 +12,6 @@ use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
 use sql::plan::{self, Expr, Full, Joins, Side, Source, Step, TableInfo};
 use sql::{SqlError, SqlResult};
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Whether all that a condition looks at is there, or at these own places.
 fn is_placed(condition: &Expr, places: &[Option<Place>], own: Range<usize>) -> bool {
@@ -140,8 +138,8 @@ impl Lowering<'_> {
     /// A table's rows, whose columns take the first of these places.
     fn table(&self, table: &TableInfo, places: &mut [Option<Place>]) -> SqlResult<LogicalPlan> {
         let name = TableReference::bare(self.name("t"));
-        let provider = provider_as_source(Arc::new(EngineTable::new(Arc::clone(&table.table))));
-        let plan = build(LogicalPlanBuilder::scan(name.clone(), provider, None))?;
+        let provider = self.tables.provider(&table.table).ok_or_else(crate::values::mismatch)?;
+        let plan = build(LogicalPlanBuilder::scan(name.clone(), provider_as_source(provider), None))?;
         let fields = table.table.schema().fields().iter();
         for ((place, column), field) in places.iter_mut().zip(&table.columns).zip(fields) {
             let own = Column::new(Some(name.clone()), field.name());

@@ -16,6 +16,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
+use crate::database::Tables;
 use crate::values::Repr;
 use datafusion::arrow::datatypes::Field;
 use datafusion::common::{Column, ScalarValue};
@@ -27,12 +28,19 @@ use sql::{Datum, SqlError, SqlResult, SqlType};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// A plan as DataFusion's, not yet optimised. The parameters' values become constants of it, so that scans can use them.
+/// A plan as DataFusion's, over the rows of `tables`, not yet optimised. The parameters' values become constants of it, so
+/// that scans can use them.
 ///
 /// # Errors
 /// `0A000` for what this path does not do; errors of the constants in it.
-pub(crate) fn lower(plan: &Plan, columns: &[SqlType], parameters: &[Datum], env: &Arc<Env>) -> SqlResult<LogicalPlan> {
-    let lowering = Lowering { parameters, env, next: Cell::new(0) };
+pub(crate) fn lower(
+    plan: &Plan,
+    columns: &[SqlType],
+    parameters: &[Datum],
+    env: &Arc<Env>,
+    tables: &Tables,
+) -> SqlResult<LogicalPlan> {
+    let lowering = Lowering { parameters, env, tables, next: Cell::new(0) };
     let lowered = lowering.plan(plan, None)?;
     let answer = columns.iter().enumerate().map(|(at, kind)| {
         let place = lowered.place(at)?;
@@ -57,6 +65,7 @@ fn answer_column(place: &Place, kind: SqlType) -> (Df, Repr) {
 struct Lowering<'a> {
     parameters: &'a [Datum],
     env: &'a Arc<Env>,
+    tables: &'a Tables,
     /// Of the names that are made.
     next: Cell<u64>,
 }

@@ -3,7 +3,7 @@
 //! constants on either side.
 
 use super::{Lowering, Place, Row, refused};
-use crate::database::Database;
+use crate::database::{Database, Tables};
 use crate::error::sql_error;
 use crate::values::{self, Repr, scalar};
 use datafusion::execution::TaskContext;
@@ -138,7 +138,7 @@ struct Bench {
 impl Bench {
     /// Both rows of the expressions over the table.
     fn run(&self, table: &Table, exprs: &[(&Expr, SqlType)]) -> SqlResult<Vec<Vec<String>>> {
-        let lowering = Lowering { parameters: &[], env: &self.env, next: Cell::new(0) };
+        let lowering = Lowering { parameters: &[], env: &self.env, tables: &Tables::OfEngine, next: Cell::new(0) };
         let (plan, places) = table.plan();
         let row = Row { places: &places, outer: None };
         let values = exprs.iter().map(|(expr, _)| lowering.stored(expr, &row)).collect::<SqlResult<Vec<_>>>()?;

@@ -16,7 +16,7 @@ pub fn every_value_of_all_22_queries() {
     let runtime = runtime(2);
     let check = |number: usize, answer: olap::Result<Answer>| {
         let answer = answer.unwrap_or_else(|error| panic!("query {number}: {error}"));
-        check_answer(number, &answer.batches).unwrap_or_else(|mismatch| panic!("{mismatch}"));
+        check_answer(number, &answer.texts()).unwrap_or_else(|mismatch| panic!("{mismatch}"));
     };
     for number in 1..=QUERIES_COUNT {
         let prepared = database.prepare(query(number)).unwrap_or_else(|error| panic!("query {number}: {error}"));

@@ -14,7 +14,7 @@ pub fn every_value_of_all_22_queries() {
         for partitions in [1, 2] {
             let answer = runtime.answer(&prepared, database.engine().snapshot(), RunConfig::new(partitions));
             let answer = answer.unwrap_or_else(|error| panic!("query {number}: {error}"));
-            check_answer(number, &answer.batches).unwrap_or_else(|mismatch| panic!("{mismatch}"));
+            check_answer(number, &answer.texts()).unwrap_or_else(|mismatch| panic!("{mismatch}"));
         }
     }
 }

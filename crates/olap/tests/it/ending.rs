@@ -40,7 +40,8 @@ pub fn cancelled_within_a_few_batches() {
     let runtime = runtime(2);
     let prepared = database.prepare(ENDLESS).expect("it is a query");
     for partitions in [1, 2] {
-        let operators = prepared.explain(partitions).expect("it has a plan").matches("SafepointExec").count() as u64;
+        let plan = prepared.explain(&database.engine().snapshot(), partitions).expect("it has a plan");
+        let operators = plan.matches("SafepointExec").count() as u64;
         assert!(5 < operators, "{operators}");
         let (hook, is_reached, go_on) = stop_at(40);
         let (sender, receiver) = channel();

@@ -5,6 +5,8 @@ use crate::support::{ask, database, numbers, rows, runtime};
 use arrow_array::{ArrayRef, Decimal128Array, Int64Array, RecordBatch, StringViewArray};
 use engine::{Begin, Column, IndexDef, TableDef, Type, Value};
 use olap::RunConfig;
+use sql::types::{forms::Forms, text};
+use sql::{Datum, SqlType, storage};
 use stage::Class;
 use std::sync::Arc;
 
@@ -51,20 +53,14 @@ pub fn hot_rows_are_the_rows_that_transactions_read() {
     txn.commit().expect("nobody else writes");
 
     let reader = engine.begin(NORMAL);
-    let kinds = [0, 0, 2, 4, 0, 0];
+    let kinds: Vec<SqlType> =
+        table.columns().iter().map(|column| storage::sql_type(column.kind).expect("it has a SQL type")).collect();
     let expected: Vec<String> = (0..5_000)
         .filter_map(|id| reader.get(&table, 0, &[Value::Int32(id)]).expect("reads work"))
         .map(|row| {
-            let cells = (0..6).map(|column| match row.get(column) {
-                Value::Null => String::new(),
-                Value::Int32(value) => value.to_string(),
-                Value::Int64(value) => value.to_string(),
-                Value::Text(text) => text.to_owned(),
-                Value::Decimal(unscaled) => {
-                    workloads::tpch::Cell::Number { unscaled, scale: kinds[column] }.to_string()
-                }
-                Value::Date(days) => workloads::tpch::Cell::Date(days).to_string(),
-                other => panic!("no column holds {other:?}"),
+            let cells = kinds.iter().enumerate().map(|(column, kind)| match storage::datum(row.get(column), *kind) {
+                Datum::Null => String::new(),
+                value => text::to_string(&value, *kind, &Forms::DEFAULT),
             });
             cells.collect::<Vec<_>>().join("|")
         })
@@ -123,7 +119,8 @@ pub fn count_looks_at_the_rows() {
     let runtime = runtime(1);
     let counts = ["select count(*) from numbers", "select count(id) from numbers", "select count(1) from numbers"];
     for text in counts {
-        let plan = database.prepare(text).expect("it is a query").explain(1).expect("it has a plan");
+        let prepared = database.prepare(text).expect("it is a query");
+        let plan = prepared.explain(&database.engine().snapshot(), 1).expect("it has a plan");
         assert!(plan.contains("TableScan: numbers"), "{plan}");
         assert_eq!(rows(&ask(&runtime, &database, text, 1).expect("it is right")), ["99"]);
     }

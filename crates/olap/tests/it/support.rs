@@ -43,7 +43,7 @@ pub fn runtime(workers: usize) -> Runtime {
 }
 
 pub fn database() -> Database {
-    Database::new(Engine::new(EngineConfig::in_memory())).expect("a database opens")
+    Database::new(Engine::new(EngineConfig::in_memory()))
 }
 
 /// The answer of one query over what is committed now.
@@ -54,8 +54,8 @@ pub fn ask(runtime: &Runtime, database: &Database, text: &str, partitions: usize
 
 /// The answer's rows as text, `|` between cells.
 pub fn rows(answer: &Answer) -> Vec<String> {
-    let cells = answer.batches.iter().flat_map(workloads::tpch::cells);
-    cells.map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|")).collect()
+    let shown = |row: Vec<Option<String>>| row.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>().join("|");
+    answer.texts().into_iter().map(shown).collect()
 }
 
 /// A table `numbers(id, amount, note)` with the ids 0 to `rows_count - 1`; the amount is a cent for each id.

@@ -4,6 +4,7 @@ use super::Data;
 use super::clock::LockClock;
 use super::urgent::Transactions;
 use crate::stop::{Stop, Stopped};
+use anyhow::Context;
 use engine::Engine;
 use olap::Database;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -85,11 +86,13 @@ pub(super) fn load(engine: Engine, config: &DataConfig, stop: &Stop, steps: &Ste
         rows_count += tpch::load(&engine, &load, &mut |progress| steps.set(1, progress.rows_count))?.rows_count;
     }
     stop.wait(Duration::ZERO)?;
-    let database = Database::new(engine.clone())?;
+    let catalog = sql::session::Database::new(engine.clone());
+    catalog.adopt(&engine.tables()).context("the catalog of the tables")?;
+    let database = Database::of_catalog(catalog.clone());
     let tpcc = Arc::new(tables);
     let transactions = Arc::new(Transactions::new(engine.clone(), Arc::clone(&tpcc)));
     let clock = LockClock::start(engine.clone())?;
-    Ok(Arc::new(Data { engine, database, tpcc, scale, transactions, rows_count, _clock: clock }))
+    Ok(Arc::new(Data { engine, catalog, database, tpcc, scale, transactions, rows_count, _clock: clock }))
 }
 
 /// How often the bar is drawn.

@@ -2,6 +2,7 @@
 
 use crate::data::{Data, TICKET};
 use crate::mixed::{Arrivals, Instance, LowLoop, LowQuery, RunEnd, Schedule, worker_cpus};
+use crate::workers::Workers;
 use demo::facts::Policy;
 use preempt::os;
 use sched::{Placement, Settings};
@@ -81,6 +82,11 @@ impl Door {
     /// Its scheduler.
     pub fn scheduler(&self) -> &Arc<sched::Scheduler> {
         self.instance.scheduler()
+    }
+
+    /// Its scheduler and workers.
+    pub fn workers(&self) -> &Workers {
+        self.instance.workers()
     }
 
     /// The query that it repeats.

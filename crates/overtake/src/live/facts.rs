@@ -5,7 +5,9 @@ use crate::data::{Data, DataConfig};
 use crate::mixed::LowQuery;
 use crate::report::Machine;
 use crate::stop::Stop;
-use demo::facts::{Allowed, Context, Database, Delivery, Facts, Figure1, Figure1Row, Policy, QueryInfo, Rung, Segment};
+use demo::facts::{
+    Allowed, Context, Database, Delivery, Facts, Figure1, Figure1Row, Policy, Psql, QueryInfo, Rung, Segment,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use workloads::{ch, tpch};
@@ -52,7 +54,7 @@ pub fn measure(stop: &Stop) -> anyhow::Result<Measured> {
 }
 
 /// The machine, without a database.
-pub fn machine(workers: usize, yield_interval: u32) -> Facts {
+pub fn machine(workers: usize, yield_interval: u32, psql: Vec<Psql>) -> Facts {
     let machine = Machine::read();
     let realtime = machine.realtime_allowed;
     Facts {
@@ -76,6 +78,7 @@ pub fn machine(workers: usize, yield_interval: u32) -> Facts {
         side_by_side: false,
         yields: format!("every {yield_interval} batch boundaries"),
         rate_per_s_max: RATE_MAX,
+        psql,
         database: None,
     }
 }

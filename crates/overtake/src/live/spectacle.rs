@@ -6,6 +6,7 @@
 use super::collector::Source;
 use super::door::Door;
 use super::facts;
+use super::wire::{Addresses, Wire};
 use crate::data::{Data, DataConfig, Steps};
 use crate::mixed::{LowQuery, MakeRequest};
 use crate::stop::Stop;
@@ -34,6 +35,8 @@ pub struct Spectacle {
     history: History,
     loaded: OnceLock<Result<Loaded, String>>,
     facts: Facts,
+    /// Until there is something to serve there.
+    addresses: Mutex<Option<Addresses>>,
 }
 
 struct Loaded {
@@ -42,6 +45,7 @@ struct Loaded {
     rungs: facts::Measured,
     queries: Vec<(QueryInfo, LowQuery)>,
     doors: Mutex<Doors>,
+    wire: Mutex<Option<Wire>>,
 }
 
 struct Doors {
@@ -55,7 +59,7 @@ struct Doors {
 
 impl Spectacle {
     /// A demonstration whose database is not loaded yet.
-    pub fn new(config: DataConfig, workers: usize, yield_interval: u32, stop: Stop) -> Spectacle {
+    pub fn new(config: DataConfig, workers: usize, yield_interval: u32, addresses: Addresses, stop: Stop) -> Spectacle {
         Spectacle {
             config,
             workers,
@@ -65,7 +69,8 @@ impl Spectacle {
             began: Instant::now(),
             history: History::new(),
             loaded: OnceLock::new(),
-            facts: facts::machine(workers, yield_interval),
+            facts: facts::machine(workers, yield_interval, addresses.psql()),
+            addresses: Mutex::new(Some(addresses)),
         }
     }
 
@@ -76,6 +81,10 @@ impl Spectacle {
             && self.stop.wait(Duration::ZERO).is_ok()
         {
             tracing::error!("the database could not be loaded: {error:#}");
+        }
+        if loaded.is_err() {
+            // Who waits there for the database waits in vain.
+            drop(self.addresses.lock().unwrap_or_else(PoisonError::into_inner).take());
         }
         let _ = self.loaded.set(loaded.map_err(|error| format!("{error:#}")));
         if let Some(Ok(loaded)) = self.loaded.get() {
@@ -89,9 +98,18 @@ impl Spectacle {
         let rungs = facts::measure(&self.stop)?;
         let open = |policy| Door::open(&data, policy, self.workers, self.yield_interval);
         let doors = Policy::ALL.into_iter().map(open).collect::<anyhow::Result<Vec<Door>>>()?;
+        let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let wire = addresses.map(|addresses| Wire::start(addresses, &data, &doors)).transpose()?;
         let make = data.new_orders(self.config.seed);
         let doors = Doors { doors, selected: Policy::Preempt, make, next_ticket: 1, seed: 1, is_closed: false };
-        Ok(Loaded { data, elapsed: self.began.elapsed(), rungs, queries, doors: Mutex::new(doors) })
+        Ok(Loaded {
+            data,
+            elapsed: self.began.elapsed(),
+            rungs,
+            queries,
+            doors: Mutex::new(doors),
+            wire: Mutex::new(wire),
+        })
     }
 
     fn collect(&self, loaded: &Loaded) {
@@ -119,6 +137,8 @@ impl Spectacle {
     /// Stops what runs and ends the instances.
     pub fn close(&self) {
         if let Some(Ok(loaded)) = self.loaded.get() {
+            // Its sessions' queries run on the instances.
+            drop(loaded.wire.lock().unwrap_or_else(PoisonError::into_inner).take());
             let mut doors = loaded.doors();
             doors.is_closed = true;
             for door in &mut doors.doors {

@@ -4,15 +4,16 @@
 //! least by the class SCHED_IDLE, which needs no privilege. So an urgent statement runs where its bytes are read while
 //! analytics hold every core; nothing is delivered to the workers. Workers are joined after the last session has ended.
 
+use crate::workers::{Workers, scheduling};
 use anyhow::Context;
-use olap::{BatchHook, Database, Door, Job, Lane, Memory, Room, Runtime, RuntimeConfig, SqlAnalytics, WorkerHooks};
+use olap::{Database, Memory, RuntimeConfig, SqlAnalytics};
 use preempt::os;
-use sched::{Finish, Policy, Scheduler, Settings};
-use sql::observe::{SchedulerRow, Scheduling};
+use sched::{Policy, Settings};
+use sql::observe::Scheduling;
 use sql::session::Defaults;
 use stage::Class;
 use std::fs;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// Queries of one class that run at a time, for each worker, if the settings do not say. More workers than queries are of use
 /// to a query that has several parts; more queries than workers share them.
@@ -28,15 +29,8 @@ pub struct Wanted {
 
 /// Queues and workers. To be dropped after all sessions, on a thread that may block.
 pub struct Lanes {
-    lanes: Vec<Workers>,
+    lanes: Vec<(Class, Workers)>,
     analytics: Arc<SqlAnalytics>,
-}
-
-/// Those of one class.
-struct Workers {
-    class: Class,
-    scheduler: Arc<Scheduler>,
-    runtime: Option<Arc<Runtime>>,
 }
 
 impl Wanted {
@@ -65,19 +59,19 @@ impl Lanes {
     /// When threads cannot be started or registered.
     pub fn start(engine: &engine::Engine, wanted: Wanted) -> anyhow::Result<Lanes> {
         let memory = Memory::of_bytes(wanted.memory_bytes);
-        let database = Database::new(engine.clone()).context("the planner")?;
-        let start = |class| Workers::start(class, wanted, &memory);
+        let database = Database::new(engine.clone());
+        let start = |class| Ok((class, start(class, wanted, &memory)?));
         let lanes = Class::ALL.into_iter().map(start).collect::<anyhow::Result<Vec<_>>>()?;
         let [high, normal, low] = &lanes[..] else { anyhow::bail!("there are three classes") };
-        let analytics = SqlAnalytics::new(&database, [high.lane(), normal.lane(), low.lane()]);
+        let lanes_of = [high, normal, low].map(|(_, workers)| workers.lane());
+        let analytics = SqlAnalytics::new(&database, lanes_of);
         let analytics = analytics.context("the thread of deadlines")?;
         Ok(Lanes { lanes, analytics })
     }
 
     /// For the view of them.
     pub fn scheduling(&self) -> Arc<dyn Scheduling> {
-        let one = |workers: &Workers| (workers.class, Arc::clone(&workers.scheduler), workers.runtime());
-        Arc::new(Seen(self.lanes.iter().map(one).collect()))
+        scheduling(self.lanes.iter().map(|(class, workers)| (*class, workers)))
     }
 
     /// For sessions.
@@ -86,116 +80,30 @@ impl Lanes {
     }
 }
 
-impl Workers {
-    fn start(class: Class, wanted: Wanted, memory: &Memory) -> anyhow::Result<Workers> {
-        let Wanted { workers, queries, memory_bytes: _ } = wanted;
-        let name = format!("analytics-{}", class.name());
-        let settings = Settings {
-            name: name.clone(),
-            // Of urgent requests, of which there are none.
-            policy: Policy::Boundary,
-            workers,
-            low_width_max: Some(queries),
-            events_per_worker: 64,
-            ..Settings::default()
-        };
-        let scheduler = Arc::new(Scheduler::new(settings).context("a scheduler cannot be started")?);
-        let hooks = Arc::new(Hooks { class, scheduler: Arc::clone(&scheduler) });
-        let config = RuntimeConfig { name, hooks, memory: memory.clone(), ..RuntimeConfig::new(workers) };
-        let runtime = Runtime::new(config).context("the workers cannot be started")?;
-        for index in 0..workers {
-            anyhow::ensure!(
-                scheduler.worker(index).is_some(),
-                "worker {index} could not be registered; the log says why"
-            );
-        }
-        Ok(Workers { class, scheduler, runtime: Some(Arc::new(runtime)) })
-    }
-
-    fn runtime(&self) -> Weak<Runtime> {
-        self.runtime.as_ref().map(Arc::downgrade).unwrap_or_default()
-    }
-
-    fn lane(&self) -> Lane {
-        let door = Arc::new(Queue(Arc::clone(&self.scheduler)));
-        Lane { runtime: self.runtime(), door, hook: Arc::new(AtBatch) }
-    }
+/// The queue and the workers of one class.
+fn start(class: Class, wanted: Wanted, memory: &Memory) -> anyhow::Result<Workers> {
+    let Wanted { workers, queries, memory_bytes: _ } = wanted;
+    let settings = Settings {
+        name: format!("analytics-{}", class.name()),
+        // Of urgent requests, of which there are none.
+        policy: Policy::Boundary,
+        workers,
+        low_width_max: Some(queries),
+        events_per_worker: 64,
+        ..Settings::default()
+    };
+    let config = RuntimeConfig { memory: memory.clone(), ..RuntimeConfig::new(workers) };
+    Workers::start(settings, config, Arc::new(move || put_below(class)))
 }
 
-/// For the view `overtake.scheduler`.
-struct Seen(Vec<(Class, Arc<Scheduler>, Weak<Runtime>)>);
-
-impl Scheduling for Seen {
-    fn scheduler(&self) -> Vec<SchedulerRow> {
-        let row = |(class, scheduler, runtime): &(Class, Arc<Scheduler>, Weak<Runtime>)| {
-            let (alive, waiting) = (scheduler.low_jobs(), scheduler.queued_low_jobs());
-            let memory_bytes = runtime.upgrade().map_or(0, |runtime| runtime.memory_bytes());
-            let running = alive.saturating_sub(waiting);
-            SchedulerRow { class: *class, workers: scheduler.workers(), running, waiting, memory_bytes }
-        };
-        self.0.iter().map(row).collect()
-    }
-}
-
-impl Drop for Workers {
-    fn drop(&mut self) {
-        self.scheduler.shutdown();
-        // Its drop joins the workers, which detach.
-        drop(self.runtime.take());
-    }
-}
-
-/// The queue of a class, as its sessions see it.
-struct Queue(Arc<Scheduler>);
-
-impl Door for Queue {
-    fn enter(&self, job: Job) -> Option<u64> {
-        let work = move |finish: Finish| job(Box::new(finish) as Room);
-        self.0.submit_low(Box::new(work), 1).ok()
-    }
-
-    fn take_back(&self, number: u64) {
-        self.0.cancel_low(number);
-    }
-}
-
-/// Tells the scheduler what the runtime's threads do, and puts them below others.
-struct Hooks {
-    class: Class,
-    scheduler: Arc<Scheduler>,
-}
-
-impl WorkerHooks for Hooks {
-    fn started(&self, index: usize) {
-        let lowered = match self.class {
-            Class::High => os::set_nice(10),
-            Class::Normal => os::set_nice(19),
-            Class::Low => os::set_idle(),
-        };
-        if let Err(error) = lowered {
-            tracing::warn!(class = self.class.name(), %error, "a worker of analytics cannot be put below other threads");
-        }
-        if let Err(error) = self.scheduler.attach(index) {
-            tracing::error!(worker = index, %error, "the thread cannot be a worker");
-        }
-    }
-    fn parked(&self) {
-        self.scheduler.thread_parks();
-    }
-    fn unparked(&self) {
-        self.scheduler.thread_unparks();
-    }
-    fn stopping(&self) {
-        self.scheduler.detach();
-    }
-}
-
-/// Between two batches: a safepoint.
-struct AtBatch;
-
-impl BatchHook for AtBatch {
-    #[inline]
-    fn batch(&self) {
-        preempt::safepoint();
+/// Puts this thread below others.
+fn put_below(class: Class) {
+    let lowered = match class {
+        Class::High => os::set_nice(10),
+        Class::Normal => os::set_nice(19),
+        Class::Low => os::set_idle(),
+    };
+    if let Err(error) = lowered {
+        tracing::warn!(class = class.name(), %error, "a worker of analytics cannot be put below other threads");
     }
 }

@@ -7,10 +7,12 @@ mod delivery;
 mod loads;
 mod mixed;
 mod page;
+mod psql;
 mod reports;
 mod wire;
 
-use std::process::{Command, ExitCode, Output};
+use std::io::Read;
+use std::process::{Child, Command, ExitCode, ExitStatus, Output, Stdio};
 
 fn main() -> ExitCode {
     testkit::main(
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
             testkit::test!(mixed::a_query_can_be_stopped_and_another_started),
             testkit::test!(mixed::the_dense_scan_gives_q6s_answer),
             testkit::test!(page::the_demo_works_in_a_browser),
+            testkit::test!(psql::the_demos_instances_are_databases),
             testkit::test!(delivery::every_promised_figure_is_there),
             testkit::test!(delivery::a_stopped_run_leaves_no_file),
             testkit::test!(loads::tpcc_compares_workers_and_isolation),
@@ -40,6 +43,10 @@ fn main() -> ExitCode {
             testkit::test!(reports::whatever_ends_a_report_ends_it_at_once),
             testkit::test!(reports::an_urgent_statement_runs_beside_reports),
             testkit::test!(wire::tpcc_compares_rate_and_processor_time),
+            testkit::test!(wire::tpcb_compares_rate_and_processor_time),
+            testkit::test!(wire::select_compares_rate_and_processor_time),
+            testkit::test!(wire::tpch_compares_answers_and_times),
+            testkit::test!(wire::mixed_compares_latencies_with_those_of_an_idle_server),
             testkit::test!(wire::connections_are_counted_and_weighed),
         ],
     )
@@ -55,6 +62,36 @@ fn overtake() -> Command {
 /// Runs the binary to its end.
 fn run(arguments: &[&str]) -> Output {
     overtake().args(arguments).output().unwrap()
+}
+
+/// A program that does not outlive its test, however that ends.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It has ended, most likely.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Program {
+    /// The demonstration, at a small scale.
+    fn demo() -> Program {
+        let mut command = overtake();
+        command.args(["demo", "--port", "0", "--scale-factor", "0.02", "--warehouses", "1"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map(Program).unwrap()
+    }
+
+    /// Ends it by Ctrl-C: how it ended, and what it has logged.
+    fn interrupted(&mut self) -> (ExitStatus, String) {
+        let sent = Command::new("kill").args(["-INT", &self.0.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        let status = self.0.wait().unwrap();
+        let mut log = Vec::new();
+        self.0.stderr.take().unwrap().read_to_end(&mut log).unwrap();
+        (status, text(&log).to_owned())
+    }
 }
 
 fn text(bytes: &[u8]) -> &str {

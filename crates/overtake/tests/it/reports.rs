@@ -1,9 +1,9 @@
 //! Goal: a report over the wire runs as analytics, and whatever ends it ends it at once, while urgent statements go on.
 //! Method: this binary's `serve` as a child, an ordinary driver, a table of 100,000 rows, and a report that would take minutes.
 
-use crate::overtake;
+use crate::{Program, overtake};
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
@@ -11,17 +11,9 @@ use tokio_postgres::{Client, Error, NoTls, SimpleQueryMessage};
 
 /// A running server.
 struct Served {
-    child: Child,
+    _program: Program,
     url: String,
     runtime: Runtime,
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Joins every row with every other one of its residue: 10^9 pairs, of which none is counted by the index.
@@ -34,14 +26,14 @@ impl Served {
     fn start(settings: &[&str]) -> Served {
         let mut command = overtake();
         command.args(["serve", "--listen", "127.0.0.1:0"]).args(settings.iter().flat_map(|one| ["-c", one]));
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut program = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map(Program).unwrap();
+        let lines = BufReader::new(program.0.stdout.take().unwrap()).lines();
         let url = lines.map_while(Result::ok).find_map(|line| {
             let url = line.trim().strip_prefix("psql \"")?.strip_suffix('"')?;
             Some(url.to_owned())
         });
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let served = Served { child, url: url.unwrap(), runtime };
+        let served = Served { _program: program, url: url.unwrap(), runtime };
         let client = served.connect();
         let insert = format!("insert into t select i, i % 10 from generate_series(1, {ROWS}) g(i)");
         served.run(&client, "create table t (id int primary key, n int)").unwrap();
@@ -65,16 +57,23 @@ impl Served {
         self.runtime.block_on(rows(client, text))
     }
 
-    /// How many queries run as analytics now, those left included that nobody waits for any more.
+    /// Waits until no query runs as analytics, those left included that nobody waits for any more: where one may run at a
+    /// time, the next one has its turn when the last is gone.
     fn wait_until_idle(&self, client: &Client) {
-        let until = Instant::now() + WITHIN;
-        let running = "select coalesce(sum(running + waiting), 0) from overtake.scheduler";
-        while self.run(client, running).unwrap() != ["0"] {
-            assert!(Instant::now() < until, "a query goes on that nobody waits for");
-            // It needs the processor to find out that nobody waits.
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let next = "begin; set local overtake.priority = normal; set local overtake.path = analytics; select count(*) from t; commit";
+        let answer = self.runtime.block_on(async { tokio::time::timeout(WITHIN, rows(client, next)).await });
+        assert_eq!(answer.expect("a query goes on that nobody waits for").unwrap(), [ROWS.to_string()]);
     }
+}
+
+/// Waits until as many queries of the class normal run, and wait for their turn.
+async fn until_there_are(client: &Client, running: &str, waiting: &str) {
+    let queues = "select running, waiting from overtake.scheduler where class = 'normal'";
+    let is_so = |message: &SimpleQueryMessage| match message {
+        SimpleQueryMessage::Row(row) => (row.get(0), row.get(1)) == (Some(running), Some(waiting)),
+        _ => false,
+    };
+    while !client.simple_query(queues).await.unwrap().iter().any(is_so) {}
 }
 
 async fn rows(client: &Client, text: &str) -> Result<Vec<String>, Error> {
@@ -123,14 +122,14 @@ pub fn a_report_takes_the_analytics_path() {
 }
 
 pub fn whatever_ends_a_report_ends_it_at_once() {
-    let served = Served::start(&[]);
+    let served = Served::start(&["overtake.analytics_queries=1"]);
     let ((client, connection), other) = (served.connect_and_hold(), served.connect());
     // A cancel.
     let token = client.cancel_token();
     let (took, error) = served.runtime.block_on(async {
         let report = rows(&client, LONG);
         let cancel = async {
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            until_there_are(&other, "1", "0").await;
             let asked = Instant::now();
             token.cancel_query(NoTls).await.unwrap();
             asked
@@ -151,8 +150,10 @@ pub fn whatever_ends_a_report_ends_it_at_once() {
     // Its client is gone.
     served.run(&client, "set statement_timeout = 0").unwrap();
     served.runtime.block_on(async {
-        let report = tokio::time::timeout(Duration::from_millis(200), rows(&client, LONG));
-        assert!(report.await.is_err(), "the report has ended");
+        tokio::select! {
+            _ = rows(&client, LONG) => panic!("the report has ended"),
+            () = until_there_are(&other, "1", "0") => {}
+        }
     });
     connection.abort();
     served.wait_until_idle(&other);
@@ -167,13 +168,8 @@ pub fn an_urgent_statement_runs_beside_reports() {
     served.runtime.block_on(async {
         let reports = async { tokio::join!(rows(&first, LONG), rows(&second, LONG)) };
         let updates = async {
-            let queues = "select running, waiting from overtake.scheduler where class = 'normal'";
-            let state = |message: &SimpleQueryMessage| match message {
-                SimpleQueryMessage::Row(row) => (row.get(0) == Some("1")) && (row.get(1) == Some("1")),
-                _ => false,
-            };
             // One runs, the other waits for it.
-            while !urgent.simple_query(queues).await.unwrap().iter().any(state) {}
+            until_there_are(&urgent, "1", "1").await;
             for id in 1..=200 {
                 rows(&urgent, &format!("update t set n = n + 0 where id = {id}")).await.unwrap();
             }

@@ -8,6 +8,8 @@ use crate::loads::has_figures;
 use crate::{run, text};
 use std::fs;
 
+const BOTH: [&str; 2] = ["overtake", "postgres"];
+
 /// Runs `overtake bench wire` with these arguments and returns its report and what it printed; none without PostgreSQL 15.
 fn report(arguments: &[&str]) -> Option<(serde_json::Value, String)> {
     let name = format!("overtake-it-wire-{}-{}", std::process::id(), arguments[0]);
@@ -45,10 +47,57 @@ pub fn tpcc_compares_rate_and_processor_time() {
 pub fn connections_are_counted_and_weighed() {
     let scale = ["--idle", "20", "--active", "5", "--duration", "0.2"];
     let Some((report, _)) = report(&[&["connections"], &scale[..]].concat()) else { return };
-    for server in ["overtake", "postgres"] {
+    for server in BOTH {
         for name in ["idle_bytes", "active_bytes", "per_s"] {
             has_figures(&report, &[&format!("wire.connections.{server}.{name}")]);
         }
         assert_eq!(report["figures"][format!("wire.connections.{server}.errors")], 0.0);
+    }
+}
+
+pub fn tpcb_compares_rate_and_processor_time() {
+    pgbench("tpcb", &["overtake", "postgres", "postgres_unlogged"]);
+}
+
+pub fn select_compares_rate_and_processor_time() {
+    pgbench("select", &BOTH);
+}
+
+fn pgbench(bench: &str, servers: &[&str]) {
+    let scale = ["--scale", "1", "--clients", "2", "--rounds", "1", "--duration", "1"];
+    let Some((report, _)) = report(&[&[bench], &scale[..]].concat()) else { return };
+    let prefix = format!("wire.{bench}.c2");
+    for server in servers {
+        has_figures(&report, &[&format!("{prefix}.{server}.per_s"), &format!("{prefix}.{server}.us.p99")]);
+    }
+    has_figures(&report, &[&format!("{prefix}.postgres_times"), &format!("{prefix}.cpu_vs_postgres")]);
+}
+
+/// The command compares the answers of both servers, and fails if they differ.
+pub fn tpch_compares_answers_and_times() {
+    let scale = ["--scale-factor", "0.01", "--rounds", "1", "--without-duckdb"];
+    let Some((report, _)) = report(&[&["tpch"], &scale[..]].concat()) else { return };
+    for server in BOTH {
+        for query in 1..=22 {
+            has_figures(&report, &[&format!("wire.tpch.q{query:02}.{server}_ms")]);
+        }
+        has_figures(&report, &[&format!("wire.tpch.{server}_ms")]);
+    }
+    has_figures(&report, &["wire.tpch.vs_postgres"]);
+}
+
+pub fn mixed_compares_latencies_with_those_of_an_idle_server() {
+    let tables = ["--scale-factor", "0.01", "--warehouses", "1", "--small", "--query", "1,6"];
+    let load =
+        ["--rate", "50", "--analytics", "1", "--clients", "4", "--duration", "0.3", "--servers", "overtake,postgres"];
+    let Some((report, _)) = report(&[&["mixed"], &tables[..], &load].concat()) else { return };
+    for server in ["wire.mixed", "wire.mixed.postgres"] {
+        for kind in ["update", "new_order"] {
+            has_figures(
+                &report,
+                &[&format!("{server}.{kind}.idle.us.p99"), &format!("{server}.{kind}.a1.p99_vs_idle")],
+            );
+            has_figures(&report, &[&format!("{server}.{kind}.a1.queries_per_min")]);
+        }
     }
 }

@@ -6,6 +6,8 @@ mod cost;
 mod driver;
 mod extended;
 mod fuzz;
+mod interleavings;
+mod names;
 mod operation;
 mod others;
 mod parking;
@@ -61,11 +63,18 @@ fn main() -> ExitCode {
             testkit::test!(others::a_copy_is_cancelled_between_its_pieces),
             testkit::test!(others::one_session_ends_another),
             testkit::test!(others::a_dead_client_leaves_nothing),
+            testkit::test!(names::statements_have_one_namespace),
+            testkit::test!(names::portals_have_one_namespace),
+            testkit::test!(names::cursors_in_binary),
+            testkit::test!(names::a_sleep_is_cancelled),
             testkit::test!(psql::shows_what_it_shows_of_postgresql),
             testkit::test!(real::values_make_the_round_trip),
             testkit::test!(real::a_statement_waits_for_a_row_of_another_session),
             testkit::test!(real::cancel_and_death_leave_nothing_behind),
             testkit::test!(real::conflicts_have_their_codes),
+            testkit::test!(interleavings::scripts_over_the_wire_1),
+            testkit::test!(interleavings::scripts_over_the_wire_2),
+            testkit::test!(interleavings::scripts_over_the_wire_3),
             testkit::test!(operation::time_limits_end_statements_and_sessions),
             testkit::test!(operation::a_death_leaves_nothing_behind),
             testkit::test!(operation::classes_come_from_everywhere),

@@ -34,7 +34,7 @@ copy without_key from stdin;
 nine	9
 \.
 select * from without_key order by a;
-\copy without_key to 'without_key.copy'
+\copy (select * from without_key order by a) to 'without_key.copy'
 delete from without_key;
 \copy without_key from 'without_key.copy'
 \! cat without_key.copy

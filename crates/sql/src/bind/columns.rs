@@ -1,6 +1,6 @@
 //! Names of columns.
 
-use super::{Binder, Clause, Reach, Relation, Scope};
+use super::{Binder, Clause, Noted, Reach, Relation, Scope};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
 use crate::plan::{Expr, Typed};
@@ -143,6 +143,12 @@ impl Binder<'_> {
                     return Err(self.at(error, &parts[0]));
                 }
                 found = Some((value.clone(), column.kind));
+                if let (Some(table), [.., own]) = (&relation.table, parts) {
+                    self.note(own.span, || Noted::Column(table.oid, column.number));
+                }
+                if let (Some(oid), [.., qualifier, _]) = (relation.own, parts) {
+                    self.note(qualifier.span, || Noted::Relation(oid));
+                }
             }
         }
         Ok(found)

@@ -303,7 +303,9 @@ impl Binder<'_> {
         scope: &Scope<'_>,
     ) -> SqlResult<Typed> {
         let mut whens = Vec::new();
-        let mut results = Vec::new();
+        // The ELSE comes first where the type is decided.
+        let nothing = Typed { expr: Expr::Constant(Datum::Null), kind: Kind::Unknown.into() };
+        let mut results = vec![otherwise.map_or(Ok(nothing), |otherwise| self.expr(otherwise, scope))?];
         for ast::CaseWhen { condition, result } in conditions {
             let condition = self.expr(condition, scope)?;
             whens.push(match operand {
@@ -312,10 +314,8 @@ impl Binder<'_> {
             });
             results.push(self.expr(result, scope)?);
         }
-        let nothing = Typed { expr: Expr::Constant(Datum::Null), kind: Kind::Unknown.into() };
-        results.push(otherwise.map_or(Ok(nothing), |otherwise| self.expr(otherwise, scope))?);
         let (mut results, kind) = self.common(results, "CASE")?;
-        let otherwise = Box::new(results.pop().expect("the ELSE was pushed"));
+        let otherwise = Box::new(results.remove(0));
         Ok(Typed { expr: Expr::Case { whens: whens.into_iter().zip(results).collect(), otherwise }, kind })
     }
 }

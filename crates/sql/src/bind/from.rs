@@ -3,7 +3,7 @@
 //! What is bound here is a tree of joins; `steps` decides how it is gone through.
 
 use super::steps::{self, steps_of};
-use super::{Binder, Clause, Reach, Relation, Scope, columns_of, refuse, settled};
+use super::{Binder, Clause, Noted, Reach, Relation, Scope, columns_of, refuse, settled};
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
@@ -196,13 +196,16 @@ impl Binder<'_> {
                     crate::catalog::Relation::Table(table) => {
                         let width = table.columns.len() + 1;
                         let relation = self.relation(&table.name, alias, columns_of(&table), first, Some(&table))?;
-                        scope.add(relation, width)?;
+                        self.note(Binder::span_of(name), || Noted::Relation(table.oid));
+                        scope.add(Relation { own: alias.is_none().then_some(table.oid), ..relation }, width)?;
                         Ok(item(ItemSource::Table(table), first, width, Slots::default()))
                     }
                     crate::catalog::Relation::View(view) => {
                         let bound = self.view(&view)?;
                         let width = bound.columns.len();
-                        scope.add(self.relation(&view.name, alias, bound.columns, first, None)?, width)?;
+                        let relation = self.relation(&view.name, alias, bound.columns, first, None)?;
+                        self.note(Binder::span_of(name), || Noted::Relation(view.oid));
+                        scope.add(Relation { own: alias.is_none().then_some(view.oid), ..relation }, width)?;
                         let source = ItemSource::Query { plan: Box::new(bound.plan), is_lateral: false };
                         Ok(item(source, first, width, Slots::default()))
                     }

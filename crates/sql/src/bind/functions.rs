@@ -107,8 +107,15 @@ impl Binder<'_> {
                 let Ok([left, right]) = <[Typed; 2]>::try_from(arguments) else {
                     return Err(SqlError::new(SqlState::SYNTAX_ERROR, "NULLIF takes two arguments"));
                 };
-                let (value, kind) = (left.expr.clone(), left.kind);
+                let (mut value, mut kind) = (left.expr.clone(), left.kind);
                 let equal = self.operator("=", Some(left), right)?;
+                // It is what `=` takes it for, but for a type of its own that has an operator of its own.
+                if let Expr::Call { operator: Some(operator), arguments, .. } = &equal.expr
+                    && let (Some(left), Some(argument)) = (operator.left, arguments.first())
+                    && matches!(kind.kind, Kind::Unknown | Kind::Varchar)
+                {
+                    (value, kind) = (argument.clone(), left.into());
+                }
                 let nothing = Expr::Constant(crate::datum::Datum::Null);
                 let expr = Expr::Case { whens: vec![(equal.expr, nothing)], otherwise: Box::new(value) };
                 Ok(Typed { expr, kind: super::settled(kind) })

@@ -172,6 +172,7 @@ impl Binder<'_> {
             is_named: !alias.is_empty(),
             is_open: true,
             reach: Reach::All,
+            own: None,
         });
     }
 

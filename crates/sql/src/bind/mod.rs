@@ -38,6 +38,7 @@ use crate::plan::{Expr, Plan};
 use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast;
+use sqlparser::tokenizer::Span;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
@@ -78,6 +79,26 @@ pub(crate) struct Binder<'c> {
     is_top: Cell<bool>,
     /// Statements of `WITH` that change rows, so far.
     modifies: RefCell<Vec<Arc<Modify>>>,
+    /// What names stand for, if somebody wants to know.
+    notes: RefCell<Option<Vec<Note>>>,
+}
+
+/// What a name stands for, and where it is written.
+#[derive(Debug, Clone)]
+pub(crate) struct Note {
+    pub(crate) span: Span,
+    pub(crate) of: Noted,
+}
+
+/// See [`Note`].
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Noted {
+    /// A relation of the catalog.
+    Relation(u32),
+    /// A column of a table: their numbers.
+    Column(u32, i16),
+    /// All columns: the relations' names in FROM, if they have any, and theirs.
+    Star(Vec<(Option<String>, String)>),
 }
 
 /// A table, query or join of `FROM`, as names see it.
@@ -96,6 +117,8 @@ pub(crate) struct Relation {
     /// Whether its columns can be named without it.
     pub(crate) is_open: bool,
     pub(crate) reach: Reach,
+    /// The number of the relation of the catalog by whose name it goes.
+    pub(crate) own: Option<u32>,
 }
 
 /// From where a relation is seen.
@@ -118,7 +141,8 @@ impl Relation {
     ) -> Relation {
         let values = (first..first + columns.len()).map(Expr::Column).collect();
         let (alias, table) = (alias.into(), table.cloned());
-        Relation { alias, columns, values, first, table, is_named: true, is_open: true, reach: Reach::All }
+        let (is_named, is_open, reach, own) = (true, true, Reach::All, None);
+        Relation { alias, columns, values, first, table, is_named, is_open, reach, own }
     }
 }
 
@@ -166,6 +190,32 @@ impl<'c> Binder<'c> {
             recursions: RefCell::default(),
             is_top: Cell::new(true),
             modifies: RefCell::default(),
+            notes: RefCell::default(),
+        }
+    }
+
+    /// Also notes what names stand for; see [`Binder::take_notes`].
+    pub(crate) fn noting(self) -> Self {
+        *self.notes.borrow_mut() = Some(Vec::new());
+        self
+    }
+
+    /// What was noted.
+    pub(crate) fn take_notes(&self) -> Vec<Note> {
+        self.notes.take().unwrap_or_default()
+    }
+
+    fn note(&self, span: Span, of: impl FnOnce() -> Noted) {
+        if let Some(notes) = self.notes.borrow_mut().as_mut() {
+            notes.push(Note { span, of: of() });
+        }
+    }
+
+    /// Where a name of several parts is written: its last part.
+    pub(crate) fn span_of(name: &ast::ObjectName) -> Span {
+        match name.0.last() {
+            Some(ast::ObjectNamePart::Identifier(ident)) => ident.span,
+            _ => Span::empty(),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::recursion::in_order;
 use super::select::lock_word;
 use super::sets::{composite, field_name};
-use super::{Binder, Bound, Clause, Scope, column_info, refuse, settled};
+use super::{Binder, Bound, Clause, Noted, Scope, column_info, refuse, settled};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
@@ -429,6 +429,7 @@ impl Binder<'_> {
                         let message = "SELECT * with no tables specified is not valid";
                         return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
                     }
+                    self.note(options.wildcard_token.0.span, || Noted::Star(columns_in(scope, None)));
                     self.all_columns(None, scope, &mut items)?;
                 }
                 ast::SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
@@ -436,6 +437,7 @@ impl Binder<'_> {
                     let [alias] = &self.name_parts(name)?[..] else {
                         return Err(SqlError::unsupported(format_args!("{name}.*")));
                     };
+                    self.note(Binder::span_of(name), || Noted::Star(columns_in(scope, Some(alias))));
                     self.all_columns(Some(alias), scope, &mut items)?;
                 }
                 other => return Err(SqlError::unsupported(format_args!("{other} in a select list"))),
@@ -482,6 +484,21 @@ impl Binder<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// The columns that `*` stands for, or `of.*`, as they are named.
+fn columns_in(scope: &Scope<'_>, of: Option<&str>) -> Vec<(Option<String>, String)> {
+    let is_meant = |relation: &&super::Relation| match of {
+        Some(alias) => relation.is_named && relation.alias == alias,
+        None => relation.is_open,
+    };
+    let relations = scope.relations.iter().filter(is_meant);
+    relations
+        .flat_map(|relation| {
+            let alias = relation.is_named.then(|| relation.alias.clone());
+            relation.columns.iter().map(move |column| (alias.clone(), column.name.clone()))
+        })
+        .collect()
 }
 
 /// The rows that `LIMIT`, `OFFSET` and `FETCH` leave, which are ordered by these keys.

@@ -26,8 +26,15 @@ impl Binder<'_> {
                     return Ok(Typed { expr: Expr::Constant(Datum::Oid(relation.oid())), kind: to });
                 }
                 Expr::Constant(Datum::Text(text)) => {
-                    let expr = Expr::Constant(text::input(&text, to, &self.env.forms)?);
-                    return Ok(Typed { expr, kind: to });
+                    // A cast cuts what is too long; input would refuse it.
+                    let is_cut = context == Context::Explicit && matches!(to.kind, Kind::Varchar | Kind::Bpchar);
+                    let read_as = if is_cut { to.kind.into() } else { to };
+                    let expr = Expr::Constant(text::input(&text, read_as, &self.env.forms)?);
+                    return if is_cut {
+                        self.coerce(Typed { expr, kind: read_as }, to, context)
+                    } else {
+                        Ok(Typed { expr, kind: to })
+                    };
                 }
                 Expr::Parameter(at) => {
                     let known = self.parameters.borrow_mut()[at].replace(to.kind.into());

@@ -88,6 +88,9 @@ pub struct TableInfo {
     pub next_column: i16,
     /// Where its rows are.
     pub table: Arc<Table>,
+    /// Whether the program that the engine belongs to made it, and not a statement. Whoever made it goes on using that very
+    /// table, so its definition stays.
+    pub is_adopted: bool,
     /// See [`TableInfo::is_retired`].
     pub(crate) retired: AtomicBool,
 }
@@ -126,6 +129,7 @@ impl TableInfo {
             constraints: self.constraints.clone(),
             next_column: self.next_column,
             table: Arc::clone(&self.table),
+            is_adopted: self.is_adopted,
             retired: AtomicBool::new(false),
         }
     }
@@ -275,7 +279,7 @@ pub enum ForeignAction {
 }
 
 /// A view.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ViewInfo {
     /// Its number.
     pub oid: u32,

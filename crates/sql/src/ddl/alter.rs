@@ -7,8 +7,10 @@
 
 use super::columns::{Draft, Pending};
 use super::index::remove_index;
+use super::renames::{Changed, Renamed};
 use super::rewrite::Source;
 use super::{Ddl, Defined};
+use crate::bind::Noted;
 use crate::bind::refuse;
 use crate::catalog::{ColumnDef, ConstraintKind, Identity, Relation, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -29,6 +31,8 @@ struct Work {
     /// Whether rows must be copied.
     copies: bool,
     references: Vec<ast::ForeignKeyConstraint>,
+    /// Views that name a column that gets another name.
+    views: Vec<Changed>,
 }
 
 impl Ddl<'_> {
@@ -57,20 +61,22 @@ impl Ddl<'_> {
         };
         self.lock(&old, TableLock::AccessExclusive)?;
         let sources = (0..old.columns.len()).map(Source::Column).collect();
-        let mut work = Work { draft: Draft::of(&old), old, sources, copies: false, references: Vec::new() };
+        let mut work =
+            Work { draft: Draft::of(&old), old, sources, copies: false, references: Vec::new(), views: Vec::new() };
         for operation in operations {
             self.alter(&mut work, operation)?;
         }
         for key in std::mem::take(&mut work.references) {
             self.add_reference(&mut work.draft, &key)?;
         }
-        let Work { old, draft, sources, copies, .. } = work;
+        let Work { old, draft, sources, copies, views, .. } = work;
         let new = if copies {
             self.rebuild(&old, draft, &sources)?
         } else {
             let new = draft.finish(Arc::clone(&old.table));
             self.replace_table(new)?
         };
+        self.put_renamed(views, "a column")?;
         // Whether rows satisfy it is looked up by the transaction's snapshot, which must have all of them.
         let is_new = |constraint: &&crate::catalog::Constraint| {
             !matches!(constraint.what, ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. })
@@ -368,7 +374,8 @@ impl Ddl<'_> {
             let message = format!("column \"{new}\" of relation \"{}\" already exists", work.draft.name);
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
-        self.refuse_used_by_views(&work.old, "rename a column of a table")?;
+        let what = Noted::Column(work.draft.oid, work.draft.columns[at].number);
+        work.views = self.renamed(work.draft.oid, &Renamed { what, to: new })?;
         for constraint in &work.draft.constraints {
             if let ConstraintKind::Check(check) = &constraint.what {
                 let used = self.bind_check(&work.draft.name, &work.draft.columns, &check.tree)?;
@@ -520,12 +527,7 @@ impl Ddl<'_> {
             let message = format!("relation \"{new}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
         }
-        if let Some(view) = self.state.views().find(|view| view.uses.contains(&relation.oid())) {
-            let message = format!("cannot rename a {} used by a view", relation.word());
-            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
-                .detail(format!("view {} uses {} {}", view.name, relation.word(), relation.name()))
-                .hint("Drop the view first, and create it again afterwards."));
-        }
+        let views = self.renamed(relation.oid(), &Renamed { what: Noted::Relation(relation.oid()), to: new })?;
         match relation {
             Relation::Table(table) => {
                 self.lock(table, TableLock::AccessExclusive)?;
@@ -534,17 +536,7 @@ impl Ddl<'_> {
                 self.replace_table(renamed)?;
             }
             Relation::View(view) => {
-                let renamed = crate::catalog::ViewInfo {
-                    oid: view.oid,
-                    schema: view.schema,
-                    name: new.clone(),
-                    owner: view.owner.clone(),
-                    columns: view.columns.clone(),
-                    text: view.text.clone(),
-                    query: view.query.clone(),
-                    path: view.path.clone(),
-                    uses: view.uses.clone(),
-                };
+                let renamed = crate::catalog::ViewInfo { name: new.clone(), ..(**view).clone() };
                 self.state.replace(Relation::View(Arc::new(renamed)))?;
             }
             Relation::Sequence(sequence) => {
@@ -556,7 +548,7 @@ impl Ddl<'_> {
                 return Err(SqlError::unsupported("ALTER TABLE RENAME of an index; use ALTER INDEX"));
             }
         }
-        Ok(())
+        self.put_renamed(views, &format!("a {}", relation.word()))
     }
 
     /// A column that has become NOT NULL without its rows being copied.

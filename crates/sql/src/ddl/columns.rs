@@ -61,6 +61,7 @@ impl Draft {
             constraints: self.constraints,
             next_column: self.next_column,
             table,
+            is_adopted: false,
             retired: AtomicBool::new(false),
         }
     }

@@ -13,6 +13,7 @@ mod comment;
 mod constraints;
 mod drop;
 mod index;
+mod renames;
 mod rewrite;
 mod sequence;
 mod table;
@@ -208,7 +209,13 @@ impl<'a> Ddl<'a> {
     /// # Errors
     /// One that [`asks_again`], if it was not locked so before: the statement's snapshot may be older than what whoever had
     /// it has committed, so the statement is begun anew. What it has done so far, to tables that nobody knows, is dropped.
+    /// `0A000` for a table that no statement has made: every definition that touches a table comes here first.
     pub(crate) fn lock(&mut self, table: &TableInfo, mode: TableLock) -> SqlResult<()> {
+        if table.is_adopted {
+            let what = format_args!("a definition that changes \"{}\" or refers to it", table.name);
+            let detail = "The program itself has made the table and uses it as it is.";
+            return Err(SqlError::unsupported(what).detail(detail));
+        }
         let lock = (Arc::as_ptr(&table.table) as usize, mode);
         let is_own = self.made.tables.iter().any(|own| Arc::ptr_eq(own, &table.table));
         if is_own || self.locked.contains(&lock) {

@@ -3,14 +3,15 @@
 //! **Invariant:** a sequence's value lies between its least and its greatest.
 
 use super::{Ddl, Defined};
-use crate::bind::{Binder, Scope, refuse};
-use crate::catalog::{Relation, Sequence, SequenceValue};
+use crate::bind::{Binder, Scope, not_a_sequence, refuse};
+use crate::catalog::{Relation, Sequence, SequenceValue, TableInfo};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::parse::{folded, sequences};
 use crate::plan::Expr;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, SequenceOptions, Statement};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a statement says of a sequence.
 pub(super) struct Numbers {
@@ -20,11 +21,31 @@ pub(super) struct Numbers {
     min: Option<i64>,
     max: Option<i64>,
     cycle: bool,
+    /// Where it is, if that is not where it starts.
+    value: Option<SequenceValue>,
 }
 
 impl Numbers {
     pub(super) fn of(kind: SqlType) -> Numbers {
-        Numbers { kind, start: None, increment: 1, min: None, max: None, cycle: false }
+        Numbers { kind, start: None, increment: 1, min: None, max: None, cycle: false, value: None }
+    }
+
+    /// Those of a sequence that is there; of another type, its bounds are the new one's where they were the old one's.
+    fn of_sequence(sequence: &Sequence, kind: SqlType) -> Numbers {
+        let Sequence { start, increment, min, max, cycle, .. } = *sequence;
+        let value = *sequence.value.lock().unwrap_or_else(PoisonError::into_inner);
+        let (least, greatest) = bounds(sequence.kind);
+        let is_up = 0 < increment;
+        let is_new = kind.kind != sequence.kind.kind;
+        Numbers {
+            kind,
+            start: Some(start),
+            increment,
+            min: (!is_new || is_up || min != least).then_some(min),
+            max: (!is_new || !is_up || max != greatest).then_some(max),
+            cycle,
+            value: Some(value),
+        }
     }
 
     pub(super) fn set(&mut self, binder: &Binder<'_>, options: &[SequenceOptions]) -> SqlResult<()> {
@@ -58,11 +79,7 @@ impl Numbers {
 
     /// The sequence, its numbers settled.
     pub(super) fn sequence(self, sequence: Sequence) -> SqlResult<Sequence> {
-        let (least, greatest) = match self.kind.kind {
-            Kind::Int2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
-            Kind::Int4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
-            _ => (i64::MIN, i64::MAX),
-        };
+        let (least, greatest) = bounds(self.kind);
         let is_up = 0 < self.increment;
         let min = self.min.unwrap_or(if is_up { 1 } else { least });
         let max = self.max.unwrap_or(if is_up { greatest } else { -1 });
@@ -82,9 +99,26 @@ impl Numbers {
         if max < start {
             return Err(invalid(format!("START value ({start}) cannot be greater than MAXVALUE ({max})")));
         }
-        let value = Arc::new(Mutex::new(SequenceValue { last: start, is_called: false }));
+        let value = self.value.unwrap_or(SequenceValue { last: start, is_called: false });
+        let last = value.last;
+        if last < min {
+            return Err(invalid(format!("RESTART value ({last}) cannot be less than MINVALUE ({min})")));
+        }
+        if max < last {
+            return Err(invalid(format!("RESTART value ({last}) cannot be greater than MAXVALUE ({max})")));
+        }
+        let value = Arc::new(Mutex::new(value));
         let (kind, increment, cycle) = (self.kind, self.increment, self.cycle);
         Ok(Sequence { kind, start, increment, min, max, cycle, value, ..sequence })
+    }
+}
+
+/// The least and the greatest value of a sequence's type.
+fn bounds(kind: SqlType) -> (i64, i64) {
+    match kind.kind {
+        Kind::Int2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        Kind::Int4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        _ => (i64::MIN, i64::MAX),
     }
 }
 
@@ -115,15 +149,16 @@ impl Ddl<'_> {
         else {
             return Err(SqlError::unsupported("this statement"));
         };
-        refuse!(*temporary => "CREATE TEMPORARY SEQUENCE", owned_by.is_some() => "OWNED BY");
-        let (schema, own_name) = self.place(name)?;
-        let kind = match data_type {
-            Some(data_type) => self.binder().type_of(data_type)?,
-            None => Kind::Int8.into(),
-        };
-        if !matches!(kind.kind, Kind::Int2 | Kind::Int4 | Kind::Int8) {
+        refuse!(*temporary => "CREATE TEMPORARY SEQUENCE");
+        let kind = data_type.as_ref().map(|data_type| self.binder().type_of(data_type)).transpose()?;
+        if kind.is_some_and(|kind| !matches!(kind.kind, Kind::Int2 | Kind::Int4 | Kind::Int8)) {
             return Err(invalid("sequence type must be smallint, integer, or bigint"));
         }
+        if let Some(altered) = sequences::altered(name) {
+            return self.alter_sequence(&altered, kind, sequence_options, owned_by.as_ref(), *if_not_exists);
+        }
+        let kind = kind.unwrap_or_else(|| Kind::Int8.into());
+        let (schema, own_name) = self.place(name)?;
         if *if_not_exists && self.is_taken(schema, &own_name) {
             let message = format!("relation \"{own_name}\" already exists, skipping");
             self.notice(SqlState::DUPLICATE_TABLE, message);
@@ -145,7 +180,82 @@ impl Ddl<'_> {
             owned_by: None,
             value: Arc::new(Mutex::new(SequenceValue { last: 1, is_called: false })),
         })?;
+        let sequence = match owned_by {
+            Some(column) => self.owned(sequence, column)?,
+            None => sequence,
+        };
         self.state.add(Relation::Sequence(Arc::new(sequence)))?;
         Ok("CREATE SEQUENCE".into())
+    }
+
+    /// `ALTER SEQUENCE`. What it says of numbers is undone with the transaction, numbers that were taken meanwhile are not.
+    fn alter_sequence(
+        &mut self,
+        altered: &sequences::Altered,
+        kind: Option<SqlType>,
+        options: &[SequenceOptions],
+        owned_by: Option<&ast::ObjectName>,
+        if_exists: bool,
+    ) -> SqlResult<Defined> {
+        let sequences::Altered { name, restart } = altered;
+        let found = self.binder().relation_named(name).cloned();
+        let sequence = match found {
+            Ok(Relation::Sequence(sequence)) => sequence,
+            Ok(other) => return Err(not_a_sequence(&other)),
+            Err(error) if if_exists && error.state() == SqlState::UNDEFINED_TABLE => {
+                self.notice(SqlState("00000"), format!("{}, skipping", error.message()));
+                return Ok("ALTER SEQUENCE".into());
+            }
+            Err(error) => return Err(error),
+        };
+        let mut changed = (*sequence).clone();
+        if kind.is_some() || !options.is_empty() || restart.is_some() {
+            let mut numbers = Numbers::of_sequence(&sequence, kind.unwrap_or(sequence.kind));
+            numbers.set(&self.binder(), options)?;
+            if let Some(at) = restart {
+                let last = at.or(numbers.start).unwrap_or(sequence.start);
+                numbers.value = Some(SequenceValue { last, is_called: false });
+            }
+            changed = numbers.sequence(changed)?;
+        }
+        if let Some(column) = owned_by {
+            changed = self.owned(changed, column)?;
+        }
+        self.state.replace(Relation::Sequence(Arc::new(changed)))?;
+        Ok("ALTER SEQUENCE".into())
+    }
+
+    /// The sequence, gone with this column; or with none.
+    fn owned(&self, sequence: Sequence, column: &ast::ObjectName) -> SqlResult<Sequence> {
+        let is_identity = |table: &TableInfo| {
+            table.columns.iter().any(|column| column.identity.is_some_and(|identity| identity.sequence == sequence.oid))
+        };
+        if let Some(table) = self.state.tables().find(|table| is_identity(table)) {
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot change ownership of identity sequence")
+                .detail(format!("Sequence \"{}\" is linked to table \"{}\".", sequence.name, table.name)));
+        }
+        if sequences::is_none(column) {
+            return Ok(Sequence { owned_by: None, ..sequence });
+        }
+        let mut parts = column.0.clone();
+        let (Some(ast::ObjectNamePart::Identifier(own)), false) = (parts.pop(), parts.is_empty()) else {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid OWNED BY option")
+                .hint("Specify OWNED BY table.column or OWNED BY NONE."));
+        };
+        let table = self.binder().table(&ast::ObjectName(parts))?;
+        if table.owner != sequence.owner {
+            let message = "sequence must have same owner as table it is linked to";
+            return Err(SqlError::new(SqlState("55000"), message));
+        }
+        if table.schema != sequence.schema {
+            let message = "sequence must be in same schema as table it is linked to";
+            return Err(SqlError::new(SqlState("55000"), message));
+        }
+        let own = folded(&own);
+        let Some(at) = table.column(&own) else {
+            let message = format!("column \"{own}\" of relation \"{}\" does not exist", table.name);
+            return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+        };
+        Ok(Sequence { owned_by: Some((table.oid, table.columns[at].number)), ..sequence })
     }
 }

@@ -1,8 +1,9 @@
 //! `CREATE VIEW`.
 //!
-//! **Invariant:** a view keeps its query as it was written, the path by which its names were found, and what it uses, which is kept from
-//! being dropped or renamed under it.
+//! **Invariant:** a view keeps its query as it was written, but for `*` and names that have changed since, the path by which its names were
+//! found, and what it uses, which is kept from being dropped under it.
 
+use super::renames::settled_query;
 use super::{Ddl, Defined};
 use crate::bind::{Binder, refuse, settled};
 use crate::catalog::{Relation, ViewInfo};
@@ -40,8 +41,7 @@ impl Ddl<'_> {
             !cluster_by.is_empty() || comment.is_some() || to.is_some() || params.is_some() => "an option of CREATE VIEW",
         );
         let (schema, own_name) = self.place(name)?;
-        let text = query.to_string();
-        let binder = self.binder();
+        let binder = self.binder().noting();
         let mut bound = binder.query(query, None)?;
         binder
             .without_parameters()
@@ -66,6 +66,8 @@ impl Ddl<'_> {
             named.push((name, settled(column.kind)));
         }
         let uses = used(&binder, query)?;
+        let query = settled_query(query, &binder.take_notes());
+        let text = query.to_string();
         let existing = self.state.relations().find(|one| one.schema() == schema && one.name() == own_name).cloned();
         let oid = match existing {
             None => self.catalog.oid()?,
@@ -90,7 +92,7 @@ impl Ddl<'_> {
             owner: self.user(),
             columns: named,
             text,
-            query: (**query).clone(),
+            query,
             path: self.path.to_vec(),
             uses,
         })))?;
@@ -123,7 +125,7 @@ fn check_replaced(old: &ViewInfo, new: &[(String, crate::types::SqlType)]) -> Sq
 
 /// Numbers of the relations that a query names. Names of its own `WITH` queries may hide some; to count one too many only keeps
 /// it from being dropped without CASCADE.
-fn used(binder: &Binder<'_>, query: &ast::Query) -> SqlResult<Vec<u32>> {
+pub(super) fn used(binder: &Binder<'_>, query: &ast::Query) -> SqlResult<Vec<u32>> {
     struct Names<'b> {
         binder: &'b Binder<'b>,
         found: Vec<u32>,

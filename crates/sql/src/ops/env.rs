@@ -5,6 +5,8 @@
 use super::casts::{Context, find_cast};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::session::names::Names;
+use crate::session::naps::Naps;
 use crate::settings::Settings;
 use crate::types::forms::Forms;
 use crate::types::{Kind, SqlType};
@@ -52,12 +54,15 @@ pub struct Env {
     /// By what number the client knows the session.
     pub backend_pid: u32,
     pub(crate) settings: Arc<Settings>,
+    /// The session's prepared statements and portals.
+    pub(crate) names: Names,
+    pub(crate) naps: Naps,
     random: Arc<Mutex<Random>>,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
-/// A setting that `set_config` asks for: name, value, whether for the transaction alone.
-pub(crate) type Asked = (String, String, bool);
+/// A setting that `set_config` asks for: name, value (nothing: back to the default), whether for the transaction alone.
+pub(crate) type Asked = (String, Option<String>, bool);
 
 /// The time now, in microseconds since 1970.
 pub(crate) fn clock_us() -> i64 {
@@ -73,6 +78,8 @@ impl Env {
             user: user.into(),
             backend_pid,
             settings,
+            names: Names::default(),
+            naps: Naps::default(),
             random: Arc::new(Mutex::new(Random::seeded(seed))),
             asked: Arc::default(),
         }
@@ -109,10 +116,10 @@ impl Env {
     }
 
     /// Asks for a setting, to be made when the statement has run. Says how it will be shown.
-    pub(crate) fn ask(&self, name: &str, value: &str, is_local: bool) -> SqlResult<String> {
+    pub(crate) fn ask(&self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<String> {
         let shown = self.settings.would_show(name, value)?;
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.push((name.to_lowercase(), value.to_owned(), is_local));
+        asked.push((name.to_lowercase(), value.map(str::to_owned), is_local));
         Ok(shown)
     }
 
@@ -120,8 +127,8 @@ impl Env {
     pub(crate) fn setting(&self, name: &str) -> SqlResult<String> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         match asked.iter().rev().find(|(asked, ..)| asked.eq_ignore_ascii_case(name)) {
-            Some((name, value, _)) => self.settings.would_show(name, value),
-            None => self.settings.show(name).map(|(_, value)| value.to_owned()),
+            Some((name, value, _)) => self.settings.would_show(name, value.as_deref()),
+            None => self.settings.show(name).map(str::to_owned),
         }
     }
 

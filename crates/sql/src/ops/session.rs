@@ -90,11 +90,9 @@ fn set_config(args: &[Datum], env: &super::Env) -> SqlResult<Datum> {
     if args[0].is_null() {
         return Err(SqlError::new(SqlState("22004"), "SET requires parameter name"));
     }
-    if args[1].is_null() {
-        return Err(SqlError::unsupported("set_config with NULL"));
-    }
+    let value = (!args[1].is_null()).then(|| text(&args[1]));
     let is_local = matches!(args[2], Datum::Bool(true));
-    env.ask(text(&args[0]), text(&args[1]), is_local).map(Datum::text)
+    env.ask(text(&args[0]), value, is_local).map(Datum::text)
 }
 
 /// Version 4: random but for six bits.
@@ -119,6 +117,16 @@ fn set_seed(args: &[Datum], env: &super::Env) -> SqlResult<Datum> {
     Ok(Datum::text(""))
 }
 
+fn sleep(seconds: f64, env: &super::Env) -> SqlResult<Datum> {
+    env.naps.nap(seconds).map(|()| Datum::text(""))
+}
+
+/// A month has 30 days, as where intervals are compared.
+fn seconds_of(span: crate::types::interval::Interval) -> f64 {
+    let days = f64::from(span.months) * 30.0 + f64::from(span.days);
+    days * 86_400.0 + span.micros as f64 / 1e6
+}
+
 pub(super) fn functions() -> Vec<Function> {
     use Kind::{Bool, Float8, Int4, Interval as Span, Text, Timestamp, Timestamptz, Uuid, Void};
     let volatile = |function: Function| Function { volatile: true, ..function };
@@ -139,6 +147,11 @@ pub(super) fn functions() -> Vec<Function> {
         volatile(function_in("random", &[], Float8, |_, env| Ok(Datum::Float8(env.random())))),
         volatile(function_in("setseed", &[Float8], Void, set_seed)),
         volatile(function_in("gen_random_uuid", &[], Uuid, |_, env| Ok(random_uuid(env)))),
+        volatile(function_in("pg_sleep", &[Float8], Void, |a, env| sleep(float(&a[0]), env))),
+        volatile(function_in("pg_sleep_for", &[Span], Void, |a, env| sleep(seconds_of(interval(&a[0])), env))),
+        volatile(function_in("pg_sleep_until", &[Timestamptz], Void, |a, env| {
+            sleep((int(&a[0]).saturating_sub(clock_us())) as f64 / 1e6, env)
+        })),
         function_in("pg_backend_pid", &[], Int4, |_, env| Ok(Datum::Int4(env.backend_pid as i32))),
     ]
 }

@@ -27,6 +27,11 @@ pub(crate) fn mark(ident: &ast::Ident) -> Option<&str> {
     ident.value.strip_prefix(MARK)
 }
 
+/// A mark's text.
+pub(super) fn marking(what: &str) -> String {
+    format!("{MARK}{what}")
+}
+
 /// The same of an expression.
 pub(crate) fn marked(expr: &ast::Expr) -> Option<&str> {
     match expr {
@@ -45,19 +50,19 @@ fn is_space(token: &TokenWithSpan) -> bool {
 }
 
 /// A word in the place of another token.
-fn word(at: &TokenWithSpan, word: &str) -> TokenWithSpan {
+pub(super) fn word(at: &TokenWithSpan, word: &str) -> TokenWithSpan {
     let upper = word.to_uppercase();
     let keyword = ALL_KEYWORDS.binary_search(&&*upper).map_or(Keyword::NoKeyword, |at| ALL_KEYWORDS_INDEX[at]);
     TokenWithSpan { token: Token::Word(Word { value: word.to_owned(), quote_style: None, keyword }), span: at.span }
 }
 
-fn mark_at(at: &TokenWithSpan, what: &str) -> TokenWithSpan {
-    let value = format!("{MARK}{what}");
+pub(super) fn mark_at(at: &TokenWithSpan, what: &str) -> TokenWithSpan {
+    let value = marking(what);
     let token = Token::Word(Word { value, quote_style: Some('"'), keyword: Keyword::NoKeyword });
     TokenWithSpan { token, span: at.span }
 }
 
-fn sign(at: &TokenWithSpan, token: Token) -> TokenWithSpan {
+pub(super) fn sign(at: &TokenWithSpan, token: Token) -> TokenWithSpan {
     TokenWithSpan { token, span: at.span }
 }
 
@@ -71,16 +76,23 @@ type Rule = fn(&str, &mut Vec<TokenWithSpan>) -> SqlResult<()>;
 pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<TokenWithSpan>> {
     let mut tokens = strings(text, tokens)?;
     let has = |tokens: &[TokenWithSpan], word: &str| tokens.iter().any(|token| is_word(token, word));
-    let rules: [(&str, Rule); 6] = [
+    let rules: &[(&str, Rule)] = &[
         ("table", tables),
         ("for", locks),
         ("symmetric", symmetric),
         ("asymmetric", symmetric),
         ("using", join_aliases),
         ("exclude", excludes),
+        ("snapshot", snapshots),
+        ("deferrable", deferrables),
+        ("current", current_of),
+        ("view", views),
+        ("current_schema", current_schema),
+        ("sequence", super::sequences::sequences),
+        ("identity", super::sequences::identities),
     ];
     let mut is_bare = false;
-    for (word, rule) in rules {
+    for (word, rule) in rules.iter().copied() {
         if has(&tokens, word) {
             if !is_bare {
                 tokens.retain(|token| !is_space(token));
@@ -129,7 +141,7 @@ fn strings(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<TokenWithSpa
 }
 
 /// Where the parenthesis is closed that is open before this place; behind the last token, if nowhere.
-fn closing(tokens: &[TokenWithSpan], from: usize) -> usize {
+pub(super) fn closing(tokens: &[TokenWithSpan], from: usize) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(from) {
         match token.token {
@@ -361,6 +373,70 @@ fn excludes(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
             tokens.splice(place + 2..place + 2, [mark, sign(&own, Token::Comma)]);
         } else {
             tokens.splice(place..place, [word(&own, "partition"), word(&own, "by"), mark]);
+        }
+    }
+    Ok(())
+}
+
+fn sets_modes(tokens: &[TokenWithSpan]) -> bool {
+    tokens.first().is_some_and(|first| ["begin", "start", "set"].iter().any(|word| is_word(first, word)))
+}
+
+/// The library has one more level of isolation.
+#[expect(clippy::ptr_arg, reason = "others of the table it stands in add tokens")]
+fn snapshots(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    match tokens.windows(2).find(|two| is_word(&two[0], "level") && is_word(&two[1], "snapshot")) {
+        Some(two) if sets_modes(tokens) => Err(super::near(text, two.get(1))),
+        _ => Ok(()),
+    }
+}
+
+/// `DEFERRABLE` of a transaction: that level stands for it. `NOT DEFERRABLE`, among others, is how they are anyway.
+fn deferrables(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    let Some(at) = tokens.iter().position(|token| is_word(token, "deferrable")).filter(|_| sets_modes(tokens)) else {
+        return Ok(());
+    };
+    if 0 < at && is_word(&tokens[at - 1], "not") {
+        let has_comma = 1 < at && tokens[at - 2].token == Token::Comma;
+        tokens.drain(at - 1 - usize::from(has_comma)..=at);
+    } else {
+        let own = tokens[at].clone();
+        tokens.splice(at..=at, [word(&own, "isolation"), word(&own, "level"), word(&own, "snapshot")]);
+    }
+    Ok(())
+}
+
+/// # Errors
+/// `0A000`: rows are not found by a cursor.
+#[expect(clippy::ptr_arg, reason = "others of the table it stands in add tokens")]
+fn current_of(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    let words = ["where", "current", "of"];
+    let found = tokens.windows(3).find(|three| three.iter().zip(words).all(|(token, word)| is_word(token, word)));
+    match found {
+        Some(three) => Err(SqlError::unsupported("WHERE CURRENT OF").at(super::position(text, three[0].span.start))),
+        None => Ok(()),
+    }
+}
+
+/// `ALTER VIEW name RENAME` is what `ALTER TABLE` does.
+#[expect(clippy::ptr_arg, reason = "others of the table it stands in add tokens")]
+fn views(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(token, word));
+    if is(0, "alter") && is(1, "view") && tokens.iter().skip(3).any(|token| is_word(token, "rename")) {
+        tokens[1] = word(&tokens[1], "table");
+    }
+    Ok(())
+}
+
+/// `current_schema` is a function with or without parentheses.
+fn current_schema(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    for at in (0..tokens.len()).rev() {
+        let is_name =
+            at.checked_sub(1).is_some_and(|at| tokens[at].token == Token::Period || is_word(&tokens[at], "as"));
+        let is_call = tokens.get(at + 1).is_some_and(|next| matches!(next.token, Token::LParen | Token::Period));
+        if is_word(&tokens[at], "current_schema") && !is_name && !is_call {
+            let own = tokens[at].clone();
+            tokens.splice(at + 1..at + 1, [sign(&own, Token::LParen), sign(&own, Token::RParen)]);
         }
     }
     Ok(())

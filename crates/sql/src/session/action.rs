@@ -9,6 +9,7 @@ use crate::parse::folded;
 use crate::plan::Plan;
 use crate::roles::change::RoleChange;
 use crate::session::ColumnInfo;
+use crate::session::cursors::{Declare, Fetch};
 use crate::session::explain::Explain;
 use crate::session::prepared::Execute;
 use crate::types::Kind;
@@ -33,6 +34,12 @@ pub(crate) enum Action {
     },
     Execute(Execute),
     Explain(Box<Explain>),
+    Declare(Box<Declare>),
+    Fetch(Fetch),
+    /// The next rows of the portal of this name; its value is how many.
+    Advance(String),
+    /// Nothing: all.
+    Close(Option<String>),
     /// Nothing: all.
     Deallocate(Option<String>),
     /// In SHARE or another mode.
@@ -62,7 +69,7 @@ pub(crate) enum Action {
     ResetAll,
     Show(String),
     ShowAll,
-    DiscardAll,
+    Discard(ast::DiscardObject),
     Role(RoleChange),
 }
 
@@ -153,7 +160,11 @@ impl Binder<'_> {
                 }
             },
             Statement::ShowVariable { variable } => show(&variable.iter().map(folded).collect::<Vec<_>>().join(".")),
-            Statement::Discard { object_type: ast::DiscardObject::ALL } => (Action::DiscardAll, None),
+            Statement::Close { cursor: ast::CloseCursor::All } => (Action::Close(None), None),
+            Statement::Close { cursor: ast::CloseCursor::Specific { name } } => {
+                (Action::Close(Some(folded(name))), None)
+            }
+            Statement::Discard { object_type } => (Action::Discard(*object_type), None),
             other => {
                 let text = other.to_string();
                 let words: Vec<&str> = text.split_whitespace().take(2).collect();
@@ -272,7 +283,8 @@ fn modes_of(modes: &[TransactionMode]) -> SqlResult<Modes> {
                     TransactionIsolationLevel::ReadCommitted => "read committed",
                     TransactionIsolationLevel::RepeatableRead => "repeatable read",
                     TransactionIsolationLevel::Serializable => "serializable",
-                    TransactionIsolationLevel::Snapshot => return Err(SqlError::unsupported("SNAPSHOT isolation")),
+                    // What stands for DEFERRABLE.
+                    TransactionIsolationLevel::Snapshot => return Ok(("transaction_deferrable", "on")),
                 };
                 Ok(("transaction_isolation", level))
             }

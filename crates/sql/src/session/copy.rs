@@ -3,6 +3,7 @@
 //! **Invariant:** of data that come in, no more is kept than a piece and the row that has not come whole. What a piece has
 //! inserted belongs to the transaction; a COPY that fails, fails it.
 
+use super::run::Ran;
 use super::{Action, Outcome, Parked, Session, Statement, Step, Tag};
 use crate::bind::{CopyFrom, CopyTo};
 use crate::copy::Format;
@@ -109,9 +110,9 @@ impl Session {
             return Err(SqlError::new(SqlState("25006"), message));
         }
         match self.run(&[], |run| run.is_current(&from.table))? {
-            engine::Step::Parked(ticket) => return Ok(Step::Parked(Parked::Lock(ticket))),
-            engine::Step::Done(false) => return self.again(statement, &[]),
-            engine::Step::Done(true) => {}
+            Ran::Parked(parked) => return Ok(Step::Parked(parked)),
+            Ran::Done(false) => return self.again(statement, &[]),
+            Ran::Done(true) => {}
         }
         if from.options.freeze {
             let message = "COPY FREEZE has no effect on this server";
@@ -132,8 +133,8 @@ impl Session {
 
     fn copy_out(&mut self, to: &CopyTo, values: &[Datum]) -> SqlResult<Step> {
         match self.run(values, |run| run.copy_out(to))? {
-            engine::Step::Parked(ticket) => Ok(Step::Parked(Parked::Lock(ticket))),
-            engine::Step::Done(sent) => {
+            Ran::Parked(parked) => Ok(Step::Parked(parked)),
+            Ran::Done(sent) => {
                 self.copy_flag.0.store(ON, SeqCst);
                 self.copying = Some(Copying::Out(Outgoing { sent, next: 0 }));
                 let is_binary = to.options.format == Format::Binary;
@@ -197,11 +198,11 @@ impl Session {
         let Action::CopyFrom(from) = &*action else { return Err(none_under_way()) };
         let step = self.run(&[], |run| run.copy_in(from, &copy.state, &copy.data, copy.is_all, &copy.later));
         match step.inspect_err(|_| self.fail())? {
-            engine::Step::Parked(ticket) => {
+            Ran::Parked(parked) => {
                 self.copying = Some(Copying::In(copy));
-                Ok(Some(Parked::Lock(ticket)))
+                Ok(Some(parked))
             }
-            engine::Step::Done((mut state, later)) => {
+            Ran::Done((mut state, later)) => {
                 copy.later.extend(later);
                 let rest = copy.data.len().saturating_sub(state.at);
                 if ROW_BYTES_MAX < rest {

@@ -4,7 +4,8 @@
 //! locks go that keep others out; so whoever has waited for one of them finds that out. Tables of the engine that nothing
 //! names any more are dropped.
 
-use super::{Bound, Outcome, Parked, Session, Statement, Step, Tag, read_only};
+use super::run::Ran;
+use super::{Bound, Outcome, Session, Statement, Step, Tag, read_only};
 use crate::bind::Binder;
 use crate::catalog::{Relation, Seen, State, TableInfo};
 use crate::copy::options::Written as CopyOption;
@@ -36,7 +37,7 @@ impl Work {
     }
 }
 
-type Analysed = (Bound, Vec<SqlType>, Option<Vec<ColumnInfo>>);
+pub(super) type Analysed = (Bound, Vec<SqlType>, Option<Vec<ColumnInfo>>);
 
 impl Session {
     /// The catalog that the next statement sees.
@@ -78,8 +79,8 @@ impl Session {
         if self.path_version == self.settings.version() {
             return Ok(Arc::clone(&self.path));
         }
-        let user = self.settings.show("session_authorization")?.1;
-        let setting = self.settings.show("search_path")?.1;
+        let user = self.settings.show("session_authorization")?;
+        let setting = self.settings.show("search_path")?;
         let path: Vec<String> = setting
             .split(',')
             .filter_map(|part| match crate::catalog::name_parts(part)?.pop()? {
@@ -199,20 +200,20 @@ impl Session {
         let drop_made = |tables: &[Arc<Table>]| tables.iter().for_each(|table| database.engine.drop_table(table));
         match result {
             // With a new snapshot, and the locks that it has got.
-            Ok(engine::Step::Done(None)) => {
+            Ok(Ran::Done(None)) => {
                 drop_made(&tables);
                 self.define(text, tree)
             }
-            Ok(engine::Step::Done(Some((base, state, defined)))) => {
+            Ok(Ran::Done(Some((base, state, defined)))) => {
                 let work = self.work.get_or_insert_with(|| Work { state: Arc::clone(&base), base, tables: Vec::new() });
                 work.state = Arc::new(state);
                 work.tables.extend(tables);
                 self.notices.extend(notices);
                 Ok(Step::Done(Outcome::Done(Tag { words: defined.tag, rows: defined.rows })))
             }
-            Ok(engine::Step::Parked(ticket)) => {
+            Ok(Ran::Parked(parked)) => {
                 drop_made(&tables);
-                Ok(Step::Parked(Parked::Lock(ticket)))
+                Ok(Step::Parked(parked))
             }
             Err(error) => {
                 drop_made(&tables);

@@ -71,15 +71,7 @@ impl Explain {
         let (parameters, class) = (self.statement.parameters.clone(), self.statement.class);
         let columns = Some(self.columns());
         let bound = Bound::fixed(Action::Explain(Box::new(self)));
-        Statement {
-            text: text.to_owned(),
-            tree: None,
-            copy: None,
-            parameters,
-            columns,
-            bound: Arc::new(bound).into(),
-            class,
-        }
+        Statement { parameters, columns, class, ..Statement::of(text, bound) }
     }
 }
 

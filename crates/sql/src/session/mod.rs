@@ -4,19 +4,26 @@
 //! ready. A statement outside a transaction block is part of an implicit transaction, which [`Session::sync`] ends.
 
 mod action;
+mod adopt;
+mod alone;
 mod copy;
+pub(crate) mod cursors;
 mod define;
 pub(crate) mod explain;
+pub(crate) mod names;
+pub(crate) mod naps;
+mod parked;
 mod prepared;
 mod query;
+mod run;
 mod transaction;
 mod wire;
 
-use crate::analytics::{Analysis, Analytics};
+use crate::analytics::Analytics;
 use crate::catalog::{Catalog, State};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::exec::{Changes, Memo, Numbers, Run, Spent};
+use crate::exec::Numbers;
 use crate::ops::Env;
 use crate::ops::env::clock_us;
 use crate::parse::{Parsed, parse};
@@ -27,14 +34,20 @@ use crate::roles::change::Undo;
 use crate::settings::Settings;
 pub use crate::settings::{Defaults, SettingRow, Source};
 use crate::types::SqlType;
-use crate::types::forms::Forms;
 use action::Action;
+pub use alone::QueryAlone;
 pub use copy::{CopyPart, CopyShape};
 use define::Work;
-use engine::{Engine, SessionOptions, Ticket, Txn, Wake};
+use engine::{Engine, SessionOptions};
 use explain::Explain;
+use names::Names;
+pub use names::Renamed;
+pub use naps::Nap;
+pub use parked::{Parked, Step};
+use run::Ran;
 use sqlparser::ast;
 use stage::Class;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 pub use wire::Canceller;
@@ -102,6 +115,8 @@ pub struct Statement {
     bound: RwLock<Arc<Bound>>,
     /// By hint or rule.
     class: Option<Class>,
+    /// How often it was run.
+    runs: AtomicI64,
 }
 
 /// What a statement does, and what that depends on.
@@ -121,6 +136,20 @@ impl Bound {
 }
 
 impl Statement {
+    /// Without parameters, columns and what else there may be.
+    fn of(text: &str, bound: Bound) -> Statement {
+        Statement {
+            text: text.to_owned(),
+            tree: None,
+            copy: None,
+            parameters: Vec::new(),
+            columns: None,
+            bound: RwLock::new(Arc::new(bound)),
+            class: None,
+            runs: AtomicI64::new(0),
+        }
+    }
+
     /// Types of its parameters.
     pub fn parameters(&self) -> &[SqlType] {
         &self.parameters
@@ -134,6 +163,29 @@ impl Statement {
     /// Whether a transaction that has failed does it nevertheless: it ends it, or goes back.
     pub fn ends_failed_transaction(&self) -> bool {
         self.bound().action.ends_or_goes_back()
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How often it was run.
+    pub fn runs(&self) -> i64 {
+        self.runs.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is a query, and nothing else.
+    fn is_query(&self) -> bool {
+        matches!(*self.bound().action, Action::Query(_))
+    }
+
+    /// Whether it is a query that changes rows on the way.
+    fn is_modifying(&self) -> bool {
+        match &*self.bound().action {
+            Action::Query(plan) => matches!(**plan, Plan::Modifying { .. }),
+            _ => true,
+        }
     }
 
     fn known(&self) -> Arc<query::Known> {
@@ -172,46 +224,6 @@ pub struct Tag {
     pub rows: Option<u64>,
 }
 
-/// As [`engine::Step`].
-#[derive(Debug)]
-pub enum Step {
-    /// It is done.
-    Done(Outcome),
-    /// It waits; run the portal again when that is over.
-    Parked(Parked),
-    /// It is a COPY that wants data: [`Session::copy_data`], [`Session::copy_done`].
-    CopyIn(CopyShape),
-    /// It is a COPY that gives data: [`Session::copy_next`].
-    CopyOut(CopyShape),
-}
-
-/// What a statement waits for.
-#[derive(Debug)]
-pub enum Parked {
-    /// A lock.
-    Lock(Ticket),
-    /// Its own rows, which are computed elsewhere.
-    Analysis(Arc<Analysis>),
-}
-
-impl Parked {
-    /// Has `wake` called when the wait is over: at once if it is. The last one counts.
-    pub fn on_ready(&self, wake: Arc<dyn Wake>) {
-        match self {
-            Parked::Lock(ticket) => ticket.on_ready(wake),
-            Parked::Analysis(analysis) => analysis.on_ready(wake),
-        }
-    }
-
-    /// Blocks this thread until the wait is over. For ordinary threads, never for workers.
-    pub fn wait(&self) {
-        match self {
-            Parked::Lock(ticket) => ticket.wait(),
-            Parked::Analysis(analysis) => analysis.wait(),
-        }
-    }
-}
-
 /// What is open.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Block {
@@ -236,7 +248,12 @@ pub struct Session {
     work: Option<Work>,
     locked: define::Locked,
     numbers: Numbers,
-    prepared: prepared::Prepared,
+    /// Statements and portals that have one.
+    names: Names,
+    /// Those that SQL has given or taken away.
+    renamed: Option<Box<Renamed>>,
+    /// Values of the `EXECUTE` that waits: they are made once.
+    waiting: Option<Vec<Datum>>,
     /// Schemas where names are looked up, as of `path_version`.
     path: Arc<[String]>,
     path_version: u64,
@@ -246,6 +263,9 @@ pub struct Session {
     notices: Vec<(&'static str, SqlError)>,
     /// The statement under way has been given before, and waits.
     is_parked: bool,
+    /// The sleep of the statement under way, and where it is.
+    nap: Option<naps::Nap>,
+    bed: Arc<naps::Bed>,
     /// The query that is computed elsewhere.
     analysis: query::Own,
     /// The EXPLAIN ANALYZE that is under way.
@@ -330,13 +350,17 @@ impl Database {
             work: None,
             locked: Vec::new(),
             numbers: Numbers::default(),
-            prepared: prepared::Prepared::default(),
+            names: env.names.clone(),
+            renamed: None,
+            waiting: None,
             path: Arc::from([]),
             path_version: u64::MAX,
             env,
             env_version,
             notices,
             is_parked: false,
+            nap: None,
+            bed: Arc::default(),
             analysis: query::Own::default(),
             explaining: None,
             copying: None,
@@ -372,15 +396,7 @@ impl Session {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
         let Some(Parsed { tree, copy, maintains, explain, .. }) = parsed.pop() else {
-            return Ok(Arc::new(Statement {
-                text: String::new(),
-                tree: None,
-                copy: None,
-                parameters: Vec::new(),
-                columns: None,
-                bound: RwLock::new(Arc::new(Bound::fixed(Action::Empty))),
-                class: None,
-            }));
+            return Ok(Arc::new(Statement::of("", Bound::fixed(Action::Empty))));
         };
         if self.has_failed
             && !matches!(tree, sqlparser::ast::Statement::Commit { .. } | sqlparser::ast::Statement::Rollback { .. })
@@ -399,28 +415,8 @@ impl Session {
             self.settings.forms.now_us = clock_us();
         }
         self.refresh_env();
-        let (bound, parameters, columns) = match (prepared::parts_of(&tree)?, maintains) {
-            (Some((name, arguments)), _) => {
-                let execute = self.bind_execute(text, &name, arguments)?;
-                let columns = execute.columns();
-                (Bound::fixed(Action::Execute(execute)), Vec::new(), columns)
-            }
-            (None, Some(word)) => {
-                // Its tables must be there.
-                self.bind_now(text, &tree, None, Vec::new())?;
-                (Bound::fixed(Action::Nothing(word)), Vec::new(), None)
-            }
-            (None, None) => self.bind_now(text, &tree, copy.as_ref(), given)?,
-        };
-        let statement = Statement {
-            text: text.to_owned(),
-            tree: Some(tree),
-            copy,
-            parameters,
-            columns,
-            bound: RwLock::new(Arc::new(bound)),
-            class,
-        };
+        let (bound, parameters, columns) = self.analyse_statement(text, &tree, copy.as_ref(), maintains, given)?;
+        let statement = Statement { tree: Some(tree), copy, parameters, columns, class, ..Statement::of(text, bound) };
         Ok(Arc::new(match explain {
             Some(options) => Explain::new(options, statement, begun.elapsed()).into_statement(text),
             None => statement,
@@ -455,9 +451,13 @@ impl Session {
             self.hinted = statement.class;
         }
         let result = self.current(&statement).and_then(|action| self.act(&statement, &action, &portal.values));
-        if result.is_err() {
-            self.explaining = None;
-            self.fail();
+        match &result {
+            Ok(Step::Done(_)) => drop(statement.runs.fetch_add(1, Ordering::Relaxed)),
+            Ok(_) => {}
+            Err(_) => {
+                self.explaining = None;
+                self.fail();
+            }
         }
         result
     }
@@ -475,9 +475,9 @@ impl Session {
                     run.collect(plan, None).map(Some)
                 })?;
                 match step {
-                    engine::Step::Done(None) => self.again(statement, values),
-                    engine::Step::Done(Some(all)) => Ok(Step::Done(query::rows(all))),
-                    engine::Step::Parked(ticket) => Ok(Step::Parked(Parked::Lock(ticket))),
+                    Ran::Done(None) => self.again(statement, values),
+                    Ran::Done(Some(all)) => Ok(Step::Done(query::rows(all))),
+                    Ran::Parked(parked) => Ok(Step::Parked(parked)),
                 }
             }
             Action::Query(plan) => self.query(statement, plan, values),
@@ -493,8 +493,8 @@ impl Session {
                     })
                     .map_err(|error| read_only(error, words.split(' ').next().unwrap_or(words)))?;
                 match step {
-                    engine::Step::Done(None) => self.again(statement, values),
-                    engine::Step::Done(Some(changed)) => {
+                    Ran::Done(None) => self.again(statement, values),
+                    Ran::Done(Some(changed)) => {
                         let tag = Tag { words, rows: Some(changed.rows) };
                         Ok(Step::Done(if modify.returning.is_some() {
                             Outcome::Rows(changed.returned, tag)
@@ -502,7 +502,7 @@ impl Session {
                             Outcome::Done(tag)
                         }))
                     }
-                    engine::Step::Parked(ticket) => Ok(Step::Parked(Parked::Lock(ticket))),
+                    Ran::Parked(parked) => Ok(Step::Parked(parked)),
                 }
             }
             Action::Define(tree) => self.define(&statement.text, tree),
@@ -524,9 +524,9 @@ impl Session {
                     Ok(true)
                 })?;
                 match step {
-                    engine::Step::Done(true) => done("LOCK TABLE"),
-                    engine::Step::Done(false) => self.again(statement, values),
-                    engine::Step::Parked(ticket) => Ok(Step::Parked(Parked::Lock(ticket))),
+                    Ran::Done(true) => done("LOCK TABLE"),
+                    Ran::Done(false) => self.again(statement, values),
+                    Ran::Parked(parked) => Ok(Step::Parked(parked)),
                 }
             }
             Action::Nothing("VACUUM") if self.block == Block::Explicit => {
@@ -540,6 +540,13 @@ impl Session {
             }
             Action::Execute(execute) => self.execute_named(execute),
             Action::Explain(explain) => self.explain(explain, values),
+            Action::Declare(declare) => self.declare(declare, values),
+            Action::Fetch(fetch) => self.fetch(statement, fetch),
+            Action::Advance(name) => self.advance_portal(name, values),
+            Action::Close(name) => {
+                self.close_cursor(name.as_deref())?;
+                done(if name.is_some() { "CLOSE CURSOR" } else { "CLOSE CURSOR ALL" })
+            }
             Action::Deallocate(name) => {
                 self.deallocate(name.as_deref())?;
                 done(if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" })
@@ -583,6 +590,7 @@ impl Session {
                 let defined = self.savepoints[at].work.clone();
                 self.defined_back_to(defined);
                 self.savepoints.truncate(at + 1);
+                self.close_portals(|cursor| at < cursor.level);
                 self.has_failed = false;
                 done("ROLLBACK")
             }
@@ -591,6 +599,7 @@ impl Session {
                 let at = self.savepoint_named(name)?;
                 self.engine.release(&self.savepoints[at].engine)?;
                 self.savepoints.truncate(at);
+                self.names.get().portals.values_mut().for_each(|cursor| cursor.level = cursor.level.min(at));
                 done("RELEASE")
             }
             Action::SetTransaction(modes) => {
@@ -630,7 +639,7 @@ impl Session {
                 done("RESET")
             }
             Action::Show(name) => {
-                let (_, value) = self.settings.show(name)?;
+                let value = self.settings.show(name)?;
                 let row: Box<[Datum]> = Box::new([Datum::text(value)]);
                 Ok(Step::Done(Outcome::Rows(vec![row], Tag { words: "SHOW", rows: None })))
             }
@@ -641,17 +650,7 @@ impl Session {
                 let rows = self.settings.all().map(row).collect();
                 Ok(Step::Done(Outcome::Rows(rows, Tag { words: "SHOW", rows: None })))
             }
-            Action::DiscardAll => {
-                if self.block == Block::Explicit {
-                    let message = "DISCARD ALL cannot run inside a transaction block";
-                    return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
-                }
-                self.open_implicit();
-                self.settings.reset_all();
-                self.numbers.forget();
-                self.deallocate(None)?;
-                done("DISCARD ALL")
-            }
+            Action::Discard(what) => done(self.discard(*what)?),
         }
     }
 
@@ -664,120 +663,6 @@ impl Session {
         }
         let action = self.current(statement)?;
         self.act(statement, &action, values)
-    }
-
-    /// Runs a part of the open transaction, or of a new implicit one.
-    fn run<R>(
-        &mut self,
-        parameters: &[Datum],
-        body: impl FnMut(&Run<'_>) -> SqlResult<R>,
-    ) -> SqlResult<engine::Step<R>> {
-        self.run_within(parameters, Spent::default, body)
-    }
-
-    /// As [`Session::run`], for what begins with something spent, or a budget.
-    fn run_within<R>(
-        &mut self,
-        parameters: &[Datum],
-        spent: impl Fn() -> Spent,
-        mut body: impl FnMut(&Run<'_>) -> SqlResult<R>,
-    ) -> SqlResult<engine::Step<R>> {
-        let is_first = self.block == Block::None;
-        self.open_implicit();
-        self.begin_in_engine()?;
-        let statement_us = match self.is_parked {
-            true => self.env.statement_us,
-            false if is_first => self.settings.forms.now_us,
-            false => clock_us(),
-        };
-        if !self.is_parked {
-            let left = self.time_left();
-            self.engine.set_lock_timeout(self.settings.lock_timeout());
-            self.engine.set_statement_timeout(left);
-        }
-        let seen = self.see_now();
-        let env = self.env_at(statement_us);
-        let env = &*env;
-        let was_parked = self.is_parked;
-        let mut told = None;
-        let numbers = &self.numbers;
-        let probe = self.explaining.as_ref().map(|explaining| Arc::clone(&explaining.probe));
-        let step = self.engine.try_execute(|txn: &Txn<'_>| {
-            let (changes, memo) = (Changes::default(), Memo::default());
-            let probe = probe.as_deref().inspect(|probe| probe.reset());
-            let run = Run {
-                txn,
-                parameters,
-                env,
-                catalog: &seen.state,
-                path: &seen.path,
-                numbers,
-                spent: spent(),
-                changes,
-                memo,
-                probe,
-            };
-            body(&run).map_err(|error| {
-                // The engine must see its own again.
-                let own = error.engine().cloned().unwrap_or(engine::Error::RolledBack);
-                told = Some(error);
-                own
-            })
-        });
-        match step {
-            Ok(step) => {
-                self.is_parked = matches!(step, engine::Step::Parked(_));
-                for (name, value, is_local) in env.take_asked() {
-                    if !self.is_parked {
-                        self.settings.set(&name, Some(&value), is_local)?;
-                    }
-                }
-                Ok(step)
-            }
-            Err(error) => {
-                self.is_parked = false;
-                drop(env.take_asked());
-                // What the statement said is more than what the engine made of it, if it is the same.
-                let error = match told {
-                    Some(told) if error == engine::Error::RolledBack || told.engine() == Some(&error) => told,
-                    _ => error.into(),
-                };
-                Err(self.told(error, was_parked))
-            }
-        }
-    }
-
-    /// How this session reads and writes values as text.
-    pub fn forms(&self) -> &Forms {
-        &self.settings.forms
-    }
-
-    /// What a statement is run with that began then.
-    fn env_at(&mut self, statement_us: i64) -> Arc<Env> {
-        self.refresh_env();
-        Arc::make_mut(&mut self.env).statement_us = statement_us;
-        Arc::clone(&self.env)
-    }
-
-    /// Makes [`Env`] what the settings say, and what the clock said when the transaction began.
-    fn refresh_env(&mut self) {
-        let now_us = self.settings.forms.now_us;
-        let is_same = self.env_version == self.settings.version();
-        let seen = |forms: &Forms| forms.seen.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
-        let is_seen = seen(&self.env.forms) == seen(&self.settings.forms);
-        if is_same && is_seen && self.env.forms.now_us == now_us {
-            return;
-        }
-        let env = Arc::make_mut(&mut self.env);
-        env.forms.now_us = now_us;
-        if !is_seen {
-            env.forms.seen.clone_from(&self.settings.forms.seen);
-        }
-        if !is_same {
-            env.forms = self.settings.forms.clone();
-            env.settings = Arc::new(self.settings.clone());
-            self.env_version = self.settings.version();
-        }
     }
 }
 

@@ -2,25 +2,22 @@
 //!
 //! **Invariant:** what a name stands for does not change with the transaction: `ROLLBACK` takes no `PREPARE` back, as in PostgreSQL.
 
-use super::{Session, Statement, Step};
+use super::action::Action;
+use super::cursors::{Declare, declare_of, fetch_of};
+use super::define::Analysed;
+use super::{Bound, Session, Statement, Step};
 use crate::bind::Binder;
+use crate::copy::options::Written as CopyOption;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::{Context, Env};
 use crate::parse::folded;
 use crate::plan::Expr;
 use crate::session::ColumnInfo;
+use crate::types::SqlType;
 use sqlparser::ast;
-use std::collections::HashMap;
-use std::sync::{Arc, RwLock};
-
-/// Statements by name.
-#[derive(Default)]
-pub(super) struct Prepared {
-    by_name: HashMap<String, Arc<Statement>>,
-    /// Values of the `EXECUTE` that waits: they are made once.
-    waiting: Option<Vec<Datum>>,
-}
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// An `EXECUTE`, bound.
 #[derive(Debug)]
@@ -42,6 +39,40 @@ impl Execute {
 }
 
 impl Session {
+    /// What a statement does, its parameters, and its columns.
+    pub(super) fn analyse_statement(
+        &mut self,
+        text: &str,
+        tree: &ast::Statement,
+        copy: Option<&Vec<CopyOption>>,
+        maintains: Option<&'static str>,
+        given: Vec<Option<SqlType>>,
+    ) -> SqlResult<Analysed> {
+        if let Some((name, arguments)) = parts_of(tree)? {
+            let execute = self.bind_execute(text, &name, arguments)?;
+            let columns = execute.columns();
+            return Ok((Bound::fixed(Action::Execute(execute)), Vec::new(), columns));
+        }
+        if let Some((declare, query)) = declare_of(tree) {
+            let query_tree = ast::Statement::Query(Box::new(query.clone()));
+            let (bound, parameters, columns) = self.bind_now(text, &query_tree, None, given)?;
+            let (tree, own) = (Some(query_tree), parameters.clone());
+            let statement = Statement { tree, parameters: own, columns, ..Statement::of(text, bound) };
+            let declare = Declare::new(declare, query, statement)?;
+            return Ok((Bound::fixed(Action::Declare(Box::new(declare))), parameters, None));
+        }
+        if let Some(fetch) = fetch_of(tree)? {
+            let columns = self.fetch_columns(&fetch);
+            return Ok((Bound::fixed(Action::Fetch(fetch)), Vec::new(), columns));
+        }
+        if let Some(word) = maintains {
+            // Its tables must be there.
+            self.bind_now(text, tree, None, Vec::new())?;
+            return Ok((Bound::fixed(Action::Nothing(word)), Vec::new(), None));
+        }
+        self.bind_now(text, tree, copy, given)
+    }
+
     /// `PREPARE`
     pub(super) fn prepare_named(
         &mut self,
@@ -50,10 +81,6 @@ impl Session {
         types: &[ast::DataType],
         tree: &ast::Statement,
     ) -> SqlResult<()> {
-        if self.prepared.by_name.contains_key(name) {
-            let message = format!("prepared statement \"{name}\" already exists");
-            return Err(SqlError::new(SqlState("42P05"), message));
-        }
         let is_plannable = matches!(
             tree,
             ast::Statement::Query(_)
@@ -73,22 +100,22 @@ impl Session {
             types.iter().map(|of| binder.type_of(of).map(Some)).collect::<SqlResult<_>>()?
         };
         let (bound, parameters, columns) = self.bind_now(text, tree, None, given)?;
-        let statement = Statement {
-            text: text.to_owned(),
-            tree: Some(tree.clone()),
-            copy: None,
-            parameters,
-            columns,
-            bound: RwLock::new(Arc::new(bound)),
-            class: None,
-        };
-        self.prepared.by_name.insert(name.to_owned(), Arc::new(statement));
+        let statement = Statement { tree: Some(tree.clone()), parameters, columns, ..Statement::of(text, bound) };
+        self.put_statement(name, &Arc::new(statement), true)?;
+        self.note_statement(name);
         Ok(())
     }
 
     /// Binds an `EXECUTE`.
     pub(super) fn bind_execute(&mut self, text: &str, name: &str, arguments: &[ast::Expr]) -> SqlResult<Execute> {
-        let statement = self.prepared.by_name.get(name).cloned().ok_or_else(|| no_statement(name))?;
+        let statement = self.statement_named(name).ok_or_else(|| no_statement(name))?;
+        // Names stand for statements, so that one runs the other, and that one the next, without end.
+        if matches!(
+            *statement.bound().action,
+            Action::Execute(_) | Action::Explain(_) | Action::Declare(_) | Action::Fetch(_)
+        ) {
+            return Err(SqlError::unsupported("EXECUTE of EXECUTE, EXPLAIN, DECLARE or FETCH"));
+        }
         let (given, wanted) = (arguments.len(), statement.parameters.len());
         if given != wanted {
             let message = format!("wrong number of parameters for prepared statement \"{name}\"");
@@ -122,14 +149,15 @@ impl Session {
 
     /// Runs one.
     pub(super) fn execute_named(&mut self, execute: &Execute) -> SqlResult<Step> {
-        let values = match self.prepared.waiting.take() {
+        let values = match self.waiting.take() {
             Some(values) if self.is_parked => values,
             _ => self.values_of(execute)?,
         };
         let action = self.current(&execute.statement)?;
         let step = self.act(&execute.statement, &action, &values)?;
-        if matches!(step, Step::Parked(_)) {
-            self.prepared.waiting = Some(values);
+        match &step {
+            Step::Parked(_) => self.waiting = Some(values),
+            _ => drop(execute.statement.runs.fetch_add(1, Ordering::Relaxed)),
         }
         Ok(step)
     }
@@ -141,12 +169,46 @@ impl Session {
 
     /// `DEALLOCATE`; without a name: all.
     pub(super) fn deallocate(&mut self, name: Option<&str>) -> SqlResult<()> {
-        match name {
-            None => self.prepared.by_name.clear(),
+        let mut names = self.names.get();
+        let gone: Vec<String> = match name {
+            None => std::mem::take(&mut names.statements).into_keys().collect(),
             Some(name) => {
-                self.prepared.by_name.remove(name).ok_or_else(|| no_statement(name))?;
+                names.statements.remove(name).ok_or_else(|| no_statement(name))?;
+                vec![name.to_owned()]
             }
+        };
+        drop(names);
+        gone.iter().for_each(|name| self.note_statement(name));
+        Ok(())
+    }
+
+    /// `DISCARD`: its tag.
+    pub(super) fn discard(&mut self, what: ast::DiscardObject) -> SqlResult<&'static str> {
+        self.open_implicit_for_discard(what)?;
+        Ok(match what {
+            ast::DiscardObject::ALL => {
+                self.close_cursor(None)?;
+                self.settings.reset_all();
+                self.numbers.forget();
+                self.deallocate(None)?;
+                "DISCARD ALL"
+            }
+            // A plan is made with its statement, and anew when what it is about has changed.
+            ast::DiscardObject::PLANS => "DISCARD PLANS",
+            ast::DiscardObject::SEQUENCES => {
+                self.numbers.forget();
+                "DISCARD SEQUENCES"
+            }
+            ast::DiscardObject::TEMP => "DISCARD TEMP",
+        })
+    }
+
+    fn open_implicit_for_discard(&mut self, what: ast::DiscardObject) -> SqlResult<()> {
+        if what == ast::DiscardObject::ALL && self.block == super::Block::Explicit {
+            let message = "DISCARD ALL cannot run inside a transaction block";
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
+        self.open_implicit();
         Ok(())
     }
 }

@@ -5,6 +5,7 @@
 //! that of the first row. Nothing has been sent before a path is through. Whatever the path, a statement sees what its
 //! transaction sees: an open one lends its snapshot to analytics.
 
+use super::run::Ran;
 use super::{Outcome, Parked, Session, Statement, Step, Tag};
 use crate::analytics::{Analysis, AnalyticsPlan, Query, Start};
 use crate::datum::Datum;
@@ -60,6 +61,11 @@ impl Known {
             reads.add(plan);
             reads
         })
+    }
+
+    /// Whether the query does more than read rows of tables: locks them, takes numbers of sequences, asks for the catalog.
+    pub(super) fn locks(&self, plan: &Plan) -> bool {
+        self.reads(plan).locks
     }
 }
 
@@ -191,8 +197,8 @@ impl Session {
             Ok(run.txn.snapshot()?)
         })?;
         match step {
-            engine::Step::Done(snapshot) => Ok(snapshot),
-            engine::Step::Parked(_) => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a snapshot waits for nobody")),
+            Ran::Done(snapshot) => Ok(snapshot),
+            Ran::Parked(_) => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a snapshot waits for nobody")),
         }
     }
 
@@ -201,16 +207,14 @@ impl Session {
         let spent = || budget.map_or_else(Spent::default, |_| Spent::within(BUDGET_ROWS));
         let step = self.run_within(values, spent, |run| run.collect_within_budget(plan));
         match (step?, budget) {
-            (engine::Step::Parked(ticket), _) => Ok(Step::Parked(Parked::Lock(ticket))),
-            (engine::Step::Done(Some(all)), _) => Ok(Step::Done(rows(all))),
+            (Ran::Parked(parked), _) => Ok(Step::Parked(parked)),
+            (Ran::Done(Some(all)), _) => Ok(Step::Done(rows(all))),
             // In what is left of its time.
-            (engine::Step::Done(None), Some(statement)) => match self.analyse(statement, plan, values, self.deadline) {
+            (Ran::Done(None), Some(statement)) => match self.analyse(statement, plan, values, self.deadline) {
                 Err(error) if falls_back(&error) => self.by_rows(plan, values, None),
                 step => step,
             },
-            (engine::Step::Done(None), None) => {
-                Err(SqlError::new(SqlState::INTERNAL_ERROR, "a query without a budget"))
-            }
+            (Ran::Done(None), None) => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a query without a budget")),
         }
     }
 
@@ -257,11 +261,28 @@ impl Session {
         values: &[Datum],
         deadline: Option<Instant>,
     ) -> SqlResult<Step> {
+        let analysis = Arc::<Analysis>::default();
+        // A cancel finds it from now on, while the plan is made ready, too.
+        self.analysis.0.set(Some(Arc::clone(&analysis)));
+        let started = self.start_analysis(&analysis, statement, plan, values, deadline);
+        if let Err(error) = started {
+            self.analysis.0.set(None);
+            return Err(error);
+        }
+        Ok(Step::Parked(Parked::Analysis(analysis)))
+    }
+
+    fn start_analysis(
+        &mut self,
+        analysis: &Arc<Analysis>,
+        statement: &Statement,
+        plan: &Plan,
+        values: &[Datum],
+        deadline: Option<Instant>,
+    ) -> SqlResult<()> {
         let ready = self.analytics_plan(statement, plan)?;
         let start = self.start_now(statement, plan, values, deadline)?;
-        let analysis = Analysis::start(&*ready, start)?;
-        self.analysis.0.set(Some(Arc::clone(&analysis)));
-        Ok(Step::Parked(Parked::Analysis(analysis)))
+        analysis.start(&*ready, start)
     }
 }
 

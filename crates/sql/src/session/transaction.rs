@@ -41,7 +41,7 @@ impl Session {
 
     pub(super) fn set_modes(&mut self, modes: &[(&'static str, &str)]) -> SqlResult<()> {
         for (name, value) in modes {
-            if self.engine.is_open() && self.settings.show(name)?.1 != *value {
+            if self.engine.is_open() && self.settings.show(name)? != *value {
                 let message = match *name {
                     "transaction_isolation" => "SET TRANSACTION ISOLATION LEVEL must be called before any query",
                     _ if *value == "on" => {
@@ -69,9 +69,11 @@ impl Session {
         self.pinned = None;
         self.locked.clear();
         self.end_roles(commit && result.is_ok());
+        self.end_portals(commit && result.is_ok());
         self.block = Block::None;
         self.has_failed = false;
         self.is_parked = false;
+        self.end_nap();
         self.end_copy();
         self.explaining = None;
         self.savepoints.clear();
@@ -84,7 +86,15 @@ impl Session {
     /// # Errors
     /// Those of a commit.
     pub fn sync(&mut self) -> SqlResult<()> {
-        if self.block == Block::Implicit { self.end(true).map(drop) } else { Ok(()) }
+        match self.block {
+            Block::Implicit => self.end(true).map(drop),
+            Block::Explicit => Ok(()),
+            // Portals of a transaction that has not begun.
+            Block::None => {
+                self.end_portals(false);
+                Ok(())
+            }
+        }
     }
 
     /// To be told when a message failed before it got here (a protocol error, bad parameters): the transaction has failed.

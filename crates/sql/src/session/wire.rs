@@ -112,13 +112,13 @@ impl Session {
         if !self.database.rules.are_about_statements() {
             return Ok(None);
         }
-        let application = self.settings.show("application_name")?.1;
+        let application = self.settings.show("application_name")?;
         Ok(self.database.rules.of_statement(&self.user, &self.name_of_database, application, text))
     }
 
     /// Cancels from another thread what this session is doing.
     pub fn canceller(&self) -> Canceller {
-        Canceller(self.engine.canceller(), self.analysis.0.clone(), Arc::clone(&self.copy_flag))
+        Canceller(self.engine.canceller(), self.analysis.0.clone(), Arc::clone(&self.copy_flag), Arc::clone(&self.bed))
     }
 
     /// How long the statement that begins may take, or, if it is a piece of a COPY, how long the rest of it may.
@@ -188,7 +188,7 @@ impl Session {
 
 /// See [`Session::canceller`].
 #[derive(Clone)]
-pub struct Canceller(engine::Canceller, query::Current, Arc<super::copy::Flag>);
+pub struct Canceller(engine::Canceller, query::Current, Arc<super::copy::Flag>, Arc<super::naps::Bed>);
 
 impl Canceller {
     /// Makes the statement under way, if any, end with `57014`.
@@ -196,5 +196,6 @@ impl Canceller {
         self.0.cancel();
         self.1.cancel();
         self.2.cancel();
+        self.3.cancel();
     }
 }

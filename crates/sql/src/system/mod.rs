@@ -204,7 +204,7 @@ fn column_kind(name: &str) -> Kind {
         "_char" => Kind::Array(crate::types::Element::InternalChar),
         "xid" => Kind::Oid,
         "_aclitem" => Kind::Array(crate::types::Element::Text),
-        "_regtype" => Kind::Array(crate::types::Element::Oid),
+        "_regtype" => Kind::Array(crate::types::Element::Regtype),
         name => Kind::from_name(name).unwrap_or(Kind::Text),
     }
 }

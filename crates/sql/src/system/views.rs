@@ -3,7 +3,7 @@
 //! **Invariant:** a relation is named by its schema's name and its own.
 
 use super::relations::{OF_SEQUENCE, system};
-use super::{Rows, Source, definitions, int, oid, or_null, reg, text, yes};
+use super::{Rows, Source, array, definitions, int, oid, or_null, reg, text, yes};
 use crate::catalog::{OWNER, Relation};
 use crate::datum::Datum;
 use crate::error::SqlResult;
@@ -16,6 +16,8 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
         "pg_indexes" => Some(indexes),
         "pg_sequences" => Some(sequences),
         "pg_stat_user_tables" | "pg_stat_all_tables" | "pg_statio_user_tables" => Some(statistics),
+        "pg_cursors" => Some(cursors),
+        "pg_prepared_statements" => Some(prepared_statements),
         "pg_stat_user_indexes" => Some(index_statistics),
         _ => None,
     }
@@ -124,6 +126,37 @@ fn index_statistics(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             ("schemaname", schema(source, table.schema)),
             ("relname", text(&table.name)),
             ("indexrelname", text(&index.name)),
+        ]);
+    }
+    Ok(())
+}
+
+/// Of this session.
+fn cursors(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for (name, cursor) in &source.env.names.get().portals {
+        rows.add([
+            ("name", text(name)),
+            ("statement", text(&cursor.text)),
+            ("is_holdable", yes(cursor.is_held)),
+            ("is_binary", yes(cursor.is_binary)),
+            ("is_scrollable", yes(cursor.is_scrollable)),
+            ("creation_time", Datum::Timestamp(cursor.since_us)),
+        ]);
+    }
+    Ok(())
+}
+
+/// Of this session. Whatever the values, a statement has one plan.
+fn prepared_statements(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for (name, named) in &source.env.names.get().statements {
+        rows.add([
+            ("name", text(name)),
+            ("statement", text(named.statement.text())),
+            ("prepare_time", Datum::Timestamp(named.since_us)),
+            ("parameter_types", array(named.statement.parameters().iter().map(|of| oid(of.oid())))),
+            ("from_sql", yes(named.is_from_sql)),
+            ("generic_plans", int(named.statement.runs())),
+            ("custom_plans", int(0)),
         ]);
     }
     Ok(())

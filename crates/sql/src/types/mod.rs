@@ -84,6 +84,7 @@ pub enum Element {
     Interval,
     Numeric,
     Uuid,
+    Regtype,
 }
 
 /// A type with its modifier: `varchar(20)`, `numeric(12,2)`.

@@ -52,7 +52,7 @@ static TABLE: [Entry; 30] = [
     entry(Kind::Interval, Some((Element::Interval, 1187)), 1186, "interval", &["interval"], 16, 'T', true),
     entry(Kind::Numeric, Some((Element::Numeric, 1231)), 1700, "numeric", &["numeric", "decimal", "dec"], -1, 'N', false),
     entry(Kind::Regclass, None, 2205, "regclass", &["regclass"], 4, 'N', false),
-    entry(Kind::Regtype, None, 2206, "regtype", &["regtype"], 4, 'N', false),
+    entry(Kind::Regtype, Some((Element::Regtype, 2211)), 2206, "regtype", &["regtype"], 4, 'N', false),
     entry(Kind::Regproc, None, 24, "regproc", &["regproc"], 4, 'N', false),
     entry(Kind::Regnamespace, None, 4089, "regnamespace", &["regnamespace"], 4, 'N', false),
     entry(Kind::Regrole, None, 4096, "regrole", &["regrole"], 4, 'N', false),

@@ -183,3 +183,17 @@ fn expectations_are_written_as_they_are_read() {
     let different = again.compare(Who::Overtake, Level::Serializable, &lines(&["x", "v"]));
     assert_eq!(different, "lost serializable: expected   w\nlost serializable: came       v\n");
 }
+
+#[test]
+fn replies_of_one_step_have_no_order() {
+    for (line, form) in [
+        ("wa wb~ ca wb=2 cb | t 1:12", "wa wb~ ca wb=2 cb | t 1:12"),
+        // The deadlock's victim, whoever is heard first; its other did wait, but only within the step.
+        ("wa wb wb2~ wa2~ wb2!40P01 wa2 ca | t", "wa wb wb2~ wa2 wb2!40P01 ca | t"),
+        ("wa wb wb2~ wa2 wb2!40P01 ca | t", "wa wb wb2~ wa2 wb2!40P01 ca | t"),
+        ("wa wb~ wc~ ca wc=1 wb!40001 | t", "wa wb~ wc~ ca wb!40001 wc=1 | t"),
+        ("wa wb~ stuck | t", "wa wb~ stuck | t"),
+    ] {
+        assert_eq!(unordered(line), form);
+    }
+}

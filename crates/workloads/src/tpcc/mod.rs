@@ -37,7 +37,7 @@ mod transaction;
 
 pub use check::{Violation, check, check_loaded, check_while};
 pub use delivery::{DeliveryOutput, delivery};
-pub use digest::{digest, rows_digest};
+pub use digest::digest;
 pub use drive::{DriveConfig, DriveReport, KindReport, drive, drive_while};
 pub use input::{
     DISTRICTS_MAX, DeliveryInput, Input, Inputs, LINES_MAX, NewOrderInput, NewOrderLine, OrderStatusInput,

@@ -85,7 +85,7 @@ impl Tables {
     pub fn create(engine: &Engine) -> Result<Tables> {
         use Type::{Int32, Int64, Text, Timestamp};
         let create = |name, columns, indexes| engine.create_table(definition(name, columns, indexes));
-        let primary = |columns: &[usize]| IndexDef::unique("primary", columns);
+        let primary = |table: &str, columns: &[usize]| IndexDef::unique(&format!("{table}_pkey"), columns);
         let concat = |parts: [Vec<Column>; 3]| parts.into_iter().flatten().collect::<Vec<Column>>();
         Ok(Tables {
             warehouse: create(
@@ -95,7 +95,7 @@ impl Tables {
                     address("w"),
                     required(&[("w_tax", RATE), ("w_ytd", YEAR_TO_DATE)]),
                 ]),
-                vec![primary(&[warehouse::W_ID])],
+                vec![primary("warehouse", &[warehouse::W_ID])],
             )?,
             district: create(
                 "district",
@@ -104,11 +104,14 @@ impl Tables {
                     address("d"),
                     required(&[("d_tax", RATE), ("d_ytd", YEAR_TO_DATE), ("d_next_o_id", Int32)]),
                 ]),
-                vec![primary(&[district::D_W_ID, district::D_ID])],
+                vec![primary("district", &[district::D_W_ID, district::D_ID])],
             )?,
             customer: create("customer", customer_columns(), {
                 use customer::*;
-                vec![primary(&[C_W_ID, C_D_ID, C_ID]), IndexDef::plain("by_name", &[C_W_ID, C_D_ID, C_LAST, C_FIRST])]
+                vec![
+                    primary("customer", &[C_W_ID, C_D_ID, C_ID]),
+                    IndexDef::plain("customer_by_name", &[C_W_ID, C_D_ID, C_LAST, C_FIRST]),
+                ]
             })?,
             history: create(
                 "history",
@@ -127,7 +130,7 @@ impl Tables {
             new_order: create(
                 "new_order",
                 required(&[("no_o_id", Int32), ("no_d_id", Int32), ("no_w_id", Int32)]),
-                vec![primary(&[new_order::NO_W_ID, new_order::NO_D_ID, new_order::NO_O_ID])],
+                vec![primary("new_order", &[new_order::NO_W_ID, new_order::NO_D_ID, new_order::NO_O_ID])],
             )?,
             orders: create(
                 "orders",
@@ -145,8 +148,8 @@ impl Tables {
                 {
                     use orders::*;
                     vec![
-                        primary(&[O_W_ID, O_D_ID, O_ID]),
-                        IndexDef::unique("by_customer", &[O_W_ID, O_D_ID, O_C_ID, O_ID]),
+                        primary("orders", &[O_W_ID, O_D_ID, O_ID]),
+                        IndexDef::unique("orders_by_customer", &[O_W_ID, O_D_ID, O_C_ID, O_ID]),
                     ]
                 },
             )?,
@@ -166,7 +169,7 @@ impl Tables {
                 ]),
                 {
                     use order_line::*;
-                    vec![primary(&[OL_W_ID, OL_D_ID, OL_O_ID, OL_NUMBER])]
+                    vec![primary("order_line", &[OL_W_ID, OL_D_ID, OL_O_ID, OL_NUMBER])]
                 },
             )?,
             item: create(
@@ -178,9 +181,9 @@ impl Tables {
                     ("i_price", decimal(5, 2)),
                     ("i_data", Text),
                 ]),
-                vec![primary(&[item::I_ID])],
+                vec![primary("item", &[item::I_ID])],
             )?,
-            stock: create("stock", stock_columns(), vec![primary(&[stock::S_W_ID, stock::S_I_ID])])?,
+            stock: create("stock", stock_columns(), vec![primary("stock", &[stock::S_W_ID, stock::S_I_ID])])?,
             purged: PurgeTables {
                 district: create(
                     "purged_district",
@@ -191,7 +194,7 @@ impl Tables {
                         ("orders", Int64),
                         ("paid", YEAR_TO_DATE),
                     ]),
-                    vec![primary(&[0, 1])],
+                    vec![primary("purged_district", &[0, 1])],
                 )?,
                 customer: create(
                     "purged_customer",
@@ -203,7 +206,7 @@ impl Tables {
                         ("paid", YEAR_TO_DATE),
                         ("payments", Int64),
                     ]),
-                    vec![primary(&[0, 1, 2])],
+                    vec![primary("purged_customer", &[0, 1, 2])],
                 )?,
                 supply: create(
                     "purged_supply",
@@ -216,7 +219,7 @@ impl Tables {
                         ("lines_mark", Int64),
                         ("remote_lines_mark", Int64),
                     ]),
-                    vec![primary(&[0])],
+                    vec![primary("purged_supply", &[0])],
                 )?,
             },
         })

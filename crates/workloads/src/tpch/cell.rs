@@ -1,19 +1,13 @@
-//! Values of an answer, free of Arrow: what tests compare and what files hold.
+//! Values of an answer: what is compared and what files hold.
 //!
 //! Invariant: a cell keeps its value exactly; decimals are unscaled integers with their scale, and equal decimals of
 //! different scales have the same canonical text.
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    Date32Type, Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt64Type,
-};
-use arrow_array::{Array, RecordBatch};
-use arrow_schema::{DataType, TimeUnit};
 use std::fmt;
 
 /// One value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Cell {
+pub(crate) enum Cell {
     /// No value.
     Null,
     /// An exact number: `unscaled / 10^scale`. Integers have scale 0.
@@ -31,50 +25,6 @@ pub enum Cell {
     Date(i32),
     /// Microseconds since 1970-01-01 00:00.
     Timestamp(i64),
-}
-
-/// The rows of a batch.
-///
-/// # Panics
-/// The batch has a column of a type that no table or answer of our workloads has.
-pub fn cells(batch: &RecordBatch) -> Vec<Vec<Cell>> {
-    (0..batch.num_rows()).map(|row| batch.columns().iter().map(|column| cell(column.as_ref(), row)).collect()).collect()
-}
-
-/// The rows of an answer as text, in an order of their own: equal for equal answers, however ties were shown.
-///
-/// # Panics
-/// As [`cells`].
-pub fn sorted_rows(answer: &[RecordBatch]) -> Vec<String> {
-    let show = |row: &Vec<Cell>| row.iter().map(Cell::to_string).collect::<Vec<_>>().join("|");
-    let mut rows: Vec<String> =
-        answer.iter().flat_map(|batch| cells(batch).iter().map(show).collect::<Vec<_>>()).collect();
-    rows.sort_unstable();
-    rows
-}
-
-fn cell(column: &dyn Array, row: usize) -> Cell {
-    if column.is_null(row) {
-        return Cell::Null;
-    }
-    let integer = |value: i128| Cell::Number { unscaled: value, scale: 0 };
-    match column.data_type() {
-        DataType::Int32 => integer(column.as_primitive::<Int32Type>().value(row).into()),
-        DataType::Int64 => integer(column.as_primitive::<Int64Type>().value(row).into()),
-        DataType::UInt64 => integer(column.as_primitive::<UInt64Type>().value(row).into()),
-        DataType::Decimal128(_, scale) => Cell::Number {
-            unscaled: column.as_primitive::<Decimal128Type>().value(row),
-            scale: u8::try_from(*scale).expect("no operation on TPC-H's columns gives a negative scale"),
-        },
-        DataType::Float64 => Cell::Float(column.as_primitive::<Float64Type>().value(row)),
-        DataType::Utf8 => Cell::Text(column.as_string::<i32>().value(row).to_owned()),
-        DataType::Utf8View => Cell::Text(column.as_string_view().value(row).to_owned()),
-        DataType::Date32 => Cell::Date(column.as_primitive::<Date32Type>().value(row)),
-        DataType::Timestamp(TimeUnit::Microsecond, None) => {
-            Cell::Timestamp(column.as_primitive::<TimestampMicrosecondType>().value(row))
-        }
-        other => panic!("no table or answer has a column of type {other}"),
-    }
 }
 
 impl fmt::Display for Cell {

@@ -18,8 +18,7 @@ mod load;
 mod queries;
 mod tables;
 
-pub use answers::{ANSWERS_SCALE_FACTOR, Mismatch, check_answer, compare_answer};
-pub use cell::{Cell, cells, sorted_rows};
+pub use answers::{ANSWERS_SCALE_FACTOR, Mismatch, TextRow, check_answer, compare_answer};
 pub use csv::write_rows;
 pub use generate::{Comments, generate};
 pub use load::{LoadConfig, Loaded, Progress, load};

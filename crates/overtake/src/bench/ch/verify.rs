@@ -1,7 +1,7 @@
 //! Every answer once more, at rest, from a replay of the redo records up to its snapshot.
 
 use super::watch::Run;
-use crate::data::Data;
+use crate::data::{Data, rows_digest};
 use crate::stop::Stop;
 use engine::{Engine, EngineConfig};
 use olap::{Database, Prepared, RunConfig, Runtime, RuntimeConfig};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use workloads::replay::{Records, Replay};
-use workloads::tpcc::{Tables, rows_digest};
+use workloads::tpcc::Tables;
 use workloads::{ch, tpcc};
 
 /// An engine that catches up with the measured one.
@@ -45,7 +45,7 @@ impl<'a> Verifier<'a> {
         // In the order in which the data have them.
         let tables = Tables::create(&engine)?;
         ch::Tables::create(&engine)?;
-        let database = Database::new(engine.clone())?;
+        let database = Database::new(engine.clone());
         let queries = (1..=ch::QUERIES_COUNT).map(|number| database.prepare(ch::query(number)));
         let queries = queries.collect::<olap::Result<_>>()?;
         let mut replay = Replay::new(engine);
@@ -71,7 +71,7 @@ impl<'a> Verifier<'a> {
             self.replay.apply_up_to(*snapshot)?;
             let config = RunConfig::new(self.workers);
             let answer = self.runtime.answer(&self.queries[*query - 1], self.replay.engine().snapshot(), config)?;
-            let answer = rows_digest(answer.batches);
+            let answer = rows_digest(&answer);
             bar.inc(1);
             verified.answers += runs.len() as u64;
             for run in runs.iter().filter(|run| run.answer != answer) {

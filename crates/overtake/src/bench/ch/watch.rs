@@ -1,12 +1,11 @@
 //! What a phase does besides: each run of a query, and how long version chains get.
 
 use crate::bench::preempt::phase::Observe;
-use crate::data::Data;
+use crate::data::{Data, rows_digest};
 use crate::mixed::RunEnd;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use workloads::ch::QUERIES_COUNT;
-use workloads::tpcc::rows_digest;
 
 /// One run of a query that has ended.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +67,7 @@ impl Observe for Watch {
     fn run_ended(&self, end: &RunEnd<'_>) {
         let number = end.query.name().strip_prefix("ch").and_then(|number| number.parse().ok());
         if let (Some(answer), Some(query)) = (end.answer, number) {
-            let answer = rows_digest(answer.batches.iter().cloned());
+            let answer = rows_digest(answer);
             let RunEnd { snapshot, started_ns, ended_ns, .. } = *end;
             self.runs().push(Run { query, snapshot, started_ns, ended_ns, answer });
         }

@@ -73,6 +73,14 @@ impl Control {
         Ok(Control { client, runtime })
     }
 
+    /// What a task over its connection comes to.
+    ///
+    /// # Errors
+    /// The task's.
+    pub fn with<R>(&self, task: impl AsyncFnOnce(&Client) -> anyhow::Result<R>) -> anyhow::Result<R> {
+        self.runtime.block_on(task(&self.client))
+    }
+
     /// Runs statements without rows.
     ///
     /// # Errors

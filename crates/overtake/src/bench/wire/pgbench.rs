@@ -3,14 +3,13 @@
 //! **Invariant:** each transaction of a run is in the histogram, from pgbench's log of single transactions; a run with an
 //! aborted client or a failed transaction is an error.
 
-use super::postgres::Programs;
+use super::postgres::{Folder, Programs};
 use super::servers::Target;
 use crate::stop::Stop;
 use anyhow::{Context, bail, ensure};
 use preempt::os;
 use stage::Histogram;
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -52,10 +51,10 @@ pub fn run(
     duration: Duration,
     stop: &Stop,
 ) -> anyhow::Result<Run> {
-    let folder = Folder::create()?;
+    let folder = Folder::new("overtake-pgbench")?;
     let threads = clients.min(u32::try_from(os::cpus().len()).unwrap_or(1));
     let mut command = Command::new(programs.path("pgbench"));
-    command.args(["-n", "-M", "prepared", "-b", script, "-l", "--log-prefix"]).arg(folder.0.join("log"));
+    command.args(["-n", "-M", "prepared", "-b", script, "-l", "--log-prefix"]).arg(folder.path().join("log"));
     command.args(["-c", &clients.to_string(), "-j", &threads.to_string()]);
     // pgbench takes whole seconds.
     command.args(["-T", &duration.as_secs_f64().ceil().to_string()]).arg(&target.url);
@@ -64,7 +63,7 @@ pub fn run(
     let after = target.processor_s()?;
     let (transactions, per_s) = parse(&printed).with_context(|| format!("pgbench printed:\n{printed}"))?;
     let mut latency = Histogram::new();
-    for entry in fs::read_dir(&folder.0).context("pgbench's log")? {
+    for entry in fs::read_dir(folder.path()).context("pgbench's log")? {
         let text = fs::read_to_string(entry.context("pgbench's log")?.path()).context("pgbench's log")?;
         text.lines().try_for_each(|line| logged_us(line).map(|us| latency.record_ns(us * 1_000)))?;
     }
@@ -113,24 +112,6 @@ fn logged_us(line: &str) -> anyhow::Result<u64> {
     match line.split(' ').nth(2).map(str::parse) {
         Some(Ok(us)) => Ok(us),
         _ => bail!("pgbench logged \"{line}\""),
-    }
-}
-
-/// A folder for one run's logs.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn create() -> anyhow::Result<Folder> {
-        let path = std::env::temp_dir().join(format!("overtake-pgbench-{}", std::process::id()));
-        fs::create_dir_all(&path).with_context(|| format!("the folder {}", path.display()))?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What is left is in the folder for temporary files.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -89,7 +89,26 @@ pub struct Cluster {
 }
 
 /// A folder of our own, gone with the value.
-struct Folder(PathBuf);
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// A new one, whose name begins so, among the temporary files.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn new(name: &str) -> anyhow::Result<Folder> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("{name}-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
+        let folder = Folder(std::env::temp_dir().join(name));
+        fs::create_dir(&folder.0).with_context(|| format!("the folder {}", folder.0.display()))?;
+        Ok(folder)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
 
 impl Drop for Folder {
     fn drop(&mut self) {
@@ -104,10 +123,7 @@ impl Cluster {
     /// # Errors
     /// What `initdb` or the server say.
     pub fn start(programs: &Programs, memory_bytes: u64, connections_max: u32) -> anyhow::Result<Cluster> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("overtake-postgres-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
-        let folder = Folder(std::env::temp_dir().join(name));
-        fs::create_dir(&folder.0).with_context(|| format!("the folder {}", folder.0.display()))?;
+        let folder = Folder::new("overtake-postgres")?;
         let owner = if is_root() {
             let owner = user("postgres")
                 .ok_or_else(|| Refusal::new("PostgreSQL refuses root, and there is no user postgres"))?;
@@ -133,7 +149,7 @@ impl Cluster {
         ensure!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr).trim());
         let port = free_port()?;
         let mut command = as_owner("postgres");
-        command.arg("-D").arg(&data).args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k", ""]);
+        command.arg("-D").arg(&data).args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k"]).arg(folder.path());
         for (name, value) in settings(memory_bytes, connections_max) {
             command.args(["-c", &format!("{name}={value}")]);
         }
@@ -145,6 +161,11 @@ impl Cluster {
     /// Where it listens, on the machine itself.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Where its socket is.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// The postmaster.

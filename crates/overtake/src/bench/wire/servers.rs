@@ -3,13 +3,14 @@
 //! **Invariant:** each server is fresh and ends with the value; what one run left is never in the next one's way.
 
 use super::client::Control;
-use super::postgres::{Cluster, Programs};
+use super::postgres::{Cluster, Folder, Programs};
 use super::processes::Processes;
 use crate::memory;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,6 +25,19 @@ pub struct Which {
     /// The servers that are compared; PostgreSQL 15 is found, or installed where apt-get can.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values = ["overtake", "postgres", "postgres-unlogged"])]
     servers: Vec<Name>,
+    /// How clients connect to them.
+    #[arg(long, value_name = "WAY", default_value = "tcp", conflicts_with = "url")]
+    transport: Transport,
+}
+
+/// `--transport`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// On the loopback interface: the protocols that a client on another machine would take, less the wire.
+    Tcp,
+    /// By a unix socket, as psql and pgbench do where nothing else is said: the kernel's share is smaller.
+    Unix,
 }
 
 /// `--servers`.
@@ -46,7 +60,7 @@ pub struct Server {
 }
 
 enum Running {
-    Overtake { child: Child, _stdout: BufReader<ChildStdout> },
+    Overtake { child: Child, _stdout: BufReader<ChildStdout>, _folder: Folder },
     Postgres(Cluster),
     Elsewhere,
 }
@@ -91,11 +105,11 @@ impl Which {
                 continue;
             }
             let server = match (name, &postgres) {
-                (Name::Overtake, _) => Arc::new(Server::overtake(connections_max)?),
+                (Name::Overtake, _) => Arc::new(Server::overtake(connections_max, self.transport)?),
                 (_, Some(server)) => Arc::clone(server),
                 (_, none) => {
                     debug_assert!(none.is_none());
-                    Arc::clone(postgres.insert(Arc::new(Server::postgres(connections_max)?)))
+                    Arc::clone(postgres.insert(Arc::new(Server::postgres(connections_max, self.transport)?)))
                 }
             };
             let mut target = Target { key, title, url: format!("{}/postgres", server.base_url), is_unlogged, server };
@@ -110,11 +124,27 @@ impl Which {
     }
 }
 
+impl Transport {
+    /// The address of a server of this machine whose socket is in this folder, without the database.
+    fn url(self, port: u16, folder: &Path) -> String {
+        match self {
+            Transport::Tcp => format!("postgresql://postgres@127.0.0.1:{port}"),
+            Transport::Unix => {
+                // Separators would end the host.
+                let host = folder.display().to_string().replace('/', "%2F");
+                format!("postgresql://postgres@{host}:{port}")
+            }
+        }
+    }
+}
+
 impl Server {
-    fn overtake(connections_max: u32) -> anyhow::Result<Server> {
+    fn overtake(connections_max: u32, transport: Transport) -> anyhow::Result<Server> {
         let binary = std::env::current_exe().context("where this program is")?;
+        let folder = Folder::new("overtake-serve")?;
         let mut command = Command::new(binary);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--connections", &connections_max.to_string()]);
+        command.arg("serve").arg("--socket").arg(folder.path());
+        command.args(["--listen", "127.0.0.1:0", "--connections", &connections_max.to_string()]);
         if std::env::var_os("OVERTAKE_LOG").is_none() {
             command.env("OVERTAKE_LOG", "warn");
         }
@@ -130,13 +160,15 @@ impl Server {
                 break url;
             }
         };
-        Ok(Server { running: Running::Overtake { child, _stdout: stdout }, base_url })
+        let port = base_url.rsplit(':').next().and_then(|port| port.parse().ok());
+        let base_url = transport.url(port.context("overtake serve printed no port")?, folder.path());
+        Ok(Server { running: Running::Overtake { child, _stdout: stdout, _folder: folder }, base_url })
     }
 
-    fn postgres(connections_max: u32) -> anyhow::Result<Server> {
+    fn postgres(connections_max: u32, transport: Transport) -> anyhow::Result<Server> {
         let programs = Programs::find_or_install()?;
         let cluster = Cluster::start(&programs, memory::total_bytes().unwrap_or(4 << 30), connections_max)?;
-        let base_url = format!("postgresql://postgres@127.0.0.1:{}", cluster.port());
+        let base_url = transport.url(cluster.port(), cluster.folder());
         Ok(Server { running: Running::Postgres(cluster), base_url })
     }
 }
@@ -207,6 +239,13 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_socket_is_a_host() {
+        let folder = Path::new("/tmp/one");
+        assert_eq!(Transport::Unix.url(5432, folder), "postgresql://postgres@%2Ftmp%2Fone:5432");
+        assert_eq!(Transport::Tcp.url(5432, folder), "postgresql://postgres@127.0.0.1:5432");
+    }
 
     #[test]
     fn the_address_is_in_what_serve_prints() {

@@ -4,6 +4,7 @@
 //! Sides take turns query by query. Before, each query has run once everywhere and the servers' answers were compared.
 
 mod answers;
+mod cancel;
 mod data;
 
 pub use data::load;
@@ -31,6 +32,9 @@ pub struct Arguments {
     /// Measured runs of each query by each side, 1 to 1,000; the median counts. One more, before, is not measured.
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rounds: u32,
+    /// Each query is cancelled so often, 0 to 1,000, at moments spread over the time that it takes.
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=1_000))]
+    cancels: u32,
     /// DuckDB is neither looked for nor installed.
     #[arg(long)]
     without_duckdb: bool,
@@ -118,6 +122,14 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
         }
     }
     fill(&mut report, arguments, &sides);
+    if 0 < arguments.cancels {
+        tracing::info!(each = arguments.cancels, "cancelling");
+        let mut cancels = Vec::new();
+        for (target, side) in targets.iter().zip(&sides) {
+            cancels.push((target, cancel::measure(target, &side.medians_ms(), arguments.cancels, stop)?));
+        }
+        fill_cancels(&mut report, &cancels);
+    }
     Ok(report)
 }
 
@@ -149,6 +161,19 @@ fn compare(number: usize, targets: &[Target], controls: &[Control], stop: &Stop)
         }
     }
     Ok(reordered)
+}
+
+fn fill_cancels(report: &mut Report, cancels: &[(&Target, cancel::Cancels)]) {
+    let header = ["", "cancels", "p50 ms", "p99 ms", "max ms", "answered after all"];
+    let mut table = Table::new("Queries cancelled: from the request to the end at the client", &header);
+    for (target, cancel::Cancels { times, answered }) in cancels {
+        let found = times.quantiles_us();
+        let ms = |us: f64| number(us / 1e3);
+        let (count, answered) = (times.count().to_string(), answered.to_string());
+        table.row([target.title.to_owned(), count, ms(found.p50), ms(found.p99), ms(found.max), answered]);
+        report.quantiles(&format!("wire.tpch.{}.cancel_us", target.key), &found);
+    }
+    report.table(table);
 }
 
 fn fill(report: &mut Report, arguments: &Arguments, sides: &[Side]) {

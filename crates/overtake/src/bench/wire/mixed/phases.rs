@@ -38,6 +38,10 @@ pub struct Measured {
 
 /// Before anything is measured beside new sessions.
 const SETTLE: Duration = Duration::from_secs(1);
+/// An idle server is one that uses less of a processor for so long; what loading has left for it to do is waited for.
+const IDLE_SHARE: f64 = 0.05;
+const IDLE_FOR: Duration = Duration::from_secs(2);
+const IDLE_WITHIN: Duration = Duration::from_secs(60);
 
 impl Phases<'_> {
     /// All phases of one server: idle, then beside each number of sessions, and again with its users' remedies.
@@ -46,6 +50,7 @@ impl Phases<'_> {
     /// A stop; what the server says.
     pub fn measure(&self, target: &Target) -> anyhow::Result<Vec<Measured>> {
         let mut measured = Vec::new();
+        self.rest(target)?;
         self.kinds(target, target.key, target.title, None, &mut measured)?;
         let remedies: &[_] = match target.is_postgres() {
             true => &[(Remedy::None, "postgres"), (Remedy::Nice, "postgres_remedies")],
@@ -64,6 +69,24 @@ impl Phases<'_> {
             }
         }
         Ok(measured)
+    }
+
+    /// Returns when the server has nothing to do, or does not come to an end.
+    fn rest(&self, target: &Target) -> anyhow::Result<()> {
+        let began = Instant::now();
+        while began.elapsed() < IDLE_WITHIN {
+            let before = target.processor_s()?;
+            self.stop.wait(IDLE_FOR)?;
+            let spent = before.zip(target.processor_s()?).map_or(0.0, |(before, after)| after - before);
+            if spent < IDLE_SHARE * IDLE_FOR.as_secs_f64() {
+                return Ok(());
+            }
+        }
+        tracing::warn!(
+            server = target.title,
+            "the server is busy by itself; its idle figures are not of an idle server"
+        );
+        Ok(())
     }
 
     /// Each kind of transaction, by each kind of client.

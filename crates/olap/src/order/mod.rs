@@ -1,0 +1,188 @@
+//! The order of joins.
+//!
+//! DataFusion joins tables in the order in which the statement names them. Here inner, semi and anti joins that stand together
+//! are taken apart into relations and conditions, and put together again in the cheapest order that is found ([`search`]);
+//! what is joined first is the side that is hashed. Groups that the joins would
+//! drop are not made ([`reduce`]). How many rows a relation has, a sample says ([`estimate`]): nobody has
+//! to gather statistics before, and they are never old.
+//!
+//! **Invariant:** a reordered plan has the same rows and the same columns in the same order. An equality of a class is asked
+//! exactly once between any two parts that both have members of the class; any other condition as soon as all that it looks
+//! at is there.
+
+mod estimate;
+mod graph;
+mod reduce;
+mod search;
+mod strict;
+#[cfg(test)]
+mod tests;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{JoinConstraint, JoinType, NullEquality};
+use datafusion::error::Result;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::utils::split_conjunction_owned;
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder};
+use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerRule};
+use engine::Snapshot;
+use estimate::Estimator;
+use graph::Group;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The rule of DataFusion's behind which joins are ordered: conditions stand as low as they can then, and no projections
+/// between joins yet.
+const AFTER: &str = "push_down_filter";
+
+/// The rule that takes joins apart and puts them together as the statement names them: not after they have been ordered.
+const ONLY_BEFORE: &str = "eliminate_cross_join";
+
+/// The plan, optimised for a run over this snapshot.
+///
+/// # Errors
+/// What DataFusion refuses.
+pub(crate) fn optimized(plan: LogicalPlan, session: &SessionState, snapshot: &Arc<Snapshot>) -> Result<LogicalPlan> {
+    let analyzed = session.analyzer().execute_and_check(plan, session.config_options(), |_, _| {})?;
+    let is_done = Arc::new(AtomicBool::new(false));
+    let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = Vec::new();
+    for rule in &session.optimizer().rules {
+        let (rule, name) = (Arc::clone(rule), rule.name().to_owned());
+        rules.push(if name == ONLY_BEFORE { Arc::new(Until { rule, is_done: Arc::clone(&is_done) }) } else { rule });
+        if name == AFTER {
+            rules.push(Arc::new(OrderJoins { snapshot: Arc::clone(snapshot), is_done: Arc::clone(&is_done) }));
+        }
+    }
+    Optimizer::with_rules(rules).optimize(analyzed, session, |_, _| {})
+}
+
+/// A rule that has nothing to do any more from some moment on.
+#[derive(Debug)]
+struct Until {
+    rule: Arc<dyn OptimizerRule + Send + Sync>,
+    is_done: Arc<AtomicBool>,
+}
+
+impl OptimizerRule for Until {
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.rule.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        if self.is_done.load(Ordering::Relaxed) { Ok(Transformed::no(plan)) } else { self.rule.rewrite(plan, config) }
+    }
+}
+
+struct OrderJoins {
+    snapshot: Arc<Snapshot>,
+    /// The optimizer goes through its rules until nothing changes; once is enough.
+    is_done: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for OrderJoins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OrderJoins")
+    }
+}
+
+impl OptimizerRule for OrderJoins {
+    fn name(&self) -> &str {
+        "order_joins"
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        if self.is_done.swap(true, Ordering::Relaxed) {
+            return Ok(Transformed::no(plan));
+        }
+        ordered(plan, &Estimator::new(Arc::clone(&self.snapshot)))
+    }
+}
+
+/// With all its joins ordered.
+fn ordered(plan: LogicalPlan, estimator: &Estimator) -> Result<Transformed<LogicalPlan>> {
+    if let Some(group) = group_of(&plan)?
+        && let Some(ordered) = group.put_together(estimator)?
+    {
+        return Ok(Transformed::yes(with_columns(ordered, plan.schema().columns())?));
+    }
+    let plan = plan.map_children(|child| ordered(child, estimator))?;
+    let plan = plan.transform_data(|plan| plan.map_subqueries(|query| ordered(query, estimator)))?;
+    plan.transform_data(|plan| match plan {
+        LogicalPlan::Join(join) => smaller_first(join, estimator),
+        plan => Ok(Transformed::no(plan)),
+    })
+}
+
+/// The joins that stand together from here on, with the condition above them.
+fn group_of(plan: &LogicalPlan) -> Result<Option<Group>> {
+    let mut group = Group::default();
+    match plan {
+        LogicalPlan::Join(join) if graph::belongs(join) => group.take_apart(plan.clone())?,
+        LogicalPlan::Filter(filter) => {
+            let LogicalPlan::Join(join) = graph::bare(&filter.input) else { return Ok(None) };
+            if filter.predicate.exists(|part| Ok(is_query(part)))? {
+                return Ok(None);
+            }
+            let mut join = join.clone();
+            join.join_type = strict::kind_below(&join, &filter.predicate);
+            if !graph::belongs(&join) {
+                return Ok(None);
+            }
+            group.take_apart(LogicalPlan::Join(join))?;
+            group.conditions.extend(split_conjunction_owned(filter.predicate.clone()));
+        }
+        _ => return Ok(None),
+    }
+    Ok(Some(group))
+}
+
+/// What looks at more than its columns say.
+fn is_query(part: &Expr) -> bool {
+    matches!(part, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_))
+}
+
+/// The smaller side of any other join is the one that is kept.
+fn smaller_first(join: Join, estimator: &Estimator) -> Result<Transformed<LogicalPlan>> {
+    let swapped = match join.join_type {
+        JoinType::LeftMark | JoinType::RightMark => return Ok(Transformed::no(LogicalPlan::Join(join))),
+        other => other.swap(),
+    };
+    if join.null_aware || estimator.rows(&join.left) <= estimator.rows(&join.right) {
+        return Ok(Transformed::no(LogicalPlan::Join(join)));
+    }
+    let columns = join.schema.columns();
+    let on = join.on.into_iter().map(|(left, right)| (right, left)).collect();
+    let plan = joined(join.right, join.left, on, join.filter, swapped, join.null_equality)?;
+    Ok(Transformed::yes(with_columns(plan, columns)?))
+}
+
+fn joined(
+    left: Arc<LogicalPlan>,
+    right: Arc<LogicalPlan>,
+    on: Vec<(Expr, Expr)>,
+    filter: Option<Expr>,
+    join_type: JoinType,
+    null_equality: NullEquality,
+) -> Result<LogicalPlan> {
+    Join::try_new(left, right, on, filter, join_type, JoinConstraint::On, null_equality, false).map(LogicalPlan::Join)
+}
+
+/// Just these columns, in this order.
+fn with_columns(plan: LogicalPlan, columns: Vec<datafusion::common::Column>) -> Result<LogicalPlan> {
+    if plan.schema().columns() == columns {
+        return Ok(plan);
+    }
+    LogicalPlanBuilder::from(plan).project(columns.into_iter().map(Expr::Column))?.build()
+}
+
+fn nothing() -> LogicalPlan {
+    LogicalPlan::EmptyRelation(datafusion::logical_expr::EmptyRelation {
+        produce_one_row: false,
+        schema: Arc::new(datafusion::common::DFSchema::empty()),
+    })
+}

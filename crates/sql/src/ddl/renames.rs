@@ -1,0 +1,220 @@
+//! Queries of views follow what they name: `*` stands for the columns that there are when a view is made, and what gets another
+//! name is named so in them from then on.
+//!
+//! **Invariant:** a query that was written anew means what it meant: it is bound, and uses the same relations. One of which that
+//! is not so keeps what it uses from being renamed.
+
+use super::Ddl;
+use super::view::used;
+use crate::bind::{Binder, Note, Noted};
+use crate::catalog::{Relation, ViewInfo};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::parse::folded;
+use crate::system::quoted;
+use sqlparser::ast::{self, Expr, Ident, SelectItem, VisitMut, VisitorMut};
+use sqlparser::tokenizer::{Location, Span};
+use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// What gets another name.
+pub(super) struct Renamed<'r> {
+    pub(super) what: Noted,
+    pub(super) to: &'r str,
+}
+
+/// A view with its query as it will be.
+pub(super) type Changed = (Arc<ViewInfo>, ast::Query);
+
+fn ident(name: &str, span: Span) -> Ident {
+    let quote_style = (quoted(name) != name).then_some('"');
+    Ident { value: name.to_owned(), quote_style, span }
+}
+
+/// Puts names into a query, by where the old ones are written.
+struct Writer<'w> {
+    /// Names of relations, and of columns.
+    names: HashSet<Span>,
+    to: &'w str,
+    stars: HashMap<Span, Vec<(Option<String>, String)>>,
+}
+
+impl Writer<'_> {
+    fn put(&self, name: &mut Ident) {
+        if self.names.contains(&name.span) {
+            *name = ident(self.to, name.span);
+        }
+    }
+
+    fn items(&self, items: &mut Vec<SelectItem>) {
+        for item in std::mem::take(items) {
+            let star = match &item {
+                SelectItem::Wildcard(options) => self.stars.get(&options.wildcard_token.0.span),
+                SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                    self.stars.get(&Binder::span_of(name))
+                }
+                _ => None,
+            };
+            match (star, item) {
+                (Some(columns), _) => items.extend(columns.iter().map(|(table, column)| {
+                    let column = ident(column, Span::empty());
+                    SelectItem::UnnamedExpr(match table {
+                        Some(table) => Expr::CompoundIdentifier(vec![ident(table, Span::empty()), column]),
+                        None => Expr::Identifier(column),
+                    })
+                })),
+                // A column keeps the name that it has outside.
+                (None, SelectItem::UnnamedExpr(expr)) => {
+                    let own = match &expr {
+                        Expr::Identifier(name) => Some(name),
+                        Expr::CompoundIdentifier(parts) => parts.last(),
+                        _ => None,
+                    };
+                    let alias = own.filter(|own| self.names.contains(&own.span)).cloned();
+                    items.push(match alias {
+                        Some(alias) => SelectItem::ExprWithAlias { expr, alias: ident(&folded(&alias), Span::empty()) },
+                        None => SelectItem::UnnamedExpr(expr),
+                    });
+                }
+                (None, mut item) => {
+                    if let SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), _) =
+                        &mut item
+                        && let Some(ast::ObjectNamePart::Identifier(name)) = name.0.last_mut()
+                    {
+                        self.put(name);
+                    }
+                    items.push(item);
+                }
+            }
+        }
+    }
+}
+
+impl VisitorMut for Writer<'_> {
+    type Break = Infallible;
+
+    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<Infallible> {
+        self.items(&mut select.projection);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, name: &mut ast::ObjectName) -> ControlFlow<Infallible> {
+        if let Some(ast::ObjectNamePart::Identifier(name)) = name.0.last_mut() {
+            self.put(name);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        match expr {
+            Expr::Identifier(name) => self.put(name),
+            Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(|part| self.put(part)),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Gives every name a place of its own, by which it is found later.
+struct Numbers(u64);
+
+impl Numbers {
+    fn number(&mut self, name: &mut Ident) {
+        self.0 += 1;
+        let place = Location { line: 1, column: self.0 };
+        name.span = Span { start: place, end: place };
+    }
+
+    fn number_last(&mut self, name: &mut ast::ObjectName) {
+        if let Some(ast::ObjectNamePart::Identifier(name)) = name.0.last_mut() {
+            self.number(name);
+        }
+    }
+}
+
+impl VisitorMut for Numbers {
+    type Break = Infallible;
+
+    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<Infallible> {
+        for item in &mut select.projection {
+            if let SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), _) = item {
+                self.number_last(name);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, name: &mut ast::ObjectName) -> ControlFlow<Infallible> {
+        self.number_last(name);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        match expr {
+            Expr::Identifier(name) => self.number(name),
+            Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(|part| self.number(part)),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The query of a view that is made, with `*` written out, by the notes of its binding.
+pub(super) fn settled_query(query: &ast::Query, notes: &[Note]) -> ast::Query {
+    let star = |note: &Note| match &note.of {
+        Noted::Star(columns) => Some((note.span, columns.clone())),
+        _ => None,
+    };
+    let stars: HashMap<_, _> = notes.iter().filter_map(star).collect();
+    let mut query = query.clone();
+    if !stars.is_empty() {
+        let _ = query.visit(&mut Writer { names: HashSet::new(), to: "", stars });
+    }
+    let _ = query.visit(&mut Numbers(0));
+    query
+}
+
+impl Ddl<'_> {
+    /// The queries of the views that use a relation, as they will be. To be asked before the catalog is changed.
+    pub(super) fn renamed(&self, relation: u32, renamed: &Renamed<'_>) -> SqlResult<Vec<Changed>> {
+        let views = self.state.views().filter(|view| view.uses.contains(&relation));
+        let changed = views.map(|view| {
+            let binder = Binder::new(&self.state, &view.path, &view.text, self.run.env, Vec::new()).noting();
+            binder.query(&view.query, None)?;
+            let notes = binder.take_notes();
+            let names: HashSet<Span> =
+                notes.iter().filter(|note| note.of == renamed.what).map(|note| note.span).collect();
+            let mut query = view.query.clone();
+            let _ = query.visit(&mut Writer { names, to: renamed.to, stars: HashMap::new() });
+            Ok((Arc::clone(view), query))
+        });
+        changed.collect()
+    }
+
+    /// Puts them in place. To be called when the catalog is changed.
+    ///
+    /// # Errors
+    /// `0A000`: one does not mean any more what it meant.
+    pub(super) fn put_renamed(&mut self, changed: Vec<Changed>, what: &str) -> SqlResult<()> {
+        for (view, query) in changed {
+            let text = query.to_string();
+            let is_same = {
+                let binder = Binder::new(&self.state, &view.path, &text, self.run.env, Vec::new());
+                let kinds = binder.query(&query, None).map(|bound| {
+                    bound.columns.iter().map(|column| crate::bind::settled(column.kind)).collect::<Vec<_>>()
+                });
+                let old: Vec<_> = view.columns.iter().map(|(_, kind)| *kind).collect();
+                kinds.is_ok_and(|kinds| kinds == old) && used(&binder, &query)? == view.uses
+            };
+            if !is_same {
+                let message = format!("cannot rename {what} used by a view");
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                    .detail(format!("view {} would not mean the same any more", view.name))
+                    .hint("Drop the view first, and create it again afterwards."));
+            }
+            self.state.replace(Relation::View(Arc::new(ViewInfo { text, query, ..(*view).clone() })))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! A query bound by itself: for programs that run queries of their own over the tables that sessions see.
+//!
+//! **Invariant:** it only reads, has no parameters, and was bound with the settings that sessions of the database's owner begin
+//! with; the clock that it sees stands at its binding.
+
+use super::{ColumnInfo, Connect, Database};
+use crate::analytics::Query;
+use crate::catalog::{DATABASE, OWNER};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::Env;
+use crate::ops::env::clock_us;
+use crate::plan::Plan;
+use crate::session::action::Action;
+use crate::types::SqlType;
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct QueryAlone {
+    plan: Plan,
+    columns: Vec<ColumnInfo>,
+    kinds: Vec<SqlType>,
+    env: Arc<Env>,
+}
+
+impl QueryAlone {
+    /// What it does, for whoever runs such plans.
+    pub fn query(&self) -> Query<'_> {
+        Query { plan: &self.plan, parameters: &[], columns: &self.kinds, env: &self.env }
+    }
+
+    /// Columns of its rows.
+    pub fn columns(&self) -> &[ColumnInfo] {
+        &self.columns
+    }
+}
+
+impl Database {
+    /// Binds one query to the catalog of now.
+    ///
+    /// # Errors
+    /// Grammar, names, types; `0A000` if it is no query, has parameters, or does more than read.
+    pub fn query_alone(&self, text: &str) -> SqlResult<QueryAlone> {
+        let (user, database) = (OWNER.to_owned(), DATABASE.to_owned());
+        let mut session = self.connect(Connect { user, database, ..Connect::default() })?;
+        let statement = session.prepare(text, &[])?;
+        if !statement.parameters().is_empty() {
+            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
+        }
+        let bound = statement.bound();
+        let (Action::Query(plan), Some(columns)) = (&*bound.action, statement.columns()) else {
+            return Err(SqlError::unsupported("anything but a query by itself"));
+        };
+        if statement.known().locks(plan) {
+            return Err(SqlError::unsupported("a query by itself that does more than read rows"));
+        }
+        let kinds = columns.iter().map(|column| column.kind).collect();
+        let env = session.env_at(clock_us());
+        Ok(QueryAlone { plan: (**plan).clone(), columns: columns.to_vec(), kinds, env })
+    }
+}

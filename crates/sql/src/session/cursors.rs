@@ -1,0 +1,420 @@
+//! Cursors: `DECLARE`, `FETCH`, `MOVE`, `CLOSE`.
+//!
+//! **Invariant:** the rows of a cursor are made when it is declared, all of them (those of a portal of the protocol, when it is
+//! first run): whatever is changed afterwards, it shows what there was. So errors of its rows are told then, and locks are
+//! taken then.
+
+use super::names::{Cursor, bytes_of_rows};
+use super::{Outcome, Session, Statement, Step, Tag};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::env::clock_us;
+use crate::parse::{cursors, folded};
+use crate::session::ColumnInfo;
+use crate::settings::value::bytes;
+use sqlparser::ast;
+use std::sync::Arc;
+
+/// A `DECLARE`, bound.
+#[derive(Debug)]
+pub(crate) struct Declare {
+    name: String,
+    statement: Arc<Statement>,
+    is_scrollable: bool,
+    is_held: bool,
+    is_binary: bool,
+}
+
+/// A `FETCH` or a `MOVE`.
+#[derive(Debug)]
+pub(crate) struct Fetch {
+    cursor: String,
+    to: To,
+    is_move: bool,
+}
+
+/// Where it goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum To {
+    Forward(Count),
+    Backward(Count),
+    Absolute(i64),
+    Relative(i64),
+}
+
+/// How many rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Count {
+    Some(u64),
+    All,
+}
+
+impl To {
+    fn forward(count: i64) -> To {
+        if count < 0 { To::Backward(Count::Some(count.unsigned_abs())) } else { To::Forward(Count::Some(count as u64)) }
+    }
+
+    fn backward(count: i64) -> To {
+        if count < 0 { To::Forward(Count::Some(count.unsigned_abs())) } else { To::Backward(Count::Some(count as u64)) }
+    }
+
+    fn of(direction: &ast::FetchDirection) -> SqlResult<To> {
+        use ast::FetchDirection as Is;
+        let number = |limit: &ast::ValueWithSpan| match &limit.value {
+            ast::Value::Number(digits, false) => digits.parse::<i64>().ok(),
+            _ => None,
+        };
+        let number = |limit: &ast::ValueWithSpan| {
+            number(limit).ok_or_else(|| SqlError::new(SqlState::SYNTAX_ERROR, "a count of rows was expected"))
+        };
+        let or_one = |limit: &Option<ast::ValueWithSpan>| limit.as_ref().map_or(Ok(1), number);
+        Ok(match direction {
+            Is::Next => To::forward(1),
+            Is::Prior => To::backward(1),
+            Is::First => To::Absolute(1),
+            Is::Last => To::Absolute(-1),
+            Is::Count { limit } => To::forward(number(limit)?),
+            Is::Absolute { limit } => To::Absolute(number(limit)?),
+            Is::Relative { limit } => To::Relative(number(limit)?),
+            Is::All | Is::ForwardAll => To::Forward(Count::All),
+            Is::BackwardAll => To::Backward(Count::All),
+            Is::Forward { limit } => To::forward(or_one(limit)?),
+            Is::Backward { limit } => To::backward(or_one(limit)?),
+        })
+    }
+}
+
+/// The parts of a `FETCH` or a `MOVE`.
+pub(super) fn fetch_of(statement: &ast::Statement) -> SqlResult<Option<Fetch>> {
+    let ast::Statement::Fetch { name, direction, position: _, into } = statement else { return Ok(None) };
+    let is_move = into.as_ref().is_some_and(cursors::is_move);
+    if into.is_some() && !is_move {
+        return Err(SqlError::unsupported("FETCH INTO"));
+    }
+    Ok(Some(Fetch { cursor: folded(name), to: To::of(direction)?, is_move }))
+}
+
+/// What a `DECLARE` says, and its query.
+pub(super) fn declare_of(statement: &ast::Statement) -> Option<(&ast::Declare, &ast::Query)> {
+    match statement {
+        ast::Statement::Declare { stmts } => match &stmts[..] {
+            [declare] => Some((declare, declare.for_query.as_ref()?)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+impl Declare {
+    /// # Errors
+    /// Options that its query does not allow.
+    pub(super) fn new(declare: &ast::Declare, query: &ast::Query, statement: Statement) -> SqlResult<Declare> {
+        let is_held = declare.hold == Some(true);
+        let refused = |words: &str, why: &str| {
+            SqlError::unsupported(format_args!("DECLARE {words} ... {}", locks_of(query)))
+                .detail(format!("{why} cursors must be READ ONLY."))
+        };
+        if !query.locks.is_empty() {
+            if is_held {
+                return Err(refused("CURSOR WITH HOLD", "Holdable"));
+            }
+            if declare.scroll == Some(true) {
+                return Err(refused("SCROLL CURSOR", "Scrollable"));
+            }
+            if declare.sensitive == Some(true) {
+                let message = format!("DECLARE INSENSITIVE CURSOR ... {} is not valid", locks_of(query));
+                return Err(SqlError::new(SqlState("42P11"), message).detail("Insensitive cursors must be READ ONLY."));
+            }
+        }
+        if statement.is_modifying() {
+            let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        Ok(Declare {
+            name: declare.names.first().map(folded).unwrap_or_default(),
+            statement: Arc::new(statement),
+            is_scrollable: declare.scroll.unwrap_or(query.locks.is_empty()),
+            is_held,
+            is_binary: declare.binary == Some(true),
+        })
+    }
+}
+
+/// How the locks of a query are written.
+fn locks_of(query: &ast::Query) -> &'static str {
+    use crate::parse::rewrite::{KEY_SHARE, NO_KEY_UPDATE, mark};
+    let Some(lock) = query.locks.first() else { return "" };
+    let part = lock.of.as_ref().and_then(|of| match of.0.first() {
+        Some(ast::ObjectNamePart::Identifier(name)) => mark(name),
+        _ => None,
+    });
+    match (&lock.lock_type, part) {
+        (_, Some(NO_KEY_UPDATE)) => "FOR NO KEY UPDATE",
+        (_, Some(KEY_SHARE)) => "FOR KEY SHARE",
+        (ast::LockType::Update, _) => "FOR UPDATE",
+        (ast::LockType::Share, _) => "FOR SHARE",
+    }
+}
+
+fn no_cursor(name: &str) -> SqlError {
+    SqlError::new(SqlState("34000"), format!("cursor \"{name}\" does not exist"))
+}
+
+fn only_forward() -> SqlError {
+    SqlError::new(SqlState("55000"), "cursor can only scan forward")
+        .hint("Declare it with SCROLL option to enable backward scan.")
+}
+
+impl Cursor {
+    /// Goes over rows in one direction, as far as there are any: which rows these are, in the order of the query.
+    fn go(&mut self, is_forward: bool, count: Count) -> SqlResult<std::ops::Range<usize>> {
+        let rows = self.rows.as_ref().map_or(0, Vec::len);
+        let most = match count {
+            Count::All => u64::MAX,
+            Count::Some(count) => count,
+        };
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        if is_forward {
+            let first = self.at.min(rows);
+            let found = most.min(rows - first);
+            // Who has asked for more than there is stands behind the last.
+            self.at = if self.at <= rows && found == most { self.at + found } else { rows + 1 };
+            return Ok(first..first + found);
+        }
+        if !self.is_scrollable {
+            return Err(only_forward());
+        }
+        let last = self.at.saturating_sub(1).min(rows);
+        let found = most.min(last);
+        self.at = if found == most { if found == 0 { self.at } else { last + 1 - found } } else { 0 };
+        Ok(last - found..last)
+    }
+
+    fn rewind(&mut self) -> SqlResult<()> {
+        if self.at != 0 && !self.is_scrollable {
+            return Err(only_forward());
+        }
+        self.at = 0;
+        Ok(())
+    }
+
+    /// Goes there, by PostgreSQL's steps, which a cursor that only goes forward may refuse. The rows that it meets, and whether
+    /// they are wanted from the last to the first; and how many a `MOVE` says.
+    fn fetch(&mut self, to: To, is_move: bool) -> SqlResult<(std::ops::Range<usize>, bool, u64)> {
+        let rows = self.rows.as_ref().map_or(0, Vec::len);
+        let one = Count::Some(1);
+        let of = |range: std::ops::Range<usize>, is_back: bool| {
+            let count = range.len() as u64;
+            Ok((range, is_back, count))
+        };
+        match to {
+            To::Forward(Count::Some(0)) | To::Backward(Count::Some(0)) | To::Relative(0) => {
+                let is_on_row = 1 <= self.at && self.at <= rows;
+                if is_move {
+                    return Ok((0..0, false, u64::from(is_on_row)));
+                }
+                if is_on_row {
+                    self.go(false, one)?;
+                    return of(self.go(true, one)?, false);
+                }
+                of(0..0, false)
+            }
+            To::Backward(Count::All) if is_move => {
+                let passed = self.at.saturating_sub(1) as u64;
+                self.rewind()?;
+                Ok((0..0, false, passed))
+            }
+            To::Forward(count) => of(self.go(true, count)?, false),
+            To::Backward(count) => of(self.go(false, count)?, true),
+            To::Absolute(0) => {
+                self.rewind()?;
+                of(0..0, false)
+            }
+            To::Absolute(count) if 0 < count => {
+                let before = count as u64 - 1;
+                let behind = self.at.min(rows) as u64;
+                if before <= behind / 2 {
+                    self.rewind()?;
+                    self.go(true, Count::Some(before))?;
+                } else if before < self.at as u64 {
+                    self.go(false, Count::Some(self.at as u64 - before))?;
+                } else {
+                    self.go(true, Count::Some(before - self.at as u64))?;
+                }
+                of(self.go(true, one)?, false)
+            }
+            To::Absolute(count) => {
+                self.go(true, Count::All)?;
+                if count < -1 {
+                    self.go(false, Count::Some(count.unsigned_abs() - 1))?;
+                }
+                of(self.go(false, one)?, true)
+            }
+            To::Relative(count) => {
+                let (is_forward, steps) = (0 < count, count.unsigned_abs());
+                if 1 < steps {
+                    self.go(is_forward, Count::Some(steps - 1))?;
+                }
+                of(self.go(is_forward, one)?, !is_forward)
+            }
+        }
+    }
+
+    /// Rows of the cursor; they are gone from one that does not come back to them.
+    fn take(&mut self, range: std::ops::Range<usize>, is_back: bool) -> Vec<Box<[Datum]>> {
+        let Some(rows) = self.rows.as_mut().and_then(|rows| rows.get_mut(range)) else { return Vec::new() };
+        if !self.is_scrollable {
+            return rows.iter_mut().map(std::mem::take).collect();
+        }
+        if is_back { rows.iter().rev().cloned().collect() } else { rows.to_vec() }
+    }
+}
+
+impl Session {
+    /// Columns of the rows of a `FETCH`.
+    pub(super) fn fetch_columns(&self, fetch: &Fetch) -> Option<Vec<ColumnInfo>> {
+        if fetch.is_move {
+            return None;
+        }
+        self.names.get().portals.get(&fetch.cursor)?.statement.columns.clone()
+    }
+
+    /// Whether the rows of a statement were asked for in binary: it is a `FETCH` from such a cursor.
+    pub fn is_binary(&self, statement: &Statement) -> bool {
+        match &*statement.bound().action {
+            super::Action::Fetch(fetch) => self.names.get().portals.get(&fetch.cursor).is_some_and(|one| one.is_binary),
+            _ => false,
+        }
+    }
+
+    /// `DECLARE`
+    pub(super) fn declare(&mut self, declare: &Declare, values: &[Datum]) -> SqlResult<Step> {
+        let Declare { name, statement, is_scrollable, is_held, is_binary } = declare;
+        if name.is_empty() {
+            return Err(SqlError::new(SqlState("34000"), "invalid cursor name: must not be empty"));
+        }
+        if !is_held {
+            self.need_block("DECLARE CURSOR")?;
+        }
+        if self.names.get().portals.contains_key(name) {
+            return Err(SqlError::new(SqlState("42P03"), format!("cursor \"{name}\" already exists")));
+        }
+        self.open_implicit();
+        let rows = match self.rows_of(statement, values)? {
+            Ok(rows) => rows,
+            Err(step) => return Ok(step),
+        };
+        let bytes = bytes_of_rows(&rows);
+        self.check_kept(bytes)?;
+        let cursor = Cursor {
+            text: statement.text.clone(),
+            statement: Arc::clone(statement),
+            values: Vec::new(),
+            rows: Some(rows),
+            at: 0,
+            is_scrollable: *is_scrollable,
+            is_held: *is_held,
+            is_binary: *is_binary,
+            since_us: clock_us(),
+            is_new: true,
+            level: self.savepoints.len(),
+            bytes,
+        };
+        self.put_portal(name, cursor)?;
+        Ok(Step::Done(Outcome::Done(Tag { words: "DECLARE CURSOR", rows: None })))
+    }
+
+    /// All rows of a query, or how it waits.
+    fn rows_of(&mut self, statement: &Arc<Statement>, values: &[Datum]) -> SqlResult<Result<Vec<Box<[Datum]>>, Step>> {
+        let action = self.current(statement)?;
+        Ok(match self.act(statement, &action, values)? {
+            Step::Done(Outcome::Rows(rows, _)) => Ok(rows),
+            Step::Done(_) => return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a cursor without rows")),
+            step => Err(step),
+        })
+    }
+
+    /// # Errors
+    /// `53200`: with so many bytes more, the session's cursors take more than they may.
+    fn check_kept(&self, more: usize) -> SqlResult<()> {
+        let most = bytes(self.settings.show("overtake.session_memory")?);
+        if most.is_none_or(|most| self.kept_bytes().saturating_add(more) <= most) {
+            return Ok(());
+        }
+        let kilobytes = most.unwrap_or_default() >> 10;
+        Err(SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
+            .detail(format!("Prepared statements and portals of one session may take {kilobytes} kB."))
+            .hint("Close some, or raise overtake.session_memory."))
+    }
+
+    /// `FETCH`, `MOVE`
+    pub(super) fn fetch(&mut self, statement: &Statement, fetch: &Fetch) -> SqlResult<Step> {
+        if let Some(step) = self.made(&fetch.cursor)? {
+            return Ok(step);
+        }
+        let mut names = self.names.get();
+        let cursor = names.portals.get_mut(&fetch.cursor).ok_or_else(|| no_cursor(&fetch.cursor))?;
+        let types = |columns: &Option<Vec<ColumnInfo>>| {
+            columns.as_ref().map(|columns| columns.iter().map(|column| column.kind).collect::<Vec<_>>())
+        };
+        if !fetch.is_move && types(&cursor.statement.columns) != types(&statement.columns) {
+            let message = "cached plan must not change result type";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        let (range, is_back, count) = cursor.fetch(fetch.to, fetch.is_move)?;
+        let outcome = if fetch.is_move {
+            Outcome::Done(Tag { words: "MOVE", rows: Some(count) })
+        } else {
+            Outcome::Rows(cursor.take(range, is_back), Tag { words: "FETCH", rows: Some(count) })
+        };
+        Ok(Step::Done(outcome))
+    }
+
+    /// The next rows of a portal, as the protocol asks for them.
+    pub(super) fn advance_portal(&mut self, name: &str, values: &[Datum]) -> SqlResult<Step> {
+        if let Some(step) = self.made(name)? {
+            return Ok(step);
+        }
+        let count = match values {
+            [Datum::Int8(count)] => Count::Some(count.unsigned_abs()),
+            _ => Count::All,
+        };
+        let mut names = self.names.get();
+        let cursor = names.portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
+        let (range, is_back, count) = cursor.fetch(To::Forward(count), false)?;
+        Ok(Step::Done(Outcome::Rows(cursor.take(range, is_back), Tag { words: "SELECT", rows: Some(count) })))
+    }
+
+    /// Sees to it that the rows of a portal are there. How it waits, if it does.
+    fn made(&mut self, name: &str) -> SqlResult<Option<Step>> {
+        let (statement, values) = match self.names.get().portals.get(name) {
+            None => return Err(no_cursor(name)),
+            Some(cursor) if cursor.rows.is_some() => return Ok(None),
+            Some(cursor) => (Arc::clone(&cursor.statement), cursor.values.clone()),
+        };
+        if !statement.is_query() {
+            return Err(SqlError::unsupported("FETCH from a portal that is no query"));
+        }
+        let rows = match self.rows_of(&statement, &values)? {
+            Ok(rows) => rows,
+            Err(step) => return Ok(Some(step)),
+        };
+        let bytes = bytes_of_rows(&rows);
+        self.check_kept(bytes)?;
+        if let Some(cursor) = self.names.get().portals.get_mut(name) {
+            (cursor.rows, cursor.bytes) = (Some(rows), bytes);
+        }
+        Ok(None)
+    }
+
+    /// `CLOSE`; without a name: all.
+    pub(super) fn close_cursor(&mut self, name: Option<&str>) -> SqlResult<()> {
+        let Some(name) = name else {
+            self.close_portals(|_| true);
+            return Ok(());
+        };
+        self.names.get().portals.remove(name).ok_or_else(|| no_cursor(name))?;
+        self.renamed.get_or_insert_default().portals.push(name.to_owned());
+        Ok(())
+    }
+}

@@ -1,0 +1,33 @@
+//! A session, and statements in it.
+
+use sql::session::{Connect, Database, Outcome, Session, Step};
+use sql::{Datum, SqlResult};
+
+pub fn connect(database: &Database) -> Session {
+    database.connect(Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() }).unwrap()
+}
+
+/// Runs statements as a simple query each; the last one's rows.
+pub fn run(session: &mut Session, text: &str) -> SqlResult<Vec<Box<[Datum]>>> {
+    let mut last = Vec::new();
+    for one in session.split(text)? {
+        let statement = session.prepare(&one, &[])?;
+        let mut portal = session.bind(&statement, Vec::new())?;
+        loop {
+            match session.execute(&mut portal) {
+                Ok(Step::Parked(parked)) => parked.wait(),
+                Ok(Step::Done(Outcome::Rows(rows, _))) => {
+                    last = rows;
+                    break;
+                }
+                Ok(_) => break,
+                Err(error) => {
+                    let _ = session.sync();
+                    return Err(error);
+                }
+            }
+        }
+        session.sync()?;
+    }
+    Ok(last)
+}
