@@ -1,8 +1,13 @@
 //! Goal: a statement has one meaning on both paths. Method: the files of statements that hold on PostgreSQL 15 (crate `sql`,
 //! `tests/slt`); each of their queries runs by rows and, where analytics does not refuse it, as analytics, over the same
-//! tables.
+//! tables. The generated statements, which rows answer as PostgreSQL did (`tests/generated` there), run as analytics too and
+//! are held against the same answers.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../../sql/tests/generated/answer.rs"]
+mod answer;
+
+use answer::{Answer, Line};
 use engine::{Engine, EngineConfig};
 use olap::{Door, Job, Lane, NoHook, Runtime, RuntimeConfig, SqlAnalytics};
 use sql::session::{Connect, Outcome, Session, Step, TransactionStatus};
@@ -22,6 +27,13 @@ impl Door for Open {
     }
 
     fn take_back(&self, _: u64) {}
+}
+
+/// What came of a query.
+#[derive(Debug)]
+struct Given {
+    kinds: Vec<SqlType>,
+    rows: Vec<Vec<Option<String>>>,
 }
 
 struct Server {
@@ -47,7 +59,7 @@ impl Server {
     }
 
     /// The answer's rows, if it has any.
-    fn run(&mut self, text: &str) -> SqlResult<Option<Vec<String>>> {
+    fn run(&mut self, text: &str) -> SqlResult<Option<Given>> {
         let done = self.try_run(text);
         if done.is_err() {
             self.session.fail();
@@ -56,7 +68,7 @@ impl Server {
         done
     }
 
-    fn try_run(&mut self, text: &str) -> SqlResult<Option<Vec<String>>> {
+    fn try_run(&mut self, text: &str) -> SqlResult<Option<Given>> {
         let session = &mut self.session;
         let statement = session.prepare(text, &[])?;
         let mut portal = session.bind(&statement, Vec::new())?;
@@ -70,12 +82,11 @@ impl Server {
         let Outcome::Rows(rows, _) = outcome else { return Ok(None) };
         let kinds: Vec<SqlType> = statement.columns().unwrap().iter().map(|column| column.kind).collect();
         let cell = |value: &Datum, kind: &SqlType| match value {
-            Datum::Null => "NULL".to_owned(),
-            value => text::to_string(value, *kind, session.forms()),
+            Datum::Null => None,
+            value => Some(text::to_string(value, *kind, session.forms())),
         };
-        let row =
-            |row: &[Datum]| row.iter().zip(&kinds).map(|(value, kind)| cell(value, kind)).collect::<Vec<_>>().join("|");
-        Ok(Some(rows.iter().map(|values| row(values)).collect()))
+        let rows = rows.iter().map(|row| row.iter().zip(&kinds).map(|(value, kind)| cell(value, kind)).collect());
+        Ok(Some(Given { rows: rows.collect(), kinds }))
     }
 }
 
@@ -86,6 +97,15 @@ struct Tally {
     refused: usize,
     fell_back: Vec<String>,
     different: Vec<String>,
+}
+
+impl Tally {
+    fn check(self, least: usize) {
+        let Tally { same, refused, fell_back, different } = self;
+        println!("{same} the same, {refused} refused, {} fell back:\n{}", fell_back.len(), fell_back.join("\n"));
+        assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
+        assert!(least < same, "only {same} were compared");
+    }
 }
 
 /// Whether a statement has nothing to do with when it is run, or by whom.
@@ -115,8 +135,8 @@ fn judge(server: &mut Server, text: &str, tally: &mut Tally) {
     server.run("set overtake.path = analytics").unwrap();
     let analytics = server.run(text);
     server.run("reset overtake.path").unwrap();
-    let sorted = |found: &Option<Vec<String>>| {
-        let mut rows = found.clone().unwrap_or_default();
+    let sorted = |found: &Option<Given>| {
+        let mut rows = found.as_ref().map(|given| given.rows.clone()).unwrap_or_default();
         rows.sort_unstable();
         rows
     };
@@ -160,8 +180,39 @@ fn queries_mean_the_same_on_both_paths() {
             }
         }
     }
-    let Tally { same, refused, fell_back, different } = tally;
-    println!("{same} the same, {refused} refused, {} fell back:\n{}", fell_back.len(), fell_back.join("\n"));
-    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
-    assert!(300 < same, "only {same} were compared");
+    tally.check(300);
+}
+
+#[test]
+fn generated_queries_answer_as_postgresql_did_as_analytics_too() {
+    let mut server = Server::new();
+    for statement in include_str!("../../sql/tests/generated/schema.sql").split_inclusive(";\n") {
+        server.run(statement).unwrap();
+    }
+    server.run("set overtake.path = analytics").unwrap();
+    let mut tally = Tally::default();
+    for line in include_str!("../../sql/tests/generated/answers.tsv").lines() {
+        let Line { statement, answer } = Line::read(line);
+        let found = match server.run(statement) {
+            Ok(given) => {
+                let Given { kinds, rows } = given.unwrap();
+                Answer::rows(statement, kinds.iter().map(|kind| kind.oid()), rows)
+            }
+            Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
+                tally.refused += 1;
+                continue;
+            }
+            Err(error) if answer != Answer::failed(error.state().0).to_string() => {
+                tally.fell_back.push(format!("{statement}\n  {error}"));
+                continue;
+            }
+            Err(error) => Answer::failed(error.state().0),
+        };
+        if found.to_string() == answer {
+            tally.same += 1;
+        } else {
+            tally.different.push(format!("{statement}\n  expected {answer}\n  came     {found}"));
+        }
+    }
+    tally.check(1000);
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 pub struct Config {
     /// TCP addresses; port 0 takes any.
     pub listen: Vec<SocketAddr>,
-    /// The directory and the number of the unix socket `.s.PGSQL.NUMBER`.
+    /// The directory and the number of the unix socket `.s.PGSQL.NUMBER`; 0 is the port of the first address.
     pub unix: Option<(PathBuf, u16)>,
     /// Where metrics, health and readiness are served by HTTP.
     pub metrics: Option<SocketAddr>,

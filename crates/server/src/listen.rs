@@ -70,7 +70,12 @@ impl<D: Backends> Server<D> {
         let tcp = config.listen.iter().map(StdTcpListener::bind).collect::<io::Result<Vec<_>>>()?;
         let metrics = config.metrics.map(StdTcpListener::bind).transpose()?;
         let unix = match &config.unix {
-            Some((directory, number)) => Some(bind_unix(&directory.join(format!(".s.PGSQL.{number}")))?),
+            Some((directory, number)) => {
+                // A port that the system was to choose has its number now.
+                let chosen = tcp.first().map(StdTcpListener::local_addr).transpose()?;
+                let number = if *number == 0 { chosen.map_or(0, |address| address.port()) } else { *number };
+                Some(bind_unix(&directory.join(format!(".s.PGSQL.{number}")))?)
+            }
             None => None,
         };
         config.roles.hash_by(|password| match password.parse::<scram::Verifier>() {

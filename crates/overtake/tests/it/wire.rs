@@ -27,7 +27,9 @@ fn report(arguments: &[&str]) -> Option<(serde_json::Value, String)> {
 }
 
 pub fn tpcc_compares_rate_and_processor_time() {
-    let scale = ["--warehouses", "1", "--small", "--clients", "3", "--rounds", "1", "--duration", "3"];
+    // By a socket; the other tests connect by TCP.
+    let scale =
+        ["--warehouses", "1", "--small", "--clients", "3", "--rounds", "1", "--duration", "3", "--transport", "unix"];
     let Some((report, printed)) = report(&[&["tpcc"], &scale[..]].concat()) else { return };
     has_figures(
         &report,
