@@ -70,6 +70,8 @@ impl Error {
     }
 }
 
+const TOO_MANY_ROWS: &str = "Scalar subquery returned more than one row";
+
 /// What a session is told of a failed query: what our own kernels and scans said, wherever it is wrapped; everything else
 /// is a fault of this program, but for memory.
 pub(crate) fn sql_error(error: DataFusionError) -> SqlError {
@@ -86,6 +88,11 @@ pub(crate) fn sql_error(error: DataFusionError) -> SqlError {
         Error::OutOfMemory(detail) => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
             .detail(detail)
             .hint("Queries that run as analytics share the setting overtake.analytics_memory."),
+        // All that DataFusion says of it is this text.
+        Error::Execution(text) if text.contains(TOO_MANY_ROWS) => {
+            let message = "more than one row returned by a subquery used as an expression";
+            SqlError::new(SqlState::CARDINALITY_VIOLATION, message)
+        }
         other => SqlError::new(SqlState::INTERNAL_ERROR, other.to_string()),
     }
 }

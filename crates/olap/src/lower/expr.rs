@@ -10,6 +10,8 @@ use crate::functions::kernels::{self, Kernel, Part};
 use crate::functions::rows;
 use crate::values::{Repr, mismatch, scalar};
 use datafusion::common::Spans;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::{Exists, InSubquery, Like};
 use datafusion::logical_expr::{Expr as Df, LogicalPlanBuilder, Operator as DfOperator, Subquery, cast, lit};
 use sql::ops::{Eval, compare};
@@ -391,9 +393,27 @@ impl Lowering<'_> {
         let own = Value::of(place.value(), place.repr);
         let refused = || SqlError::unsupported("IN between these types as analytics");
         let (left, right) = self.pair(argument, kind, own, kind)?.ok_or_else(refused)?;
-        let plan = build(LogicalPlanBuilder::from(lowered.plan).project([right.alias(self.name("c"))]))?;
+        let builder = LogicalPlanBuilder::from(lowered.plan);
+        if negated && (left.column_refs().is_empty() || !builder.plan().all_out_ref_exprs().is_empty()) {
+            // DataFusion's own `NOT IN` takes a null of any row for one of this query; this says what it means.
+            let differs_from_none = seen_from_within(left, row)?.eq(right).is_not_false();
+            let plan = build(builder.filter(differs_from_none))?;
+            return Ok(Df::Exists(Exists::new(self.subquery(plan), true)));
+        }
+        let plan = build(builder.project([right.alias(self.name("c"))]))?;
         Ok(Df::InSubquery(InSubquery::new(Box::new(left), self.subquery(plan), negated)))
     }
+}
+
+/// A value of a row as a query within asks for it.
+fn seen_from_within(value: Df, row: &Row<'_>) -> SqlResult<Df> {
+    let outward = |part: Df| {
+        let Df::Column(column) = &part else { return Ok(Transformed::no(part)) };
+        let place = row.places.iter().flatten().find(|place| place.column == *column);
+        let place = place.ok_or_else(|| DataFusionError::Plan(format!("{column} is not of the row")))?;
+        Ok(Transformed::yes(place.from_within()))
+    };
+    value.transform_down(outward).map(|seen| seen.data).map_err(super::refused)
 }
 
 /// The plan without a limit on its rows of at least so many.

@@ -29,6 +29,15 @@ fn is_placed(condition: &Expr, places: &[Option<Place>], own: Range<usize>) -> b
     all
 }
 
+/// What makes a match; of a group, what has been moved into it too.
+fn of_match(step: &Step) -> Vec<&Expr> {
+    let mut all: Vec<&Expr> = step.on.iter().chain(step.kept.iter().flat_map(|kept| &kept.condition)).collect();
+    if let Source::Group(steps) = &step.source {
+        all.extend(steps.iter().flat_map(|step| of_match(step).into_iter().chain(&step.filter)));
+    }
+    all
+}
+
 /// A source, and the conditions that are asked of the row it is in.
 struct Part<'p> {
     plan: LogicalPlan,
@@ -56,8 +65,10 @@ impl Lowering<'_> {
         let mut conditions = Vec::new();
         while !left.is_empty() {
             // The null side of a right join is named before what it is joined to.
-            let own = |step: &Step| step.first..step.first + step.width;
-            let is_ready = |step: &&Step| !step.is_outer || step.on.iter().all(|on| is_placed(on, places, own(step)));
+            let is_ready = |step: &&Step| {
+                let own = step.first..step.first + step.width;
+                !step.is_outer || of_match(step).into_iter().all(|on| is_placed(on, places, own.clone()))
+            };
             let step = left.remove(left.iter().position(is_ready).unwrap_or(0));
             let Step { source, is_outer, on, filter, first, width: _, kept } = step;
             let mut part = self.source(source, *first, places, outer)?;

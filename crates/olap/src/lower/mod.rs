@@ -105,6 +105,12 @@ impl Place {
     fn value(&self) -> Df {
         Df::Column(self.column.clone())
     }
+
+    /// As a query within the row's asks for it.
+    fn from_within(&self) -> Df {
+        let field = Field::new(self.column.name.clone(), self.repr.data_type(), true);
+        Df::OuterReferenceColumn(Arc::new(field), self.column.clone())
+    }
 }
 
 impl Lowered {
@@ -126,8 +132,7 @@ impl Row<'_> {
             row = row.outer.ok_or_else(crate::values::mismatch)?;
         }
         let place = place(row.places, at)?;
-        let field = Field::new(place.column.name.clone(), place.repr.data_type(), true);
-        Ok(Value::of(Df::OuterReferenceColumn(Arc::new(field), place.column.clone()), place.repr))
+        Ok(Value::of(place.from_within(), place.repr))
     }
 }
 

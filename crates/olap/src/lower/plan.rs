@@ -142,7 +142,9 @@ impl Lowering<'_> {
                 }
                 rest.push(any_of(place.value()).alias(&name));
             }
-            places.push(Some(Place { column: Column::new_unqualified(name), repr: place.repr }));
+            // Nulls of no type are compared as those of one.
+            let repr = if is_key && place.repr == Repr::Null { Repr::Bool } else { place.repr };
+            places.push(Some(Place { column: Column::new_unqualified(name), repr }));
         }
         let plan = build(LogicalPlanBuilder::from(input.plan).aggregate(groups, rest))?;
         Ok(Lowered { plan, places })

@@ -521,10 +521,13 @@ fn name_of(expr: &ast::Expr) -> String {
             _ => "?column?".to_owned(),
         },
         ast::Expr::Nested(inner) => name_of(inner),
-        ast::Expr::CompoundFieldAccess { root, access_chain } => match access_chain.last() {
-            Some(ast::AccessExpr::Dot(field)) => name_of(field),
-            _ => name_of(root),
-        },
+        ast::Expr::CompoundFieldAccess { root, access_chain } => {
+            let last = access_chain.iter().rev().find_map(|access| match access {
+                ast::AccessExpr::Dot(field) => Some(name_of(field)),
+                ast::AccessExpr::Subscript(_) => None,
+            });
+            last.unwrap_or_else(|| name_of(root))
+        }
         ast::Expr::Cast { expr, data_type, .. } => match name_of(expr) {
             name if name != "?column?" => name,
             _ => super::types::short_name(data_type),

@@ -76,18 +76,7 @@ impl Binder<'_> {
                 }
                 self.call("overlay", arguments)
             }
-            ast::Expr::CompoundFieldAccess { root, access_chain }
-                if let [ast::AccessExpr::Dot(ast::Expr::Identifier(field))] = &access_chain[..] =>
-            {
-                self.field(root, field, scope)
-            }
-            ast::Expr::CompoundFieldAccess { root, access_chain } => {
-                let array = one(root)?;
-                let [ast::AccessExpr::Subscript(subscript)] = &access_chain[..] else {
-                    return Err(SqlError::unsupported(format_args!("the expression {expr}")));
-                };
-                self.subscript(array, subscript, scope)
-            }
+            ast::Expr::CompoundFieldAccess { root, access_chain } => self.access(root, access_chain, scope),
             ast::Expr::Collate { expr, collation } => {
                 let parts = self.name_parts(collation)?;
                 let name = parts.last().map_or("", String::as_str);
@@ -107,6 +96,32 @@ impl Binder<'_> {
                 self.call("overlaps", left.iter().chain(right).map(one).collect::<SqlResult<_>>()?)
             }
             other => Err(SqlError::unsupported(format_args!("the expression {other}"))),
+        }
+    }
+
+    /// `a.b.c[1]`, `(value).field`, `(value).field[1]`, `value[1]`.
+    fn access(&self, root: &ast::Expr, chain: &[ast::AccessExpr], scope: &Scope<'_>) -> SqlResult<Typed> {
+        let fields: Vec<&ast::Ident> = (chain.iter())
+            .map_while(|access| match access {
+                ast::AccessExpr::Dot(ast::Expr::Identifier(field)) => Some(field),
+                _ => None,
+            })
+            .collect();
+        let qualified = |first: &[ast::Ident]| {
+            let parts: Vec<ast::Ident> = first.iter().chain(fields.iter().copied()).cloned().collect();
+            self.column(&parts, scope)
+        };
+        let value = match (root, &fields[..]) {
+            (_, []) => self.expr(root, scope)?,
+            (ast::Expr::Identifier(first), _) => qualified(std::slice::from_ref(first))?,
+            (ast::Expr::CompoundIdentifier(first), _) => qualified(first)?,
+            (_, [field]) => self.field(root, field, scope)?,
+            _ => return Err(SqlError::unsupported(format_args!("a field of a field of {root}"))),
+        };
+        match &chain[fields.len()..] {
+            [] => Ok(value),
+            [ast::AccessExpr::Subscript(subscript)] => self.subscript(value, subscript, scope),
+            _ => Err(SqlError::unsupported("more than one subscript, or a field of an element")),
         }
     }
 

@@ -48,7 +48,7 @@ pub(crate) enum Action {
         mode: TableLock,
         wait: Wait,
     },
-    /// What changes no answer: `ANALYZE`, `VACUUM`.
+    /// What changes no answer: `ANALYZE`, `VACUUM`; `UNLISTEN`, as nobody listens.
     Nothing(&'static str),
     Begin {
         modes: Modes,
@@ -133,6 +133,7 @@ impl Binder<'_> {
             Statement::Lock(lock) => (self.lock_table(lock)?, None),
             Statement::Analyze(_) => (Action::Nothing("ANALYZE"), None),
             Statement::Vacuum(_) => (Action::Nothing("VACUUM"), None),
+            Statement::UNLISTEN { channel: _ } => (Action::Nothing("UNLISTEN"), None),
             Statement::StartTransaction {
                 modes,
                 begin,
