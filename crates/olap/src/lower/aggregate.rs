@@ -91,8 +91,7 @@ impl Lowering<'_> {
                 keys.push(key.alias(self.name("k")));
                 found.push(any_of(value.expr).alias(&name));
             }
-            let repr = if value.repr == Repr::Null { Repr::Bool } else { value.repr };
-            places[*at] = Some(Place { column: Column::new_unqualified(name), repr });
+            places[*at] = Some(Place { column: Column::new_unqualified(name), repr: value.repr });
         }
         for call in calls {
             let (aggregate, repr) = self.aggregate_call(call, &row)?;

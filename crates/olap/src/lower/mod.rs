@@ -57,6 +57,8 @@ fn answer_column(place: &Place, kind: SqlType) -> (Df, Repr) {
             crate::functions::kernels::call(crate::functions::kernels::Kernel::Pad(length), vec![place.value()]),
             Repr::Text,
         ),
+        // Where nulls of no type were compared, they are an array of some type.
+        Repr::Null => (Df::Literal(ScalarValue::Null, None), Repr::Null),
         repr => (place.value(), repr),
     }
 }

@@ -142,9 +142,7 @@ impl Lowering<'_> {
                 }
                 rest.push(any_of(place.value()).alias(&name));
             }
-            // Nulls of no type are compared as those of one.
-            let repr = if is_key && place.repr == Repr::Null { Repr::Bool } else { place.repr };
-            places.push(Some(Place { column: Column::new_unqualified(name), repr }));
+            places.push(Some(Place { column: Column::new_unqualified(name), repr: place.repr }));
         }
         let plan = build(LogicalPlanBuilder::from(input.plan).aggregate(groups, rest))?;
         Ok(Lowered { plan, places })
