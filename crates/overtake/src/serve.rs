@@ -128,6 +128,11 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
             tracing::warn!(%error, "a long statement stays in the real-time class");
         }
     });
+    config.below_begun = Arc::new(|| {
+        if let Err(error) = os::set_idle() {
+            tracing::warn!(%error, "a long query cannot be put below other threads");
+        }
+    });
     let server = Server::bind(config, database).map_err(|error| {
         let (addresses, is_default) = &wanted;
         let how = if *is_default { "choose another by --listen" } else { "choose another" };

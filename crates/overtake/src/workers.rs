@@ -53,8 +53,13 @@ impl Workers {
 
     /// The way for sessions' queries to run here, as the scheduler's low jobs.
     pub fn lane(&self) -> Lane {
+        self.lane_with(self.hook())
+    }
+
+    /// The same, with this called after each batch; it calls [`hook`](Workers::hook)'s.
+    pub fn lane_with(&self, hook: Arc<dyn BatchHook>) -> Lane {
         let door = Arc::new(Queue(Arc::clone(&self.scheduler)));
-        Lane { runtime: Arc::downgrade(self.runtime()), door, hook: self.hook() }
+        Lane { runtime: Arc::downgrade(self.runtime()), door, hook }
     }
 
     /// What queries call after each batch here.

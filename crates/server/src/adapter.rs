@@ -210,6 +210,14 @@ impl Backend for Session {
         Session::class(self)
     }
 
+    fn holds_nothing(&self, portal: &Portal) -> bool {
+        Session::holds_nothing(self, portal)
+    }
+
+    fn is_large(&self, portal: &Portal) -> bool {
+        Session::is_large(self, portal)
+    }
+
     fn log_from(&self) -> Option<Duration> {
         Session::log_from(self)
     }

@@ -255,6 +255,17 @@ pub trait Backend: Send + 'static {
         Class::Normal
     }
 
+    /// Whether nobody can come to wait for this session while it runs the portal: a query outside of any transaction, that
+    /// takes no locks.
+    fn holds_nothing(&self, _portal: &Self::Portal) -> bool {
+        false
+    }
+
+    /// Whether it is a large query, before it has run.
+    fn is_large(&self, _portal: &Self::Portal) -> bool {
+        false
+    }
+
     /// Statements that take as long as this are logged: `log_min_duration_statement`.
     fn log_from(&self) -> Option<Duration> {
         None

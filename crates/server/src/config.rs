@@ -29,6 +29,8 @@ pub struct Config {
     pub network_begun: Begun,
     /// What threads do first to which they lend statements that may be long. They begin in the class of who lends.
     pub lent_begun: Begun,
+    /// What threads do first to which queries go that are known to take long, and hold nothing that others wait for.
+    pub below_begun: Begun,
     /// Where statements run.
     pub dispatch: Dispatch,
     /// Threads for those that run elsewhere; none: as many as there are processors.
@@ -65,6 +67,7 @@ impl Default for Config {
             network_threads: crate::workers::processors().max(2),
             network_begun: Arc::new(|| {}),
             lent_begun: Arc::new(|| {}),
+            below_begun: Arc::new(|| {}),
             dispatch: Dispatch::Spot,
             workers: None,
             stats: Arc::default(),

@@ -6,7 +6,7 @@
 use crate::backend::{Backend, Backends};
 use crate::config::Config;
 use crate::conn::{Ending, Io};
-use crate::network::Network;
+use crate::network::{Below, Network};
 use crate::registry::Registry;
 use crate::rules::Origin;
 use crate::scram;
@@ -36,6 +36,7 @@ pub(crate) struct Shared<D> {
     pub(crate) registry: Arc<Registry>,
     pub(crate) bells: Arc<Bells>,
     pub(crate) workers: Arc<Workers>,
+    pub(crate) below: Arc<Below>,
     /// Makes up salts for users who do not exist.
     pub(crate) mock_secret: [u8; 32],
 }
@@ -90,7 +91,8 @@ impl<D: Backends> Server<D> {
             Some(workers) => Arc::clone(workers),
             None => Workers::new(processors(), || {})?,
         };
-        let shared = Arc::new(Shared { config, backends: database, registry, bells, workers, mock_secret });
+        let below = Arc::new(Below::start(&config.below_begun)?);
+        let shared = Arc::new(Shared { config, backends: database, registry, bells, workers, below, mock_secret });
         Ok(Server { shared, tcp, unix, heard, metrics })
     }
 

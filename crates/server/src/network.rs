@@ -4,12 +4,12 @@
 //! something to do at the same time, and a statement by key takes less time than waking a thread.
 //!
 //! **Invariant:** nothing runs for long on such a thread, so all its sessions are served soon: a statement that is not known
-//! to be short is handed over to [`Workers`](crate::Workers).
+//! to be short is lent to a thread beside it, or to one [`Below`].
 
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
 /// Of a thread that runs statements: names, types and plans are gone through by recursion, as deep as a statement is nested,
@@ -72,6 +72,33 @@ impl Drop for Reader {
         if let Some(thread) = self.thread.take() {
             // It has nothing to tell: a session that panics ends alone.
             let _ = thread.join();
+        }
+    }
+}
+
+/// Threads for queries that are known to take long: as many as it takes, below those that read the network.
+#[derive(Debug)]
+pub(crate) struct Below(Option<Runtime>);
+
+impl Below {
+    pub(crate) fn start(begun: &Begun) -> io::Result<Below> {
+        let begun = Arc::clone(begun);
+        let builder = &mut Builder::new_current_thread();
+        let builder = builder.thread_name("below").thread_stack_size(STACK_BYTES).on_thread_start(move || begun());
+        Ok(Below(Some(builder.build()?)))
+    }
+
+    /// Runs it there. Nothing if it panicked.
+    pub(crate) async fn run<R: Send + 'static>(&self, job: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+        self.0.as_ref()?.spawn_blocking(job).await.ok()
+    }
+}
+
+impl Drop for Below {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            // Queries that nobody waits for any more are not waited for either.
+            runtime.shutdown_background();
         }
     }
 }

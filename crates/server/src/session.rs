@@ -9,6 +9,7 @@ use crate::errors;
 use crate::frame::{self, Malformed};
 use crate::lent::Lent;
 use crate::names::Names;
+use crate::network::Below;
 use crate::reply::Formats;
 use crate::stats::{Seen, Spent, Stage, Stats, Totals};
 use crate::wake::Waiter;
@@ -16,6 +17,7 @@ use crate::workers::{Dispatch, Workers};
 use bytes::Buf;
 use sql::session::{Outcome, Tag, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult};
+use stage::Class;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::vec;
@@ -72,6 +74,7 @@ pub(crate) struct Limits {
     /// Where its statements run.
     pub(crate) dispatch: Dispatch,
     pub(crate) workers: Arc<Workers>,
+    pub(crate) below: Arc<Below>,
 }
 
 /// How far it is.
@@ -102,6 +105,7 @@ pub(crate) struct Session<B: Backend> {
     pub(crate) memory_max: usize,
     dispatch: Dispatch,
     workers: Arc<Workers>,
+    below: Arc<Below>,
     pub(crate) stats: Arc<Stats>,
     pub(crate) seen: Arc<Seen>,
     /// What the statement under way has taken.
@@ -118,7 +122,7 @@ impl<B: Backend> Session<B> {
     ) -> Session<B> {
         let (statements, portals) = (Names::new(), Names::new());
         let canceller = backend.canceller();
-        let Limits { message_max, memory_max, dispatch, workers } = limits;
+        let Limits { message_max, memory_max, dispatch, workers, below } = limits;
         Session {
             conn,
             backend: Lent::new(backend),
@@ -132,6 +136,7 @@ impl<B: Backend> Session<B> {
             memory_max,
             dispatch,
             workers,
+            below,
             stats,
             seen,
             spent: Spent::default(),
@@ -376,10 +381,13 @@ impl<B: Backend> Session<B> {
 
     /// Runs it here, or where it delays nobody.
     async fn execute_portal(&mut self, totals: &Totals, portal: &mut Lent<B::Portal>) -> Result<Run, Stop> {
-        if self.dispatch == Dispatch::Spot && totals.is_short() {
+        let class = self.backend.class();
+        let is_below = class != Class::High
+            && (totals.is_long() || (totals.is_new() && self.backend.is_large(portal)))
+            && self.backend.holds_nothing(portal);
+        if self.dispatch == Dispatch::Spot && totals.is_short() && !is_below {
             return Ok(self.backend.execute(portal)?);
         }
-        let class = self.backend.class();
         let (Some(mut backend), Some(mut own)) = (self.backend.lend(), portal.lend()) else {
             return Err(Gone::Fault.into());
         };
@@ -392,6 +400,7 @@ impl<B: Backend> Session<B> {
         let done = match self.dispatch {
             Dispatch::Worker => self.workers.run(class, job).await,
             // As many threads as it takes: one that may be short does not wait for one that is long.
+            Dispatch::Spot if is_below => self.below.run(job).await,
             Dispatch::Spot => tokio::task::spawn_blocking(job).await.ok(),
         };
         let (backend, own, run, queued) = done.ok_or(Gone::Fault)?;

@@ -86,6 +86,7 @@ pub(crate) async fn begin<D: Backends>(
                 memory_max: shared.config.session_memory_max,
                 dispatch: shared.config.dispatch,
                 workers: shared.workers.clone(),
+                below: shared.below.clone(),
             };
             let known = (shared.config.stats.clone(), seen);
             let session = Session::new(conn, backend, shared.bells.waiter(), limits, known);

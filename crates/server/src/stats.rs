@@ -141,6 +141,18 @@ impl Totals {
         let (count, long) = (self.count.load(Relaxed), self.long.load(Relaxed));
         0 < count && long * LONG_SELDOM <= count
     }
+
+    /// Whether nothing is known of it.
+    pub(crate) fn is_new(&self) -> bool {
+        self.count.load(Relaxed) == 0
+    }
+
+    /// Whether it is known to take long until its rows are there, whoever computes them.
+    pub(crate) fn is_long(&self) -> bool {
+        let count = self.count.load(Relaxed);
+        let all_ns = self.run_ns.load(Relaxed) + self.wait_ns.load(Relaxed);
+        0 < count && LONG.as_nanos() as u64 * count < all_ns
+    }
 }
 
 /// How a session is ended from elsewhere.

@@ -1,19 +1,24 @@
 //! The analytics of `overtake serve`: for each class a queue and workers, below the threads that read the network.
 //!
-//! **Invariant:** a worker gives way to those threads, and the less important to the more important: by nice values, and the
-//! least by the class SCHED_IDLE, which needs no privilege. So an urgent statement runs where its bytes are read while
-//! analytics hold every core; nothing is delivered to the workers. Workers are joined after the last session has ended.
+//! **Invariant:** a worker gives way to those threads, and the less important to the more important. `high` does by its nice
+//! value; `normal` and `low` run in the class SCHED_IDLE, which needs no privilege, and whose threads the kernel takes from
+//! the processor at once, while any other may keep it for some milliseconds before a thread that wakes. So an urgent statement
+//! runs where its bytes are read while analytics hold every core; nothing is delivered to the workers. Threads of SCHED_IDLE
+//! all weigh the same, so those of `low` pause while `normal` or `high` have queries ([`Pausing`]). Workers are joined after
+//! the last session has ended.
 
 use crate::workers::{Workers, scheduling};
 use anyhow::Context;
-use olap::{Database, Memory, RuntimeConfig, SqlAnalytics};
+use olap::{BatchHook, Database, Memory, RuntimeConfig, SqlAnalytics};
 use preempt::os;
-use sched::{Policy, Settings};
+use sched::{Policy, Scheduler, Settings};
 use sql::observe::Scheduling;
 use sql::session::Defaults;
 use stage::Class;
+use std::cell::Cell;
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Queries of one class that run at a time, for each worker, if the settings do not say. More workers than queries are of use
 /// to a query that has several parts; more queries than workers share them.
@@ -63,7 +68,9 @@ impl Lanes {
         let start = |class| Ok((class, start(class, wanted, &memory)?));
         let lanes = Class::ALL.into_iter().map(start).collect::<anyhow::Result<Vec<_>>>()?;
         let [high, normal, low] = &lanes[..] else { anyhow::bail!("there are three classes") };
-        let lanes_of = [high, normal, low].map(|(_, workers)| workers.lane());
+        let above = [high, normal].map(|(_, workers)| Arc::clone(workers.scheduler()));
+        let pausing = Arc::new(Pausing { hook: low.1.hook(), above });
+        let lanes_of = [high.1.lane(), normal.1.lane(), low.1.lane_with(pausing)];
         let analytics = SqlAnalytics::new(&database, lanes_of);
         let analytics = analytics.context("the thread of deadlines")?;
         Ok(Lanes { lanes, analytics })
@@ -100,10 +107,65 @@ fn start(class: Class, wanted: Wanted, memory: &Memory) -> anyhow::Result<Worker
 fn put_below(class: Class) {
     let lowered = match class {
         Class::High => os::set_nice(10),
-        Class::Normal => os::set_nice(19),
-        Class::Low => os::set_idle(),
+        Class::Normal | Class::Low => os::set_idle(),
     };
     if let Err(error) = lowered {
         tracing::warn!(class = class.name(), %error, "a worker of analytics cannot be put below other threads");
+    }
+}
+
+/// A worker of the least important class, while a more important one has queries, pauses so many times as long as it runs.
+const PAUSES: u32 = 4;
+/// It runs at least so long between two pauses: to sleep and wake costs some ten microseconds.
+const RUNS: Duration = Duration::from_millis(1);
+/// No pause is longer: the more important may have come to an end.
+const PAUSE_MAX: Duration = Duration::from_millis(40);
+
+thread_local! {
+    /// What this thread had run when it last went on; nothing while it need not pause.
+    static WENT_ON: Cell<Option<Duration>> = const { Cell::new(None) };
+}
+
+/// The least important class between two batches.
+struct Pausing {
+    hook: Arc<dyn BatchHook>,
+    above: [Arc<Scheduler>; 2],
+}
+
+impl BatchHook for Pausing {
+    fn batch(&self) {
+        self.hook.batch();
+        if self.above.iter().all(|scheduler| scheduler.low_jobs() == 0) {
+            return WENT_ON.set(None);
+        }
+        let ran = Duration::from_nanos(os::thread_cpu_ns());
+        match WENT_ON.get() {
+            None => WENT_ON.set(Some(ran)),
+            Some(before) => {
+                if let Some(pause) = pause_after(ran.saturating_sub(before)) {
+                    std::thread::sleep(pause);
+                    WENT_ON.set(Some(ran));
+                }
+            }
+        }
+    }
+}
+
+/// How long a thread pauses that has run for so long. Nothing: it goes on.
+fn pause_after(run: Duration) -> Option<Duration> {
+    (RUNS <= run).then(|| (run * PAUSES).min(PAUSE_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn pauses_follow_what_has_run() {
+        assert_eq!(pause_after(MS(1) / 2), None);
+        assert_eq!(pause_after(MS(2)), Some(MS(8)));
+        assert_eq!(pause_after(MS(200)), Some(PAUSE_MAX));
     }
 }

@@ -154,6 +154,7 @@ impl Backend for Scripted {
             "rows" | "returning" => Some(vec![column("n", 23), column("t", 25)]),
             "echo" => Some(types.iter().map(|&oid| column("v", oid)).collect()),
             "show" => Some(vec![column(rest, 25)]),
+            "thread" => Some(vec![column("name", 25)]),
             "nonsense" => {
                 let at = "nonsense ".len();
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("no {rest}")).hint("Make sense.").at(at));
@@ -223,6 +224,11 @@ impl Backend for Scripted {
             "returning" => rows_done(rows(), "INSERT 0", Some(number.unsigned_abs().into())),
             "echo" => rows_done(vec![values.clone().into()], "SELECT", None),
             "show" => rows_done(vec![[Datum::text(rest)].into()], "SHOW", None),
+            "thread" => {
+                let thread = std::thread::current();
+                let kind = thread.name().and_then(|name| name.split(' ').next()).unwrap_or_default();
+                rows_done(vec![[Datum::text(kind)].into()], "SELECT", None)
+            }
             "insert" => done("INSERT 0", Some(number.unsigned_abs().into())),
             "begin" => {
                 self.status = TransactionStatus::Open;
@@ -353,6 +359,14 @@ impl Backend for Scripted {
 
     fn status(&self) -> TransactionStatus {
         self.status
+    }
+
+    fn holds_nothing(&self, Portal(statement, ..): &Portal) -> bool {
+        statement.text.starts_with("thread") && self.status == TransactionStatus::Idle && !self.is_implicit
+    }
+
+    fn is_large(&self, Portal(statement, ..): &Portal) -> bool {
+        statement.text.starts_with("thread large")
     }
 
     fn take_reports(&mut self) -> Vec<(&'static str, String)> {

@@ -93,3 +93,20 @@ pub fn large_results_pass() {
     let answer = client.ask(&query("rows 100000"));
     assert!(answer.ends_with("D(100000,row 100000) C(SELECT 100000) Z(I)"));
 }
+
+/// A new statement runs beside the threads of the network, one that is known to be short on them, and one that is large below
+/// them, unless others may come to wait for it.
+pub fn statements_run_where_they_delay_nobody() {
+    let rig = Rig::new();
+    let mut client = rig.client();
+    let mut thread = |text: &str| {
+        let answer = client.ask(&query(text));
+        let row = answer.split(" D(").nth(1).unwrap_or_else(|| panic!("{answer}"));
+        row.split(')').next().unwrap().to_owned()
+    };
+    assert_eq!(thread("thread"), "tokio-rt-worker");
+    assert_eq!(thread("thread"), "network");
+    assert_eq!(thread("thread large"), "below");
+    assert_eq!(thread("begin; thread large in a block; commit"), "tokio-rt-worker");
+    assert_eq!(thread("insert 1; thread large behind a change"), "tokio-rt-worker");
+}

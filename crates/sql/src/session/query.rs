@@ -5,8 +5,9 @@
 //! that of the first row. Nothing has been sent before a path is through. Whatever the path, a statement sees what its
 //! transaction sees: an open one lends its snapshot to analytics.
 
+use super::action::Action;
 use super::run::Ran;
-use super::{Outcome, Parked, Session, Statement, Step, Tag};
+use super::{Outcome, Parked, Portal, Session, Statement, Step, Tag};
 use crate::analytics::{Analysis, AnalyticsPlan, Query, Start};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -159,6 +160,21 @@ impl Session {
     /// Whether a statement that analytics has refused so is done by rows.
     pub(super) fn may_fall_back(&self, error: &SqlError) -> bool {
         self.path() == Path::Small && falls_back(error)
+    }
+
+    /// Whether nobody can come to wait for this session while it runs the portal: a query outside of any transaction, that
+    /// takes no locks.
+    pub fn holds_nothing(&self, portal: &Portal) -> bool {
+        let bound = portal.statement.bound();
+        let Action::Query(plan) = &*bound.action else { return false };
+        !self.engine.is_open() && !bound.known.reads(plan).locks
+    }
+
+    /// Whether the portal's query goes to analytics as soon as it is run.
+    pub fn is_large(&self, portal: &Portal) -> bool {
+        let bound = portal.statement.bound();
+        let Action::Query(plan) = &*bound.action else { return false };
+        self.goes_to_analytics(&portal.statement, plan).unwrap_or(false)
     }
 
     fn choose(&self, statement: &Statement, plan: &Plan) -> SqlResult<Path> {
