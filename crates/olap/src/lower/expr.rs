@@ -411,7 +411,7 @@ fn seen_from_within(value: Df, row: &Row<'_>) -> SqlResult<Df> {
         let Df::Column(column) = &part else { return Ok(Transformed::no(part)) };
         let place = row.places.iter().flatten().find(|place| place.column == *column);
         let place = place.ok_or_else(|| DataFusionError::Plan(format!("{column} is not of the row")))?;
-        Ok(Transformed::yes(place.from_within()))
+        Ok(Transformed::yes(place.as_outer()))
     };
     value.transform_down(outward).map(|seen| seen.data).map_err(super::refused)
 }

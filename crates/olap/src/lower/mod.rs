@@ -109,7 +109,7 @@ impl Place {
     }
 
     /// As a query within the row's asks for it.
-    fn from_within(&self) -> Df {
+    fn as_outer(&self) -> Df {
         let field = Field::new(self.column.name.clone(), self.repr.data_type(), true);
         Df::OuterReferenceColumn(Arc::new(field), self.column.clone())
     }
@@ -134,7 +134,7 @@ impl Row<'_> {
             row = row.outer.ok_or_else(crate::values::mismatch)?;
         }
         let place = place(row.places, at)?;
-        Ok(Value::of(place.from_within(), place.repr))
+        Ok(Value::of(place.as_outer(), place.repr))
     }
 }
 
