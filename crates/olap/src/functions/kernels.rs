@@ -326,6 +326,10 @@ impl ScalarUDFImpl for Function {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let ScalarFunctionArgs { args, number_rows, .. } = args;
+        // The optimizer asks what becomes of a null that has no type yet.
+        if args.iter().any(|arg| arg.data_type().is_null()) {
+            return Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from(&self.kernel.result())?));
+        }
         let is_constant = args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let array = self.apply(&args, if is_constant { 1 } else { number_rows })?;
         Ok(if is_constant {

@@ -247,8 +247,9 @@ impl Lowering<'_> {
     fn cast(&self, argument: Value, to: SqlType, eval: sql::plan::CastEval) -> SqlResult<Value> {
         let is_bare = to.typmod < 0;
         let native = match (argument.repr, to.kind) {
-            // The same text without its blanks.
-            (Repr::Text | Repr::Padded(_), Kind::Text | Kind::Varchar) if is_bare => {
+            // The array has no blanks.
+            (Repr::Padded(_), Kind::Text | Kind::Varchar) if is_bare => Some((argument.expr.clone(), Repr::Text)),
+            (Repr::Text, Kind::Text | Kind::Varchar) if is_bare && self.keeps_blanks(to, eval) => {
                 Some((argument.expr.clone(), Repr::Text))
             }
             (Repr::Int2 | Repr::Int4, Kind::Int4 | Kind::Int8) => {
@@ -283,6 +284,13 @@ impl Lowering<'_> {
         let env = Arc::clone(self.env);
         let apply = move |values: &[Datum]| eval(&values[0], to, &env);
         self.by_rows("cast", vec![argument], Repr::of_kind(to.kind)?, true, Arc::new(apply))
+    }
+
+    /// Whether a cast to text leaves texts as they are; one from char(n) does not, which has the same arrays where its values
+    /// are constants.
+    fn keeps_blanks(&self, to: SqlType, eval: sql::plan::CastEval) -> bool {
+        let probe = Datum::text("a ");
+        eval(&probe, to, self.env).is_ok_and(|same| same == probe)
     }
 
     fn extreme(&self, greatest: bool, kind: Kind, arguments: &[Expr], row: &Row<'_>) -> SqlResult<Value> {

@@ -25,7 +25,8 @@ use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
 use sql::ops::Env;
 use sql::plan::Plan;
 use sql::{Datum, SqlError, SqlResult, SqlType};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A plan as DataFusion's, over the rows of `tables`, not yet optimised. The parameters' values become constants of it, so
@@ -40,7 +41,7 @@ pub(crate) fn lower(
     env: &Arc<Env>,
     tables: &Tables,
 ) -> SqlResult<LogicalPlan> {
-    let lowering = Lowering { parameters, env, tables, next: Cell::new(0) };
+    let lowering = Lowering { parameters, env, tables, next: Cell::new(0), shared: RefCell::default() };
     let lowered = lowering.plan(plan, None)?;
     let answer = columns.iter().enumerate().map(|(at, kind)| {
         let place = lowered.place(at)?;
@@ -70,6 +71,8 @@ struct Lowering<'a> {
     tables: &'a Tables,
     /// Of the names that are made.
     next: Cell<u64>,
+    /// Queries of `WITH` that have been lowered once.
+    shared: RefCell<HashSet<u64>>,
 }
 
 /// A place of a row.

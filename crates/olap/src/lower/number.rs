@@ -105,9 +105,9 @@ impl Lowering<'_> {
                     Repr::Decimal { .. } | Repr::Keyed(Kind::Numeric),
                 ) => Repr::Keyed(Kind::Numeric),
                 (Repr::Blanks | Repr::Padded(_), Repr::Blanks | Repr::Padded(_)) => Repr::Blanks,
-                // A constant's text has its blanks.
+                // Beside char(n) a text is a constant of that type.
                 (Repr::Text, Repr::Blanks | Repr::Padded(_)) | (Repr::Blanks | Repr::Padded(_), Repr::Text) => {
-                    Repr::Text
+                    Repr::Blanks
                 }
                 _ => return Err(SqlError::unsupported("values of different types as analytics")),
             };
@@ -142,7 +142,7 @@ impl Lowering<'_> {
                     rows::call("numeric", vec![(value.expr, value.repr)], to, true, Arc::new(eval))
                 }
             },
-            (Repr::Blanks, Repr::Text) => value.expr,
+            (Repr::Blanks, Repr::Text) | (Repr::Text, Repr::Blanks) => value.expr,
             (Repr::Padded(length), Repr::Text | Repr::Blanks) => kernels::call(Kernel::Pad(length), vec![value.expr]),
             (Repr::Float4, Repr::Float8) => value.expr,
             _ => return Err(SqlError::unsupported("values of different types as analytics")),

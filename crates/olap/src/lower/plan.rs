@@ -1,6 +1,7 @@
 //! Sources of rows.
 
 use super::{Lowered, Lowering, Place, Row, Value, build, refused};
+use crate::order::is_repeatable;
 use crate::values::Repr;
 use datafusion::common::Column;
 use datafusion::functions_aggregate::min_max;
@@ -44,7 +45,16 @@ impl Lowering<'_> {
                 let sides = [self.plan(left, outer)?, self.plan(right, outer)?];
                 self.set(*operation, *all, kinds, sides)
             }
-            Plan::Shared { plan, .. } => self.plan(plan, None),
+            Plan::Shared { id, plan, .. } => {
+                let lowered = self.plan(plan, None)?;
+                // Each use computes its rows for itself.
+                if !self.shared.borrow_mut().insert(*id) && !is_repeatable(&lowered.plan).map_err(refused)? {
+                    return Err(SqlError::unsupported(
+                        "a query of WITH that is used twice and has a LIMIT as analytics",
+                    ));
+                }
+                Ok(lowered)
+            }
             Plan::Windows { .. } => Err(SqlError::unsupported("window functions as analytics")),
             Plan::Sets { .. } => Err(SqlError::unsupported("functions that return sets as analytics")),
             Plan::DistinctOn { .. } => Err(SqlError::unsupported("DISTINCT ON as analytics")),

@@ -3,7 +3,7 @@
 use super::estimate::Estimator;
 use super::reduce::{Wanted, reduced};
 use super::search::{Class, Joining, RELATIONS_MAX, Relation, Set, Tree};
-use super::{joined, nothing, ordered};
+use super::{is_repeatable, joined, nothing, ordered};
 use datafusion::common::{Column, JoinType, NullEquality};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::{can_hash, conjunction, split_conjunction_owned};
@@ -92,11 +92,11 @@ impl Group {
     pub(super) fn put_together(self, estimator: &Estimator) -> Result<Option<LogicalPlan>> {
         let Some(mut shape) = Shape::of(self)? else { return Ok(None) };
         shape.reduce(estimator)?;
+        let Some(tree) = shape.joining(estimator).search() else { return Ok(None) };
+        // Not before: who finds no order leaves its relations to be ordered by whoever asked.
         for part in &mut shape.relations {
             part.plan = ordered(std::mem::replace(&mut part.plan, nothing()), estimator)?.data;
         }
-        let joining = shape.joining(estimator);
-        let Some(tree) = joining.search() else { return Ok(None) };
         shape.plan(&tree).map(Some)
     }
 }
@@ -188,11 +188,12 @@ impl Shape {
         let mut conditions = Vec::new();
         for condition in others {
             let Some(set) = owners.set(&condition, None) else { return Ok(None) };
+            let set = if set == 0 { all } else { set };
             if set.count_ones() == 1 {
                 let part = &mut relations[set.trailing_zeros() as usize];
                 part.plan = LogicalPlanBuilder::from(part.plan.clone()).filter(condition)?.build()?;
             } else {
-                conditions.push((if set == 0 { all } else { set }, condition));
+                conditions.push((set, condition));
             }
         }
         let mut needs = Vec::with_capacity(relations.len());
@@ -227,7 +228,9 @@ impl Shape {
                     }
                     let name = format!("wanted_{at}_{by}_{}", self.needs.len());
                     let wanted = Wanted { plan: &self.relations[by].plan, value, name };
-                    if let Some(reduced) = reduced(plan, own, &wanted)? {
+                    if is_repeatable(wanted.plan)?
+                        && let Some(reduced) = reduced(plan, own, &wanted)?
+                    {
                         best = Some((share, reduced));
                     }
                 }

@@ -18,12 +18,12 @@ mod strict;
 #[cfg(test)]
 mod tests;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinConstraint, JoinType, NullEquality};
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::utils::split_conjunction_owned;
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Distinct, Expr, Join, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerRule};
 use engine::Snapshot;
 use estimate::Estimator;
@@ -139,6 +139,26 @@ fn group_of(plan: &LogicalPlan) -> Result<Option<Group>> {
         _ => return Ok(None),
     }
     Ok(Some(group))
+}
+
+/// Whether the plan has the same rows each time it runs over a snapshot: which rows a LIMIT takes, and what a sum of floating
+/// numbers comes to, depends on what comes first.
+pub(crate) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
+    let mut is_repeatable = true;
+    plan.apply_with_subqueries(|part| {
+        is_repeatable &= match part {
+            LogicalPlan::Limit(_) | LogicalPlan::Window(_) | LogicalPlan::Distinct(Distinct::On(_)) => false,
+            LogicalPlan::Sort(sort) => sort.fetch.is_none(),
+            LogicalPlan::TableScan(scan) => scan.fetch.is_none(),
+            LogicalPlan::Aggregate(aggregate) => {
+                let computed = aggregate.schema.fields().iter().skip(aggregate.group_expr.len());
+                !computed.into_iter().any(|field| field.data_type().is_floating())
+            }
+            _ => true,
+        };
+        Ok(if is_repeatable { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(is_repeatable)
 }
 
 /// What looks at more than its columns say.

@@ -367,6 +367,24 @@ pub fn what_runs_can_be_cancelled() {
     });
 }
 
+/// Wherever between two of its sleeps the cancel comes.
+pub fn what_sleeps_again_and_again_can_be_cancelled() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let client = real.client().await;
+        for turn in 0..30 {
+            let cancel = client.cancel_token();
+            let naps = "select count(pg_sleep(0.0002)) from generate_series(1, 1500)";
+            let cancels = async {
+                tokio::time::sleep(Duration::from_micros(5_000 + 377 * turn)).await;
+                cancel.cancel_query(tokio_postgres::NoTls).await.unwrap();
+            };
+            let (said, ()) = futures_join(ask(&client, naps), cancels).await;
+            assert_eq!(said, "57014 canceling statement due to user request");
+        }
+    });
+}
+
 /// Both at once.
 async fn futures_join<A, B>(one: impl Future<Output = A>, other: impl Future<Output = B>) -> (A, B) {
     tokio::join!(one, other)

@@ -5,7 +5,7 @@
 
 use super::from::{Group, Item, ItemSource, Outer, split};
 use super::steps::is_equality;
-use super::{Binder, Clause, Reach, Relation, Scope, refuse};
+use super::{Binder, Clause, Noted, Reach, Relation, Scope, refuse};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
@@ -13,6 +13,7 @@ use crate::parse::rewrite::{JOIN_ALIAS, mark};
 use crate::plan::{Expr, Typed};
 use crate::session::ColumnInfo;
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
+use sqlparser::tokenizer::Span;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum JoinKind {
@@ -125,6 +126,10 @@ impl Binder<'_> {
         let mut columns: Vec<SideColumn> = Vec::new();
         for name in names {
             let (left, right) = (side_column(&left, name, "left")?, side_column(&right, name, "right")?);
+            for (column, _) in [left, right] {
+                // Nobody has written it where it stands.
+                self.note(Span::empty(), || Noted::Column(column.table, column.number));
+            }
             let typed = |(column, value): &SideColumn| Typed { expr: value.clone(), kind: column.kind };
             conditions.push(self.operator("=", Some(typed(left)), typed(right))?.expr);
             let common = crate::ops::common_kind(&[left.0.kind.kind, right.0.kind.kind], "JOIN/USING")?;

@@ -84,7 +84,7 @@ pub(crate) struct Binder<'c> {
 }
 
 /// What a name stands for, and where it is written.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Note {
     pub(crate) span: Span,
     pub(crate) of: Noted,

@@ -1,11 +1,10 @@
 //! Queries of views follow what they name: `*` stands for the columns that there are when a view is made, and what gets another
 //! name is named so in them from then on.
 //!
-//! **Invariant:** a query that was written anew means what it meant: it is bound, and uses the same relations. One of which that
-//! is not so keeps what it uses from being renamed.
+//! **Invariant:** a query that was written anew means what it meant: it is bound, each of its names stands for the same relation
+//! or column of a table, and so do the columns that joins merge. One of which that is not so keeps what it uses from being renamed.
 
 use super::Ddl;
-use super::view::used;
 use crate::bind::{Binder, Note, Noted};
 use crate::catalog::{Relation, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -24,8 +23,8 @@ pub(super) struct Renamed<'r> {
     pub(super) to: &'r str,
 }
 
-/// A view with its query as it will be.
-pub(super) type Changed = (Arc<ViewInfo>, ast::Query);
+/// A view with its query as it will be, and what its names stand for.
+pub(super) type Changed = (Arc<ViewInfo>, ast::Query, Vec<Note>);
 
 fn ident(name: &str, span: Span) -> Ident {
     let quote_style = (quoted(name) != name).then_some('"');
@@ -183,11 +182,11 @@ impl Ddl<'_> {
             let binder = Binder::new(&self.state, &view.path, &view.text, self.run.env, Vec::new()).noting();
             binder.query(&view.query, None)?;
             let notes = binder.take_notes();
-            let names: HashSet<Span> =
-                notes.iter().filter(|note| note.of == renamed.what).map(|note| note.span).collect();
+            let is_written = |note: &&Note| note.of == renamed.what && note.span != Span::empty();
+            let names: HashSet<Span> = notes.iter().filter(is_written).map(|note| note.span).collect();
             let mut query = view.query.clone();
             let _ = query.visit(&mut Writer { names, to: renamed.to, stars: HashMap::new() });
-            Ok((Arc::clone(view), query))
+            Ok((Arc::clone(view), query, notes))
         });
         changed.collect()
     }
@@ -197,15 +196,15 @@ impl Ddl<'_> {
     /// # Errors
     /// `0A000`: one does not mean any more what it meant.
     pub(super) fn put_renamed(&mut self, changed: Vec<Changed>, what: &str) -> SqlResult<()> {
-        for (view, query) in changed {
+        for (view, query, notes) in changed {
             let text = query.to_string();
             let is_same = {
-                let binder = Binder::new(&self.state, &view.path, &text, self.run.env, Vec::new());
+                let binder = Binder::new(&self.state, &view.path, &text, self.run.env, Vec::new()).noting();
                 let kinds = binder.query(&query, None).map(|bound| {
                     bound.columns.iter().map(|column| crate::bind::settled(column.kind)).collect::<Vec<_>>()
                 });
                 let old: Vec<_> = view.columns.iter().map(|(_, kind)| *kind).collect();
-                kinds.is_ok_and(|kinds| kinds == old) && used(&binder, &query)? == view.uses
+                kinds.is_ok_and(|kinds| kinds == old) && binder.take_notes() == notes
             };
             if !is_same {
                 let message = format!("cannot rename {what} used by a view");

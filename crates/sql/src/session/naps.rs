@@ -1,7 +1,10 @@
 //! `pg_sleep`: a statement that sleeps is taken back, its session waits, and the statement is run again; then it passes by the
 //! sleeps that are over.
 //!
-//! **Invariant:** no thread sleeps. A statement sleeps only where it can be taken back: by rows, in the session's transaction.
+//! **Invariant:** no thread sleeps. A statement sleeps only where it can be taken back: by rows, in the session's transaction. From
+//! its first sleep until it is done a cancel is kept in the [`Bed`], whether it sleeps or runs; before that the engine has it.
+//!
+//! It begins anew after each sleep: a statement with `n` of them computes what stands before the last one `n` times.
 
 use super::Session;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -80,8 +83,8 @@ pub(super) struct Bed {
 
 #[derive(Default)]
 struct Sleeper {
-    /// Whether there is a sleep that may be ended.
-    is_asleep: bool,
+    /// Whether there is a statement that has slept, or is about to.
+    is_taken: bool,
     is_cancelled: bool,
     wake: Option<Arc<dyn Wake>>,
 }
@@ -97,10 +100,27 @@ impl Bed {
         self.sleeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the sleep, if there is one.
+    /// The statement under way is about to sleep.
+    pub(super) fn take(&self) {
+        self.get().is_taken = true;
+    }
+
+    /// The statement is done.
+    pub(super) fn leave(&self) {
+        let mut sleeper = self.get();
+        if sleeper.is_taken {
+            *sleeper = Sleeper::default();
+        }
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.get().is_cancelled
+    }
+
+    /// Ends the statement, if it has slept.
     pub(super) fn cancel(&self) {
         let mut sleeper = self.get();
-        if !sleeper.is_asleep {
+        if !sleeper.is_taken {
             return;
         }
         sleeper.is_cancelled = true;
@@ -148,7 +168,6 @@ impl Session {
         let until = Instant::now() + asked.unwrap_or_default();
         let until = self.deadline.map_or(until, |deadline| deadline.min(until));
         let nap = Nap { until, bed: Arc::clone(&self.bed) };
-        *self.bed.get() = Sleeper { is_asleep: true, ..Sleeper::default() };
         self.nap = Some(nap.clone());
         nap
     }
@@ -165,13 +184,14 @@ impl Session {
         }
         let Some(nap) = &self.nap else { return Ok(None) };
         let cancelled = |why: &str| SqlError::new(SqlState("57014"), format!("canceling statement due to {why}"));
-        let is_cancelled = self.bed.get().is_cancelled;
+        let is_cancelled = self.bed.is_cancelled();
         let is_late = self.deadline.is_some_and(|deadline| deadline <= Instant::now());
         if !is_cancelled && !is_late && Instant::now() < nap.until {
             return Ok(Some(nap.clone()));
         }
-        self.end_nap();
+        self.nap = None;
         if is_cancelled || is_late {
+            self.end_nap();
             self.is_parked = false;
             return Err(cancelled(if is_cancelled { "user request" } else { "statement timeout" }));
         }
@@ -182,8 +202,7 @@ impl Session {
     }
 
     pub(super) fn end_nap(&mut self) {
-        if self.nap.take().is_some() {
-            *self.bed.get() = Sleeper::default();
-        }
+        self.nap = None;
+        self.bed.leave();
     }
 }

@@ -60,7 +60,11 @@ impl Session {
         let numbers = &self.numbers;
         let probe = self.explaining.as_ref().map(|explaining| Arc::clone(&explaining.probe));
         env.naps.begin();
+        let bed = &*self.bed;
         let step = self.engine.try_execute(|txn: &Txn<'_>| {
+            if bed.is_cancelled() {
+                return Err(engine::Error::Cancelled);
+            }
             let (changes, memo) = (Changes::default(), Memo::default());
             let probe = probe.as_deref().inspect(|probe| probe.reset());
             let run = Run {
@@ -79,6 +83,9 @@ impl Session {
                 Ok(result) => Ok(Some(result)),
                 // What it has done so far is done again when it has slept.
                 Err(_) if env.naps.is_asked() => {
+                    // A cancel that came before is the engine's.
+                    bed.take();
+                    txn.check_active()?;
                     txn.take_back();
                     Ok(None)
                 }
@@ -99,6 +106,9 @@ impl Session {
                     engine::Step::Parked(ticket) => Ran::Parked(Parked::Lock(ticket)),
                 };
                 self.is_parked = matches!(step, Ran::Parked(_));
+                if !self.is_parked {
+                    self.end_nap();
+                }
                 for (name, value, is_local) in env.take_asked() {
                     if !self.is_parked {
                         self.settings.set(&name, value.as_deref(), is_local)?;
@@ -108,6 +118,7 @@ impl Session {
             }
             Err(error) => {
                 self.is_parked = false;
+                self.end_nap();
                 drop(env.take_asked());
                 // What the statement said is more than what the engine made of it, if it is the same.
                 let error = match told {
