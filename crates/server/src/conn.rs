@@ -120,6 +120,8 @@ const AHEAD: usize = 64 << 10;
 /// After the last words so much is read, and for so long.
 const DRAIN: usize = 128 << 20;
 const DRAIN_TIME: Duration = Duration::from_millis(500);
+/// Between two cancels of a statement that nobody waits for any more.
+const AGAIN: Duration = Duration::from_millis(50);
 /// Answers that are written though the input is not exhausted.
 const WRITE: usize = 64 << 10;
 
@@ -302,6 +304,29 @@ impl Conn {
             };
             cancel.cancel();
             return Err(gone);
+        }
+    }
+
+    /// What a job comes to that runs elsewhere. It is cancelled, again and again until it has ended, when the client has gone.
+    pub(crate) async fn beside<R>(&mut self, job: impl Future<Output = R>, cancel: &dyn Cancel) -> R {
+        let mut job = std::pin::pin!(job);
+        let mut is_there = true;
+        loop {
+            // As in a wait: past this much, the client's end is not noticed.
+            let listens = is_there && self.input.len() < AHEAD;
+            if listens {
+                self.input.reserve(READ);
+            }
+            tokio::select! {
+                biased;
+                done = &mut job => return done,
+                read = self.io.read_buf(&mut self.input), if listens => is_there = matches!(read, Ok(count) if 0 < count),
+                // One that comes before the statement has begun is nobody's.
+                () = tokio::time::sleep(AGAIN), if !is_there => {}
+            }
+            if !is_there {
+                cancel.cancel();
+            }
         }
     }
 

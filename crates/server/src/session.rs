@@ -397,12 +397,17 @@ impl<B: Backend> Session<B> {
             let run = backend.execute(&mut own);
             (backend, own, run, queued)
         };
-        let done = match self.dispatch {
-            Dispatch::Worker => self.workers.run(class, job).await,
-            // As many threads as it takes: one that may be short does not wait for one that is long.
-            Dispatch::Spot if is_below => self.below.run(job).await,
-            Dispatch::Spot => tokio::task::spawn_blocking(job).await.ok(),
+        let (workers, below) = (Arc::clone(&self.workers), Arc::clone(&self.below));
+        let dispatch = self.dispatch;
+        let run = async move {
+            match dispatch {
+                Dispatch::Worker => workers.run(class, job).await,
+                // As many threads as it takes: one that may be short does not wait for one that is long.
+                Dispatch::Spot if is_below => below.run(job).await,
+                Dispatch::Spot => tokio::task::spawn_blocking(job).await.ok(),
+            }
         };
+        let done = self.conn.beside(run, &*self.canceller).await;
         let (backend, own, run, queued) = done.ok_or(Gone::Fault)?;
         self.spent.wait += queued;
         self.backend.give_back(backend);

@@ -145,6 +145,11 @@ pub(crate) fn of_transaction(name: &str) -> Option<&'static str> {
     OF_TRANSACTION.into_iter().map(|(own, _)| own).find(|own| own.eq_ignore_ascii_case(name))
 }
 
+/// What one of those is at the beginning of a transaction.
+pub(crate) fn default_of(own: &'static str) -> &'static str {
+    OF_TRANSACTION.into_iter().find(|(name, _)| *name == own).map_or(own, |(_, default)| default)
+}
+
 /// How a setting's name is written.
 pub(crate) fn title(name: &str) -> Option<&'static str> {
     position(name).map(|at| DEFS[at].title)

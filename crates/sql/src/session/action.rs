@@ -60,6 +60,8 @@ pub(crate) enum Action {
     RollbackTo(String),
     Release(String),
     SetTransaction(Modes),
+    /// Of the transactions that begin from now on.
+    SetCharacteristics(Modes),
     /// Nothing: back to the default.
     Set {
         name: String,
@@ -234,8 +236,7 @@ impl Binder<'_> {
             }),
             Set::SetTransaction { modes, snapshot: None, session } => {
                 let modes = modes_of(modes)?;
-                refuse!(*session => "SET SESSION CHARACTERISTICS");
-                Ok(Action::SetTransaction(modes))
+                Ok(if *session { Action::SetCharacteristics(modes) } else { Action::SetTransaction(modes) })
             }
             other => Err(SqlError::unsupported(format_args!("{other}"))),
         }

@@ -480,7 +480,14 @@ impl Session {
                     Ran::Parked(parked) => Ok(Step::Parked(parked)),
                 }
             }
-            Action::Query(plan) => self.query(statement, plan, values),
+            Action::Query(plan) => {
+                if self.settings.is_read_only()
+                    && let Some(verb) = statement.known().writes(plan)
+                {
+                    return Err(read_only(engine::Error::ReadOnly.into(), verb));
+                }
+                self.query(statement, plan, values)
+            }
             Action::Change(modify) => {
                 let words = modify.change.tag();
                 let step = self
@@ -613,6 +620,13 @@ impl Session {
                 }
                 done("SET")
             }
+            Action::SetCharacteristics(modes) => {
+                self.open_implicit();
+                for (own, value) in modes {
+                    self.set_setting(crate::settings::default_of(own), Some(value), false)?;
+                }
+                done("SET")
+            }
             Action::Set { name, value, is_local } => {
                 if let Some(value) = value
                     && let Some(name) = crate::settings::of_transaction(name)
@@ -639,6 +653,8 @@ impl Session {
                 done("RESET")
             }
             Action::Show(name) => {
+                // What a transaction has of its own is what one that begins now would have.
+                self.open_implicit();
                 let value = self.settings.show(name)?;
                 let row: Box<[Datum]> = Box::new([Datum::text(value)]);
                 Ok(Step::Done(Outcome::Rows(vec![row], Tag { words: "SHOW", rows: None })))

@@ -12,10 +12,10 @@ use crate::analytics::{Analysis, AnalyticsPlan, Query, Start};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::Spent;
-use crate::plan::{self, Access, Expr, Joins, Over, Plan, Source};
+use crate::plan::{self, Access, Expr, Joins, Over, Plan, SequenceCall, Source};
 use crate::settings;
 use crate::types::SqlType;
-use engine::{Isolation, Snapshot, Table};
+use engine::{Isolation, RowLock, Snapshot, Table};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -46,6 +46,8 @@ struct Reads {
     found: Vec<Arc<Table>>,
     /// Whether it locks rows, or takes numbers of sequences.
     locks: bool,
+    /// What of that a read-only transaction may not do.
+    writes: Option<&'static str>,
 }
 
 /// What a prepared query remembers about its path.
@@ -67,6 +69,11 @@ impl Known {
     /// Whether the query does more than read rows of tables: locks them, takes numbers of sequences, asks for the catalog.
     pub(super) fn locks(&self, plan: &Plan) -> bool {
         self.reads(plan).locks
+    }
+
+    /// What of the query a read-only transaction may not do, in PostgreSQL's words.
+    pub(super) fn writes(&self, plan: &Plan) -> Option<&'static str> {
+        self.reads(plan).writes
     }
 }
 
@@ -371,7 +378,16 @@ impl Reads {
             }
             // Only rows know the catalog.
             Plan::System(_) => self.locks = true,
-            Plan::Lock { .. } | Plan::Modified(_) | Plan::Modifying { .. } => self.locks = true,
+            Plan::Lock { locks, input: _, condition: _ } => {
+                self.locks = true;
+                self.writes = locks.first().map(|lock| match lock.mode {
+                    RowLock::KeyShare => "SELECT FOR KEY SHARE",
+                    RowLock::Share => "SELECT FOR SHARE",
+                    RowLock::NoKeyUpdate => "SELECT FOR NO KEY UPDATE",
+                    RowLock::Update => "SELECT FOR UPDATE",
+                });
+            }
+            Plan::Modified(_) | Plan::Modifying { .. } => self.locks = true,
             Plan::Shared { plan, .. } => self.add(plan),
             Plan::Recursive(recursive) => {
                 self.add(&recursive.first);
@@ -408,7 +424,14 @@ impl Reads {
             Expr::Quantified { over: Over::Query(plan), .. } => self.add(plan),
             Expr::InQuery { query, .. } => self.add(query),
             // May not be run twice.
-            Expr::Sequence { .. } => self.locks = true,
+            Expr::Sequence { call, arguments: _ } => {
+                self.locks = true;
+                match call {
+                    SequenceCall::Next => self.writes = Some("nextval()"),
+                    SequenceCall::Set => self.writes = Some("setval()"),
+                    _ => {}
+                }
+            }
             _ => {}
         }
         expr.parts().into_iter().for_each(|part| self.add_expr(part));
