@@ -75,7 +75,7 @@ impl Database {
 
     /// What to compare with: the rows of `snapshot` in DataFusion's own in-memory tables of `partitions` partitions, and
     /// DataFusion as it comes, without anything of ours between its operators. The columns are shared, not copied, where the
-    /// snapshot has them frozen. The plans are those of [`Database::new`].
+    /// snapshot has them frozen. The plans are made of the same bound queries; joins stay in DataFusion's order.
     ///
     /// # Errors
     /// DataFusion refuses a table, which would be a bug.

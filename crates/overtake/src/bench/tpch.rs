@@ -2,7 +2,8 @@
 //!
 //! **Invariant:** all three have the same rows, types and number of threads, and take turns query by query in one run, so
 //! what the machine does besides meets all of them alike. A time is from the query's text to its whole answer, and the
-//! answers of all three are compared.
+//! answers of all three are compared. Each orders its joins in its own way: ours by samples of our tables, DataFusion's as the
+//! query names them; so the ratio to DataFusion's tables is of storage and plans together.
 
 pub mod duck;
 
