@@ -210,6 +210,10 @@ impl Backend for Session {
         Session::class(self)
     }
 
+    fn class_of(&self, portal: &Portal) -> Class {
+        Session::class_of(self, portal)
+    }
+
     fn holds_nothing(&self, portal: &Portal) -> bool {
         Session::holds_nothing(self, portal)
     }

@@ -255,6 +255,11 @@ pub trait Backend: Send + 'static {
         Class::Normal
     }
 
+    /// The class that the portal runs in, which may have one for itself: by a hint, by a rule.
+    fn class_of(&self, _portal: &Self::Portal) -> Class {
+        self.class()
+    }
+
     /// Whether nobody can come to wait for this session while it runs the portal: a query outside of any transaction, that
     /// takes no locks.
     fn holds_nothing(&self, _portal: &Self::Portal) -> bool {

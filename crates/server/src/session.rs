@@ -327,7 +327,7 @@ impl<B: Backend> Session<B> {
         totals: &Totals,
         portal: &mut Lent<B::Portal>,
     ) -> Result<Outcome, Stop> {
-        let class = self.backend.class();
+        let class = self.backend.class_of(portal);
         self.spent.parse += self.conn.lap();
         let begun = self.conn.now;
         self.seen.begin(text, class, begun);
@@ -381,7 +381,7 @@ impl<B: Backend> Session<B> {
 
     /// Runs it here, or where it delays nobody.
     async fn execute_portal(&mut self, totals: &Totals, portal: &mut Lent<B::Portal>) -> Result<Run, Stop> {
-        let class = self.backend.class();
+        let class = self.backend.class_of(portal);
         let is_below = class != Class::High
             && (totals.is_long() || (totals.is_new() && self.backend.is_large(portal)))
             && self.backend.holds_nothing(portal);

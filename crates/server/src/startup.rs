@@ -3,7 +3,7 @@
 //! **Invariant:** before a client has proved who it is, it costs one task, one small buffer and a bounded time, and touches
 //! nothing of the database.
 
-use crate::backend::{Backend, Backends};
+use crate::backend::{Backend, Backends, Cancel};
 use crate::conn::{Conn, Ending, Gone, Io};
 use crate::errors;
 use crate::frame::Fields;
@@ -19,9 +19,9 @@ use sql::roles::Role;
 use sql::session::Connect;
 use sql::{SqlError, SqlState};
 use std::mem;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio_rustls::TlsAcceptor;
 
@@ -107,6 +107,36 @@ pub(crate) async fn begin<D: Backends>(
     None
 }
 
+/// Cancels the statement under way, again and again until it has ended: one that has been read may not have begun, on a thread
+/// that has not got the processor yet, and a cancel then is nobody's.
+struct Until {
+    cancel: Arc<dyn Cancel>,
+    /// Not kept: it has this one.
+    seen: Weak<Seen>,
+}
+
+/// Between two cancels of the same statement.
+const AGAIN: Duration = Duration::from_millis(50);
+
+impl Cancel for Until {
+    fn cancel(&self) {
+        let statement = self.seen.upgrade().and_then(|seen| seen.under_way());
+        self.cancel.cancel();
+        if statement.is_some()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let (cancel, seen) = (Arc::clone(&self.cancel), Weak::clone(&self.seen));
+            runtime.spawn(async move {
+                tokio::time::sleep(AGAIN).await;
+                while seen.upgrade().is_some_and(|seen| seen.under_way() == statement) {
+                    cancel.cancel();
+                    tokio::time::sleep(AGAIN).await;
+                }
+            });
+        }
+    }
+}
+
 /// Nothing to serve if the client only came to cancel.
 async fn log_in<D: Backends>(
     shared: &Shared<D>,
@@ -133,8 +163,10 @@ async fn log_in<D: Backends>(
         backend_pid: place.pid.cast_unsigned(),
     };
     let mut backend = shared.backends.connect(connect)?;
-    place.set_cancel(backend.canceller());
-    seen.end.set_cancel(backend.canceller());
+    let seen = shared.config.stats.enter(seen);
+    let cancel: Arc<dyn Cancel> = Arc::new(Until { cancel: backend.canceller(), seen: Arc::downgrade(&seen) });
+    place.set_cancel(Arc::clone(&cancel));
+    seen.end.set_cancel(cancel);
     conn.end_by(Arc::clone(&seen.end));
     conn.replies.authentication(&Authentication::Ok);
     for (name, value) in backend.take_reports() {
@@ -148,7 +180,7 @@ async fn log_in<D: Backends>(
         let (user, database, from) = (seen.user(), seen.database(), seen.client());
         tracing::info!(pid = place.pid, user, database, from, encrypted = origin.is_encrypted, "a session has begun");
     }
-    Ok(Some((place, backend, shared.config.stats.enter(seen))))
+    Ok(Some((place, backend, seen)))
 }
 
 /// One packet of the time before the first typed message.

@@ -136,9 +136,10 @@ const LONG: Duration = Duration::from_millis(2);
 const LONG_SELDOM: u64 = 64;
 
 impl Totals {
-    /// Whether it is known to run shortly.
+    /// Whether it is known to run shortly. One that ended by an error, a cancel for instance, says nothing of that.
     pub(crate) fn is_short(&self) -> bool {
         let (count, long) = (self.count.load(Relaxed), self.long.load(Relaxed));
+        let count = count.saturating_sub(self.errors.load(Relaxed));
         0 < count && long * LONG_SELDOM <= count
     }
 
@@ -211,6 +212,8 @@ pub(crate) struct Seen {
     pub(crate) end: Arc<End>,
     query_start_us: AtomicI64,
     state: AtomicU8,
+    /// Statements that have begun.
+    begun: AtomicU64,
     class: AtomicU8,
     texts: Mutex<Texts>,
 }
@@ -246,6 +249,7 @@ impl Seen {
             end: Arc::default(),
             query_start_us: AtomicI64::new(0),
             state: AtomicU8::new(0),
+            begun: AtomicU64::new(0),
             class: AtomicU8::new(Class::Normal as u8),
             texts: Mutex::default(),
         }
@@ -278,6 +282,13 @@ impl Seen {
         self.query_start_us.store(self.session_start_us + i64::try_from(since).unwrap_or(0), Relaxed);
         self.class.store(class as u8, Relaxed);
         self.state.store(ACTIVE, Relaxed);
+        self.begun.fetch_add(1, SeqCst);
+    }
+
+    /// Tells the statement under way from others; nothing if there is none.
+    pub(crate) fn under_way(&self) -> Option<u64> {
+        let begun = self.begun.load(SeqCst);
+        matches!(self.state.load(Relaxed), ACTIVE | WAITING).then_some(begun)
     }
 
     pub(crate) fn set_waiting(&self, waits: bool) {

@@ -123,6 +123,9 @@ pub fn classes_come_from_everywhere() {
         assert_eq!(now(&admin, "/*+ priority=high */ select 1").await, "high");
         assert_eq!(now(&admin, "select 1 from big").await, "low");
         assert_eq!(now(&admin, "select 1").await, "normal");
+        let own = "select class from overtake.activity where pid = pg_backend_pid()";
+        assert_eq!(ask(&admin, &format!("/*+ priority=high */ {own}")).await, "high");
+        assert_eq!(ask(&admin, own).await, "normal");
         let late = ask(&admin, "begin; insert into big values (1); set local overtake.priority = high").await;
         assert_eq!(late, "25001 SET LOCAL overtake.priority must be called before any query");
         assert_eq!(ask(&admin, "rollback; alter database postgres set overtake.priority = low").await, "");
@@ -371,12 +374,13 @@ pub fn what_runs_can_be_cancelled() {
 pub fn what_sleeps_again_and_again_can_be_cancelled() {
     let real = Real::new();
     real.runtime.block_on(async {
-        let client = real.client().await;
+        let (client, other) = (real.client().await, real.client().await);
         for turn in 0..30 {
             let cancel = client.cancel_token();
-            let naps = "select count(pg_sleep(0.0002)) from generate_series(1, 1500)";
+            let naps = "select count(pg_sleep(0.0002)) from generate_series(1, 3000)";
             let cancels = async {
-                tokio::time::sleep(Duration::from_micros(5_000 + 377 * turn)).await;
+                while ask(&other, "select count(*) from overtake.activity where state = 'active'").await != "2" {}
+                tokio::time::sleep(Duration::from_micros(377 * turn)).await;
                 cancel.cancel_query(tokio_postgres::NoTls).await.unwrap();
             };
             let (said, ()) = futures_join(ask(&client, naps), cancels).await;

@@ -390,7 +390,7 @@ impl Session {
     pub fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
         let begun = Instant::now();
         let mut parsed = parse(text)?;
-        let class = self.class_of(text)?;
+        let class = self.class_of_text(text)?;
         if 1 < parsed.len() {
             let message = "cannot insert multiple commands into a prepared statement";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));

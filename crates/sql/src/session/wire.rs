@@ -3,7 +3,7 @@
 //!
 //! **Invariant:** nothing here blocks, as in the whole session.
 
-use super::{Block, Database, Defaults, Session, query};
+use super::{Block, Database, Defaults, Portal, Session, query};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::priority::{self, Rules};
 use crate::roles::Roles;
@@ -100,8 +100,14 @@ impl Session {
         self.hinted.unwrap_or_else(|| self.settings.class())
     }
 
+    /// The class that the portal runs in, which may have one for itself.
+    pub fn class_of(&self, portal: &Portal) -> Class {
+        let own = portal.statement.class.filter(|_| !self.engine.is_open());
+        own.unwrap_or_else(|| self.class())
+    }
+
     /// The class that a statement has for itself, by a hint or a rule.
-    pub(super) fn class_of(&self, text: &str) -> SqlResult<Option<Class>> {
+    pub(super) fn class_of_text(&self, text: &str) -> SqlResult<Option<Class>> {
         if let Some(class) = priority::hint(text)? {
             if class < self.settings.class_max() {
                 let message = format!("permission denied to give a statement the class \"{}\"", class.name());
