@@ -41,7 +41,7 @@ pub(crate) fn lower(
     env: &Arc<Env>,
     tables: &Tables,
 ) -> SqlResult<LogicalPlan> {
-    let lowering = Lowering { parameters, env, tables, next: Cell::new(0), shared: RefCell::default() };
+    let lowering = Lowering::new(parameters, env, tables);
     let lowered = lowering.plan(plan, None)?;
     let answer = columns.iter().enumerate().map(|(at, kind)| {
         let place = lowered.place(at)?;
@@ -151,7 +151,11 @@ impl Value {
     }
 }
 
-impl Lowering<'_> {
+impl<'a> Lowering<'a> {
+    fn new(parameters: &'a [Datum], env: &'a Arc<Env>, tables: &'a Tables) -> Lowering<'a> {
+        Lowering { parameters, env, tables, next: Cell::new(0), shared: RefCell::default() }
+    }
+
     /// A name that nobody else has.
     fn name(&self, of: &str) -> String {
         let number = self.next.get();

@@ -16,7 +16,6 @@ use sql::plan::{self, Expr, Plan};
 use sql::session::{Connect, Session};
 use sql::types::{forms::Forms, text};
 use sql::{Datum, SqlError, SqlResult, SqlType};
-use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex};
 
 const CASES: &str = include_str!("../../../sql/tests/cases.tsv");
@@ -138,13 +137,7 @@ struct Bench {
 impl Bench {
     /// Both rows of the expressions over the table.
     fn run(&self, table: &Table, exprs: &[(&Expr, SqlType)]) -> SqlResult<Vec<Vec<String>>> {
-        let lowering = Lowering {
-            parameters: &[],
-            env: &self.env,
-            tables: &Tables::OfEngine,
-            next: Cell::new(0),
-            shared: RefCell::default(),
-        };
+        let lowering = Lowering::new(&[], &self.env, &Tables::OfEngine);
         let (plan, places) = table.plan();
         let row = Row { places: &places, outer: None };
         let values = exprs.iter().map(|(expr, _)| lowering.stored(expr, &row)).collect::<SqlResult<Vec<_>>>()?;

@@ -1,8 +1,8 @@
 //! Groups that nobody will ask for are not made: what a grouped relation is joined with also chooses the rows that it groups
 //! (magic sets: Mumick et al., SIGMOD 1990; by cost: Seshadri et al., SIGMOD 1996).
 //!
-//! **Invariant:** what chooses runs twice, so it has the same rows each time; only rows of groups that the join drops are left out. The condition is on a value that the relation is
-//! grouped by, so each group is there with all its rows or not at all.
+//! **Invariant:** what chooses runs twice, so it has the same rows each time; only rows of groups that the join drops are left
+//! out. The condition is on a value that the relation is grouped by, so each group is there with all its rows or not at all.
 
 use super::joined;
 use datafusion::common::{Column, JoinType, NullEquality};
