@@ -3,6 +3,9 @@
 //! Invariant: a transaction that got a retryable error has no effect that anybody else can see, and the same transaction
 //! run again from its start may succeed. Nothing here mentions SQL.
 
+use crate::locks::{Waited, Wanted};
+use std::sync::Arc;
+
 /// The engine's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -35,11 +38,12 @@ pub enum Error {
     #[error("the statement must wait for another transaction")]
     MustWait,
     /// This transaction and others waited for one another, and this one was chosen to give way. Run it again.
+    /// The sessions of the circle, this one first: each waited for the next, and the last for this one.
     #[error("deadlock detected")]
-    Deadlock,
+    Deadlock(Arc<[Waited]>),
     /// Another transaction has the lock, and was not to be waited for, or not so long.
     #[error("could not obtain lock")]
-    LockNotAvailable,
+    LockNotAvailable(Wanted),
     /// The statement was cancelled, or took longer than it may.
     #[error("canceling statement due to user request or timeout")]
     Cancelled,
@@ -105,12 +109,12 @@ impl Error {
     /// Whether the same transaction, run again from its start, may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Error::WriteConflict { .. } | Error::SerializationFailure | Error::Taken | Error::Deadlock => true,
+            Error::WriteConflict { .. } | Error::SerializationFailure | Error::Taken | Error::Deadlock(_) => true,
             Error::UniqueViolation { .. }
             | Error::NoSuchRow { .. }
             | Error::ReadOnly
             | Error::MustWait
-            | Error::LockNotAvailable
+            | Error::LockNotAvailable(_)
             | Error::Cancelled
             | Error::InFailedTransaction
             | Error::TransactionState(_)
@@ -127,8 +131,8 @@ impl Error {
     pub fn sqlstate(&self) -> &'static str {
         match self {
             Error::WriteConflict { .. } | Error::SerializationFailure | Error::Taken => "40001",
-            Error::Deadlock => "40P01",
-            Error::LockNotAvailable => "55P03",
+            Error::Deadlock(_) => "40P01",
+            Error::LockNotAvailable(_) => "55P03",
             Error::Cancelled => "57014",
             Error::InFailedTransaction => "25P02",
             Error::TransactionState(NO_TRANSACTION) => "25P01",

@@ -82,7 +82,9 @@ pub use error::{Error, Result};
 pub use freeze::Frozen;
 pub use housekeep::Housekept;
 pub use limits::Limits;
-pub use locks::{LockConfig, LockPriority, LockStats, LockView, RowLock, TableLock, Taking, Ticket, Wait, Wake};
+pub use locks::{
+    LockConfig, LockPriority, LockStats, LockView, RowLock, TableLock, Taking, Ticket, Wait, Waited, Wake, Wanted,
+};
 pub use log::{AlwaysReached, Log, LogPosition};
 pub use open::{HeldVersions, OpenSnapshot, OpenTransaction};
 pub use raw::activity::{Activity, Why};

@@ -421,7 +421,7 @@ impl Txn<'_> {
             match wait {
                 Wait::Block if self.waiter.is_some() => {}
                 Wait::Block => return Err(self.conflict(table)),
-                Wait::NoWait => return Err(Error::LockNotAvailable),
+                Wait::NoWait => return Err(Error::LockNotAvailable(key.wanted(mode))),
                 Wait::SkipLocked => return Ok(false),
             }
             self.leave_others(Some(key));
@@ -485,8 +485,8 @@ impl Txn<'_> {
             self.check_writable()?;
         }
         let _call = self.call();
-        let got = self.acquire(table, Key::Table(table.id), Mode::table(mode), wait)?;
-        if got { Ok(()) } else { Err(Error::LockNotAvailable) }
+        let (key, mode) = (Key::Table(table.id), Mode::table(mode));
+        if self.acquire(table, key, mode, wait)? { Ok(()) } else { Err(Error::LockNotAvailable(key.wanted(mode))) }
     }
 
     /// The newest committed state of the row, or our own.

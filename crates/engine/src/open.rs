@@ -161,7 +161,7 @@ impl Sessions {
         drop(no_preempt(|no_preempt| self.0.lock(no_preempt).remove(&number)));
     }
 
-    fn name(&self, number: u64) -> Option<Arc<str>> {
+    pub(crate) fn name(&self, number: u64) -> Option<Arc<str>> {
         no_preempt(|no_preempt| self.0.lock(no_preempt).get(&number).cloned())
     }
 }

@@ -145,24 +145,6 @@ impl Views {
         self.stats.statements().into_iter().map(row).collect()
     }
 
-    fn locks(&self) -> Lines {
-        let row = |lock: engine::LockView| {
-            let by: Vec<String> = lock.blocked_by.iter().map(u64::to_string).collect();
-            vec![
-                ("relation", lock.table.as_deref().map_or(Datum::Null, text)),
-                ("row", lock.row.map_or(Datum::Null, count)),
-                ("mode", text(lock.mode)),
-                ("granted", Datum::Bool(lock.granted)),
-                ("woken", Datum::Bool(lock.woken)),
-                ("transaction", count(lock.transaction)),
-                ("session", lock.session.as_deref().map_or(Datum::Null, text)),
-                ("class", lock.class.map_or(Datum::Null, |class| text(class.name()))),
-                ("blocked_by", if by.is_empty() { Datum::Null } else { text(&by.join(", ")) }),
-            ]
-        };
-        self.engine.locks().into_iter().map(row).collect()
-    }
-
     fn scheduler(&self) -> Lines {
         let row = |row: sql::observe::SchedulerRow| {
             vec![
@@ -209,22 +191,10 @@ impl Provider for Views {
         let after = [("parse_ms", Float8), ("run_ms", Float8), ("wait_ms", Float8)];
         let statements = [&before[..], &TIMES, &after].concat();
         let transactions = [("session", Text), ("class", Text), ("open_ms", Float8), ("writes", Int8)];
-        let locks = [
-            ("relation", Text),
-            ("row", Int8),
-            ("mode", Text),
-            ("granted", Kind::Bool),
-            ("woken", Kind::Bool),
-            ("transaction", Int8),
-            ("session", Text),
-            ("class", Text),
-            ("blocked_by", Text),
-        ];
         let scheduler =
             [("class", Text), ("workers", Int8), ("running", Int8), ("waiting", Int8), ("memory_bytes", Int8)];
         vec![
             table("activity", &activity),
-            table("locks", &locks),
             table("scheduler", &scheduler),
             table("stages", &stages),
             table("statements", &statements),
@@ -240,12 +210,15 @@ impl Provider for Views {
         self.stats.signal(pid, signal)
     }
 
+    fn locks(&self) -> Vec<engine::LockView> {
+        self.engine.locks()
+    }
+
     fn lines(&self, schema: &str, table: &str) -> Lines {
         match (schema, table) {
             ("overtake", "activity") => self.activity(),
             ("overtake", "stages") => self.stages(),
             ("overtake", "statements") => self.statements(),
-            ("overtake", "locks") => self.locks(),
             ("overtake", "scheduler") => self.scheduler(),
             ("overtake", "transactions") => self.transactions(),
             ("pg_catalog", "pg_stat_activity") => self.pg_activity(),

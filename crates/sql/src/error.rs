@@ -277,7 +277,7 @@ impl From<engine::Error> for SqlError {
             Error::SerializationFailure => {
                 "could not serialize access due to read/write dependencies among transactions".to_owned()
             }
-            Error::Deadlock => "deadlock detected".to_owned(),
+            Error::Deadlock(_) => "deadlock detected".to_owned(),
             Error::Cancelled => "canceling statement due to user request".to_owned(),
             Error::InFailedTransaction => {
                 "current transaction is aborted, commands ignored until end of transaction block".to_owned()

@@ -91,7 +91,10 @@ impl LockTable {
     fn end_in_time(&self, registry: &Registry, holders: &dyn Holders, due: &Due) {
         let Due { waiter, number, why } = due;
         let error = match why {
-            Expiry::Lock => Error::LockNotAvailable,
+            Expiry::Lock => {
+                let place = waiter.with(|state| state.place);
+                Error::LockNotAvailable(place.map(|(key, mode)| key.wanted(mode)).unwrap_or_default())
+            }
             Expiry::Statement => Error::Cancelled,
             Expiry::Patience => return,
         };

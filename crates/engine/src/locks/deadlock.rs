@@ -5,6 +5,7 @@
 //! moment later, so a cycle counts only if a second look finds one again.
 
 use super::entry::{Foreign, Holders};
+use super::key::Waited;
 use super::waiter::Phase;
 use super::{Key, LockTable, Mode, Waiter};
 use crate::error::Error;
@@ -56,15 +57,20 @@ impl LockTable {
             let rank = |waiter: &Arc<Waiter>| {
                 waiter.with(|state| (state.importance, Reverse((state.born_ns, waiter.id)), state.number))
             };
-            let victim = cycle.iter().min_by_key(|waiter| rank(waiter)).expect("a cycle has members");
+            let at = (0..cycle.len()).min_by_key(|at| rank(&cycle[*at])).expect("a cycle has members");
+            let victim = &cycle[at];
             let (_, _, number) = rank(victim);
-            if self.fail(registry, holders, victim, Some(number), Error::Deadlock) {
+            let waited = cycle[at..].iter().chain(&cycle[..at]).map(|waiter| Waited {
+                session: Arc::from(&*waiter.name),
+                wanted: waiter.with(|state| state.place).map(|(key, mode)| key.wanted(mode)).unwrap_or_default(),
+            });
+            if self.fail(registry, holders, victim, Some(number), Error::Deadlock(waited.collect())) {
                 super::Tally::one(&self.tally.deadlocks);
             }
         }
     }
 
-    /// The sessions of a cycle through `me`.
+    /// The sessions of a cycle through `me`, each of which waits for the next, and the last for the first.
     fn find_cycle(&self, registry: &Registry, holders: &dyn Holders, me: &Arc<Waiter>) -> Option<Vec<Arc<Waiter>>> {
         let mut search = Search::default();
         let mut at = search.reach(me, 0);
@@ -78,6 +84,7 @@ impl LockTable {
                     back = search.reached[back].from;
                     cycle.push(search.reached[back].waiter.clone());
                 }
+                cycle.reverse();
                 return Some(cycle);
             }
             at += 1;

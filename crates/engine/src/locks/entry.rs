@@ -100,6 +100,10 @@ impl Foreign {
         Foreign(Vec::new())
     }
 
+    pub(super) fn all(&self) -> &[Granted] {
+        &self.0
+    }
+
     pub(super) fn of(key: Key, registry: &Registry, holders: &dyn Holders) -> Foreign {
         let mut foreign = Vec::new();
         if let Key::Transaction(owner) = key {

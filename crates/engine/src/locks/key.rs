@@ -1,6 +1,28 @@
 //! What is locked.
 
+use super::mode::Mode;
 use core::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// What somebody wants to lock, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wanted {
+    /// The table, or that of the row, as [`crate::Table::number`] says. None: a transaction's end.
+    pub table: Option<u32>,
+    /// The row.
+    pub row: Option<u64>,
+    /// How: as in SQL; `transaction` for the wait for a transaction's end.
+    pub mode: &'static str,
+}
+
+/// A session of a circle of sessions that waited for one another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waited {
+    /// Its name.
+    pub session: Arc<str>,
+    /// What it waited for.
+    pub wanted: Wanted,
+}
 
 /// What a lock is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +37,16 @@ pub(crate) enum Key {
 }
 
 impl Key {
+    /// This key in that mode.
+    pub(crate) fn wanted(self, mode: Mode) -> Wanted {
+        let (table, row) = match self {
+            Key::Row { table, row } => (Some(table), Some(row)),
+            Key::Table(table) => (Some(table), None),
+            Key::Transaction(_) => (None, None),
+        };
+        Wanted { table, row, mode: mode.name() }
+    }
+
     /// Well mixed.
     #[inline]
     pub(crate) fn mixed(self) -> u64 {

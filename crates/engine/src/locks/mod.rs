@@ -22,6 +22,7 @@ mod waiter;
 
 pub(crate) use entry::{Holders, Obstacles, Unknown};
 pub(crate) use key::Key;
+pub use key::{Waited, Wanted};
 pub(crate) use mode::Mode;
 pub use mode::{RowLock, TableLock, Wait};
 pub use settings::{LockConfig, LockPriority};

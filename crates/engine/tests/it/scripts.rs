@@ -89,7 +89,7 @@ impl Executor for Api {
                         }
                         // A deadlock, broken at once. Only its victim says so now.
                         match self.resume(session) {
-                            Some(Reply::Failed(state)) if state == Error::Deadlock.sqlstate() => {
+                            Some(Reply::Failed(state)) if state == "40P01" => {
                                 return Some(Reply::Failed(state));
                             }
                             reply => {

@@ -178,7 +178,7 @@ impl Place {
         match self {
             Place::Ours(_) => {
                 // Who waits in a circle is no more when the last of it says that it waits.
-                "select a.pid, '' from overtake.activity a join overtake.locks l on l.session = a.usename || ' ' || a.pid
+                "select a.pid, '' from overtake.activity a join overtake.locks l on l.pid = a.pid
                  where a.state = 'waiting' and not l.granted and not l.woken"
             }
             Place::Peer { .. } => {

@@ -86,6 +86,7 @@ fn main() -> ExitCode {
             testkit::test!(operation::what_sleeps_again_and_again_can_be_cancelled),
             testkit::test!(operation::statements_may_be_handed_over),
             testkit::test!(operation::sessions_and_statements_are_counted),
+            testkit::test!(operation::what_stood_in_the_way_is_told),
             testkit::test!(operation::a_certificate_binds_the_proof),
             testkit::test!(extended::memory_is_bounded),
             testkit::test!(startup::last_words_are_heard),

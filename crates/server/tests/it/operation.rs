@@ -198,6 +198,39 @@ fn http(address: std::net::SocketAddr, request: &str) -> String {
     answer
 }
 
+/// Whoever gives up waiting, or may not wait, is told for what, and by whom it was held up.
+pub fn what_stood_in_the_way_is_told() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let (one, two) = (real.client().await, real.client().await);
+        let pids = [ask(&one, "select pg_backend_pid()").await, ask(&two, "select pg_backend_pid()").await];
+        one.batch_execute("create table t (id int primary key, n int)").await.unwrap();
+        one.batch_execute("alter table t rename to orders; insert into orders values (1, 1), (2, 2)").await.unwrap();
+        one.batch_execute("begin; update orders set n = 3 where id = 1").await.unwrap();
+        let refused = "55P03 could not obtain lock on row in relation \"orders\"";
+        assert_eq!(ask(&two, "select n from orders where id = 1 for update nowait").await, refused);
+        let refused = "55P03 could not obtain lock on relation \"orders\"";
+        assert_eq!(ask(&two, "begin; lock table orders nowait").await, refused);
+        two.batch_execute("rollback; set lock_timeout = 20").await.unwrap();
+        let error = two.execute("update orders set n = 4 where id = 1", &[]).await.unwrap_err();
+        assert_eq!(told(&error), "55P03 canceling statement due to lock timeout");
+        assert_eq!(error.as_db_error().unwrap().where_(), Some("while locking row in relation \"orders\""));
+        two.batch_execute("set lock_timeout = 0; begin; update orders set n = 4 where id = 2").await.unwrap();
+        let waits = tokio::spawn(async move { (one.execute("delete from orders where id = 2", &[]).await, one) });
+        real.until("it waits", |engine| engine.locks().iter().any(|lock| !lock.granted)).await;
+        // Of two that are equally important the younger gives way.
+        let error = two.execute("delete from orders where id = 1", &[]).await.unwrap_err();
+        assert_eq!(told(&error), "40P01 deadlock detected");
+        let line = |who: usize, by: usize| {
+            let (who, by) = (&pids[who], &pids[by]);
+            format!("Process {who} waits for ExclusiveLock on row in relation \"orders\"; blocked by process {by}.")
+        };
+        assert_eq!(error.as_db_error().unwrap().detail(), Some(&*[line(1, 0), line(0, 1)].join("\n")));
+        two.batch_execute("rollback").await.unwrap();
+        assert_eq!(waits.await.unwrap().0.unwrap(), 1);
+    });
+}
+
 /// What the views and the metrics show.
 pub fn sessions_and_statements_are_counted() {
     let stats = Arc::new(Stats::default());
@@ -230,7 +263,21 @@ pub fn sessions_and_statements_are_counted() {
         let waiting = "select string_agg(class || ' ' || query, ';') from overtake.activity where state = 'waiting'";
         assert_eq!(ask(&one, waiting).await, "normal delete from t where id = 1");
         assert_eq!(ask(&one, "select count(*) from pg_stat_activity where state = 'active'").await, "2");
-        assert_eq!(ask(&one, "select mode from overtake.locks where not granted").await, "for update");
+        let (holder, waiter) = (rows[0].pid, rows[1].pid);
+        let blocked = "select relation || ' ' || mode || ' ' || pid || ' ' || class || ' ' || blocked_by::text
+                       from overtake.locks where not granted";
+        assert_eq!(ask(&one, blocked).await, format!("t for update {waiter} normal {{{holder}}}"));
+        assert_eq!(ask(&one, &format!("select pg_blocking_pids({waiter})::text")).await, format!("{{{holder}}}"));
+        assert_eq!(ask(&one, &format!("select pg_blocking_pids({holder})::text")).await, "{}");
+        // The query that PostgreSQL's users look for blockers with.
+        let joined = "select waits.pid || ' ' || has.pid from pg_locks waits join pg_locks has
+                      on has.locktype = waits.locktype
+                      and has.database is not distinct from waits.database
+                      and has.relation is not distinct from waits.relation
+                      and has.transactionid is not distinct from waits.transactionid
+                      and has.pid <> waits.pid
+                      where not waits.granted and has.granted";
+        assert_eq!(ask(&one, joined).await, format!("{waiter} {holder}"));
         let calls = "select calls from overtake.statements where query = 'insert into t values ($1, $2)'";
         assert_eq!(ask(&one, calls).await, "10");
         assert_eq!(

@@ -97,7 +97,7 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column"));
         };
         let Some(kind) = column.kind.kind.array_of() else {
-            return Err(SqlError::unsupported("an array of arrays"));
+            return Err(SqlError::unsupported(format_args!("an array of {}", column.kind.kind.name())));
         };
         Ok(Typed { kind: kind.into(), expr: Expr::ArrayQuery(Box::new(shared(bound.plan))) })
     }
@@ -311,7 +311,7 @@ impl Binder<'_> {
         }
         let (items, kind) = self.common(items, "ARRAY")?;
         let Some(array) = kind.kind.array_of() else {
-            return Err(SqlError::unsupported("an array of arrays"));
+            return Err(SqlError::unsupported(format_args!("an array of {}", kind.kind.name())));
         };
         Ok(Typed { expr: Expr::Array(items), kind: array.into() })
     }

@@ -239,7 +239,12 @@ pub(super) fn operators() -> Vec<Operator> {
         Kind::Interval,
         Kind::Uuid,
         Kind::Json,
-        Kind::Bytea
+        Kind::Bytea,
+        Kind::Regclass,
+        Kind::Regtype,
+        Kind::Regproc,
+        Kind::Regnamespace,
+        Kind::Regrole
     );
     arrays(&mut all);
     all

@@ -335,7 +335,7 @@ impl Database {
             return Err(SqlError::new(SqlState("3D000"), message));
         }
         let (settings, notices) = self.settings_of(&user, &database, &wishes)?;
-        let name = format!("{user} {backend_pid}");
+        let name = crate::system::locks::session_name(&user, backend_pid);
         let env = Arc::new(Env::new(&user, backend_pid, Arc::new(settings.clone())));
         let env_version = u64::MAX;
         let engine = self.engine.session(SessionOptions { name, ..SessionOptions::new(settings.class()) });
@@ -517,13 +517,7 @@ impl Session {
                 self.need_block("LOCK TABLE")?;
                 let step = self.run(values, |run| {
                     for table in tables {
-                        run.txn.lock_table(&table.table, *mode, *wait).map_err(|error| match error {
-                            engine::Error::LockNotAvailable => {
-                                let message = format!("could not obtain lock on relation \"{}\"", table.name);
-                                SqlError::new(SqlState("55P03"), message)
-                            }
-                            error => SqlError::from(error),
-                        })?;
+                        run.txn.lock_table(&table.table, *mode, *wait)?;
                         if table.is_retired() {
                             return Ok(false);
                         }

@@ -144,8 +144,18 @@ impl Session {
                 error.with_message("canceling statement due to statement timeout")
             }
             // Who does not wait at all gets another message.
-            Some(engine::Error::LockNotAvailable) if was_parked => {
-                error.with_message("canceling statement due to lock timeout")
+            Some(engine::Error::LockNotAvailable(wanted)) => {
+                let what = crate::system::locks::named(&self.state(), wanted);
+                match was_parked {
+                    true => error
+                        .with_message("canceling statement due to lock timeout")
+                        .context(format!("while locking {what}")),
+                    false => error.with_message(&format!("could not obtain lock on {what}")),
+                }
+            }
+            Some(engine::Error::Deadlock(circle)) => {
+                let detail = crate::system::locks::circle(&self.state(), circle);
+                error.detail(detail)
             }
             _ => error,
         }

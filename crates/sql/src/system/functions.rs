@@ -284,6 +284,7 @@ pub(crate) fn functions() -> Vec<Function> {
         all.push(line(name, &[Oid], Bool, |_, _| Ok(Datum::Bool(true))));
     }
     all.extend(super::json::functions());
+    all.extend(super::locks::functions());
     all.extend(super::signals::functions());
     all.extend(super::sizes::functions());
     all.extend(super::privileges::functions());

@@ -12,6 +12,7 @@ pub(crate) mod deparse;
 mod functions;
 mod information;
 mod json;
+pub(crate) mod locks;
 mod privileges;
 mod provider;
 mod reg;
@@ -167,8 +168,11 @@ type Fill = fn(&Source<'_>, &mut Rows<'_>) -> SqlResult<()>;
 
 /// What makes the rows of a table.
 fn filled(schema: &str, name: &str) -> Option<Fill> {
-    if schema == INFORMATION_SCHEMA {
-        return information::filled(name);
+    match (schema, name) {
+        (INFORMATION_SCHEMA, _) => return information::filled(name),
+        (PG_CATALOG, "pg_locks") => return Some(locks::pg_locks),
+        (OWN_SCHEMA, "locks") => return Some(locks::locks),
+        _ => {}
     }
     relations::filled(name)
         .or_else(|| definitions::filled(name))
@@ -214,11 +218,12 @@ pub(crate) fn tables() -> &'static [Arc<SystemTable>] {
     &TABLES
 }
 
-/// The tables that the server adds.
+/// The tables of the schema `overtake`: those that the server adds, and the locks.
 pub(crate) fn provided(seen: Option<&Seen>) -> impl Iterator<Item = Arc<SystemTable>> {
     const FIRST: u32 = 14_000;
-    let tables = seen.and_then(|seen| seen.provider.as_ref()).map(|provider| provider.tables()).unwrap_or_default();
-    tables.into_iter().zip(FIRST..).map(|(table, oid)| {
+    let provider = seen.and_then(|seen| seen.provider.as_ref());
+    let tables = provider.map(|provider| provider.tables()).unwrap_or_default();
+    tables.into_iter().chain(provider.map(|_| locks::table())).zip(FIRST..).map(|(table, oid)| {
         let columns = table.columns.into_iter().map(|(name, kind)| SystemColumn { name, kind, not_null: false });
         Arc::new(SystemTable {
             schema: OWN_SCHEMA.to_owned(),

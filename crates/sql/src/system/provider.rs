@@ -37,7 +37,9 @@ pub trait Provider: Send + Sync + std::fmt::Debug {
     /// Cancels what a session is doing, or ends it. Says whether there was one.
     fn signal(&self, pid: i32, signal: Signal) -> bool;
 
-    /// The rows of a table: one of these, or one of `pg_catalog` that only the server can fill (`pg_stat_activity`,
-    /// `pg_locks`). Integers are given as `Int8`, whatever the column's width.
+    /// The engine's locks.
+    fn locks(&self) -> Vec<engine::LockView>;
+
+    /// The rows of a table: one of these, or one of `pg_catalog` that only the server can fill (`pg_stat_activity`). Integers are given as `Int8`, whatever the column's width.
     fn lines(&self, schema: &str, table: &str) -> Lines;
 }

@@ -316,8 +316,8 @@ fn reason(error: &Error) -> &'static str {
         Error::WriteConflict { .. } => "write conflict",
         Error::SerializationFailure => "serialization failure",
         Error::Taken => "taken",
-        Error::Deadlock => "deadlock",
-        Error::LockNotAvailable => "lock not available",
+        Error::Deadlock(_) => "deadlock",
+        Error::LockNotAvailable(_) => "lock not available",
         Error::Cancelled => "cancelled",
         other => other.sqlstate(),
     }

@@ -1,0 +1,233 @@
+//! Who has which lock and who waits for whom: `overtake.locks`, `pg_locks`, `pg_blocking_pids`.
+//!
+//! `overtake.locks` shows the engine's locks as they are. `pg_locks` shows them as PostgreSQL would: who waits for a row waits for
+//! the end of a transaction, which has a lock on itself.
+//!
+//! **Invariant:** whoever is said to block somebody has a row of its own, so a join finds it.
+
+use super::functions::{integer, line, seen};
+use super::server::DATABASE_OID;
+use super::{ProvidedTable, Rows, Source, array, int, oid, or_null, text, yes};
+use crate::catalog::State;
+use crate::datum::Datum;
+use crate::error::SqlResult;
+use crate::ops::{Env, Function};
+use crate::types::{Element, Kind};
+use engine::{LockView, Waited, Wanted};
+use std::collections::{BTreeMap, HashMap};
+
+/// What the engine calls a session: [`pid`] is the other way.
+pub(crate) fn session_name(user: &str, pid: u32) -> String {
+    format!("{user} {pid}")
+}
+
+/// The number in a session's name. Sessions of programs that use the engine without SQL may have none.
+fn pid(session: Option<&str>) -> Option<i32> {
+    session?.rsplit(' ').next()?.parse().ok()
+}
+
+/// The columns of `overtake.locks`.
+pub(super) fn table() -> ProvidedTable {
+    let columns = [
+        ("relation", Kind::Regclass),
+        ("row", Kind::Int8),
+        ("mode", Kind::Text),
+        ("granted", Kind::Bool),
+        ("woken", Kind::Bool),
+        ("pid", Kind::Int4),
+        ("class", Kind::Text),
+        ("transaction", Kind::Int8),
+        ("blocked_by", Kind::Array(Element::Int4)),
+    ];
+    ProvidedTable {
+        name: "locks".to_owned(),
+        columns: columns.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect(),
+    }
+}
+
+/// Locks, and whose transactions they are of.
+struct Locks {
+    all: Vec<LockView>,
+    sessions: HashMap<u64, i32>,
+}
+
+impl Locks {
+    fn of(seen: &crate::catalog::Seen) -> Locks {
+        let all = seen.provider.as_ref().map(|provider| provider.locks()).unwrap_or_default();
+        let of = |lock: &LockView| Some((lock.transaction, pid(lock.session.as_deref())?));
+        Locks { sessions: all.iter().filter_map(of).collect(), all }
+    }
+
+    /// The session of a transaction; 0, as PostgreSQL has it for one without a process.
+    fn whose(&self, transaction: u64) -> i32 {
+        self.sessions.get(&transaction).copied().unwrap_or(0)
+    }
+
+    /// Who stands in this one's way.
+    fn blockers(&self, lock: &LockView) -> Vec<i32> {
+        let mut pids: Vec<i32> = lock.blocked_by.iter().map(|transaction| self.whose(*transaction)).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        pids
+    }
+}
+
+/// The engine's tables by number. A table that was replaced, or is not committed, is nobody's.
+fn relations(state: &State) -> HashMap<u32, u32> {
+    state.tables().map(|table| (table.table.number(), table.oid)).collect()
+}
+
+fn pids(pids: Vec<i32>) -> Datum {
+    array(pids.into_iter().map(Datum::Int4))
+}
+
+/// The rows of `overtake.locks`.
+pub(super) fn locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    let locks = Locks::of(source.seen);
+    let relations = relations(source.state());
+    for lock in &locks.all {
+        let relation = lock.table_number.and_then(|number| relations.get(&number).copied());
+        rows.add([
+            ("relation", or_null(relation, oid)),
+            ("row", or_null(lock.row, |row| int(row as i64))),
+            ("mode", text(lock.mode)),
+            ("granted", yes(lock.granted)),
+            ("woken", yes(lock.woken)),
+            ("pid", or_null(locks.sessions.get(&lock.transaction), |pid| int((*pid).into()))),
+            ("class", or_null(lock.class, |class| text(class.name()))),
+            ("transaction", int(lock.transaction as i64)),
+            ("blocked_by", if lock.granted { Datum::Null } else { pids(locks.blockers(lock)) }),
+        ]);
+    }
+    Ok(())
+}
+
+/// `share row exclusive` is `ShareRowExclusiveLock`.
+fn mode(words: &str) -> String {
+    // As PostgreSQL calls the locks on rows that are waited for.
+    let words = match words {
+        "for update" | "for no key update" => "exclusive",
+        "for share" | "for key share" | "transaction" => "share",
+        other => other,
+    };
+    let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
+    words.split(' ').map(capital).collect::<String>() + "Lock"
+}
+
+/// PostgreSQL's numbers of transactions have 32 bits.
+fn xid(transaction: u64) -> Datum {
+    oid(transaction as u32)
+}
+
+/// The rows of `pg_locks`.
+pub(super) fn pg_locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    let locks = Locks::of(source.seen);
+    let relations = relations(source.state());
+    // Who blocks somebody, or waits, has its own transaction's lock.
+    let mut alive = BTreeMap::new();
+    for lock in &locks.all {
+        let whose = |transaction: u64| (transaction, locks.whose(transaction));
+        if !lock.granted {
+            alive.extend(lock.blocked_by.iter().copied().chain([lock.transaction]).map(whose));
+        }
+    }
+    let held_by = |transaction: u64, pid: i32| {
+        [
+            ("virtualtransaction", text(format!("{pid}/{transaction}"))),
+            ("pid", int(pid.into())),
+            ("fastpath", yes(false)),
+        ]
+    };
+    for (transaction, pid) in alive {
+        let own = [("locktype", text("transactionid")), ("transactionid", xid(transaction))];
+        let how = [("mode", text("ExclusiveLock")), ("granted", yes(true))];
+        rows.add(own.into_iter().chain(how).chain(held_by(transaction, pid)));
+    }
+    for lock in &locks.all {
+        let held_by = held_by(lock.transaction, locks.whose(lock.transaction));
+        let is_table = lock.table_number.is_some() && lock.row.is_none();
+        if is_table {
+            let relation = lock.table_number.and_then(|number| relations.get(&number).copied());
+            let what = [
+                ("locktype", text("relation")),
+                ("database", oid(DATABASE_OID)),
+                ("relation", or_null(relation, oid)),
+                ("mode", text(mode(lock.mode))),
+                ("granted", yes(lock.granted)),
+            ];
+            rows.add(what.into_iter().chain(held_by));
+        } else if !lock.granted {
+            for other in &lock.blocked_by {
+                let what = [
+                    ("locktype", text("transactionid")),
+                    ("transactionid", xid(*other)),
+                    ("mode", text("ShareLock")),
+                    ("granted", yes(false)),
+                ];
+                rows.add(what.into_iter().chain(held_by.clone()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What somebody wants, in words.
+pub(crate) fn named(state: &State, wanted: &Wanted) -> String {
+    let number = wanted.table.unwrap_or_default();
+    match (state.tables().find(|table| table.table.number() == number), wanted.row) {
+        (Some(table), Some(_)) => format!("row in relation \"{}\"", table.name),
+        (Some(table), None) => format!("relation \"{}\"", table.name),
+        // A table that another transaction is making, or has replaced.
+        (None, Some(_)) => "row".to_owned(),
+        (None, None) if wanted.table.is_some() => "relation".to_owned(),
+        (None, None) => "transaction".to_owned(),
+    }
+}
+
+/// Who waited for whom in a deadlock, a line each.
+pub(crate) fn circle(state: &State, circle: &[Waited]) -> String {
+    let process = |at: usize| {
+        let session = &circle[at % circle.len()].session;
+        pid(Some(session)).map_or_else(|| format!("Session \"{session}\""), |pid| format!("Process {pid}"))
+    };
+    let line = |at: usize| {
+        let wanted = &circle[at].wanted;
+        let next = process(at + 1);
+        let by = next[..1].to_lowercase() + &next[1..];
+        format!("{} waits for {} on {}; blocked by {by}.", process(at), mode(wanted.mode), named(state, wanted))
+    };
+    (0..circle.len()).map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Who a session waits for. One whose wait has ended is not waiting, though it may come back to wait again.
+fn blocking_pids(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let waiter = integer(args.first()) as i32;
+    let locks = Locks::of(seen(env)?);
+    let waits = |lock: &&LockView| !lock.granted && !lock.woken && locks.whose(lock.transaction) == waiter;
+    let mut all: Vec<i32> = locks.all.iter().filter(waits).flat_map(|lock| locks.blockers(lock)).collect();
+    all.sort_unstable();
+    all.dedup();
+    Ok(pids(all))
+}
+
+pub(super) fn functions() -> Vec<Function> {
+    const PIDS: Kind = Kind::Array(Element::Int4);
+    let volatile = |function: Function| Function { volatile: true, ..function };
+    vec![
+        volatile(line("pg_blocking_pids", &[Kind::Int4], PIDS, blocking_pids)),
+        // Nobody waits for a safe snapshot: read-only transactions are never checked.
+        volatile(line("pg_safe_snapshot_blocking_pids", &[Kind::Int4], PIDS, |_, _| Ok(pids(Vec::new())))),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{mode, pid, session_name};
+
+    #[test]
+    fn names_are_read_back() {
+        assert_eq!(pid(Some(&session_name("a role", 12))), Some(12));
+        assert_eq!((pid(Some("urgent")), pid(None)), (None, None));
+        assert_eq!(mode("share row exclusive"), "ShareRowExclusiveLock");
+    }
+}
