@@ -9,7 +9,7 @@ use sql::SqlError;
 use sql::session::{Defaults, Source};
 use std::fmt;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 /// What is wrong with the settings, and where.
@@ -116,18 +116,31 @@ pub fn read_flag(assignment: &str, into: &mut Defaults) -> Result<(), OptionErro
         .map_err(|error| wrong(format_args!("-c {assignment}"), &error))
 }
 
-/// `ADDRESS`, `ADDRESS:PORT`, `*` or `localhost`.
+/// `ADDRESS`, `ADDRESS:PORT`, `*`, or a name, which stands for all its addresses, with a port or without.
 fn addresses(text: &str, port: u16) -> Result<Vec<SocketAddr>, OptionError> {
     let mut all = Vec::new();
     for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
         let ip = |ip: IpAddr| SocketAddr::new(ip, port);
         match word {
             "*" => all.push(ip(Ipv6Addr::UNSPECIFIED.into())),
-            "localhost" => all.push(ip(Ipv4Addr::LOCALHOST.into())),
             word => match (word.parse::<SocketAddr>(), word.trim_matches(['[', ']']).parse::<IpAddr>()) {
                 (Ok(address), _) => all.push(address),
                 (Err(_), Ok(address)) => all.push(ip(address)),
-                (Err(_), Err(_)) => return Err(OptionError(format!("listen_addresses: \"{word}\" is no address"))),
+                (Err(_), Err(_)) => {
+                    let no_address = |why: &dyn fmt::Display| {
+                        OptionError(format!("listen_addresses: \"{word}\" is no address: {why}"))
+                    };
+                    let (name, port) = match word.rsplit_once(':') {
+                        Some((name, port)) => (name, port.parse().map_err(|error| no_address(&error))?),
+                        None => (word, port),
+                    };
+                    if name == "localhost" {
+                        // The other one, ::1, is not there on every machine.
+                        all.push(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
+                        continue;
+                    }
+                    all.extend((name, port).to_socket_addrs().map_err(|error| no_address(&error))?);
+                }
             },
         }
     }
@@ -162,7 +175,8 @@ impl Config {
         };
         let unix = match settings.get("unix_socket_directories") {
             "" => None,
-            directory => Some((PathBuf::from(directory), port)),
+            directory if Path::new(directory).is_dir() => Some((PathBuf::from(directory), port)),
+            other => return Err(OptionError(format!("unix_socket_directories: \"{other}\" is no directory"))),
         };
         let metrics = match settings.get("overtake.metrics") {
             "" => None,
@@ -224,11 +238,18 @@ mod tests {
             (config.connections_max, &config.listen[..]),
             (7, &["127.0.0.1:6000".parse().expect("it is one")][..])
         );
-        read_flag("listen_addresses=*, ::1, 10.0.0.1:77", &mut settings).expect("a setting");
+        read_flag("listen_addresses=*, ::1, 10.0.0.1:77, localhost, localhost:78", &mut settings).expect("a setting");
         let listen: Vec<String> =
             Config::from_settings(&settings).expect("one").listen.iter().map(ToString::to_string).collect();
-        assert_eq!(listen, ["[::]:6000", "[::1]:6000", "10.0.0.1:77"]);
-        for wrong in ["listen_addresses=nowhere", "hba_file=/does/not/exist", "ssl=on", "overtake.metrics=1"] {
+        assert_eq!(listen, ["[::]:6000", "[::1]:6000", "10.0.0.1:77", "127.0.0.1:6000", "127.0.0.1:78"]);
+        for wrong in [
+            "listen_addresses=nowhere.invalid",
+            "listen_addresses=localhost:x",
+            "unix_socket_directories=/does/not/exist",
+            "hba_file=/does/not/exist",
+            "ssl=on",
+            "overtake.metrics=1",
+        ] {
             let mut settings = settings.clone();
             read_flag(wrong, &mut settings).expect("a setting");
             assert!(Config::from_settings(&settings).is_err(), "{wrong}");
