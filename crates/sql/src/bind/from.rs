@@ -160,6 +160,22 @@ impl Binder<'_> {
         Joins { when: all_of(when), steps, width }
     }
 
+    /// A table whose rows are made when it is read.
+    pub(super) fn system_in_from(
+        &self,
+        table: &Arc<crate::system::SystemTable>,
+        name: &str,
+        alias: &Option<ast::TableAlias>,
+        scope: &mut Scope<'_>,
+    ) -> SqlResult<Group> {
+        let first = scope.width;
+        let columns = crate::system::columns_of(table);
+        let width = columns.len();
+        scope.add(self.relation(name, alias, columns, first, None)?, width)?;
+        let plan = Box::new(Plan::System(Arc::clone(table)));
+        Ok(item(ItemSource::Query { plan, is_lateral: false }, first, width, Slots::default()))
+    }
+
     pub(super) fn factor(&self, factor: &TableFactor, scope: &mut Scope<'_>) -> SqlResult<Group> {
         let first = scope.width;
         match factor {
@@ -186,11 +202,7 @@ impl Binder<'_> {
                     return Ok(item(source, first, width, Slots::default()));
                 }
                 if let Some(table) = self.system_table(&self.qualified(name)?) {
-                    let columns = crate::system::columns_of(&table);
-                    let width = columns.len();
-                    scope.add(self.relation(&table.name, alias, columns, first, None)?, width)?;
-                    let plan = Box::new(Plan::System(table));
-                    return Ok(item(ItemSource::Query { plan, is_lateral: false }, first, width, Slots::default()));
+                    return self.system_in_from(&table, &table.name, alias, scope);
                 }
                 match self.relation_named(name)?.clone() {
                     crate::catalog::Relation::Table(table) => {

@@ -252,6 +252,9 @@ impl Binder<'_> {
             [schema, name] if schema == "information_schema" && name == "_pg_expandarray" => name,
             _ => return Err(SqlError::unsupported("this function in FROM")),
         };
+        if let (Some(table), [], false) = (crate::system::function_in_from(name), args, is_numbered) {
+            return self.system_in_from(&table, name, alias, scope);
+        }
         let clause = scope.clause.replace(Clause::From);
         scope.is_lateral.set(true);
         let calls = self.calls_in_from(name, args, scope);

@@ -273,6 +273,7 @@ pub(crate) fn functions() -> Vec<Function> {
         "pg_function_is_visible",
         "pg_operator_is_visible",
         "pg_opclass_is_visible",
+        "pg_opfamily_is_visible",
         "pg_collation_is_visible",
         "pg_conversion_is_visible",
         "pg_statistics_obj_is_visible",

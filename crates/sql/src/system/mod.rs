@@ -170,6 +170,7 @@ type Fill = fn(&Source<'_>, &mut Rows<'_>) -> SqlResult<()>;
 fn filled(schema: &str, name: &str) -> Option<Fill> {
     match (schema, name) {
         (INFORMATION_SCHEMA, _) => return information::filled(name),
+        (PG_CATALOG, "pg_get_keywords()") => return Some(keywords),
         (PG_CATALOG, "pg_locks") => return Some(locks::pg_locks),
         (OWN_SCHEMA, "locks") => return Some(locks::locks),
         _ => {}
@@ -241,6 +242,34 @@ pub(crate) fn find(schema: &str, name: &str, seen: Option<&Seen>) -> Option<Arc<
         return provided(seen).find(|table| table.name == name);
     }
     TABLES.iter().find(|table| table.schema == schema && table.name == name).cloned()
+}
+
+/// Functions of no arguments that return rows of several columns, as tables with brackets behind their names.
+static FUNCTIONS: LazyLock<Vec<Arc<SystemTable>>> = LazyLock::new(|| {
+    let keywords =
+        "pg_catalog\tpg_get_keywords()\t0\tr\tword:text,catcode:char,barelabel:bool,catdesc:text,baredesc:text";
+    [keywords].into_iter().filter_map(table_of).map(Arc::new).collect()
+});
+
+/// Such a function, as the table of its rows.
+pub(crate) fn function_in_from(name: &str) -> Option<Arc<SystemTable>> {
+    FUNCTIONS.iter().find(|table| table.name.strip_suffix("()") == Some(name)).cloned()
+}
+
+/// PostgreSQL 15's words.
+fn keywords(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for line in include_str!("keywords.tsv").lines() {
+        let mut fields = line.split('\t');
+        let mut next = || fields.next().unwrap_or_default();
+        rows.add([
+            ("word", text(next())),
+            ("catcode", text(next())),
+            ("barelabel", yes(next() == "t")),
+            ("catdesc", text(next())),
+            ("baredesc", text(next())),
+        ]);
+    }
+    Ok(())
 }
 
 /// A system table by its number.

@@ -6,7 +6,7 @@ use super::{Rows, Source, array, int, oid, or_null, text, yes};
 use crate::catalog::{DATABASE, Seen};
 use crate::datum::Datum;
 use crate::error::SqlResult;
-use crate::roles::Role;
+use crate::roles::{Role, SettingList};
 
 /// The number of the role that owns the database.
 pub(super) const SUPERUSER: u32 = 10;
@@ -22,6 +22,7 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
         "pg_authid" => Some(authids),
         "pg_user" | "pg_shadow" => Some(users),
         "pg_settings" => Some(settings),
+        "pg_db_role_setting" => Some(role_settings),
         "pg_tablespace" => Some(tablespaces),
         "pg_shdescription" => Some(descriptions),
         _ => None,
@@ -66,6 +67,7 @@ fn roles(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     for (number, name, role) in all_roles(source.seen) {
         let mut row = rights(&role);
         row.extend([("oid", oid(number)), ("rolname", text(name)), ("rolpassword", text("********"))]);
+        row.push(("rolconfig", config(&role.settings)));
         rows.add(row);
     }
     rows.add([
@@ -81,6 +83,29 @@ fn roles(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         ("rolbypassrls", yes(false)),
         ("rolconnlimit", int(-1)),
     ]);
+    Ok(())
+}
+
+/// `name=value`, or nothing.
+fn config(settings: &SettingList) -> Datum {
+    if settings.is_empty() {
+        return Datum::Null;
+    }
+    array(settings.iter().map(|(name, value)| text(format!("{name}={value}"))))
+}
+
+/// What `ALTER ROLE SET` and `ALTER DATABASE SET` have said.
+fn role_settings(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    let mut add = |database: u32, role: u32, settings: &SettingList| {
+        if !settings.is_empty() {
+            rows.add([("setdatabase", oid(database)), ("setrole", oid(role)), ("setconfig", config(settings))]);
+        }
+    };
+    add(DATABASE_OID, 0, &source.seen.roles.of_database(DATABASE));
+    for (number, _, role) in all_roles(source.seen) {
+        add(0, number, &role.settings);
+        role.settings_in.get(DATABASE).into_iter().for_each(|settings| add(DATABASE_OID, number, settings));
+    }
     Ok(())
 }
 
