@@ -4,20 +4,21 @@
 //! runs. So every call into it is a [`Region`](crate::Region), everywhere in the process; [`self_test`] checks at start
 //! that this is so (a Rust dylib, for one, would bring an unguarded shim of its own).
 //!
-//! What would take long inside the region happens outside it: big blocks come straight from the kernel, and clearing
-//! and copying of middle-sized ones is done by us. Freed memory is not given back to the kernel
-//! ([`prepare_heap`]), because that costs milliseconds inside the allocator.
+//! What would take long inside the region happens outside it: big blocks are mappings of their own (`mappings.rs`), and
+//! clearing and copying of middle-sized ones is done by us. Freed memory is not given back to the kernel ([`prepare_heap`]),
+//! because that costs milliseconds inside the allocator.
 
+use crate::mappings::{Mappings, SMALLEST, is_big};
 use crate::region::{LOCAL, NoPreempt};
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Blocks of at least this size come from `mmap`, outside the region.
-const FROM_KERNEL: usize = 8 << 20;
 /// Blocks of at least this size are cleared and moved outside the region.
 const MOVED_OUTSIDE: usize = 32 << 10;
-const PAGE: usize = 4096;
+
+/// Those that have been freed, of the whole process.
+static MAPPINGS: Mappings = Mappings::new();
 
 /// An allocator whose every call is a region.
 pub struct Guarded<A>(A);
@@ -120,21 +121,13 @@ impl<A> Guarded<A> {
     }
 }
 
-fn from_kernel(layout: &Layout) -> bool {
-    layout.size() >= FROM_KERNEL && layout.align() <= PAGE
-}
-
-fn mapped_bytes(size: usize) -> usize {
-    size.next_multiple_of(PAGE)
-}
-
-// SAFETY: every block comes from, and goes back to, the inner allocator or the kernel. Which of the two depends only on
+// SAFETY: every block comes from, and goes back to, the inner allocator or the mappings. Which of the two depends only on
 // the layout, which callers must repeat exactly, so a block returns to where it came from.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Guarded<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if from_kernel(&layout) {
-            return map(layout.size());
+        if is_big(&layout) {
+            return MAPPINGS.take(layout.size()).0;
         }
         // SAFETY: the caller's promise, passed on.
         Self::guarded(|| unsafe { self.0.alloc(layout) })
@@ -142,9 +135,9 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Guarded<A> {
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        if from_kernel(&layout) {
-            // SAFETY: a block of this layout was mapped by `map` with this length.
-            unsafe { libc::munmap(block.cast(), mapped_bytes(layout.size())) };
+        if is_big(&layout) {
+            // SAFETY: a block of this layout is a mapping, and the caller's to give.
+            unsafe { MAPPINGS.give(block, layout.size()) };
             return;
         }
         // SAFETY: the caller's promise, passed on.
@@ -153,8 +146,13 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Guarded<A> {
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if from_kernel(&layout) {
-            return map(layout.size()); // Fresh pages are zero.
+        if is_big(&layout) {
+            let (block, is_new) = MAPPINGS.take(layout.size());
+            if !is_new {
+                // SAFETY: a mapping that is at least so long, and ours.
+                unsafe { ptr::write_bytes(block, 0, layout.size()) };
+            }
+            return block;
         }
         if layout.size() < MOVED_OUTSIDE {
             // SAFETY: the caller's promise, passed on.
@@ -173,14 +171,11 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Guarded<A> {
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller promises that `size` is valid for this alignment.
         let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        if from_kernel(&layout) && from_kernel(&new) {
-            // SAFETY: the mapping was made by `map`; the kernel moves the pages.
-            let moved = unsafe {
-                libc::mremap(block.cast(), mapped_bytes(layout.size()), mapped_bytes(size), libc::MREMAP_MAYMOVE)
-            };
-            return if moved == libc::MAP_FAILED { ptr::null_mut() } else { moved.cast() };
+        if is_big(&layout) && is_big(&new) {
+            // SAFETY: a block of this layout is a mapping, and the caller's.
+            return unsafe { MAPPINGS.resize(block, layout.size(), size) };
         }
-        if layout.size() < MOVED_OUTSIDE && size < FROM_KERNEL {
+        if layout.size() < MOVED_OUTSIDE && size < SMALLEST {
             // SAFETY: the caller's promise, passed on.
             return Self::guarded(|| unsafe { self.0.realloc(block, layout, size) });
         }
@@ -194,21 +189,6 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Guarded<A> {
             moved
         }
     }
-}
-
-fn map(size: usize) -> *mut u8 {
-    // SAFETY: an anonymous mapping at an address of the kernel's choice.
-    let block = unsafe {
-        libc::mmap(
-            ptr::null_mut(),
-            mapped_bytes(size),
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        )
-    };
-    if block == libc::MAP_FAILED { ptr::null_mut() } else { block.cast() }
 }
 
 /// The process allocates past the guard, so the first interrupt inside an allocation would corrupt the heap.

@@ -30,6 +30,7 @@ mod delivery;
 mod heap;
 mod latch;
 mod line;
+mod mappings;
 pub mod os;
 mod queue;
 mod region;
