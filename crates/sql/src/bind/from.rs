@@ -192,7 +192,7 @@ impl Binder<'_> {
                     let plan = Box::new(Plan::System(table));
                     return Ok(item(ItemSource::Query { plan, is_lateral: false }, first, width, Slots::default()));
                 }
-                match self.relation_named(name)?.clone() {
+                match self.relation_named(name).map_err(|error| self.at_name(error, name))?.clone() {
                     crate::catalog::Relation::Table(table) => {
                         let width = table.columns.len() + 1;
                         let relation = self.relation(&table.name, alias, columns_of(&table), first, Some(&table))?;
@@ -222,8 +222,9 @@ impl Binder<'_> {
                     let what = if matches!(&*subquery.body, ast::SetExpr::Values(_)) { "VALUES" } else { "subquery" };
                     let example = if what == "VALUES" { "VALUES ..." } else { "SELECT ..." };
                     let message = format!("{what} in FROM must have an alias");
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
-                        .hint(format!("For example, FROM ({example}) [AS] foo.")));
+                    let error = SqlError::new(SqlState::SYNTAX_ERROR, message)
+                        .hint(format!("For example, FROM ({example}) [AS] foo."));
+                    return Err(self.at_place(error, self.source.parenthesis(self.query_start(subquery))));
                 };
                 // What a lateral one sees is this row, as that of an enclosing query.
                 let mut bound = if *lateral {
@@ -234,7 +235,7 @@ impl Binder<'_> {
                     scope.clause.set(before);
                     bound?
                 } else {
-                    self.query(subquery, scope.parent)?
+                    self.query(subquery, scope.parent).map_err(|error| self.aside(error, scope))?
                 };
                 bound.columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
                 let width = bound.columns.len();
@@ -254,9 +255,9 @@ impl Binder<'_> {
                 }
                 Ok(group)
             }
-            TableFactor::Function { lateral: _, name, args, with_ordinality, alias } => {
-                self.functions_in_from(&self.name_parts(name)?, args, *with_ordinality, alias, scope)
-            }
+            TableFactor::Function { lateral: _, name, args, with_ordinality, alias } => self
+                .functions_in_from(&self.name_parts(name)?, args, *with_ordinality, alias, scope)
+                .map_err(|error| self.at_name(error, name)),
             TableFactor::Table {
                 name,
                 alias,
@@ -268,9 +269,9 @@ impl Binder<'_> {
                 json_path: None,
                 sample: None,
                 index_hints,
-            } if with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty() => {
-                self.functions_in_from(&self.name_parts(name)?, args, *with_ordinality, alias, scope)
-            }
+            } if with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty() => self
+                .functions_in_from(&self.name_parts(name)?, args, *with_ordinality, alias, scope)
+                .map_err(|error| self.at_name(error, name)),
             TableFactor::UNNEST {
                 alias,
                 array_exprs,
@@ -299,7 +300,7 @@ impl Binder<'_> {
         let mut own_name = name.to_owned();
         if let Some(ast::TableAlias { explicit: _, name, columns: names, at }) = alias {
             refuse!(at.is_some() => "AT behind an alias");
-            crate::parse::check_name(self.text, name)?;
+            crate::parse::check_name(self.source.text, name)?;
             own_name = folded(name);
             if columns.len() < names.len() {
                 let message = format!(
@@ -307,11 +308,11 @@ impl Binder<'_> {
                     columns.len(),
                     names.len()
                 );
-                return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+                return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message).nowhere());
             }
             for (column, ast::TableAliasColumnDef { name, data_type }) in columns.iter_mut().zip(names) {
                 refuse!(data_type.is_some() => "a type behind an alias");
-                crate::parse::check_name(self.text, name)?;
+                crate::parse::check_name(self.source.text, name)?;
                 column.name = folded(name);
             }
         }

@@ -25,7 +25,7 @@ impl Binder<'_> {
     pub(crate) fn qualified(&self, name: &ast::ObjectName) -> SqlResult<Qualified> {
         for part in &name.0 {
             if let ast::ObjectNamePart::Identifier(ident) = part {
-                crate::parse::check_name(self.text, ident)?;
+                crate::parse::check_name(self.source.text, ident)?;
             }
         }
         let mut parts = self.name_parts(name)?;
@@ -79,14 +79,14 @@ impl Binder<'_> {
     /// The relation of this name.
     ///
     /// # Errors
-    /// `42P01`
+    /// `42P01`, without a place: only queries and changes of rows give it one.
     pub(crate) fn relation_named(&self, name: &ast::ObjectName) -> SqlResult<&Relation> {
         let wanted = self.qualified(name)?;
         if self.system_table(&wanted).is_some() {
             let message = format!("permission denied: \"{}\" is a system catalog", wanted.name);
             return Err(SqlError::new(SqlState("42501"), message));
         }
-        self.find(&wanted).ok_or_else(|| self.at_name(no_relation(&wanted), name))
+        self.find(&wanted).ok_or_else(|| no_relation(&wanted))
     }
 
     /// Whether a schema has such a relation, the system's included.
@@ -125,7 +125,7 @@ impl Binder<'_> {
             Relation::Table(table) => Ok(Arc::clone(table)),
             other => {
                 let message = format!("\"{}\" is not a table", other.name());
-                Err(self.at_name(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message), name))
+                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
             }
         }
     }

@@ -36,7 +36,7 @@ impl Binder<'_> {
                 _ => self.coerce(argument, Kind::Bool.into(), Context::Implicit)?.expr,
             });
         }
-        Ok(Typed { expr: Expr::Sequence { call, arguments: bound }, kind: Kind::Int8.into() })
+        Ok(Typed::new(Expr::Sequence { call, arguments: bound }, Kind::Int8))
     }
 
     /// A name that is known now is looked up now.
@@ -44,10 +44,12 @@ impl Binder<'_> {
         if matches!(argument.kind.kind, Kind::Oid | Kind::Regclass) {
             return Ok(argument.expr);
         }
+        let place = argument.place;
         let argument = self.coerce(argument, Kind::Text.into(), Context::Implicit)?.expr;
         match &argument {
             Expr::Constant(Datum::Text(name)) => {
-                let relation = self.catalog.relation_written(self.path, name)?;
+                let relation = self.catalog.relation_written(self.path, name);
+                let relation = relation.map_err(|error| self.at_place(error, place))?;
                 Ok(Expr::Constant(Datum::Oid(relation.oid())))
             }
             _ => Ok(argument),

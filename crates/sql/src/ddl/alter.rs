@@ -45,7 +45,7 @@ impl Ddl<'_> {
         let qualified = binder.qualified(name)?;
         let Some(relation) = binder.find(&qualified).cloned() else {
             if !if_exists {
-                return Err(binder.at_name(crate::bind::no_relation(&qualified), name));
+                return Err(crate::bind::no_relation(&qualified));
             }
             let message = format!("relation \"{}\" does not exist, skipping", qualified.name);
             self.notice(SqlState("00000"), message);
@@ -106,7 +106,11 @@ impl Ddl<'_> {
                     return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
                 }
                 let mut pending = Vec::new();
-                self.add_column(&mut work.draft, column_def, &mut pending)?;
+                // PostgreSQL looks at a default without the text that it stands in.
+                self.add_column(&mut work.draft, column_def, &mut pending).map_err(|error| match error.state() {
+                    SqlState::UNDEFINED_OBJECT | SqlState::SYNTAX_ERROR | SqlState::INVALID_PARAMETER_VALUE => error,
+                    _ => error.nowhere(),
+                })?;
                 let at = work.draft.columns.len() - 1;
                 let value = self.default_of(&work.draft.columns[at])?;
                 work.sources.push(Source::Made(value, work.draft.columns[at].kind));
@@ -187,7 +191,8 @@ impl Ddl<'_> {
             TableConstraint::PrimaryKey(_) | TableConstraint::Unique(_) => work.copies = true,
             _ => {}
         }
-        self.add_constraint(&mut work.draft, &pending)
+        // PostgreSQL looks at it without the text that it stands in.
+        self.add_constraint(&mut work.draft, &pending).map_err(SqlError::nowhere)
     }
 
     /// The value that rows get in a new column.
@@ -413,7 +418,8 @@ impl Ddl<'_> {
                         format!("column \"{name}\" of relation \"{}\" is an identity column", work.draft.name);
                     return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
                 }
-                work.draft.columns[at].default = Some(self.default(value, work.draft.columns[at].kind, name)?);
+                work.draft.columns[at].default =
+                    Some(self.default(value, work.draft.columns[at].kind, name).map_err(SqlError::nowhere)?);
             }
             AlterColumnOperation::DropDefault => work.draft.columns[at].default = None,
             AlterColumnOperation::SetDataType { data_type, using, had_set: _ } => {
@@ -451,7 +457,7 @@ impl Ddl<'_> {
         using: Option<&ast::Expr>,
     ) -> SqlResult<()> {
         let binder = self.binder();
-        let kind = binder.type_of(data_type)?;
+        let kind = binder.type_of(data_type).map_err(SqlError::nowhere)?;
         column_type(kind)?;
         let column = work.draft.columns[at].clone();
         self.refuse_used_by_views(&work.old, "alter type of a column")?;
@@ -461,12 +467,20 @@ impl Ddl<'_> {
         let scope = super::columns::scope_of(&binder, &work.old.name, &work.old.columns)?;
         let value = match using {
             Some(using) => binder.expr(using, &scope)?,
-            None => crate::plan::Typed { expr: Expr::Column(from), kind: column.kind },
+            None => crate::plan::Typed::new(Expr::Column(from), column.kind),
         };
-        let context = if using.is_some() { Context::Explicit } else { Context::Assignment };
-        let value = binder.coerce(value, kind, context).map_err(|error| {
+        let value = binder.coerce(value, kind, Context::Assignment).map_err(|error| {
             if error.state() != SqlState::CANNOT_COERCE {
                 return error;
+            }
+            if using.is_some() {
+                let message = format!(
+                    "result of USING clause for column \"{}\" cannot be cast automatically to type {}",
+                    column.name,
+                    kind.name()
+                );
+                return SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+                    .hint("You might need to add an explicit cast.");
             }
             let message = format!("column \"{}\" cannot be cast automatically to type {}", column.name, kind.name());
             SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(format!(
