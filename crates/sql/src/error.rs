@@ -194,6 +194,15 @@ impl SqlError {
         self
     }
 
+    /// With its position moved by so many characters: the statement stands so far behind the begin of what the client sent.
+    #[must_use]
+    pub fn moved(mut self, by: usize) -> SqlError {
+        if let Some(position) = self.0.position.as_mut().filter(|position| 0 < **position) {
+            *position += by;
+        }
+        self
+    }
+
     /// Without a position, now and later: PostgreSQL gives none.
     #[must_use]
     pub fn nowhere(mut self) -> SqlError {

@@ -4,7 +4,7 @@
 //! the tree does not say (where an operator or a parenthesis stands) is looked for among the text's tokens, which are made
 //! again when somebody asks.
 
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
@@ -202,6 +202,17 @@ impl<'t> Source<'t> {
             first = token.span.into();
         }
         first
+    }
+
+    /// The error of the first parameter, where there are none.
+    pub(crate) fn no_parameter(&self) -> SqlError {
+        let first = self.tokens().iter().find_map(|token| match &token.token {
+            Token::Placeholder(name) => Some((name, token.span)),
+            _ => None,
+        });
+        let name = first.map_or("$1", |(name, _)| name);
+        let error = SqlError::new(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter {name}"));
+        self.at(error, first.map_or(Place::NOWHERE, |(_, span)| span.into()))
     }
 
     /// The error with this place.

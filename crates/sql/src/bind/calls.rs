@@ -40,6 +40,10 @@ pub(crate) enum Clause {
     Filter,
     Update,
     Returning,
+    Limit,
+    Offset,
+    /// The values of an `EXECUTE`.
+    Execute,
     /// A default.
     Default,
     /// A `CHECK`.
@@ -68,6 +72,9 @@ impl Clause {
             Clause::Filter => "FILTER",
             Clause::Update => "UPDATE",
             Clause::Returning => "RETURNING",
+            Clause::Limit => "LIMIT",
+            Clause::Offset => "OFFSET",
+            Clause::Execute => "EXECUTE parameters",
             Clause::Default => "DEFAULT expressions",
             Clause::Check => "check constraints",
             Clause::Aggregate => "aggregate function calls",

@@ -30,6 +30,13 @@ impl Binder<'_> {
     /// A column by its name: here, or in an enclosing query.
     pub(crate) fn column(&self, parts: &[Ident], scope: &Scope<'_>) -> SqlResult<Typed> {
         // Behind a point any word is a name.
+        if let [name] = parts
+            && name.quote_style.is_none()
+            && name.value.eq_ignore_ascii_case("default")
+        {
+            let error = SqlError::new(SqlState::SYNTAX_ERROR, "DEFAULT is not allowed in this context");
+            return Err(self.at(error, name));
+        }
         parts.first().map_or(Ok(()), |part| crate::parse::check_name(self.source.text, part))?;
         if scope.clause.get() == Clause::Default {
             let message = "cannot use column reference in DEFAULT expression";
@@ -82,6 +89,11 @@ impl Binder<'_> {
                 let all: Vec<String> = parts.iter().map(folded).collect();
                 let message = format!("cross-database references are not implemented: {}", all.join("."));
                 SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+            }
+            [_, _, _, _, _, ..] => {
+                let all: Vec<String> = parts.iter().map(folded).collect();
+                let message = format!("improper qualified name (too many dotted names): {}", all.join("."));
+                SqlError::new(SqlState::SYNTAX_ERROR, message)
             }
             [table, name] if self.sees_relation(&folded(table), scope) => {
                 no_column(format!("column {}.{} does not exist", folded(table), folded(name)))

@@ -90,7 +90,7 @@ impl Binder<'_> {
             ast::Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: inner, data_type, format: None } => {
                 let value = one(inner)?;
                 let place = value.place;
-                let to = self.type_of(data_type).map_err(|error| self.at_type(error, place))?;
+                let to = self.type_of(data_type).map_err(|error| self.at_type(error, expr, place))?;
                 let is_cast = value.kind != to && value.kind.kind != Kind::Unknown;
                 let cast =
                     self.coerce(value, to, Context::Explicit).map_err(|error| self.at_cast(error, expr, place))?;
@@ -141,7 +141,11 @@ impl Binder<'_> {
                 Ok(negated_if(*negated, truth(Expr::And(vec![low.expr, high.expr]))))
             }
             ast::Expr::InList { expr, list, negated } if is_row(expr) => {
-                let equal = list.iter().map(|other| Ok(self.row_comparison("=", expr, other, scope)?.expr));
+                let at = |error| match list.first() {
+                    Some(first) => self.at_words(error, IN, first),
+                    None => error,
+                };
+                let equal = list.iter().map(|other| Ok(self.row_comparison("=", expr, other, scope).map_err(at)?.expr));
                 Ok(negated_if(*negated, truth(Expr::Or(equal.collect::<SqlResult<_>>()?))))
             }
             ast::Expr::InList { expr, list, negated } => self.in_list(one(expr)?, list, *negated, scope),
@@ -322,10 +326,10 @@ impl Binder<'_> {
     fn is_same(&self, left: Typed, right: Typed, written: &ast::Expr) -> SqlResult<Typed> {
         let kinds = [left.kind.kind, right.kind.kind];
         // It is about the operator `=`, whose rules are a little other than these.
-        let kind = crate::ops::common_kind(&kinds, "").or_else(|_| {
+        let kind = crate::ops::common_kind(&kinds, "").map_err(|_| {
             let none = crate::ops::resolve_operator("=", Some(kinds[0]), kinds[1]).err();
             let none = none.unwrap_or_else(|| SqlError::unsupported("IS DISTINCT FROM of these types"));
-            Err(self.at_words(none, &["IS", "NOT", "DISTINCT", "FROM"], written))
+            self.at_words(none, &["IS", "NOT", "DISTINCT", "FROM"], written)
         });
         let kind = self.comparable(kind?)?;
         let arguments = Box::new([self.argument(left, kind)?, self.argument(right, kind)?]);

@@ -7,7 +7,7 @@ use super::{Binder, Clause, Noted, Reach, Relation, Scope, columns_of, refuse, s
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
-use crate::plan::{Expr, Joins, Plan, SetCall, Slots, slots_of, slots_of_plan};
+use crate::plan::{Expr, Joins, Place, Plan, SetCall, Slots, slots_of, slots_of_plan};
 use crate::session::ColumnInfo;
 use sqlparser::ast::{self, TableFactor};
 use std::sync::Arc;
@@ -192,7 +192,7 @@ impl Binder<'_> {
                     let plan = Box::new(Plan::System(table));
                     return Ok(item(ItemSource::Query { plan, is_lateral: false }, first, width, Slots::default()));
                 }
-                match self.relation_named(name).map_err(|error| self.at_name(error, name))?.clone() {
+                match self.relation_in_query(name)?.clone() {
                     crate::catalog::Relation::Table(table) => {
                         let width = table.columns.len() + 1;
                         let relation = self.relation(&table.name, alias, columns_of(&table), first, Some(&table))?;
@@ -283,7 +283,9 @@ impl Binder<'_> {
                     .iter()
                     .map(|array| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(array.clone())))
                     .collect();
+                let first = array_exprs.first().map_or(Place::NOWHERE, |first| self.start(first));
                 self.functions_in_from(&["unnest".to_owned()], &args, *with_ordinality, alias, scope)
+                    .map_err(|error| self.at_place(error, self.source.word_before(first, &["UNNEST"])))
             }
             other => Err(SqlError::unsupported(format_args!("{other} in FROM"))),
         }

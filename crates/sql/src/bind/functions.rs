@@ -25,16 +25,18 @@ impl Binder<'_> {
 
     /// # Errors
     /// `42883`, or `3F000` if not even the schema is there: a function of a schema of the client's.
-    fn foreign_function(&self, schema: &str, name: &str, args: &FunctionArguments, scope: &Scope<'_>) -> SqlError {
+    pub(super) fn foreign_function(
+        &self,
+        schema: &str,
+        name: &str,
+        args: &[FunctionArg],
+        scope: &Scope<'_>,
+    ) -> SqlError {
         if self.catalog.schema(schema).is_none() {
             let message = format!("schema \"{schema}\" does not exist");
             return SqlError::new(SqlState::INVALID_SCHEMA_NAME, message);
         }
-        let given = match args {
-            FunctionArguments::List(list) => self.arguments(&list.args, scope),
-            _ => Ok(Vec::new()),
-        };
-        match given {
+        match self.arguments(args, scope) {
             Ok(given) => no_function(&format!("{schema}.{name}"), &given),
             Err(error) => error,
         }
@@ -53,7 +55,10 @@ impl Binder<'_> {
             [name] => name.as_str(),
             [schema, name] if schema == "pg_catalog" => name.as_str(),
             [schema, name] if schema == "information_schema" && name == "_pg_expandarray" => name.as_str(),
-            [schema, own] => return Err(self.foreign_function(schema, own, args, scope)),
+            [schema, own] => {
+                let args = if let FunctionArguments::List(list) = args { &list.args[..] } else { &[] };
+                return Err(self.foreign_function(schema, own, args, scope));
+            }
             _ => return Err(SqlError::unsupported(format_args!("the function {name}"))),
         };
         let (distinct, args, order) = match args {
@@ -71,7 +76,8 @@ impl Binder<'_> {
         };
         if let Some(over) = over {
             if distinct {
-                return Err(SqlError::unsupported("DISTINCT for window functions"));
+                let message = "DISTINCT is not implemented for window functions";
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
             }
             refuse!(!order.is_empty() => "ORDER BY among the arguments of a window function");
             return self.window(function, name_text, args, over, scope);

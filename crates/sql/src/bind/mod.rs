@@ -240,7 +240,7 @@ impl<'c> Binder<'c> {
         if self.parameters.borrow().is_empty() {
             return Ok(());
         }
-        Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"))
+        Err(self.source.no_parameter())
     }
 
     /// The parts of a name, folded.

@@ -46,13 +46,10 @@ impl Binder<'_> {
         self.at_place(error, place)
     }
 
-    /// The error with the place of the type that is written behind a value.
-    pub(super) fn at_type(&self, error: SqlError, value: Place) -> SqlError {
-        if error.is_placed() {
-            return error;
-        }
-        let place = self.source.word_after(value, &["::", "AS"]);
-        self.at_place(error, self.source.next(place))
+    /// The error with the place of the type that a cast of a value is to.
+    #[inline(never)]
+    pub(super) fn at_type(&self, error: SqlError, cast: &ast::Expr, value: Place) -> SqlError {
+        if error.is_placed() { error } else { self.at_place(error, self.source.next(self.cast_word(cast, value))) }
     }
 
     /// The error with the place of the cast of a value.
@@ -62,13 +59,28 @@ impl Binder<'_> {
             return error;
         }
         let place = match cast {
-            ast::Expr::Cast { kind: ast::CastKind::DoubleColon, expr, .. } => {
-                let end = Span { start: expr.span().end, end: expr.span().end };
-                self.source.word_after(Place::from(end).or(|| value), &["::"])
-            }
+            ast::Expr::Cast { kind: ast::CastKind::DoubleColon, .. } => self.cast_word(cast, value),
             _ => self.start(cast),
         };
         self.at_place(error, place)
+    }
+
+    /// Where `::` of a cast stands, or `AS`.
+    fn cast_word(&self, cast: &ast::Expr, value: Place) -> Place {
+        let ast::Expr::Cast { kind, expr: inner, .. } = cast else { return value };
+        let mut expr = &**inner;
+        while let ast::Expr::Nested(one) = expr {
+            expr = one;
+        }
+        let behind = match expr {
+            // Its own is not this one.
+            ast::Expr::Cast { .. } => self.source.next(self.cast_word(expr, value)),
+            expr => {
+                let end = expr.span().end;
+                Place::from(Span { start: end, end }).or(|| value)
+            }
+        };
+        self.source.word_after(behind, &[if *kind == ast::CastKind::DoubleColon { "::" } else { "AS" }])
     }
 
     /// Where an expression begins.

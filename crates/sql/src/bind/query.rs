@@ -75,7 +75,7 @@ impl Binder<'_> {
             tie = *with_ties;
             refuse!(*percent => "FETCH PERCENT", limit.is_some() => "FETCH and LIMIT");
             limit = match quantity {
-                Some(quantity) => self.count(Some(quantity), "FETCH", &nothing)?,
+                Some(quantity) => self.count(Some(quantity), "LIMIT", &nothing)?,
                 None => Some(Expr::Constant(crate::datum::Datum::Int8(1))),
             };
         }
@@ -92,6 +92,7 @@ impl Binder<'_> {
 
     fn count(&self, expr: Option<&ast::Expr>, of: &str, scope: &Scope<'_>) -> SqlResult<Option<Expr>> {
         let Some(expr) = expr else { return Ok(None) };
+        scope.clause.set(if of == "OFFSET" { Clause::Offset } else { Clause::Limit });
         let count = match self.expr(expr, scope) {
             Ok(count) => count,
             // No table is there; PostgreSQL says so in other words.
@@ -172,7 +173,7 @@ impl Binder<'_> {
             && modify.returning.is_none()
         {
             let message = format!("WITH query \"{own}\" does not have a RETURNING clause");
-            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            return Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message), name));
         }
         Ok(found)
     }
@@ -281,14 +282,7 @@ impl Binder<'_> {
         self.check_widths(rows)?;
         let mut bound: Vec<Vec<Typed>> = Vec::with_capacity(rows.len());
         for row in rows {
-            let one = |value: &ast::Expr| {
-                if super::write::is_default(value) {
-                    let error = SqlError::new(SqlState::SYNTAX_ERROR, "DEFAULT is not allowed in this context");
-                    return Err(self.at_expr(error, value));
-                }
-                self.expr(value, &scope)
-            };
-            bound.push(row.content.iter().map(one).collect::<SqlResult<_>>()?);
+            bound.push(row.content.iter().map(|value| self.expr(value, &scope)).collect::<SqlResult<_>>()?);
         }
         let width = bound.first().map_or(0, Vec::len);
         let mut columns = Vec::new();

@@ -125,7 +125,11 @@ impl Binder<'_> {
         let is_grouped = !groups.is_empty() || having.is_some() || !calls.aggregates.is_empty();
         if !calls.aggregates.is_empty() && tree.has_working() {
             let message = "aggregate functions are not allowed in a recursive query's recursive term";
-            return Err(SqlError::new(SqlState("42P19"), message));
+            let error = SqlError::new(SqlState("42P19"), message);
+            return Err(match calls.aggregates.first() {
+                Some((function, ..)) => self.at_name(error, &function.name),
+                None => error,
+            });
         }
         let locks = self.locks(tail.locks, &scope, &tree)?;
         if let Some(clause) = tail.locks.first() {

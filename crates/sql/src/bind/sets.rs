@@ -250,6 +250,7 @@ impl Binder<'_> {
             [name] => name,
             [schema, name] if schema == "pg_catalog" => name,
             [schema, name] if schema == "information_schema" && name == "_pg_expandarray" => name,
+            [schema, own] => return Err(self.foreign_function(schema, own, args, scope)),
             _ => return Err(SqlError::unsupported("this function in FROM")),
         };
         let clause = scope.clause.replace(Clause::From);

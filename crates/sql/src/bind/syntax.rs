@@ -116,14 +116,14 @@ impl Binder<'_> {
                     let place = collation.0.first().map_or(Place::NOWHERE, |first| first.span().into());
                     self.at_place(error, self.source.word_before(place, &["COLLATE"]))
                 };
+                let value = one(expr)?;
+                if !takes_collation(value.kind.kind) {
+                    return Err(at(not_collated(value.kind.kind)));
+                }
                 if !matches!(name, "C" | "POSIX" | "default" | "ucs_basic") {
                     return Err(at(no_collation(&parts.join("."))));
                 }
-                let value = one(expr)?;
-                match takes_collation(value.kind.kind) {
-                    true => Ok(value),
-                    false => Err(at(not_collated(value.kind.kind))),
-                }
+                Ok(value)
             }
             ast::Expr::BinaryOp { left, op: BinaryOperator::Overlaps, right } => {
                 let (ast::Expr::Tuple(left), ast::Expr::Tuple(right)) = (&**left, &**right) else {

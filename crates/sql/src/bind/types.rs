@@ -150,13 +150,18 @@ impl Binder<'_> {
     /// A type as a statement writes it.
     pub(crate) fn type_of(&self, data_type: &ast::DataType) -> SqlResult<SqlType> {
         use ast::{CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
-        let length = |length: &Option<CharacterLength>, default: i32| match length {
+        let length = |length: &Option<CharacterLength>, default: i32, name: &str| match length {
             None => Ok(default),
             Some(CharacterLength::IntegerLength { length, unit: None }) if (1..=10_485_760).contains(length) => {
                 Ok(*length as i32 + 4)
             }
             Some(CharacterLength::IntegerLength { length: 0, .. }) => {
-                Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "length for type varchar must be at least 1"))
+                let message = format!("length for type {name} must be at least 1");
+                Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
+            }
+            Some(CharacterLength::IntegerLength { length: _, unit: None }) => {
+                let message = format!("length for type {name} cannot exceed 10485760");
+                Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
             }
             Some(_) => Err(SqlError::unsupported("this length of a string")),
         };
@@ -173,9 +178,9 @@ impl Binder<'_> {
             DataType::Float(ExactNumberInfo::None) => Ok(Kind::Float8.into()),
             DataType::Text => Ok(Kind::Text.into()),
             DataType::Varchar(size) | DataType::CharacterVarying(size) | DataType::CharVarying(size) => {
-                with(Kind::Varchar, length(size, -1)?)
+                with(Kind::Varchar, length(size, -1, "varchar")?)
             }
-            DataType::Char(size) | DataType::Character(size) => with(Kind::Bpchar, length(size, 5)?),
+            DataType::Char(size) | DataType::Character(size) => with(Kind::Bpchar, length(size, 5, "char")?),
             DataType::Bytea => Ok(Kind::Bytea.into()),
             DataType::Date => Ok(Kind::Date.into()),
             DataType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
@@ -195,7 +200,11 @@ impl Binder<'_> {
             DataType::Array(
                 ast::ArrayElemTypeDef::SquareBracket(element, _) | ast::ArrayElemTypeDef::Qualified(element, _),
             ) => {
-                let of = self.type_of(element)?;
+                let missing = |error: SqlError| match error.state() {
+                    SqlState::UNDEFINED_OBJECT => error.replaced("\" does not", "[]\" does not"),
+                    _ => error,
+                };
+                let of = self.type_of(element).map_err(missing)?;
                 // Any number of brackets is one array type; of more dimensions than one it has no values here.
                 if matches!(of.kind, Kind::Array(_)) {
                     return Ok(of);

@@ -253,7 +253,8 @@ impl Binder<'_> {
             )
         };
         let constant = |datum: Datum, kind: Kind| Typed::new(Expr::Constant(datum), kind);
-        let int = |argument: Typed| self.argument(argument, Kind::Int4).map_err(|_| no_such());
+        let unless_told = |error: SqlError| if error.is_placed() { error } else { no_such() };
+        let int = |argument: Typed| self.argument(argument, Kind::Int4).map_err(unless_told);
         let known = |value: Typed| {
             let kind = settled(value.kind);
             Ok::<_, SqlError>((self.coerce(value, kind, Context::Implicit)?.expr, kind))
@@ -292,12 +293,20 @@ impl Binder<'_> {
                         (value, Expr::Constant(Datum::Null), kind)
                     }
                     Some(default) => {
-                        let (mut both, kind) = self.common(vec![value, default], "LAG").map_err(|_| no_such())?;
+                        let (mut both, kind) =
+                            self.common(vec![value, default], "LAG").map_err(|error| match error.state() {
+                                SqlState::DATATYPE_MISMATCH | SqlState::CANNOT_COERCE => no_such(),
+                                _ => error,
+                            })?;
                         let default = both.pop().ok_or_else(no_such)?;
                         (both.pop().ok_or_else(no_such)?, default, kind)
                     }
                 };
                 return Ok((function, vec![value, offset, default], kind));
+            }
+            ("rank" | "dense_rank" | "percent_rank" | "cume_dist", _) => {
+                let message = format!("WITHIN GROUP is required for ordered-set aggregate {name}");
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }
             _ => return Err(no_such()),
         };

@@ -73,7 +73,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("INSERT into a function or query"));
         };
         self.is_top.set(false);
-        let table = self.table(name).map_err(|error| self.at_name(error, name))?;
+        let table = self.table_in_query(name).map_err(|error| self.at_name(error, name))?;
         let alias = match table_alias {
             Some(ast::TableAliasWithoutColumns { explicit: _, alias }) => folded(alias),
             None => table.name.clone(),
@@ -85,7 +85,12 @@ impl Binder<'_> {
                 let all = (0..table.columns.len()).map(|at| self.default(&table, at)).collect::<SqlResult<_>>()?;
                 Plan::Values(vec![all])
             }
-            Some(source) => self.inserted(&table, (&places, columns), overriding, source)?,
+            Some(source) => self.inserted(&table, (&places, columns), overriding, source).map_err(|error| {
+                // The table itself is not seen from its new rows.
+                let mut scope = Scope::default();
+                let _ = scope.add(table_relation(&table, alias.clone(), 0), table.columns.len());
+                self.aside(error, &scope)
+            })?,
         };
         let relation = table_relation(&table, alias, 0);
         let conflict = on.as_ref().map(|on| self.on_conflict(on, &table, &relation)).transpose()?.map(Box::new);
@@ -117,7 +122,13 @@ impl Binder<'_> {
         let parts = self.name_parts(name)?;
         let Some(column) = parts.first() else { return Err(SqlError::unsupported("a column without a name")) };
         // What stands behind a point would be a field of the column.
-        refuse!(1 < parts.len() && table.column(column).is_some() => "a field of a column");
+        if let ([_, field, ..], Some(at)) = (&parts[..], table.column(column)) {
+            let kind = table.columns[at].kind.kind.name();
+            let message = format!(
+                "cannot assign to field \"{field}\" of column \"{column}\" because its type {kind} is not a composite type"
+            );
+            return Err(self.at_name(SqlError::new(SqlState::DATATYPE_MISMATCH, message), name));
+        }
         table.column(column).ok_or_else(|| {
             let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
             self.at_name(SqlError::new(SqlState::UNDEFINED_COLUMN, message), name)
@@ -578,7 +589,7 @@ fn row_parts(row: &ast::Function) -> SqlResult<Vec<&ast::Expr>> {
         .collect()
 }
 
-pub(super) fn is_default(value: &ast::Expr) -> bool {
+fn is_default(value: &ast::Expr) -> bool {
     matches!(value, ast::Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
 }
 

@@ -45,7 +45,7 @@ impl Ddl<'_> {
         let qualified = binder.qualified(name)?;
         let Some(relation) = binder.find(&qualified).cloned() else {
             if !if_exists {
-                return Err(crate::bind::no_relation(&qualified));
+                return Err(binder.relation_named(name).err().unwrap_or_else(|| crate::bind::no_relation(&qualified)));
             }
             let message = format!("relation \"{}\" does not exist, skipping", qualified.name);
             self.notice(SqlState("00000"), message);
@@ -56,8 +56,23 @@ impl Ddl<'_> {
             return done;
         }
         let Relation::Table(old) = relation else {
-            let message = format!("\"{}\" is not a table", relation.name());
-            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            return Err(match operations.first().and_then(action) {
+                Some(action) => {
+                    let message =
+                        format!("ALTER action {action} cannot be performed on relation \"{}\"", relation.name());
+                    let kind = match relation {
+                        Relation::View(_) => "views",
+                        Relation::Index { .. } => "indexes",
+                        _ => "sequences",
+                    };
+                    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                        .detail(format!("This operation is not supported for {kind}."))
+                }
+                None => {
+                    let message = format!("\"{}\" is not a table", relation.name());
+                    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                }
+            });
         };
         self.lock(&old, TableLock::AccessExclusive)?;
         let sources = (0..old.columns.len()).map(Source::Column).collect();
@@ -191,8 +206,11 @@ impl Ddl<'_> {
             TableConstraint::PrimaryKey(_) | TableConstraint::Unique(_) => work.copies = true,
             _ => {}
         }
-        // PostgreSQL looks at it without the text that it stands in.
-        self.add_constraint(&mut work.draft, &pending).map_err(SqlError::nowhere)
+        // PostgreSQL looks at most of it without the text that it stands in.
+        self.add_constraint(&mut work.draft, &pending).map_err(|error| match error.state() {
+            SqlState::DUPLICATE_COLUMN => error,
+            _ => error.nowhere(),
+        })
     }
 
     /// The value that rows get in a new column.
@@ -585,4 +603,19 @@ impl Ddl<'_> {
         let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
         Err(self.state.about(error, new).about_column(&new.columns[at].name))
     }
+}
+
+/// What PostgreSQL calls a change, if it is of tables alone.
+fn action(operation: &AlterTableOperation) -> Option<&'static str> {
+    use ast::AlterColumnOperation as Column;
+    Some(match operation {
+        AlterTableOperation::AddColumn { .. } => "ADD COLUMN",
+        AlterTableOperation::DropColumn { .. } => "DROP COLUMN",
+        AlterTableOperation::AddConstraint { .. } => "ADD CONSTRAINT",
+        AlterTableOperation::DropConstraint { .. } => "DROP CONSTRAINT",
+        AlterTableOperation::AlterColumn { op: Column::SetDataType { .. }, .. } => "ALTER COLUMN ... SET DATA TYPE",
+        AlterTableOperation::AlterColumn { op: Column::SetNotNull, .. } => "ALTER COLUMN ... SET NOT NULL",
+        AlterTableOperation::AlterColumn { op: Column::DropNotNull, .. } => "ALTER COLUMN ... DROP NOT NULL",
+        _ => return None,
+    })
 }

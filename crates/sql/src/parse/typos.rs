@@ -6,17 +6,20 @@
 //! - it goes forward while the text up to a word can be completed to a statement, by trying a few ways to go on;
 //! - it goes back to what the library takes, and PostgreSQL does not: some words never follow some others.
 //!
-//! **Invariant:** this is asked only of a statement that has failed, and its trials are bounded.
+//! **Invariant:** but for [`check`], this is asked only of a statement that has failed, and the work of its trials is bounded.
 
 use super::{at_end, near, position};
 use crate::error::{SqlError, SqlResult, SqlState};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
+use std::cell::Cell;
 
 /// Statements of more words are told as the library tells them.
 const WORDS_MAX: usize = 300;
-/// So many words are tried in all.
-const TRIED_MAX: usize = 40;
+/// And statements in texts of more bytes: to count up to a word takes time.
+const TEXT_MAX: usize = 100_000;
+/// So many words are parsed in all trials together, which takes a hundredth of a second or two.
+const PARSED_MAX: usize = 50_000;
 
 /// Ways to go on, before what is open is closed.
 const GOING_ON: &[&str] = &[
@@ -49,7 +52,6 @@ const GOING_ON: &[&str] = &[
     "x = x",
     "set x = x",
     "select 1",
-    "as select 1",
     "as (select 1) select 1",
     "values (1)",
     "(select 1)",
@@ -103,9 +105,10 @@ pub(super) fn told(text: &str, piece: &[TokenWithSpan], error: SqlError) -> SqlE
     }
     let is_word = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_) | Token::EOF);
     let words: Vec<&TokenWithSpan> = piece.iter().filter(is_word).collect();
-    if WORDS_MAX < words.len() {
+    if WORDS_MAX < words.len() || TEXT_MAX < text.len() {
         return error;
     }
+    let left = Cell::new(PARSED_MAX);
     let place = error.position();
     let first = match place {
         Some(place) => words.iter().position(|word| position(text, word.span.start) == place),
@@ -114,10 +117,10 @@ pub(super) fn told(text: &str, piece: &[TokenWithSpan], error: SqlError) -> SqlE
     // Nobody says where: from the beginning on.
     let begin = first.unwrap_or(if place.is_some() { words.len() } else { 0 });
     let mut found = begin;
-    if begin < words.len() && can_go_on(text, &words) {
+    if begin < words.len() && can_go_on(text, &words, &left) {
         found = words.len();
     } else {
-        while found < words.len() && found - begin < TRIED_MAX && can_go_on(text, &words[..=found]) {
+        while found < words.len() && can_go_on(text, &words[..=found], &left) {
             found += 1;
         }
     }
@@ -192,7 +195,7 @@ pub(super) fn check(text: &str, piece: &[TokenWithSpan]) -> SqlResult<()> {
 }
 
 /// Whether there is a statement that begins with these words.
-fn can_go_on(text: &str, words: &[&TokenWithSpan]) -> bool {
+fn can_go_on(text: &str, words: &[&TokenWithSpan], left: &Cell<usize>) -> bool {
     let (Some(first), Some(last)) = (words.first(), words.last()) else { return true };
     let written = &text[super::offset(text, first.span.start)..super::offset(text, last.span.end)];
     let mut open = Vec::new();
@@ -206,7 +209,10 @@ fn can_go_on(text: &str, words: &[&TokenWithSpan]) -> bool {
     }
     open.reverse();
     let closing = open.concat();
-    let is_statement = |text: &str| super::parse_as_told(text).is_ok();
+    let is_statement = |text: &str| {
+        left.set(left.get().saturating_sub(words.len()));
+        0 < left.get() && super::parse_as_told(text).is_ok()
+    };
     GOING_ON.iter().any(|more| {
         let begun = format!("{written} {more}{closing}");
         is_statement(&begun) || (!closing.is_empty() && is_statement(&format!("{begun} x")))
@@ -224,7 +230,7 @@ fn never_follows(words: &[&TokenWithSpan], at: usize) -> bool {
     let is_sign = |of: &[Token]| before.is_some_and(|before| of.contains(&before.token));
     let further = at.checked_sub(2).and_then(|at| words.get(at));
     let needs = |first: &[&str], second: &[&str]| is_one_of(before, first) && !is_one_of(word, second);
-    if needs(&["group", "order"], &["by"]) && !further.is_some_and(|one| one.token == Token::Period) {
+    if needs(&["group", "order"], &["by"]) && further.is_none_or(|one| one.token != Token::Period) {
         return !is_one_of(further, &["within"]) || is_one_of(before, &["order"]);
     }
     if needs(&["primary"], &["key"]) && !is_sign(&[Token::Period]) && is_one_of(words.first(), &["create", "alter"]) {

@@ -131,7 +131,9 @@ impl Session {
         let binder = Binder::new(&state, &path, text, &self.env, Vec::new());
         let mut bound = Vec::with_capacity(given);
         for (at, (argument, kind)) in arguments.iter().zip(&statement.parameters).enumerate() {
-            let argument = binder.expr(argument, &crate::bind::Scope::default())?;
+            let scope = crate::bind::Scope::default();
+            scope.clause.set(crate::bind::Clause::Execute);
+            let argument = binder.expr(argument, &scope)?;
             let (of, place) = (argument.kind, argument.place);
             let argument = binder.coerce(argument, *kind, Context::Assignment).map_err(|error| {
                 if error.state() != SqlState::CANNOT_COERCE {

@@ -28,7 +28,7 @@ fn recorded(peer: &Peer, statement: &str) -> Option<String> {
     let failed = peer.runtime.block_on(peer.client.simple_query(statement)).err();
     peer.runtime.block_on(peer.client.batch_execute("rollback")).unwrap();
     let error = failed?;
-    let of = error.as_db_error().unwrap();
+    let of = error.as_db_error()?;
     let position = match of.position() {
         Some(Original(position)) => Some(*position as usize),
         Some(Internal { .. }) | None => None,
@@ -62,7 +62,11 @@ fn found(client: &mut Client, statement: &str) -> Option<String> {
     let result = client.0.split(statement).and_then(|all| {
         all.iter().try_for_each(|one| {
             before = statement[..statement.find(one).unwrap()].chars().count();
-            client.give(one).map(drop)
+            // As the simple protocol does, which has no values to give.
+            match client.0.prepare(one, &[])?.parameters() {
+                [] => client.give(one).map(drop),
+                _ => Err(sql::session::no_parameter(one)),
+            }
         })
     });
     if result.is_err() {
