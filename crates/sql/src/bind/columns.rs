@@ -82,7 +82,10 @@ impl Binder<'_> {
                          query.",
                         relation.alias
                     )),
-                    _ => error,
+                    _ => match super::near::hint(None, &name, scope) {
+                        Some(hint) => error.hint(hint),
+                        None => error,
+                    },
                 }
             }
             [database, _, _, _] if folded(database) != crate::catalog::DATABASE => {
@@ -96,7 +99,12 @@ impl Binder<'_> {
                 SqlError::new(SqlState::SYNTAX_ERROR, message)
             }
             [table, name] if self.sees_relation(&folded(table), scope) => {
-                no_column(format!("column {}.{} does not exist", folded(table), folded(name)))
+                let (table, name) = (folded(table), folded(name));
+                let error = no_column(format!("column {table}.{name} does not exist"));
+                match super::near::hint(Some(&table), &name, scope) {
+                    Some(hint) => error.hint(hint),
+                    None => error,
+                }
             }
             _ => {
                 let table = folded(&parts[parts.len().saturating_sub(2)]);

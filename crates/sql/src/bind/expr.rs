@@ -182,7 +182,7 @@ impl Binder<'_> {
                 let field = Typed::new(Expr::Constant(Datum::text(field.to_string().to_lowercase())), Kind::Unknown);
                 self.syntax_call("extract", vec![field, one(expr)?])
             }
-            ast::Expr::Substring { expr, substring_from, substring_for, special: _, shorthand: _ } => {
+            ast::Expr::Substring { expr, substring_from, substring_for, special, shorthand } => {
                 let mut arguments = vec![one(expr)?];
                 match (substring_from, substring_for) {
                     (Some(from), length) => {
@@ -197,7 +197,12 @@ impl Binder<'_> {
                     }
                     (None, None) => {}
                 }
-                self.syntax_call("substring", arguments)
+                // With commas it is a call as any other.
+                match (shorthand, special) {
+                    (true, _) => self.call("substr", arguments),
+                    (false, true) => self.call("substring", arguments),
+                    (false, false) => self.syntax_call("substring", arguments),
+                }
             }
             ast::Expr::Trim { trim_where, trim_what, expr, trim_characters } => {
                 let name = match trim_where {
@@ -406,7 +411,11 @@ impl Binder<'_> {
                 None => self.condition(condition, "CASE/WHEN")?,
                 Some(operand) => {
                     let place = condition.place;
-                    let found = self.operator("=", Some(self.expr(operand, scope)?), condition);
+                    let mut operand = self.expr(operand, scope)?;
+                    if operand.kind.kind == Kind::Unknown {
+                        operand = self.coerce(operand, Kind::Text.into(), Context::Implicit)?;
+                    }
+                    let found = self.operator("=", Some(operand), condition);
                     found.map_err(|error| self.at_place(error, self.source.word_before(place, &["WHEN"])))?.expr
                 }
             });

@@ -7,7 +7,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops;
 use crate::plan::{AggregateCall, Expr, SortKey, Typed, rewrite, visit};
 use crate::types::{Kind, SqlType};
-use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments};
+use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
 
 impl Binder<'_> {
     /// A call. What is wrong with it as a whole stands where its name does.
@@ -21,6 +21,27 @@ impl Binder<'_> {
             };
             self.at_name(error, &function.name)
         })
+    }
+
+    /// # Errors
+    /// `42601` for a call that PostgreSQL's grammar knows, with too few or too many arguments.
+    fn check_count(&self, name: &str, written: &ast::ObjectName, args: &[FunctionArg]) -> SqlResult<()> {
+        let most = match name {
+            "nullif" => 2,
+            "coalesce" | "greatest" | "least" => usize::MAX,
+            _ => return Ok(()),
+        };
+        let least = if name == "nullif" { 2 } else { 1 };
+        let (place, near) = match args.get(most) {
+            Some(extra) => (self.source.word_before(extra.span().into(), &[","]), ","),
+            None if args.len() < least => {
+                let from = args.last().map_or(written.span(), Spanned::span);
+                (self.source.word_after(from.into(), &[")"]), ")")
+            }
+            None => return Ok(()),
+        };
+        let message = format!("syntax error at or near \"{near}\"");
+        Err(self.at_place(SqlError::new(SqlState::SYNTAX_ERROR, message), place))
     }
 
     /// # Errors
@@ -153,6 +174,7 @@ impl Binder<'_> {
             }
             return Err(no_function(name_text, &[]));
         }
+        self.check_count(name_text, name, args)?;
         let arguments = self.arguments(args, scope)?;
         match name_text {
             "coalesce" => {

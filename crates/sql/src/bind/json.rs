@@ -21,7 +21,8 @@ impl Binder<'_> {
         if is_object && arguments.len() % 2 == 1 {
             let message = "argument list must have even number of elements";
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
-                .hint("The arguments of json_build_object() must consist of alternating keys and values."));
+                .hint("The arguments of json_build_object() must consist of alternating keys and values.")
+                .nowhere());
         }
         let mut parts = Vec::with_capacity(arguments.len());
         for (at, argument) in arguments.iter().enumerate() {
@@ -117,16 +118,19 @@ impl Binder<'_> {
     /// `row_to_json`, `array_to_json`, `to_json`, of one value.
     pub(super) fn json_of(&self, name: &str, args: &[FunctionArg], scope: &Scope<'_>) -> SqlResult<Typed> {
         let [arg] = args else {
+            if args.is_empty() {
+                return Err(super::functions::no_function(name, &[]));
+            }
             let message = format!("function {name} takes one argument here");
             return Err(SqlError::unsupported(message));
         };
         let (made, is_structured) = self.json_argument(arg, scope)?;
         if !is_structured && name != "to_json" {
-            let message = format!(
-                "function {name} of a value that is no {}",
-                if name == "row_to_json" { "row" } else { "array" }
-            );
-            return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
+            let given = match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => vec![self.expr(value, scope)?],
+                _ => Vec::new(),
+            };
+            return Err(super::functions::no_function(name, &given));
         }
         Ok(Typed { kind: Kind::Json.into(), ..made })
     }

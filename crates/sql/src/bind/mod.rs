@@ -17,6 +17,7 @@ mod interval;
 mod join;
 mod json;
 mod names;
+mod near;
 mod place;
 mod query;
 mod recursion;

@@ -136,7 +136,7 @@ impl Binder<'_> {
                 None => Place::NOWHERE,
             },
             Expr::Extract { expr: inner, .. } => word(self.start(inner), &["EXTRACT"]),
-            Expr::Substring { expr: inner, .. } => word(self.start(inner), &["SUBSTRING"]),
+            Expr::Substring { expr: inner, .. } => word(self.start(inner), &["SUBSTRING", "SUBSTR"]),
             Expr::Trim { expr: inner, .. } => word(self.start(inner), &["TRIM"]),
             Expr::Position { expr: inner, .. } => word(self.start(inner), &["POSITION"]),
             Expr::Overlay { expr: inner, .. } => word(self.start(inner), &["OVERLAY"]),

@@ -572,6 +572,7 @@ fn name_of(expr: &ast::Expr) -> String {
         ast::Expr::TypedString(ast::TypedString { data_type, .. }) => super::types::short_name(data_type),
         ast::Expr::Interval(_) => "interval".to_owned(),
         ast::Expr::Extract { .. } => "extract".to_owned(),
+        ast::Expr::Substring { shorthand: true, .. } => "substr".to_owned(),
         ast::Expr::Substring { .. } => "substring".to_owned(),
         ast::Expr::Trim { trim_where, .. } => match trim_where {
             Some(ast::TrimWhereField::Leading) => "ltrim".to_owned(),

@@ -92,7 +92,8 @@ impl Binder<'_> {
                 if let Some(escape) = escape_char {
                     arguments.push(one(escape)?);
                 }
-                let pattern = self.call("similar_to_escape", arguments)?;
+                let pattern = self.syntax_call("similar_to_escape", arguments);
+                let pattern = pattern.map_err(|error| self.at_words(error, &["NOT", "SIMILAR", "TO"], written))?;
                 let found = self.operator("~", Some(one(expr)?), pattern);
                 let words = &["NOT", "SIMILAR", "TO"];
                 let at = |error: SqlError| {

@@ -454,7 +454,15 @@ impl Binder<'_> {
             };
             let first = columns.len();
             for name in names {
-                let at = self.column_of(table, name)?;
+                let at = self.column_of(table, name).or_else(|error| {
+                    // What is wrong with any value comes first.
+                    for ast::Assignment { target, value } in assignments {
+                        if matches!(target, ast::AssignmentTarget::ColumnName(_)) && !is_default(value) {
+                            self.expr(value, scope)?;
+                        }
+                    }
+                    Err(error)
+                })?;
                 if columns.contains(&at) {
                     let message = format!("multiple assignments to same column \"{}\"", table.columns[at].name);
                     return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).nowhere());
