@@ -60,19 +60,6 @@ pub(crate) fn idle(in_transaction: bool) -> SqlError {
     }
 }
 
-/// The same error with its position moved.
-pub(crate) fn shifted(of: SqlError, by: usize) -> SqlError {
-    let Some(position) = of.position().filter(|_| 0 < by) else { return of };
-    let mut moved = SqlError::new(of.state(), of.message());
-    if let Some(detail) = of.detail_text() {
-        moved = moved.detail(detail);
-    }
-    if let Some(hint) = of.hint_text() {
-        moved = moved.hint(hint);
-    }
-    moved.at(position + by)
-}
-
 pub(crate) fn out_of_memory(most: usize) -> SqlError {
     let detail = format!("Prepared statements and portals of one session may take {} kB.", most >> 10);
     error("53200", "out of memory").detail(detail).hint("Close some, or raise overtake.session_memory.")
@@ -114,10 +101,6 @@ pub(crate) fn cannot_be_run(name: &str) -> SqlError {
 
 pub(crate) fn aborted() -> SqlError {
     error("25P02", "current transaction is aborted, commands ignored until end of transaction block")
-}
-
-pub(crate) fn no_parameter() -> SqlError {
-    error("42P02", "there is no parameter $1")
 }
 
 pub(crate) fn format_code(code: i16) -> SqlError {

@@ -4,7 +4,6 @@
 //! the last statement's tag is sent, so that a tag is never followed by the news that it was in vain.
 
 use crate::backend::Backend;
-use crate::errors;
 use crate::lent::Lent;
 use crate::reply::Formats;
 use crate::session::{Session, Stop, tag_rows};
@@ -28,7 +27,7 @@ impl<B: Backend> Session<B> {
             from = begin.map_or(from, |begin| begin + statement.len());
             match self.one(statement, at + 1 == statements.len()).await {
                 Ok(()) => {}
-                Err(Stop::Error(error)) => return Err(Stop::Error(errors::shifted(error, before))),
+                Err(Stop::Error(error)) => return Err(Stop::Error(error.moved(before))),
                 Err(gone) => return Err(gone),
             }
         }
@@ -39,7 +38,7 @@ impl<B: Backend> Session<B> {
         let statement = self.backend.prepare(text, &[])?;
         let formats = Formats::All(self.backend.simple_format(&statement));
         if 0 < self.backend.parameter_count(&statement) {
-            return Err(errors::no_parameter().into());
+            return Err(sql::session::no_parameter(text).into());
         }
         let mut portal = Lent::new(self.backend.bind(&statement, Vec::new())?);
         let before = self.backend.status();

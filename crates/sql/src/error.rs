@@ -115,6 +115,7 @@ struct Parts {
     message: String,
     detail: Option<String>,
     hint: Option<String>,
+    /// 0: none, whatever is known of it later.
     position: Option<usize>,
     context: Option<String>,
     about: Option<Box<About>>,
@@ -172,6 +173,13 @@ impl SqlError {
         self
     }
 
+    /// With a part of the message exchanged.
+    #[must_use]
+    pub(crate) fn replaced(mut self, from: &str, to: &str) -> SqlError {
+        self.0.message = self.0.message.replacen(from, to, 1);
+        self
+    }
+
     /// With a hint: what to do, a whole sentence.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> SqlError {
@@ -184,6 +192,27 @@ impl SqlError {
     pub fn at(mut self, position: usize) -> SqlError {
         self.0.position.get_or_insert(position);
         self
+    }
+
+    /// With its position moved by so many characters: the statement stands so far behind the begin of what the client sent.
+    #[must_use]
+    pub fn moved(mut self, by: usize) -> SqlError {
+        if let Some(position) = self.0.position.as_mut().filter(|position| 0 < **position) {
+            *position += by;
+        }
+        self
+    }
+
+    /// Without a position, now and later: PostgreSQL gives none.
+    #[must_use]
+    pub fn nowhere(mut self) -> SqlError {
+        self.0.position = Some(0);
+        self
+    }
+
+    /// Whether its position is settled.
+    pub(crate) fn is_placed(&self) -> bool {
+        self.0.position.is_some()
     }
 
     /// With where in the data, or in which function, it happened. The first who says so is the most exact.
@@ -252,7 +281,7 @@ impl SqlError {
 
     /// Its position.
     pub fn position(&self) -> Option<usize> {
-        self.0.position
+        self.0.position.filter(|position| 0 < *position)
     }
 }
 

@@ -21,6 +21,7 @@ pub mod observe;
 pub mod ops;
 mod overriding;
 mod parse;
+mod place;
 pub mod plan;
 pub mod priority;
 mod regex;

@@ -5,6 +5,7 @@
 pub(crate) mod cursors;
 pub(crate) mod rewrite;
 pub(crate) mod sequences;
+mod typos;
 
 use crate::error::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
@@ -52,6 +53,15 @@ pub(crate) struct Parsed {
 /// # Errors
 /// `42601`, with its position.
 pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
+    parse_telling(text, typos::told)
+}
+
+/// As [`parse`]; errors are the library's.
+fn parse_as_told(text: &str) -> SqlResult<Vec<Parsed>> {
+    parse_telling(text, |_, _, error| error)
+}
+
+fn parse_telling(text: &str, tell: impl Fn(&str, &[TokenWithSpan], SqlError) -> SqlError) -> SqlResult<Vec<Parsed>> {
     rewrite::check_text(text)?;
     let dialect = PostgreSqlDialect {};
     let tokens = Tokenizer::new(&dialect, text)
@@ -64,7 +74,8 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         let (piece, after) = rest.split_at(length);
         let semicolon = after.first();
         rest = after.get(1..).unwrap_or_default();
-        statements.extend(statement(text, piece).map_err(|error| match semicolon {
+        let parsed = statement(text, piece).map_err(|error| tell(text, piece, error));
+        statements.extend(parsed.map_err(|error| match semicolon {
             // What stands at its end is not the text's end.
             Some(_) if error.message() == AT_END => near(text, semicolon),
             _ => error,
@@ -84,6 +95,7 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
     let begin = hint.map_or(first.span.start, |hint| hint.span.start.min(first.span.start));
     let last = words.next_back().unwrap_or(first);
     check_chains(piece)?;
+    typos::check(text, piece)?;
     if let Some((word, tree)) = maintenance(text, piece)? {
         let text = text[offset(text, first.span.start)..offset(text, last.span.end)].to_owned();
         return Ok(Some(Parsed { tree, text, copy: None, explain: None, maintains: Some(word) }));
@@ -317,14 +329,32 @@ fn location_in(message: &str) -> Option<Location> {
 fn tokenizer_error(text: &str, message: &str, location: Location) -> SqlError {
     let message = match message {
         message if message.starts_with("Unterminated string literal") => "unterminated quoted string",
+        message if message.starts_with("Unterminated encoded string literal") => "unterminated quoted string",
         message if message.starts_with("Unterminated dollar-quoted") => "unterminated dollar-quoted string",
         message if message.starts_with("Expected close delimiter") => "unterminated quoted identifier",
         message if message.contains("multi-line comment") => "unterminated /* comment",
         other => other,
     };
-    let from = offset(text, location);
+    let from = unended(text).unwrap_or_else(|| offset(text, location));
     SqlError::new(SqlState::SYNTAX_ERROR, format!("{message} at or near \"{}\"", &text[from..]))
-        .at(position(text, location))
+        .at(text[..from].chars().count() + 1)
+}
+
+/// The byte where a comment or a dollar-quoted text begins that has no end: the library says where the text ends. With an end it
+/// is the last token.
+fn unended(text: &str) -> Option<usize> {
+    let comment = "*/".repeat(text.matches("/*").count());
+    let quote = text.rmatch_indices('$').find_map(|(end, _)| {
+        let tag = text[..end].rfind('$').map(|begin| &text[begin..=end])?;
+        tag[1..tag.len() - 1].chars().all(|c| c == '_' || c.is_alphanumeric()).then_some(tag)
+    });
+    [Some(&*comment), quote].into_iter().flatten().filter(|end| !end.is_empty()).find_map(|end| {
+        let ended = format!("{text}{end}");
+        let tokens = Tokenizer::new(&PostgreSqlDialect {}, &ended).tokenize_with_location().ok()?;
+        let last = tokens.iter().rfind(|token| token.token != Token::EOF)?;
+        matches!(last.token, Token::Whitespace(Whitespace::MultiLineComment(_)) | Token::DollarQuotedString(_))
+            .then(|| offset(&ended, last.span.start))
+    })
 }
 
 /// The byte of this place.

@@ -14,6 +14,7 @@ pub use crate::ops::Eval;
 /// What computes a cast; it is given the type to cast to.
 pub use crate::ops::casts::Convert as CastEval;
 use crate::ops::{Aggregate, Function, Operator};
+pub use crate::place::Place;
 use crate::types::{Kind, SqlType};
 use engine::{RowLock, Wait};
 use std::sync::Arc;
@@ -193,12 +194,26 @@ impl Expr {
     }
 }
 
-/// With its type.
+/// With its type, and where it is written.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Typed {
     pub expr: Expr,
     pub kind: SqlType,
+    pub place: Place,
+}
+
+impl Typed {
+    /// One that is written nowhere.
+    pub fn new(expr: Expr, kind: impl Into<SqlType>) -> Typed {
+        Typed { expr, kind: kind.into(), place: Place::NOWHERE }
+    }
+
+    /// That is written there.
+    #[must_use]
+    pub fn at(self, place: Place) -> Typed {
+        Typed { place, ..self }
+    }
 }
 
 /// A source of rows.

@@ -4,6 +4,8 @@
 //! `OVERTAKE_SLT_ONLY` only those whose path has this in it.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "errors/mod.rs"]
+mod errors;
 #[path = "generated/mod.rs"]
 mod generated;
 
@@ -232,7 +234,7 @@ fn errors_say_what_postgresql_says() {
         ("savepoint a", "SAVEPOINT can only be used in transaction blocks", None),
         ("rollback to a", "ROLLBACK TO SAVEPOINT can only be used in transaction blocks", None),
         ("set nothing = 1", "unrecognized configuration parameter \"nothing\"", None),
-        ("select 'x'::int", "invalid input syntax for type integer: \"x\"", None),
+        ("select 'x'::int", "invalid input syntax for type integer: \"x\"", Some(8)),
         ("insert into t values (1, 'x')", "duplicate key value violates unique constraint \"t_pkey\"", None),
         ("insert into t values (2, 'anna')", "duplicate key value violates unique constraint \"t_owner_key\"", None),
         (
@@ -241,11 +243,11 @@ fn errors_say_what_postgresql_says() {
             None,
         ),
         ("insert into t values (4, 'longer than ten')", "value too long for type character varying(10)", None),
-        ("insert into t values (4, 'x', 1)", "INSERT has more expressions than target columns", None),
+        ("insert into t values (4, 'x', 1)", "INSERT has more expressions than target columns", Some(31)),
         (
             "insert into t values (true, 'x')",
             "column \"id\" is of type integer but expression is of type boolean",
-            None,
+            Some(23),
         ),
         ("update t set nothing = 1", "column \"nothing\" of relation \"t\" does not exist", Some(14)),
         ("create table t (a int)", "relation \"t\" already exists", None),

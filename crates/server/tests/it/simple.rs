@@ -14,7 +14,7 @@ pub fn statements_are_answered() {
     assert_eq!(client.ask(&query(" ; ")), "I Z(I)");
     assert_eq!(client.ask(&query("notice hello")), "N(NOTICE|00000|hello) C(DO) Z(I)");
     assert_eq!(client.ask(&query("set me")), "C(SET) S(application_name=me) Z(I)");
-    assert_eq!(client.ask(&query("echo $1")), "E(ERROR|42P02|there is no parameter $1) Z(I)");
+    assert_eq!(client.ask(&query("echo $1")), "E(ERROR|42P02|there is no parameter $1|P6) Z(I)");
     client.send(&message(b'X', b""));
     assert_eq!(client.answer(), "end");
     rig.until("the session ends", |rig| rig.script.0.alive.load(std::sync::atomic::Ordering::SeqCst) == 0);

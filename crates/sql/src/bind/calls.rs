@@ -1,7 +1,7 @@
 //! What a query computes beside its rows' values: aggregates, window functions, sets. They are collected while its
 //! expressions are bound; in their places stand columns from [`PLACEHOLDERS`] on, until `group` knows where their values are.
 
-use crate::plan::{AggregateCall, Expr, PLACEHOLDERS, SetCall, WindowCall};
+use crate::plan::{AggregateCall, PLACEHOLDERS, SetCall, Typed, WindowCall};
 use crate::types::SqlType;
 use sqlparser::ast;
 
@@ -19,12 +19,12 @@ pub(super) struct Calls {
     pub(super) windows: Vec<(ast::Function, WindowCall, SqlType)>,
     pub(super) sets: Vec<SetCall>,
     /// Arguments of `grouping`.
-    pub(super) groupings: Vec<Vec<Expr>>,
+    pub(super) groupings: Vec<Vec<Typed>>,
 }
 
 /// A part of a query, for what may stand in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Clause {
+pub(crate) enum Clause {
     /// None of a query's: a default, a limit.
     #[default]
     Other,
@@ -38,10 +38,21 @@ pub(super) enum Clause {
     From,
     Values,
     Filter,
+    Update,
+    Returning,
+    Limit,
+    Offset,
+    /// The values of an `EXECUTE`.
+    Execute,
+    /// A default.
+    Default,
+    /// A `CHECK`.
+    Check,
     /// The arguments of an aggregate.
     Aggregate,
-    /// Those of a window function, and its window.
+    /// Those of a window function.
     Window,
+    WindowDefinition,
 }
 
 impl Clause {
@@ -59,13 +70,38 @@ impl Clause {
             Clause::From => "functions in FROM",
             Clause::Values => "VALUES",
             Clause::Filter => "FILTER",
+            Clause::Update => "UPDATE",
+            Clause::Returning => "RETURNING",
+            Clause::Limit => "LIMIT",
+            Clause::Offset => "OFFSET",
+            Clause::Execute => "EXECUTE parameters",
+            Clause::Default => "DEFAULT expressions",
+            Clause::Check => "check constraints",
             Clause::Aggregate => "aggregate function calls",
-            Clause::Window => "window definitions",
+            Clause::Window => "window function calls",
+            Clause::WindowDefinition => "window definitions",
+        }
+    }
+
+    /// What messages call it, if it takes no queries.
+    pub(super) fn refuses_queries(self) -> Option<&'static str> {
+        match self {
+            Clause::Default => Some("DEFAULT expression"),
+            Clause::Check => Some("check constraint"),
+            _ => None,
         }
     }
 
     pub(super) fn allows_aggregates(self) -> bool {
-        matches!(self, Clause::SelectList | Clause::Having | Clause::OrderBy | Clause::DistinctOn | Clause::Window)
+        matches!(
+            self,
+            Clause::SelectList
+                | Clause::Having
+                | Clause::OrderBy
+                | Clause::DistinctOn
+                | Clause::Window
+                | Clause::WindowDefinition
+        )
     }
 
     pub(super) fn allows_sets(self) -> bool {

@@ -30,7 +30,18 @@ impl Binder<'_> {
     /// A column by its name: here, or in an enclosing query.
     pub(crate) fn column(&self, parts: &[Ident], scope: &Scope<'_>) -> SqlResult<Typed> {
         // Behind a point any word is a name.
-        parts.first().map_or(Ok(()), |part| crate::parse::check_name(self.text, part))?;
+        if let [name] = parts
+            && name.quote_style.is_none()
+            && name.value.eq_ignore_ascii_case("default")
+        {
+            let error = SqlError::new(SqlState::SYNTAX_ERROR, "DEFAULT is not allowed in this context");
+            return Err(self.at(error, name));
+        }
+        parts.first().map_or(Ok(()), |part| crate::parse::check_name(self.source.text, part))?;
+        if scope.clause.get() == Clause::Default {
+            let message = "cannot use column reference in DEFAULT expression";
+            return Err(self.at(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message), &parts[0]));
+        }
         let mut level = 0;
         let mut at = Some(scope);
         while let Some(here) = at {
@@ -38,10 +49,9 @@ impl Binder<'_> {
                 if let Expr::Column(slot) = value
                     && !matches!(here.clause.get(), Clause::Aggregate | Clause::Filter)
                 {
-                    let position = crate::parse::position_of(self.text, parts[0].span);
-                    here.uses.borrow_mut().push((slot, position));
+                    here.uses.borrow_mut().push((slot, parts[0].span.into()));
                 }
-                return Ok(Typed { expr: outward(value, level), kind });
+                return Ok(Typed::new(outward(value, level), kind).at(parts[0].span.into()));
             }
             // A table's name hides those further out, whatever columns it has.
             if let [.., table, _] = parts
@@ -72,11 +82,29 @@ impl Binder<'_> {
                          query.",
                         relation.alias
                     )),
-                    _ => error,
+                    _ => match super::near::hint(None, &name, scope) {
+                        Some(hint) => error.hint(hint),
+                        None => error,
+                    },
                 }
             }
+            [database, _, _, _] if folded(database) != crate::catalog::DATABASE => {
+                let all: Vec<String> = parts.iter().map(folded).collect();
+                let message = format!("cross-database references are not implemented: {}", all.join("."));
+                SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+            }
+            [_, _, _, _, _, ..] => {
+                let all: Vec<String> = parts.iter().map(folded).collect();
+                let message = format!("improper qualified name (too many dotted names): {}", all.join("."));
+                SqlError::new(SqlState::SYNTAX_ERROR, message)
+            }
             [table, name] if self.sees_relation(&folded(table), scope) => {
-                no_column(format!("column {}.{} does not exist", folded(table), folded(name)))
+                let (table, name) = (folded(table), folded(name));
+                let error = no_column(format!("column {table}.{name} does not exist"));
+                match super::near::hint(Some(&table), &name, scope) {
+                    Some(hint) => error.hint(hint),
+                    None => error,
+                }
             }
             _ => {
                 let table = folded(&parts[parts.len().saturating_sub(2)]);
@@ -104,6 +132,30 @@ impl Binder<'_> {
         }
         let message = format!("missing FROM-clause entry for table \"{table}\"");
         SqlError::new(SqlState::UNDEFINED_TABLE, message)
+    }
+
+    /// The error of a query in FROM which names what stands beside it, and is not LATERAL.
+    pub(super) fn aside(&self, error: SqlError, scope: &Scope<'_>) -> SqlError {
+        let quoted = |message: &str, before: &str, after: &str| {
+            message.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).map(str::to_owned)
+        };
+        let beside = |of: &dyn Fn(&&Relation) -> bool| scope.relations.iter().filter(|one| one.is_named).find(of);
+        if let Some(table) = quoted(error.message(), "missing FROM-clause entry for table \"", "\"")
+            && beside(&|one| one.alias == table).is_some()
+        {
+            let better = self.no_relation(&table, scope);
+            return error.position().into_iter().fold(better, SqlError::at);
+        }
+        if let Some(column) = quoted(error.message(), "column \"", "\" does not exist")
+            && let Some(relation) = beside(&|one| one.columns.iter().any(|own| own.name == column))
+        {
+            return error.hint(format!(
+                "There is a column named \"{column}\" in table \"{}\", but it cannot be referenced from this part of the \
+                 query.",
+                relation.alias
+            ));
+        }
+        error
     }
 
     fn sees_relation(&self, alias: &str, scope: &Scope<'_>) -> bool {

@@ -3,12 +3,13 @@
 //! **Invariant:** the indexes that count are unique ones of exactly the columns that the statement names.
 
 use super::write::table_relation;
-use super::{Binder, Relation, Scope};
+use super::{Binder, Clause, Relation, Scope};
 use crate::catalog::TableInfo;
 use crate::change::{ConflictUpdate, OnConflict};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
-use sqlparser::ast;
+use crate::plan::Place;
+use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
 
 impl Binder<'_> {
@@ -39,17 +40,19 @@ impl Binder<'_> {
         };
         let update = match action {
             ast::OnConflictAction::DoNothing => None,
-            ast::OnConflictAction::DoUpdate(_) if conflict_target.is_none() => {
+            ast::OnConflictAction::DoUpdate(update) if conflict_target.is_none() => {
                 let message = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
-                return Err(
-                    SqlError::new(SqlState::SYNTAX_ERROR, message).hint("For example, ON CONFLICT (column_name).")
-                );
+                let error =
+                    SqlError::new(SqlState::SYNTAX_ERROR, message).hint("For example, ON CONFLICT (column_name).");
+                let place = update.assignments.first().map_or(Place::NOWHERE, |one| one.target.span().into());
+                return Err(self.at_place(error, self.source.word_before(place, &["ON"])));
             }
             ast::OnConflictAction::DoUpdate(ast::DoUpdate { assignments, selection }) => {
                 let mut scope = Scope::default();
                 let width = table.columns.len();
                 scope.add(own.clone(), width + 1)?;
                 scope.add(table_relation(table, "excluded".to_owned(), width + 1), width)?;
+                scope.clause.set(Clause::Update);
                 let assignments = self.assignments(assignments, table, &scope)?;
                 let condition = match selection {
                     Some(selection) => Some(self.condition(self.expr(selection, &scope)?, "WHERE")?),
@@ -68,7 +71,9 @@ impl Binder<'_> {
             .map(|column| {
                 table.column(&folded(column)).ok_or_else(|| {
                     let message = format!("column \"{}\" does not exist", folded(column));
-                    self.at(SqlError::new(SqlState::UNDEFINED_COLUMN, message), column)
+                    // The place is that of the whole list.
+                    let first = columns.first().map_or(Place::NOWHERE, |first| first.span.into());
+                    self.at_place(SqlError::new(SqlState::UNDEFINED_COLUMN, message), self.source.parenthesis(first))
                 })
             })
             .collect::<SqlResult<Vec<usize>>>()?;

@@ -129,7 +129,7 @@ impl Binder<'_> {
     fn copied_columns(&self, table: &TableInfo, columns: &[ast::Ident]) -> SqlResult<Vec<usize>> {
         let names: Vec<ast::ObjectName> =
             columns.iter().map(|column| ast::ObjectName::from(vec![column.clone()])).collect();
-        self.places(table, &names)
+        self.places(table, &names).map_err(SqlError::nowhere)
     }
 }
 

@@ -6,10 +6,15 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::rewrite::{SYMMETRIC, mark};
-use crate::plan::{Expr, Plan, Typed};
+use crate::plan::{Expr, Place, Plan, Typed};
 use crate::types::numeric::Numeric;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, BinaryOperator, CastKind, UnaryOperator};
+
+/// Words that stand before an operand and are an operator together.
+const BETWEEN: &[&str] = &["NOT", "BETWEEN", "SYMMETRIC", "ASYMMETRIC"];
+const LIKE: &[&str] = &["NOT", "LIKE", "ILIKE", "~~", "!~~", "~~*", "!~~*"];
+const IN: &[&str] = &["NOT", "IN"];
 
 /// The lower bound of a `BETWEEN SYMMETRIC`.
 fn symmetric(low: &ast::Expr) -> Option<&ast::Expr> {
@@ -25,7 +30,25 @@ fn symmetric(low: &ast::Expr) -> Option<&ast::Expr> {
 
 impl Binder<'_> {
     /// Binds an expression over a scope's row.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it; what no part of it has given a place stands where it begins.
     pub(crate) fn expr(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
+        match self.expr_somewhere(expr, scope) {
+            Ok(typed) if typed.place.is_known() => Ok(typed),
+            found => self.placed(found, expr),
+        }
+    }
+
+    #[inline(never)]
+    fn placed(&self, found: SqlResult<Typed>, expr: &ast::Expr) -> SqlResult<Typed> {
+        match found {
+            Ok(typed) => Ok(typed.at(self.start(expr))),
+            Err(error) => Err(self.at_expr(error, expr)),
+        }
+    }
+
+    fn expr_somewhere(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
         match expr {
             ast::Expr::Nested(inner) => self.expr(inner, scope),
             ast::Expr::UnaryOp { op, expr } => self.unary(*op, expr, scope),
@@ -43,10 +66,10 @@ impl Binder<'_> {
         match expr {
             ast::Expr::Identifier(ident) => self.column(std::slice::from_ref(ident), scope),
             ast::Expr::CompoundIdentifier(parts) => self.column(parts, scope),
-            ast::Expr::Value(value) => self.literal(&value.value),
+            ast::Expr::Value(value) => Ok(self.literal(&value.value)?.at(value.span.into())),
             ast::Expr::TypedString(ast::TypedString { data_type, value, uses_odbc_syntax: false }) => {
                 let to = self.type_of(data_type)?;
-                self.coerce(self.literal(&value.value)?, to, Context::Explicit)
+                self.coerce(self.literal(&value.value)?.at(value.span.into()), to, Context::Explicit)
             }
             ast::Expr::Interval(ast::Interval {
                 value,
@@ -62,10 +85,18 @@ impl Binder<'_> {
                 if kind.kind.element().is_none() {
                     return self.expr(expr, scope);
                 }
-                Ok(Typed { expr: Expr::Array(Vec::new()), kind })
+                Ok(Typed::new(Expr::Array(Vec::new()), kind))
             }
-            ast::Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, format: None } => {
-                self.coerce(one(expr)?, self.type_of(data_type)?, Context::Explicit)
+            ast::Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: inner, data_type, format: None } => {
+                let value = one(inner)?;
+                let place = value.place;
+                let to = self.type_of(data_type).map_err(|error| self.at_type(error, expr, place))?;
+                let is_cast = value.kind != to && value.kind.kind != Kind::Unknown;
+                let cast =
+                    self.coerce(value, to, Context::Explicit).map_err(|error| self.at_cast(error, expr, place))?;
+                // `CAST` is its beginning, if it is anything.
+                let is_named = matches!(expr, ast::Expr::Cast { kind: CastKind::Cast, .. }) && is_cast;
+                Ok(if is_named { cast.at(self.start(expr)) } else { cast })
             }
             ast::Expr::IsNull(inner) | ast::Expr::IsNotNull(inner) if is_row(inner) => {
                 // Each of its values, so that a row may be neither.
@@ -87,35 +118,50 @@ impl Binder<'_> {
             ast::Expr::IsNotUnknown(inner) => {
                 Ok(not(truth(Expr::IsNull(Box::new(self.condition(one(inner)?, "IS NOT UNKNOWN")?)))))
             }
-            ast::Expr::IsDistinctFrom(left, right) => Ok(not(self.is_same(one(left)?, one(right)?)?)),
-            ast::Expr::IsNotDistinctFrom(left, right) => self.is_same(one(left)?, one(right)?),
+            ast::Expr::IsDistinctFrom(left, right) => Ok(not(self.is_same(one(left)?, one(right)?, right)?)),
+            ast::Expr::IsNotDistinctFrom(left, right) => self.is_same(one(left)?, one(right)?, right),
             ast::Expr::Between { expr, negated, low, high } if let Some(low) = symmetric(low) => {
                 let between = |low: &ast::Expr, high: &ast::Expr| {
-                    let low = self.operator(">=", Some(one(expr)?), one(low)?)?;
-                    let high = self.operator("<=", Some(one(expr)?), one(high)?)?;
+                    let at = |error| self.at_words(error, BETWEEN, low);
+                    let low = self.operator(">=", Some(one(expr)?), one(low)?).map_err(at)?;
+                    let high = self.operator("<=", Some(one(expr)?), one(high)?).map_err(at)?;
                     Ok::<_, SqlError>(Expr::And(vec![low.expr, high.expr]))
                 };
                 Ok(negated_if(*negated, truth(Expr::Or(vec![between(low, high)?, between(high, low)?]))))
             }
             ast::Expr::Between { expr, negated, low, high } => {
-                let low = self.operator(">=", Some(one(expr)?), one(low)?)?;
-                let high = self.operator("<=", Some(one(expr)?), one(high)?)?;
+                // What is negated is told by the opposite operators.
+                let at = |error: SqlError, name: &str, opposite: &str| {
+                    let error = if *negated { error.replaced(name, opposite) } else { error };
+                    self.at_words(error, BETWEEN, low)
+                };
+                let above = self.operator(">=", Some(one(expr)?), one(low)?).map_err(|error| at(error, ">=", "<"))?;
+                let below = self.operator("<=", Some(one(expr)?), one(high)?).map_err(|error| at(error, "<=", ">"))?;
+                let (low, high) = (above, below);
                 Ok(negated_if(*negated, truth(Expr::And(vec![low.expr, high.expr]))))
             }
             ast::Expr::InList { expr, list, negated } if is_row(expr) => {
-                let equal = list.iter().map(|other| Ok(self.row_comparison("=", expr, other, scope)?.expr));
+                let at = |error| match list.first() {
+                    Some(first) => self.at_words(error, IN, first),
+                    None => error,
+                };
+                let equal = list.iter().map(|other| Ok(self.row_comparison("=", expr, other, scope).map_err(at)?.expr));
                 Ok(negated_if(*negated, truth(Expr::Or(equal.collect::<SqlResult<_>>()?))))
             }
             ast::Expr::InList { expr, list, negated } => self.in_list(one(expr)?, list, *negated, scope),
             ast::Expr::InSubquery { expr, subquery, negated } => {
-                Ok(negated_if(*negated, self.in_query(expr, subquery, scope)?))
+                let found = self.in_query(expr, subquery, scope);
+                let at = |error| self.at_place(error, self.source.words_before(self.query_start(subquery), IN));
+                Ok(negated_if(*negated, found.map_err(at)?))
             }
             ast::Expr::Exists { subquery, negated } => Ok(negated_if(*negated, self.exists(subquery, scope)?)),
             ast::Expr::Subquery(query) => self.scalar(query, scope),
-            ast::Expr::AnyOp { left, compare_op, right, is_some: _ } => {
-                self.quantified(left, compare_op, right, false, scope)
-            }
-            ast::Expr::AllOp { left, compare_op, right } => self.quantified(left, compare_op, right, true, scope),
+            ast::Expr::AnyOp { left, compare_op, right, is_some: _ } => self
+                .quantified(left, compare_op, right, false, scope)
+                .map_err(|error| self.at_operator(error, &compare_op.to_string(), right)),
+            ast::Expr::AllOp { left, compare_op, right } => self
+                .quantified(left, compare_op, right, true, scope)
+                .map_err(|error| self.at_operator(error, &compare_op.to_string(), right)),
             ast::Expr::Array(ast::Array { elem, named: true }) => self.array(elem, scope),
             ast::Expr::Like { negated: false, any: true, expr, pattern, escape_char: None } => {
                 self.quantified_as(expr, "~~", pattern, false, scope)
@@ -124,22 +170,19 @@ impl Binder<'_> {
                 self.quantified_as(expr, "~~*", pattern, false, scope)
             }
             ast::Expr::Like { negated, any: false, expr, pattern, escape_char: None } => {
-                Ok(negated_if(*negated, self.operator("~~", Some(one(expr)?), one(pattern)?)?))
+                self.like(*negated, ["~~", "!~~"], one(expr)?, one(pattern)?, pattern)
             }
             ast::Expr::ILike { negated, any: false, expr, pattern, escape_char: None } => {
-                Ok(negated_if(*negated, self.operator("~~*", Some(one(expr)?), one(pattern)?)?))
+                self.like(*negated, ["~~*", "!~~*"], one(expr)?, one(pattern)?, pattern)
             }
             ast::Expr::Case { case_token: _, end_token: _, operand, conditions, else_result } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref(), scope)
             }
             ast::Expr::Extract { field, syntax: ast::ExtractSyntax::From, expr } => {
-                let field = Typed {
-                    expr: Expr::Constant(Datum::text(field.to_string().to_lowercase())),
-                    kind: Kind::Text.into(),
-                };
-                self.call("extract", vec![field, one(expr)?])
+                let field = Typed::new(Expr::Constant(Datum::text(field.to_string().to_lowercase())), Kind::Unknown);
+                self.syntax_call("extract", vec![field, one(expr)?])
             }
-            ast::Expr::Substring { expr, substring_from, substring_for, special: _, shorthand: _ } => {
+            ast::Expr::Substring { expr, substring_from, substring_for, special, shorthand } => {
                 let mut arguments = vec![one(expr)?];
                 match (substring_from, substring_for) {
                     (Some(from), length) => {
@@ -150,11 +193,16 @@ impl Binder<'_> {
                     }
                     (None, Some(length)) => {
                         let first = Expr::Constant(Datum::Int4(1));
-                        arguments.extend([Typed { expr: first, kind: Kind::Int4.into() }, one(length)?]);
+                        arguments.extend([Typed::new(first, Kind::Int4), one(length)?]);
                     }
                     (None, None) => {}
                 }
-                self.call("substring", arguments)
+                // With commas it is a call as any other.
+                match (shorthand, special) {
+                    (true, _) => self.call("substr", arguments),
+                    (false, true) => self.call("substring", arguments),
+                    (false, false) => self.syntax_call("substring", arguments),
+                }
             }
             ast::Expr::Trim { trim_where, trim_what, expr, trim_characters } => {
                 let name = match trim_where {
@@ -164,12 +212,12 @@ impl Binder<'_> {
                 };
                 let what = trim_what.as_deref().into_iter().chain(trim_characters.iter().flatten());
                 let arguments = std::iter::once(&**expr).chain(what).map(one).collect::<SqlResult<_>>()?;
-                self.call(name, arguments)
+                self.syntax_call(name, arguments)
             }
-            ast::Expr::AtTimeZone { timestamp, time_zone } => {
-                self.call("timezone", vec![one(time_zone)?, one(timestamp)?])
-            }
-            ast::Expr::Position { expr, r#in } => self.call("position", vec![one(r#in)?, one(expr)?]),
+            ast::Expr::AtTimeZone { timestamp, time_zone } => self
+                .syntax_call("timezone", vec![one(time_zone)?, one(timestamp)?])
+                .map_err(|error| self.at_words(error, &["AT", "TIME", "ZONE"], time_zone)),
+            ast::Expr::Position { expr, r#in } => self.syntax_call("position", vec![one(r#in)?, one(expr)?]),
             ast::Expr::Ceil { expr, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => {
                 self.call("ceil", vec![one(expr)?])
             }
@@ -182,7 +230,7 @@ impl Binder<'_> {
 
     /// A number, text, truth value, null or parameter.
     fn literal(&self, value: &ast::Value) -> SqlResult<Typed> {
-        let constant = |datum: Datum, kind: Kind| Ok(Typed { expr: Expr::Constant(datum), kind: kind.into() });
+        let constant = |datum: Datum, kind: Kind| Ok(Typed::new(Expr::Constant(datum), kind));
         match value {
             ast::Value::Number(digits, false) => {
                 if let Ok(small) = digits.parse::<i32>() {
@@ -217,7 +265,7 @@ impl Binder<'_> {
             parameters.resize(number, None);
         }
         let kind = parameters[number - 1].unwrap_or_else(|| Kind::Unknown.into());
-        Ok(Typed { expr: Expr::Parameter(number - 1), kind })
+        Ok(Typed::new(Expr::Parameter(number - 1), kind))
     }
 
     fn unary(&self, op: UnaryOperator, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
@@ -228,67 +276,118 @@ impl Binder<'_> {
             return self.literal(&ast::Value::Number(format!("-{digits}"), false));
         }
         let argument = self.expr(expr, scope)?;
+        // What does not exist stands where the whole begins.
         match op {
             UnaryOperator::Not => Ok(not(truth(self.condition(argument, "NOT")?))),
             UnaryOperator::Minus => self.operator("-", None, argument),
             UnaryOperator::Plus => self.operator("+", None, argument),
             other => self.operator(super::syntax::prefix_name(other)?, None, argument),
         }
+        .map(|typed| Typed { place: Place::NOWHERE, ..typed })
     }
 
     fn binary(&self, left: &ast::Expr, op: &BinaryOperator, right: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
         if is_row(left) {
-            return self.row_comparison(&operator_name(op)?, left, right, scope);
+            let name = operator_name(op)?;
+            let found = self.row_comparison(&name, left, right, scope);
+            return found.map_err(|error| self.at_operator(error, &name, right));
         }
-        let (left, right) = (self.expr(left, scope)?, self.expr(right, scope)?);
-        match op {
+        let (left, of_right) = (self.expr(left, scope)?, self.expr(right, scope)?);
+        let place = left.place;
+        let found = match op {
             BinaryOperator::And => {
-                return Ok(truth(Expr::And(vec![self.condition(left, "AND")?, self.condition(right, "AND")?])));
+                truth(Expr::And(vec![self.condition(left, "AND")?, self.condition(of_right, "AND")?]))
             }
-            BinaryOperator::Or => {
-                return Ok(truth(Expr::Or(vec![self.condition(left, "OR")?, self.condition(right, "OR")?])));
+            BinaryOperator::Or => truth(Expr::Or(vec![self.condition(left, "OR")?, self.condition(of_right, "OR")?])),
+            op => {
+                let name = operator_name(op)?;
+                let found = self.operator(&name, Some(left), of_right);
+                found.map_err(|error| self.at_operator(written_in_full(error, op, &name), &name, right))?
             }
-            _ => {}
-        }
-        self.operator(&operator_name(op)?, Some(left), right)
+        };
+        Ok(found.at(place))
     }
 
     fn is_bool(&self, argument: Typed, value: bool, of: &str) -> SqlResult<Typed> {
         Ok(truth(Expr::IsBool(Box::new(self.condition(argument, of)?), value)))
     }
 
-    fn is_same(&self, left: Typed, right: Typed) -> SqlResult<Typed> {
-        let kind = self.comparable(crate::ops::common_kind(&[left.kind.kind, right.kind.kind], "IS DISTINCT FROM")?)?;
+    /// `LIKE`, and its negation, which is an operator of its own in errors.
+    fn like(
+        &self,
+        negated: bool,
+        names: [&str; 2],
+        left: Typed,
+        right: Typed,
+        pattern: &ast::Expr,
+    ) -> SqlResult<Typed> {
+        let found = self.operator(names[0], Some(left), right).map_err(|error| {
+            let error = if negated { error.replaced(names[0], names[1]) } else { error };
+            self.at_words(error, LIKE, pattern)
+        });
+        Ok(negated_if(negated, found?))
+    }
+
+    fn is_same(&self, left: Typed, right: Typed, written: &ast::Expr) -> SqlResult<Typed> {
+        let kinds = [left.kind.kind, right.kind.kind];
+        // It is about the operator `=`, whose rules are a little other than these.
+        let kind = crate::ops::common_kind(&kinds, "").map_err(|_| {
+            let none = crate::ops::resolve_operator("=", Some(kinds[0]), kinds[1]).err();
+            let none = none.unwrap_or_else(|| SqlError::unsupported("IS DISTINCT FROM of these types"));
+            self.at_words(none, &["IS", "NOT", "DISTINCT", "FROM"], written)
+        });
+        let kind = self.comparable(kind?)?;
         let arguments = Box::new([self.argument(left, kind)?, self.argument(right, kind)?]);
         Ok(truth(Expr::IsSame { kind, arguments }))
     }
 
     fn in_list(&self, argument: Typed, list: &[ast::Expr], negated: bool, scope: &Scope<'_>) -> SqlResult<Typed> {
+        let written = list.first();
         let list: Vec<Typed> = list.iter().map(|one| self.expr(one, scope)).collect::<SqlResult<_>>()?;
-        let (mut all, kind) = self.common(std::iter::once(argument).chain(list).collect(), "IN")?;
+        let kinds: Vec<Kind> = list.iter().map(|one| one.kind.kind).collect();
+        let own = argument.kind.kind;
+        let (mut all, kind) = self.common(std::iter::once(argument).chain(list).collect(), "IN").map_err(|error| {
+            // It is about the operator `=` of the value and the first that does not fit.
+            let none = |kind: &Kind| crate::ops::resolve_operator("=", Some(own), *kind).err();
+            match (error.is_placed(), kinds.iter().find_map(none), written) {
+                (_, Some(none), Some(written)) if error.state() != SqlState::INVALID_TEXT_REPRESENTATION => {
+                    self.at_words(if negated { none.replaced(" = ", " <> ") } else { none }, IN, written)
+                }
+                _ => error,
+            }
+        })?;
         let argument = Box::new(all.remove(0));
         let kind = self.comparable(kind.kind)?;
         Ok(negated_if(negated, truth(Expr::InList { kind, argument, list: all })))
     }
 
-    /// The plan's rows with their columns cast.
-    pub(crate) fn converted(&self, plan: Plan, from: &[SqlType], to: &[SqlType]) -> SqlResult<Plan> {
+    /// The plan's rows with their columns cast. They are `written` there, if anywhere.
+    pub(crate) fn converted(
+        &self,
+        plan: Plan,
+        from: &[SqlType],
+        to: &[SqlType],
+        written: Option<&ast::SetExpr>,
+    ) -> SqlResult<Plan> {
         if from == to {
             return Ok(plan);
         }
         // A literal of unknown type is read as one of the type.
         let plan = match plan {
             Plan::Project { input, columns } => {
-                let convert = |((expr, from), to): ((Expr, &SqlType), &SqlType)| {
-                    self.coerce(Typed { expr, kind: *from }, *to, Context::Implicit).map(|typed| typed.expr)
+                let convert = |(at, ((expr, from), to)): (usize, ((Expr, &SqlType), &SqlType))| {
+                    let value = self.coerce(Typed::new(expr, *from), *to, Context::Implicit);
+                    let start = || written.map_or(Place::NOWHERE, |body| self.column_start(body, at));
+                    value.map(|typed| typed.expr).map_err(|error| self.at_place(error, start()))
                 };
-                let columns = columns.into_iter().zip(from).zip(to).map(convert).collect::<SqlResult<_>>()?;
+                let columns =
+                    columns.into_iter().zip(from).zip(to).enumerate().map(convert).collect::<SqlResult<_>>()?;
                 return Ok(Plan::Project { input, columns });
             }
             plan => plan,
         };
         let column = |(at, (from, to)): (usize, (&SqlType, &SqlType))| {
-            let typed = Typed { expr: Expr::Column(at), kind: *from };
+            let typed = Typed::new(Expr::Column(at), *from);
             self.coerce(typed, *to, Context::Implicit).map(|typed| typed.expr)
         };
         let columns = from.iter().zip(to).enumerate().map(column).collect::<SqlResult<_>>()?;
@@ -304,19 +403,27 @@ impl Binder<'_> {
     ) -> SqlResult<Typed> {
         let mut whens = Vec::new();
         // The ELSE comes first where the type is decided.
-        let nothing = Typed { expr: Expr::Constant(Datum::Null), kind: Kind::Unknown.into() };
+        let nothing = Typed::new(Expr::Constant(Datum::Null), Kind::Unknown);
         let mut results = vec![otherwise.map_or(Ok(nothing), |otherwise| self.expr(otherwise, scope))?];
         for ast::CaseWhen { condition, result } in conditions {
             let condition = self.expr(condition, scope)?;
             whens.push(match operand {
                 None => self.condition(condition, "CASE/WHEN")?,
-                Some(operand) => self.operator("=", Some(self.expr(operand, scope)?), condition)?.expr,
+                Some(operand) => {
+                    let place = condition.place;
+                    let mut operand = self.expr(operand, scope)?;
+                    if operand.kind.kind == Kind::Unknown {
+                        operand = self.coerce(operand, Kind::Text.into(), Context::Implicit)?;
+                    }
+                    let found = self.operator("=", Some(operand), condition);
+                    found.map_err(|error| self.at_place(error, self.source.word_before(place, &["WHEN"])))?.expr
+                }
             });
             results.push(self.expr(result, scope)?);
         }
         let (mut results, kind) = self.common(results, "CASE")?;
         let otherwise = Box::new(results.remove(0));
-        Ok(Typed { expr: Expr::Case { whens: whens.into_iter().zip(results).collect(), otherwise }, kind })
+        Ok(Typed::new(Expr::Case { whens: whens.into_iter().zip(results).collect(), otherwise }, kind))
     }
 }
 
@@ -340,9 +447,20 @@ pub(super) fn operator_name(op: &BinaryOperator) -> SqlResult<String> {
     .to_owned())
 }
 
+/// The error of an operator that is written with its schema.
+#[inline(never)]
+fn written_in_full(error: SqlError, op: &BinaryOperator, name: &str) -> SqlError {
+    match op {
+        BinaryOperator::PGCustomBinaryOperator(parts) if 1 < parts.len() => {
+            error.replaced(&format!(" {name} "), &format!(" {} ", parts.join(".")))
+        }
+        _ => error,
+    }
+}
+
 /// A truth value.
 pub(crate) fn truth(expr: Expr) -> Typed {
-    Typed { expr, kind: Kind::Bool.into() }
+    Typed::new(expr, Kind::Bool)
 }
 
 pub(super) fn not(typed: Typed) -> Typed {

@@ -7,7 +7,7 @@ use super::{Binder, Clause, Noted, Reach, Relation, Scope, columns_of, refuse, s
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
-use crate::plan::{Expr, Joins, Plan, SetCall, Slots, slots_of, slots_of_plan};
+use crate::plan::{Expr, Joins, Place, Plan, SetCall, Slots, slots_of, slots_of_plan};
 use crate::session::ColumnInfo;
 use sqlparser::ast::{self, TableFactor};
 use std::sync::Arc;
@@ -204,7 +204,7 @@ impl Binder<'_> {
                 if let Some(table) = self.system_table(&self.qualified(name)?) {
                     return self.system_in_from(&table, &table.name, alias, scope);
                 }
-                match self.relation_named(name)?.clone() {
+                match self.relation_in_query(name)?.clone() {
                     crate::catalog::Relation::Table(table) => {
                         let width = table.columns.len() + 1;
                         let relation = self.relation(&table.name, alias, columns_of(&table), first, Some(&table))?;
@@ -234,8 +234,9 @@ impl Binder<'_> {
                     let what = if matches!(&*subquery.body, ast::SetExpr::Values(_)) { "VALUES" } else { "subquery" };
                     let example = if what == "VALUES" { "VALUES ..." } else { "SELECT ..." };
                     let message = format!("{what} in FROM must have an alias");
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
-                        .hint(format!("For example, FROM ({example}) [AS] foo.")));
+                    let error = SqlError::new(SqlState::SYNTAX_ERROR, message)
+                        .hint(format!("For example, FROM ({example}) [AS] foo."));
+                    return Err(self.at_place(error, self.source.parenthesis(self.query_start(subquery))));
                 };
                 // What a lateral one sees is this row, as that of an enclosing query.
                 let mut bound = if *lateral {
@@ -246,7 +247,7 @@ impl Binder<'_> {
                     scope.clause.set(before);
                     bound?
                 } else {
-                    self.query(subquery, scope.parent)?
+                    self.query(subquery, scope.parent).map_err(|error| self.aside(error, scope))?
                 };
                 bound.columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
                 let width = bound.columns.len();
@@ -266,9 +267,9 @@ impl Binder<'_> {
                 }
                 Ok(group)
             }
-            TableFactor::Function { lateral: _, name, args, with_ordinality, alias } => {
-                self.functions_in_from(&self.name_parts(name)?, args, *with_ordinality, alias, scope)
-            }
+            TableFactor::Function { lateral: _, name, args, with_ordinality, alias } => self
+                .functions_in_from(&self.name_parts(name)?, args, *with_ordinality, alias, scope)
+                .map_err(|error| self.at_name(error, name)),
             TableFactor::Table {
                 name,
                 alias,
@@ -280,9 +281,9 @@ impl Binder<'_> {
                 json_path: None,
                 sample: None,
                 index_hints,
-            } if with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty() => {
-                self.functions_in_from(&self.name_parts(name)?, args, *with_ordinality, alias, scope)
-            }
+            } if with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty() => self
+                .functions_in_from(&self.name_parts(name)?, args, *with_ordinality, alias, scope)
+                .map_err(|error| self.at_name(error, name)),
             TableFactor::UNNEST {
                 alias,
                 array_exprs,
@@ -294,7 +295,9 @@ impl Binder<'_> {
                     .iter()
                     .map(|array| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(array.clone())))
                     .collect();
+                let first = array_exprs.first().map_or(Place::NOWHERE, |first| self.start(first));
                 self.functions_in_from(&["unnest".to_owned()], &args, *with_ordinality, alias, scope)
+                    .map_err(|error| self.at_place(error, self.source.word_before(first, &["UNNEST"])))
             }
             other => Err(SqlError::unsupported(format_args!("{other} in FROM"))),
         }
@@ -311,7 +314,7 @@ impl Binder<'_> {
         let mut own_name = name.to_owned();
         if let Some(ast::TableAlias { explicit: _, name, columns: names, at }) = alias {
             refuse!(at.is_some() => "AT behind an alias");
-            crate::parse::check_name(self.text, name)?;
+            crate::parse::check_name(self.source.text, name)?;
             own_name = folded(name);
             if columns.len() < names.len() {
                 let message = format!(
@@ -319,11 +322,11 @@ impl Binder<'_> {
                     columns.len(),
                     names.len()
                 );
-                return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+                return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message).nowhere());
             }
             for (column, ast::TableAliasColumnDef { name, data_type }) in columns.iter_mut().zip(names) {
                 refuse!(data_type.is_some() => "a type behind an alias");
-                crate::parse::check_name(self.text, name)?;
+                crate::parse::check_name(self.source.text, name)?;
                 column.name = folded(name);
             }
         }

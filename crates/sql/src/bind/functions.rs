@@ -7,10 +7,63 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops;
 use crate::plan::{AggregateCall, Expr, SortKey, Typed, rewrite, visit};
 use crate::types::{Kind, SqlType};
-use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments};
+use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
 
 impl Binder<'_> {
+    /// A call. What is wrong with it as a whole stands where its name does.
     pub(crate) fn function(&self, function: &ast::Function, scope: &Scope<'_>) -> SqlResult<Typed> {
+        self.called(function, scope).map_err(|error| {
+            let error = match &function.name.0[..] {
+                [schema, ast::ObjectNamePart::Identifier(name)] if schema.to_string() == "pg_catalog" => {
+                    in_schema(error, &crate::parse::folded(name))
+                }
+                _ => error,
+            };
+            self.at_name(error, &function.name)
+        })
+    }
+
+    /// # Errors
+    /// `42601` for a call that PostgreSQL's grammar knows, with too few or too many arguments.
+    fn check_count(&self, name: &str, written: &ast::ObjectName, args: &[FunctionArg]) -> SqlResult<()> {
+        let most = match name {
+            "nullif" => 2,
+            "coalesce" | "greatest" | "least" => usize::MAX,
+            _ => return Ok(()),
+        };
+        let least = if name == "nullif" { 2 } else { 1 };
+        let (place, near) = match args.get(most) {
+            Some(extra) => (self.source.word_before(extra.span().into(), &[","]), ","),
+            None if args.len() < least => {
+                let from = args.last().map_or(written.span(), Spanned::span);
+                (self.source.word_after(from.into(), &[")"]), ")")
+            }
+            None => return Ok(()),
+        };
+        let message = format!("syntax error at or near \"{near}\"");
+        Err(self.at_place(SqlError::new(SqlState::SYNTAX_ERROR, message), place))
+    }
+
+    /// # Errors
+    /// `42883`, or `3F000` if not even the schema is there: a function of a schema of the client's.
+    pub(super) fn foreign_function(
+        &self,
+        schema: &str,
+        name: &str,
+        args: &[FunctionArg],
+        scope: &Scope<'_>,
+    ) -> SqlError {
+        if self.catalog.schema(schema).is_none() {
+            let message = format!("schema \"{schema}\" does not exist");
+            return SqlError::new(SqlState::INVALID_SCHEMA_NAME, message);
+        }
+        match self.arguments(args, scope) {
+            Ok(given) => no_function(&format!("{schema}.{name}"), &given),
+            Err(error) => error,
+        }
+    }
+
+    fn called(&self, function: &ast::Function, scope: &Scope<'_>) -> SqlResult<Typed> {
         let ast::Function { name, uses_odbc_syntax, parameters, args, within_group, filter, null_treatment, over } =
             function;
         refuse!(
@@ -23,6 +76,10 @@ impl Binder<'_> {
             [name] => name.as_str(),
             [schema, name] if schema == "pg_catalog" => name.as_str(),
             [schema, name] if schema == "information_schema" && name == "_pg_expandarray" => name.as_str(),
+            [schema, own] => {
+                let args = if let FunctionArguments::List(list) = args { &list.args[..] } else { &[] };
+                return Err(self.foreign_function(schema, own, args, scope));
+            }
             _ => return Err(SqlError::unsupported(format_args!("the function {name}"))),
         };
         let (distinct, args, order) = match args {
@@ -40,7 +97,8 @@ impl Binder<'_> {
         };
         if let Some(over) = over {
             if distinct {
-                return Err(SqlError::unsupported("DISTINCT for window functions"));
+                let message = "DISTINCT is not implemented for window functions";
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
             }
             refuse!(!order.is_empty() => "ORDER BY among the arguments of a window function");
             return self.window(function, name_text, args, over, scope);
@@ -68,7 +126,19 @@ impl Binder<'_> {
             // It is given the values in their order, and with each of them its own arguments.
             let value = |key: &ast::OrderByExpr| FunctionArg::Unnamed(FunctionArgExpr::Expr(key.expr.clone()));
             let all: Vec<FunctionArg> = within_group.iter().map(value).chain(args.iter().cloned()).collect();
-            return self.aggregate(function, name_text, (false, &all, within_group), filter.as_deref(), scope);
+            let found = self.aggregate(function, name_text, (false, &all, within_group), filter.as_deref(), scope);
+            return found.map_err(|error| match error.state() {
+                // The message has its own arguments first.
+                SqlState::UNDEFINED_FUNCTION => {
+                    let values = within_group.iter().map(|key| self.expr(&key.expr, scope));
+                    let all = self.arguments(args, scope).and_then(|mut all| {
+                        all.extend(values.collect::<SqlResult<Vec<_>>>()?);
+                        Ok(all)
+                    });
+                    all.map_or_else(|error| error, |all| self.at_name(no_function(name_text, &all), name))
+                }
+                _ => error,
+            });
         }
         if is_aggregate(name_text) {
             return self.aggregate(function, name_text, (distinct, args, order), filter.as_deref(), scope);
@@ -97,11 +167,19 @@ impl Binder<'_> {
             "to_json" | "row_to_json" | "array_to_json" => return self.json_of(name_text, args, scope),
             _ => {}
         }
+        if let [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] = args {
+            if ops::resolve_function(name_text, &[]).is_ok() {
+                let message = format!("{name_text}(*) specified, but {name_text} is not an aggregate function");
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
+            return Err(no_function(name_text, &[]));
+        }
+        self.check_count(name_text, name, args)?;
         let arguments = self.arguments(args, scope)?;
         match name_text {
             "coalesce" => {
                 let (arguments, kind) = self.common(arguments, "COALESCE")?;
-                Ok(Typed { expr: Expr::Coalesce(arguments), kind })
+                Ok(Typed::new(Expr::Coalesce(arguments), kind))
             }
             "nullif" => {
                 let Ok([left, right]) = <[Typed; 2]>::try_from(arguments) else {
@@ -118,13 +196,13 @@ impl Binder<'_> {
                 }
                 let nothing = Expr::Constant(crate::datum::Datum::Null);
                 let expr = Expr::Case { whens: vec![(equal.expr, nothing)], otherwise: Box::new(value) };
-                Ok(Typed { expr, kind: super::settled(kind) })
+                Ok(Typed::new(expr, super::settled(kind)))
             }
             "greatest" | "least" => {
                 let of = if name_text == "greatest" { "GREATEST" } else { "LEAST" };
                 let (arguments, kind) = self.common(arguments, of)?;
                 let greatest = name_text == "greatest";
-                Ok(Typed { expr: Expr::Extreme { greatest, kind: self.comparable(kind.kind)?, arguments }, kind })
+                Ok(Typed::new(Expr::Extreme { greatest, kind: self.comparable(kind.kind)?, arguments }, kind))
             }
             "current_timestamp" if arguments.is_empty() => Ok(now(Kind::Timestamptz)),
             "localtimestamp" if arguments.is_empty() => Ok(now(Kind::Timestamp)),
@@ -137,6 +215,11 @@ impl Binder<'_> {
             "nextval" | "currval" | "setval" | "lastval" => self.sequence_call(name_text, arguments),
             _ => self.call(name_text, arguments),
         }
+    }
+
+    /// As [`Binder::call`], of a function that is called by a syntax of its own, whose errors name its schema.
+    pub(super) fn syntax_call(&self, name: &str, arguments: Vec<Typed>) -> SqlResult<Typed> {
+        self.call(name, arguments).map_err(|error| in_schema(error, name))
     }
 
     /// Applies a function of the table.
@@ -159,7 +242,7 @@ impl Binder<'_> {
         arguments.extend(resolved.told_types(&kinds).map(Expr::Constant));
         let (eval, strict) = (function.eval, function.strict);
         let expr = Expr::Call { eval, strict, operator: None, function: Some(function), arguments };
-        Ok(Typed { expr, kind: function.result.into() })
+        Ok(Typed::new(expr, function.result))
     }
 
     /// A value of any type as its text, which of truth values is not what a cast to text gives.
@@ -224,7 +307,7 @@ impl Binder<'_> {
         }
         let column = AGGREGATES + at;
         let expr = if level == 0 { Expr::Column(column) } else { Expr::Outer { level, column } };
-        Ok(Typed { expr, kind })
+        Ok(Typed::new(expr, kind))
     }
 
     pub(super) fn aggregate_call(
@@ -252,6 +335,9 @@ impl Binder<'_> {
             _ => self.arguments(args, scope)?,
         };
         let kinds: Vec<Kind> = arguments.iter().map(|argument| argument.kind.kind).collect();
+        if arguments.is_empty() && !is_star && name != "count" {
+            return Err(no_function(name, &[]));
+        }
         if arguments.is_empty() && !is_star {
             let message = format!("{name}(*) must be used to call a parameterless aggregate function");
             return Err(self.at_name(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message), &function.name));
@@ -290,16 +376,17 @@ impl Binder<'_> {
         for ast::OrderByExpr { expr, options, with_fill } in order {
             refuse!(with_fill.is_some() => "WITH FILL");
             let value = self.expr(expr, scope)?;
-            keys.push(self.sort_key(value, options)?);
+            keys.push(self.sort_key(value, options).map_err(|error| self.at_key(error, expr))?);
         }
         if is_distinct {
-            argument_kinds.iter().try_for_each(|kind| self.comparable(*kind).map(drop))?;
+            argument_kinds.iter().try_for_each(|kind| self.groupable(*kind).map(drop))?;
             // Each once: the order is one of the arguments, by which they are sorted in any case.
-            for key in &mut keys {
+            for (key, written) in keys.iter_mut().zip(order) {
                 let is_it = |expr: &Expr| super::group::is_same(expr, &key.value);
                 let Some(at) = given.iter().position(is_it).or_else(|| arguments.iter().position(is_it)) else {
                     let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
-                    return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+                    let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message);
+                    return Err(self.at_expr(error, &written.expr));
                 };
                 key.value = Expr::Column(at);
             }
@@ -370,7 +457,23 @@ fn inward(expr: &mut Expr, by: usize) -> SqlResult<()> {
 }
 
 fn text(value: &str, kind: Kind) -> Typed {
-    Typed { expr: Expr::Constant(crate::datum::Datum::text(value)), kind: kind.into() }
+    Typed::new(Expr::Constant(crate::datum::Datum::text(value)), kind)
+}
+
+/// `42883`, in PostgreSQL's words.
+pub(super) fn no_function(name: &str, given: &[Typed]) -> SqlError {
+    let kinds: Vec<Kind> = given.iter().map(|one| one.kind.kind).collect();
+    ops::function_error(name, &kinds, false)
+}
+
+/// The error of a function that is not there, which was called by its full name.
+fn in_schema(error: SqlError, name: &str) -> SqlError {
+    match error.state() {
+        SqlState::UNDEFINED_FUNCTION | SqlState::AMBIGUOUS_FUNCTION => {
+            error.replaced(&format!("function {name}("), &format!("function pg_catalog.{name}("))
+        }
+        _ => error,
+    }
 }
 
 /// Whether a name is one of an aggregate.
@@ -379,5 +482,5 @@ pub(crate) fn is_aggregate(name: &str) -> bool {
 }
 
 fn now(kind: Kind) -> Typed {
-    Typed { expr: Expr::Now { to: kind.into() }, kind: kind.into() }
+    Typed::new(Expr::Now { to: kind.into() }, kind)
 }

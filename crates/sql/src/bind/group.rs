@@ -168,7 +168,17 @@ impl Binder<'_> {
         scope: &Scope<'_>,
         grouping: &mut Grouping,
     ) -> SqlResult<usize> {
-        let item = |at: usize| items.get(at).map(|(info, value)| Typed { expr: value.clone(), kind: info.kind });
+        self.group_somewhere(group, items, scope, grouping).map_err(|error| self.at_expr(error, group))
+    }
+
+    fn group_somewhere(
+        &self,
+        group: &ast::Expr,
+        items: &[(ColumnInfo, Expr)],
+        scope: &Scope<'_>,
+        grouping: &mut Grouping,
+    ) -> SqlResult<usize> {
+        let item = |at: usize| items.get(at).map(|(info, value)| Typed::new(value.clone(), info.kind));
         let typed = match group {
             ast::Expr::Value(value) if matches!(value.value, ast::Value::Number(..)) => {
                 let digits = value.value.to_string();
@@ -208,7 +218,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("GROUP BY of a set"));
         }
         let kind = settled(typed.kind);
-        self.comparable(kind.kind)?;
+        self.groupable(kind.kind)?;
         let value = self.coerce(typed, kind, Context::Implicit)?.expr;
         let known = grouping.groups.iter().position(|(group, _)| is_same(group, &value));
         Ok(known.unwrap_or_else(|| {
@@ -259,11 +269,8 @@ impl Binder<'_> {
             format!("subquery uses ungrouped column \"{name}\" from outer query")
         };
         let error = SqlError::new(SqlState::GROUPING_ERROR, message);
-        let position = scope.uses.borrow().iter().find(|(used, _)| *used == column).and_then(|(_, position)| *position);
-        match position {
-            Some(position) => error.at(position),
-            None => error,
-        }
+        let place = scope.uses.borrow().iter().find(|(used, _)| *used == column).map(|(_, place)| *place);
+        self.at_place(error, place.unwrap_or_default())
     }
 
     /// `grouping(...)`, whose value is known when the groups are.
@@ -273,7 +280,7 @@ impl Binder<'_> {
             let FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) = arg else {
                 return Err(SqlError::unsupported("this argument of GROUPING"));
             };
-            arguments.push(self.expr(arg, scope)?.expr);
+            arguments.push(self.expr(arg, scope)?);
         }
         if 31 < arguments.len() {
             let message = "GROUPING must have fewer than 32 arguments";
@@ -285,14 +292,14 @@ impl Binder<'_> {
         }
         let mut calls = scope.calls.borrow_mut();
         calls.groupings.push(arguments);
-        Ok(Typed { expr: Expr::Column(GROUPINGS + calls.groupings.len() - 1), kind: Kind::Int4.into() })
+        Ok(Typed::new(Expr::Column(GROUPINGS + calls.groupings.len() - 1), Kind::Int4))
     }
 
     /// The values of `grouping` in each grouping set.
-    pub(super) fn grouping_values(&self, calls: &[Vec<Expr>], grouping: &Grouping) -> SqlResult<Vec<Vec<i32>>> {
-        let wrong = || {
+    pub(super) fn grouping_values(&self, calls: &[Vec<Typed>], grouping: &Grouping) -> SqlResult<Vec<Vec<i32>>> {
+        let wrong = |argument: &Typed| {
             let message = "arguments to GROUPING must be grouping expressions of the associated query level";
-            SqlError::new(SqlState::GROUPING_ERROR, message)
+            self.at_place(SqlError::new(SqlState::GROUPING_ERROR, message), argument.place)
         };
         let all = [(0..grouping.groups.len()).collect::<Vec<_>>()];
         let sets = grouping.sets.as_deref().unwrap_or(&all);
@@ -300,7 +307,7 @@ impl Binder<'_> {
             .iter()
             .map(|arguments| {
                 let find = |argument: &Expr| grouping.groups.iter().position(|(group, _)| is_same(group, argument));
-                let places = arguments.iter().map(|argument| find(argument).ok_or_else(wrong));
+                let places = arguments.iter().map(|one| find(&one.expr).ok_or_else(|| wrong(one)));
                 let places = places.collect::<SqlResult<Vec<_>>>()?;
                 let bits =
                     |set: &Vec<usize>| places.iter().fold(0, |bits, place| bits << 1 | i32::from(!set.contains(place)));

@@ -41,5 +41,5 @@ pub(super) fn with_fields(of: &ast::Interval, forms: &Forms) -> SqlResult<Typed>
         DateTimeField::Day => micros = 0,
         _ => micros = micros / time * time,
     }
-    Ok(Typed { expr: Expr::Constant(Datum::Interval(Interval { months, days, micros })), kind: Kind::Interval.into() })
+    Ok(Typed::new(Expr::Constant(Datum::Interval(Interval { months, days, micros })), Kind::Interval))
 }

@@ -109,7 +109,7 @@ impl Binder<'_> {
     /// A JOIN without its condition: the text goes on with something else.
     fn end_of_join(&self, relation: &TableFactor) -> SqlError {
         let _ = relation;
-        SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input").at(self.text.chars().count() + 1)
+        SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input").at(self.source.text.chars().count() + 1)
     }
 
     /// The columns of a join by `USING`: first the merged ones.
@@ -130,7 +130,7 @@ impl Binder<'_> {
                 // Nobody has written it where it stands.
                 self.note(Span::empty(), || Noted::Column(column.table, column.number));
             }
-            let typed = |(column, value): &SideColumn| Typed { expr: value.clone(), kind: column.kind };
+            let typed = |(column, value): &SideColumn| Typed::new(value.clone(), column.kind);
             conditions.push(self.operator("=", Some(typed(left)), typed(right))?.expr);
             let common = crate::ops::common_kind(&[left.0.kind.kind, right.0.kind.kind], "JOIN/USING")?;
             let to = if left.0.kind == right.0.kind { left.0.kind } else { common.into() };
@@ -155,7 +155,7 @@ impl Binder<'_> {
 
     /// `USING (...) AS alias`: a relation of the merged columns alone, which are the first of the last relation.
     fn name_merged(&self, alias: &ast::Ident, count: usize, scope: &mut Scope<'_>) -> SqlResult<()> {
-        crate::parse::check_name(self.text, alias)?;
+        crate::parse::check_name(self.source.text, alias)?;
         let Some(join) = scope.relations.last() else { return Ok(()) };
         let columns = join.columns.iter().take(count).cloned().collect();
         let values = join.values.iter().take(count).cloned().collect();

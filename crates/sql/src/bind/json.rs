@@ -21,7 +21,8 @@ impl Binder<'_> {
         if is_object && arguments.len() % 2 == 1 {
             let message = "argument list must have even number of elements";
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
-                .hint("The arguments of json_build_object() must consist of alternating keys and values."));
+                .hint("The arguments of json_build_object() must consist of alternating keys and values.")
+                .nowhere());
         }
         let mut parts = Vec::with_capacity(arguments.len());
         for (at, argument) in arguments.iter().enumerate() {
@@ -60,15 +61,15 @@ impl Binder<'_> {
     /// An array's items, each as JSON by a query over them.
     fn json_array(&self, array: Typed, element: Kind) -> SqlResult<Typed> {
         let is_null = Expr::IsNull(Box::new(array.expr.clone()));
-        let item = self.json_value(Typed { expr: Expr::Column(0), kind: element.into() })?;
+        let item = self.json_value(Typed::new(Expr::Column(0), element))?;
         let calls = vec![SetCall { function: SetFunction::Unnest, arguments: vec![lifted(array.expr)?] }];
         let input = Box::new(Plan::Sets { input: Box::new(Plan::Unit), calls });
         let items = Plan::Project { input, columns: vec![item.expr] };
-        let texts = Typed { expr: Expr::ArrayQuery(Box::new(items)), kind: Kind::Array(Element::Text).into() };
+        let texts = Typed::new(Expr::ArrayQuery(Box::new(items)), Kind::Array(Element::Text));
         let made = self.call("json_items", vec![texts])?;
         let nothing = Expr::Constant(Datum::Null);
         let expr = Expr::Case { whens: vec![(is_null, nothing)], otherwise: Box::new(made.expr) };
-        Ok(Typed { expr, kind: made.kind })
+        Ok(Typed::new(expr, made.kind))
     }
 
     /// The columns of a row: of `ROW(...)`, or of a relation that is named in place of a value.
@@ -89,9 +90,9 @@ impl Binder<'_> {
         let values = relation.columns.iter().zip(&relation.values);
         let value = |(column, value): (&ColumnInfo, &Expr)| {
             if let Expr::Column(slot) = value {
-                scope.uses.borrow_mut().push((*slot, None));
+                scope.uses.borrow_mut().push((*slot, ident.span.into()));
             }
-            (column.name.clone(), Typed { expr: value.clone(), kind: column.kind })
+            (column.name.clone(), Typed::new(value.clone(), column.kind))
         };
         Ok(Some(values.map(value).collect()))
     }
@@ -117,16 +118,19 @@ impl Binder<'_> {
     /// `row_to_json`, `array_to_json`, `to_json`, of one value.
     pub(super) fn json_of(&self, name: &str, args: &[FunctionArg], scope: &Scope<'_>) -> SqlResult<Typed> {
         let [arg] = args else {
+            if args.is_empty() {
+                return Err(super::functions::no_function(name, &[]));
+            }
             let message = format!("function {name} takes one argument here");
             return Err(SqlError::unsupported(message));
         };
         let (made, is_structured) = self.json_argument(arg, scope)?;
         if !is_structured && name != "to_json" {
-            let message = format!(
-                "function {name} of a value that is no {}",
-                if name == "row_to_json" { "row" } else { "array" }
-            );
-            return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
+            let given = match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => vec![self.expr(value, scope)?],
+                _ => Vec::new(),
+            };
+            return Err(super::functions::no_function(name, &given));
         }
         Ok(Typed { kind: Kind::Json.into(), ..made })
     }
@@ -143,5 +147,5 @@ impl Binder<'_> {
 }
 
 fn constant(text: &str) -> Typed {
-    Typed { expr: Expr::Constant(Datum::text(text)), kind: Kind::Text.into() }
+    Typed::new(Expr::Constant(Datum::text(text)), Kind::Text)
 }

@@ -17,6 +17,8 @@ mod interval;
 mod join;
 mod json;
 mod names;
+mod near;
+mod place;
 mod query;
 mod recursion;
 mod select;
@@ -34,6 +36,7 @@ use crate::catalog::{State, TableInfo};
 use crate::change::Modify;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Env;
+use crate::place::{Place, Source};
 use crate::plan::{Expr, Plan};
 use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
@@ -42,10 +45,12 @@ use sqlparser::tokenizer::Span;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use calls::{Calls, Clause};
+use calls::Calls;
+pub(crate) use calls::Clause;
 pub(crate) use copy::{Copied, CopyFrom, CopyTo};
 pub(crate) use names::no_relation;
 pub(crate) use sequences::not_a_sequence;
+pub(crate) use syntax::{no_collation, not_collated, takes_collation};
 pub(crate) use write::{Written, is_change};
 
 /// Refuses what this server does not do.
@@ -66,7 +71,8 @@ pub(crate) struct Binder<'c> {
     pub(crate) catalog: &'c State,
     /// Schemas where names without one are looked up.
     pub(crate) path: &'c [String],
-    pub(crate) text: &'c str,
+    /// The statement's text, and the places in it.
+    pub(crate) source: Source<'c>,
     /// The session's state: literals are read by its settings, so a plan is bound to them.
     pub(crate) env: &'c Env,
     /// What is known of the parameters' types.
@@ -157,13 +163,13 @@ pub(crate) struct Scope<'p> {
     /// What is being bound sees relations that only LATERAL sees.
     is_lateral: Cell<bool>,
     /// Which part of the query is being bound.
-    clause: Cell<Clause>,
+    pub(crate) clause: Cell<Clause>,
     /// Aggregates, window functions and sets, as they are met.
     calls: RefCell<Calls>,
     /// `WINDOW`
     windows: Vec<ast::NamedWindowDefinition>,
     /// Columns that were named outside of aggregates, and where.
-    uses: RefCell<Vec<(usize, Option<usize>)>>,
+    uses: RefCell<Vec<(usize, Place)>>,
 }
 
 /// A query, bound.
@@ -183,7 +189,7 @@ impl<'c> Binder<'c> {
         Binder {
             catalog,
             path,
-            text,
+            source: Source::new(text),
             env,
             parameters: RefCell::new(parameters),
             with: RefCell::default(),
@@ -235,7 +241,7 @@ impl<'c> Binder<'c> {
         if self.parameters.borrow().is_empty() {
             return Ok(());
         }
-        Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"))
+        Err(self.source.no_parameter())
     }
 
     /// The parts of a name, folded.
@@ -257,10 +263,7 @@ impl<'c> Binder<'c> {
     }
 
     pub(crate) fn at(&self, error: SqlError, ident: &ast::Ident) -> SqlError {
-        match crate::parse::position_of(self.text, ident.span) {
-            Some(position) => error.at(position),
-            None => error,
-        }
+        self.at_place(error, ident.span.into())
     }
 }
 

@@ -25,7 +25,7 @@ impl Binder<'_> {
     pub(crate) fn qualified(&self, name: &ast::ObjectName) -> SqlResult<Qualified> {
         for part in &name.0 {
             if let ast::ObjectNamePart::Identifier(ident) = part {
-                crate::parse::check_name(self.text, ident)?;
+                crate::parse::check_name(self.source.text, ident)?;
             }
         }
         let mut parts = self.name_parts(name)?;
@@ -79,8 +79,24 @@ impl Binder<'_> {
     /// The relation of this name.
     ///
     /// # Errors
-    /// `42P01`
+    /// `42P01`, or `3F000` if not even the schema is there, both without a place, as commands tell of them.
     pub(crate) fn relation_named(&self, name: &ast::ObjectName) -> SqlResult<&Relation> {
+        let found = self.relation_in_query(name);
+        let qualified = found.is_err().then(|| self.qualified(name)).transpose()?;
+        if let Some(Qualified { schema: Some(schema), .. }) = qualified
+            && self.catalog.schema(&schema).is_none()
+        {
+            let message = format!("schema \"{schema}\" does not exist");
+            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
+        }
+        found.map_err(SqlError::nowhere)
+    }
+
+    /// The relation of this name, as queries and changes of rows tell of it if it is not there.
+    ///
+    /// # Errors
+    /// `42P01`, with its place.
+    pub(crate) fn relation_in_query(&self, name: &ast::ObjectName) -> SqlResult<&Relation> {
         let wanted = self.qualified(name)?;
         if self.system_table(&wanted).is_some() {
             let message = format!("permission denied: \"{}\" is a system catalog", wanted.name);
@@ -121,13 +137,12 @@ impl Binder<'_> {
     /// # Errors
     /// `42P01`; `42809` when it is no table.
     pub(crate) fn table(&self, name: &ast::ObjectName) -> SqlResult<Arc<TableInfo>> {
-        match self.relation_named(name)? {
-            Relation::Table(table) => Ok(Arc::clone(table)),
-            other => {
-                let message = format!("\"{}\" is not a table", other.name());
-                Err(self.at_name(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message), name))
-            }
-        }
+        a_table(self.relation_named(name)?)
+    }
+
+    /// The same, as statements that change rows tell of it.
+    pub(super) fn table_in_query(&self, name: &ast::ObjectName) -> SqlResult<Arc<TableInfo>> {
+        a_table(self.relation_in_query(name)?)
     }
 }
 
@@ -137,4 +152,14 @@ pub(crate) fn no_relation(name: &Qualified) -> SqlError {
         None => name.name.clone(),
     };
     SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{full}\" does not exist"))
+}
+
+fn a_table(relation: &Relation) -> SqlResult<Arc<TableInfo>> {
+    match relation {
+        Relation::Table(table) => Ok(Arc::clone(table)),
+        other => {
+            let message = format!("\"{}\" is not a table", other.name());
+            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+        }
+    }
 }

@@ -7,7 +7,7 @@ use super::{Binder, Bound, Clause, Noted, Scope, column_info, refuse, settled};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
-use crate::plan::{Expr, Plan, SetOperation, SortKey, Typed, has_working, new_id, slots_of_plan};
+use crate::plan::{Expr, Place, Plan, SetOperation, SortKey, Typed, has_working, new_id, slots_of_plan};
 use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
@@ -75,7 +75,7 @@ impl Binder<'_> {
             tie = *with_ties;
             refuse!(*percent => "FETCH PERCENT", limit.is_some() => "FETCH and LIMIT");
             limit = match quantity {
-                Some(quantity) => self.count(Some(quantity), "FETCH", &nothing)?,
+                Some(quantity) => self.count(Some(quantity), "LIMIT", &nothing)?,
                 None => Some(Expr::Constant(crate::datum::Datum::Int8(1))),
             };
         }
@@ -92,12 +92,13 @@ impl Binder<'_> {
 
     fn count(&self, expr: Option<&ast::Expr>, of: &str, scope: &Scope<'_>) -> SqlResult<Option<Expr>> {
         let Some(expr) = expr else { return Ok(None) };
+        scope.clause.set(if of == "OFFSET" { Clause::Offset } else { Clause::Limit });
         let count = match self.expr(expr, scope) {
             Ok(count) => count,
             // No table is there; PostgreSQL says so in other words.
             Err(error) if error.state() == SqlState::UNDEFINED_COLUMN && matches!(expr, ast::Expr::Identifier(_)) => {
                 let message = format!("argument of {of} must not contain variables");
-                return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+                return Err(self.at_expr(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message), expr));
             }
             Err(error) => return Err(error),
         };
@@ -107,7 +108,7 @@ impl Binder<'_> {
             Err(error) if error.state() != SqlState::CANNOT_COERCE => Err(error),
             Err(_) => {
                 let message = format!("argument of {of} must be type bigint, not type {}", kind.name());
-                Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
+                Err(self.at_expr(SqlError::new(SqlState::DATATYPE_MISMATCH, message), expr))
             }
         }
     }
@@ -136,7 +137,7 @@ impl Binder<'_> {
                     bound.columns.len(),
                     names.len()
                 );
-                return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+                return Err(self.at(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message), name));
             }
             for (column, ast::TableAliasColumnDef { name, data_type }) in bound.columns.iter_mut().zip(names) {
                 refuse!(data_type.is_some() => "a type in WITH");
@@ -172,7 +173,7 @@ impl Binder<'_> {
             && modify.returning.is_none()
         {
             let message = format!("WITH query \"{own}\" does not have a RETURNING clause");
-            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            return Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message), name));
         }
         Ok(found)
     }
@@ -210,6 +211,7 @@ impl Binder<'_> {
                     SetQuantifier::Distinct | SetQuantifier::None => false,
                     _ => return Err(SqlError::unsupported("BY NAME")),
                 };
+                let written = (&**left, &**right);
                 let side = |side: &SetExpr| self.set_expr(side, Tail::default(), parent);
                 let (left, right) = match operation {
                     SetOperation::Intersect if all => {
@@ -223,17 +225,22 @@ impl Binder<'_> {
                 };
                 if left.columns.len() != right.columns.len() {
                     let message = format!("each {of} query must have the same number of columns");
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                    let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+                    return Err(self.at_place(error, self.column_start(written.1, 0)));
                 }
                 let kinds = |bound: &Bound| bound.columns.iter().map(|column| column.kind).collect::<Vec<_>>();
                 let (from_left, from_right) = (kinds(&left), kinds(&right));
-                let common = |(left, right): (&SqlType, &SqlType)| {
+                let common = |(at, (left, right)): (usize, (&SqlType, &SqlType))| {
                     if left == right && left.kind != Kind::Unknown {
                         return Ok(*left);
                     }
-                    crate::ops::common_kind(&[left.kind, right.kind], of).map(SqlType::from)
+                    let kind = crate::ops::common_kind_of(&[left.kind, right.kind], of);
+                    kind.map(SqlType::from).map_err(|(side, error)| {
+                        let side = if side == 0 { written.0 } else { written.1 };
+                        self.at_place(error, self.column_start(side, at))
+                    })
                 };
-                let to = from_left.iter().zip(&from_right).map(common).collect::<SqlResult<Vec<_>>>()?;
+                let to = from_left.iter().zip(&from_right).enumerate().map(common).collect::<SqlResult<Vec<_>>>()?;
                 let columns = left.columns.iter().zip(&to).map(|(column, kind)| column_info(&*column.name, *kind));
                 let columns = columns.collect();
                 let plan = Plan::Set {
@@ -243,11 +250,13 @@ impl Binder<'_> {
                         .iter()
                         .map(|kind| {
                             let is_compared = !(all && operation == SetOperation::Union);
-                            if is_compared { self.comparable(kind.kind) } else { Ok(kind.kind) }
+                            if is_compared { self.groupable(kind.kind) } else { Ok(kind.kind) }
                         })
+                        .enumerate()
+                        .map(|(at, kind)| kind.map_err(|error| self.at_place(error, self.column_start(written.1, at))))
                         .collect::<SqlResult<_>>()?,
-                    left: Box::new(self.converted(left.plan, &from_left, &to)?),
-                    right: Box::new(self.converted(right.plan, &from_right, &to)?),
+                    left: Box::new(self.converted(left.plan, &from_left, &to, Some(written.0))?),
+                    right: Box::new(self.converted(right.plan, &from_right, &to, Some(written.1))?),
                 };
                 self.ordered(Bound { plan, columns }, tail)
             }
@@ -270,14 +279,12 @@ impl Binder<'_> {
         refuse!(*explicit_row => "VALUES ROW", *value_keyword => "VALUE");
         let scope = Scope::inside(parent);
         scope.clause.set(Clause::Values);
+        self.check_widths(rows)?;
         let mut bound: Vec<Vec<Typed>> = Vec::with_capacity(rows.len());
         for row in rows {
             bound.push(row.content.iter().map(|value| self.expr(value, &scope)).collect::<SqlResult<_>>()?);
         }
         let width = bound.first().map_or(0, Vec::len);
-        if bound.iter().any(|row| row.len() != width) {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "VALUES lists must all be the same length"));
-        }
         let mut columns = Vec::new();
         let mut rows: Vec<Vec<Expr>> = bound.iter().map(|_| Vec::with_capacity(width)).collect();
         for at in 0..width {
@@ -289,13 +296,22 @@ impl Binder<'_> {
         Ok(Bound { plan: Plan::Values(rows), columns })
     }
 
+    /// # Errors
+    /// Rows of `VALUES` that have not as many values as the first.
+    pub(super) fn check_widths(&self, rows: &[ast::Parens<Vec<ast::Expr>>]) -> SqlResult<()> {
+        let width = rows.first().map_or(0, |row| row.content.len());
+        let Some(row) = rows.iter().find(|row| row.content.len() != width) else { return Ok(()) };
+        let error = SqlError::new(SqlState::SYNTAX_ERROR, "VALUES lists must all be the same length");
+        Err(row.content.first().map_or(error.clone(), |first| self.at_expr(error, first)))
+    }
+
     /// Order and limit of something whose columns are all there is.
     fn ordered(&self, bound: Bound, tail: Tail<'_>) -> SqlResult<Bound> {
         let mut keys = Vec::new();
         for key in tail.order {
             let ast::OrderByExpr { expr, options, with_fill } = key;
             refuse!(with_fill.is_some() => "WITH FILL");
-            let Some(at) = self.output_column(expr, &bound.columns, |a, b| a == b)? else {
+            let Some(at) = self.output_column("ORDER BY", expr, &bound.columns, |a, b| a == b)? else {
                 if let (Plan::Set { .. }, ast::Expr::Identifier(ident)) = (&bound.plan, expr) {
                     let message = format!("column \"{}\" does not exist", folded(ident));
                     return Err(self.at(SqlError::new(SqlState::UNDEFINED_COLUMN, message), ident));
@@ -304,12 +320,13 @@ impl Binder<'_> {
                     return Err(SqlError::unsupported("ORDER BY of an expression over VALUES"));
                 }
                 let message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause";
-                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
                     .detail("Only result column names can be used, not expressions or functions.")
-                    .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause."));
+                    .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.");
+                return Err(self.at_expr(error, expr));
             };
-            let value = Typed { expr: Expr::Column(at), kind: bound.columns[at].kind };
-            keys.push(self.sort_key(value, options)?);
+            let value = Typed::new(Expr::Column(at), bound.columns[at].kind);
+            keys.push(self.sort_key(value, options).map_err(|error| self.at_key(error, expr))?);
         }
         let mut plan = bound.plan;
         if !keys.is_empty() {
@@ -321,26 +338,30 @@ impl Binder<'_> {
     /// A column of the result, by its number or its name; several of one name must be the same.
     pub(super) fn output_column(
         &self,
+        of: &str,
         expr: &ast::Expr,
         columns: &[ColumnInfo],
         are_same: impl Fn(usize, usize) -> bool,
     ) -> SqlResult<Option<usize>> {
         match expr {
             ast::Expr::Value(value) => {
+                let not_integer = || {
+                    let error = SqlError::new(SqlState::SYNTAX_ERROR, format!("non-integer constant in {of}"));
+                    self.at_expr(error, expr)
+                };
                 let digits = match &value.value {
                     ast::Value::Number(digits, false) => digits,
                     ast::Value::Placeholder(_) | ast::Value::Null => return Ok(None),
                     _ => {
-                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, "non-integer constant in ORDER BY"));
+                        return Err(not_integer());
                     }
                 };
-                let not_integer = |_| SqlError::new(SqlState::SYNTAX_ERROR, "non-integer constant in ORDER BY");
-                let number: usize = digits.parse().map_err(not_integer)?;
+                let number: usize = digits.parse().map_err(|_| not_integer())?;
                 if (1..=columns.len()).contains(&number) {
                     return Ok(Some(number - 1));
                 }
-                let message = format!("ORDER BY position {digits} is not in select list");
-                Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message))
+                let message = format!("{of} position {digits} is not in select list");
+                Err(self.at_expr(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message), expr))
             }
             ast::Expr::Identifier(ident) => {
                 let name = folded(ident);
@@ -349,7 +370,7 @@ impl Binder<'_> {
                 if let Some(first) = first
                     && found.any(|other| !are_same(first, other))
                 {
-                    let message = format!("ORDER BY \"{name}\" is ambiguous");
+                    let message = format!("{of} \"{name}\" is ambiguous");
                     return Err(self.at(SqlError::new(SqlState::AMBIGUOUS_COLUMN, message), ident));
                 }
                 Ok(first)
@@ -430,7 +451,7 @@ impl Binder<'_> {
                         return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
                     }
                     self.note(options.wildcard_token.0.span, || Noted::Star(columns_in(scope, None)));
-                    self.all_columns(None, scope, &mut items)?;
+                    self.all_columns(None, scope, options.wildcard_token.0.span.into(), &mut items)?;
                 }
                 ast::SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
                     refuse!(*options != ast::WildcardAdditionalOptions::default() => "an option of *");
@@ -438,7 +459,9 @@ impl Binder<'_> {
                         return Err(SqlError::unsupported(format_args!("{name}.*")));
                     };
                     self.note(Binder::span_of(name), || Noted::Star(columns_in(scope, Some(alias))));
-                    self.all_columns(Some(alias), scope, &mut items)?;
+                    let place = Binder::span_of(name).into();
+                    self.all_columns(Some(alias), scope, place, &mut items)
+                        .map_err(|error| self.at_name(error, name))?;
                 }
                 other => return Err(SqlError::unsupported(format_args!("{other} in a select list"))),
             }
@@ -461,7 +484,14 @@ impl Binder<'_> {
         (ColumnInfo { name, kind: value.kind, table, number }, value.expr)
     }
 
-    fn all_columns(&self, of: Option<&str>, scope: &Scope<'_>, items: &mut Vec<(ColumnInfo, Expr)>) -> SqlResult<()> {
+    /// The columns of a `*` that stands there.
+    fn all_columns(
+        &self,
+        of: Option<&str>,
+        scope: &Scope<'_>,
+        place: Place,
+        items: &mut Vec<(ColumnInfo, Expr)>,
+    ) -> SqlResult<()> {
         let mut found = false;
         for relation in &scope.relations {
             let is_it = match of {
@@ -474,7 +504,7 @@ impl Binder<'_> {
             found = true;
             for (column, value) in relation.columns.iter().zip(&relation.values) {
                 if let Expr::Column(slot) = value {
-                    scope.uses.borrow_mut().push((*slot, None));
+                    scope.uses.borrow_mut().push((*slot, place));
                 }
                 items.push((column.clone(), value.clone()));
             }
@@ -542,6 +572,7 @@ fn name_of(expr: &ast::Expr) -> String {
         ast::Expr::TypedString(ast::TypedString { data_type, .. }) => super::types::short_name(data_type),
         ast::Expr::Interval(_) => "interval".to_owned(),
         ast::Expr::Extract { .. } => "extract".to_owned(),
+        ast::Expr::Substring { shorthand: true, .. } => "substr".to_owned(),
         ast::Expr::Substring { .. } => "substring".to_owned(),
         ast::Expr::Trim { trim_where, .. } => match trim_where {
             Some(ast::TrimWhereField::Leading) => "ltrim".to_owned(),

@@ -183,7 +183,8 @@ impl Binder<'_> {
         }
         if first.columns.len() != step.columns.len() {
             let message = "each UNION query must have the same number of columns";
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+            return Err(self.at_place(error, self.column_start(right, 0)));
         }
         let types = |bound: &Bound| bound.columns.iter().map(|column| column.kind).collect::<Vec<SqlType>>();
         let (from_first, from_step) = (types(&first), types(&step));
@@ -191,7 +192,9 @@ impl Binder<'_> {
         for (at, (own, theirs)) in to.iter().zip(&from_step).enumerate() {
             let common = match own == theirs {
                 true => *own,
-                false => crate::ops::common_kind(&[own.kind, theirs.kind], "UNION").map(SqlType::from)?,
+                false => crate::ops::common_kind(&[own.kind, theirs.kind], "UNION")
+                    .map(SqlType::from)
+                    .map_err(|error| self.at_place(error, self.column_start(right, at)))?,
             };
             if common != *own {
                 let message = format!(
@@ -200,17 +203,18 @@ impl Binder<'_> {
                     own.name(),
                     common.name()
                 );
-                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message)
-                    .hint("Cast the output of the non-recursive term to the correct type."));
+                let error = SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+                    .hint("Cast the output of the non-recursive term to the correct type.");
+                return Err(self.at_place(error, self.column_start(left, at)));
             }
         }
-        let kinds = to.iter().map(|kind| if all { Ok(kind.kind) } else { self.comparable(kind.kind) });
+        let kinds = to.iter().map(|kind| if all { Ok(kind.kind) } else { self.groupable(kind.kind) });
         let plan = Plan::Recursive(Arc::new(Recursive {
             id,
             all,
             kinds: kinds.collect::<SqlResult<_>>()?,
-            first: self.converted(first.plan, &from_first, &to)?,
-            step: self.converted(step.plan, &from_step, &to)?,
+            first: self.converted(first.plan, &from_first, &to, Some(left))?,
+            step: self.converted(step.plan, &from_step, &to, Some(right))?,
             references: AtomicUsize::new(0),
         }));
         Ok(Some(Bound { plan, columns }))

@@ -14,11 +14,13 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::rewrite::{NO_KEY_UPDATE, mark};
-use crate::plan::{AggregateCall, Expr, Joins, Lock, Plan, SetOperation, Slots, SortKey, Typed, WindowCall, slots_of};
+use crate::plan::{
+    AggregateCall, Expr, Joins, Lock, Place, Plan, SetOperation, Slots, SortKey, Typed, WindowCall, slots_of,
+};
 use crate::session::ColumnInfo;
 use crate::types::Kind;
 use engine::{RowLock, Wait};
-use sqlparser::ast;
+use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
 
 /// What is computed of each row: the select list, and behind it what only the order wants.
@@ -123,7 +125,11 @@ impl Binder<'_> {
         let is_grouped = !groups.is_empty() || having.is_some() || !calls.aggregates.is_empty();
         if !calls.aggregates.is_empty() && tree.has_working() {
             let message = "aggregate functions are not allowed in a recursive query's recursive term";
-            return Err(SqlError::new(SqlState("42P19"), message));
+            let error = SqlError::new(SqlState("42P19"), message);
+            return Err(match calls.aggregates.first() {
+                Some((function, ..)) => self.at_name(error, &function.name),
+                None => error,
+            });
         }
         let locks = self.locks(tail.locks, &scope, &tree)?;
         if let Some(clause) = tail.locks.first() {
@@ -175,7 +181,8 @@ impl Binder<'_> {
             layout.sets = layout.windows;
         } else if !groupings.is_empty() {
             let message = "arguments to GROUPING must be grouping expressions of the associated query level";
-            return Err(SqlError::new(SqlState::GROUPING_ERROR, message));
+            let place = groupings.iter().flatten().next().map_or(Place::NOWHERE, |first| first.place);
+            return Err(self.at_place(SqlError::new(SqlState::GROUPING_ERROR, message), place));
         }
         layout.sets = layout.windows + windows.len();
         // References of subqueries in these to aggregates of this query, too.
@@ -254,8 +261,11 @@ impl Binder<'_> {
         let extra = values.len() != width;
         plan = Plan::Project { input: Box::new(plan), columns: values };
         if is_distinct {
-            let kinds =
-                columns.iter().map(|column| self.comparable(settled(column.kind).kind)).collect::<SqlResult<_>>()?;
+            let kind = |(at, column): (usize, &ColumnInfo)| {
+                let kind = self.groupable(settled(column.kind).kind);
+                kind.map_err(|error| self.at_place(error, self.item_start(projection, at)))
+            };
+            let kinds = columns.iter().enumerate().map(kind).collect::<SqlResult<_>>()?;
             plan = Plan::Distinct { input: Box::new(plan), kinds };
         }
         if !keys.is_empty() {
@@ -283,7 +293,8 @@ impl Binder<'_> {
         let width = values.columns.len();
         for ast::OrderByExpr { expr, options, with_fill } in order {
             refuse!(with_fill.is_some() => "WITH FILL");
-            let at = self.output_column(expr, &values.columns, |a, b| is_same(&values.all[a], &values.all[b]))?;
+            let are_same = |a, b| is_same(&values.all[a], &values.all[b]);
+            let at = self.output_column("ORDER BY", expr, &values.columns, are_same)?;
             let (at, kind) = match at {
                 Some(at) => (at, values.columns[at].kind),
                 None => {
@@ -295,9 +306,10 @@ impl Binder<'_> {
             };
             if is_distinct && width <= at {
                 let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
-                return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+                return Err(self.at_expr(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message), expr));
             }
-            keys.push(self.sort_key(Typed { expr: Expr::Column(at), kind }, options)?);
+            let key = self.sort_key(Typed::new(Expr::Column(at), kind), options);
+            keys.push(key.map_err(|error| self.at_key(error, expr))?);
         }
         Ok(keys)
     }
@@ -311,8 +323,10 @@ impl Binder<'_> {
         scope: &Scope<'_>,
     ) -> SqlResult<Vec<(Expr, Kind)>> {
         let mut places = Vec::with_capacity(on.len());
+        let mut written = Vec::with_capacity(on.len());
         for expr in on {
-            let at = self.output_column(expr, &values.columns, |a, b| is_same(&values.all[a], &values.all[b]))?;
+            let are_same = |a, b| is_same(&values.all[a], &values.all[b]);
+            let at = self.output_column("DISTINCT ON", expr, &values.columns, are_same)?;
             let (at, kind) = match at {
                 Some(at) => (at, settled(values.columns[at].kind)),
                 None => {
@@ -321,9 +335,10 @@ impl Binder<'_> {
                     (values.place(self.coerce(value, kind, Context::Implicit)?.expr), kind)
                 }
             };
-            self.comparable(kind.kind)?;
+            self.groupable(kind.kind).map_err(|error| self.at_expr(error, expr))?;
             if !places.iter().any(|(other, _)| *other == at) {
                 places.push((at, kind.kind));
+                written.push(expr);
             }
         }
         let is_on = |key: &SortKey| matches!(key.value, Expr::Column(at) if places.iter().any(|(own, _)| *own == at));
@@ -332,7 +347,14 @@ impl Binder<'_> {
         let missing: Vec<_> = places.iter().filter(|(at, _)| !is_there(*at)).copied().collect();
         if leading < keys.len() && (!missing.is_empty() || keys[leading..].iter().any(is_on)) {
             let message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
-            return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+            let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message);
+            // It is about the one that comes too late, or else the one that does not come.
+            let late = keys[leading..].iter().find(|key| is_on(key)).and_then(|key| match key.value {
+                Expr::Column(at) => places.iter().position(|(own, _)| *own == at),
+                _ => None,
+            });
+            let at = late.or_else(|| places.iter().position(|(at, _)| !is_there(*at)));
+            return Err(at.map_or(error.clone(), |at| self.at_expr(error, written[at])));
         }
         for (at, kind) in missing {
             keys.push(SortKey { value: Expr::Column(at), kind, descending: false, nulls_first: false });
@@ -403,7 +425,10 @@ impl Binder<'_> {
             if !found && let Some(of) = of {
                 let message =
                     format!("relation \"{}\" in {} clause not found in FROM clause", of.join("."), lock_word(clause));
-                return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
+                let error = SqlError::new(SqlState::UNDEFINED_TABLE, message);
+                let name =
+                    clause.of.as_ref().and_then(|name| name.0.last()).map_or(Place::NOWHERE, |part| part.span().into());
+                return Err(self.at_place(error, name));
             }
         }
         Ok(locks)

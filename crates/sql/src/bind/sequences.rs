@@ -31,23 +31,27 @@ impl Binder<'_> {
         let mut bound = Vec::with_capacity(arguments.len());
         for (at, argument) in arguments.into_iter().enumerate() {
             bound.push(match at {
-                0 => self.sequence_argument(argument)?,
+                0 => self.sequence_argument(name, argument)?,
                 1 => self.coerce(argument, Kind::Int8.into(), Context::Implicit)?.expr,
                 _ => self.coerce(argument, Kind::Bool.into(), Context::Implicit)?.expr,
             });
         }
-        Ok(Typed { expr: Expr::Sequence { call, arguments: bound }, kind: Kind::Int8.into() })
+        Ok(Typed::new(Expr::Sequence { call, arguments: bound }, Kind::Int8))
     }
 
     /// A name that is known now is looked up now.
-    fn sequence_argument(&self, argument: Typed) -> SqlResult<Expr> {
+    fn sequence_argument(&self, name: &str, argument: Typed) -> SqlResult<Expr> {
         if matches!(argument.kind.kind, Kind::Oid | Kind::Regclass) {
             return Ok(argument.expr);
         }
-        let argument = self.coerce(argument, Kind::Text.into(), Context::Implicit)?.expr;
+        let place = argument.place;
+        let own = argument.clone();
+        let argument = self.coerce(argument, Kind::Text.into(), Context::Implicit);
+        let argument = argument.map_err(|_| super::functions::no_function(name, &[own]))?.expr;
         match &argument {
-            Expr::Constant(Datum::Text(name)) => {
-                let relation = self.catalog.relation_written(self.path, name)?;
+            Expr::Constant(Datum::Text(written)) => {
+                let relation = self.catalog.relation_written(self.path, written);
+                let relation = relation.map_err(|error| self.at_place(error, place))?;
                 Ok(Expr::Constant(Datum::Oid(relation.oid())))
             }
             _ => Ok(argument),

@@ -96,7 +96,7 @@ impl Binder<'_> {
         let (call, kind) = self.set_call(name, arguments).map_err(|error| self.at_name(error, written))?;
         let mut calls = scope.calls.borrow_mut();
         calls.sets.push(call);
-        Ok(Typed { expr: Expr::Column(SETS + calls.sets.len() - 1), kind })
+        Ok(Typed::new(Expr::Column(SETS + calls.sets.len() - 1), kind))
     }
 
     /// The columns of a composite value in the select list, side by side.
@@ -117,7 +117,7 @@ impl Binder<'_> {
         let mut calls = scope.calls.borrow_mut();
         let value = |((call, kind), field): ((SetCall, SqlType), &&'static str)| {
             calls.sets.push(call);
-            (*field, Typed { expr: Expr::Column(SETS + calls.sets.len() - 1), kind })
+            (*field, Typed::new(Expr::Column(SETS + calls.sets.len() - 1), kind))
         };
         Ok(found.into_iter().zip(fields_of(name)).map(value).collect())
     }
@@ -142,7 +142,7 @@ impl Binder<'_> {
                 array.kind = kind.into();
             }
         }
-        let one = Typed { expr: Expr::Constant(Datum::Int4(1)), kind: Kind::Int4.into() };
+        let one = Typed::new(Expr::Constant(Datum::Int4(1)), Kind::Int4);
         let places = vec![array.clone(), one];
         Ok(vec![self.set_call("unnest", arguments)?, self.set_call("generate_subscripts", places)?])
     }
@@ -170,7 +170,7 @@ impl Binder<'_> {
                 .map(|(argument, to)| self.argument(argument, *to))
                 .collect::<SqlResult<Vec<_>>>()
         };
-        let constant = |datum: Datum, kind: Kind| Typed { expr: Expr::Constant(datum), kind: kind.into() };
+        let constant = |datum: Datum, kind: Kind| Typed::new(Expr::Constant(datum), kind);
         match (name, &kinds[..]) {
             ("generate_series", [from, to, step @ ..]) if step.len() <= 1 => {
                 let (kind, step_kind) = series_kind(*from, *to, step.first().copied()).ok_or_else(|| {
@@ -250,6 +250,7 @@ impl Binder<'_> {
             [name] => name,
             [schema, name] if schema == "pg_catalog" => name,
             [schema, name] if schema == "information_schema" && name == "_pg_expandarray" => name,
+            [schema, own] => return Err(self.foreign_function(schema, own, args, scope)),
             _ => return Err(SqlError::unsupported("this function in FROM")),
         };
         if let (Some(table), [], false) = (crate::system::function_in_from(name), args, is_numbered) {

@@ -72,6 +72,9 @@ impl Binder<'_> {
     /// A query in an expression.
     fn subquery(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Bound> {
         refuse!(!query.locks.is_empty() => "FOR UPDATE in a subquery");
+        if let Some(what) = scope.clause.get().refuses_queries() {
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {what}")));
+        }
         let mut bound = self.within("a subquery", || self.query(query, Some(scope)))?;
         bound.columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
         Ok(bound)
@@ -88,7 +91,7 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column"));
         };
         // A second row is an error.
-        Ok(Typed { kind: column.kind, expr: Expr::Scalar(Box::new(shared(first_of(bound.plan, 2)))) })
+        Ok(Typed::new(Expr::Scalar(Box::new(shared(first_of(bound.plan, 2)))), column.kind))
     }
 
     pub(super) fn array_query(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Typed> {
@@ -99,7 +102,7 @@ impl Binder<'_> {
         let Some(kind) = column.kind.kind.array_of() else {
             return Err(SqlError::unsupported(format_args!("an array of {}", column.kind.kind.name())));
         };
-        Ok(Typed { kind: kind.into(), expr: Expr::ArrayQuery(Box::new(shared(bound.plan))) })
+        Ok(Typed::new(Expr::ArrayQuery(Box::new(shared(bound.plan))), kind))
     }
 
     /// `x IN (query)`, of values or rows.
@@ -113,12 +116,12 @@ impl Binder<'_> {
         left: &ast::Expr,
         operator: &str,
         all: bool,
-        query: &ast::Query,
+        query_written: &ast::Query,
         scope: &Scope<'_>,
     ) -> SqlResult<Typed> {
         let parts = row_of(left);
         let arguments = parts.iter().map(|part| self.expr(part, scope)).collect::<SqlResult<Vec<_>>>()?;
-        let bound = self.subquery(query, scope)?;
+        let bound = self.subquery(query_written, scope)?;
         if let Some(error) = wrong_count(bound.columns.len(), arguments.len()) {
             return Err(error);
         }
@@ -130,7 +133,12 @@ impl Binder<'_> {
         {
             let argument = Box::new(self.argument(argument.clone(), kind)?);
             let kind = self.comparable(kind)?;
-            let query = Box::new(shared(self.converted(bound.plan, &[column.kind], &[kind.into()])?));
+            let query = Box::new(shared(self.converted(
+                bound.plan,
+                &[column.kind],
+                &[kind.into()],
+                Some(&query_written.body),
+            )?));
             let found = truth(Expr::InQuery { kind, argument, query });
             return Ok(if all { not(found) } else { found });
         }
@@ -144,8 +152,8 @@ impl Binder<'_> {
                 _ => Ok(argument),
             })
             .collect::<SqlResult<_>>()?;
-        let own = |at: usize| Typed { expr: Expr::Column(at), kind: arguments[at].kind };
-        let theirs = |at: usize| Typed { expr: Expr::Column(count + at), kind: bound.columns[at].kind };
+        let own = |at: usize| Typed::new(Expr::Column(at), arguments[at].kind);
+        let theirs = |at: usize| Typed::new(Expr::Column(count + at), bound.columns[at].kind);
         let condition = self.compare_rows(operator, (0..count).map(own).collect(), (0..count).map(theirs).collect())?;
         let over = Over::Query(Box::new(shared(bound.plan)));
         let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
@@ -196,8 +204,8 @@ impl Binder<'_> {
             Kind::Unknown => self.coerce(left, element.kind.into(), Context::Implicit)?,
             _ => left,
         };
-        let own = Typed { expr: Expr::Column(0), kind: left.kind };
-        let condition = self.operator(operator, Some(own), Typed { expr: Expr::Column(1), kind: element })?;
+        let own = Typed::new(Expr::Column(0), left.kind);
+        let condition = self.operator(operator, Some(own), Typed::new(Expr::Column(1), element))?;
         if condition.kind.kind != Kind::Bool {
             let message = "op ANY/ALL (array) requires operator to yield boolean";
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
@@ -243,8 +251,7 @@ impl Binder<'_> {
         if let Some(error) = wrong_count(bound.columns.len(), arguments.len()) {
             return Err(error);
         }
-        let theirs =
-            |(at, column): (usize, &crate::session::ColumnInfo)| Typed { expr: Expr::Column(at), kind: column.kind };
+        let theirs = |(at, column): (usize, &crate::session::ColumnInfo)| Typed::new(Expr::Column(at), column.kind);
         let columns: Vec<Typed> = bound.columns.iter().enumerate().map(theirs).collect();
         // The query's one row is compared where it is: there the left side is that of the enclosing row.
         let outside = |typed: Typed| Ok(Typed { expr: lifted(typed.expr)?, ..typed });
@@ -313,11 +320,11 @@ impl Binder<'_> {
         let Some(array) = kind.kind.array_of() else {
             return Err(SqlError::unsupported(format_args!("an array of {}", kind.kind.name())));
         };
-        Ok(Typed { expr: Expr::Array(items), kind: array.into() })
+        Ok(Typed::new(Expr::Array(items), array))
     }
 }
 
 /// A value of this kind, to see which operators there are.
 fn probe(kind: Kind) -> Typed {
-    Typed { expr: Expr::Constant(Datum::Null), kind: kind.into() }
+    Typed::new(Expr::Constant(Datum::Null), kind)
 }

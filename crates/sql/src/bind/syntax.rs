@@ -2,13 +2,13 @@
 
 use super::expr::negated_if;
 use super::sets::{composite, field_name};
-use super::{Binder, Scope, refuse};
+use super::{Binder, Scope};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
-use crate::plan::{Expr, Typed};
+use crate::plan::{Expr, Place, Typed};
 use crate::types::{Kind, SqlType};
-use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
+use sqlparser::ast::{self, BinaryOperator, Spanned, UnaryOperator};
 
 /// The name of an operator in the table, for those that are written as they are named.
 pub(super) fn operator_name(op: &BinaryOperator) -> SqlResult<String> {
@@ -44,8 +44,33 @@ pub(super) fn prefix_name(op: UnaryOperator) -> SqlResult<&'static str> {
     }
 }
 
+/// `42809`
+fn not_composite(field: &str, kind: Kind) -> SqlError {
+    let message = format!("column notation .{field} applied to type {}, which is not a composite type", kind.name());
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+}
+
 fn integer(value: i32) -> Typed {
-    Typed { expr: Expr::Constant(Datum::Int4(value)), kind: Kind::Int4.into() }
+    Typed::new(Expr::Constant(Datum::Int4(value)), Kind::Int4)
+}
+
+/// `42704`
+pub(crate) fn no_collation(name: &str) -> SqlError {
+    let message = format!("collation \"{name}\" for encoding \"UTF8\" does not exist");
+    SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+}
+
+/// Whether values of a kind are texts, which can be ordered in several ways.
+pub(crate) fn takes_collation(kind: Kind) -> bool {
+    match kind {
+        Kind::Array(element) => takes_collation(element.kind()),
+        kind => matches!(kind, Kind::Text | Kind::Varchar | Kind::Bpchar | Kind::Name | Kind::Unknown),
+    }
+}
+
+/// `42804`
+pub(crate) fn not_collated(kind: Kind) -> SqlError {
+    SqlError::new(SqlState::DATATYPE_MISMATCH, format!("collations are not supported by type {}", kind.name()))
 }
 
 impl Binder<'_> {
@@ -62,26 +87,44 @@ impl Binder<'_> {
                 Ok(negated_if(*negated, self.operator("~~*", Some(one(expr)?), pattern)?))
             }
             ast::Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+                let written = &**pattern;
                 let mut arguments = vec![one(pattern)?];
                 if let Some(escape) = escape_char {
                     arguments.push(one(escape)?);
                 }
-                let pattern = self.call("similar_to_escape", arguments)?;
-                Ok(negated_if(*negated, self.operator("~", Some(one(expr)?), pattern)?))
+                let pattern = self.syntax_call("similar_to_escape", arguments);
+                let pattern = pattern.map_err(|error| self.at_words(error, &["NOT", "SIMILAR", "TO"], written))?;
+                let found = self.operator("~", Some(one(expr)?), pattern);
+                let words = &["NOT", "SIMILAR", "TO"];
+                let at = |error: SqlError| {
+                    let error = if *negated { error.replaced(" ~ ", " !~ ") } else { error };
+                    self.at_words(error, words, written)
+                };
+                Ok(negated_if(*negated, found.map_err(at)?))
             }
             ast::Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
                 let mut arguments = vec![one(expr)?, one(overlay_what)?, one(overlay_from)?];
                 if let Some(count) = overlay_for {
                     arguments.push(one(count)?);
                 }
-                self.call("overlay", arguments)
+                self.syntax_call("overlay", arguments)
             }
             ast::Expr::CompoundFieldAccess { root, access_chain } => self.access(root, access_chain, scope),
             ast::Expr::Collate { expr, collation } => {
                 let parts = self.name_parts(collation)?;
                 let name = parts.last().map_or("", String::as_str);
-                refuse!(!matches!(name, "C" | "POSIX" | "default" | "ucs_basic") => format_args!("the collation {name}"));
-                one(expr)
+                let at = |error| {
+                    let place = collation.0.first().map_or(Place::NOWHERE, |first| first.span().into());
+                    self.at_place(error, self.source.word_before(place, &["COLLATE"]))
+                };
+                let value = one(expr)?;
+                if !takes_collation(value.kind.kind) {
+                    return Err(at(not_collated(value.kind.kind)));
+                }
+                if !matches!(name, "C" | "POSIX" | "default" | "ucs_basic") {
+                    return Err(at(no_collation(&parts.join("."))));
+                }
+                Ok(value)
             }
             ast::Expr::BinaryOp { left, op: BinaryOperator::Overlaps, right } => {
                 let (ast::Expr::Tuple(left), ast::Expr::Tuple(right)) = (&**left, &**right) else {
@@ -142,15 +185,22 @@ impl Binder<'_> {
         let mut parts = match inner {
             ast::Expr::Identifier(ident) => vec![ident.clone()],
             ast::Expr::CompoundIdentifier(parts) => parts.clone(),
-            _ => return Err(SqlError::unsupported(format_args!("a field of {root}"))),
+            _ => {
+                let kind = self.expr(root, scope)?.kind.kind;
+                return Err(self.at_expr(not_composite(&wanted, kind), root));
+            }
         };
         if let Some(last) = parts.last_mut() {
             let name = field_name(&crate::parse::folded(last), &wanted);
             *last = ast::Ident { value: name, quote_style: Some('"'), span: last.span };
         }
-        self.column(&parts, scope).map_err(|error| match error.state() {
-            SqlState::UNDEFINED_COLUMN => SqlError::unsupported(format_args!("a field of {root}")),
-            _ => error,
+        self.column(&parts, scope).map_err(|error| match self.expr(root, scope) {
+            // No column is of a composite type.
+            Ok(value) => self.at_expr(not_composite(&wanted, value.kind.kind), root),
+            Err(_) if error.state() == SqlState::UNDEFINED_COLUMN => {
+                SqlError::unsupported(format_args!("a field of {root}"))
+            }
+            Err(_) => error,
         })
     }
 
@@ -165,6 +215,7 @@ impl Binder<'_> {
             let refused = || SqlError::new(SqlState::DATATYPE_MISMATCH, "array subscript must have type integer");
             self.coerce(typed, Kind::Int4.into(), Context::Assignment)
                 .map_err(|error| if error.state() == SqlState::CANNOT_COERCE { refused() } else { error })
+                .map_err(|error| self.at_expr(error, expr))
         };
         match subscript {
             ast::Subscript::Index { index: at } => self.call("[]", vec![array, index(at)?]),

@@ -12,41 +12,54 @@ impl Binder<'_> {
     /// The value as one of this type, where `context` allows the cast.
     ///
     /// # Errors
-    /// `42846` or `42804`; for a literal, that it is no such value.
+    /// `42846` or `42804`, without a place: it depends on what the cast is for; for a literal, with it, that it is no such value.
     pub(crate) fn coerce(&self, typed: Typed, to: SqlType, context: Context) -> SqlResult<Typed> {
-        let from = typed.kind;
+        let place = typed.place;
+        self.coerced(typed, to, context).map(|typed| typed.at(place))
+    }
+
+    fn coerced(&self, typed: Typed, to: SqlType, context: Context) -> SqlResult<Typed> {
+        let (from, place) = (typed.kind, typed.place);
         if from.kind == Kind::Unknown {
             match typed.expr {
-                Expr::Constant(Datum::Null) => return Ok(Typed { expr: typed.expr, kind: to }),
+                Expr::Constant(Datum::Null) => return Ok(Typed::new(typed.expr, to)),
                 Expr::Constant(Datum::Text(name))
                     if to.kind == Kind::Regclass
                         && name.bytes().any(|byte| !byte.is_ascii_digit())
                         && let Ok(relation) = self.catalog.relation_written(self.path, &name) =>
                 {
-                    return Ok(Typed { expr: Expr::Constant(Datum::Oid(relation.oid())), kind: to });
+                    return Ok(Typed::new(Expr::Constant(Datum::Oid(relation.oid())), to));
                 }
                 Expr::Constant(Datum::Text(text)) => {
                     // A cast cuts what is too long; input would refuse it.
                     let is_cut = context == Context::Explicit && matches!(to.kind, Kind::Varchar | Kind::Bpchar);
                     let read_as = if is_cut { to.kind.into() } else { to };
-                    let expr = Expr::Constant(text::input(&text, read_as, &self.env.forms)?);
+                    let value = text::input(&text, read_as, &self.env.forms);
+                    let expr = Expr::Constant(value.map_err(|error| {
+                        // That the value does not fit the modifier is another matter than that it is none.
+                        match text::input(&text, to.kind.into(), &self.env.forms) {
+                            Ok(_) if to.kind != Kind::Interval => error.nowhere(),
+                            _ => self.at_place(error, place),
+                        }
+                    })?);
                     return if is_cut {
-                        self.coerce(Typed { expr, kind: read_as }, to, context)
+                        self.coerce(Typed::new(expr, read_as), to, context)
                     } else {
-                        Ok(Typed { expr, kind: to })
+                        Ok(Typed::new(expr, to))
                     };
                 }
                 Expr::Parameter(at) => {
                     let known = self.parameters.borrow_mut()[at].replace(to.kind.into());
                     if let Some(known) = known.filter(|known| known.kind != to.kind) {
                         let message = format!("inconsistent types deduced for parameter ${}", at + 1);
-                        return Err(SqlError::new(SqlState("42P08"), message).detail(format!(
+                        let error = SqlError::new(SqlState("42P08"), message).detail(format!(
                             "{} versus {}",
                             known.name(),
                             SqlType::from(to.kind).name()
-                        )));
+                        ));
+                        return Err(self.at_place(error, place));
                     }
-                    let typed = Typed { expr: Expr::Parameter(at), kind: to.kind.into() };
+                    let typed = Typed::new(Expr::Parameter(at), to.kind);
                     return self.coerce(typed, to, context);
                 }
                 _ => {}
@@ -56,28 +69,28 @@ impl Binder<'_> {
             if to.typmod < 0 || from.typmod == to.typmod {
                 return Ok(typed);
             }
-            return Ok(Typed { expr: modified(typed.expr, to, context), kind: to });
+            return Ok(Typed::new(modified(typed.expr, to, context), to));
         }
         if from.kind == Kind::Varchar && to.kind == Kind::Text {
             // The same values: a cast would only keep the column from its index.
             return Ok(Typed { kind: to, ..typed });
         }
         let Some(cast) = ops::find_cast(from.kind, to.kind, context) else {
-            let message = format!("cannot cast type {} to {}", from.name(), to.name());
+            let message = format!("cannot cast type {} to {}", from.kind.name(), to.kind.name());
             return Err(SqlError::new(SqlState::CANNOT_COERCE, message));
         };
         let mut expr = Expr::Cast { eval: cast.eval, to, argument: Box::new(typed.expr) };
         if 0 <= to.typmod {
             expr = modified(expr, to, context);
         }
-        Ok(Typed { expr, kind: to })
+        Ok(Typed::new(expr, to))
     }
 
     /// As a value that decides: a condition.
     pub(crate) fn condition(&self, typed: Typed, of: &str) -> SqlResult<Expr> {
         if !matches!(typed.kind.kind, Kind::Bool | Kind::Unknown) {
             let message = format!("argument of {of} must be type boolean, not type {}", typed.kind.name());
-            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+            return Err(self.at_place(SqlError::new(SqlState::DATATYPE_MISMATCH, message), typed.place));
         }
         self.coerce(typed, Kind::Bool.into(), Context::Implicit).map(|typed| typed.expr)
     }
@@ -85,7 +98,7 @@ impl Binder<'_> {
     /// All as one type, by the rules of `UNION` and `CASE`.
     pub(crate) fn common(&self, all: Vec<Typed>, of: &str) -> SqlResult<(Vec<Expr>, SqlType)> {
         let kinds: Vec<Kind> = all.iter().map(|typed| typed.kind.kind).collect();
-        let kind = ops::common_kind(&kinds, of)?;
+        let kind = ops::common_kind_of(&kinds, of).map_err(|(at, error)| self.at_place(error, all[at].place))?;
         let same = all.first().map(|typed| typed.kind).filter(|kind| all.iter().all(|typed| typed.kind == *kind));
         let to = same.filter(|same| same.kind == kind).unwrap_or_else(|| kind.into());
         let coerced = all.into_iter().map(|typed| Ok(self.coerce(typed, to, Context::Implicit)?.expr));
@@ -101,12 +114,24 @@ impl Binder<'_> {
         }
         let expr =
             Expr::Call { eval: operator.eval, strict: true, operator: Some(operator), function: None, arguments };
-        Ok(Typed { expr, kind: operator.result.into() })
+        Ok(Typed::new(expr, operator.result))
     }
 
     /// An argument of a function or operator: its modifier does not matter.
     pub(crate) fn argument(&self, argument: Typed, to: Kind) -> SqlResult<Expr> {
         self.coerce(argument, to.into(), Context::Implicit).map(|typed| typed.expr)
+    }
+
+    /// Looks whether values of a kind can be told from one another.
+    ///
+    /// # Errors
+    /// `42883` if they cannot.
+    pub(crate) fn groupable(&self, kind: Kind) -> SqlResult<Kind> {
+        if ops::is_comparable(kind) {
+            return Ok(kind);
+        }
+        let message = format!("could not identify an equality operator for type {}", SqlType::from(kind).name());
+        Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message))
     }
 
     /// Looks whether values of a kind have an order.
@@ -118,19 +143,25 @@ impl Binder<'_> {
             return Ok(kind);
         }
         let message = format!("could not identify an ordering operator for type {}", SqlType::from(kind).name());
-        Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message))
+        Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
+            .hint("Use an explicit ordering operator or modify the query."))
     }
 
     /// A type as a statement writes it.
     pub(crate) fn type_of(&self, data_type: &ast::DataType) -> SqlResult<SqlType> {
         use ast::{CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
-        let length = |length: &Option<CharacterLength>, default: i32| match length {
+        let length = |length: &Option<CharacterLength>, default: i32, name: &str| match length {
             None => Ok(default),
             Some(CharacterLength::IntegerLength { length, unit: None }) if (1..=10_485_760).contains(length) => {
                 Ok(*length as i32 + 4)
             }
             Some(CharacterLength::IntegerLength { length: 0, .. }) => {
-                Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "length for type varchar must be at least 1"))
+                let message = format!("length for type {name} must be at least 1");
+                Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
+            }
+            Some(CharacterLength::IntegerLength { length: _, unit: None }) => {
+                let message = format!("length for type {name} cannot exceed 10485760");
+                Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
             }
             Some(_) => Err(SqlError::unsupported("this length of a string")),
         };
@@ -147,9 +178,9 @@ impl Binder<'_> {
             DataType::Float(ExactNumberInfo::None) => Ok(Kind::Float8.into()),
             DataType::Text => Ok(Kind::Text.into()),
             DataType::Varchar(size) | DataType::CharacterVarying(size) | DataType::CharVarying(size) => {
-                with(Kind::Varchar, length(size, -1)?)
+                with(Kind::Varchar, length(size, -1, "varchar")?)
             }
-            DataType::Char(size) | DataType::Character(size) => with(Kind::Bpchar, length(size, 5)?),
+            DataType::Char(size) | DataType::Character(size) => with(Kind::Bpchar, length(size, 5, "char")?),
             DataType::Bytea => Ok(Kind::Bytea.into()),
             DataType::Date => Ok(Kind::Date.into()),
             DataType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
@@ -169,7 +200,11 @@ impl Binder<'_> {
             DataType::Array(
                 ast::ArrayElemTypeDef::SquareBracket(element, _) | ast::ArrayElemTypeDef::Qualified(element, _),
             ) => {
-                let of = self.type_of(element)?;
+                let missing = |error: SqlError| match error.state() {
+                    SqlState::UNDEFINED_OBJECT => error.replaced("\" does not", "[]\" does not"),
+                    _ => error,
+                };
+                let of = self.type_of(element).map_err(missing)?;
                 // Any number of brackets is one array type; of more dimensions than one it has no values here.
                 if matches!(of.kind, Kind::Array(_)) {
                     return Ok(of);
@@ -192,6 +227,13 @@ impl Binder<'_> {
                     [schema, name] if schema == "pg_catalog" => Kind::from_name(name),
                     _ => None,
                 };
+                if let ([schema, _], None) = (&parts[..], named)
+                    && schema != "pg_catalog"
+                    && self.catalog.schema(schema).is_none()
+                {
+                    let message = format!("schema \"{schema}\" does not exist");
+                    return Err(self.at_name(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message), name));
+                }
                 named.map(SqlType::from).ok_or_else(|| {
                     let message = format!("type \"{}\" does not exist", parts.join("."));
                     self.at_name(SqlError::new(SqlState::UNDEFINED_OBJECT, message), name)

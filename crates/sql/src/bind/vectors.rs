@@ -18,7 +18,7 @@ pub(super) fn array_of(kind: Kind) -> Option<Kind> {
 }
 
 fn one() -> Typed {
-    Typed { expr: Expr::Constant(Datum::Int4(1)), kind: Kind::Int4.into() }
+    Typed::new(Expr::Constant(Datum::Int4(1)), Kind::Int4)
 }
 
 impl Binder<'_> {
@@ -53,6 +53,6 @@ impl Binder<'_> {
     /// The least and the greatest place in a vector.
     pub(super) fn places_of_vector(&self, vector: Typed) -> SqlResult<(Typed, Typed)> {
         let last = self.operator("-", Some(self.call("cardinality", vec![vector])?), one())?;
-        Ok((Typed { expr: Expr::Constant(Datum::Int4(0)), kind: Kind::Int4.into() }, last))
+        Ok((Typed::new(Expr::Constant(Datum::Int4(0)), Kind::Int4), last))
     }
 }

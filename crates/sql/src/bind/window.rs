@@ -8,10 +8,10 @@ use crate::ops::{self, Context};
 use crate::parse::folded;
 use crate::parse::rewrite::marked;
 use crate::plan::{
-    Exclude, Expr, Frame, FrameBound, FrameUnit, RangeSteps, SortKey, Typed, WindowCall, WindowFunction, visit,
+    Exclude, Expr, Frame, FrameBound, FrameUnit, Place, RangeSteps, SortKey, Typed, WindowCall, WindowFunction, visit,
 };
 use crate::types::{Kind, SqlType};
-use sqlparser::ast::{self, WindowFrameBound, WindowFrameUnits, WindowType};
+use sqlparser::ast::{self, Spanned, WindowFrameBound, WindowFrameUnits, WindowType};
 
 /// A window as it is written, with what it takes from a named one.
 #[derive(Clone, Default)]
@@ -77,6 +77,9 @@ pub(super) fn window_parts(call: &mut WindowCall) -> impl Iterator<Item = &mut E
         .chain(order.iter_mut().map(|key| &mut key.value))
 }
 
+/// What a window says: its partition, its order, its frame.
+type Window = (Vec<(Expr, Kind)>, Vec<SortKey>, Frame);
+
 impl Binder<'_> {
     /// A function with `OVER`.
     pub(super) fn window(
@@ -95,7 +98,7 @@ impl Binder<'_> {
                 let message = "aggregate function calls cannot contain window function calls";
                 return Err(here(SqlError::new(SqlState::GROUPING_ERROR, message)));
             }
-            clause if !clause.allows_aggregates() || clause == Clause::Having => {
+            clause if !clause.allows_aggregates() || matches!(clause, Clause::Having | Clause::WindowDefinition) => {
                 return Err(here(windowing(format!("window functions are not allowed in {}", clause.name()))));
             }
             _ => {}
@@ -103,7 +106,7 @@ impl Binder<'_> {
         let known = scope.calls.borrow().windows.iter().position(|(other, ..)| other == function);
         if let Some(at) = known {
             let kind = scope.calls.borrow().windows[at].2;
-            return Ok(Typed { expr: Expr::Column(WINDOWS + at), kind });
+            return Ok(Typed::new(Expr::Column(WINDOWS + at), kind));
         }
         scope.clause.set(Clause::Window);
         let call = self.window_call(function, name, args, over, scope);
@@ -111,7 +114,7 @@ impl Binder<'_> {
         let (call, kind) = call?;
         let mut calls = scope.calls.borrow_mut();
         calls.windows.push((function.clone(), call, kind));
-        Ok(Typed { expr: Expr::Column(WINDOWS + calls.windows.len() - 1), kind })
+        Ok(Typed::new(Expr::Column(WINDOWS + calls.windows.len() - 1), kind))
     }
 
     fn window_call(
@@ -122,6 +125,7 @@ impl Binder<'_> {
         over: &WindowType,
         scope: &Scope<'_>,
     ) -> SqlResult<(WindowCall, SqlType)> {
+        let written = function;
         let (function, arguments, kind) = if is_window(name) {
             refuse!(function.filter.is_some() => "FILTER for non-aggregate window functions");
             self.window_function(name, self.arguments(args, scope)?)
@@ -137,22 +141,39 @@ impl Binder<'_> {
         let windows = scope.windows.as_slice();
         let spec = match over {
             WindowType::NamedWindow(name) => self.named_window(name, windows, windows.len())?,
-            WindowType::WindowSpec(spec) => self.spec(spec, windows, windows.len())?,
+            WindowType::WindowSpec(spec) => (self.spec(spec, windows, windows.len()))
+                .map_err(|error| self.at_place(error, self.window_start(written)))?,
         };
+        let clause = scope.clause.replace(Clause::WindowDefinition);
+        let window = self.window_of(written, spec, scope);
+        scope.clause.set(clause);
+        let (partition, order, frame) = window?;
+        Ok((WindowCall { function, arguments, partition, order, frame }, kind))
+    }
+
+    /// Where the window of a call begins.
+    fn window_start(&self, function: &ast::Function) -> Place {
+        let over = self.source.word_after(function.name.span().into(), &["OVER"]);
+        self.source.next(over)
+    }
+
+    fn window_of(&self, function: &ast::Function, spec: Spec<'_>, scope: &Scope<'_>) -> SqlResult<Window> {
         let mut partition = Vec::with_capacity(spec.partition.len());
         for expr in spec.partition {
             let value = self.expr(expr, scope)?;
             let kind = settled(value.kind);
-            self.comparable(kind.kind)?;
+            self.groupable(kind.kind).map_err(|error| self.at_expr(error, expr))?;
             partition.push((self.coerce(value, kind, Context::Implicit)?.expr, kind.kind));
         }
         let mut order = Vec::with_capacity(spec.order.len());
         for ast::OrderByExpr { expr, options, with_fill } in spec.order {
             refuse!(with_fill.is_some() => "WITH FILL");
-            order.push(self.sort_key(self.expr(expr, scope)?, options)?);
+            let key = self.sort_key(self.expr(expr, scope)?, options);
+            order.push(key.map_err(|error| self.at_key(error, expr))?);
         }
-        let frame = self.frame(spec.frame, spec.exclude, &order)?;
-        Ok((WindowCall { function, arguments, partition, order, frame }, kind))
+        let frame = self.frame(spec.frame, spec.exclude, &order, (function, scope));
+        let frame = frame.map_err(|error| self.at_place(error, self.window_start(function)))?;
+        Ok((partition, order, frame))
     }
 
     fn named_window<'s>(
@@ -206,13 +227,18 @@ impl Binder<'_> {
     /// Looks at the named windows, used or not.
     pub(super) fn check_windows(&self, windows: &[ast::NamedWindowDefinition]) -> SqlResult<()> {
         for (at, ast::NamedWindowDefinition(name, definition)) in windows.iter().enumerate() {
+            let written = name;
             let name = folded(name);
             if windows[..at].iter().any(|ast::NamedWindowDefinition(other, _)| folded(other) == name) {
-                return Err(windowing(format!("window \"{name}\" is already defined")));
+                let error = windowing(format!("window \"{name}\" is already defined"));
+                return Err(self.at_place(error, self.source.next(self.source.next(written.span.into()))));
             }
             match definition {
                 ast::NamedWindowExpr::NamedWindow(other) => self.named_window(other, windows, at)?,
-                ast::NamedWindowExpr::WindowSpec(spec) => self.spec(spec, windows, at)?,
+                ast::NamedWindowExpr::WindowSpec(spec) => self.spec(spec, windows, at).map_err(|error| {
+                    let place = self.source.next(self.source.next(written.span.into()));
+                    self.at_place(error, place)
+                })?,
             };
         }
         Ok(())
@@ -226,8 +252,9 @@ impl Binder<'_> {
                 "No function matches the given name and argument types. You might need to add explicit type casts.",
             )
         };
-        let constant = |datum: Datum, kind: Kind| Typed { expr: Expr::Constant(datum), kind: kind.into() };
-        let int = |argument: Typed| self.argument(argument, Kind::Int4).map_err(|_| no_such());
+        let constant = |datum: Datum, kind: Kind| Typed::new(Expr::Constant(datum), kind);
+        let unless_told = |error: SqlError| if error.is_placed() { error } else { no_such() };
+        let int = |argument: Typed| self.argument(argument, Kind::Int4).map_err(unless_told);
         let known = |value: Typed| {
             let kind = settled(value.kind);
             Ok::<_, SqlError>((self.coerce(value, kind, Context::Implicit)?.expr, kind))
@@ -266,40 +293,66 @@ impl Binder<'_> {
                         (value, Expr::Constant(Datum::Null), kind)
                     }
                     Some(default) => {
-                        let (mut both, kind) = self.common(vec![value, default], "LAG").map_err(|_| no_such())?;
+                        let (mut both, kind) =
+                            self.common(vec![value, default], "LAG").map_err(|error| match error.state() {
+                                SqlState::DATATYPE_MISMATCH | SqlState::CANNOT_COERCE => no_such(),
+                                _ => error,
+                            })?;
                         let default = both.pop().ok_or_else(no_such)?;
                         (both.pop().ok_or_else(no_such)?, default, kind)
                     }
                 };
                 return Ok((function, vec![value, offset, default], kind));
             }
+            ("rank" | "dense_rank" | "percent_rank" | "cume_dist", _) => {
+                let message = format!("WITHIN GROUP is required for ordered-set aggregate {name}");
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
             _ => return Err(no_such()),
         };
         Ok((function, Vec::new(), result.into()))
     }
 
-    fn frame(&self, frame: Option<&ast::WindowFrame>, exclude: Exclude, order: &[SortKey]) -> SqlResult<Frame> {
+    fn frame(
+        &self,
+        frame: Option<&ast::WindowFrame>,
+        exclude: Exclude,
+        order: &[SortKey],
+        (function, scope): (&ast::Function, &Scope<'_>),
+    ) -> SqlResult<Frame> {
         let Some(ast::WindowFrame { units, start_bound, end_bound }) = frame else {
             let unit = FrameUnit::Range(None);
             return Ok(Frame { unit, start: FrameBound::UnboundedPreceding, end: FrameBound::CurrentRow, exclude });
         };
         let current = WindowFrameBound::CurrentRow;
         let end_bound = end_bound.as_ref().unwrap_or(&current);
+        // The bounds stand behind these words.
+        let at = |message: &str, is_end: bool| {
+            let unit = self.source.word_after(self.window_start(function), &["ROWS", "RANGE", "GROUPS"]);
+            let between = self.source.next(unit);
+            let is_between = self.source.word_after(unit, &["BETWEEN"]) == between;
+            let before = match (is_between, is_end) {
+                (false, _) => unit,
+                (true, false) => between,
+                (true, true) => self.source.word_after(between, &["AND"]),
+            };
+            Err(self.at_place(windowing(message), self.source.next(before)))
+        };
         match (start_bound, end_bound) {
             (WindowFrameBound::Following(None), _) => {
-                return Err(windowing("frame start cannot be UNBOUNDED FOLLOWING"));
+                return at("frame start cannot be UNBOUNDED FOLLOWING", false);
             }
             (_, WindowFrameBound::Preceding(None)) => {
-                return Err(windowing("frame end cannot be UNBOUNDED PRECEDING"));
+                return at("frame end cannot be UNBOUNDED PRECEDING", true);
             }
             (WindowFrameBound::CurrentRow, WindowFrameBound::Preceding(Some(_))) => {
-                return Err(windowing("frame starting from current row cannot have preceding rows"));
+                return at("frame starting from current row cannot have preceding rows", true);
             }
             (
                 WindowFrameBound::Following(Some(_)),
                 WindowFrameBound::Preceding(Some(_)) | WindowFrameBound::CurrentRow,
             ) => {
-                return Err(windowing("frame starting from following row cannot have preceding rows"));
+                return at("frame starting from following row cannot have preceding rows", true);
             }
             _ => {}
         }
@@ -329,7 +382,14 @@ impl Binder<'_> {
                             "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",
                             other.name()
                         );
-                        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                        let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+                        let offset = [start_bound, end_bound].into_iter().find_map(|bound| match bound {
+                            WindowFrameBound::Preceding(offset) | WindowFrameBound::Following(offset) => {
+                                offset.as_deref()
+                            }
+                            WindowFrameBound::CurrentRow => None,
+                        });
+                        return Err(offset.map_or(error.clone(), |offset| self.at_expr(error, offset)));
                     }
                 };
                 let eval = |name: &str| {
@@ -344,11 +404,18 @@ impl Binder<'_> {
             WindowFrameUnits::Range => "RANGE",
         };
         let value = |expr: &ast::Expr| {
-            let scope = Scope::default();
-            let value = match self.expr(expr, &scope) {
+            let nothing = Scope::default();
+            // The library takes any text for an interval; only where one is wanted it is.
+            let expr = match expr {
+                ast::Expr::Interval(interval) if offset != Kind::Interval => &*interval.value,
+                expr => expr,
+            };
+            let value = match self.expr(expr, &nothing) {
                 Err(error) if error.state() == SqlState::UNDEFINED_COLUMN => {
+                    // It may have none at all.
+                    self.expr(expr, scope)?;
                     let message = format!("argument of {name} must not contain variables");
-                    return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+                    return Err(self.at_expr(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message), expr));
                 }
                 value => value?,
             };
@@ -358,7 +425,7 @@ impl Binder<'_> {
                 Err(error) if error.state() == SqlState::CANNOT_COERCE => {
                     let wanted = SqlType::from(offset).name();
                     let message = format!("argument of {name} must be type {wanted}, not type {}", kind.name());
-                    Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
+                    Err(self.at_expr(SqlError::new(SqlState::DATATYPE_MISMATCH, message), expr))
                 }
                 Err(error) => Err(error),
             }

@@ -1,7 +1,7 @@
 //! `INSERT`, `UPDATE`, `DELETE`, `RETURNING`, and those of them that stand in `WITH`.
 
 use super::from::{all_of, split};
-use super::{Binder, Bound, Relation, Scope, columns_of, refuse};
+use super::{Binder, Bound, Clause, Relation, Scope, columns_of, refuse};
 use crate::catalog::TableInfo;
 use crate::change::{Assignments, Change, Modify, NewValue, Target};
 use crate::datum::Datum;
@@ -9,7 +9,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::overriding::Overriding;
 use crate::parse::folded;
-use crate::plan::{Access, Expr, Plan, Source, Step, Typed};
+use crate::plan::{Access, Expr, Place, Plan, Source, Step, Typed};
 use crate::session::ColumnInfo;
 use crate::types::Kind;
 use sqlparser::ast::{self, SetExpr};
@@ -73,7 +73,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("INSERT into a function or query"));
         };
         self.is_top.set(false);
-        let table = self.table(name)?;
+        let table = self.table_in_query(name).map_err(|error| self.at_name(error, name))?;
         let alias = match table_alias {
             Some(ast::TableAliasWithoutColumns { explicit: _, alias }) => folded(alias),
             None => table.name.clone(),
@@ -85,7 +85,12 @@ impl Binder<'_> {
                 let all = (0..table.columns.len()).map(|at| self.default(&table, at)).collect::<SqlResult<_>>()?;
                 Plan::Values(vec![all])
             }
-            Some(source) => self.inserted(&table, (&places, !columns.is_empty()), overriding, source)?,
+            Some(source) => self.inserted(&table, (&places, columns), overriding, source).map_err(|error| {
+                // The table itself is not seen from its new rows.
+                let mut scope = Scope::default();
+                let _ = scope.add(table_relation(&table, alias.clone(), 0), table.columns.len());
+                self.aside(error, &scope)
+            })?,
         };
         let relation = table_relation(&table, alias, 0);
         let conflict = on.as_ref().map(|on| self.on_conflict(on, &table, &relation)).transpose()?.map(Box::new);
@@ -117,7 +122,13 @@ impl Binder<'_> {
         let parts = self.name_parts(name)?;
         let Some(column) = parts.first() else { return Err(SqlError::unsupported("a column without a name")) };
         // What stands behind a point would be a field of the column.
-        refuse!(1 < parts.len() && table.column(column).is_some() => "a field of a column");
+        if let ([_, field, ..], Some(at)) = (&parts[..], table.column(column)) {
+            let kind = table.columns[at].kind.kind.name();
+            let message = format!(
+                "cannot assign to field \"{field}\" of column \"{column}\" because its type {kind} is not a composite type"
+            );
+            return Err(self.at_name(SqlError::new(SqlState::DATATYPE_MISMATCH, message), name));
+        }
         table.column(column).ok_or_else(|| {
             let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
             self.at_name(SqlError::new(SqlState::UNDEFINED_COLUMN, message), name)
@@ -128,7 +139,7 @@ impl Binder<'_> {
     fn inserted(
         &self,
         table: &TableInfo,
-        (places, named): (&[usize], bool),
+        (places, named): (&[usize], &[ast::ObjectName]),
         overriding: Option<Overriding>,
         source: &ast::Query,
     ) -> SqlResult<Plan> {
@@ -153,12 +164,14 @@ impl Binder<'_> {
             && settings.is_none()
             && format_clause.is_none()
             && pipe_operators.is_empty();
-        let count = |width: usize| {
+        let count = |width: usize, start: &dyn Fn(usize) -> Place| {
             if places.len() < width {
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "INSERT has more expressions than target columns"));
+                let error = SqlError::new(SqlState::SYNTAX_ERROR, "INSERT has more expressions than target columns");
+                return Err(self.at_place(error, start(places.len())));
             }
-            if named && width < places.len() {
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "INSERT has more target columns than expressions"));
+            if let Some(name) = named.get(width) {
+                let error = SqlError::new(SqlState::SYNTAX_ERROR, "INSERT has more target columns than expressions");
+                return Err(self.at_name(error, name));
             }
             Ok(())
         };
@@ -167,9 +180,11 @@ impl Binder<'_> {
         {
             // Each value by itself: DEFAULT is allowed, and a literal becomes the column's type, not a common one.
             let scope = Scope::default();
+            scope.clause.set(Clause::Values);
+            self.check_widths(rows)?;
             let mut bound = Vec::with_capacity(rows.len());
             for row in rows {
-                count(row.content.len())?;
+                count(row.content.len(), &|at| self.start(&row.content[at]))?;
                 let mut values =
                     (0..table.columns.len()).map(|at| self.default(table, at)).collect::<SqlResult<Vec<_>>>()?;
                 for (value, at) in row.content.iter().zip(places) {
@@ -183,10 +198,10 @@ impl Binder<'_> {
         }
         self.is_top.set(false);
         let mut query = self.query(source, None)?;
-        count(query.columns.len())?;
+        count(query.columns.len(), &|at| self.column_start(&source.body, at))?;
         let mut values = (0..table.columns.len()).map(|at| self.default(table, at)).collect::<SqlResult<Vec<_>>>()?;
         for ((from, column), at) in query.columns.iter().enumerate().zip(places) {
-            let typed = Typed { expr: Expr::Column(from), kind: column.kind };
+            let typed = Typed::new(Expr::Column(from), column.kind).at(self.column_start(&source.body, from));
             if !self.takes_value(table, *at, overriding)? {
                 continue;
             }
@@ -194,7 +209,7 @@ impl Binder<'_> {
             if column.kind.kind == Kind::Unknown
                 && let Some(listed) = listed(&mut query.plan).and_then(|list| list.get_mut(from))
             {
-                let typed = Typed { expr: listed.clone(), kind: column.kind };
+                let typed = Typed { expr: listed.clone(), ..typed };
                 *listed = self.assigned(table, *at, typed)?;
                 values[*at] = Expr::Column(from);
             } else {
@@ -224,7 +239,7 @@ impl Binder<'_> {
     /// A value as one of the column.
     fn assigned(&self, table: &TableInfo, at: usize, value: Typed) -> SqlResult<Expr> {
         let column = &table.columns[at];
-        let kind = value.kind;
+        let (kind, place) = (value.kind, value.place);
         match self.coerce(value, column.kind, Context::Assignment) {
             Ok(typed) => Ok(typed.expr),
             Err(error) if error.state() == SqlState::CANNOT_COERCE => {
@@ -234,8 +249,8 @@ impl Binder<'_> {
                     SqlTypeName(column.kind.kind),
                     kind.name()
                 );
-                Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message)
-                    .hint("You will need to rewrite or cast the expression."))
+                let error = SqlError::new(SqlState::DATATYPE_MISMATCH, message);
+                Err(self.at_place(error.hint("You will need to rewrite or cast the expression."), place))
             }
             Err(error) => Err(error),
         }
@@ -243,12 +258,15 @@ impl Binder<'_> {
 
     pub(super) fn default(&self, table: &TableInfo, at: usize) -> SqlResult<Expr> {
         if let Some(identity) = table.columns[at].identity {
-            let next = Typed { expr: self.next_number(identity.sequence), kind: Kind::Int8.into() };
+            let next = Typed::new(self.next_number(identity.sequence), Kind::Int8);
             return self.assigned(table, at, next);
         }
         match &table.columns[at].default {
             None => Ok(Expr::Constant(Datum::Null)),
-            Some(default) => self.assigned(table, at, self.expr(&default.tree, &Scope::default())?),
+            // Its places are in another text.
+            Some(default) => (self.expr(&default.tree, &Scope::default()))
+                .and_then(|value| self.assigned(table, at, value))
+                .map_err(SqlError::nowhere),
         }
     }
 
@@ -326,6 +344,7 @@ impl Binder<'_> {
         };
         self.is_top.set(false);
         let (mut target, scope) = self.target(table, others, selection.as_ref())?;
+        scope.clause.set(Clause::Update);
         let assignments = self.assignments(assignments, &target.table, &scope)?;
         let returning = self.returning(returning.as_deref(), &scope)?;
         let rules = self.rules(&target.table, true)?;
@@ -405,6 +424,7 @@ impl Binder<'_> {
         };
         // So that what is ambiguous is found, and `*` begins with it.
         scope.relations[..=position].rotate_right(1);
+        scope.clause.set(Clause::Where);
         let conditions = match selection {
             Some(selection) => {
                 let condition = self.expr(selection, &scope)?;
@@ -434,10 +454,18 @@ impl Binder<'_> {
             };
             let first = columns.len();
             for name in names {
-                let at = self.column_of(table, name)?;
+                let at = self.column_of(table, name).or_else(|error| {
+                    // What is wrong with any value comes first.
+                    for ast::Assignment { target, value } in assignments {
+                        if matches!(target, ast::AssignmentTarget::ColumnName(_)) && !is_default(value) {
+                            self.expr(value, scope)?;
+                        }
+                    }
+                    Err(error)
+                })?;
                 if columns.contains(&at) {
                     let message = format!("multiple assignments to same column \"{}\"", table.columns[at].name);
-                    return Err(self.at_name(SqlError::new(SqlState::SYNTAX_ERROR, message), name));
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).nowhere());
                 }
                 columns.push(at);
             }
@@ -446,7 +474,10 @@ impl Binder<'_> {
                 values.push(NewValue::One(self.new_value(table, of[0], value, scope)?));
                 continue;
             }
-            let differ = || SqlError::new(SqlState::SYNTAX_ERROR, "number of columns does not match number of values");
+            let differ = || {
+                let message = "number of columns does not match number of values";
+                self.at_expr(SqlError::new(SqlState::SYNTAX_ERROR, message), value)
+            };
             let parts = match value {
                 ast::Expr::Tuple(parts) => parts.iter().collect(),
                 ast::Expr::Nested(part) => vec![&**part],
@@ -456,7 +487,8 @@ impl Binder<'_> {
                         return Err(differ());
                     }
                     let made = bound.columns.iter().enumerate().zip(of).map(|((from, column), at)| {
-                        self.assigned(table, *at, Typed { expr: Expr::Column(from), kind: column.kind })
+                        let place = self.column_start(&query.body, from);
+                        self.assigned(table, *at, Typed::new(Expr::Column(from), column.kind).at(place))
                     });
                     let made = made.collect::<SqlResult<_>>()?;
                     let plan = Box::new(Plan::Project { input: Box::new(bound.plan), columns: made });
@@ -466,7 +498,7 @@ impl Binder<'_> {
                 ast::Expr::Function(row) if row.name.to_string().eq_ignore_ascii_case("row") => row_parts(row)?,
                 _ => {
                     let message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
-                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                    return Err(self.at_expr(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message), value));
                 }
             };
             if parts.len() != of.len() {
@@ -494,6 +526,7 @@ impl Binder<'_> {
 
     fn returning(&self, returning: Option<&[ast::SelectItem]>, scope: &Scope<'_>) -> SqlResult<Returning> {
         let Some(returning) = returning else { return Ok(None) };
+        scope.clause.set(Clause::Returning);
         let (mut columns, values): (Vec<_>, Vec<_>) = self.projection(returning, scope)?.into_iter().unzip();
         columns.iter_mut().for_each(|column: &mut ColumnInfo| column.kind = super::settled(column.kind));
         Ok(Some((columns, values)))

@@ -45,7 +45,7 @@ impl Ddl<'_> {
         let qualified = binder.qualified(name)?;
         let Some(relation) = binder.find(&qualified).cloned() else {
             if !if_exists {
-                return Err(binder.at_name(crate::bind::no_relation(&qualified), name));
+                return Err(binder.relation_named(name).err().unwrap_or_else(|| crate::bind::no_relation(&qualified)));
             }
             let message = format!("relation \"{}\" does not exist, skipping", qualified.name);
             self.notice(SqlState("00000"), message);
@@ -56,8 +56,23 @@ impl Ddl<'_> {
             return done;
         }
         let Relation::Table(old) = relation else {
-            let message = format!("\"{}\" is not a table", relation.name());
-            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            return Err(match operations.first().and_then(action) {
+                Some(action) => {
+                    let message =
+                        format!("ALTER action {action} cannot be performed on relation \"{}\"", relation.name());
+                    let kind = match relation {
+                        Relation::View(_) => "views",
+                        Relation::Index { .. } => "indexes",
+                        _ => "sequences",
+                    };
+                    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                        .detail(format!("This operation is not supported for {kind}."))
+                }
+                None => {
+                    let message = format!("\"{}\" is not a table", relation.name());
+                    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                }
+            });
         };
         self.lock(&old, TableLock::AccessExclusive)?;
         let sources = (0..old.columns.len()).map(Source::Column).collect();
@@ -106,7 +121,11 @@ impl Ddl<'_> {
                     return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
                 }
                 let mut pending = Vec::new();
-                self.add_column(&mut work.draft, column_def, &mut pending)?;
+                // PostgreSQL looks at a default without the text that it stands in.
+                self.add_column(&mut work.draft, column_def, &mut pending).map_err(|error| match error.state() {
+                    SqlState::UNDEFINED_OBJECT | SqlState::SYNTAX_ERROR | SqlState::INVALID_PARAMETER_VALUE => error,
+                    _ => error.nowhere(),
+                })?;
                 let at = work.draft.columns.len() - 1;
                 let value = self.default_of(&work.draft.columns[at])?;
                 work.sources.push(Source::Made(value, work.draft.columns[at].kind));
@@ -187,7 +206,11 @@ impl Ddl<'_> {
             TableConstraint::PrimaryKey(_) | TableConstraint::Unique(_) => work.copies = true,
             _ => {}
         }
-        self.add_constraint(&mut work.draft, &pending)
+        // PostgreSQL looks at most of it without the text that it stands in.
+        self.add_constraint(&mut work.draft, &pending).map_err(|error| match error.state() {
+            SqlState::DUPLICATE_COLUMN => error,
+            _ => error.nowhere(),
+        })
     }
 
     /// The value that rows get in a new column.
@@ -413,7 +436,8 @@ impl Ddl<'_> {
                         format!("column \"{name}\" of relation \"{}\" is an identity column", work.draft.name);
                     return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
                 }
-                work.draft.columns[at].default = Some(self.default(value, work.draft.columns[at].kind, name)?);
+                work.draft.columns[at].default =
+                    Some(self.default(value, work.draft.columns[at].kind, name).map_err(SqlError::nowhere)?);
             }
             AlterColumnOperation::DropDefault => work.draft.columns[at].default = None,
             AlterColumnOperation::SetDataType { data_type, using, had_set: _ } => {
@@ -451,7 +475,7 @@ impl Ddl<'_> {
         using: Option<&ast::Expr>,
     ) -> SqlResult<()> {
         let binder = self.binder();
-        let kind = binder.type_of(data_type)?;
+        let kind = binder.type_of(data_type).map_err(SqlError::nowhere)?;
         column_type(kind)?;
         let column = work.draft.columns[at].clone();
         self.refuse_used_by_views(&work.old, "alter type of a column")?;
@@ -461,12 +485,20 @@ impl Ddl<'_> {
         let scope = super::columns::scope_of(&binder, &work.old.name, &work.old.columns)?;
         let value = match using {
             Some(using) => binder.expr(using, &scope)?,
-            None => crate::plan::Typed { expr: Expr::Column(from), kind: column.kind },
+            None => crate::plan::Typed::new(Expr::Column(from), column.kind),
         };
-        let context = if using.is_some() { Context::Explicit } else { Context::Assignment };
-        let value = binder.coerce(value, kind, context).map_err(|error| {
+        let value = binder.coerce(value, kind, Context::Assignment).map_err(|error| {
             if error.state() != SqlState::CANNOT_COERCE {
                 return error;
+            }
+            if using.is_some() {
+                let message = format!(
+                    "result of USING clause for column \"{}\" cannot be cast automatically to type {}",
+                    column.name,
+                    kind.name()
+                );
+                return SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+                    .hint("You might need to add an explicit cast.");
             }
             let message = format!("column \"{}\" cannot be cast automatically to type {}", column.name, kind.name());
             SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(format!(
@@ -571,4 +603,19 @@ impl Ddl<'_> {
         let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
         Err(self.state.about(error, new).about_column(&new.columns[at].name))
     }
+}
+
+/// What PostgreSQL calls a change, if it is of tables alone.
+fn action(operation: &AlterTableOperation) -> Option<&'static str> {
+    use ast::AlterColumnOperation as Column;
+    Some(match operation {
+        AlterTableOperation::AddColumn { .. } => "ADD COLUMN",
+        AlterTableOperation::DropColumn { .. } => "DROP COLUMN",
+        AlterTableOperation::AddConstraint { .. } => "ADD CONSTRAINT",
+        AlterTableOperation::DropConstraint { .. } => "DROP CONSTRAINT",
+        AlterTableOperation::AlterColumn { op: Column::SetDataType { .. }, .. } => "ALTER COLUMN ... SET DATA TYPE",
+        AlterTableOperation::AlterColumn { op: Column::SetNotNull, .. } => "ALTER COLUMN ... SET NOT NULL",
+        AlterTableOperation::AlterColumn { op: Column::DropNotNull, .. } => "ALTER COLUMN ... DROP NOT NULL",
+        _ => return None,
+    })
 }

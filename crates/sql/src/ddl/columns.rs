@@ -4,17 +4,18 @@
 
 use super::Ddl;
 use super::sequence::Numbers;
-use crate::bind::{Binder, Scope, refuse};
+use crate::bind::{Binder, Clause, Scope, no_collation, not_collated, refuse, takes_collation};
 use crate::catalog::{
     ColumnDef, Constraint, DefaultExpr, Identity, IndexInfo, Relation, Schema, Sequence, SequenceValue, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
+use crate::plan::Place;
 use crate::storage::column_type;
 use crate::types::{Kind, SqlType};
 use engine::{Column, IndexDef, Table, TableDef};
-use sqlparser::ast::{self, ColumnOption, GeneratedAs, TableConstraint};
+use sqlparser::ast::{self, ColumnOption, GeneratedAs, Spanned, TableConstraint};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -140,7 +141,13 @@ impl Ddl<'_> {
         let serial = serial(data_type);
         let kind = match serial {
             Some(kind) => kind.into(),
-            None => self.binder().type_of(data_type)?,
+            None => {
+                let binder = self.binder();
+                // The type stands behind the name.
+                binder
+                    .type_of(data_type)
+                    .map_err(|error| binder.at_place(error, binder.source.next(name.span.into())))?
+            }
         };
         column_type(kind)?;
         let mut def = ColumnDef {
@@ -164,7 +171,18 @@ impl Ddl<'_> {
                             "multiple default values specified for column \"{}\" of table \"{}\"",
                             def.name, draft.name
                         );
-                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                        let (error, binder) = (SqlError::new(SqlState::SYNTAX_ERROR, message), self.binder());
+                        let place = binder.source.constraint_before(binder.start(value), &["DEFAULT"]);
+                        return Err(binder.at_place(error, place));
+                    }
+                    if matches!(numbers, Some((Some(_), _))) {
+                        let message = format!(
+                            "both default and identity specified for column \"{}\" of table \"{}\"",
+                            def.name, draft.name
+                        );
+                        let (error, binder) = (SqlError::new(SqlState::SYNTAX_ERROR, message), self.binder());
+                        let place = binder.source.constraint_before(binder.start(value), &["DEFAULT"]);
+                        return Err(binder.at_place(error, place));
                     }
                     def.default = Some(self.default(value, kind, &def.name)?);
                 }
@@ -216,7 +234,17 @@ impl Ddl<'_> {
                     let collation = self.binder().name_parts(name)?.join(".");
                     let is_ours =
                         matches!(&*collation, "C" | "POSIX" | "default" | "pg_catalog.C" | "pg_catalog.default");
-                    refuse!(!is_ours => format_args!("the collation {collation}"));
+                    let binder = self.binder();
+                    let at = |error| {
+                        let place = name.0.first().map_or(Place::NOWHERE, |first| first.span().into());
+                        binder.at_place(error, binder.source.word_before(place, &["COLLATE"]))
+                    };
+                    if !is_ours {
+                        return Err(at(no_collation(&collation)));
+                    }
+                    if !takes_collation(kind.kind) {
+                        return Err(at(not_collated(kind.kind)));
+                    }
                 }
                 other => return Err(SqlError::unsupported(format_args!("the column option {other}"))),
             }
@@ -226,7 +254,8 @@ impl Ddl<'_> {
                 "conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{}\"",
                 def.name, draft.name
             );
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            let (error, binder) = (SqlError::new(SqlState::SYNTAX_ERROR, message), self.binder());
+            return Err(binder.at_place(error, binder.source.second_nullness(name.span.into())));
         }
         if let Some((always, numbers)) = numbers {
             self.number(draft, &mut def, always, numbers)?;
@@ -276,16 +305,9 @@ impl Ddl<'_> {
     /// A default for a column of this type. What does not fit is refused now.
     pub(super) fn default(&self, value: &ast::Expr, kind: SqlType, column: &str) -> SqlResult<DefaultExpr> {
         let binder = self.binder();
-        let bound = binder.expr(value, &Scope::default()).map_err(|error| {
-            if error.state() == SqlState::UNDEFINED_COLUMN {
-                let message = "cannot use column reference in DEFAULT expression";
-                return SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
-            }
-            error
-        })?;
-        if bound.expr.has_query() {
-            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot use subquery in DEFAULT expression"));
-        }
+        let scope = Scope::default();
+        scope.clause.set(Clause::Default);
+        let bound = binder.expr(value, &scope)?;
         let of = bound.kind;
         binder.coerce(bound, kind, Context::Assignment).map_err(|error| {
             if error.state() != SqlState::CANNOT_COERCE {

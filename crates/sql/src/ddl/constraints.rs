@@ -5,7 +5,7 @@
 
 use super::Ddl;
 use super::columns::{Draft, Pending, scope_of};
-use crate::bind::refuse;
+use crate::bind::{Clause, refuse};
 use crate::catalog::{
     Check, ColumnDef, Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, Relation, TableInfo,
 };
@@ -32,7 +32,9 @@ impl Ddl<'_> {
                 );
                 if draft.indexes.iter().any(|index| index.is_primary) {
                     let message = format!("multiple primary keys for table \"{}\" are not allowed", draft.name);
-                    return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+                    let (error, binder) = (SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message), self.binder());
+                    let place = binder.source.all(&["PRIMARY", "KEY"]).get(1).copied().unwrap_or_default();
+                    return Err(binder.at_place(error, place));
                 }
                 let columns = self.key_columns(draft, &key.columns, "primary key")?;
                 columns.iter().for_each(|at| draft.columns[*at].not_null = true);
@@ -55,6 +57,12 @@ impl Ddl<'_> {
     }
 
     fn key_columns(&self, draft: &Draft, of: &[ast::IndexColumn], word: &str) -> SqlResult<Vec<usize>> {
+        let binder = self.binder();
+        // The place is that of the whole constraint.
+        let whole = |error: SqlError, column: &ast::Ident| {
+            let place = binder.source.constraint_before(column.span.into(), &["PRIMARY", "UNIQUE"]);
+            binder.at_place(error, place)
+        };
         let mut positions: Vec<usize> = Vec::new();
         for column in of {
             let ast::IndexColumn {
@@ -70,11 +78,11 @@ impl Ddl<'_> {
             let wanted = folded(ident);
             let at = draft.column(&wanted).ok_or_else(|| {
                 let message = format!("column \"{wanted}\" named in key does not exist");
-                self.binder().at(SqlError::new(SqlState::UNDEFINED_COLUMN, message), ident)
+                whole(SqlError::new(SqlState::UNDEFINED_COLUMN, message), ident)
             })?;
             if positions.contains(&at) {
                 let message = format!("column \"{wanted}\" appears twice in {word} constraint");
-                return Err(self.binder().at(SqlError::new(SqlState::DUPLICATE_COLUMN, message), ident));
+                return Err(whole(SqlError::new(SqlState::DUPLICATE_COLUMN, message), ident));
             }
             positions.push(at);
         }
@@ -182,11 +190,9 @@ impl Ddl<'_> {
     pub(super) fn bind_check(&self, table: &str, columns: &[ColumnDef], expr: &ast::Expr) -> SqlResult<Vec<usize>> {
         let binder = self.binder();
         let scope = scope_of(&binder, table, columns)?;
+        scope.clause.set(Clause::Check);
         let bound = binder.expr(expr, &scope)?;
         let bound = binder.condition(bound, "CHECK")?;
-        if bound.has_query() {
-            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot use subquery in check constraint"));
-        }
         binder.without_parameters()?;
         let mut used = Vec::new();
         columns_in(&bound, &mut used);
@@ -253,9 +259,6 @@ impl Ddl<'_> {
             referred_columns.iter().map(place).collect::<SqlResult<_>>()?
         };
         let invalid = |message: String| SqlError::new(SqlState("42830"), message);
-        if referred.len() != own.len() {
-            return Err(invalid("number of referencing and referenced columns for foreign key disagree".to_owned()));
-        }
         let is_key = |index: &&IndexInfo| {
             index.is_unique
                 && index.columns.len() == referred.len()
@@ -265,6 +268,9 @@ impl Ddl<'_> {
             let message =
                 format!("there is no unique constraint matching given keys for referenced table \"{parent_name}\"");
             return Err(invalid(message));
+        }
+        if referred.len() != own.len() {
+            return Err(invalid("number of referencing and referenced columns for foreign key disagree".to_owned()));
         }
         let mut parts = vec![&*draft.name];
         parts.extend(own.iter().map(|at| &*draft.columns[*at].name));

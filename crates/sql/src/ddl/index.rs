@@ -45,7 +45,15 @@ impl Ddl<'_> {
         if !with.is_empty() {
             self.notice(SqlState("01000"), "storage parameters are ignored".to_owned());
         }
-        let table = self.binder().table(table_name)?;
+        let table =
+            self.binder().table(table_name).map_err(|error| match self.binder().relation_named(table_name) {
+                Ok(Relation::View(view)) => {
+                    let message = format!("cannot create index on relation \"{}\"", view.name);
+                    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                        .detail("This operation is not supported for views.")
+                }
+                _ => error,
+            })?;
         let mut positions = Vec::new();
         for ast::IndexColumn { column, operator_class } in columns {
             refuse!(operator_class.is_some() => "an operator class");

@@ -158,7 +158,7 @@ impl Ddl<'_> {
             return self.alter_sequence(&altered, kind, sequence_options, owned_by.as_ref(), *if_not_exists);
         }
         let kind = kind.unwrap_or_else(|| Kind::Int8.into());
-        let (schema, own_name) = self.place(name)?;
+        let (schema, own_name) = self.place(name).map_err(SqlError::nowhere)?;
         if *if_not_exists && self.is_taken(schema, &own_name) {
             let message = format!("relation \"{own_name}\" already exists, skipping");
             self.notice(SqlState::DUPLICATE_TABLE, message);

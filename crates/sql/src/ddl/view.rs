@@ -40,12 +40,10 @@ impl Ddl<'_> {
             *if_not_exists => "CREATE VIEW IF NOT EXISTS", *options != ast::CreateTableOptions::None => "WITH in CREATE VIEW",
             !cluster_by.is_empty() || comment.is_some() || to.is_some() || params.is_some() => "an option of CREATE VIEW",
         );
-        let (schema, own_name) = self.place(name)?;
+        let (schema, own_name) = self.place(name).map_err(SqlError::nowhere)?;
         let binder = self.binder().noting();
         let mut bound = binder.query(query, None)?;
-        binder
-            .without_parameters()
-            .map_err(|_| SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"))?;
+        binder.without_parameters()?;
         if bound.columns.len() < columns.len() {
             let message = "CREATE VIEW specifies more column names than columns";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));

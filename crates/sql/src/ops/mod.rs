@@ -38,6 +38,7 @@ pub use env::{Env, Eval, Plain};
 pub use resolve::{
     ResolvedFunction, ResolvedOperator, can_coerce, common_kind, is_function, resolve_function, resolve_operator,
 };
+pub(crate) use resolve::{common_kind_of, function_error};
 
 use crate::types::Kind;
 use std::collections::HashMap;

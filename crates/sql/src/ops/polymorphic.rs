@@ -145,7 +145,8 @@ pub(super) fn resolve(name: &str, given: &[Kind]) -> SqlResult<Option<&'static F
     };
     if lines.iter().any(is_open) {
         let message = "could not determine polymorphic type because input has type unknown";
-        return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+        // PostgreSQL gives no place here.
+        return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).nowhere());
     }
     Ok(None)
 }

@@ -218,7 +218,7 @@ pub(super) fn signature(name: &str, arguments: &[Kind]) -> String {
 }
 
 /// The errors of a name that means no function, or several.
-pub(super) fn function_error(name: &str, arguments: &[Kind], ambiguous: bool) -> SqlError {
+pub(crate) fn function_error(name: &str, arguments: &[Kind], ambiguous: bool) -> SqlError {
     let written = signature(name, arguments);
     if ambiguous {
         let error = SqlError::new(SqlState::AMBIGUOUS_FUNCTION, format!("function {written} is not unique"));
@@ -279,8 +279,13 @@ pub fn resolve_function(name: &str, arguments: &[Kind]) -> SqlResult<ResolvedFun
 /// # Errors
 /// `42804` if they are of different categories; `42846` if one cannot be made the chosen type.
 pub fn common_kind(kinds: &[Kind], what: &str) -> SqlResult<Kind> {
+    common_kind_of(kinds, what).map_err(|(_, error)| error)
+}
+
+/// As [`common_kind`]; an error comes with the number of the value that does not fit.
+pub(crate) fn common_kind_of(kinds: &[Kind], what: &str) -> Result<Kind, (usize, SqlError)> {
     let mut chosen = Kind::Unknown;
-    for &kind in kinds {
+    for (at, &kind) in kinds.iter().enumerate() {
         if kind == Kind::Unknown || kind == chosen {
             continue;
         }
@@ -288,7 +293,7 @@ pub fn common_kind(kinds: &[Kind], what: &str) -> SqlResult<Kind> {
             chosen = kind;
         } else if chosen.category() != kind.category() {
             let message = format!("{what} types {} and {} cannot be matched", chosen.name(), kind.name());
-            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+            return Err((at, SqlError::new(SqlState::DATATYPE_MISMATCH, message)));
         } else if !chosen.is_preferred() && can_coerce(chosen, kind) && !can_coerce(kind, chosen) {
             chosen = kind;
         }
@@ -296,11 +301,11 @@ pub fn common_kind(kinds: &[Kind], what: &str) -> SqlResult<Kind> {
     if chosen == Kind::Unknown {
         return Ok(Kind::Text);
     }
-    match kinds.iter().find(|kind| !can_coerce(**kind, chosen)) {
+    match kinds.iter().enumerate().find(|(_, kind)| !can_coerce(**kind, chosen)) {
         None => Ok(chosen),
-        Some(kind) => {
+        Some((at, kind)) => {
             let message = format!("{what} could not convert type {} to {}", kind.name(), chosen.name());
-            Err(SqlError::new(SqlState::CANNOT_COERCE, message))
+            Err((at, SqlError::new(SqlState::CANNOT_COERCE, message)))
         }
     }
 }

@@ -630,6 +630,8 @@ impl Session {
                     return done("SET");
                 }
                 if *is_local && self.block == Block::None {
+                    // It is looked at all the same.
+                    self.settings.clone().set(name, value.as_deref(), true)?;
                     self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "SET LOCAL can only be used in transaction blocks");
                     return done("SET");
                 }
@@ -674,6 +676,11 @@ impl Session {
         let action = self.current(statement)?;
         self.act(statement, &action, values)
     }
+}
+
+/// `42P02`, of a statement with parameters for which nobody can give values.
+pub fn no_parameter(text: &str) -> SqlError {
+    crate::place::Source::new(text).no_parameter()
 }
 
 /// In PostgreSQL's words.

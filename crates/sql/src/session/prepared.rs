@@ -70,7 +70,12 @@ impl Session {
             self.bind_now(text, tree, None, Vec::new())?;
             return Ok((Bound::fixed(Action::Nothing(word)), Vec::new(), None));
         }
-        self.bind_now(text, tree, copy, given)
+        let bound = self.bind_now(text, tree, copy, given);
+        if bound.is_err() && matches!(tree, ast::Statement::Lock(_)) {
+            // That comes first.
+            self.need_block("LOCK TABLE")?;
+        }
+        bound
     }
 
     /// `PREPARE`
@@ -126,8 +131,10 @@ impl Session {
         let binder = Binder::new(&state, &path, text, &self.env, Vec::new());
         let mut bound = Vec::with_capacity(given);
         for (at, (argument, kind)) in arguments.iter().zip(&statement.parameters).enumerate() {
-            let argument = binder.expr(argument, &crate::bind::Scope::default())?;
-            let of = argument.kind;
+            let scope = crate::bind::Scope::default();
+            scope.clause.set(crate::bind::Clause::Execute);
+            let argument = binder.expr(argument, &scope)?;
+            let (of, place) = (argument.kind, argument.place);
             let argument = binder.coerce(argument, *kind, Context::Assignment).map_err(|error| {
                 if error.state() != SqlState::CANNOT_COERCE {
                     return error;
@@ -138,8 +145,8 @@ impl Session {
                     of.name(),
                     kind.name()
                 );
-                SqlError::new(SqlState::DATATYPE_MISMATCH, message)
-                    .hint("You will need to rewrite or cast the expression.")
+                let error = SqlError::new(SqlState::DATATYPE_MISMATCH, message);
+                binder.at_place(error.hint("You will need to rewrite or cast the expression."), place)
             })?;
             bound.push(argument.expr);
         }

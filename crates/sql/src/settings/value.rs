@@ -36,7 +36,9 @@ pub fn accepted(def: &Def, value: &str) -> SqlResult<Value> {
         Takes::MillisecondsOrNever if lower == "-1" => Ok(Cow::Borrowed("-1")),
         Takes::Milliseconds | Takes::MillisecondsOrNever => {
             let time = milliseconds(value).ok_or_else(|| {
-                let has_unit = value.trim().chars().next_back().is_some_and(char::is_alphabetic);
+                let text = value.trim();
+                let is_number = text.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first));
+                let has_unit = is_number && text.chars().next_back().is_some_and(char::is_alphabetic);
                 let hint = "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".";
                 if has_unit { refused().hint(hint) } else { refused() }
             })?;

@@ -1,0 +1,11 @@
+create table t (a int primary key, b text, c numeric(6,2), d date, e boolean, n int not null default 0);
+create table u (a int, x int, b text not null default 'q', unique (a, x));
+create table gen (id int generated always as identity primary key, v int);
+create table child (id int primary key, p int references t (a));
+create table js (j json, l int[]);
+create view w as select a, b from t;
+create index ti on t (b);
+create sequence s;
+create schema sc;
+insert into t values (1, 'x', 1.5, '2020-01-01', true, 0), (2, 'y', 2.5, '2021-01-01', false, 0);
+prepare p (int) as select $1 + 1;
