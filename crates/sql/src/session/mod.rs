@@ -540,7 +540,13 @@ impl Session {
                 let message = "VACUUM cannot run inside a transaction block";
                 Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message))
             }
-            Action::Nothing(words) => done(words),
+            Action::Nothing(words) => {
+                if *words == "SET CONSTRAINTS" && self.block != Block::Explicit {
+                    let message = "SET CONSTRAINTS can only be used in transaction blocks";
+                    self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, message);
+                }
+                done(words)
+            }
             Action::Prepare { name, types, statement: tree } => {
                 self.prepare_named(&statement.text, name, types, tree)?;
                 done("PREPARE")
