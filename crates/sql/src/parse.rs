@@ -57,6 +57,31 @@ pub(crate) struct Parsed {
 /// # Errors
 /// `42601`, with its position.
 pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
+    each(text, |parsed, _| parsed)
+}
+
+/// The texts of all statements. One that is PostgreSQL's and is not here is refused when it is its turn, as what stands before
+/// it is done first.
+///
+/// # Errors
+/// `42601`, with its position.
+pub(crate) fn texts(text: &str) -> SqlResult<Vec<String>> {
+    each(text, |parsed, piece| match parsed {
+        Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
+            let mut words = piece.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
+            let Some(first) = words.next() else { return Ok(None) };
+            let last = words.next_back().unwrap_or(first);
+            Ok(Some(text[offset(text, first.span.start)..offset(text, last.span.end)].to_owned()))
+        }
+        parsed => parsed.map(|one| one.map(|one| one.text)),
+    })
+}
+
+/// What is made of each statement of a text, and of its tokens.
+fn each<T>(
+    text: &str,
+    make: impl Fn(SqlResult<Option<Parsed>>, &[TokenWithSpan]) -> SqlResult<Option<T>>,
+) -> SqlResult<Vec<T>> {
     rewrite::check_text(text)?;
     let dialect = PostgreSqlDialect {};
     let tokens = Tokenizer::new(&dialect, text)
@@ -68,7 +93,7 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         let (piece, after) = rest.split_at(length(rest));
         let semicolon = after.first();
         rest = after.get(1..).unwrap_or_default();
-        statements.extend(statement(text, piece).map_err(|error| {
+        let parsed = statement(text, piece).map_err(|error| {
             let is_syntax = error.state() == SqlState::SYNTAX_ERROR;
             match is_syntax.then(|| refused::clause(text, piece, &error)).flatten() {
                 Some(refusal) => refusal,
@@ -76,7 +101,8 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
                 None if semicolon.is_some() && error.message() == AT_END => near(text, semicolon),
                 None => error,
             }
-        })?);
+        });
+        statements.extend(make(parsed, piece)?);
     }
     Ok(statements)
 }
@@ -271,6 +297,9 @@ fn location_in(message: &str) -> Option<Location> {
 }
 
 fn tokenizer_error(text: &str, message: &str, location: Location) -> SqlError {
+    if message.starts_with("Expected a valid binary operator") {
+        return SqlError::unsupported("this operator").at(position(text, location));
+    }
     let message = match message {
         message if message.starts_with("Unterminated string literal") => "unterminated quoted string",
         message if message.starts_with("Unterminated dollar-quoted") => "unterminated dollar-quoted string",

@@ -70,3 +70,21 @@ fn on_postgres(url: &str) {
         assert!(wrong.is_empty(), "{} statements:\n{}", wrong.len(), wrong.join("\n"));
     });
 }
+
+#[test]
+fn what_is_refused_is_refused_when_it_is_its_turn() {
+    let database = Database::new(Engine::new(EngineConfig::in_memory()));
+    let mut session = support::connect(&database);
+    let error =
+        support::run(&mut session, "create table q (a int); insert into q values (1); notify channel").unwrap_err();
+    assert_eq!((error.state().0, error.message()), ("0A000", "NOTIFY is not supported"));
+    assert_eq!(support::run(&mut session, "select * from q").unwrap().len(), 1);
+    // But no statement of a text is run of which another is none.
+    let error = support::run(&mut session, "insert into q values (2); notify channel; selec").unwrap_err();
+    assert_eq!(error.state().0, "42601");
+    assert_eq!(support::run(&mut session, "select * from q").unwrap().len(), 1);
+    support::run(&mut session, "begin").unwrap();
+    assert_eq!(support::run(&mut session, "select 1 / 0").unwrap_err().state().0, "22012");
+    session.fail();
+    assert_eq!(support::run(&mut session, "notify channel").unwrap_err().state().0, "25P02");
+}

@@ -143,7 +143,7 @@ fn columns(text: &str, tokens: &mut Vec<TokenWithSpan>, from: usize) -> SqlResul
         let opens = |place: usize| tokens.get(place).is_some_and(|token| token.token == Token::LParen);
         let end = action_end(tokens, at);
         let own = tokens[at].clone();
-        if is(at, "reset") && opens(at + 1) {
+        if (is(at, "reset") || is(at, "set")) && opens(at + 1) {
             // Whatever is set, it is ignored.
             tokens.splice(at..end, [word(&own, "set")].into_iter().chain(ignored(&own)));
         } else if is(at, "alter") && !is(at + 1, "constraint") {

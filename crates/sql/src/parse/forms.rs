@@ -153,6 +153,93 @@ pub(super) fn refuse_like_all(text: &str, tokens: &mut Vec<TokenWithSpan>) -> Sq
     Ok(())
 }
 
+/// `COLLATE "C"`, which the library takes in some places only. All collations that are here are that one.
+pub(super) fn collations(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    const OURS: &[&str] = &["C", "POSIX", "default", "ucs_basic"];
+    for at in (1..tokens.len()).rev() {
+        if !is_word(&tokens[at], "collate") || is_sign(tokens, at - 1, &Token::Period) {
+            continue;
+        }
+        let schema = is(tokens, at + 1, "pg_catalog") && is_sign(tokens, at + 2, &Token::Period);
+        let name = at + 1 + 2 * usize::from(schema);
+        let is_ours = tokens.get(name).is_some_and(|token| match &token.token {
+            Token::Word(word) if word.quote_style.is_some() => OURS.contains(&&*word.value),
+            Token::Word(word) => OURS[2..].iter().any(|own| word.value.eq_ignore_ascii_case(own)),
+            _ => false,
+        });
+        if is_ours {
+            tokens.drain(at..=name);
+        }
+    }
+    Ok(())
+}
+
+/// `a ISNULL`, `a NOTNULL`, which the library takes for names of columns.
+pub(super) fn null_tests(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    for at in (1..tokens.len()).rev() {
+        let nots = is_word(&tokens[at], "notnull");
+        let is_name = is_word(&tokens[at - 1], "as") || is_sign(tokens, at - 1, &Token::Period);
+        let is_test = nots || is_word(&tokens[at], "isnull");
+        if !is_test || is_name || is_sign(tokens, at + 1, &Token::LParen) {
+            continue;
+        }
+        let own = tokens[at].clone();
+        let words: &[&str] = if nots { &["is", "not", "null"] } else { &["is", "null"] };
+        tokens.splice(at..=at, words.iter().map(|one| word(&own, one)).collect::<Vec<_>>());
+    }
+    Ok(())
+}
+
+/// Types that the library does not know; a text behind one of them it takes for the name of a column.
+const TYPES: &[&str] = &[
+    "bpchar",
+    "box",
+    "cidr",
+    "circle",
+    "daterange",
+    "inet",
+    "int4range",
+    "int8range",
+    "jsonpath",
+    "line",
+    "lseg",
+    "macaddr",
+    "macaddr8",
+    "money",
+    "name",
+    "numrange",
+    "oid",
+    "pg_lsn",
+    "point",
+    "polygon",
+    "regclass",
+    "regproc",
+    "regrole",
+    "regtype",
+    "tsquery",
+    "tsrange",
+    "tstzrange",
+    "tsvector",
+    "xml",
+];
+
+/// `type 'text'` is a cast.
+pub(super) fn typed_texts(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    for at in (1..tokens.len()).rev() {
+        let is_text = matches!(tokens[at].token, Token::SingleQuotedString(_));
+        if !is_text || !TYPES.iter().any(|name| is_word(&tokens[at - 1], name)) {
+            continue;
+        }
+        let is_alias = 2 <= at && (is_word(&tokens[at - 2], "as") || is_sign(tokens, at - 2, &Token::Period));
+        if !is_alias {
+            let (of, own) = (tokens[at - 1].clone(), tokens[at].clone());
+            let cast = [word(&of, "cast"), sign(&of, Token::LParen), own.clone(), word(&own, "as"), of];
+            tokens.splice(at - 1..=at, cast.into_iter().chain([sign(&own, Token::RParen)]));
+        }
+    }
+    Ok(())
+}
+
 /// `SET TIME ZONE LOCAL`
 pub(super) fn local_zone(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     if let [set, .., time, zone, local] = &mut tokens[..]

@@ -110,8 +110,18 @@ pub(super) fn maintenance(text: &str, tokens: &[TokenWithSpan]) -> SqlResult<Opt
             skip_options(text, &mut words)?;
             words.next_if(|token| is_word(token, "verbose"));
             if words.peek().is_some() {
-                let own = name(text, &mut words)?;
-                if words.next_if(|token| is_word(token, "using")).is_some() {
+                let mut own = name(text, &mut words)?;
+                let mut index = None;
+                if words.next_if(|token| is_word(token, "on")).is_some() {
+                    // As it was written once: the index first.
+                    index = std::mem::replace(&mut own, name(text, &mut words)?).pop();
+                }
+                if let Some(last) = index {
+                    let mut index = own.clone();
+                    index.pop();
+                    index.push(last);
+                    found.push(named(index, Some(INDEX)));
+                } else if words.next_if(|token| is_word(token, "using")).is_some() {
                     // It is in the schema of its table.
                     let mut index = own.clone();
                     index.pop();

@@ -61,13 +61,10 @@ const HEADS: &[(&[&str], &str)] = &[
 ];
 
 /// Words between `CREATE` and what it makes.
-const QUALIFIERS: &[&str] = &["or", "replace", "trusted", "procedural", "constraint"];
-
-/// How far behind its beginning the library may stumble over a clause.
-const STUMBLE: usize = 8;
+const QUALIFIERS: &[&str] = &["or", "replace", "trusted", "procedural", "constraint", "default"];
 
 /// Words with which a statement begins, those of a clause in it, and what it is called. In the words `'` is a text, `$` is the
-/// end, `(` and the like are signs.
+/// end, `%` is any word, `...` whatever stands behind, `(` and the like are signs.
 const CLAUSES: &[(&str, &str, &str)] = &[
     ("alter table all", "in tablespace", "ALTER TABLE ALL IN TABLESPACE"),
     ("alter table", "set statistics", "ALTER COLUMN SET STATISTICS"),
@@ -108,6 +105,18 @@ const CLAUSES: &[(&str, &str, &str)] = &[
     ("create", "sequence name", "SEQUENCE NAME of an identity"),
     ("create index", "tablespace", "TABLESPACE of an index"),
     ("create unique index", "tablespace", "TABLESPACE of an index"),
+    ("create", "partition by ...", "PARTITION BY"),
+    ("create", "partition of ...", "PARTITION OF"),
+    ("create", "( % % (", "parameters of an operator class"),
+    ("create", ", % % (", "parameters of an operator class"),
+    ("create", "sysid", "SYSID"),
+    ("", "not valid", "NOT VALID"),
+    ("drop database", "(", "DROP DATABASE WITH (FORCE)"),
+    ("", "collate", "COLLATE there"),
+    ("", "* any (", "ANY with an operator that compares nothing"),
+    ("", "all ( values (", "VALUES in ALL"),
+    ("", "any ( values (", "VALUES in ANY"),
+    ("", ". * ::", "a cast of a whole row"),
     ("create", "with check option", "WITH CHECK OPTION"),
     ("create", "with local check option", "WITH CHECK OPTION"),
     ("create", "with cascaded check option", "WITH CHECK OPTION"),
@@ -130,8 +139,11 @@ const CLAUSES: &[(&str, &str, &str)] = &[
     ("", "on conflict (", "an expression, COLLATE or an operator class in ON CONFLICT"),
     ("insert", "[", "to insert into an element of an array"),
     ("update", "[", "to update an element of an array"),
+    ("explain", "[", "to update an element of an array"),
     ("with", "merge into", "MERGE"),
     ("explain", "merge into", "MERGE"),
+    ("explain", "create materialized view ...", "CREATE MATERIALIZED VIEW"),
+    ("", ") as (", "a list of column definitions"),
     ("", "rows from (", "ROWS FROM with several functions"),
     ("", "fetch first (", "an expression in FETCH FIRST"),
     ("", "fetch next (", "an expression in FETCH FIRST"),
@@ -161,11 +173,38 @@ const CLAUSES: &[(&str, &str, &str)] = &[
     ("", "uescape", "UESCAPE"),
 ];
 
+/// How many tokens there may be before the library stumbles over what stands in parentheses.
+const WITHIN: usize = 64;
+
+/// Where the library may stumble at last over a clause that begins there: behind its words, or what they open.
+fn end(tokens: &[&TokenWithSpan], from: usize, words: &str) -> usize {
+    let behind = from + words.split_whitespace().count();
+    if words.ends_with("...") {
+        return tokens.len();
+    }
+    if !words.ends_with('(') {
+        return behind;
+    }
+    let mut depth = 0_usize;
+    let closes = |token: &&TokenWithSpan| {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 0 => return true,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        false
+    };
+    tokens[behind..].iter().position(closes).map_or(tokens.len(), |more| behind + more + 1)
+}
+
 /// Whether these words stand there.
 fn stands(tokens: &[&TokenWithSpan], words: &str) -> bool {
     words.split_whitespace().enumerate().all(|(at, word)| match tokens.get(at) {
-        None => word == "$",
+        None => word == "$" || word == "...",
         Some(token) => match word {
+            "..." => true,
+            "%" => matches!(token.token, Token::Word(_)),
             "'" => matches!(token.token, Token::SingleQuotedString(_)),
             word => is_word(token, word) || token.token.to_string() == word,
         },
@@ -187,8 +226,13 @@ fn said(tokens: &[TokenWithSpan]) -> impl Iterator<Item = &TokenWithSpan> {
 pub(super) fn statement(text: &str, tokens: &[TokenWithSpan]) -> Option<SqlError> {
     let tokens: Vec<&TokenWithSpan> = said(tokens).collect();
     let verb = tokens.first()?;
-    let qualifies = |token: &&&TokenWithSpan| QUALIFIERS.iter().any(|word| is_word(token, word));
+    // `ALTER DEFAULT PRIVILEGES` is no conversion's.
+    let of_create = if is_word(verb, "create") { QUALIFIERS } else { &["procedural"] };
+    let qualifies = |token: &&&TokenWithSpan| of_create.iter().any(|word| is_word(token, word));
     let skipped = 1 + tokens[1..].iter().take_while(qualifies).count();
+    if is_word(verb, "prepare") && tokens.windows(2).any(|two| is_word(two[0], "merge") && is_word(two[1], "into")) {
+        return Some(SqlError::unsupported("MERGE"));
+    }
     for (verbs, object) in HEADS {
         let Some(verb) = verbs.iter().find(|word| is_word(verb, word)) else { continue };
         let object_words = object.split_whitespace().count();
@@ -212,7 +256,7 @@ pub(super) fn statement(text: &str, tokens: &[TokenWithSpan]) -> Option<SqlError
 pub(super) fn clause(text: &str, tokens: &[TokenWithSpan], error: &SqlError) -> Option<SqlError> {
     let place = error.position()?;
     let tokens: Vec<&TokenWithSpan> = said(tokens).collect();
-    let stumbled = tokens.iter().position(|token| place <= position(text, token.span.start)).unwrap_or(tokens.len());
+    let stumbled = tokens.partition_point(|token| position(text, token.span.start) < place);
     if stands(&tokens, "comment on") {
         let names = |token: &&&TokenWithSpan| matches!(token.token, Token::Word(_));
         let objects = ["event trigger", "access method", "foreign table", "foreign data wrapper", "large object"];
@@ -226,10 +270,11 @@ pub(super) fn clause(text: &str, tokens: &[TokenWithSpan], error: &SqlError) -> 
         }
         return Some(SqlError::unsupported(format_args!("COMMENT ON {}", words.join(" ").to_uppercase())));
     }
-    let begin = stumbled.saturating_sub(STUMBLE);
     let found = CLAUSES.iter().filter(|(head, ..)| stands(&tokens, head)).filter_map(|(_, words, feature)| {
-        let ends = (begin..=stumbled).rev().find(|at| *at < tokens.len() && stands(&tokens[*at..], words))?;
-        Some((ends, feature))
+        let begin = if words.ends_with("...") { 0 } else { stumbled.saturating_sub(WITHIN) };
+        let begins =
+            |at: &usize| *at < tokens.len() && stands(&tokens[*at..], words) && stumbled <= end(&tokens, *at, words);
+        Some(((begin..=stumbled).rev().find(begins)?, feature))
     });
     // The nearest; of those the first in the table.
     let (at, feature) = found.reduce(|best, other| if best.0 < other.0 { other } else { best })?;

@@ -66,7 +66,7 @@ fn in_from(tokens: &[TokenWithSpan], comma: usize) -> bool {
             _ if is_any(token, &["from", "using", "truncate", "lock", "vacuum"]) => return true,
             _ if is_any(
                 token,
-                &["where", "group", "order", "by", "having", "select", "set", "values", "limit", "on"],
+                &["where", "group", "order", "by", "having", "select", "set", "values", "limit", "on", "returning"],
             ) =>
             {
                 return false;
@@ -129,7 +129,11 @@ pub(super) fn stars(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<(
             !distinct && !calls
         };
         let is_first = begin == 1 && is_any(before, &["update", "truncate", "lock", "table"]);
-        let of_statement = is_first || is(tokens, begin - 1, "table") || is_any(before, &["join", "using", "exists"]);
+        let of_statement = is_first
+            || is(tokens, begin - 1, "table")
+            || is_word(before, "join")
+            || (is_word(before, "exists") && is(tokens, begin - 2, "if"))
+            || (is_word(before, "using") && is(tokens, 0, "delete"));
         if of_query || of_statement || (before.token == Token::Comma && in_from(tokens, begin - 1)) {
             tokens.remove(at);
         }
@@ -217,7 +221,10 @@ pub(super) fn untyped(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult
     let is_list = tokens[open + 1..close.max(open + 1)].chunks(2).all(|two| {
         matches!(two[0].token, Token::Word(_)) && two.get(1).is_none_or(|comma| comma.token == Token::Comma)
     });
-    if !is_list || !tokens.get(close + 1).is_some_and(|next| is_any(next, &["as", "using", "with", "on", "tablespace"]))
+    let is_query = tokens[close..].iter().any(|token| is_word(token, "as"));
+    if !is_list
+        || !is_query
+        || !tokens.get(close + 1).is_some_and(|next| is_any(next, &["as", "using", "with", "on", "tablespace"]))
     {
         return Ok(());
     }

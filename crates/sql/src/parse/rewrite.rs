@@ -75,10 +75,12 @@ type Rule = fn(&str, &mut Vec<TokenWithSpan>) -> SqlResult<()>;
 /// `42601`
 pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<TokenWithSpan>> {
     let mut tokens = strings(text, tokens)?;
-    let has = |tokens: &[TokenWithSpan], word: &str| match word {
+    let mut there = Present::of(&tokens);
+    let has = |tokens: &[TokenWithSpan], there: &Present, word: &str| match word {
         "*" => tokens.iter().any(|token| token.token == Token::Mul),
+        "'" => tokens.iter().any(|token| matches!(token.token, Token::SingleQuotedString(_))),
         "u&" => tokens.iter().any(|token| matches!(token.token, Token::UnicodeStringLiteral(_))),
-        word => tokens.iter().any(|token| is_word(token, word)),
+        word => there.may_have(word) && tokens.iter().any(|token| is_word(token, word)),
     };
     let rules: &[(&str, Rule)] = &[
         ("only", super::relations::only),
@@ -103,6 +105,10 @@ pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<T
         ("nchar", super::forms::nationals),
         ("u", super::forms::unicode),
         ("u&", super::forms::unicode),
+        ("collate", super::forms::collations),
+        ("isnull", super::forms::null_tests),
+        ("notnull", super::forms::null_tests),
+        ("'", super::forms::typed_texts),
         ("grouping", super::forms::refuse_nested_sets),
         ("current_time", super::forms::refuse_current_time),
         ("like", super::forms::refuse_like_all),
@@ -122,15 +128,43 @@ pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<T
     ];
     let mut is_bare = false;
     for (word, rule) in rules.iter().copied() {
-        if has(&tokens, word) {
+        if has(&tokens, &there, word) {
             if !is_bare {
                 tokens.retain(|token| !is_space(token));
                 is_bare = true;
             }
             rule(text, &mut tokens)?;
+            there = Present::of(&tokens);
         }
     }
     Ok(tokens)
+}
+
+/// Lengths of the words that begin with each letter: most statements have the words of few rules, and this tells without
+/// comparing.
+struct Present([u32; 26]);
+
+impl Present {
+    fn of(tokens: &[TokenWithSpan]) -> Present {
+        let mut lengths = [0; 26];
+        for token in tokens {
+            if let Token::Word(word) = &token.token
+                && let Some(place) = Present::place(&word.value)
+            {
+                lengths[place] |= 1 << word.value.len().min(31);
+            }
+        }
+        Present(lengths)
+    }
+
+    fn place(word: &str) -> Option<usize> {
+        let first = word.bytes().next()?.to_ascii_lowercase();
+        first.is_ascii_lowercase().then(|| usize::from(first - b'a'))
+    }
+
+    fn may_have(&self, word: &str) -> bool {
+        Present::place(word).is_none_or(|place| self.0[place] & (1 << word.len().min(31)) != 0)
+    }
 }
 
 /// Texts on several lines are one; on one line they are an error.
