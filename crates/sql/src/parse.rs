@@ -2,7 +2,12 @@
 //!
 //! **Invariant:** positions are counted in characters of the text that the client sent, the first being 1.
 
+pub(crate) mod alters;
 pub(crate) mod cursors;
+mod forms;
+pub(crate) mod maintenance;
+mod refused;
+pub(crate) mod relations;
 pub(crate) mod rewrite;
 pub(crate) mod sequences;
 mod typos;
@@ -44,7 +49,7 @@ pub(crate) struct Parsed {
     pub(crate) copy: Option<Vec<crate::copy::options::Written>>,
     /// It is an `EXPLAIN` of this statement.
     pub(crate) explain: Option<crate::explain::options::Options>,
-    /// It is this statement, about which there is nothing to do; the tree locks the tables that it names.
+    /// It is this statement, about which there is nothing to do; the tree locks what it names.
     pub(crate) maintains: Option<&'static str>,
 }
 
@@ -53,15 +58,49 @@ pub(crate) struct Parsed {
 /// # Errors
 /// `42601`, with its position.
 pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
-    parse_telling(text, typos::told)
+    each(text, told, |parsed, _| parsed)
 }
 
-/// As [`parse`]; errors are the library's.
-fn parse_as_told(text: &str) -> SqlResult<Vec<Parsed>> {
-    parse_telling(text, |_, _, error| error)
+/// Whether these words could be statements, of ours or of PostgreSQL's.
+fn is_syntax(text: &str) -> bool {
+    match each(text, |_, _, error| error, |parsed, _| parsed) {
+        Ok(_) => true,
+        Err(error) => error.state() == SqlState::FEATURE_NOT_SUPPORTED,
+    }
 }
 
-fn parse_telling(text: &str, tell: impl Fn(&str, &[TokenWithSpan], SqlError) -> SqlError) -> SqlResult<Vec<Parsed>> {
+/// The library's error as a client is told it: a clause of PostgreSQL's is refused, anything else is near a word.
+fn told(text: &str, piece: &[TokenWithSpan], error: SqlError) -> SqlError {
+    let is_syntax = error.state() == SqlState::SYNTAX_ERROR;
+    match is_syntax.then(|| refused::clause(text, piece, &error)).flatten() {
+        Some(refusal) => refusal,
+        None => typos::told(text, piece, error),
+    }
+}
+
+/// The texts of all statements. One that is PostgreSQL's and is not here is refused when it is its turn, as what stands before
+/// it is done first.
+///
+/// # Errors
+/// `42601`, with its position.
+pub(crate) fn texts(text: &str) -> SqlResult<Vec<String>> {
+    each(text, told, |parsed, piece| match parsed {
+        Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
+            let mut words = piece.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
+            let Some(first) = words.next() else { return Ok(None) };
+            let last = words.next_back().unwrap_or(first);
+            Ok(Some(text[offset(text, first.span.start)..offset(text, last.span.end)].to_owned()))
+        }
+        parsed => parsed.map(|one| one.map(|one| one.text)),
+    })
+}
+
+/// What is made of each statement of a text, and of its tokens.
+fn each<T>(
+    text: &str,
+    tell: impl Fn(&str, &[TokenWithSpan], SqlError) -> SqlError,
+    make: impl Fn(SqlResult<Option<Parsed>>, &[TokenWithSpan]) -> SqlResult<Option<T>>,
+) -> SqlResult<Vec<T>> {
     rewrite::check_text(text)?;
     let dialect = PostgreSqlDialect {};
     let tokens = Tokenizer::new(&dialect, text)
@@ -70,18 +109,40 @@ fn parse_telling(text: &str, tell: impl Fn(&str, &[TokenWithSpan], SqlError) -> 
     let mut statements = Vec::new();
     let mut rest = &tokens[..];
     while !rest.is_empty() {
-        let length = rest.iter().position(|token| token.token == Token::SemiColon).unwrap_or(rest.len());
-        let (piece, after) = rest.split_at(length);
+        let (piece, after) = rest.split_at(length(rest));
         let semicolon = after.first();
         rest = after.get(1..).unwrap_or_default();
-        let parsed = statement(text, piece).map_err(|error| tell(text, piece, error));
-        statements.extend(parsed.map_err(|error| match semicolon {
+        let parsed = statement(text, piece).map_err(|error| match tell(text, piece, error) {
             // What stands at its end is not the text's end.
-            Some(_) if error.message() == AT_END => near(text, semicolon),
-            _ => error,
-        })?);
+            error if semicolon.is_some() && error.message() == AT_END => near(text, semicolon),
+            error => error,
+        });
+        statements.extend(make(parsed, piece)?);
     }
     Ok(statements)
+}
+
+/// How many tokens the first statement has. Rules have statements in parentheses, and functions have them behind `BEGIN ATOMIC`.
+fn length(tokens: &[TokenWithSpan]) -> usize {
+    let is_routine = refused::makes_routine(tokens);
+    let (mut depth, mut blocks) = (0_usize, 0_usize);
+    for (at, token) in tokens.iter().enumerate() {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            Token::SemiColon if depth == 0 && blocks == 0 => return at,
+            Token::Word(_) if is_routine => {
+                let begins = |word| rewrite::is_word(token, word);
+                if begins("begin") || (0 < blocks && begins("case")) {
+                    blocks += 1;
+                } else if begins("end") {
+                    blocks = blocks.saturating_sub(1);
+                }
+            }
+            _ => {}
+        }
+    }
+    tokens.len()
 }
 
 /// The statement of these tokens, if they are any.
@@ -95,8 +156,11 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
     let begin = hint.map_or(first.span.start, |hint| hint.span.start.min(first.span.start));
     let last = words.next_back().unwrap_or(first);
     check_chains(piece)?;
+    if let Some(error) = refused::statement(text, piece) {
+        return Err(error);
+    }
     typos::check(text, piece)?;
-    if let Some((word, tree)) = maintenance(text, piece)? {
+    if let Some((word, tree)) = maintenance::maintenance(text, piece)? {
         let text = text[offset(text, first.span.start)..offset(text, last.span.end)].to_owned();
         return Ok(Some(Parsed { tree, text, copy: None, explain: None, maintains: Some(word) }));
     }
@@ -145,84 +209,6 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
     }
     let text = text[offset(text, begin)..end].to_owned();
     Ok(Some(Parsed { tree, copy, explain, maintains: None, text }))
-}
-
-/// `VACUUM` and `ANALYZE`, of which the library knows other databases' forms: which of them it is, and a statement that names the
-/// same tables.
-fn maintenance(text: &str, tokens: &[TokenWithSpan]) -> SqlResult<Option<(&'static str, ast::Statement)>> {
-    let mut words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF)).peekable();
-    let word = |token: &TokenWithSpan| match &token.token {
-        Token::Word(word) if word.quote_style.is_none() => word.value.to_lowercase(),
-        _ => String::new(),
-    };
-    let tag = match words.next().map(word).as_deref() {
-        Some("vacuum") => "VACUUM",
-        Some("analyze" | "analyse") => "ANALYZE",
-        _ => return Ok(None),
-    };
-    if words.peek().is_some_and(|token| token.token == Token::LParen) {
-        // Options: names, with a value perhaps.
-        words.next();
-        loop {
-            let Some(name) = words.next() else { return Err(at_end(text)) };
-            let known = [
-                "full",
-                "freeze",
-                "verbose",
-                "analyze",
-                "analyse",
-                "disable_page_skipping",
-                "skip_locked",
-                "index_cleanup",
-                "process_toast",
-                "truncate",
-                "parallel",
-            ];
-            if !known.contains(&&*word(name)) {
-                let message = format!("unrecognized {tag} option \"{}\"", word(name));
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position(text, name.span.start)));
-            }
-            let mut end = words.next();
-            if end.is_some_and(|token| !matches!(token.token, Token::Comma | Token::RParen)) {
-                end = words.next();
-            }
-            match end.map(|token| &token.token) {
-                Some(Token::Comma) => {}
-                Some(Token::RParen) => break,
-                _ => return Err(near(text, end)),
-            }
-        }
-    } else {
-        let flags = ["full", "freeze", "verbose", "analyze", "analyse"];
-        while words.peek().is_some_and(|token| flags.contains(&&*word(token))) {
-            words.next();
-        }
-    }
-    let mut tables = Vec::new();
-    while words.peek().is_some() {
-        let mut name: Vec<ast::ObjectNamePart> = Vec::new();
-        loop {
-            let next = words.next();
-            let Some(TokenWithSpan { token: Token::Word(part), span }) = next else { return Err(near(text, next)) };
-            name.push(ast::ObjectNamePart::Identifier(part.clone().into_ident(*span)));
-            match words.peek().map(|token| &token.token) {
-                Some(Token::Period) => drop(words.next()),
-                _ => break,
-            }
-        }
-        // Columns.
-        if words.peek().is_some_and(|token| token.token == Token::LParen) {
-            words.find(|token| token.token == Token::RParen);
-        }
-        tables.push(ast::LockTableTarget { name: ast::ObjectName(name), only: false, has_asterisk: false });
-        match words.next() {
-            None => break,
-            Some(token) if token.token == Token::Comma && words.peek().is_some() => {}
-            other => return Err(near(text, other)),
-        }
-    }
-    let lock_mode = Some(ast::LockTableMode::AccessShare);
-    Ok(Some((tag, ast::Statement::Lock(ast::Lock { tables, lock_mode, nowait: false }))))
 }
 
 /// An expression of ours.
@@ -327,6 +313,9 @@ fn location_in(message: &str) -> Option<Location> {
 }
 
 fn tokenizer_error(text: &str, message: &str, location: Location) -> SqlError {
+    if message.starts_with("Expected a valid binary operator") {
+        return SqlError::unsupported("this operator").at(position(text, location));
+    }
     let message = match message {
         message if message.starts_with("Unterminated string literal") => "unterminated quoted string",
         message if message.starts_with("Unterminated encoded string literal") => "unterminated quoted string",

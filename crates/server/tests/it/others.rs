@@ -147,8 +147,8 @@ pub fn one_session_ends_another() {
         while !ann.is_closed() {
             tokio::task::yield_now().await;
         }
-        assert_eq!(refused(&one, "listen channel").await, "0A000 the statement LISTEN channel is not supported");
-        assert_eq!(refused(&one, "notify channel").await, "0A000 the statement NOTIFY channel is not supported");
+        assert_eq!(refused(&one, "listen channel").await, "0A000 LISTEN is not supported");
+        assert_eq!(refused(&one, "notify channel").await, "0A000 NOTIFY is not supported");
         // Who cannot listen need not be told to stop.
         one.batch_execute("unlisten channel; unlisten *").await.unwrap();
     });

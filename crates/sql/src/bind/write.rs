@@ -420,6 +420,14 @@ impl Binder<'_> {
         };
         let Some(table) = relation.table else {
             let message = format!("relation \"{}\" cannot be the target of a modifying statement", relation.alias);
+            let name = match from.get(at).map(|one| &one.relation) {
+                Some(ast::TableFactor::Table { name, .. }) => Some(self.qualified(name)?),
+                _ => None,
+            };
+            // A name of WITH is PostgreSQL's error; a view or a relation of the system it would change.
+            let is_there =
+                |name: &super::names::Qualified| self.find(name).is_some() || self.system_table(name).is_some();
+            refuse!(name.as_ref().is_some_and(is_there) => format_args!("to change the view or relation of the system \"{}\"", relation.alias));
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         };
         // So that what is ambiguous is found, and `*` begins with it.

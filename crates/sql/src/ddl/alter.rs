@@ -6,13 +6,14 @@
 //! **Invariant:** the table is locked against everybody who writes before the first row is copied.
 
 use super::columns::{Draft, Pending};
+use super::drop::Doomed;
 use super::index::remove_index;
 use super::renames::{Changed, Renamed};
 use super::rewrite::Source;
 use super::{Ddl, Defined};
 use crate::bind::Noted;
 use crate::bind::refuse;
-use crate::catalog::{ColumnDef, ConstraintKind, Identity, Relation, TableInfo};
+use crate::catalog::{ColumnDef, ConstraintKind, Identity, Relation, TableInfo, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
@@ -51,9 +52,22 @@ impl Ddl<'_> {
             self.notice(SqlState("00000"), message);
             return done;
         };
-        if let [AlterTableOperation::RenameTable { table_name }] = &operations[..] {
-            self.rename_relation(&relation, table_name)?;
-            return done;
+        match &operations[..] {
+            [AlterTableOperation::RenameTable { table_name }] => {
+                self.rename_relation(&relation, table_name)?;
+                return done;
+            }
+            [AlterTableOperation::OwnerTo { new_owner }] if !matches!(relation, Relation::Table(_)) => {
+                self.set_owner(&relation, new_owner)?;
+                return done;
+            }
+            [AlterTableOperation::RenameColumn { old_column_name, new_column_name }] => {
+                if let Relation::View(view) = &relation {
+                    self.rename_view_column(view, &folded(old_column_name), &folded(new_column_name))?;
+                    return done;
+                }
+            }
+            _ => {}
         }
         let Relation::Table(old) = relation else {
             return Err(match operations.first().and_then(action) {
@@ -170,10 +184,7 @@ impl Ddl<'_> {
             }
             AlterTableOperation::AlterColumn { column_name, op } => self.alter_column(work, &folded(column_name), op),
             AlterTableOperation::OwnerTo { new_owner } => {
-                work.draft.owner = match new_owner {
-                    ast::Owner::Ident(name) => folded(name),
-                    _ => self.user(),
-                };
+                work.draft.owner = self.owner(new_owner);
                 Ok(())
             }
             AlterTableOperation::SetLogged | AlterTableOperation::SetUnlogged => {
@@ -242,11 +253,12 @@ impl Ddl<'_> {
             return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
         };
         let cascades = behavior == Some(&DropBehavior::Cascade);
-        self.refuse_used_by_views(&work.old, "drop a column of a table")?;
         let number = work.draft.columns[at].number;
-        // Others' references to it.
-        let children: Vec<_> = self.state.referencing(work.draft.oid).cloned().collect();
-        for child in children {
+        let column = format!("column {name} of table {}", self.shown(&Relation::Table(Arc::clone(&work.old))));
+        let mut doomed = Doomed::default();
+        self.doom_views(&mut doomed, work.draft.oid, number, &column)?;
+        // Others' references to it; its own go without a word.
+        for child in self.state.referencing(work.draft.oid) {
             for (constraint, key) in child.foreign_keys() {
                 if key.parent != work.draft.oid || !key.parent_columns.contains(&number) {
                     continue;
@@ -255,25 +267,21 @@ impl Ddl<'_> {
                     work.draft.constraints.retain(|one| one.oid != constraint.oid);
                     continue;
                 }
-                if !cascades {
-                    let table = &work.draft.name;
-                    let message =
-                        format!("cannot drop column {name} of table {table} because other objects depend on it");
-                    return Err(SqlError::new(SqlState("2BP01"), message)
-                        .detail(format!(
-                            "constraint {} on table {} depends on column {name} of table {table}",
-                            constraint.name, child.name
-                        ))
-                        .hint("Use DROP ... CASCADE to drop the dependent objects too."));
-                }
-                self.lock(&child, TableLock::AccessExclusive)?;
-                let mut without = child.copy();
-                without.constraints.retain(|one| one.oid != constraint.oid);
-                self.replace_table(without)?;
-                let message = format!("drop cascades to constraint {} on table {}", constraint.name, child.name);
-                self.notice(SqlState("00000"), message);
+                let on = self.shown(&Relation::Table(Arc::clone(child)));
+                let name = format!("constraint {} on table {on}", constraint.name);
+                doomed.dependents.push(format!("{name} depends on {column}"));
+                doomed.cascaded.push(name);
+                doomed.references.push((child.oid, constraint.oid));
             }
         }
+        if !cascades && !doomed.dependents.is_empty() {
+            let message = format!("cannot drop {column} because other objects depend on it");
+            return Err(SqlError::new(SqlState("2BP01"), message)
+                .detail(doomed.dependents.join("\n"))
+                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        self.say(&doomed);
+        self.carry_out(doomed)?;
         // Indexes, keys, references and checks with it go without a word.
         while let Some(position) = work.draft.indexes.iter().position(|index| index.columns.contains(&at)) {
             work.draft.constraints.retain(|one| {
@@ -398,7 +406,7 @@ impl Ddl<'_> {
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
         let what = Noted::Column(work.draft.oid, work.draft.columns[at].number);
-        work.views = self.renamed(work.draft.oid, &Renamed { what, to: new })?;
+        work.views = self.renamed(work.draft.oid, &Renamed { what, to: new, schema: None })?;
         for constraint in &work.draft.constraints {
             if let ConstraintKind::Check(check) = &constraint.what {
                 let used = self.bind_check(&work.draft.name, &work.draft.columns, &check.tree)?;
@@ -411,6 +419,11 @@ impl Ddl<'_> {
 
     fn alter_column(&mut self, work: &mut Work, name: &str, operation: &AlterColumnOperation) -> SqlResult<()> {
         let at = work.draft.need_column(name)?;
+        if let AlterColumnOperation::SetDefault { value } = operation
+            && let Some(change) = crate::parse::alters::column_change(value)?
+        {
+            return self.change_column(&mut work.draft, at, change);
+        }
         match operation {
             AlterColumnOperation::SetNotNull => work.draft.columns[at].not_null = true,
             AlterColumnOperation::DropNotNull => {
@@ -478,7 +491,7 @@ impl Ddl<'_> {
         let kind = binder.type_of(data_type).map_err(SqlError::nowhere)?;
         column_type(kind)?;
         let column = work.draft.columns[at].clone();
-        self.refuse_used_by_views(&work.old, "alter type of a column")?;
+        self.refuse_used_by_views(work.draft.oid, column.number, &column.name)?;
         let Source::Column(from) = work.sources[at] else {
             return Err(SqlError::unsupported("to alter the type of a column twice in one statement"));
         };
@@ -540,17 +553,11 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// A view's query is kept as text, so what it names must keep its names.
-    fn refuse_used_by_views(&self, table: &TableInfo, what: &str) -> SqlResult<()> {
-        let Some(view) = self.state.views().find(|view| view.uses.contains(&table.oid)) else { return Ok(()) };
-        let message = format!("cannot {what} used by a view");
-        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
-            .detail(format!("view {} uses table {}", view.name, table.name))
-            .hint("Drop the view first, and create it again afterwards."))
-    }
-
     fn rename_relation(&mut self, relation: &Relation, to: &ast::RenameTableNameKind) -> SqlResult<()> {
         let (ast::RenameTableNameKind::To(to) | ast::RenameTableNameKind::As(to)) = to;
+        if let Some(schema) = crate::parse::alters::schema(to) {
+            return self.set_schema(relation, schema);
+        }
         let parts = self.binder().name_parts(to)?;
         let [new] = &parts[..] else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "a relation keeps its schema when it is renamed"));
@@ -559,7 +566,8 @@ impl Ddl<'_> {
             let message = format!("relation \"{new}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
         }
-        let views = self.renamed(relation.oid(), &Renamed { what: Noted::Relation(relation.oid()), to: new })?;
+        let views =
+            self.renamed(relation.oid(), &Renamed { what: Noted::Relation(relation.oid()), to: new, schema: None })?;
         match relation {
             Relation::Table(table) => {
                 self.lock(table, TableLock::AccessExclusive)?;
@@ -581,6 +589,48 @@ impl Ddl<'_> {
             }
         }
         self.put_renamed(views, &format!("a {}", relation.word()))
+    }
+
+    fn owner(&self, to: &ast::Owner) -> String {
+        match to {
+            ast::Owner::Ident(name) => folded(name),
+            _ => self.user(),
+        }
+    }
+
+    fn set_owner(&mut self, relation: &Relation, to: &ast::Owner) -> SqlResult<()> {
+        let owner = self.owner(to);
+        let changed = match relation {
+            Relation::View(view) => Relation::View(Arc::new(ViewInfo { owner, ..(**view).clone() })),
+            Relation::Sequence(sequence) => {
+                if let Some(table) = sequence.owned_by.and_then(|(table, _)| self.state.table_numbered(table)) {
+                    let message = format!("cannot change owner of sequence \"{}\"", sequence.name);
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                        .detail(format!("Sequence \"{}\" is linked to table \"{}\".", sequence.name, table.name)));
+                }
+                Relation::Sequence(Arc::new(crate::catalog::Sequence { owner, ..(**sequence).clone() }))
+            }
+            other => {
+                let message = format!("\"{}\" is not a table, view, or sequence", other.name());
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
+        };
+        self.state.replace(changed)
+    }
+
+    fn rename_view_column(&mut self, view: &Arc<ViewInfo>, old: &str, new: &str) -> SqlResult<()> {
+        let Some(at) = view.columns.iter().position(|(name, _)| name == old) else {
+            return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{old}\" does not exist")));
+        };
+        if view.columns.iter().any(|(name, _)| name == new) {
+            let message = format!("column \"{new}\" of relation \"{}\" already exists", view.name);
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        let uses = self.state.views().any(|other| other.uses.contains(&view.oid));
+        refuse!(uses => "to rename a column of a view that another view uses");
+        let mut renamed = (**view).clone();
+        new.clone_into(&mut renamed.columns[at].0);
+        self.state.replace(Relation::View(Arc::new(renamed)))
     }
 
     /// A column that has become NOT NULL without its rows being copied.

@@ -294,9 +294,7 @@ impl Ddl<'_> {
             Some(always) => def.identity = Some(Identity { always, sequence: oid }),
             None => {
                 let schema = self.state.schema_numbered(schema).map_or("", |schema| &schema.name);
-                let quoted = [schema, &name].map(|part| ast::Ident::with_quote('"', part).to_string()).join(".");
-                let text = format!("nextval('{}'::regclass)", quoted.replace('\'', "''"));
-                def.default = Some(DefaultExpr { tree: crate::parse::expression(&text)?, text });
+                def.default = Some(next_of(schema, &name)?);
             }
         }
         Ok(())
@@ -323,6 +321,13 @@ impl Ddl<'_> {
         binder.without_parameters()?;
         Ok(DefaultExpr { text: value.to_string(), tree: value.clone() })
     }
+}
+
+/// The next value of a sequence, as a default.
+pub(super) fn next_of(schema: &str, sequence: &str) -> SqlResult<DefaultExpr> {
+    let quoted = [schema, sequence].map(|part| ast::Ident::with_quote('"', part).to_string()).join(".");
+    let text = format!("nextval('{}'::regclass)", quoted.replace('\'', "''"));
+    Ok(DefaultExpr { tree: crate::parse::expression(&text)?, text })
 }
 
 /// The scope of one row of a table.

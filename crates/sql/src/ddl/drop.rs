@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 /// What is to go, in the order in which it was found.
 #[derive(Default)]
-struct Doomed {
-    relations: Vec<Relation>,
+pub(super) struct Doomed {
+    pub(super) relations: Vec<Relation>,
     /// Table, constraint.
-    references: Vec<(u32, u32)>,
+    pub(super) references: Vec<(u32, u32)>,
     /// Sentences for the error: `view v depends on table t`.
-    dependents: Vec<String>,
+    pub(super) dependents: Vec<String>,
     /// Words for the notice: `view v`.
-    cascaded: Vec<String>,
+    pub(super) cascaded: Vec<String>,
 }
 
 impl Doomed {
@@ -111,7 +111,7 @@ impl Ddl<'_> {
         Ok(tag.into())
     }
 
-    fn say(&mut self, doomed: &Doomed) {
+    pub(super) fn say(&mut self, doomed: &Doomed) {
         match &doomed.cascaded[..] {
             [] => {}
             [one] => self.notice(SqlState("00000"), format!("drop cascades to {one}")),
@@ -140,7 +140,7 @@ impl Ddl<'_> {
     }
 
     /// Adds what depends on what is to go.
-    fn follow(&self, doomed: &mut Doomed) {
+    pub(super) fn follow(&self, doomed: &mut Doomed) {
         let mut at = 0;
         while at < doomed.relations.len() {
             let gone = doomed.relations[at].clone();
@@ -202,7 +202,7 @@ impl Ddl<'_> {
         }
     }
 
-    fn carry_out(&mut self, doomed: Doomed) -> SqlResult<()> {
+    pub(super) fn carry_out(&mut self, doomed: Doomed) -> SqlResult<()> {
         for (child, constraint) in doomed.references {
             let Some(table) = self.state.table_numbered(child).cloned() else { continue };
             self.lock(&table, TableLock::AccessExclusive)?;
@@ -296,7 +296,7 @@ impl Ddl<'_> {
 }
 
 /// Whether a default is the next value of the sequence of this name.
-fn names_sequence(default: &ast::Expr, name: &str) -> bool {
+pub(super) fn names_sequence(default: &ast::Expr, name: &str) -> bool {
     let text = default.to_string();
     let Some(argument) = text.strip_prefix("nextval('") else { return false };
     let quoted = ast::Ident::with_quote('"', name).to_string();

@@ -8,7 +8,7 @@ use super::{Ddl, Defined};
 use crate::bind::refuse;
 use crate::catalog::{ConstraintKind, Relation};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parse::folded;
+use crate::parse::{alters, folded};
 use engine::TableLock;
 use sqlparser::ast;
 
@@ -116,11 +116,22 @@ impl Ddl<'_> {
         operation: &ast::AlterIndexOperation,
     ) -> SqlResult<Defined> {
         let ast::AlterIndexOperation::RenameIndex { index_name } = operation;
-        let relation = self.binder().relation_named(name)?.clone();
+        let (name, if_exists) = alters::index(name);
+        let relation = match self.binder().relation_named(&name).cloned() {
+            Err(error) if if_exists && error.state() == SqlState::UNDEFINED_TABLE => {
+                self.notice(SqlState("00000"), format!("{}, skipping", error.message()));
+                return Ok("ALTER INDEX".into());
+            }
+            found => found?,
+        };
         let Relation::Index { table, position } = relation else {
             let message = format!("\"{}\" is not an index", relation.name());
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
         };
+        if alters::sets_options(index_name) {
+            self.notice(SqlState("01000"), "storage parameters are ignored".to_owned());
+            return Ok("ALTER INDEX".into());
+        }
         let parts = self.binder().name_parts(index_name)?;
         let [new] = &parts[..] else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "an index is in the schema of its table"));

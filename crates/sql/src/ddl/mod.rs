@@ -12,11 +12,15 @@ mod columns;
 mod comment;
 mod constraints;
 mod drop;
+mod identity;
 mod index;
+mod like;
+mod moves;
 mod renames;
 mod rewrite;
 mod sequence;
 mod table;
+mod uses;
 mod view;
 
 use crate::bind::{Binder, refuse};

@@ -21,6 +21,8 @@ use std::sync::Arc;
 pub(super) struct Renamed<'r> {
     pub(super) what: Noted,
     pub(super) to: &'r str,
+    /// Its schema, if that is another from now on.
+    pub(super) schema: Option<&'r str>,
 }
 
 /// A view with its query as it will be, and what its names stand for.
@@ -36,6 +38,7 @@ struct Writer<'w> {
     /// Names of relations, and of columns.
     names: HashSet<Span>,
     to: &'w str,
+    schema: Option<&'w str>,
     stars: HashMap<Span, Vec<(Option<String>, String)>>,
 }
 
@@ -99,8 +102,15 @@ impl VisitorMut for Writer<'_> {
     }
 
     fn pre_visit_relation(&mut self, name: &mut ast::ObjectName) -> ControlFlow<Infallible> {
-        if let Some(ast::ObjectNamePart::Identifier(name)) = name.0.last_mut() {
-            self.put(name);
+        let Some(ast::ObjectNamePart::Identifier(last)) = name.0.last_mut() else {
+            return ControlFlow::Continue(());
+        };
+        self.put(last);
+        if let Some(schema) = self.schema
+            && self.names.contains(&last.span)
+        {
+            let last = last.clone();
+            *name = ast::ObjectName::from(vec![ident(schema, Span::empty()), last]);
         }
         ControlFlow::Continue(())
     }
@@ -108,7 +118,15 @@ impl VisitorMut for Writer<'_> {
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
         match expr {
             Expr::Identifier(name) => self.put(name),
-            Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(|part| self.put(part)),
+            Expr::CompoundIdentifier(parts) => {
+                parts.iter_mut().for_each(|part| self.put(part));
+                // Where the schema stands, a table and a column stand behind it.
+                if let (Some(schema), [.., before, table, _]) = (self.schema, &mut parts[..])
+                    && self.names.contains(&table.span)
+                {
+                    *before = ident(schema, Span::empty());
+                }
+            }
             _ => {}
         }
         ControlFlow::Continue(())
@@ -168,7 +186,7 @@ pub(super) fn settled_query(query: &ast::Query, notes: &[Note]) -> ast::Query {
     let stars: HashMap<_, _> = notes.iter().filter_map(star).collect();
     let mut query = query.clone();
     if !stars.is_empty() {
-        let _ = query.visit(&mut Writer { names: HashSet::new(), to: "", stars });
+        let _ = query.visit(&mut Writer { names: HashSet::new(), to: "", schema: None, stars });
     }
     let _ = query.visit(&mut Numbers(0));
     query
@@ -185,7 +203,7 @@ impl Ddl<'_> {
             let is_written = |note: &&Note| note.of == renamed.what && note.span != Span::empty();
             let names: HashSet<Span> = notes.iter().filter(is_written).map(|note| note.span).collect();
             let mut query = view.query.clone();
-            let _ = query.visit(&mut Writer { names, to: renamed.to, stars: HashMap::new() });
+            let _ = query.visit(&mut Writer { names, to: renamed.to, schema: renamed.schema, stars: HashMap::new() });
             Ok((Arc::clone(view), query, notes))
         });
         changed.collect()
@@ -197,6 +215,9 @@ impl Ddl<'_> {
     /// `0A000`: one does not mean any more what it meant.
     pub(super) fn put_renamed(&mut self, changed: Vec<Changed>, what: &str) -> SqlResult<()> {
         for (view, query, notes) in changed {
+            if self.state.relation_numbered(view.oid).is_none() {
+                continue; // It went with a column.
+            }
             let text = query.to_string();
             let is_same = {
                 let binder = Binder::new(&self.state, &view.path, &text, self.run.env, Vec::new()).noting();

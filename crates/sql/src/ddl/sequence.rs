@@ -16,13 +16,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What a statement says of a sequence.
 pub(super) struct Numbers {
     kind: SqlType,
-    start: Option<i64>,
+    pub(super) start: Option<i64>,
     increment: i64,
     min: Option<i64>,
     max: Option<i64>,
     cycle: bool,
     /// Where it is, if that is not where it starts.
-    value: Option<SequenceValue>,
+    pub(super) value: Option<SequenceValue>,
 }
 
 impl Numbers {
@@ -31,7 +31,7 @@ impl Numbers {
     }
 
     /// Those of a sequence that is there; of another type, its bounds are the new one's where they were the old one's.
-    fn of_sequence(sequence: &Sequence, kind: SqlType) -> Numbers {
+    pub(super) fn of_sequence(sequence: &Sequence, kind: SqlType) -> Numbers {
         let Sequence { start, increment, min, max, cycle, .. } = *sequence;
         let value = *sequence.value.lock().unwrap_or_else(PoisonError::into_inner);
         let (least, greatest) = bounds(sequence.kind);

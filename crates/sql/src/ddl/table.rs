@@ -1,15 +1,21 @@
 //! `CREATE TABLE`, `CREATE TABLE AS`, `CREATE SCHEMA`, `TRUNCATE`.
 
 use super::columns::{Draft, Pending};
+use super::like::LikeIndex;
 use super::rewrite::Source;
 use super::{Ddl, Defined};
 use crate::bind::refuse;
 use crate::catalog::{ColumnDef, Relation, Schema, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parse::folded;
+use crate::parse::{folded, relations};
 use engine::TableLock;
 use sqlparser::ast::{self, Statement, TableConstraint};
 use std::sync::Arc;
+
+/// Whether options begin with this word.
+fn says(options: &ast::CreateTableOptions, word: &str) -> bool {
+    options.to_string().trim_start().to_uppercase().starts_with(word)
+}
 
 impl Ddl<'_> {
     pub(super) fn create_table(&mut self, create: &ast::CreateTable) -> SqlResult<Defined> {
@@ -37,24 +43,34 @@ impl Ddl<'_> {
         if let Some(query) = &create.query {
             return self.create_table_as(create, draft, query);
         }
-        let mut pending = Vec::new();
+        let (mut pending, mut indexes) = (Vec::new(), Vec::new());
         for column in &create.columns {
-            self.add_column(&mut draft, column, &mut pending)?;
+            match relations::like(column) {
+                Some((of, options)) => self.add_like(&mut draft, of, options, &mut pending, &mut indexes)?,
+                None => self.add_column(&mut draft, column, &mut pending)?,
+            }
         }
         let own = create.constraints.iter().cloned();
         pending.extend(own.map(|constraint| Pending { constraint, column: None }));
-        let table = self.finish_new(draft, &pending)?;
+        refuse!(draft.columns.is_empty() => "a table without columns");
+        let table = self.finish_new(draft, &pending, indexes)?;
         debug_assert!(!table.is_retired());
         Ok(tag.into())
     }
 
     /// Makes the table of a draft with its constraints, and puts it into the state.
-    fn finish_new(&mut self, mut draft: Draft, pending: &[Pending]) -> SqlResult<Arc<TableInfo>> {
+    fn finish_new(
+        &mut self,
+        mut draft: Draft,
+        pending: &[Pending],
+        indexes: Vec<LikeIndex>,
+    ) -> SqlResult<Arc<TableInfo>> {
         // PostgreSQL's order: the primary key is the first index.
         let is_primary = |one: &&Pending| matches!(one.constraint, TableConstraint::PrimaryKey(_));
         for one in pending.iter().filter(is_primary).chain(pending.iter().filter(|one| !is_primary(one))) {
             self.add_constraint(&mut draft, one)?;
         }
+        self.add_like_indexes(&mut draft, indexes)?;
         for one in pending {
             if let TableConstraint::ForeignKey(key) = &one.constraint {
                 self.add_reference(&mut draft, key)?;
@@ -74,6 +90,9 @@ impl Ddl<'_> {
         query: &ast::Query,
     ) -> SqlResult<Defined> {
         refuse!(!create.constraints.is_empty() => "a constraint in CREATE TABLE AS");
+        if create.columns.iter().any(|column| !relations::is_untyped(column)) {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error: a column of CREATE TABLE AS has a type"));
+        }
         let binder = self.binder();
         let mut bound = binder.query(query, None)?;
         binder.without_parameters()?;
@@ -102,7 +121,7 @@ impl Ddl<'_> {
         }
         draft.next_column = draft.columns.len() as i16 + 1;
         let plan = bound.plan;
-        let table = self.finish_new(draft, &[])?;
+        let table = self.finish_new(draft, &[], Vec::new())?;
         let wants_rows = !matches!(create.with_data, Some(ast::WithData { data: false, .. }));
         let rows = if wants_rows { self.run.collect(&plan, None)? } else { Vec::new() };
         self.insert_all(&table, &rows)?;
@@ -123,7 +142,7 @@ impl Ddl<'_> {
         refuse!(
             create.temporary => "TEMPORARY", create.like.is_some() => "LIKE", create.inherits.is_some() => "INHERITS",
             create.partition_by.is_some() || create.partition_of.is_some() => "PARTITION",
-            create.on_commit.is_some() => "ON COMMIT",
+            create.on_commit.is_some() => "ON COMMIT", says(&create.table_options, "TABLESPACE") => "TABLESPACE",
         );
         // These say how a table is stored, which nobody can see here.
         if create.unlogged {

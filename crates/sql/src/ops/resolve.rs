@@ -219,6 +219,13 @@ pub(super) fn signature(name: &str, arguments: &[Kind]) -> String {
 
 /// The errors of a name that means no function, or several.
 pub(crate) fn function_error(name: &str, arguments: &[Kind], ambiguous: bool) -> SqlError {
+    // The library takes these forms of PostgreSQL's grammar for functions.
+    match name {
+        "row" => return SqlError::unsupported("a row as a value"),
+        "normalize" => return SqlError::unsupported("normalize"),
+        "treat" => return SqlError::unsupported("TREAT"),
+        _ => {}
+    }
     let written = signature(name, arguments);
     if ambiguous {
         let error = SqlError::new(SqlState::AMBIGUOUS_FUNCTION, format!("function {written} is not unique"));

@@ -66,7 +66,7 @@ pub(super) fn sign(at: &TokenWithSpan, token: Token) -> TokenWithSpan {
     TokenWithSpan { token, span: at.span }
 }
 
-/// A rule, for statements that have its word.
+/// A rule, for statements that have its word or sign.
 type Rule = fn(&str, &mut Vec<TokenWithSpan>) -> SqlResult<()>;
 
 /// The tokens of a statement as the library reads them.
@@ -75,8 +75,44 @@ type Rule = fn(&str, &mut Vec<TokenWithSpan>) -> SqlResult<()>;
 /// `42601`
 pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<TokenWithSpan>> {
     let mut tokens = strings(text, tokens)?;
-    let has = |tokens: &[TokenWithSpan], word: &str| tokens.iter().any(|token| is_word(token, word));
+    let mut there = Present::of(&tokens);
+    let has = |tokens: &[TokenWithSpan], there: &Present, word: &str| match word {
+        "*" => tokens.iter().any(|token| token.token == Token::Mul),
+        "'" => tokens.iter().any(|token| matches!(token.token, Token::SingleQuotedString(_))),
+        "u&" => tokens.iter().any(|token| matches!(token.token, Token::UnicodeStringLiteral(_))),
+        word => there.may_have(word) && tokens.iter().any(|token| is_word(token, word)),
+    };
     let rules: &[(&str, Rule)] = &[
+        ("only", super::relations::only),
+        ("*", super::relations::stars),
+        ("rows", super::relations::rows_from),
+        ("like", super::relations::likes),
+        ("create", super::relations::untyped),
+        ("oids", super::relations::oids),
+        ("recursive", super::relations::recursive_views),
+        ("alter", super::alters::alters),
+        ("substring", super::forms::substrings),
+        ("trim", super::forms::trims),
+        ("operator", super::forms::operators),
+        ("extract", super::forms::extracts),
+        ("reset", super::forms::resets),
+        ("show", super::forms::resets),
+        ("zone", super::forms::local_zone),
+        ("schema", super::forms::set_schema),
+        ("read", super::forms::read_only),
+        ("concurrently", super::forms::drop_index),
+        ("national", super::forms::nationals),
+        ("nchar", super::forms::nationals),
+        ("u", super::forms::unicode),
+        ("u&", super::forms::unicode),
+        ("collate", super::forms::collations),
+        ("isnull", super::forms::null_tests),
+        ("notnull", super::forms::null_tests),
+        ("'", super::forms::typed_texts),
+        ("grouping", super::forms::refuse_nested_sets),
+        ("current_time", super::forms::refuse_current_time),
+        ("like", super::forms::refuse_like_all),
+        ("ilike", super::forms::refuse_like_all),
         ("table", tables),
         ("for", locks),
         ("symmetric", symmetric),
@@ -86,22 +122,49 @@ pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<T
         ("snapshot", snapshots),
         ("deferrable", deferrables),
         ("current", current_of),
-        ("view", views),
         ("current_schema", current_schema),
         ("sequence", super::sequences::sequences),
         ("identity", super::sequences::identities),
     ];
     let mut is_bare = false;
     for (word, rule) in rules.iter().copied() {
-        if has(&tokens, word) {
+        if has(&tokens, &there, word) {
             if !is_bare {
                 tokens.retain(|token| !is_space(token));
                 is_bare = true;
             }
             rule(text, &mut tokens)?;
+            there = Present::of(&tokens);
         }
     }
     Ok(tokens)
+}
+
+/// Lengths of the words that begin with each letter: most statements have the words of few rules, and this tells without
+/// comparing.
+struct Present([u32; 26]);
+
+impl Present {
+    fn of(tokens: &[TokenWithSpan]) -> Present {
+        let mut lengths = [0; 26];
+        for token in tokens {
+            if let Token::Word(word) = &token.token
+                && let Some(place) = Present::place(&word.value)
+            {
+                lengths[place] |= 1 << word.value.len().min(31);
+            }
+        }
+        Present(lengths)
+    }
+
+    fn place(word: &str) -> Option<usize> {
+        let first = word.bytes().next()?.to_ascii_lowercase();
+        first.is_ascii_lowercase().then(|| usize::from(first - b'a'))
+    }
+
+    fn may_have(&self, word: &str) -> bool {
+        Present::place(word).is_none_or(|place| self.0[place] & (1 << word.len().min(31)) != 0)
+    }
 }
 
 /// Texts on several lines are one; on one line they are an error.
@@ -172,6 +235,7 @@ fn opening(tokens: &[TokenWithSpan], before: usize) -> Option<usize> {
 /// `TABLE name` is `SELECT * FROM name`.
 fn tables(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     let inserts = tokens.windows(2).any(|two| is_word(&two[0], "insert") && is_word(&two[1], "into"));
+    let names = tokens.first().is_some_and(|first| is_word(first, "with"));
     let before = ["union", "intersect", "except", "all", "distinct", "as", "explain", "analyze", "verbose"];
     let mut at = 0;
     while at < tokens.len() {
@@ -181,6 +245,7 @@ fn tables(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
                 None => true,
                 Some(token) if token.token == Token::LParen => true,
                 Some(token) if before.iter().any(|word| is_word(token, word)) => true,
+                Some(token) if names && token.token == Token::RParen => true,
                 Some(token) => inserts && matches!(token.token, Token::Word(_) | Token::RParen),
             };
         if is_query {
@@ -199,6 +264,16 @@ fn locks(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     // Where the clauses that stand side by side begin, and end so far.
     let mut run = 0..0;
     while at < tokens.len() {
+        let begins = is_word(&tokens[at], "for")
+            && tokens
+                .get(at + 1)
+                .is_some_and(|next| ["update", "share", "no", "key"].iter().any(|one| is_word(next, one)));
+        if begins && is_behind_list(&tokens[..at]) {
+            // The library would take FOR for the name of the last column.
+            let condition = ["where", "true"].map(|one| word(&tokens[at], one));
+            tokens.splice(at..at, condition);
+            at += 2;
+        }
         let is_next = |place: usize, word: &str| tokens.get(place).is_some_and(|token| is_word(token, word));
         if !is_word(&tokens[at], "for") {
             at += 1;
@@ -281,6 +356,24 @@ fn locks(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
         at = end;
     }
     Ok(())
+}
+
+/// Whether a SELECT ends there that has nothing but its list.
+fn is_behind_list(tokens: &[TokenWithSpan]) -> bool {
+    let clauses = ["from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "values", "for"];
+    let mut depth = 0_usize;
+    for token in tokens.iter().rev() {
+        match token.token {
+            Token::RParen | Token::RBracket => depth += 1,
+            Token::LParen | Token::LBracket if depth == 0 => return false,
+            Token::LParen | Token::LBracket => depth -= 1,
+            _ if 0 < depth => {}
+            _ if is_word(token, "select") => return true,
+            _ if clauses.iter().any(|word| is_word(token, word)) => return false,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// `BETWEEN SYMMETRIC a AND b`: `a` becomes the argument of a function that is a mark.
@@ -416,16 +509,6 @@ fn current_of(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
         Some(three) => Err(SqlError::unsupported("WHERE CURRENT OF").at(super::position(text, three[0].span.start))),
         None => Ok(()),
     }
-}
-
-/// `ALTER VIEW name RENAME` is what `ALTER TABLE` does.
-#[expect(clippy::ptr_arg, reason = "others of the table it stands in add tokens")]
-fn views(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
-    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(token, word));
-    if is(0, "alter") && is(1, "view") && tokens.iter().skip(3).any(|token| is_word(token, "rename")) {
-        tokens[1] = word(&tokens[1], "table");
-    }
-    Ok(())
 }
 
 /// `current_schema` is a function with or without parentheses.

@@ -34,7 +34,7 @@ pub(crate) fn altered(name: &ObjectName) -> Option<Altered> {
 
 /// The order in which the library wants options.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
+pub(super) enum Rank {
     As,
     Increment,
     Min,
@@ -47,7 +47,7 @@ enum Rank {
 }
 
 /// The options at the beginning of these tokens.
-fn options(text: &str, tokens: &[TokenWithSpan]) -> SqlResult<Vec<(Rank, Vec<TokenWithSpan>)>> {
+pub(super) fn options(text: &str, tokens: &[TokenWithSpan]) -> SqlResult<Vec<(Rank, Vec<TokenWithSpan>)>> {
     let mut found: Vec<(Rank, Vec<TokenWithSpan>)> = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
@@ -119,7 +119,7 @@ fn no_restart(text: &str, found: &[(Rank, Vec<TokenWithSpan>)]) -> SqlResult<()>
 }
 
 /// Where a name ends that begins there.
-fn behind_name(tokens: &[TokenWithSpan], from: usize) -> usize {
+pub(super) fn behind_name(tokens: &[TokenWithSpan], from: usize) -> usize {
     let is_period = |at: usize| tokens.get(at).is_some_and(|token| token.token == Token::Period);
     let mut at = from + 1;
     while is_period(at) {
@@ -129,7 +129,7 @@ fn behind_name(tokens: &[TokenWithSpan], from: usize) -> usize {
 }
 
 /// Behind `IF [NOT] EXISTS`, if it stands there.
-fn behind_if(tokens: &[TokenWithSpan], from: usize) -> usize {
+pub(super) fn behind_if(tokens: &[TokenWithSpan], from: usize) -> usize {
     let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(token, word));
     match () {
         () if is(from, "if") && is(from + 1, "not") && is(from + 2, "exists") => from + 3,
@@ -155,7 +155,7 @@ pub(super) fn sequences(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResul
     }
     let begin = behind_if(tokens, 2);
     let from = behind_name(tokens, begin);
-    if ["rename", "owner", "set"].iter().any(|word| is(tokens, from, word)) {
+    if ["rename", "owner"].iter().any(|word| is(tokens, from, word)) {
         tokens[1] = word(&tokens[1], "table");
         return Ok(());
     }

@@ -178,8 +178,9 @@ pub(super) fn check(text: &str, piece: &[TokenWithSpan]) -> SqlResult<()> {
                             | Token::DoubleColon
                     )
                 );
-                // Behind a name it is no star of a select list.
-                let multiplies = before.is_some_and(|before| before.token == Token::Mul)
+                // Behind a name it is no star of a select list. (That of `FROM t *` may have any clause but this behind it.)
+                let multiplies = word.keyword == Keyword::FROM
+                    && before.is_some_and(|before| before.token == Token::Mul)
                     && matches!(further.map(|one| &one.token), Some(Token::Word(name)) if name.keyword == Keyword::NoKeyword);
                 if begins_clause && (wants_value || multiplies) {
                     // Of a list without a first value the comma is wrong already.
@@ -211,7 +212,7 @@ fn can_go_on(text: &str, words: &[&TokenWithSpan], left: &Cell<usize>) -> bool {
     let closing = open.concat();
     let is_statement = |text: &str| {
         left.set(left.get().saturating_sub(words.len()));
-        0 < left.get() && super::parse_as_told(text).is_ok()
+        0 < left.get() && super::is_syntax(text)
     };
     GOING_ON.iter().any(|more| {
         let begun = format!("{written} {more}{closing}");

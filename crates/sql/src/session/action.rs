@@ -1,11 +1,12 @@
 //! What a statement does, once its names and types are settled.
 
 use crate::bind::{Binder, Bound, CopyFrom, CopyTo, Written, column_info, refuse};
-use crate::catalog::TableInfo;
+use crate::catalog::{Relation, TableInfo};
 use crate::change::Modify;
 use crate::copy::options::Written as CopyOption;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
+use crate::parse::maintenance::{self, Target};
 use crate::plan::Plan;
 use crate::roles::change::RoleChange;
 use crate::session::ColumnInfo;
@@ -171,7 +172,10 @@ impl Binder<'_> {
             other => {
                 let text = other.to_string();
                 let words: Vec<&str> = text.split_whitespace().take(2).collect();
-                return Err(SqlError::unsupported(format_args!("the statement {}", words.join(" "))));
+                return Err(match other {
+                    Statement::Copy { .. } => SqlError::unsupported("COPY with a file or program of the server"),
+                    _ => SqlError::unsupported(format_args!("the statement {}", words.join(" "))),
+                });
             }
         })
     }
@@ -198,7 +202,17 @@ impl Binder<'_> {
         let ast::Lock { tables, lock_mode, nowait } = lock;
         let mut found = Vec::with_capacity(tables.len());
         for ast::LockTableTarget { name, only: _, has_asterisk: _ } in tables {
-            found.push(self.table(name)?);
+            match maintenance::target(name) {
+                Target::Table(name) => found.push(self.table(&name)?),
+                Target::Index(name) => match self.relation_named(&name)? {
+                    Relation::Index { .. } => {}
+                    other => {
+                        let message = format!("\"{}\" is not an index", other.name());
+                        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+                    }
+                },
+                Target::Constraint { name, defers } => self.check_constraint(&name, defers)?,
+            }
         }
         use ast::LockTableMode as Mode;
         let mode = match lock_mode {
@@ -212,6 +226,31 @@ impl Binder<'_> {
             Some(Mode::AccessExclusive) | None => TableLock::AccessExclusive,
         };
         Ok(Action::LockTable { tables: found, mode, wait: if *nowait { Wait::NoWait } else { Wait::Block } })
+    }
+
+    /// A constraint must be there, and none can be deferred.
+    fn check_constraint(&self, name: &ast::ObjectName, defers: bool) -> SqlResult<()> {
+        let wanted = self.qualified(name)?;
+        let schemas: Vec<u32> = match &wanted.schema {
+            Some(schema) => self.catalog.schema(schema).into_iter().map(|schema| schema.oid).collect(),
+            None => {
+                self.path.iter().filter_map(|schema| self.catalog.schema(schema)).map(|schema| schema.oid).collect()
+            }
+        };
+        let is_there = self
+            .catalog
+            .tables()
+            .filter(|table| schemas.contains(&table.schema))
+            .any(|table| table.constraints.iter().any(|constraint| constraint.name == wanted.name));
+        if !is_there {
+            let message = format!("constraint \"{}\" does not exist", wanted.name);
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+        }
+        if defers {
+            let message = format!("constraint \"{}\" is not deferrable", wanted.name);
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
+        Ok(())
     }
 
     fn set(&self, set: &Set) -> SqlResult<Action> {
@@ -269,7 +308,7 @@ fn word(value: &ast::Expr) -> SqlResult<String> {
             other => Err(SqlError::unsupported(format_args!("{other} in SET"))),
         },
         ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => Ok(format!("-{}", word(expr)?)),
-        other => Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("{other} is no value of a setting"))),
+        other => Err(SqlError::unsupported(format_args!("{other} as the value of a setting"))),
     }
 }
 

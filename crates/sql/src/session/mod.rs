@@ -380,7 +380,7 @@ impl Session {
     /// # Errors
     /// When any is not in the grammar: none of them is run then.
     pub fn split(&mut self, text: &str) -> SqlResult<Vec<String>> {
-        Ok(parse(text)?.into_iter().map(|one| one.text).collect())
+        crate::parse::texts(text)
     }
 
     /// Analyses one statement. `types` are the parameters' type numbers as far as the client says; 0: it does not.
@@ -389,7 +389,13 @@ impl Session {
     /// Grammar, names, types.
     pub fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
         let begun = Instant::now();
-        let mut parsed = parse(text)?;
+        let mut parsed = match parse(text) {
+            // Whatever it is, the transaction has failed.
+            Err(error) if self.has_failed && error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
+                return Err(engine::Error::InFailedTransaction.into());
+            }
+            parsed => parsed?,
+        };
         let class = self.class_of_text(text)?;
         if 1 < parsed.len() {
             let message = "cannot insert multiple commands into a prepared statement";
@@ -534,7 +540,13 @@ impl Session {
                 let message = "VACUUM cannot run inside a transaction block";
                 Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message))
             }
-            Action::Nothing(words) => done(words),
+            Action::Nothing(words) => {
+                if *words == "SET CONSTRAINTS" && self.block != Block::Explicit {
+                    let message = "SET CONSTRAINTS can only be used in transaction blocks";
+                    self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, message);
+                }
+                done(words)
+            }
             Action::Prepare { name, types, statement: tree } => {
                 self.prepare_named(&statement.text, name, types, tree)?;
                 done("PREPARE")

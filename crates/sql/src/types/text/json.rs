@@ -138,9 +138,8 @@ impl Reader<'_> {
             }
             _ => {
                 for word in ["true", "false", "null"] {
-                    let rest = &self.text[self.at..];
-                    let ends = !rest[word.len().min(rest.len())..].starts_with(|c: char| c.is_ascii_alphanumeric());
-                    if rest.starts_with(word) && ends {
+                    let behind = self.text[self.at..].strip_prefix(word);
+                    if behind.is_some_and(|behind| !behind.starts_with(|c: char| c.is_ascii_alphanumeric())) {
                         self.at += word.len();
                         return Ok(());
                     }

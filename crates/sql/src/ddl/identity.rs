@@ -1,0 +1,56 @@
+//! Identities of columns that are there: `SET GENERATED`, `SET` and `RESTART` of their sequences, `DROP IDENTITY`.
+
+use super::Ddl;
+use super::columns::Draft;
+use super::sequence::Numbers;
+use crate::catalog::{Identity, Relation, SequenceValue};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::parse::alters::ColumnChange;
+use std::sync::Arc;
+
+impl Ddl<'_> {
+    pub(super) fn change_column(&mut self, draft: &mut Draft, at: usize, change: ColumnChange) -> SqlResult<()> {
+        let column = &mut draft.columns[at];
+        let (always, options, restart) = match change {
+            ColumnChange::Options => {
+                self.notice(SqlState("01000"), "storage parameters are ignored".to_owned());
+                return Ok(());
+            }
+            ColumnChange::DropIdentity { if_exists } => {
+                if let Some(Identity { sequence, .. }) = column.identity.take() {
+                    self.state.remove(sequence);
+                    self.state.forget(sequence);
+                    return Ok(());
+                }
+                let error = not_identity(&draft.name, &column.name);
+                if !if_exists {
+                    return Err(error);
+                }
+                self.notice(SqlState("00000"), format!("{}, skipping", error.message()));
+                return Ok(());
+            }
+            ColumnChange::Identity { always, options, restart } => (always, options, restart),
+        };
+        let Some(identity) = &mut column.identity else { return Err(not_identity(&draft.name, &column.name)) };
+        identity.always = always.unwrap_or(identity.always);
+        if options.is_empty() && restart.is_none() {
+            return Ok(());
+        }
+        let Some(Relation::Sequence(sequence)) = self.state.relation_numbered(identity.sequence).cloned() else {
+            return Err(SqlError::new(SqlState::INTERNAL_ERROR, "an identity has no sequence"));
+        };
+        let mut numbers = Numbers::of_sequence(&sequence, sequence.kind);
+        numbers.set(&self.binder(), &options)?;
+        if let Some(at) = restart {
+            let last = at.or(numbers.start).unwrap_or(sequence.start);
+            numbers.value = Some(SequenceValue { last, is_called: false });
+        }
+        let changed = numbers.sequence((*sequence).clone())?;
+        self.state.replace(Relation::Sequence(Arc::new(changed)))
+    }
+}
+
+fn not_identity(table: &str, column: &str) -> SqlError {
+    let message = format!("column \"{column}\" of relation \"{table}\" is not an identity column");
+    SqlError::new(SqlState("55000"), message)
+}

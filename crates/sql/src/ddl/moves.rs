@@ -1,0 +1,90 @@
+//! `SET SCHEMA`: a relation goes into another schema, and what is its own goes with it.
+
+use super::Ddl;
+use super::renames::Renamed;
+use crate::bind::{Noted, refuse};
+use crate::catalog::{Relation, Sequence, TableInfo, ViewInfo};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::parse::folded;
+use engine::TableLock;
+use sqlparser::ast;
+use std::sync::Arc;
+
+impl Ddl<'_> {
+    pub(super) fn set_schema(&mut self, relation: &Relation, to: &ast::Ident) -> SqlResult<()> {
+        let name = folded(to);
+        let Some(schema) = self.state.schema(&name).map(|schema| schema.oid) else {
+            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist")));
+        };
+        if let Relation::Sequence(sequence) = relation
+            && let Some(table) = sequence.owned_by.and_then(|(table, _)| self.state.table_numbered(table))
+        {
+            let message = "cannot move an owned sequence into another schema";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                .detail(format!("Sequence \"{}\" is linked to table \"{}\".", sequence.name, table.name)));
+        }
+        if relation.schema() == schema {
+            return Ok(());
+        }
+        let renamed =
+            Renamed { what: Noted::Relation(relation.oid()), to: relation.name(), schema: Some(name.as_str()) };
+        let views = self.renamed(relation.oid(), &renamed)?;
+        match relation {
+            Relation::Table(table) => self.move_table(table, schema, &name)?,
+            Relation::View(view) => {
+                self.check_free(schema, &name, &view.name)?;
+                let moved = ViewInfo { schema, ..(**view).clone() };
+                self.state.replace(Relation::View(Arc::new(moved)))?;
+            }
+            Relation::Sequence(sequence) => {
+                let uses = self.state.tables().any(|table| {
+                    let mut defaults = table.columns.iter().filter_map(|column| column.default.as_ref());
+                    defaults.any(|default| super::drop::names_sequence(&default.tree, &sequence.name))
+                });
+                refuse!(uses => "to move a sequence that a default uses into another schema");
+                self.check_free(schema, &name, &sequence.name)?;
+                let moved = Sequence { schema, ..(**sequence).clone() };
+                self.state.replace(Relation::Sequence(Arc::new(moved)))?;
+            }
+            Relation::Index { .. } => {
+                let message = format!("\"{}\" is not a table, view, or sequence", relation.name());
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
+        }
+        self.put_renamed(views, &format!("a {}", relation.word()))
+    }
+
+    fn check_free(&self, schema: u32, schema_name: &str, name: &str) -> SqlResult<()> {
+        if !self.is_taken(schema, name) {
+            return Ok(());
+        }
+        let message = format!("relation \"{name}\" already exists in schema \"{schema_name}\"");
+        Err(SqlError::new(SqlState::DUPLICATE_TABLE, message))
+    }
+
+    /// A table with its indexes and the sequences that it owns.
+    fn move_table(&mut self, table: &Arc<TableInfo>, schema: u32, schema_name: &str) -> SqlResult<()> {
+        self.lock(table, TableLock::AccessExclusive)?;
+        let sequences: Vec<Arc<Sequence>> =
+            self.state.sequences().filter(|one| one.owned_by.is_some_and(|(of, _)| of == table.oid)).cloned().collect();
+        let own = [&*table.name].into_iter().chain(table.indexes.iter().map(|index| &*index.name));
+        for name in own.chain(sequences.iter().map(|sequence| &*sequence.name)) {
+            self.check_free(schema, schema_name, name)?;
+        }
+        let mut moved = table.copy();
+        moved.schema = schema;
+        for sequence in sequences {
+            for column in &mut moved.columns {
+                if let Some(default) = &mut column.default
+                    && super::drop::names_sequence(&default.tree, &sequence.name)
+                {
+                    *default = super::columns::next_of(schema_name, &sequence.name)?;
+                }
+            }
+            let sequence = Sequence { schema, ..(*sequence).clone() };
+            self.state.replace(Relation::Sequence(Arc::new(sequence)))?;
+        }
+        self.replace_table(moved)?;
+        Ok(())
+    }
+}

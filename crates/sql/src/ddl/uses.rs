@@ -1,0 +1,48 @@
+//! Which views use a column of a table, and what that means for who drops it or changes its type.
+
+use super::Ddl;
+use super::drop::Doomed;
+use crate::bind::{Binder, Noted};
+use crate::catalog::{Relation, ViewInfo};
+use crate::error::{SqlError, SqlResult, SqlState};
+use std::sync::Arc;
+
+impl Ddl<'_> {
+    /// The views whose queries name a column, or join by it.
+    fn views_of_column(&self, table: u32, number: i16) -> SqlResult<Vec<Arc<ViewInfo>>> {
+        let mut views = Vec::new();
+        for view in self.state.views().filter(|view| view.uses.contains(&table)) {
+            let binder = Binder::new(&self.state, &view.path, &view.text, self.run.env, Vec::new()).noting();
+            binder.query(&view.query, None)?;
+            if binder.take_notes().iter().any(|note| note.of == Noted::Column(table, number)) {
+                views.push(Arc::clone(view));
+            }
+        }
+        views.sort_by_key(|view| view.oid);
+        Ok(views)
+    }
+
+    /// Adds the views that use a column to what goes with it.
+    pub(super) fn doom_views(&self, doomed: &mut Doomed, table: u32, number: i16, column: &str) -> SqlResult<()> {
+        for view in self.views_of_column(table, number)? {
+            let view = Relation::View(view);
+            let name = format!("view {}", self.shown(&view));
+            doomed.dependents.push(format!("{name} depends on {column}"));
+            doomed.cascaded.push(name);
+            doomed.relations.push(view);
+        }
+        self.follow(doomed);
+        Ok(())
+    }
+
+    /// # Errors
+    /// `0A000`: a view's columns have types of their own.
+    pub(super) fn refuse_used_by_views(&self, table: u32, number: i16, column: &str) -> SqlResult<()> {
+        let views = self.views_of_column(table, number)?;
+        let Some(view) = views.first() else { return Ok(()) };
+        let view = self.shown(&Relation::View(Arc::clone(view)));
+        let message = "cannot alter type of a column used by a view or rule";
+        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+            .detail(format!("rule _RETURN on view {view} depends on column \"{column}\"")))
+    }
+}

@@ -1,0 +1,404 @@
+//! Forms of expressions and small clauses that the library does not know, said as others that it knows.
+
+use super::offset;
+use super::rewrite::{closing, is_word, sign, word};
+use crate::error::{SqlError, SqlResult, SqlState};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+fn is(tokens: &[TokenWithSpan], at: usize, word: &str) -> bool {
+    tokens.get(at).is_some_and(|token| is_word(token, word))
+}
+
+fn is_sign(tokens: &[TokenWithSpan], at: usize, sign: &Token) -> bool {
+    tokens.get(at).is_some_and(|token| token.token == *sign)
+}
+
+/// Where this word stands between two places, in no parentheses of their own.
+fn find(tokens: &[TokenWithSpan], from: usize, to: usize, word: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, token) in tokens.iter().enumerate().take(to).skip(from) {
+        match token.token {
+            Token::LParen | Token::LBracket => depth += 1,
+            Token::RParen | Token::RBracket => depth = depth.saturating_sub(1),
+            _ if depth == 0 && is_word(token, word) => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// `substring(a FOR n FROM m)`, `substring(a SIMILAR b ESCAPE c)`.
+#[expect(clippy::ptr_arg, reason = "others of the table it stands in add tokens")]
+pub(super) fn substrings(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    for at in (0..tokens.len()).rev() {
+        if !is_word(&tokens[at], "substring") || !is_sign(tokens, at + 1, &Token::LParen) {
+            continue;
+        }
+        let close = closing(tokens, at + 2);
+        let place = |tokens: &[TokenWithSpan], word| find(tokens, at + 2, close, word);
+        if let (Some(similar), Some(escape)) = (place(tokens, "similar"), place(tokens, "escape")) {
+            // `a SIMILAR TO b` is an expression.
+            if !is(tokens, similar + 1, "to") {
+                tokens[similar] = word(&tokens[similar], "from");
+                tokens[escape] = word(&tokens[escape], "for");
+            }
+        }
+        if let (Some(count), Some(from)) = (place(tokens, "for"), place(tokens, "from"))
+            && count < from
+        {
+            tokens[count..close].rotate_left(from - count);
+        }
+    }
+    Ok(())
+}
+
+/// `trim(LEADING FROM a)`, `trim(FROM a)`: of spaces.
+pub(super) fn trims(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    for at in (0..tokens.len()).rev() {
+        if !is_word(&tokens[at], "trim") || !is_sign(tokens, at + 1, &Token::LParen) {
+            continue;
+        }
+        let side = ["leading", "trailing", "both"].iter().any(|side| is(tokens, at + 2, side));
+        let from = at + 2 + usize::from(side);
+        let own = tokens[at].clone();
+        if is(tokens, from, "from") {
+            if side {
+                tokens.insert(from, sign(&own, Token::SingleQuotedString(" ".to_owned())));
+            } else {
+                tokens.remove(from);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `a OPERATOR(pg_catalog.=) ANY (...)`: the library knows only the sign there.
+pub(super) fn operators(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    for at in (0..tokens.len()).rev() {
+        if !is_word(&tokens[at], "operator") || !is_sign(tokens, at + 1, &Token::LParen) {
+            continue;
+        }
+        let close = closing(tokens, at + 2);
+        let named =
+            at + 2 + 2 * usize::from(is(tokens, at + 2, "pg_catalog") && is_sign(tokens, at + 3, &Token::Period));
+        // What rows are ordered by.
+        let orders = 0 < at && is_word(&tokens[at - 1], "using");
+        let quantified = orders || ["any", "all", "some"].iter().any(|word| is(tokens, close + 1, word));
+        if quantified && named + 1 == close {
+            let operator = tokens[named].clone();
+            tokens.splice(at..=close, [operator]);
+        }
+    }
+    Ok(())
+}
+
+/// `extract('year' FROM a)`: the field is a word.
+#[expect(clippy::ptr_arg, reason = "others of the table it stands in add tokens")]
+pub(super) fn extracts(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    for at in 2..tokens.len() {
+        if let Token::SingleQuotedString(field) = &tokens[at].token
+            && is_word(&tokens[at - 2], "extract")
+            && tokens[at - 1].token == Token::LParen
+            && field.chars().all(|letter| letter.is_ascii_alphabetic())
+        {
+            tokens[at] = word(&tokens[at], &field.clone());
+        }
+    }
+    Ok(())
+}
+
+/// `GROUPING SETS (a, ROLLUP (b))`
+///
+/// # Errors
+/// `0A000`, where the binder would look for a function of that name.
+#[expect(clippy::ptr_arg, reason = "others of the table it stands in add tokens")]
+pub(super) fn refuse_nested_sets(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    for at in 0..tokens.len() {
+        if !is_word(&tokens[at], "grouping") || !is(tokens, at + 1, "sets") {
+            continue;
+        }
+        let nested = (at + 3..closing(tokens, at + 3))
+            .find(|at| ["rollup", "cube", "grouping"].iter().any(|word| is(tokens, *at, word)));
+        if let Some(nested) = nested {
+            let place = super::position(text, tokens[nested].span.start);
+            return Err(SqlError::unsupported("ROLLUP, CUBE or GROUPING SETS in GROUPING SETS").at(place));
+        }
+    }
+    Ok(())
+}
+
+/// # Errors
+/// `0A000`: there is no type of times with a zone.
+#[expect(clippy::ptr_arg, reason = "others of the table it stands in add tokens")]
+pub(super) fn refuse_current_time(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    for at in 1..tokens.len() {
+        let is_name = tokens[at - 1].token == Token::Period || is_word(&tokens[at - 1], "as");
+        if is_word(&tokens[at], "current_time") && !is_name {
+            return Err(SqlError::unsupported("CURRENT_TIME").at(super::position(text, tokens[at].span.start)));
+        }
+    }
+    Ok(())
+}
+
+/// # Errors
+/// `0A000`: `LIKE ALL`, which the library takes for a function.
+#[expect(clippy::ptr_arg, reason = "others of the table it stands in add tokens")]
+pub(super) fn refuse_like_all(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    for at in 1..tokens.len() {
+        let likes = is_word(&tokens[at - 1], "like") || is_word(&tokens[at - 1], "ilike");
+        if likes && is_word(&tokens[at], "all") && is_sign(tokens, at + 1, &Token::LParen) {
+            return Err(SqlError::unsupported("LIKE ALL").at(super::position(text, tokens[at].span.start)));
+        }
+    }
+    Ok(())
+}
+
+/// `COLLATE "C"` where the library does not take it: behind a cast, in an index, in `ALTER TABLE` and `ON CONFLICT`. All
+/// collations that are here are that one.
+pub(super) fn collations(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    const OURS: &[&str] = &["C", "POSIX", "default", "ucs_basic"];
+    let has = |words: [&str; 2]| tokens.windows(2).any(|two| is_word(&two[0], words[0]) && is_word(&two[1], words[1]));
+    let in_list =
+        [["create", "index"], ["unique", "index"], ["alter", "table"], ["on", "conflict"]].into_iter().any(has);
+    for at in (1..tokens.len()).rev() {
+        let is_taken = !in_list && !(2 <= at && is_sign(tokens, at - 2, &Token::DoubleColon));
+        if is_taken || !is_word(&tokens[at], "collate") || is_sign(tokens, at - 1, &Token::Period) {
+            continue;
+        }
+        let schema = is(tokens, at + 1, "pg_catalog") && is_sign(tokens, at + 2, &Token::Period);
+        let name = at + 1 + 2 * usize::from(schema);
+        let is_ours = tokens.get(name).is_some_and(|token| match &token.token {
+            Token::Word(word) if word.quote_style.is_some() => OURS.contains(&&*word.value),
+            Token::Word(word) => OURS[2..].iter().any(|own| word.value.eq_ignore_ascii_case(own)),
+            _ => false,
+        });
+        if is_ours {
+            tokens.drain(at..=name);
+        }
+    }
+    Ok(())
+}
+
+/// `a ISNULL`, `a NOTNULL`, which the library takes for names of columns.
+pub(super) fn null_tests(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    for at in (1..tokens.len()).rev() {
+        let nots = is_word(&tokens[at], "notnull");
+        let is_name = is_word(&tokens[at - 1], "as") || is_sign(tokens, at - 1, &Token::Period);
+        let is_test = nots || is_word(&tokens[at], "isnull");
+        if !is_test || is_name || is_sign(tokens, at + 1, &Token::LParen) {
+            continue;
+        }
+        let own = tokens[at].clone();
+        let words: &[&str] = if nots { &["is", "not", "null"] } else { &["is", "null"] };
+        tokens.splice(at..=at, words.iter().map(|one| word(&own, one)).collect::<Vec<_>>());
+    }
+    Ok(())
+}
+
+/// Types that the library does not know; a text behind one of them it takes for the name of a column.
+const TYPES: &[&str] = &[
+    "bpchar",
+    "box",
+    "cidr",
+    "circle",
+    "daterange",
+    "inet",
+    "int4range",
+    "int8range",
+    "jsonpath",
+    "line",
+    "lseg",
+    "macaddr",
+    "macaddr8",
+    "money",
+    "name",
+    "numrange",
+    "oid",
+    "pg_lsn",
+    "point",
+    "polygon",
+    "regclass",
+    "regproc",
+    "regrole",
+    "regtype",
+    "tsquery",
+    "tsrange",
+    "tstzrange",
+    "tsvector",
+    "xml",
+];
+
+/// `type 'text'` is a cast.
+pub(super) fn typed_texts(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    for at in (1..tokens.len()).rev() {
+        let is_text = matches!(tokens[at].token, Token::SingleQuotedString(_));
+        if !is_text || !TYPES.iter().any(|name| is_word(&tokens[at - 1], name)) {
+            continue;
+        }
+        let is_alias = 2 <= at && (is_word(&tokens[at - 2], "as") || is_sign(tokens, at - 2, &Token::Period));
+        if !is_alias {
+            let (of, own) = (tokens[at - 1].clone(), tokens[at].clone());
+            let cast = [word(&of, "cast"), sign(&of, Token::LParen), own.clone(), word(&own, "as"), of];
+            tokens.splice(at - 1..=at, cast.into_iter().chain([sign(&own, Token::RParen)]));
+        }
+    }
+    Ok(())
+}
+
+/// `SET TIME ZONE LOCAL`
+pub(super) fn local_zone(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    if let [set, .., time, zone, local] = &mut tokens[..]
+        && is_word(set, "set")
+        && is_word(time, "time")
+        && is_word(zone, "zone")
+        && (is_word(local, "local") || is_word(local, "default"))
+    {
+        *local = word(local, "default");
+        let own = word(zone, "timezone");
+        let at = tokens.len() - 3;
+        tokens.splice(at..at + 2, [own.clone(), word(&own, "to")]);
+    }
+    Ok(())
+}
+
+/// `RESET TIME ZONE`, `RESET TRANSACTION ISOLATION LEVEL`, `SHOW SESSION AUTHORIZATION`.
+pub(super) fn resets(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    if is(tokens, 0, "reset") && is(tokens, 1, "time") && is(tokens, 2, "zone") {
+        let own = tokens[1].clone();
+        tokens.splice(1..3, [word(&own, "timezone")]);
+    } else if is(tokens, 0, "show") && is(tokens, 1, "session") && is(tokens, 2, "authorization") {
+        let own = tokens[1].clone();
+        tokens.splice(1..3, [word(&own, "session_authorization")]);
+    } else if is(tokens, 0, "reset")
+        && is(tokens, 1, "transaction")
+        && is(tokens, 2, "isolation")
+        && is(tokens, 3, "level")
+    {
+        let own = tokens[1].clone();
+        tokens.splice(1..4, [word(&own, "transaction_isolation")]);
+    }
+    Ok(())
+}
+
+/// `SET SCHEMA 'name'` is about the path.
+pub(super) fn set_schema(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    let at = 1 + usize::from(is(tokens, 1, "local") || is(tokens, 1, "session"));
+    let names = tokens.get(at + 1).is_some_and(|token| matches!(token.token, Token::SingleQuotedString(_)));
+    if is(tokens, 0, "set") && is(tokens, at, "schema") && names {
+        let own = tokens[at].clone();
+        tokens.splice(at..=at, [word(&own, "search_path"), word(&own, "to")]);
+    }
+    Ok(())
+}
+
+/// `FOR READ ONLY`, which locks nothing.
+pub(super) fn read_only(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    let found = tokens
+        .windows(3)
+        .position(|three| is_word(&three[0], "for") && is_word(&three[1], "read") && is_word(&three[2], "only"));
+    if let Some(at) = found {
+        tokens.drain(at..at + 3);
+    }
+    Ok(())
+}
+
+/// `DROP INDEX CONCURRENTLY`: nobody waits for who reads anyway.
+pub(super) fn drop_index(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    if is(tokens, 0, "drop") && is(tokens, 1, "index") && is(tokens, 2, "concurrently") {
+        tokens.remove(2);
+    }
+    Ok(())
+}
+
+/// `NATIONAL CHARACTER`, `NCHAR`.
+pub(super) fn nationals(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    for at in (0..tokens.len()).rev() {
+        if is_word(&tokens[at], "national") && (is(tokens, at + 1, "character") || is(tokens, at + 1, "char")) {
+            tokens.remove(at);
+        } else if is_word(&tokens[at], "nchar") && is_sign(tokens, at + 1, &Token::LParen) {
+            tokens[at] = word(&tokens[at], "char");
+        }
+    }
+    Ok(())
+}
+
+/// Text of `U&` with its escapes read.
+fn unescaped(raw: &str, escape: char) -> Option<String> {
+    let mut result = String::with_capacity(raw.len());
+    let mut rest = raw.chars();
+    while let Some(next) = rest.next() {
+        if next != escape {
+            result.push(next);
+            continue;
+        }
+        let mut ahead = rest.clone();
+        let digits = match ahead.next()? {
+            own if own == escape => {
+                rest = ahead;
+                result.push(escape);
+                continue;
+            }
+            '+' => {
+                rest = ahead;
+                6
+            }
+            _ => 4,
+        };
+        let number: String = rest.by_ref().take(digits).collect();
+        let number = u32::from_str_radix(&number, 16).ok().filter(|_| number.len() == digits)?;
+        result.push(char::from_u32(number).filter(|character| *character != '\0')?);
+    }
+    Some(result)
+}
+
+/// `U&'...' UESCAPE '!'`, and `U&"..."`.
+pub(super) fn unicode(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    let invalid = |at: &TokenWithSpan, message: &str| {
+        SqlError::new(SqlState::SYNTAX_ERROR, message).at(super::position(text, at.span.start))
+    };
+    let mut at = 0;
+    while at < tokens.len() {
+        let escape = is(tokens, at + 1, "uescape").then(|| tokens.get(at + 2).map(|token| &token.token)).flatten();
+        let escape = match escape {
+            Some(Token::SingleQuotedString(escape)) => {
+                let mut characters = escape.chars();
+                match (characters.next(), characters.next()) {
+                    (Some(one), None) if !one.is_ascii_hexdigit() && !one.is_whitespace() && !"+'\"".contains(one) => {
+                        Some(one)
+                    }
+                    _ => return Err(invalid(&tokens[at + 2], "invalid Unicode escape character")),
+                }
+            }
+            _ => None,
+        };
+        if let (Token::UnicodeStringLiteral(value), None) = (&tokens[at].token, escape) {
+            tokens[at].token = Token::SingleQuotedString(value.clone());
+        } else if let (Token::UnicodeStringLiteral(_), Some(escape)) = (&tokens[at].token, escape) {
+            let raw = &text[offset(text, tokens[at].span.start)..offset(text, tokens[at].span.end)];
+            let raw = raw[2..].trim_matches('\'').replace("''", "'");
+            let value = unescaped(&raw, escape).ok_or_else(|| invalid(&tokens[at], "invalid Unicode escape"))?;
+            tokens[at].token = Token::SingleQuotedString(value);
+            tokens.drain(at + 1..at + 3);
+        }
+        at += 1;
+    }
+    for at in (0..tokens.len().saturating_sub(2)).rev() {
+        let touches = |one: usize| tokens[one].span.end == tokens[one + 1].span.start;
+        let is_quoted = matches!(&tokens[at + 2].token, Token::Word(name) if name.quote_style == Some('"'));
+        if is_word(&tokens[at], "u")
+            && tokens[at + 1].token == Token::Ampersand
+            && is_quoted
+            && touches(at)
+            && touches(at + 1)
+        {
+            if let Token::Word(name) = &mut tokens[at + 2].token {
+                name.value = unescaped(&name.value, '\\').unwrap_or_default();
+            }
+            if matches!(&tokens[at + 2].token, Token::Word(name) if name.value.is_empty()) {
+                return Err(invalid(&tokens[at], "invalid Unicode escape"));
+            }
+            tokens.drain(at..at + 2);
+        }
+    }
+    Ok(())
+}
