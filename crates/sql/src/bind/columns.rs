@@ -1,10 +1,11 @@
 //! Names of columns.
 
 use super::{Binder, Clause, Noted, Reach, Relation, Scope};
+use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
 use crate::plan::{Expr, Typed};
-use crate::types::SqlType;
+use crate::types::{Kind, SqlType};
 use sqlparser::ast::Ident;
 
 impl Scope<'_> {
@@ -24,6 +25,14 @@ impl Scope<'_> {
         });
         named.unwrap_or_default()
     }
+}
+
+/// The number of a system table, which psql asks for with each of its rows; null with the row that an outer join makes.
+fn tableoid(relation: &Relation) -> Option<(Expr, SqlType)> {
+    let number = relation.system?;
+    let key = Box::new(relation.values.first()?.clone());
+    let whens = vec![(Expr::IsNull(key), Expr::Constant(Datum::Null))];
+    Some((Expr::Case { whens, otherwise: Box::new(Expr::Constant(Datum::Oid(number))) }, Kind::Oid.into()))
 }
 
 impl Binder<'_> {
@@ -202,6 +211,13 @@ impl Binder<'_> {
                     self.note(qualifier.span, || Noted::Relation(oid));
                 }
             }
+        }
+        if found.is_none() && name == "tableoid" {
+            let named = |relation: &&Relation| match &table {
+                Some(table) => relation.is_named && *table == relation.alias,
+                None => relation.is_open,
+            };
+            return Ok(scope.relations.iter().filter(|one| scope.sees(one)).filter(named).find_map(tableoid));
         }
         Ok(found)
     }

@@ -171,7 +171,9 @@ impl Binder<'_> {
         let first = scope.width;
         let columns = crate::system::columns_of(table);
         let width = columns.len();
-        scope.add(self.relation(name, alias, columns, first, None)?, width)?;
+        let is_keyed = table.columns.first().is_some_and(|column| column.not_null);
+        let relation = self.relation(name, alias, columns, first, None)?;
+        scope.add(Relation { system: is_keyed.then_some(table.oid), ..relation }, width)?;
         let plan = Box::new(Plan::System(Arc::clone(table)));
         Ok(item(ItemSource::Query { plan, is_lateral: false }, first, width, Slots::default()))
     }

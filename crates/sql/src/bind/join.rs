@@ -178,6 +178,7 @@ impl Binder<'_> {
             is_open: true,
             reach: Reach::All,
             own: None,
+            system: None,
         });
     }
 

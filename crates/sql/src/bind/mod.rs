@@ -125,6 +125,8 @@ pub(crate) struct Relation {
     pub(crate) reach: Reach,
     /// The number of the relation of the catalog by whose name it goes.
     pub(crate) own: Option<u32>,
+    /// The number of the system table that it is, if that one's first column is never null.
+    pub(crate) system: Option<u32>,
 }
 
 /// From where a relation is seen.
@@ -148,7 +150,7 @@ impl Relation {
         let values = (first..first + columns.len()).map(Expr::Column).collect();
         let (alias, table) = (alias.into(), table.cloned());
         let (is_named, is_open, reach, own) = (true, true, Reach::All, None);
-        Relation { alias, columns, values, first, table, is_named, is_open, reach, own }
+        Relation { alias, columns, values, first, table, is_named, is_open, reach, own, system: None }
     }
 }
 

@@ -123,6 +123,7 @@ pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<T
         ("deferrable", deferrables),
         ("current", current_of),
         ("current_schema", current_schema),
+        ("current_role", current_role),
         ("sequence", super::sequences::sequences),
         ("identity", super::sequences::identities),
     ];
@@ -513,16 +514,30 @@ fn current_of(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
 
 /// `current_schema` is a function with or without parentheses.
 fn current_schema(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    bracketed(tokens, "current_schema");
+    Ok(())
+}
+
+/// `CURRENT_ROLE`, which the library knows as a call only.
+fn current_role(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    bracketed(tokens, "current_role");
+    Ok(())
+}
+
+/// Makes of a word a call, where it is no name.
+fn bracketed(tokens: &mut Vec<TokenWithSpan>, name: &str) {
     for at in (0..tokens.len()).rev() {
-        let is_name =
-            at.checked_sub(1).is_some_and(|at| tokens[at].token == Token::Period || is_word(&tokens[at], "as"));
+        // Behind the last of these stands a role.
+        let names = ["as", "to", "role", "user", "authorization"];
+        let is_name = at.checked_sub(1).is_some_and(|at| {
+            tokens[at].token == Token::Period || names.into_iter().any(|word| is_word(&tokens[at], word))
+        });
         let is_call = tokens.get(at + 1).is_some_and(|next| matches!(next.token, Token::LParen | Token::Period));
-        if is_word(&tokens[at], "current_schema") && !is_name && !is_call {
+        if is_word(&tokens[at], name) && !is_name && !is_call {
             let own = tokens[at].clone();
             tokens.splice(at + 1..at + 1, [sign(&own, Token::LParen), sign(&own, Token::RParen)]);
         }
     }
-    Ok(())
 }
 
 /// # Errors

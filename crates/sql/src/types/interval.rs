@@ -131,18 +131,17 @@ impl Sum {
         let fraction = fraction_micros(fraction).ok_or(Fault::Syntax)?;
         let micros = hours
             .checked_mul(3600)
-            .and_then(|all| (all + minutes * 60 + seconds).checked_mul(SECOND))
-            .and_then(|all| all.checked_add(fraction))
+            .and_then(|all| all.checked_add(minutes * 60 + seconds)?.checked_mul(SECOND)?.checked_add(fraction))
             .ok_or(Fault::Range)?;
-        self.micros += if negative { -micros } else { micros };
+        self.micros = self.micros.checked_add(if negative { -micros } else { micros }).ok_or(Fault::Range)?;
         Ok(())
     }
 
     fn done(self, negate: bool) -> Result<Interval, Fault> {
         let sign = if negate { -1 } else { 1 };
-        let months = i32::try_from(self.months * sign).map_err(|_| Fault::Range)?;
-        let days = i32::try_from(self.days * sign).map_err(|_| Fault::Range)?;
-        Ok(Interval { months, days, micros: self.micros * sign })
+        let signed = |part: i64| part.checked_mul(sign).ok_or(Fault::Range);
+        let narrow = |part: i64| i32::try_from(signed(part)?).map_err(|_| Fault::Range);
+        Ok(Interval { months: narrow(self.months)?, days: narrow(self.days)?, micros: signed(self.micros)? })
     }
 }
 
