@@ -1,6 +1,8 @@
 //! What we ask of the kernel: time, threads, priorities, and how long a thread waited for a processor.
 
+use crate::region::{LOCAL, Local};
 use core::mem;
+use core::sync::atomic::Ordering::Relaxed;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -84,11 +86,37 @@ pub fn set_ordinary() -> io::Result<()> {
     checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameter) })
 }
 
-/// Puts this thread into the class SCHED_IDLE, below every ordinary one. That needs no privilege.
+/// Puts this thread into the class SCHED_IDLE, below every ordinary one. That needs no privilege. From now on it gives way at
+/// its [safepoints](crate::safepoint).
+///
+/// Linux (since 6.6, EEVDF) runs whoever has the earliest virtual deadline, and a thread of this class that has waited for
+/// another of it may have an earlier one than an ordinary thread that wakes: so two of them on one processor delayed an ordinary
+/// one by up to 3 ms, until the slice was over. `sched_yield` gives up the slice.
 pub fn set_idle() -> io::Result<()> {
     let parameter = libc::sched_param { sched_priority: 0 };
     // SAFETY: reads a local.
-    checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameter) })
+    checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameter) })?;
+    LOCAL.with(|local| local.gave_way_ns.store(1, Relaxed));
+    Ok(())
+}
+
+/// A thread of the idle class gives way so often at most: nobody who waits for it waits longer, but for what it does
+/// between two safepoints.
+const GIVES_WAY_NS: u64 = 300_000;
+
+/// Lets others of this processor go first, on a thread of the idle class that has not done so just before.
+#[inline]
+pub(crate) fn give_way(local: &Local) {
+    let last_ns = local.gave_way_ns.load(Relaxed);
+    if last_ns == 0 {
+        return;
+    }
+    let now_ns = now_ns();
+    if GIVES_WAY_NS <= now_ns.saturating_sub(last_ns) {
+        local.gave_way_ns.store(now_ns, Relaxed);
+        // SAFETY: no pointers.
+        unsafe { libc::sched_yield() };
+    }
 }
 
 /// Whether this process may use the real-time class, tried on a thread of its own.

@@ -8,7 +8,7 @@ use crate::context;
 use crate::worker::Worker;
 use core::marker::PhantomData;
 use core::ops::Deref;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::Relaxed, compiler_fence};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed, compiler_fence};
 
 /// The witness that no urgent context can start on this thread now. Only a [`Region`] lends one.
 ///
@@ -28,6 +28,8 @@ pub(crate) struct Local {
     pub(crate) urgent: AtomicBool,
     /// This thread's worker, or null.
     pub(crate) worker: AtomicPtr<Worker>,
+    /// When this thread last let others go first, in [`os::now_ns`](crate::os::now_ns); 0 on one that need not.
+    pub(crate) gave_way_ns: AtomicU64,
 }
 
 thread_local! {
@@ -37,6 +39,7 @@ thread_local! {
             pending: AtomicBool::new(false),
             urgent: AtomicBool::new(false),
             worker: AtomicPtr::new(core::ptr::null_mut()),
+            gave_way_ns: AtomicU64::new(0),
         }
     };
 }

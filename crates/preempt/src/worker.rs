@@ -379,7 +379,8 @@ impl Drop for Registration {
     }
 }
 
-/// A point at which this thread can be interrupted without a signal: cheap enough for each 1,024 rows.
+/// A point at which this thread can be interrupted without a signal: cheap enough for each 1,024 rows. One of the idle class
+/// ([`os::set_idle`]) lets others go first here.
 #[inline]
 pub fn safepoint() {
     LOCAL.with(|local| {
@@ -388,6 +389,7 @@ pub fn safepoint() {
         {
             context::serve_polled(local);
         }
+        os::give_way(local);
     });
 }
 

@@ -269,6 +269,7 @@ impl Run<'_> {
         let rows = self.spent.rows.get() + 1;
         self.spent.rows.set(rows);
         if rows.is_multiple_of(ROWS_PER_LOOK) {
+            preempt::safepoint();
             self.txn.check_active()?;
         }
         if self.spent.is_over_budget() {
