@@ -161,7 +161,7 @@ pub(super) fn collations(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlRes
     let in_list =
         [["create", "index"], ["unique", "index"], ["alter", "table"], ["on", "conflict"]].into_iter().any(has);
     for at in (1..tokens.len()).rev() {
-        let is_taken = !in_list && !(2 <= at && is_sign(tokens, at - 2, &Token::DoubleColon));
+        let is_taken = !(in_list || 2 <= at && is_sign(tokens, at - 2, &Token::DoubleColon));
         if is_taken || !is_word(&tokens[at], "collate") || is_sign(tokens, at - 1, &Token::Period) {
             continue;
         }
