@@ -38,8 +38,8 @@ pub struct Arguments {
     #[arg(short = 'c', long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
     /// Where clients connect; may be given several times. Port 0 takes a free one. The setting listen_addresses.
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: Vec<SocketAddr>,
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    listen: Vec<(String, u16)>,
     /// A directory for the unix socket `.s.PGSQL.PORT`, PORT being the first address's. The setting
     /// unix_socket_directories.
     #[arg(long, value_name = "DIRECTORY")]
@@ -50,6 +50,16 @@ pub struct Arguments {
     /// Where metrics, /healthz and /readyz are served by HTTP. The setting overtake.metrics.
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
+}
+
+/// An address or a name, with its port.
+fn address(text: &str) -> Result<(String, u16), String> {
+    let (name, port) = text.rsplit_once(':').ok_or("it is no ADDRESS:PORT")?;
+    let port = port.parse().map_err(|error| format!("port \"{port}\": {error}"))?;
+    if name.is_empty() || name.contains(',') {
+        return Err("it is no ADDRESS:PORT".to_owned());
+    }
+    Ok((text.to_owned(), port))
 }
 
 impl Arguments {
@@ -66,10 +76,10 @@ impl Arguments {
             options::read_file(file, &mut settings)?;
             flag(&mut settings, "config_file", &file.display())?;
         }
-        if let Some(first) = self.listen.first() {
-            let all: Vec<String> = self.listen.iter().map(SocketAddr::to_string).collect();
+        if let Some((_, port)) = self.listen.first() {
+            let all: Vec<&str> = self.listen.iter().map(|(address, _)| &**address).collect();
             flag(&mut settings, "listen_addresses", &all.join(","))?;
-            flag(&mut settings, "port", &first.port())?;
+            flag(&mut settings, "port", port)?;
         }
         if let Some(directory) = &self.socket {
             flag(&mut settings, "unix_socket_directories", &directory.display())?;

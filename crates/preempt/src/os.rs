@@ -76,14 +76,18 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
 pub fn set_realtime(priority: i32) -> io::Result<()> {
     let parameter = libc::sched_param { sched_priority: priority };
     // SAFETY: reads a local.
-    checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) })
+    checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) })?;
+    LOCAL.with(|local| local.gave_way_ns.store(0, Relaxed));
+    Ok(())
 }
 
 /// Puts this thread back into the ordinary class.
 pub fn set_ordinary() -> io::Result<()> {
     let parameter = libc::sched_param { sched_priority: 0 };
     // SAFETY: reads a local.
-    checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameter) })
+    checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameter) })?;
+    LOCAL.with(|local| local.gave_way_ns.store(0, Relaxed));
+    Ok(())
 }
 
 /// Puts this thread into the class SCHED_IDLE, below every ordinary one. That needs no privilege. From now on it gives way at
@@ -108,7 +112,8 @@ const GIVES_WAY_NS: u64 = 300_000;
 #[inline]
 pub(crate) fn give_way(local: &Local) {
     let last_ns = local.gave_way_ns.load(Relaxed);
-    if last_ns == 0 {
+    // Who holds a latch, or is urgent, keeps the processor.
+    if last_ns == 0 || local.depth.load(Relaxed) != 0 || local.urgent.load(Relaxed) {
         return;
     }
     let now_ns = now_ns();

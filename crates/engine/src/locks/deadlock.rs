@@ -60,11 +60,13 @@ impl LockTable {
             let at = (0..cycle.len()).min_by_key(|at| rank(&cycle[*at])).expect("a cycle has members");
             let victim = &cycle[at];
             let (_, _, number) = rank(victim);
-            let waited = cycle[at..].iter().chain(&cycle[..at]).map(|waiter| Waited {
-                session: Arc::from(&*waiter.name),
-                wanted: waiter.with(|state| state.place).map(|(key, mode)| key.wanted(mode)).unwrap_or_default(),
+            let waited = cycle[at..].iter().chain(&cycle[..at]).map(|waiter| {
+                let (key, mode) = waiter.with(|state| state.place)?;
+                Some(Waited { session: Arc::from(&*waiter.name), wanted: key.wanted(mode) })
             });
-            if self.fail(registry, holders, victim, Some(number), Error::Deadlock(waited.collect())) {
+            // One of them has just given up: it may be a cycle no more.
+            let Some(waited) = waited.collect::<Option<Arc<[Waited]>>>() else { continue };
+            if self.fail(registry, holders, victim, Some(number), Error::Deadlock(waited)) {
                 super::Tally::one(&self.tally.deadlocks);
             }
         }

@@ -1,14 +1,15 @@
 //! The lock table for people: [`crate::Engine::locks`].
 
 use super::Holders;
-use super::entry::Foreign;
-use super::key::Wanted;
+use super::entry::{Entry, Foreign, Granted};
+use super::key::{Key, Wanted};
 use super::mode::Mode;
 use super::tally::class_of;
 use super::waiter::Phase;
 use super::{LockStats, LockTable};
 use crate::engine::Inner;
 use crate::raw::open::OpenSlot;
+use crate::raw::slots::Registry;
 use preempt::Region;
 use stage::Class;
 use std::collections::{HashMap, HashSet};
@@ -45,56 +46,98 @@ impl LockTable {
     pub(crate) fn view(&self, inner: &Inner, holders: &dyn Holders) -> Vec<LockView> {
         let tables = inner.tables.all();
         let name = |id: u32| tables.iter().find(|table| table.id == id).map(|table| table.name().to_owned());
-        let open = inner.registry.open_slots().into_iter();
-        let whose = |slot: OpenSlot| (slot.owner, (inner.sessions.name(slot.session), class_of(slot.importance)));
-        let open: HashMap<u64, _> = open.map(whose).collect();
         let mut all = Vec::new();
         for stripe in &self.stripes {
-            let region = Region::enter();
-            let stripe = stripe.lock(&region);
-            for (key, entry) in &stripe.entries {
-                let one = |mode: Mode, transaction| {
-                    let (session, class) = open.get(&transaction).cloned().unzip();
-                    let Wanted { table, row, mode } = key.wanted(mode);
-                    LockView {
-                        table: table.and_then(name),
-                        table_number: table,
-                        row,
-                        mode,
-                        granted: true,
-                        woken: false,
-                        transaction,
-                        session: session.flatten(),
-                        class,
-                        blocked_by: Vec::new(),
-                    }
-                };
-                let foreign = Foreign::of(*key, &inner.registry, holders);
-                let is_waited_for = !entry.queue().is_empty();
-                let elsewhere = foreign.all().iter().filter(|_| is_waited_for);
-                all.extend(entry.granted.iter().chain(elsewhere).map(|granted| one(granted.mode, granted.owner)));
-                all.extend(entry.queue().iter().enumerate().map(|(position, place)| {
-                    let mut blocked_by = Vec::new();
-                    entry.each_owner(&foreign, position, &mut |owner| blocked_by.push(owner));
-                    let before = (0..position).filter(|before| entry.must_let_pass(&foreign, position, *before));
-                    blocked_by.extend(before.map(|before| entry.queue()[before].owner));
-                    let mut known = HashSet::new();
-                    blocked_by.retain(|owner| known.insert(*owner));
-                    LockView {
-                        granted: false,
-                        woken: place.waiter.with(|state| state.phase != Phase::Waiting),
-                        session: Some(Arc::from(&*place.waiter.name)),
-                        class: Some(class_of(place.importance)),
-                        blocked_by,
-                        ..one(place.mode, place.owner)
-                    }
-                }));
+            // Copied under the latch, and looked at outside: a queue may be thousands long.
+            let copies: Vec<Copied> = {
+                let region = Region::enter();
+                let stripe = stripe.lock(&region);
+                stripe.entries.iter().map(|(key, entry)| Copied::of(*key, entry, &inner.registry, holders)).collect()
+            };
+            for copied in copies {
+                copied.tell(&name, &mut all);
             }
+        }
+        // Whoever has begun since is among them, and whoever has ended is nobody's.
+        let whose = |slot: OpenSlot| (slot.owner, (inner.sessions.name(slot.session), class_of(slot.importance)));
+        let open: HashMap<u64, _> = inner.registry.open_slots().into_iter().map(whose).collect();
+        for lock in all.iter_mut().filter(|lock| lock.granted) {
+            let (session, class) = open.get(&lock.transaction).cloned().unzip();
+            (lock.session, lock.class) = (session.flatten(), class);
         }
         all
     }
 
     pub(crate) fn stats(&self) -> LockStats {
         self.tally.read(self.entries(), self.waiting() as u64)
+    }
+}
+
+/// An entry as it was.
+struct Copied {
+    key: Key,
+    /// What is elsewhere too, if somebody waits for it.
+    granted: Vec<Granted>,
+    queue: Vec<CopiedPlace>,
+}
+
+struct CopiedPlace {
+    owner: u64,
+    mode: Mode,
+    session: Arc<str>,
+    class: Class,
+    woken: bool,
+    /// Whether it has the lock in another mode: then it waits for nobody's place.
+    has_it: bool,
+}
+
+impl Copied {
+    fn of(key: Key, entry: &Entry, registry: &Registry, holders: &dyn Holders) -> Copied {
+        let foreign = Foreign::of(key, registry, holders);
+        let queue = entry.queue().iter().map(|place| CopiedPlace {
+            owner: place.owner,
+            mode: place.mode,
+            session: Arc::from(&*place.waiter.name),
+            class: class_of(place.importance),
+            woken: place.waiter.with(|state| state.phase != Phase::Waiting),
+            has_it: entry.has(&foreign, place.owner),
+        });
+        let queue: Vec<CopiedPlace> = queue.collect();
+        let elsewhere = foreign.all().iter().filter(|_| !queue.is_empty());
+        Copied { key, granted: entry.granted.iter().chain(elsewhere).copied().collect(), queue }
+    }
+
+    fn tell(self, name: &dyn Fn(u32) -> Option<String>, all: &mut Vec<LockView>) {
+        let one = |mode: Mode, transaction| {
+            let Wanted { table, row, mode } = self.key.wanted(mode);
+            LockView {
+                table: table.and_then(name),
+                table_number: table,
+                row,
+                mode,
+                granted: true,
+                woken: false,
+                transaction,
+                session: None,
+                class: None,
+                blocked_by: Vec::new(),
+            }
+        };
+        all.extend(self.granted.iter().map(|granted| one(granted.mode, granted.owner)));
+        for (position, place) in self.queue.iter().enumerate() {
+            let excluded = |(owner, mode): &(u64, Mode)| *owner != place.owner && place.mode.excludes(*mode);
+            let holders = self.granted.iter().map(|granted| (granted.owner, granted.mode));
+            let before = self.queue[..position].iter().filter(|_| !place.has_it).map(|one| (one.owner, one.mode));
+            let mut known = HashSet::new();
+            let blocked_by = holders.chain(before).filter(excluded).map(|(owner, _)| owner);
+            all.push(LockView {
+                granted: false,
+                woken: place.woken,
+                session: Some(Arc::clone(&place.session)),
+                class: Some(place.class),
+                blocked_by: blocked_by.filter(|owner| known.insert(*owner)).collect(),
+                ..one(place.mode, place.owner)
+            });
+        }
     }
 }

@@ -26,7 +26,7 @@ impl Registry {
     pub(crate) fn open_slots(&self) -> Vec<OpenSlot> {
         let open = |(index, slot): (usize, &super::slots::Slot)| {
             let status = slot.status.load(SeqCst);
-            (status >> STATE_SHIFT == ACTIVE).then(|| OpenSlot {
+            let open = (status >> STATE_SHIFT == ACTIVE).then(|| OpenSlot {
                 index,
                 owner: owner_word(index, status & GENERATION_MASK),
                 snapshot: snapshot(slot.snapshot.load(SeqCst)),
@@ -35,7 +35,9 @@ impl Registry {
                 importance: slot.importance.load(Relaxed),
                 activity: Activity::of(slot.activity.load(Relaxed)),
                 is_serial: slot.serial.load(Relaxed) == 1,
-            })
+            });
+            // What was read while the slot became another transaction's is neither's.
+            open.filter(|_| slot.status.load(SeqCst) == status)
         };
         self.used().iter().enumerate().filter_map(open).collect()
     }

@@ -228,7 +228,8 @@ impl Ddl<'_> {
     fn default_of(&self, column: &ColumnDef) -> SqlResult<Expr> {
         let binder = self.binder();
         if let Some(Identity { sequence, .. }) = column.identity {
-            return Ok(binder.next_number(sequence));
+            let next = crate::plan::Typed::new(binder.next_number(sequence), crate::types::Kind::Int8);
+            return Ok(binder.coerce(next, column.kind, Context::Assignment)?.expr);
         }
         let Some(default) = &column.default else {
             return Ok(Expr::Constant(crate::datum::Datum::Null));
@@ -303,15 +304,18 @@ impl Ddl<'_> {
             }
         }
         work.draft.constraints.retain(|one| !gone.contains(&one.oid));
-        let sequences: Vec<u32> = self
-            .state
-            .sequences()
-            .filter(|sequence| sequence.owned_by == Some((work.draft.oid, number)))
-            .map(|sequence| sequence.oid)
-            .collect();
+        let owned = |one: &&Arc<crate::catalog::Sequence>| one.owned_by == Some((work.draft.oid, number));
+        let sequences: Vec<Arc<crate::catalog::Sequence>> = self.state.sequences().filter(owned).cloned().collect();
         for sequence in sequences {
-            self.state.remove(sequence);
-            self.state.forget(sequence);
+            let others = self.state.tables().filter(|table| table.oid != work.draft.oid);
+            let own = work.draft.columns.iter().filter(|column| column.number != number);
+            let columns = others.flat_map(|table| &table.columns).chain(own);
+            let mut defaults = columns.filter_map(|column| column.default.as_ref());
+            let uses = defaults.any(|default| super::drop::names_sequence(&default.tree, &sequence.name));
+            drop(defaults);
+            refuse!(uses => "to drop a column whose sequence another default uses");
+            self.state.remove(sequence.oid);
+            self.state.forget(sequence.oid);
         }
         self.state.set_comment(work.draft.oid, number, None);
         work.draft.columns.remove(at);

@@ -178,9 +178,7 @@ impl Ddl<'_> {
                     }
                 }
             }
-            if let Relation::Sequence(sequence) = &gone
-                && !sequence.owned_by.is_some_and(|(of, _)| doomed.has(of))
-            {
+            if let Relation::Sequence(sequence) = &gone {
                 let left: Vec<_> = self.state.tables().filter(|table| !doomed.has(table.oid)).collect();
                 for table in left {
                     for column in &table.columns {

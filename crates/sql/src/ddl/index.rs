@@ -63,6 +63,11 @@ impl Ddl<'_> {
                 Some(ast::OrderBySort::Desc) => true,
                 Some(ast::OrderBySort::Using(_)) => return Err(SqlError::unsupported("USING in an index")),
             };
+            if descends {
+                let message =
+                    "DESC has no effect in an index here: its columns ascend, and it is read in both directions";
+                self.notice(SqlState("00000"), message.to_owned());
+            }
             // Both directions can be read; only nulls would be at the other end.
             refuse!(nulls_first.is_some_and(|first| first != descends) => "NULLS FIRST and NULLS LAST in an index");
             let ast::Expr::Identifier(ident) = expr else {

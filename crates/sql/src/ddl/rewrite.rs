@@ -59,6 +59,8 @@ impl Ddl<'_> {
     fn insert_copies(&self, from: &TableInfo, to: &TableInfo, sources: &[Source]) -> SqlResult<()> {
         let snapshot = self.run.txn.newest_snapshot()?;
         let makes = sources.iter().any(|source| matches!(source, Source::Made(..)));
+        // Defaults may take from sequences that this statement makes.
+        let run = crate::exec::Run { catalog: &self.state, ..self.run.again() };
         let mut buffers = vec![Vec::new(); sources.len()];
         let mut made = vec![Datum::Null; sources.len()];
         for id in 0..from.table.rows_bound() {
@@ -71,7 +73,7 @@ impl Ddl<'_> {
                         from.columns.iter().enumerate().map(|(at, column)| datum(row.get(at), column.kind)).collect();
                     for (source, made) in sources.iter().zip(&mut made) {
                         if let Source::Made(expr, _) = source {
-                            *made = self.run.value_of(expr, &old)?;
+                            *made = run.value_of(expr, &old)?;
                         }
                     }
                 }

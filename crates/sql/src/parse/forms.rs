@@ -313,7 +313,14 @@ pub(super) fn drop_index(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlRes
 /// `NATIONAL CHARACTER`, `NCHAR`.
 pub(super) fn nationals(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     for at in (0..tokens.len()).rev() {
-        if is_word(&tokens[at], "national") && (is(tokens, at + 1, "character") || is(tokens, at + 1, "char")) {
+        let is_column = at.checked_sub(1).is_none_or(|before| {
+            matches!(tokens[before].token, Token::LParen | Token::Comma)
+                || ["add", "column", "exists"].into_iter().any(|word| is_word(&tokens[before], word))
+        });
+        if is_word(&tokens[at], "national")
+            && !is_column
+            && (is(tokens, at + 1, "character") || is(tokens, at + 1, "char"))
+        {
             tokens.remove(at);
         } else if is_word(&tokens[at], "nchar") && is_sign(tokens, at + 1, &Token::LParen) {
             tokens[at] = word(&tokens[at], "char");
@@ -375,7 +382,8 @@ pub(super) fn unicode(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<
             tokens[at].token = Token::SingleQuotedString(value.clone());
         } else if let (Token::UnicodeStringLiteral(_), Some(escape)) = (&tokens[at].token, escape) {
             let raw = &text[offset(text, tokens[at].span.start)..offset(text, tokens[at].span.end)];
-            let raw = raw[2..].trim_matches('\'').replace("''", "'");
+            // Between `U&'` and the quote at its end.
+            let raw = raw.get(3..raw.len().saturating_sub(1)).unwrap_or_default().replace("''", "'");
             let value = unescaped(&raw, escape).ok_or_else(|| invalid(&tokens[at], "invalid Unicode escape"))?;
             tokens[at].token = Token::SingleQuotedString(value);
             tokens.drain(at + 1..at + 3);

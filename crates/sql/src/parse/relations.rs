@@ -63,7 +63,10 @@ fn in_from(tokens: &[TokenWithSpan], comma: usize) -> bool {
             Token::LParen if depth == 0 => return false,
             Token::LParen => depth -= 1,
             _ if 0 < depth => {}
-            _ if is_any(token, &["from", "using", "truncate", "lock", "vacuum"]) => return true,
+            // `IS DISTINCT FROM` begins no list.
+            _ if is_word(token, "from") && !(1 <= at && is_word(&tokens[at - 1], "distinct")) => return true,
+            _ if is_word(token, "using") && is(tokens, 0, "delete") => return true,
+            _ if at == 0 && is_any(token, &["truncate", "lock", "vacuum"]) => return true,
             _ if is_any(
                 token,
                 &["where", "group", "order", "by", "having", "select", "set", "values", "limit", "on", "returning"],
@@ -132,7 +135,7 @@ pub(super) fn stars(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<(
         let of_statement = is_first
             || is(tokens, begin - 1, "table")
             || is_word(before, "join")
-            || (is_word(before, "exists") && is(tokens, begin - 2, "if"))
+            || (2 <= begin && is_word(before, "exists") && is_word(&tokens[begin - 2], "if"))
             || (is_word(before, "using") && is(tokens, 0, "delete"));
         if of_query || of_statement || (before.token == Token::Comma && in_from(tokens, begin - 1)) {
             tokens.remove(at);
@@ -147,6 +150,9 @@ pub(super) fn rows_from(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResu
         let opens = tokens.get(at + 2).is_some_and(|token| token.token == Token::LParen);
         if !is_word(&tokens[at], "rows") || !is(tokens, at + 1, "from") || !opens {
             continue;
+        }
+        if tokens.get(at + 3).is_some_and(|first| is_any(first, &["values", "select", "with", "table"])) {
+            continue; // A column of that name, from a query.
         }
         let close = closing(tokens, at + 3);
         let call =

@@ -110,7 +110,10 @@ fn mode(words: &str) -> String {
         "for share" | "for key share" | "transaction" => "share",
         other => other,
     };
-    let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
+    let capital = |word: &str| {
+        let mut letters = word.chars();
+        letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect::<String>()
+    };
     words.split(' ').map(capital).collect::<String>() + "Lock"
 }
 

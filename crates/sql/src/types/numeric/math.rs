@@ -4,7 +4,7 @@
 
 use super::{MAX_MADE_SCALE, MIN_SIGNIFICANT, Numeric, divide_rounded, ten_to};
 use crate::error::{SqlError, SqlResult, SqlState};
-use num_bigint::BigInt;
+use num_bigint::{BigInt, BigUint};
 use num_traits::{One, Signed, Zero};
 use std::f64::consts::LOG10_E;
 
@@ -20,6 +20,39 @@ fn error(state: &'static str, message: &str) -> SqlError {
 /// A scale within PostgreSQL's limits.
 fn made_scale(significant_before: i64, own: u32) -> u32 {
     (MIN_SIGNIFICANT - significant_before).max(i64::from(own)).clamp(0, MAX_MADE_SCALE) as u32
+}
+
+/// (`int` / 10^`own`)^`times` times 10^`scale`, rounded: by squaring, with as many bits as the result of so many `digits` before
+/// its point needs. Each multiplication may be wrong by its last bit, and there are fewer than 64 of them, each of which doubles what
+/// was wrong before.
+fn power_floating(int: &BigUint, own: u32, times: i32, digits: u64, scale: u32) -> BigInt {
+    let bits = (digits + u64::from(scale) + u64::from(GUARD)) * 10 / 3 + 128;
+    // A mantissa of so many bits, and the power of 2 it is multiplied by.
+    let trimmed = |mantissa: BigUint, exponent: i64| {
+        let more = mantissa.bits().saturating_sub(bits);
+        (mantissa >> more, exponent + more as i64)
+    };
+    let one = ten_to(own).magnitude().clone();
+    let shift = bits + one.bits();
+    let base = trimmed((int << shift) / one, -(shift as i64));
+    let count = times.unsigned_abs();
+    let mut power = base.clone();
+    for bit in (0..count.ilog2()).rev() {
+        power = trimmed(&power.0 * &power.0, 2 * power.1);
+        if count >> bit & 1 == 1 {
+            power = trimmed(&power.0 * &base.0, power.1 + base.1);
+        }
+    }
+    if times < 0 {
+        power = trimmed((BigUint::one() << (2 * bits)) / power.0, -(2 * bits as i64) - power.1);
+    }
+    let fixed = power.0 * ten_to(scale).magnitude();
+    let below = power.1.unsigned_abs();
+    BigInt::from(match power.1 {
+        0.. => fixed << below,
+        _ if fixed.bits() + 1 < below => BigUint::zero(),
+        _ => (fixed + (BigUint::one() << (below - 1))) >> below,
+    })
 }
 
 /// ln of `x` / `one`, times `one`.
@@ -288,8 +321,9 @@ impl Numeric {
         if size < -f64::from(scale) - 1.0 {
             return Ok(Numeric::made(BigInt::zero(), scale));
         }
-        // Exact where that is short; else by logarithms.
-        let result = if (digits as u64).saturating_mul(u64::from(times.unsigned_abs())) < 200_000 {
+        // Exact where that is short: a whole number's power is no longer than what was let in above.
+        let is_short = (digits as u64).saturating_mul(u64::from(times.unsigned_abs())) < 200_000;
+        let result = if is_short || (own == 0 && times >= 0) {
             let power = int.pow(times.unsigned_abs());
             let below = own * times.unsigned_abs();
             match (times >= 0, scale >= below) {
@@ -298,9 +332,7 @@ impl Numeric {
                 (false, _) => divide_rounded(&ten_to(scale + below), &power),
             }
         } else {
-            let wide = scale + GUARD + size.abs() as u32 + 20;
-            let ln = self.abs().ln_at(wide) * times;
-            let result = divide_rounded(&exp_fixed(&ln, &ten_to(wide)), &ten_to(wide - scale));
+            let result = power_floating(int.magnitude(), own, times, size.max(0.0) as u64, scale);
             if self.signum() < 0 && times % 2 != 0 { -result } else { result }
         };
         Numeric::checked(result, scale)
