@@ -1,6 +1,6 @@
 //! Unit tests of the parts that need no signal.
 
-use crate::{BoundedQueue, Latch, no_preempt};
+use crate::{BoundedQueue, Latch, no_preempt, os};
 use std::sync::Arc;
 
 #[test]
@@ -97,4 +97,28 @@ fn a_held_latch_cannot_be_tried() {
         drop(held);
         assert!(latch.try_lock(witness).is_some());
     });
+}
+
+#[test]
+fn only_a_thread_of_the_idle_class_gives_way() {
+    let gave_way_ns =
+        || crate::region::LOCAL.with(|local| local.gave_way_ns.load(core::sync::atomic::Ordering::Relaxed));
+    let thread = std::thread::spawn(move || {
+        crate::safepoint();
+        let before = gave_way_ns();
+        os::set_idle().expect("it needs no privilege");
+        let region = crate::Region::enter();
+        crate::safepoint();
+        let within = gave_way_ns();
+        drop(region);
+        crate::safepoint();
+        let first = gave_way_ns();
+        crate::safepoint();
+        (before, within, first, gave_way_ns())
+    });
+    let (before, within, first, at_once) = thread.join().expect("it does not panic");
+    assert_eq!((before, within), (0, 1), "not an ordinary thread, and not one that may hold a latch");
+    assert!(1 < first);
+    // Two safepoints in a row are one chance, unless the kernel took the processor between them.
+    assert!(at_once == first || first + 300_000 <= at_once);
 }
