@@ -75,16 +75,18 @@ impl<'t> Source<'t> {
         })
     }
 
+    /// Which token is the first from a place on, if the place is known.
+    fn first_from(&self, place: Place) -> Option<usize> {
+        place.is_known().then(|| {
+            let place = self.resolved(place).location();
+            self.tokens().partition_point(|token| token.span.start < place)
+        })
+    }
+
     /// The tokens before a place, the nearest first.
     fn before(&self, place: Place) -> impl Iterator<Item = &TokenWithSpan> {
-        let tokens = self.tokens();
-        let end = if place.is_known() {
-            let place = self.resolved(place).location();
-            tokens.partition_point(|token| token.span.start < place)
-        } else {
-            0
-        };
-        tokens[..end].iter().rev()
+        let end = self.first_from(place).unwrap_or(0);
+        self.tokens()[..end].iter().rev()
     }
 
     /// The parenthesis right before a place; the place if there is none.
@@ -105,13 +107,7 @@ impl<'t> Source<'t> {
     /// The tokens from a place on.
     fn from(&self, place: Place) -> impl Iterator<Item = &TokenWithSpan> {
         let tokens = self.tokens();
-        let begin = if place.is_known() {
-            let place = self.resolved(place).location();
-            tokens.partition_point(|token| token.span.start < place)
-        } else {
-            tokens.len()
-        };
-        tokens[begin..].iter()
+        tokens[self.first_from(place).unwrap_or(tokens.len())..].iter()
     }
 
     fn resolved(&self, place: Place) -> Place {

@@ -166,20 +166,14 @@ impl Ddl<'_> {
                 ColumnOption::Null => says_null = true,
                 ColumnOption::NotNull => def.not_null = true,
                 ColumnOption::Default(value) => {
-                    if def.default.is_some() || serial.is_some() {
-                        let message = format!(
-                            "multiple default values specified for column \"{}\" of table \"{}\"",
-                            def.name, draft.name
-                        );
-                        let (error, binder) = (SqlError::new(SqlState::SYNTAX_ERROR, message), self.binder());
-                        let place = binder.source.constraint_before(binder.start(value), &["DEFAULT"]);
-                        return Err(binder.at_place(error, place));
-                    }
-                    if matches!(numbers, Some((Some(_), _))) {
-                        let message = format!(
-                            "both default and identity specified for column \"{}\" of table \"{}\"",
-                            def.name, draft.name
-                        );
+                    let too_many = if def.default.is_some() || serial.is_some() {
+                        Some("multiple default values")
+                    } else {
+                        matches!(numbers, Some((Some(_), _))).then_some("both default and identity")
+                    };
+                    if let Some(what) = too_many {
+                        let message =
+                            format!("{what} specified for column \"{}\" of table \"{}\"", def.name, draft.name);
                         let (error, binder) = (SqlError::new(SqlState::SYNTAX_ERROR, message), self.binder());
                         let place = binder.source.constraint_before(binder.start(value), &["DEFAULT"]);
                         return Err(binder.at_place(error, place));

@@ -72,9 +72,17 @@ impl Locks {
     }
 }
 
-/// The engine's tables by number. A table that was replaced, or is not committed, is nobody's.
-fn relations(state: &State) -> HashMap<u32, u32> {
-    state.tables().map(|table| (table.table.number(), table.oid)).collect()
+/// The relations of the engine's tables. A table that was replaced, or is not committed, is nobody's.
+struct Relations(HashMap<u32, u32>);
+
+impl Relations {
+    fn of(state: &State) -> Relations {
+        Relations(state.tables().map(|table| (table.table.number(), table.oid)).collect())
+    }
+
+    fn locked_by(&self, lock: &LockView) -> Datum {
+        or_null(lock.table_number.and_then(|number| self.0.get(&number).copied()), oid)
+    }
 }
 
 fn pids(pids: Vec<i32>) -> Datum {
@@ -84,11 +92,10 @@ fn pids(pids: Vec<i32>) -> Datum {
 /// The rows of `overtake.locks`.
 pub(super) fn locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     let locks = Locks::of(source.seen);
-    let relations = relations(source.state());
+    let relations = Relations::of(source.state());
     for lock in &locks.all {
-        let relation = lock.table_number.and_then(|number| relations.get(&number).copied());
         rows.add([
-            ("relation", or_null(relation, oid)),
+            ("relation", relations.locked_by(lock)),
             ("row", or_null(lock.row, |row| int(row as i64))),
             ("mode", text(lock.mode)),
             ("granted", yes(lock.granted)),
@@ -125,7 +132,7 @@ fn xid(transaction: u64) -> Datum {
 /// The rows of `pg_locks`.
 pub(super) fn pg_locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     let locks = Locks::of(source.seen);
-    let relations = relations(source.state());
+    let relations = Relations::of(source.state());
     // Who blocks somebody, or waits, has its own transaction's lock.
     let mut alive = BTreeMap::new();
     for lock in &locks.all {
@@ -150,11 +157,10 @@ pub(super) fn pg_locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()
         let held_by = held_by(lock.transaction, locks.whose(lock.transaction));
         let is_table = lock.table_number.is_some() && lock.row.is_none();
         if is_table {
-            let relation = lock.table_number.and_then(|number| relations.get(&number).copied());
             let what = [
                 ("locktype", text("relation")),
                 ("database", oid(DATABASE_OID)),
-                ("relation", or_null(relation, oid)),
+                ("relation", relations.locked_by(lock)),
                 ("mode", text(mode(lock.mode))),
                 ("granted", yes(lock.granted)),
             ];
