@@ -1,0 +1,1 @@
+//! Queueing models of a database with a multiprogramming limit.
