@@ -3,7 +3,19 @@
 //! Schroeder, Harchol-Balter, Iyengar, Nahum, Wierman: How to determine a good multi-programming level for external scheduling
 //! (ICDE 2006).
 //!
+//! To be read in this order: [`Settings`], [`Gate`] (who goes in next), `model` (what to expect of a limit).
+//!
 //! **Architecture Invariant:** pure logic. There is no clock, no thread, no socket and no storage here: whoever calls says what
 //! time it is, so that a simulator on virtual time runs the very code that serves.
 
+mod gate;
 pub mod model;
+mod settings;
+mod time;
+
+pub use gate::{
+    Arrival, ClassObservation, ClassView, Counters, Ending, Entrance, Estimate, Event, Gate, Moments, Observation,
+    Refused, Ticket, View, Whereabouts,
+};
+pub use settings::{ClassId, ClassSettings, Most, Order, Reaction, Runaway, Settings, SettingsError};
+pub use time::Time;

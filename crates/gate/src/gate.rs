@@ -1,0 +1,421 @@
+//! The gate: who is inside, who waits, who goes in next.
+//!
+//! It holds transactions back, not connections: a transaction has a *slot* while it is active inside. One that waits for its
+//! client lends its slot after a time and comes back before all others of its class; one that waits for a lock keeps it. Slots
+//! beyond the limit exist only to end what would be a deadlock, and are counted.
+//!
+//! **Invariant:** slots in use never exceed the limit in force plus the extra ones, but after the limit was lowered, when nobody
+//! goes in until they are. As long as a slot is free, nobody waits who may have it.
+
+mod batches;
+mod entry;
+mod hot;
+mod learned;
+mod meter;
+mod passage;
+mod patience;
+mod queue;
+mod shares;
+mod timer;
+mod view;
+mod window;
+
+pub use batches::{Estimate, Moments};
+pub use entry::Ticket;
+pub use view::{ClassView, Counters, View, Whereabouts};
+pub use window::{ClassObservation, Observation};
+
+use crate::settings::{ClassId, Settings, SettingsError};
+use crate::time::Time;
+use entry::{Entries, Entry, State};
+use hot::HotKeys;
+use learned::Learned;
+use meter::Meter;
+use patience::is_due;
+use queue::{Place, Queue};
+use stage::Histogram;
+use std::collections::VecDeque;
+use std::time::Duration;
+use thiserror::Error;
+use timer::Timer;
+use window::Window;
+
+/// A transaction that comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its class.
+    pub class: ClassId,
+    /// What stands for its first statement, its values left out; by it is known what it will take.
+    pub fingerprint: Option<u64>,
+    /// What stands for the row that it will meet others at. At most one with it is inside.
+    pub hot_key: Option<u64>,
+    /// Whose it is: who has several transactions at once may wait for itself. 0: nobody's in particular.
+    pub owner: u64,
+}
+
+impl Arrival {
+    /// One of this class, of which nothing more is known.
+    pub fn new(class: ClassId) -> Arrival {
+        Arrival { class, fingerprint: None, hot_key: None, owner: 0 }
+    }
+}
+
+/// What becomes of a transaction that has come, or come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entrance {
+    /// It has a slot.
+    In,
+    /// It waits; [`Event::Admitted`] will say when it has one.
+    Waits,
+}
+
+/// Why a transaction was turned away. Only by bounds that were set.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Refused {
+    /// [`ClassSettings::queue_max`](crate::ClassSettings::queue_max).
+    #[error("too many transactions of class \"{class}\" are waiting")]
+    Full {
+        /// Its class.
+        class: String,
+        /// How many wait.
+        waiting: usize,
+        /// How long it would have had to wait, about.
+        expected: Duration,
+    },
+}
+
+/// How a transaction has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It has done what it was for.
+    Done,
+    /// It has failed, or its client has gone.
+    Failed,
+}
+
+/// What the caller must act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It has a slot now.
+    Admitted(Ticket),
+    /// It has waited for longer than its class may, and is forgotten: it stood at this place.
+    TimedOut(Ticket, ClassId, Whereabouts),
+    /// It has been active for longer than its class may, and is of this class now.
+    Demoted(Ticket, ClassId),
+    /// It has been active for longer than its class may, and is to be cancelled.
+    Runaway(Ticket),
+    /// It was given an extra slot.
+    Extra(Ticket),
+}
+
+/// One class at work.
+#[derive(Debug)]
+struct Class {
+    queue: Queue,
+    slots: u32,
+    /// Nanoseconds in slots over weight, those charged ahead included.
+    used: f64,
+    /// What one of its transactions takes, in nanoseconds of a slot.
+    expected_ns: f64,
+    wait_timer: Timer,
+    run_timer: Timer,
+    held_back: usize,
+    lent: usize,
+    done: u64,
+    failed: u64,
+    wait: Histogram,
+    inside: Histogram,
+    idle: Histogram,
+    demand: Moments,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Gate {
+    settings: Settings,
+    mpl: u32,
+    now: Time,
+    classes: Vec<Class>,
+    entries: Entries,
+    events: VecDeque<Event>,
+    hot: HotKeys,
+    learned: Learned,
+    meter: Meter,
+    window: Window,
+    slots: u32,
+    /// Of them, those that exist beyond the limit.
+    extras: u32,
+    queued: usize,
+    next_number: u64,
+    lend_timer: Timer,
+    return_timer: Timer,
+    /// When somebody was last seen to get on.
+    progress: Time,
+    /// Between two that go in, in nanoseconds.
+    interval_ns: f64,
+    last_in: Time,
+    counters: Counters,
+}
+
+impl Gate {
+    /// A gate that nobody has come to yet.
+    ///
+    /// # Errors
+    /// Settings that make none.
+    pub fn new(settings: Settings) -> Result<Gate, SettingsError> {
+        settings.check()?;
+        let class = |class: &crate::settings::ClassSettings| Class {
+            queue: Queue::default(),
+            slots: 0,
+            used: 0.0,
+            expected_ns: 1e6,
+            wait_timer: Timer::new(class.wait_max),
+            run_timer: Timer::new(class.runaway.map(|runaway| runaway.after)),
+            held_back: 0,
+            lent: 0,
+            done: 0,
+            failed: 0,
+            wait: Histogram::new(),
+            inside: Histogram::new(),
+            idle: Histogram::new(),
+            demand: Moments::default(),
+        };
+        Ok(Gate {
+            mpl: settings.mpl,
+            now: Time::ZERO,
+            classes: settings.classes.iter().map(class).collect(),
+            entries: Entries::default(),
+            events: VecDeque::new(),
+            hot: HotKeys::default(),
+            learned: Learned::default(),
+            meter: Meter::new(settings.processors),
+            window: Window::new(Time::ZERO, settings.mpl, settings.classes.len(), 0),
+            slots: 0,
+            extras: 0,
+            queued: 0,
+            next_number: 0,
+            lend_timer: Timer::new(settings.lend_after),
+            return_timer: Timer::new(Some(settings.return_patience)),
+            progress: Time::ZERO,
+            interval_ns: 0.0,
+            last_in: Time::ZERO,
+            counters: Counters::default(),
+            settings,
+        })
+    }
+
+    /// What it was told.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The limit in force.
+    pub fn mpl(&self) -> u32 {
+        self.mpl
+    }
+
+    /// Lets so many be active from now on. What is observed begins anew, when as many have left as were inside.
+    pub fn set_mpl(&mut self, now: Time, mpl: u32) {
+        self.pass(now);
+        self.mpl = mpl.max(1);
+        self.observe_anew(now, self.slots.max(self.mpl));
+        self.admit();
+    }
+
+    /// Begins a new observation, when so many have left.
+    pub fn observe_anew(&mut self, now: Time, left_out: u32) {
+        self.pass(now);
+        self.window = Window::new(now, self.mpl, self.classes.len(), left_out);
+    }
+
+    /// A transaction comes.
+    ///
+    /// # Errors
+    /// It is turned away, if a bound says so.
+    pub fn arrive(&mut self, now: Time, arrival: Arrival) -> Result<(Ticket, Entrance), Refused> {
+        self.pass(now);
+        let Arrival { class: id, fingerprint, hot_key, owner } = arrival;
+        let (class, settings) = (&self.classes[id.index()], &self.settings.classes[id.index()]);
+        if let Some(most) = settings.queue_max
+            && most <= class.queue.len() + class.held_back
+            && !self.has_room(id)
+        {
+            let waiting = class.queue.len() + class.held_back;
+            self.counters.turned_away += 1;
+            let expected = self.expected_wait(self.ahead_of_all(id));
+            return Err(Refused::Full { class: settings.name.clone(), waiting, expected });
+        }
+        self.window.arrived();
+        let number = self.next_number;
+        self.next_number += 1;
+        let expected_ns = fingerprint.and_then(|print| self.learned.expected_ns(print)).unwrap_or(class.expected_ns);
+        let place = Place::new(settings.order, now, expected_ns, number);
+        let mut entry = Entry::new(id, now, place);
+        (entry.fingerprint, entry.hot, entry.owner, entry.charged) = (fingerprint, hot_key, owner, expected_ns);
+        let ticket = self.entries.insert(entry);
+        if let Some(key) = hot_key
+            && !self.hot.take(key)
+        {
+            self.turn(ticket, State::HeldBack);
+            self.classes[id.index()].held_back += 1;
+            self.hot.wait(key, self.settings.classes[id.index()].level, number, ticket);
+            self.set_wait_timer(ticket, id);
+            return Ok((ticket, Entrance::Waits));
+        }
+        if self.has_room(id) {
+            self.let_in(ticket);
+            return Ok((ticket, Entrance::In));
+        }
+        self.enqueue(ticket, place);
+        self.set_wait_timer(ticket, id);
+        Ok((ticket, Entrance::Waits))
+    }
+
+    /// The transaction waits for its client.
+    pub fn rest(&mut self, now: Time, ticket: Ticket) {
+        self.pass(now);
+        let Some(State::Inside) = self.state(ticket) else { return };
+        self.deactivate(ticket);
+        self.turn(ticket, State::Resting);
+        self.progress = now;
+        let (entries, delay) = (&self.entries, self.lend_timer.delay());
+        self.lend_timer.set(now, ticket, |ticket, due| !is_due(entries, ticket, State::Resting, delay, due));
+    }
+
+    /// Its client goes on. Whether it may go on with it.
+    pub fn resume(&mut self, now: Time, ticket: Ticket) -> Entrance {
+        self.pass(now);
+        match self.entries.get(ticket).map(|entry| (entry.state, entry.class)) {
+            Some((State::Resting, _)) => {
+                self.turn(ticket, State::Inside);
+                self.activate(ticket);
+                Entrance::In
+            }
+            Some((State::Lent, id)) => {
+                self.classes[id.index()].lent -= 1;
+                if self.has_room(id) {
+                    self.let_in(ticket);
+                    return Entrance::In;
+                }
+                let place = Place::returning(now, self.next_number);
+                self.next_number += 1;
+                self.turn(ticket, State::Returning);
+                self.enqueue(ticket, place);
+                let (entries, delay) = (&self.entries, self.return_timer.delay());
+                self.return_timer
+                    .set(now, ticket, |ticket, due| !is_due(entries, ticket, State::Returning, delay, due));
+                Entrance::Waits
+            }
+            _ => Entrance::In,
+        }
+    }
+
+    /// Whether the transaction waits for a lock inside. It keeps its slot, but when all do, they may wait for one outside.
+    pub fn stall(&mut self, now: Time, ticket: Ticket, is_stalled: bool) {
+        self.pass(now);
+        if let Some(entry) = self.entries.get_mut(ticket) {
+            entry.is_stalled = is_stalled;
+        }
+    }
+
+    /// The transaction is of another class from now on.
+    pub fn reclass(&mut self, now: Time, ticket: Ticket, to: ClassId) {
+        self.pass(now);
+        let Some(entry) = self.entries.get_mut(ticket) else { return };
+        let (from, state, hot, place) = (entry.class, entry.state, entry.hot, entry.place);
+        if from == to {
+            return;
+        }
+        entry.class = to;
+        let (weight_from, weight_to) = (self.weight(from), self.weight(to));
+        let [old, new] = self.classes.get_disjoint_mut([from.index(), to.index()]).expect("these are two classes");
+        match state {
+            State::Inside | State::Resting => {
+                (old.slots, new.slots) = (old.slots - 1, new.slots + 1);
+                let charged = self.entries.get(ticket).map_or(0.0, |entry| entry.charged);
+                old.used -= charged / weight_from;
+                new.used += charged / weight_to;
+            }
+            State::Lent => (old.lent, new.lent) = (old.lent - 1, new.lent + 1),
+            State::HeldBack => {
+                (old.held_back, new.held_back) = (old.held_back - 1, new.held_back + 1);
+                if let Some(key) = hot {
+                    let [from, to] = [from, to].map(|id| self.settings.classes[id.index()].level);
+                    self.hot.forget(key, from, place.number(), ticket);
+                    self.hot.wait(key, to, place.number(), ticket);
+                }
+            }
+            State::Waiting | State::Returning => {
+                old.queue.remove(place);
+                new.queue.push(place, ticket);
+            }
+        }
+        self.admit();
+    }
+
+    /// The transaction has ended, or is given up while it waits.
+    pub fn leave(&mut self, now: Time, ticket: Ticket, ending: Ending) {
+        self.pass(now);
+        let active_count = self.meter.active();
+        let Some(state) = self.state(ticket) else { return };
+        if state == State::Inside {
+            self.deactivate(ticket);
+        }
+        if state.has_slot() {
+            self.release(ticket);
+        }
+        let Some(mut entry) = self.entries.remove(ticket) else { return };
+        let id = entry.class;
+        match state {
+            State::Waiting | State::Returning => {
+                self.queued -= 1;
+                self.classes[id.index()].queue.remove(entry.place);
+            }
+            State::HeldBack => {
+                self.classes[id.index()].held_back -= 1;
+                if let Some(key) = entry.hot {
+                    self.hot.forget(key, self.settings.classes[id.index()].level, entry.place.number(), ticket);
+                }
+            }
+            State::Lent => self.classes[id.index()].lent -= 1,
+            State::Inside | State::Resting => {}
+        }
+        entry.turn(state, now);
+        if state != State::HeldBack
+            && let Some(key) = entry.hot
+        {
+            self.pass_on(key);
+        }
+        match state {
+            State::Waiting | State::HeldBack => self.counters.given_up += 1,
+            _ => self.count(entry, ending, active_count),
+        }
+        self.admit();
+    }
+
+    /// What the caller must act on: to be asked after each call until there is nothing.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// What was seen since the limit last changed.
+    pub fn observation(&self) -> Observation {
+        self.window.observation(self.now)
+    }
+
+    /// How many have left since then.
+    pub fn observed(&self) -> u64 {
+        self.window.completions()
+    }
+
+    /// Time has passed.
+    fn pass(&mut self, now: Time) {
+        if self.now < now {
+            self.window.pass(now.since(self.now), self.meter.active(), 0 < self.queued);
+            self.now = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

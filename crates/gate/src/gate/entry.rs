@@ -1,0 +1,186 @@
+//! Transactions that the gate knows, and their numbers.
+//!
+//! **Invariant:** a [`Ticket`] is good from the arrival of its transaction to its end. After that it means nobody, though another
+//! transaction stands at the same place.
+
+use super::queue::Place;
+use crate::settings::ClassId;
+use crate::time::Time;
+use std::time::Duration;
+
+/// The number of a transaction at a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    index: u32,
+    generation: u32,
+}
+
+/// Where a transaction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It waits to be let in, in the queue of its class.
+    Waiting,
+    /// It waits for another one to leave that has the same hot key, and then in the queue.
+    HeldBack,
+    /// It is active and has a slot.
+    Inside,
+    /// It waits for its client and has its slot.
+    Resting,
+    /// It waits for its client and has lent its slot.
+    Lent,
+    /// Its client is back; it waits for a slot again, before all others of its class.
+    Returning,
+}
+
+impl State {
+    pub(super) fn has_slot(self) -> bool {
+        matches!(self, State::Inside | State::Resting)
+    }
+
+    /// Whether it stands in the queue of its class.
+    pub(super) fn is_queued(self) -> bool {
+        matches!(self, State::Waiting | State::Returning)
+    }
+}
+
+/// What the gate knows of a transaction.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    generation: u32,
+    pub(super) state: State,
+    pub(super) class: ClassId,
+    /// When it came.
+    pub(super) arrived: Time,
+    /// Since when it is in its state.
+    pub(super) since: Time,
+    /// Where it stands in the queue, if it does.
+    pub(super) place: Place,
+    pub(super) fingerprint: Option<u64>,
+    pub(super) hot: Option<u64>,
+    /// Whose it is; 0: nobody's in particular.
+    pub(super) owner: u64,
+    /// What its class was charged for it before it was known what it takes, in nanoseconds of a slot.
+    pub(super) charged: f64,
+    /// Times in the states that are over.
+    pub(super) waited: Duration,
+    pub(super) active: Duration,
+    pub(super) rested: Duration,
+    /// Its work so far, by the meter, up to its last rest.
+    pub(super) demand: f64,
+    /// What the meter said when it became active.
+    pub(super) meter: f64,
+    /// Its slot is an extra one, which goes with it.
+    pub(super) is_extra: bool,
+    /// It waits for a lock in the database, as the caller says.
+    pub(super) is_stalled: bool,
+}
+
+impl Entry {
+    pub(super) fn new(class: ClassId, now: Time, place: Place) -> Entry {
+        Entry {
+            generation: 0,
+            state: State::Waiting,
+            class,
+            arrived: now,
+            since: now,
+            place,
+            fingerprint: None,
+            hot: None,
+            owner: 0,
+            charged: 0.0,
+            waited: Duration::ZERO,
+            active: Duration::ZERO,
+            rested: Duration::ZERO,
+            demand: 0.0,
+            meter: 0.0,
+            is_extra: false,
+            is_stalled: false,
+        }
+    }
+
+    /// Goes into another state; the time in the last one is counted.
+    pub(super) fn turn(&mut self, state: State, now: Time) {
+        let spent = now.since(self.since);
+        match self.state {
+            State::Waiting | State::HeldBack | State::Returning => self.waited += spent,
+            State::Inside => self.active += spent,
+            State::Resting | State::Lent => self.rested += spent,
+        }
+        self.state = state;
+        self.since = now;
+    }
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Taken(Box<Entry>),
+    /// The generation of whoever is next.
+    Free(u32),
+}
+
+impl Entries {
+    pub(super) fn insert(&mut self, mut entry: Entry) -> Ticket {
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => {
+                self.slots.push(Slot::Free(0));
+                u32::try_from(self.slots.len() - 1).expect("there are fewer transactions than that")
+            }
+        };
+        let slot = &mut self.slots[index as usize];
+        let generation = match slot {
+            Slot::Free(generation) => *generation,
+            Slot::Taken(_) => unreachable!("a free place is free"),
+        };
+        entry.generation = generation;
+        *slot = Slot::Taken(Box::new(entry));
+        Ticket { index, generation }
+    }
+
+    pub(super) fn get(&self, ticket: Ticket) -> Option<&Entry> {
+        match self.slots.get(ticket.index as usize) {
+            Some(Slot::Taken(entry)) if entry.generation == ticket.generation => Some(entry),
+            _ => None,
+        }
+    }
+
+    pub(super) fn get_mut(&mut self, ticket: Ticket) -> Option<&mut Entry> {
+        match self.slots.get_mut(ticket.index as usize) {
+            Some(Slot::Taken(entry)) if entry.generation == ticket.generation => Some(entry),
+            _ => None,
+        }
+    }
+
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Entry> {
+        self.get(ticket)?;
+        let free = Slot::Free(ticket.generation.wrapping_add(1));
+        match std::mem::replace(&mut self.slots[ticket.index as usize], free) {
+            Slot::Taken(entry) => {
+                self.free.push(ticket.index);
+                Some(*entry)
+            }
+            Slot::Free(_) => None,
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Ticket, &Entry)> {
+        self.slots.iter().enumerate().filter_map(|(index, slot)| match slot {
+            Slot::Taken(entry) => {
+                let ticket = Ticket { index: index as u32, generation: entry.generation };
+                Some((ticket, &**entry))
+            }
+            Slot::Free(_) => None,
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}

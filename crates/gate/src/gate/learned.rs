@@ -1,0 +1,50 @@
+//! What statements are expected to take, by their fingerprints.
+//!
+//! **Invariant:** memory is bounded: when it is full, it forgets who was not seen since the last time it was full.
+
+use std::collections::HashMap;
+
+/// Different statements that are kept apart.
+const STATEMENTS_MAX: usize = 4_096;
+/// What a new observation counts against all that came before.
+const NEWEST: f64 = 1.0 / 16.0;
+
+#[derive(Clone, Copy, Debug)]
+struct Expected {
+    ns: f64,
+    /// In which round it was seen last.
+    round: u32,
+}
+
+/// Means that forget.
+#[derive(Debug, Default)]
+pub(super) struct Learned {
+    statements: HashMap<u64, Expected>,
+    round: u32,
+}
+
+impl Learned {
+    /// What this statement is expected to take, in nanoseconds; nothing, if it is not known.
+    pub(super) fn expected_ns(&self, fingerprint: u64) -> Option<f64> {
+        self.statements.get(&fingerprint).map(|expected| expected.ns)
+    }
+
+    /// It has taken so long.
+    pub(super) fn learn(&mut self, fingerprint: u64, ns: f64) {
+        let round = self.round;
+        if let Some(expected) = self.statements.get_mut(&fingerprint) {
+            expected.ns += (ns - expected.ns) * NEWEST;
+            expected.round = round;
+            return;
+        }
+        if STATEMENTS_MAX <= self.statements.len() {
+            self.statements.retain(|_, expected| expected.round == round);
+            self.round += 1;
+            if STATEMENTS_MAX <= self.statements.len() {
+                // All were in use: none is worth more than another.
+                self.statements.clear();
+            }
+        }
+        self.statements.insert(fingerprint, Expected { ns, round: self.round });
+    }
+}

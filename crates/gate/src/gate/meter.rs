@@ -1,0 +1,52 @@
+//! How much work a transaction was, told from how long it was inside and beside how many others.
+//!
+//! The gate sees times that are stretched by the others inside; the models want demands. A server that shares its `c` processors
+//! among `n` transactions gives each of them `min(1, c/n)` of one. The meter runs at that speed, so what it has advanced
+//! between two moments is what each transaction that was active all the while has got. It is exact for processor sharing.
+//!
+//! **Invariant:** it never goes back.
+
+use crate::time::Time;
+
+#[derive(Debug)]
+pub(super) struct Meter {
+    processors: f64,
+    /// What one that is active all the time has got, in nanoseconds of a processor.
+    reading: f64,
+    at: Time,
+    active: u32,
+}
+
+impl Meter {
+    pub(super) fn new(processors: u32) -> Meter {
+        Meter { processors: processors.into(), reading: 0.0, at: Time::ZERO, active: 0 }
+    }
+
+    /// What it says now.
+    pub(super) fn read(&mut self, now: Time) -> f64 {
+        let passed = now.since(self.at).as_nanos() as f64;
+        if 0.0 < passed {
+            self.reading += passed * (self.processors / f64::from(self.active.max(1))).min(1.0);
+            self.at = now;
+        }
+        self.reading
+    }
+
+    /// One more is active from now on. What the meter says.
+    pub(super) fn begin(&mut self, now: Time) -> f64 {
+        let reading = self.read(now);
+        self.active += 1;
+        reading
+    }
+
+    /// One less. What the meter says.
+    pub(super) fn end(&mut self, now: Time) -> f64 {
+        let reading = self.read(now);
+        self.active = self.active.checked_sub(1).expect("whoever ends has begun");
+        reading
+    }
+
+    pub(super) fn active(&self) -> u32 {
+        self.active
+    }
+}

@@ -1,0 +1,198 @@
+//! Going in and out: queues and slots.
+//!
+//! **Invariant:** whoever has a slot is counted once in all, and once in its class; whoever waits, once in `queued` and in its
+//! class's queue.
+
+use super::entry::{Entry, State, Ticket};
+use super::patience::{is_due, waits_since};
+use super::queue::Place;
+use super::shares::{self, Candidate};
+use super::window::Left;
+use super::{Class, Ending, Event, Gate};
+use crate::settings::{ClassId, Most};
+use crate::time::ns_of;
+
+impl Gate {
+    pub(super) fn state(&self, ticket: Ticket) -> Option<State> {
+        self.entries.get(ticket).map(|entry| entry.state)
+    }
+
+    pub(super) fn turn(&mut self, ticket: Ticket, state: State) {
+        let now = self.now;
+        if let Some(entry) = self.entries.get_mut(ticket) {
+            entry.turn(state, now);
+        }
+    }
+
+    pub(super) fn weight(&self, id: ClassId) -> f64 {
+        f64::from(self.settings.classes[id.index()].weight)
+    }
+
+    /// Whether one more of this class may go in. Nobody else can want that slot more: whoever may have it has it.
+    pub(super) fn has_room(&self, id: ClassId) -> bool {
+        let is_full = |most| most <= self.classes[id.index()].slots;
+        self.slots < self.limit()
+            && !matches!(self.settings.classes[id.index()].slots_max, Most::Strict(most) if is_full(most))
+    }
+
+    pub(super) fn limit(&self) -> u32 {
+        self.mpl.saturating_add(self.extras)
+    }
+
+    pub(super) fn enqueue(&mut self, ticket: Ticket, place: Place) {
+        let Some(entry) = self.entries.get_mut(ticket) else { return };
+        entry.place = place;
+        let id = entry.class;
+        if self.queued == 0 {
+            // Nobody could get on, or not, before somebody waited.
+            self.progress = self.now;
+        }
+        let class = &self.classes[id.index()];
+        if class.queue.is_empty() && class.slots == 0 {
+            self.join_level(id);
+        }
+        self.queued += 1;
+        self.classes[id.index()].queue.push(place, ticket);
+    }
+
+    /// A class that had nothing to do has not saved up for it: it begins where the others of its level are.
+    pub(super) fn join_level(&mut self, id: ClassId) {
+        let level = self.settings.classes[id.index()].level;
+        let of_level = |index: &usize| *index != id.index() && self.settings.classes[*index].level == level;
+        let busy = |class: &&Class| 0 < class.slots || !class.queue.is_empty();
+        let others = (0..self.classes.len()).filter(of_level).map(|index| &self.classes[index]).filter(busy);
+        if let Some(least) = others.map(|class| class.used).min_by(f64::total_cmp) {
+            let class = &mut self.classes[id.index()];
+            class.used = class.used.max(least);
+        }
+    }
+
+    pub(super) fn set_wait_timer(&mut self, ticket: Ticket, id: ClassId) {
+        let (entries, now) = (&self.entries, self.now);
+        let timer = &mut self.classes[id.index()].wait_timer;
+        let delay = timer.delay();
+        timer.set(now, ticket, |ticket, due| !waits_since(entries, ticket, delay, due));
+    }
+
+    /// Lets in whoever may go in.
+    pub(super) fn admit(&mut self) {
+        while self.slots < self.limit() && 0 < self.queued {
+            let candidates = self.classes.iter().zip(&self.settings.classes).enumerate();
+            let candidates = candidates.filter_map(|(index, (class, settings))| {
+                let first = self.entries.get(class.queue.first()?)?;
+                let waited = self.now.since(first.since);
+                Some((index, Candidate { settings, slots: class.slots, used: class.used, waited }))
+            });
+            let Some(index) = shares::next(candidates, self.settings.ageing) else { return };
+            let Some(ticket) = self.classes[index].queue.first() else { return };
+            self.dequeue(ticket);
+            self.let_in(ticket);
+            self.events.push_back(Event::Admitted(ticket));
+        }
+    }
+
+    pub(super) fn dequeue(&mut self, ticket: Ticket) {
+        if let Some(entry) = self.entries.get(ticket) {
+            self.queued -= 1;
+            self.classes[entry.class.index()].queue.remove(entry.place);
+        }
+    }
+
+    pub(super) fn let_in(&mut self, ticket: Ticket) {
+        let now = self.now;
+        let Some(entry) = self.entries.get_mut(ticket) else { return };
+        let is_new = matches!(entry.state, State::Waiting);
+        entry.turn(State::Inside, now);
+        let (id, charged) = (entry.class, entry.charged);
+        self.slots += 1;
+        self.classes[id.index()].slots += 1;
+        self.classes[id.index()].used += charged / self.weight(id);
+        if is_new {
+            let passed = now.since(self.last_in).as_nanos() as f64;
+            self.interval_ns += (passed - self.interval_ns) / 32.0;
+            self.last_in = now;
+        }
+        self.progress = now;
+        self.activate(ticket);
+    }
+
+    /// In addition to all who are inside.
+    pub(super) fn let_in_extra(&mut self, ticket: Ticket) {
+        self.dequeue(ticket);
+        self.extras += 1;
+        self.counters.extra += 1;
+        if let Some(entry) = self.entries.get_mut(ticket) {
+            entry.is_extra = true;
+        }
+        self.let_in(ticket);
+        self.events.extend([Event::Extra(ticket), Event::Admitted(ticket)]);
+    }
+
+    /// It works from now on.
+    pub(super) fn activate(&mut self, ticket: Ticket) {
+        let now = self.now;
+        let reading = self.meter.begin(now);
+        let Some(entry) = self.entries.get_mut(ticket) else { return };
+        entry.meter = reading;
+        let id = entry.class;
+        let (entries, timer) = (&self.entries, &mut self.classes[id.index()].run_timer);
+        let delay = timer.delay();
+        timer.set(now, ticket, |ticket, due| !is_due(entries, ticket, State::Inside, delay, due));
+    }
+
+    /// It works no more.
+    pub(super) fn deactivate(&mut self, ticket: Ticket) {
+        let reading = self.meter.end(self.now);
+        if let Some(entry) = self.entries.get_mut(ticket) {
+            entry.demand += reading - entry.meter;
+            entry.is_stalled = false;
+        }
+    }
+
+    /// Its slot is free.
+    pub(super) fn release(&mut self, ticket: Ticket) {
+        let Some(entry) = self.entries.get_mut(ticket) else { return };
+        self.extras -= u32::from(std::mem::take(&mut entry.is_extra));
+        let id = entry.class;
+        // What it was charged for is over; it is charged anew if it comes back.
+        self.slots -= 1;
+        self.classes[id.index()].slots -= 1;
+        self.progress = self.now;
+    }
+
+    /// Whoever waits for this key may go in.
+    pub(super) fn pass_on(&mut self, key: u64) {
+        let Some(next) = self.hot.give_up(key) else { return };
+        let Some(entry) = self.entries.get_mut(next) else { return };
+        // It stands where it would if it had not been held back, and its wait goes on.
+        entry.state = State::Waiting;
+        let (id, place) = (entry.class, entry.place);
+        self.classes[id.index()].held_back -= 1;
+        self.enqueue(next, place);
+    }
+
+    /// A transaction that was inside is over.
+    pub(super) fn count(&mut self, entry: Entry, ending: Ending, active_count: u32) {
+        let Entry { class: id, waited, active, rested, demand, charged, fingerprint, .. } = entry;
+        let weight = self.weight(id);
+        let class = &mut self.classes[id.index()];
+        let taken_ns = ns_of(active) as f64;
+        class.used += (taken_ns - charged) / weight;
+        class.expected_ns += (taken_ns - class.expected_ns) / 64.0;
+        class.wait.record_ns(ns_of(waited));
+        class.inside.record_ns(ns_of(active));
+        class.idle.record_ns(ns_of(rested));
+        if ending == Ending::Failed {
+            class.failed += 1;
+            self.window.failed();
+            return;
+        }
+        class.done += 1;
+        class.demand.add(demand / 1e9);
+        if let Some(print) = fingerprint {
+            self.learned.learn(print, demand);
+        }
+        let left = Left { class: id.index(), wait: waited, active, idle: rested, demand_ns: demand, active_count };
+        self.window.left(self.now, &left);
+    }
+}

@@ -1,0 +1,119 @@
+//! What happens because time passes: slots are lent, waits and runs end, deadlocks are broken.
+//!
+//! **Invariant:** whoever is due was in the same state all the while; one that has moved on is left alone.
+
+use super::entry::{Entries, Entry, State, Ticket};
+use super::{Ending, Event, Gate};
+use crate::settings::Reaction;
+use crate::time::Time;
+use std::time::Duration;
+
+impl Gate {
+    /// When [`Gate::tick`] has something to do, if nothing else happens before.
+    pub fn due(&self) -> Option<Time> {
+        let timers = self.classes.iter().flat_map(|class| [class.wait_timer.next(), class.run_timer.next()]);
+        let stall =
+            self.settings.stall_patience.filter(|_| 0 < self.queued).map(|patience| self.progress.after(patience));
+        timers.chain([self.lend_timer.next(), self.return_timer.next(), stall]).flatten().min()
+    }
+
+    /// Time has passed: slots are lent, waits end.
+    pub fn tick(&mut self, now: Time) {
+        self.pass(now);
+        while let Some((ticket, due)) = self.lend_timer.pop(now) {
+            if is_due(&self.entries, ticket, State::Resting, self.lend_timer.delay(), due) {
+                self.release(ticket);
+                self.turn(ticket, State::Lent);
+                self.counters.lent += 1;
+                if let Some(entry) = self.entries.get(ticket) {
+                    self.classes[entry.class.index()].lent += 1;
+                }
+            }
+        }
+        while let Some((ticket, due)) = self.return_timer.pop(now) {
+            if is_due(&self.entries, ticket, State::Returning, self.return_timer.delay(), due) {
+                self.let_in_extra(ticket);
+            }
+        }
+        for index in 0..self.classes.len() {
+            self.end_waits(index);
+            self.end_runaways(index);
+        }
+        self.admit();
+        self.end_stall();
+    }
+
+    /// Turns those away who have waited for too long.
+    fn end_waits(&mut self, index: usize) {
+        let delay = self.classes[index].wait_timer.delay();
+        while let Some((ticket, due)) = self.classes[index].wait_timer.pop(self.now) {
+            if !waits_since(&self.entries, ticket, delay, due) {
+                continue;
+            }
+            let Some(whereabouts) = self.whereabouts(ticket) else { continue };
+            let Some(class) = self.entries.get(ticket).map(|entry| entry.class) else { continue };
+            self.leave(self.now, ticket, Ending::Failed);
+            self.counters.given_up -= 1;
+            self.counters.timed_out += 1;
+            self.events.push_back(Event::TimedOut(ticket, class, whereabouts));
+        }
+    }
+
+    fn end_runaways(&mut self, index: usize) {
+        let Some(runaway) = self.settings.classes[index].runaway else { return };
+        while let Some((ticket, due)) = self.classes[index].run_timer.pop(self.now) {
+            if !is_due(&self.entries, ticket, State::Inside, Some(runaway.after), due) {
+                continue;
+            }
+            match runaway.reaction {
+                Reaction::Demote(to) => {
+                    self.counters.demoted += 1;
+                    self.reclass(self.now, ticket, to);
+                    self.events.push_back(Event::Demoted(ticket, to));
+                }
+                Reaction::Cancel => {
+                    self.counters.cancelled += 1;
+                    self.events.push_back(Event::Runaway(ticket));
+                }
+            }
+        }
+    }
+
+    /// If nobody gets on and nobody is known to be able to, somebody who waits may be whom they wait for.
+    fn end_stall(&mut self) {
+        let Some(patience) = self.settings.stall_patience else { return };
+        if self.queued == 0 || self.now < self.progress.after(patience) {
+            return;
+        }
+        let holders: Vec<&Entry> =
+            self.entries.iter().map(|(_, entry)| entry).filter(|entry| entry.state.has_slot()).collect();
+        let may_be_stuck =
+            |entry: &Entry| !self.settings.knows_stalls || entry.is_stalled || entry.state == State::Resting;
+        if !holders.iter().all(|entry| may_be_stuck(entry)) {
+            self.progress = self.now;
+            return;
+        }
+        // Somebody who is inside, too, with another transaction; else the first one.
+        let is_own = |ticket: &Ticket| {
+            let own = self.entries.get(*ticket).map_or(0, |entry| entry.owner);
+            own != 0 && holders.iter().any(|holder| holder.owner == own)
+        };
+        let own = self.classes.iter().flat_map(|class| class.queue.iter()).find(is_own);
+        let first = || self.classes.iter().find_map(|class| class.queue.first());
+        if let Some(ticket) = own.or_else(first) {
+            self.let_in_extra(ticket);
+        }
+    }
+}
+
+/// Whether this transaction has been in this state since `delay` before `due`.
+pub(super) fn is_due(entries: &Entries, ticket: Ticket, state: State, delay: Option<Duration>, due: Time) -> bool {
+    let Some((entry, delay)) = entries.get(ticket).zip(delay) else { return false };
+    entry.state == state && entry.since.after(delay) == due
+}
+
+/// Whether it still waits for the first time.
+pub(super) fn waits_since(entries: &Entries, ticket: Ticket, delay: Option<Duration>, due: Time) -> bool {
+    let Some((entry, delay)) = entries.get(ticket).zip(delay) else { return false };
+    matches!(entry.state, State::Waiting | State::HeldBack) && entry.arrived.after(delay) == due
+}

@@ -1,0 +1,120 @@
+//! Which class goes next.
+//!
+//! In this order: a class below its minimum; then levels, strictly, a class whose first has waited long counting as a higher
+//! one; then weighted shares among classes of one level. Shares are of the time in slots: each class has an account of what it
+//! has used, divided by its weight, and the smallest goes next (start-time fair queueing, Goyal, Vin and Cheng 1996). What a
+//! transaction will use is charged when it goes in, as expected, and put right when it leaves.
+//!
+//! **Invariant:** as long as a slot is free and a class that may have it waits, one goes in.
+
+use crate::settings::{ClassSettings, Most};
+use std::time::Duration;
+
+/// What there is to know of a class that wants a slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate<'a> {
+    pub(super) settings: &'a ClassSettings,
+    /// Slots that it has.
+    pub(super) slots: u32,
+    /// Time in slots over weight.
+    pub(super) used: f64,
+    /// How long its first has waited.
+    pub(super) waited: Duration,
+}
+
+impl Candidate<'_> {
+    /// Whether it may have one more at all.
+    fn may(&self) -> bool {
+        !matches!(self.settings.slots_max, Most::Strict(most) if most <= self.slots)
+    }
+
+    /// Whether it gives way to whoever else may have one.
+    fn yields(&self) -> bool {
+        matches!(self.settings.slots_max, Most::Yielding(most) if most <= self.slots)
+    }
+
+    fn is_below_minimum(&self) -> bool {
+        self.slots < self.settings.slots_min
+    }
+
+    fn level(&self, ageing: Option<Duration>) -> u8 {
+        let raised = match ageing {
+            Some(ageing) if !ageing.is_zero() => self.waited.as_nanos() / ageing.as_nanos(),
+            _ => 0,
+        };
+        self.settings.level.saturating_sub(u8::try_from(raised).unwrap_or(u8::MAX))
+    }
+}
+
+/// The one that goes next, by its place.
+pub(super) fn next<'a>(
+    candidates: impl Iterator<Item = (usize, Candidate<'a>)>,
+    ageing: Option<Duration>,
+) -> Option<usize> {
+    let key = |candidate: &Candidate<'_>| (candidate.yields(), !candidate.is_below_minimum(), candidate.level(ageing));
+    let before = |a: &Candidate<'_>, b: &Candidate<'_>| {
+        let shares = || a.used.total_cmp(&b.used).then(b.waited.cmp(&a.waited));
+        key(a).cmp(&key(b)).then_with(shares)
+    };
+    candidates.filter(|(_, candidate)| candidate.may()).min_by(|(_, a), (_, b)| before(a, b)).map(|(index, _)| index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(level: u8) -> ClassSettings {
+        ClassSettings::new("a", level)
+    }
+
+    fn candidate(settings: &ClassSettings) -> Candidate<'_> {
+        Candidate { settings, slots: 0, used: 0.0, waited: Duration::ZERO }
+    }
+
+    fn first(candidates: &[Candidate<'_>], ageing: Option<Duration>) -> Option<usize> {
+        next(candidates.iter().copied().enumerate(), ageing)
+    }
+
+    #[test]
+    fn levels_are_strict_until_somebody_has_waited_long() {
+        let (low, high) = (class(2), class(0));
+        let mut waiting = [candidate(&low), candidate(&high)];
+        assert_eq!(first(&waiting, None), Some(1));
+        waiting[0].waited = Duration::from_secs(2);
+        assert_eq!(
+            first(&waiting, Some(Duration::from_secs(1))),
+            Some(0),
+            "it has come to the same level, and waited longer"
+        );
+        assert_eq!(first(&waiting, None), Some(1));
+        waiting[0].waited = Duration::from_millis(1_999);
+        assert_eq!(first(&waiting, Some(Duration::from_secs(1))), Some(1));
+    }
+
+    #[test]
+    fn a_class_below_its_minimum_goes_before_all() {
+        let (low, high) = (ClassSettings { slots_min: 2, ..class(2) }, class(0));
+        let mut waiting = [candidate(&low), candidate(&high)];
+        assert_eq!(first(&waiting, None), Some(0));
+        waiting[0].slots = 2;
+        assert_eq!(first(&waiting, None), Some(1));
+    }
+
+    #[test]
+    fn a_maximum_yields_or_holds() {
+        let (low, high) = (ClassSettings { slots_max: Most::Yielding(1), ..class(0) }, class(2));
+        let full = Candidate { slots: 1, ..candidate(&low) };
+        assert_eq!(first(&[full, candidate(&high)], None), Some(1));
+        assert_eq!(first(&[full], None), Some(0), "no slot stays empty");
+        let strict = ClassSettings { slots_max: Most::Strict(1), ..class(0) };
+        assert_eq!(first(&[Candidate { slots: 1, ..candidate(&strict) }], None), None);
+        assert_eq!(first(&[candidate(&strict)], None), Some(0));
+    }
+
+    #[test]
+    fn who_has_used_least_of_its_share_goes_first() {
+        let one = class(1);
+        let (a, b) = (Candidate { used: 2.0, ..candidate(&one) }, Candidate { used: 1.0, ..candidate(&one) });
+        assert_eq!(first(&[a, b], None), Some(1));
+    }
+}

@@ -1,0 +1,157 @@
+//! What a gate has seen since a moment: the material of the controller.
+//!
+//! **Invariant:** transactions that left while the window was not yet open, because the limit had just changed, are not in it.
+
+use super::batches::{Batches, Estimate, Moments};
+use crate::time::Time;
+use std::time::Duration;
+
+/// What a gate has seen under one limit.
+#[derive(Clone, Debug, Default)]
+pub struct Observation {
+    /// The limit.
+    pub mpl: u32,
+    /// How long.
+    pub lasted: Duration,
+    /// Transactions that have done what they were for, and left.
+    pub completions: u64,
+    /// Transactions that have failed.
+    pub failures: u64,
+    /// Transactions that have come.
+    pub arrivals: u64,
+    /// Completions in a second.
+    pub throughput: Estimate,
+    /// Seconds from arrival to end, the client's own time left out.
+    pub response: Estimate,
+    /// The share of the time in which somebody waited, so that the limit was what held transactions back.
+    pub saturated: f64,
+    /// How many were active inside, on average.
+    pub active: f64,
+    /// The work of a transaction in seconds of a processor, as the gate can tell it from outside.
+    pub demand: Moments,
+    /// Of each class.
+    pub classes: Vec<ClassObservation>,
+    /// For each number of active transactions, from 0: for how long there were so many, in seconds, and how many left then.
+    ///
+    /// Divided, that is the throughput of a closed system with so many: the flow-equivalent server of Chandy, Herzog and Woo
+    /// (1975), exact for product-form networks, for all populations up to the limit at once.
+    pub by_active: Vec<(f64, u64)>,
+}
+
+/// What a gate has seen of one class.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClassObservation {
+    /// Seconds from arrival to end, the client's own time left out.
+    pub response: Moments,
+    /// Seconds outside.
+    pub wait: Moments,
+    /// Seconds active inside.
+    pub inside: Moments,
+    /// Seconds in which it was the client's turn.
+    pub idle: Moments,
+    /// As [`Observation::demand`].
+    pub demand: Moments,
+}
+
+#[derive(Debug)]
+pub(super) struct Window {
+    seen: Observation,
+    batches: Batches,
+    /// Transactions that must leave before it opens.
+    left_out: u32,
+    opened: Time,
+    last: Time,
+    active_seconds: f64,
+    saturated_seconds: f64,
+}
+
+/// A transaction that leaves, in numbers.
+pub(super) struct Left {
+    pub(super) class: usize,
+    pub(super) wait: Duration,
+    pub(super) active: Duration,
+    pub(super) idle: Duration,
+    /// Nanoseconds of a processor.
+    pub(super) demand_ns: f64,
+    pub(super) active_count: u32,
+}
+
+impl Window {
+    /// Opens when so many have left.
+    pub(super) fn new(now: Time, mpl: u32, classes: usize, left_out: u32) -> Window {
+        let seen = Observation { mpl, classes: vec![ClassObservation::default(); classes], ..Observation::default() };
+        let batches = Batches::default();
+        Window { seen, batches, left_out, opened: now, last: now, active_seconds: 0.0, saturated_seconds: 0.0 }
+    }
+
+    /// Time has passed, with so many active inside, and whether somebody waited.
+    pub(super) fn pass(&mut self, passed: Duration, active: u32, somebody_waits: bool) {
+        if 0 < self.left_out || passed.is_zero() {
+            return;
+        }
+        let seconds = passed.as_secs_f64();
+        self.active_seconds += seconds * f64::from(active);
+        if somebody_waits {
+            self.saturated_seconds += seconds;
+        }
+        self.at(active).0 += seconds;
+    }
+
+    fn at(&mut self, active: u32) -> &mut (f64, u64) {
+        let index = active as usize;
+        if self.seen.by_active.len() <= index {
+            self.seen.by_active.resize(index + 1, (0.0, 0));
+        }
+        &mut self.seen.by_active[index]
+    }
+
+    pub(super) fn arrived(&mut self) {
+        self.seen.arrivals += u64::from(self.left_out == 0);
+    }
+
+    pub(super) fn failed(&mut self) {
+        self.seen.failures += u64::from(self.left_out == 0);
+    }
+
+    /// One has done what it was for.
+    pub(super) fn left(&mut self, now: Time, left: &Left) {
+        if 0 < self.left_out {
+            self.left_out -= 1;
+            (self.opened, self.last) = (now, now);
+            return;
+        }
+        let response = left.wait + left.active;
+        self.batches.add(now.since(self.last), response);
+        self.last = now;
+        self.seen.completions += 1;
+        self.at(left.active_count).1 += 1;
+        let demand = left.demand_ns / 1e9;
+        self.seen.demand.add(demand);
+        if let Some(class) = self.seen.classes.get_mut(left.class) {
+            class.response.add(response.as_secs_f64());
+            class.wait.add(left.wait.as_secs_f64());
+            class.inside.add(left.active.as_secs_f64());
+            class.idle.add(left.idle.as_secs_f64());
+            class.demand.add(demand);
+        }
+    }
+
+    /// What it has seen so far.
+    pub(super) fn observation(&self, now: Time) -> Observation {
+        let lasted = now.since(self.opened);
+        let over = |seconds: f64| if lasted.is_zero() { 0.0 } else { seconds / lasted.as_secs_f64() };
+        Observation {
+            lasted,
+            throughput: self.batches.throughput(),
+            response: self.batches.response(),
+            saturated: over(self.saturated_seconds),
+            active: over(self.active_seconds),
+            ..self.seen.clone()
+        }
+    }
+
+    /// Completions so far, for whoever only wants to know whether to look.
+    pub(super) fn completions(&self) -> u64 {
+        self.seen.completions
+    }
+}
