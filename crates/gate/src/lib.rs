@@ -11,6 +11,7 @@
 mod gate;
 pub mod model;
 mod settings;
+pub mod sim;
 mod time;
 
 pub use gate::{

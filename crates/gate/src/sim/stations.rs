@@ -1,0 +1,169 @@
+//! What serves: processors that are shared, disks with a queue each, rows with a lock each.
+//!
+//! **Invariant:** each station says itself when its next service ends; nothing else of it is in any list of events.
+
+use super::Job;
+use crate::time::Time;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Seconds as a duration of the clock.
+pub(super) fn after(now: Time, seconds: f64) -> Time {
+    Time::from_ns(now.ns().saturating_add((seconds * 1e9).round() as u64))
+}
+
+/// Processors that all jobs share evenly, each job one at most.
+///
+/// A job's work is done when what every job has got since then makes it up; so jobs end in the order of a sum that never
+/// changes, and nothing is touched of those that go on.
+#[derive(Debug)]
+pub(super) struct Processors {
+    count: f64,
+    /// What a job that was here all the time has got, in seconds.
+    got: f64,
+    at: Time,
+    jobs: BinaryHeap<Reverse<(Key, u64, Job)>>,
+    number: u64,
+    pub(super) busy_seconds: f64,
+}
+
+/// A float that is no NaN, in its order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Key(f64);
+
+impl Eq for Key {}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Key) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Key) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Processors {
+    pub(super) fn new(count: u32) -> Processors {
+        Processors {
+            count: count.into(),
+            got: 0.0,
+            at: Time::ZERO,
+            jobs: BinaryHeap::new(),
+            number: 0,
+            busy_seconds: 0.0,
+        }
+    }
+
+    pub(super) fn count(&self) -> f64 {
+        self.count
+    }
+
+    fn speed(&self) -> f64 {
+        (self.count / self.jobs.len() as f64).min(1.0)
+    }
+
+    fn pass(&mut self, now: Time) {
+        if !self.jobs.is_empty() {
+            let seconds = now.since(self.at).as_secs_f64();
+            self.got += seconds * self.speed();
+            self.busy_seconds += seconds * self.count.min(self.jobs.len() as f64);
+        }
+        self.at = now;
+    }
+
+    pub(super) fn begin(&mut self, now: Time, job: Job, seconds: f64) {
+        self.pass(now);
+        self.number += 1;
+        self.jobs.push(Reverse((Key(self.got + seconds), self.number, job)));
+    }
+
+    pub(super) fn next(&self) -> Option<Time> {
+        let Reverse((Key(end), ..)) = self.jobs.peek()?;
+        Some(after(self.at, ((end - self.got) / self.speed()).max(0.0)))
+    }
+
+    /// The one whose work is done now.
+    pub(super) fn end(&mut self, now: Time) -> Option<Job> {
+        self.pass(now);
+        let Reverse((Key(end), _, job)) = self.jobs.pop()?;
+        // Time is in nanoseconds; what that rounds off is not carried on.
+        self.got = self.got.max(end);
+        Some(job)
+    }
+}
+
+/// One disk: who comes first is served first.
+#[derive(Debug, Default)]
+pub(super) struct Disk {
+    waiting: VecDeque<(Job, f64)>,
+    ends: Option<Time>,
+    pub(super) busy_seconds: f64,
+}
+
+impl Disk {
+    pub(super) fn begin(&mut self, now: Time, job: Job, seconds: f64) {
+        self.waiting.push_back((job, seconds));
+        self.busy_seconds += seconds;
+        if self.ends.is_none() {
+            self.ends = Some(after(now, seconds));
+        }
+    }
+
+    pub(super) fn next(&self) -> Option<Time> {
+        self.ends
+    }
+
+    pub(super) fn end(&mut self, now: Time) -> Option<Job> {
+        let (job, _) = self.waiting.pop_front()?;
+        self.ends = self.waiting.front().map(|(_, seconds)| after(now, *seconds));
+        Some(job)
+    }
+}
+
+/// Rows that one job at a time has.
+#[derive(Debug)]
+pub(super) struct Rows {
+    rows: Vec<Row>,
+    /// Jobs that wait.
+    pub(super) waiting: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Row {
+    is_taken: bool,
+    waiting: VecDeque<Job>,
+}
+
+impl Rows {
+    pub(super) fn new(count: u32) -> Rows {
+        Rows { rows: vec![Row::default(); count as usize], waiting: 0 }
+    }
+
+    /// There are so many at least.
+    pub(super) fn make(&mut self, count: u32) {
+        self.rows.resize(self.rows.len().max(count as usize), Row::default());
+    }
+
+    /// Takes a row, or waits for it. Whether it has it.
+    pub(super) fn take(&mut self, row: u32, job: Job) -> bool {
+        let row = &mut self.rows[row as usize];
+        if std::mem::replace(&mut row.is_taken, true) {
+            row.waiting.push_back(job);
+            self.waiting += 1;
+            return false;
+        }
+        true
+    }
+
+    /// Gives a row up; whoever has it now.
+    pub(super) fn give_up(&mut self, row: u32) -> Option<Job> {
+        let row = &mut self.rows[row as usize];
+        let next = row.waiting.pop_front();
+        row.is_taken = next.is_some();
+        self.waiting -= usize::from(next.is_some());
+        next
+    }
+}

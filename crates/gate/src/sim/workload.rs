@@ -1,0 +1,76 @@
+//! What a transaction of a simulated database does.
+
+use super::random::Random;
+use crate::model::H2;
+
+/// How transactions work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// Seconds of a processor, on average; as its size says, exactly.
+    pub processor: f64,
+    /// Seconds of disks, on average; each visit takes an exponential time.
+    pub disk: f64,
+    /// How many times an average one goes from the processor to a disk and back. One of twice the size goes twice as often.
+    pub visits: f64,
+    /// The squared coefficient of variation of sizes.
+    pub c2: f64,
+    /// Rows that it locks.
+    pub locks: Locks,
+}
+
+/// Rows that transactions lock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Locks {
+    /// How many rows there are that several want.
+    pub rows: u32,
+    /// How many of them each transaction locks, one after the other on its way, until it ends.
+    pub each: u32,
+    /// By which part of its work a transaction is delayed by each one that waits for a row meanwhile: looking for deadlocks,
+    /// switching contexts, waking.
+    pub overhead: f64,
+}
+
+impl Locks {
+    /// Nobody locks anything.
+    pub const NONE: Locks = Locks { rows: 0, each: 0, overhead: 0.0 };
+}
+
+/// What is still before one transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Plan {
+    /// How much there is to do, over the average.
+    pub(super) size: f64,
+    /// Visits that are to come.
+    pub(super) visits: u32,
+    /// All of them.
+    pub(super) visits_all: u32,
+    /// Rows, in ascending order, so that nobody waits in a circle.
+    pub(super) rows: Vec<u32>,
+    /// How many of them it has.
+    pub(super) locked: usize,
+}
+
+impl Plan {
+    /// Whether a row is to be taken before the next visit: they are spread over the visits.
+    pub(super) fn next_row(&self) -> Option<u32> {
+        let row = *self.rows.get(self.locked)?;
+        let begun = u64::from(self.visits_all - self.visits);
+        let due = self.locked as u64 * u64::from(self.visits_all) / self.rows.len() as u64;
+        (due <= begun).then_some(row)
+    }
+}
+
+impl Workload {
+    pub(super) fn plan(&self, sizes: &H2, random: &mut Random) -> Plan {
+        let size = sizes.sample(random.uniform(), random.uniform());
+        // Rounded up or down by chance, so that the mean stays what it is.
+        let visits = size * self.visits;
+        let visits = visits.floor() as u32 + u32::from(random.happens(visits.fract()));
+        let visits = visits.max(1);
+        let Locks { rows, each, .. } = self.locks;
+        let mut locked: Vec<u32> = (0..each.min(rows)).map(|_| random.below(rows)).collect();
+        locked.sort_unstable();
+        locked.dedup();
+        Plan { size, visits, visits_all: visits, rows: locked, locked: 0 }
+    }
+}
