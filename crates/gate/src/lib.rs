@@ -3,11 +3,13 @@
 //! Schroeder, Harchol-Balter, Iyengar, Nahum, Wierman: How to determine a good multi-programming level for external scheduling
 //! (ICDE 2006).
 //!
-//! To be read in this order: [`Settings`], [`Gate`] (who goes in next), `model` (what to expect of a limit).
+//! To be read in this order: [`Settings`], [`Gate`] (who goes in next), [`model`] (what to expect of a limit),
+//! [`control`] (which limit), [`sim`] (a database to try it on).
 //!
 //! **Architecture Invariant:** pure logic. There is no clock, no thread, no socket and no storage here: whoever calls says what
 //! time it is, so that a simulator on virtual time runs the very code that serves.
 
+pub mod control;
 mod gate;
 pub mod model;
 mod settings;

@@ -38,6 +38,34 @@ pub struct Observation {
     pub by_active: Vec<(f64, u64)>,
 }
 
+/// If somebody waits for this share of the time, the limit is what throughput depends on.
+const SATURATED: f64 = 0.9;
+/// If as many are inside nearly all the time, though nobody waits, it depends on how many there are.
+const STEADY: f64 = 0.05;
+
+impl Observation {
+    /// The mean and the squared coefficient of variation over time of how many were active.
+    fn population(&self) -> (f64, f64) {
+        let moment = |power: i32| {
+            let sum: f64 =
+                self.by_active.iter().enumerate().map(|(n, (seconds, _))| (n as f64).powi(power) * seconds).sum();
+            sum / self.by_active.iter().map(|(seconds, _)| seconds).sum::<f64>().max(f64::MIN_POSITIVE)
+        };
+        let mean = moment(1);
+        (mean, (moment(2) / (mean * mean).max(f64::MIN_POSITIVE) - 1.0).max(0.0))
+    }
+
+    /// How many transactions the throughput stands for: the limit, if it is what held them back; all there were, if they were
+    /// always as many and the limit let them all in; nothing, if there was too little to do for either to matter.
+    pub fn stands_for(&self, processors: u32) -> Option<f64> {
+        if SATURATED <= self.saturated {
+            return Some(self.mpl.into());
+        }
+        let (mean, c2) = self.population();
+        (c2 <= STEADY && 2.0 * f64::from(processors) <= mean).then_some(mean)
+    }
+}
+
 /// What a gate has seen of one class.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClassObservation {

@@ -1,0 +1,289 @@
+//! The controller: finds the lowest limit that costs almost nothing, and stays there (section 4.3 of the paper).
+//!
+//! It starts where the models say, observes, and moves. What the paper leaves out, and what is done here:
+//!
+//! - *How long to observe.* A hundred transactions say nothing when C² is 15. An observation is over when it is as precise as the
+//!   thresholds ask, by its own spread; so it takes as long as it must.
+//! - *Where to go next.* A curve through what was observed proposes: first the best limit, as losses are counted from there, then
+//!   the lowest that is good enough. What was observed decides: a limit is chosen when it was seen to keep the thresholds and one
+//!   just below it was seen not to.
+//! - *What is representative.* When somebody waits nearly always, the limit is what throughput depends on. When the limit binds
+//!   seldom, throughput says nothing, but throughput at each number of active transactions does (it is the same curve), and the
+//!   mean response is judged by the model of section 4.2, at the load and the C² that are measured.
+//! - *When to begin anew.* When what is seen at the chosen limit is no longer what was seen there.
+//!
+//! **Invariant:** a decision follows from the observations since the load last changed, and each is in the log with its reason.
+
+mod curve;
+mod journal;
+mod search;
+
+pub use curve::Curve;
+pub use journal::{Move, Reason};
+
+use crate::gate::{Gate, Observation};
+use crate::model::{Network, Response};
+use crate::settings::ClassId;
+use crate::time::Time;
+use curve::Point;
+use search::{Range, Search, Tried};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// What a limit may cost, and what it is for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Goal {
+    /// The lowest limit that keeps both.
+    Lowest {
+        /// The largest loss of throughput, a share of the best.
+        loss_max: f64,
+        /// The largest increase of the mean response, a share of the best.
+        increase_max: f64,
+    },
+    /// The limit at which this class responds soonest.
+    BestFor(ClassId),
+}
+
+/// What a controller is told when it is made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ControlSettings {
+    /// What it is after.
+    pub goal: Goal,
+    /// The lowest limit that it tries.
+    pub mpl_min: u32,
+    /// The highest.
+    pub mpl_max: u32,
+    /// The database as a network of stations, if somebody knows it: where to start. Without it, as many balanced stations as
+    /// there are processors and disks, two at least.
+    pub model: Option<Network>,
+    /// An observation lasts at least so long.
+    pub observation_min: Duration,
+    /// And at most so long, however imprecise it is.
+    pub observation_max: Duration,
+}
+
+impl Default for ControlSettings {
+    fn default() -> ControlSettings {
+        ControlSettings {
+            goal: Goal::Lowest { loss_max: 0.05, increase_max: 0.05 },
+            mpl_min: 1,
+            mpl_max: 200,
+            model: None,
+            observation_min: Duration::from_secs(1),
+            observation_max: Duration::from_mins(2),
+        }
+    }
+}
+
+/// Completions without which nothing is concluded.
+const COMPLETIONS_MIN: u64 = 400;
+/// Of the thresholds so much is used: the rest is for what an observation may be wrong by.
+const USED: f64 = 0.9;
+/// The precision that is asked of an observation, over the loss that is allowed.
+const PRECISION: f64 = 0.08;
+/// Moves that the log keeps.
+const MOVES_KEPT: usize = 256;
+
+/// What the controller is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It tries limits.
+    Searching,
+    /// It has found one, and sees whether it stays good.
+    Holding,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Controller {
+    settings: ControlSettings,
+    phase: Phase,
+    /// What was seen at the limits tried since the load last changed.
+    tried: Vec<Tried>,
+    /// The curve of the load before: its shape is the best guess for the next one's.
+    before: Option<Curve>,
+    moves: VecDeque<Move>,
+    observations: u64,
+}
+
+impl Controller {
+    /// One that has seen nothing yet.
+    pub fn new(settings: ControlSettings) -> Controller {
+        let (phase, tried, moves) = (Phase::Searching, Vec::new(), VecDeque::new());
+        Controller { settings, phase, tried, before: None, moves, observations: 0 }
+    }
+
+    /// What it was told.
+    pub fn settings(&self) -> &ControlSettings {
+        &self.settings
+    }
+
+    /// What it is doing.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// How many observations it has used.
+    pub fn observations(&self) -> u64 {
+        self.observations
+    }
+
+    /// Why it has moved, the latest last.
+    pub fn moves(&self) -> impl Iterator<Item = &Move> {
+        self.moves.iter()
+    }
+
+    /// Throughput against the limit, as far as it is known.
+    pub fn curve(&self) -> Option<Curve> {
+        Curve::through(&self.points())
+    }
+
+    /// The limit that the model proposes, before anything was seen.
+    pub fn start(&self, processors: u32) -> u32 {
+        let keep = match self.settings.goal {
+            Goal::Lowest { loss_max, .. } => 1.0 - loss_max * USED,
+            Goal::BestFor(_) => 0.8,
+        };
+        let network = match &self.settings.model {
+            Some(network) => Ok(network.clone()),
+            // So many processors are one station, and there is a log or a disk.
+            None => Network::balanced(2),
+        };
+        let least = network.and_then(|network| network.least_mpl(keep)).unwrap_or(20);
+        let least = u32::try_from(least).unwrap_or(u32::MAX);
+        self.clamp(least.max(processors))
+    }
+
+    fn clamp(&self, mpl: u32) -> u32 {
+        mpl.clamp(self.settings.mpl_min, self.settings.mpl_max.max(self.settings.mpl_min))
+    }
+
+    /// Looks at the gate, and moves its limit if what it has observed says so. To be called now and then, some hundred times in
+    /// an observation; it costs nothing until one is over. Says whether one was.
+    pub fn look(&mut self, now: Time, gate: &mut Gate) -> bool {
+        if gate.observed() < COMPLETIONS_MIN {
+            return false;
+        }
+        let seen = gate.observation();
+        if !self.is_enough(&seen, gate.settings().processors) {
+            return false;
+        }
+        let (mpl, reason) = self.conclude(&seen, gate.settings().processors);
+        self.observations += 1;
+        self.moves.push_back(Move { at: now, from: seen.mpl, to: mpl, reason, seen: (&seen).into() });
+        if MOVES_KEPT < self.moves.len() {
+            self.moves.pop_front();
+        }
+        if mpl == gate.mpl() {
+            gate.observe_anew(now, 0)
+        } else {
+            gate.set_mpl(now, mpl)
+        }
+        true
+    }
+
+    /// Whether an observation is as precise as it must be, or has taken as long as it may.
+    fn is_enough(&self, seen: &Observation, processors: u32) -> bool {
+        if seen.completions < COMPLETIONS_MIN || seen.lasted < self.settings.observation_min {
+            return false;
+        }
+        let wanted = match self.settings.goal {
+            Goal::Lowest { loss_max, increase_max } => PRECISION * loss_max.min(increase_max),
+            Goal::BestFor(_) => 0.02,
+        };
+        let half_width = match seen.stands_for(processors) {
+            Some(_) => seen.throughput.half_width,
+            // What is concluded then stands on the load and on C², which are known sooner.
+            None => 0.1 * seen.response.half_width,
+        };
+        half_width <= wanted || self.settings.observation_max <= seen.lasted
+    }
+
+    /// What follows from an observation: the next limit, and why.
+    fn conclude(&mut self, seen: &Observation, processors: u32) -> (u32, Reason) {
+        let tried = Tried::of(seen, processors);
+        if self.phase == Phase::Holding {
+            match self.tried.iter_mut().find(|before| before.mpl == tried.mpl) {
+                Some(before) if before.is_like(&tried) => {
+                    before.merge(&tried);
+                    return (seen.mpl, Reason::Stays);
+                }
+                _ => {
+                    self.before = self.curve();
+                    self.tried.clear();
+                    self.phase = Phase::Searching;
+                }
+            }
+        }
+        match self.tried.iter_mut().find(|before| before.mpl == tried.mpl) {
+            Some(before) => before.merge(&tried),
+            None => self.tried.push(tried),
+        }
+        self.tried.sort_by_key(|tried| tried.mpl);
+        let (mpl, reason) = match self.settings.goal {
+            Goal::Lowest { loss_max, increase_max } => self.lowest(seen, loss_max, increase_max, processors),
+            Goal::BestFor(class) => search::best_for(&self.tried, class.index(), self.range(seen, processors)),
+        };
+        if reason.is_final() {
+            self.phase = Phase::Holding;
+        }
+        (self.clamp(mpl), reason)
+    }
+
+    /// Limits that make a difference: as many as there are transactions, waiting ones included, are as good as none.
+    fn range(&self, seen: &Observation, processors: u32) -> Range {
+        // Little's law.
+        let present = seen.throughput.mean * seen.response.mean;
+        let useful = seen.stands_for(processors).map_or(self.settings.mpl_max, |_| present.ceil() as u32);
+        let most = self.tried.iter().map(|tried| tried.mpl).max().unwrap_or(1);
+        Range { least: self.settings.mpl_min, most: useful.max(most).min(self.settings.mpl_max) }
+    }
+
+    fn lowest(&self, seen: &Observation, loss_max: f64, increase_max: f64, processors: u32) -> (u32, Reason) {
+        // In a closed system with clients that do not think, responses grow as throughput falls: the stricter one counts.
+        let loss = loss_max.min(1.0 - 1.0 / (1.0 + increase_max)) * USED;
+        let (points, range) = (self.points(), self.range(seen, processors));
+        if seen.stands_for(processors).is_some() {
+            let search = Search { tried: &self.tried, loss, range, curve: Curve::through(&points) };
+            return search.next(seen.mpl, self.start(processors));
+        }
+        // What the limit costs is then how long the short wait for the long.
+        let peak = Curve::through(&points).map_or(0.0, |curve| curve.throughput(curve.peak(range.most).into()));
+        let capacity = peak.max(f64::from(processors) / seen.demand.mean().max(f64::MIN_POSITIVE));
+        let load =
+            (seen.arrivals as f64 / seen.lasted.as_secs_f64().max(f64::MIN_POSITIVE) / capacity).clamp(0.01, 0.98);
+        let model = Response::new(load, seen.demand.c2(), processors);
+        match model.and_then(|model| model.least_mpl(increase_max * USED)) {
+            Ok(least) => {
+                search::settle(seen.mpl, self.clamp(u32::try_from(least).unwrap_or(u32::MAX)), load, seen.demand.c2())
+            }
+            // No limit costs so little.
+            Err(_) => search::settle(seen.mpl, self.settings.mpl_max, load, seen.demand.c2()),
+        }
+    }
+
+    /// The curve's points: what was observed, and, with little weight, what the model or the load before lets expect.
+    fn points(&self) -> Vec<Point> {
+        let mut points: Vec<Point> = self.tried.iter().flat_map(Tried::points).collect();
+        let Some(best) = points.iter().max_by(|a, b| a.throughput.total_cmp(&b.throughput)).copied() else {
+            return points;
+        };
+        const GUESSED: f64 = 0.5;
+        let guessed = |n: u32| -> Option<f64> {
+            match (&self.before, &self.settings.model) {
+                (Some(curve), _) => Some(curve.throughput(n.into())),
+                (None, Some(network)) => network.throughput(n as usize).last().copied(),
+                (None, None) => Some(f64::from(n) / (f64::from(n) + 1.0)),
+            }
+        };
+        let Some(there) = guessed(best.active.round().max(1.0) as u32) else { return points };
+        let prior = [1u32, 4, 16, 64].into_iter().filter_map(|n| {
+            Some(Point { active: n.into(), throughput: guessed(n)? / there * best.throughput, half_width: GUESSED })
+        });
+        points.extend(prior);
+        points
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! Which limit to try next.
+//!
+//! **Invariant:** each step tries a limit that was not tried, or ends the search; so it ends.
+
+use super::curve::{Curve, Point};
+use super::journal::Reason;
+use crate::gate::{Moments, Observation};
+
+/// What was seen at one limit.
+#[derive(Clone, Debug)]
+pub(super) struct Tried {
+    pub(super) mpl: u32,
+    throughput: f64,
+    half_width: f64,
+    completions: u64,
+    /// How many transactions its throughput stands for.
+    stands_for: Option<f64>,
+    c2: f64,
+    /// For each number of active transactions: seconds, and how many left.
+    by_active: Vec<(f64, u64)>,
+    /// Of each class.
+    responses: Vec<Moments>,
+}
+
+/// Limits that differ by less are as good as one.
+const NEIGHBOURS: f64 = 1.06;
+/// Points that stand on fewer are none.
+const POINT_MIN: u64 = 1_000;
+
+impl Tried {
+    pub(super) fn of(seen: &Observation, processors: u32) -> Tried {
+        Tried {
+            mpl: seen.mpl,
+            throughput: seen.throughput.mean,
+            half_width: seen.throughput.half_width.min(1.0),
+            completions: seen.completions,
+            stands_for: seen.stands_for(processors),
+            c2: seen.demand.c2(),
+            by_active: seen.by_active.clone(),
+            responses: seen.classes.iter().map(|class| class.response).collect(),
+        }
+    }
+
+    /// Whether the other one was seen under the same load, as far as can be told.
+    pub(super) fn is_like(&self, other: &Tried) -> bool {
+        let may_differ = (2.0 * (self.half_width + other.half_width)).max(0.03);
+        let off = (self.throughput / other.throughput - 1.0).abs();
+        let c2 = (self.c2.max(1.0) / other.c2.max(1.0)).ln().abs();
+        // A C² of few samples is far too small as often as not.
+        let is_bound = self.stands_for.is_some();
+        is_bound == other.stands_for.is_some() && c2 < 2f64.ln() && (!is_bound || off <= may_differ)
+    }
+
+    /// Both, as if it had been one observation; what is older counts less and less.
+    pub(super) fn merge(&mut self, other: &Tried) {
+        let [old, new] = [self.completions as f64, other.completions as f64];
+        let share = new / (old + new);
+        self.throughput += (other.throughput - self.throughput) * share;
+        let variance = (self.half_width * (1.0 - share)).powi(2) + (other.half_width * share).powi(2);
+        self.half_width = variance.sqrt();
+        self.c2 += (other.c2 - self.c2) * share;
+        self.stands_for = other.stands_for;
+        // No older ones than four times as many as there are new.
+        self.completions = (self.completions + other.completions).min(4 * other.completions.max(1));
+        (self.by_active, self.responses) = (other.by_active.clone(), other.responses.clone());
+    }
+
+    fn point(&self) -> Point {
+        Point { active: self.mpl.into(), throughput: self.throughput, half_width: self.half_width }
+    }
+
+    /// Points of the curve that it knows.
+    pub(super) fn points(&self) -> Vec<Point> {
+        if let Some(active) = self.stands_for {
+            return vec![Point { active, ..self.point() }];
+        }
+        let spread = self.half_width * (self.completions as f64).sqrt();
+        let known = self.by_active.iter().enumerate().skip(1).filter(|(_, (_, left))| POINT_MIN <= *left);
+        let point = |(n, (seconds, left)): (usize, &(f64, u64))| {
+            let left = *left as f64;
+            Point { active: n as f64, throughput: left / seconds, half_width: spread / left.sqrt() }
+        };
+        known.map(point).collect()
+    }
+}
+
+/// Limits that may be tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) least: u32,
+    pub(super) most: u32,
+}
+
+/// The lowest limit that keeps a throughput, when throughput depends on it.
+pub(super) struct Search<'a> {
+    /// In ascending order.
+    pub(super) tried: &'a [Tried],
+    /// The share of the best throughput that may be lost.
+    pub(super) loss: f64,
+    pub(super) range: Range,
+    pub(super) curve: Option<Curve>,
+}
+
+impl Search<'_> {
+    /// The next limit, and why. `start` is the model's, which is tried if nothing but the first one was.
+    pub(super) fn next(&self, now: u32, start: u32) -> (u32, Reason) {
+        let best = self.tried.iter().map(|tried| tried.throughput).fold(0.0, f64::max);
+        let Some(curve) = self.curve.filter(|_| 0.0 < best) else { return (start, Reason::Model) };
+        let is_far = |a: u32, b: u32| (f64::from(a) / f64::from(b)).ln().abs() > 1.5f64.ln();
+        if self.tried.len() == 1 && is_far(start, now) {
+            return (start.clamp(self.range.least, self.range.most), Reason::Model);
+        }
+        // The best one must have been seen, or something nearly as good.
+        let peak = curve.peak(self.range.most).max(self.range.least);
+        let more = curve.throughput(peak.into()) / best - 1.0;
+        if self.loss / 5.0 < more && !self.has_tried_near(peak) {
+            return (peak, Reason::BestMayBeThere);
+        }
+        let wanted = (1.0 - self.loss) * best;
+        let keeps = |tried: &&Tried| wanted <= tried.throughput;
+        // Beyond the best one, others may keep it too; the lowest counts.
+        let Some(high) = self.tried.iter().find(keeps) else { return (now, Reason::Stays) };
+        let low = self.tried.iter().rev().find(|tried| tried.mpl < high.mpl);
+        let low = low.map_or(self.range.least.saturating_sub(1), |low| low.mpl);
+        let least = curve.least(wanted, self.range.most);
+        // Nobody can tell such neighbours apart. The curve counts as one, near what it goes through.
+        let is_next_to = |below: u32| f64::from(high.mpl) <= f64::from(below + 1) * NEIGHBOURS;
+        let is_known = curve.is_near(&high.point());
+        if high.mpl <= low + 1 || is_next_to(low) || (is_known && least.is_some_and(|least| is_next_to(least - 1))) {
+            return (high.mpl, Reason::Found { loss: (1.0 - high.throughput / best).max(0.0) });
+        }
+        match least {
+            // Where it goes through what was seen at either side, it is believed in between.
+            Some(least) if low < least && least < high.mpl && is_known && self.is_known(&curve, low) => {
+                (least, Reason::LowestByCurve)
+            }
+            _ => (middle(low.max(1), high.mpl).clamp(low + 1, high.mpl - 1), Reason::Between),
+        }
+    }
+
+    /// Whether the curve goes through what was seen there; there may have been nothing.
+    fn is_known(&self, curve: &Curve, mpl: u32) -> bool {
+        self.tried.iter().find(|tried| tried.mpl == mpl).is_none_or(|tried| curve.is_near(&tried.point()))
+    }
+
+    fn has_tried_near(&self, mpl: u32) -> bool {
+        self.tried.iter().any(|tried| (f64::from(tried.mpl) / f64::from(mpl)).ln().abs() < 1.25f64.ln())
+    }
+}
+
+/// The limit at which the mean response grows by no more than it may.
+pub(super) fn settle(now: u32, least: u32, load: f64, c2: f64) -> (u32, Reason) {
+    // Load and C² are measured, so it trembles; as long as it means nothing, it stays.
+    let is_there = now.abs_diff(least) <= (least / 8).max(1);
+    (if is_there { now } else { least }, Reason::Response { load, c2, is_there })
+}
+
+/// The limit at which a class responds soonest: a minimum is bracketed, and the bracket halved, on a scale of ratios.
+pub(super) fn best_for(tried: &[Tried], class: usize, range: Range) -> (u32, Reason) {
+    let response = |tried: &Tried| tried.responses.get(class).filter(|seen| 0.0 < seen.count()).map(Moments::mean);
+    let known: Vec<(u32, f64)> = tried.iter().filter_map(|tried| Some((tried.mpl, response(tried)?))).collect();
+    let Some(at) = (0..known.len()).min_by(|a, b| known[*a].1.total_cmp(&known[*b].1)) else {
+        let last = tried.last().map_or(range.least, |tried| tried.mpl);
+        return (last, Reason::Stays);
+    };
+    let mpl = known[at].0;
+    let below = if at == 0 {
+        (range.least < mpl).then(|| (mpl / 2).max(range.least))
+    } else {
+        middle_apart(known[at - 1].0, mpl)
+    };
+    let above = match known.get(at + 1) {
+        None => (mpl < range.most).then(|| (mpl * 2).min(range.most)),
+        Some((next, _)) => middle_apart(mpl, *next),
+    };
+    match (below, above) {
+        (None, None) => (mpl, Reason::Soonest),
+        // The side with more room.
+        (Some(below), Some(above)) if f64::from(above) / f64::from(mpl) < f64::from(mpl) / f64::from(below) => {
+            (below, Reason::SoonestNear)
+        }
+        (below, above) => (above.or(below).unwrap_or(mpl), Reason::SoonestNear),
+    }
+}
+
+/// The limit that is as far from either, on a scale of ratios.
+fn middle(low: u32, high: u32) -> u32 {
+    (f64::from(low) * f64::from(high)).sqrt().round() as u32
+}
+
+/// It, if they differ by enough for it to be told from both.
+fn middle_apart(low: u32, high: u32) -> Option<u32> {
+    let is_near = high <= low + 1 || f64::from(high) <= 1.4 * f64::from(low);
+    (!is_near).then(|| middle(low, high).clamp(low + 1, high - 1))
+}
