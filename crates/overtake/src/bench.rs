@@ -40,7 +40,10 @@ pub fn run(bench: Bench, stop: &Stop) -> anyhow::Result<()> {
 }
 
 /// Makes sure that the report can be written, measures, and publishes.
-fn publish<A: Args>(measured: &Measured<A>, run: impl FnOnce(&A) -> anyhow::Result<Report>) -> anyhow::Result<()> {
+pub(crate) fn publish<A: Args>(
+    measured: &Measured<A>,
+    run: impl FnOnce(&A) -> anyhow::Result<Report>,
+) -> anyhow::Result<()> {
     let output = measured.output.open()?;
     run(&measured.arguments)?.publish(output)
 }

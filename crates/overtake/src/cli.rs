@@ -2,6 +2,7 @@
 
 use crate::bench::{ch, delivery, history, layout, locks, preempt, snapshot, soak, tpcc, tpch, wire};
 use crate::live;
+use crate::mpl;
 use crate::report::Output;
 use crate::serve;
 use clap::{Args, Parser, Subcommand};
@@ -28,6 +29,10 @@ pub enum Command {
     /// Measure this machine; each benchmark prints a table and can write JSON and an SVG chart.
     #[command(subcommand)]
     Bench(Bench),
+    /// How many transactions to let in at once (the multiprogramming limit, MPL): what a limit costs, by the models of Schroeder
+    /// et al. (ICDE 2006). It calculates, and measures nothing.
+    #[command(subcommand)]
+    Mpl(mpl::Question),
 }
 
 /// Which benchmark to run.

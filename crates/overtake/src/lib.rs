@@ -1,4 +1,4 @@
-//! Everything behind the binary `overtake`: the command line, the demonstration, the benchmarks, their reports.
+//! Everything behind the binary `overtake`: the command line, the demonstration, the benchmarks, the calculator, their reports.
 //!
 //! A library so that tests can drive instances directly; [`run_command_line`] is what the binary calls.
 //!
@@ -11,6 +11,7 @@ pub mod data;
 mod live;
 mod memory;
 pub mod mixed;
+mod mpl;
 mod progress;
 mod refusal;
 mod report;
@@ -42,6 +43,7 @@ fn run(command: cli::Command) -> anyhow::Result<()> {
     match command {
         cli::Command::Demo(arguments) => live::run(&arguments, &stop),
         cli::Command::Bench(bench) => bench::run(bench, &stop),
+        cli::Command::Mpl(question) => mpl::run(question, &stop),
         cli::Command::Serve(arguments) => serve::run(&arguments, &stop),
     }
 }

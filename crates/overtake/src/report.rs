@@ -9,7 +9,7 @@ mod machine;
 mod output;
 mod table;
 
-pub use chart::{BarChart, Chart, PercentileChart};
+pub use chart::{BarChart, Chart, LineChart, PercentileChart};
 pub use machine::Machine;
 pub use output::Output;
 pub use table::{Table, number};
@@ -22,12 +22,22 @@ use std::fmt;
 /// What one benchmark found.
 pub struct Report {
     bench: &'static str,
+    origin: Origin,
     args: serde_json::Value,
     machine: Machine,
     figures: BTreeMap<String, f64>,
     tables: Vec<Table>,
     charts: Vec<Chart>,
     notes: Vec<String>,
+}
+
+/// Where the figures come from.
+#[derive(Clone, Copy, PartialEq)]
+enum Origin {
+    /// A benchmark: the machine matters.
+    Measured,
+    /// A model: they are the same on any machine.
+    Calculated,
 }
 
 /// The form that `--json` writes.
@@ -47,6 +57,7 @@ impl Report {
     pub fn new(bench: &'static str, arguments: &impl Serialize, machine: Machine) -> serde_json::Result<Report> {
         Ok(Report {
             bench,
+            origin: Origin::Measured,
             args: serde_json::to_value(arguments)?,
             machine,
             figures: BTreeMap::new(),
@@ -54,6 +65,14 @@ impl Report {
             charts: Vec::new(),
             notes: Vec::new(),
         })
+    }
+
+    /// An empty report of the command `name`, which calculates.
+    ///
+    /// # Errors
+    /// As [`Report::new`].
+    pub fn calculated(name: &'static str, arguments: &impl Serialize) -> serde_json::Result<Report> {
+        Ok(Report { origin: Origin::Calculated, ..Report::new(name, arguments, Machine::read())? })
     }
 
     /// Adds a figure.
@@ -111,15 +130,20 @@ impl Report {
     }
 
     fn svg(&self) -> anyhow::Result<String> {
-        let subtitle = format!("{} · {}", self.machine.cpu_model, self.machine.kernel);
+        let subtitle = match self.origin {
+            Origin::Measured => format!("{} · {}", self.machine.cpu_model, self.machine.kernel),
+            Origin::Calculated => format!("overtake {}, calculated", self.bench),
+        };
         chart::draw(&self.charts, &subtitle)
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "overtake bench {}", self.bench)?;
-        writeln!(f, "{}", self.machine)?;
+        match self.origin {
+            Origin::Measured => writeln!(f, "overtake bench {}\n{}", self.bench, self.machine)?,
+            Origin::Calculated => writeln!(f, "overtake {}", self.bench)?,
+        }
         for table in &self.tables {
             write!(f, "\n{table}")?;
         }

@@ -14,7 +14,7 @@
 //! of which the first is a convolution of c terms and the second one multiplication for each N. A delay station is the first
 //! factor alone, with f(n) = D^n / n!.
 //!
-//! Checked for 1,000 servers and populations of 10,000 to 12 digits; rounding grows with the number of terms in a sum, so that
+//! Tested with 1,000 servers and populations of 10,000 to 11 digits; rounding grows with the number of terms in a sum, so that
 //! there is no known bound on either. Time is N times the sum of the servers.
 
 use super::wide::Wide;

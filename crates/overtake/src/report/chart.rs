@@ -1,11 +1,13 @@
-//! Charts of latency distributions and of figures side by side, as SVG that is readable in light and in dark.
+//! Charts of latency distributions, of figures side by side and of figures over a number, as SVG that is readable in light and in dark.
 //!
 //! plotters writes a colour into each element. The style sheet at the top of the file overrides these colours where the
 //! reader prefers dark, by selecting the elements that have them; viewers without style sheets show the light chart.
 
 mod bars;
+mod lines;
 
 pub use bars::BarChart;
+pub use lines::LineChart;
 
 use plotters::coord::combinators::IntoLogRange;
 use plotters::prelude::*;
@@ -41,6 +43,8 @@ pub enum Chart {
     Percentiles(PercentileChart),
     /// Figures side by side.
     Bars(BarChart),
+    /// Figures over a number.
+    Lines(LineChart),
 }
 
 impl From<PercentileChart> for Chart {
@@ -52,6 +56,12 @@ impl From<PercentileChart> for Chart {
 impl From<BarChart> for Chart {
     fn from(chart: BarChart) -> Chart {
         Chart::Bars(chart)
+    }
+}
+
+impl From<LineChart> for Chart {
+    fn from(chart: LineChart) -> Chart {
+        Chart::Lines(chart)
     }
 }
 
@@ -101,6 +111,7 @@ pub fn draw(charts: &[Chart], subtitle: &str) -> anyhow::Result<String> {
             match chart {
                 Chart::Percentiles(chart) => draw_one(chart, subtitle, &area)?,
                 Chart::Bars(chart) => chart.draw(subtitle, &area)?,
+                Chart::Lines(chart) => chart.draw(subtitle, &area)?,
             }
         }
         area.present().map_err(plain)?;

@@ -54,6 +54,15 @@ fn text_shows_tables_and_notes() {
 }
 
 #[test]
+fn a_calculation_does_not_name_the_machine_to_people() {
+    let report = Report::calculated("mpl response", &serde_json::json!({})).expect("these arguments have a JSON form");
+    assert_eq!(report.to_string(), "overtake mpl response\n");
+    assert!(report.svg().expect("it can be drawn").contains("</svg>"));
+    let json: serde_json::Value = serde_json::from_str(&report.json().expect("it can be written")).expect("valid JSON");
+    assert!(json["machine"]["kernel"].is_string());
+}
+
+#[test]
 fn files_are_complete_or_absent() {
     let directory = std::env::temp_dir().join(format!("overtake-report-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("the temporary directory can be written");

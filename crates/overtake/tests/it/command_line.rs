@@ -3,7 +3,8 @@
 use crate::{run, text};
 
 pub fn version_and_help_exist_on_every_level() {
-    let levels: [&[&str]; 4] = [&[], &["bench"], &["bench", "delivery"], &["bench", "wire", "mixed"]];
+    let levels: [&[&str]; 5] =
+        [&[], &["bench"], &["bench", "delivery"], &["bench", "wire", "mixed"], &["mpl", "response"]];
     for level in levels {
         for flag in ["--version", "--help"] {
             let output = run(&[level, &[flag]].concat());
@@ -15,7 +16,7 @@ pub fn version_and_help_exist_on_every_level() {
 }
 
 pub fn a_bad_argument_is_refused() {
-    let wrong: [&[&str]; 22] = [
+    let wrong: [&[&str]; 32] = [
         &[],
         &["bench"],
         &["bench", "nothing"],
@@ -38,6 +39,16 @@ pub fn a_bad_argument_is_refused() {
         &["bench", "wire", "tpcc", "--url", "postgresql://localhost", "--servers", "postgres"],
         &["bench", "wire", "mixed", "--rate", "0"],
         &["bench", "wire", "mixed", "--query", "23"],
+        &["mpl"],
+        &["mpl", "throughput"],
+        &["mpl", "throughput", "--demand", "1,x"],
+        &["mpl", "throughput", "--demand", "1", "--mpl", "0..5"],
+        &["mpl", "throughput", "--demand", "1", "--mpl", "10001"],
+        &["mpl", "throughput", "--demand", "1", "--balanced", "2"],
+        &["mpl", "response", "--load", "0.9"],
+        &["mpl", "response", "--load", "0.9", "--c2", "15", "--mpl", "5..4"],
+        &["mpl", "response", "--load", "0.9", "--c2", "15", "--mpl", "201"],
+        &["mpl", "response", "--load", "0.9", "--c2", "15", "--servers", "0"],
     ];
     for arguments in wrong {
         let output = run(arguments);

@@ -7,10 +7,15 @@ use std::fs;
 
 /// Runs `overtake bench` with these arguments to its end, and returns its report and what it printed.
 pub fn report(arguments: &[&str]) -> (serde_json::Value, String) {
-    let name = format!("overtake-it-{}-{}", std::process::id(), arguments[0]);
+    report_of("bench", arguments)
+}
+
+/// Runs a command that reports with these arguments to its end, and returns its report and what it printed.
+pub fn report_of(command: &str, arguments: &[&str]) -> (serde_json::Value, String) {
+    let name = format!("overtake-it-{}-{command}-{}", std::process::id(), arguments[0]);
     let files = ["json", "svg"].map(|kind| std::env::temp_dir().join(format!("{name}.{kind}")));
     let [json, svg] = files.each_ref().map(|path| path.to_str().unwrap());
-    let output = run(&[&["bench"], arguments, &["--json", json, "--svg", svg]].concat());
+    let output = run(&[&[command], arguments, &["--json", json, "--svg", svg]].concat());
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
     let report = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
     assert!(fs::read_to_string(svg).unwrap().trim_end().ends_with("</svg>"));

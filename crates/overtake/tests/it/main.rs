@@ -6,6 +6,7 @@ mod command_line;
 mod delivery;
 mod loads;
 mod mixed;
+mod mpl;
 mod page;
 mod psql;
 mod reports;
@@ -22,6 +23,11 @@ fn main() -> ExitCode {
             testkit::test!(command_line::a_bad_argument_is_refused),
             testkit::test!(command_line::an_output_file_that_cannot_be_written_is_refused),
             testkit::test!(command_line::a_taken_port_is_refused),
+            testkit::test!(mpl::throughput_is_that_of_the_reference),
+            testkit::test!(mpl::throughput_of_measured_resources),
+            testkit::test!(mpl::response_is_that_of_the_reference),
+            testkit::test!(mpl::several_curves_have_names),
+            testkit::test!(mpl::what_makes_no_model_is_refused_by_name),
             testkit::test!(mixed::policies_change_when_never_what),
             testkit::test!(mixed::urgent_work_overtakes_a_running_query_under_preempt),
             testkit::test!(mixed::both_kinds_of_query_yield),

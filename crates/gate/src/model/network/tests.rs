@@ -5,7 +5,7 @@ use super::*;
 use crate::model::matrix::Matrix;
 use proptest::prelude::*;
 
-const CLOSE: f64 = 1e-10;
+const CLOSE: f64 = 1e-11;
 
 #[track_caller]
 fn assert_close(found: f64, expected: f64, what: impl std::fmt::Debug) {
