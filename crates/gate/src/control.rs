@@ -81,6 +81,8 @@ const COMPLETIONS_MIN: u64 = 400;
 const USED: f64 = 0.9;
 /// The precision that is asked of an observation, over the loss that is allowed.
 const PRECISION: f64 = 0.08;
+/// The precision that is asked of a class's mean response.
+const RESPONSE_PRECISION: f64 = 0.1;
 /// Moves that the log keeps.
 const MOVES_KEPT: usize = 256;
 
@@ -104,13 +106,25 @@ pub struct Controller {
     before: Option<Curve>,
     moves: VecDeque<Move>,
     observations: u64,
+    /// With how many completions the present observation is looked at next.
+    next_look: u64,
+    has_begun: bool,
 }
 
 impl Controller {
     /// One that has seen nothing yet.
     pub fn new(settings: ControlSettings) -> Controller {
         let (phase, tried, moves) = (Phase::Searching, Vec::new(), VecDeque::new());
-        Controller { settings, phase, tried, before: None, moves, observations: 0 }
+        Controller {
+            settings,
+            phase,
+            tried,
+            before: None,
+            moves,
+            observations: 0,
+            next_look: COMPLETIONS_MIN,
+            has_begun: false,
+        }
     }
 
     /// What it was told.
@@ -161,13 +175,22 @@ impl Controller {
     /// Looks at the gate, and moves its limit if what it has observed says so. To be called now and then, some hundred times in
     /// an observation; it costs nothing until one is over. Says whether one was.
     pub fn look(&mut self, now: Time, gate: &mut Gate) -> bool {
-        if gate.observed() < COMPLETIONS_MIN {
+        if !self.has_begun {
+            // An empty system fills first.
+            self.has_begun = true;
+            gate.observe_anew(now, 2 * gate.mpl());
             return false;
         }
+        if gate.observed() < self.next_look {
+            return false;
+        }
+        // Whoever looks all the time and stops when it seems precise stops when it only seems so.
+        self.next_look = gate.observed() + gate.observed() / 4;
         let seen = gate.observation();
         if !self.is_enough(&seen, gate.settings().processors) {
             return false;
         }
+        self.next_look = COMPLETIONS_MIN;
         let (mpl, reason) = self.conclude(&seen, gate.settings().processors);
         self.observations += 1;
         self.moves.push_back(Move { at: now, from: seen.mpl, to: mpl, reason, seen: (&seen).into() });
@@ -187,16 +210,22 @@ impl Controller {
         if seen.completions < COMPLETIONS_MIN || seen.lasted < self.settings.observation_min {
             return false;
         }
-        let wanted = match self.settings.goal {
-            Goal::Lowest { loss_max, increase_max } => PRECISION * loss_max.min(increase_max),
-            Goal::BestFor(_) => 0.02,
-        };
-        let half_width = match seen.stands_for(processors) {
-            Some(_) => seen.throughput.half_width,
+        let is_precise = match (self.settings.goal, seen.stands_for(processors)) {
+            (Goal::Lowest { loss_max, increase_max }, Some(_)) => {
+                seen.throughput.half_width <= PRECISION * loss_max.min(increase_max)
+            }
             // What is concluded then stands on the load and on C², which are known sooner.
-            None => 0.1 * seen.response.half_width,
+            (Goal::Lowest { loss_max, increase_max }, None) => {
+                seen.response.half_width <= 10.0 * PRECISION * loss_max.min(increase_max)
+            }
+            (Goal::BestFor(class), _) => {
+                let response = seen.classes[class.index()].response;
+                // Twice as wide as if they were independent, which they are not.
+                COMPLETIONS_MIN as f64 <= response.count()
+                    && 4.0 * (response.c2() / response.count()).sqrt() <= RESPONSE_PRECISION
+            }
         };
-        half_width <= wanted || self.settings.observation_max <= seen.lasted
+        is_precise || self.settings.observation_max <= seen.lasted
     }
 
     /// What follows from an observation: the next limit, and why.

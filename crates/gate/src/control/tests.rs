@@ -106,7 +106,8 @@ fn the_best_for_a_class_is_where_it_responds_soonest() {
     let high = simulation.gate().settings().class("high").expect("it is there");
     let mut controller = control(Goal::BestFor(high));
     let mpl = search(&mut controller, &mut simulation, 12);
-    assert!((2..=16).contains(&mpl), "{mpl}");
+    let log: Vec<String> = controller.moves().map(|a| format!("{} to {}: {}", a.from, a.to, a.reason)).collect();
+    assert!((2..=16).contains(&mpl), "{mpl}: {log:#?}");
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn nothing_is_concluded_from_few_transactions() {
     let mut gate = Gate::new(Settings::of_priorities(10)).expect("a gate");
     let mut controller = control(TEN);
     let class = gate.settings().class("normal").expect("it is there");
-    for at in 0..COMPLETIONS_MIN - 1 {
+    for at in 0..COMPLETIONS_MIN + 19 {
         let now = Time::from_ns(at * 1_000_000_000);
         let (ticket, _) = gate.arrive(now, Arrival::new(class)).expect("nobody is turned away");
         gate.leave(now, ticket, Ending::Done);
