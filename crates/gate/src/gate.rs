@@ -214,6 +214,11 @@ impl Gate {
         self.mpl
     }
 
+    /// How many have a slot.
+    pub fn slots(&self) -> u32 {
+        self.slots
+    }
+
     /// Lets so many be active from now on. What is observed begins anew, when as many have left as were inside.
     pub fn set_mpl(&mut self, now: Time, mpl: u32) {
         self.pass(now);

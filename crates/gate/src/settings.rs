@@ -217,6 +217,9 @@ pub enum SettingsError {
     /// No number that orders anything.
     #[error("class \"{0}\" has a patience of {1}; a number from 0 is needed")]
     Patience(String, f64),
+    /// One that is asked for is not there.
+    #[error("there is no class \"{0}\"")]
+    Missing(String),
     /// Demoted to itself, or to none.
     #[error("class \"{0}\" demotes to itself or to a class that does not exist")]
     Demoted(String),

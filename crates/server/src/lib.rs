@@ -20,6 +20,7 @@ pub mod backend;
 mod config;
 mod conn;
 mod copy;
+mod door;
 mod errors;
 mod extended;
 mod frame;
@@ -43,6 +44,7 @@ mod wake;
 mod workers;
 
 pub use config::Config;
+pub use door::{Door, DoorOptions, DoorView, Mode};
 pub use listen::Server;
 pub use options::OptionError;
 pub use rules::{Kind, Method, Names, Origin, Rule, RuleError};

@@ -24,6 +24,13 @@ impl fmt::Display for OptionError {
 
 impl std::error::Error for OptionError {}
 
+impl OptionError {
+    /// What is wrong with the value of this setting.
+    pub(crate) fn of(name: &str, why: String) -> OptionError {
+        OptionError(format!("{name}: {why}"))
+    }
+}
+
 fn wrong(place: impl fmt::Display, error: &SqlError) -> OptionError {
     let more = [error.detail_text(), error.hint_text()].into_iter().flatten().map(|text| format!(" {text}"));
     OptionError(format!("{place}: {}.{}", error.message(), more.collect::<String>()))

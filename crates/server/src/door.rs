@@ -1,0 +1,345 @@
+//! The door: the gate, with sessions before it.
+//!
+//! A transaction enters before it runs, or gets a server connection, and leaves when it has ended. Who goes in is for
+//! [`gate::Gate`] to say; here are the clock, the waiting, and the one task that looks after time.
+//!
+//! **Invariant:** whoever has a [`Slot`] is known to the gate, and leaves it by dropping the slot, whatever becomes of the session.
+//! Nobody waits in a thread. What is done under the lock takes less than a microsecond, and wakes nobody; that is done after.
+
+mod options;
+mod view;
+
+pub use options::{DoorOptions, Mode};
+pub use view::DoorView;
+
+use gate::control::Controller;
+use gate::{Arrival, ClassId, Ending, Entrance, Event, Gate, Refused, SettingsError, Ticket, Time, Whereabouts};
+use sql::{SqlError, SqlState};
+use stage::Class;
+use std::collections::HashMap;
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// What is known of a transaction at the door.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About {
+    /// How important it is.
+    pub(crate) class: Class,
+    /// Its first statement with the literals left out, as a number; none if that is not known.
+    pub(crate) fingerprint: Option<u64>,
+    /// Whose it is; who has several at once may wait for itself. 0: nobody's in particular.
+    pub(crate) owner: u64,
+}
+
+/// Lets transactions in. All clones are one door.
+#[derive(Clone, Default)]
+pub struct Door(Option<Arc<Shared>>);
+
+struct Shared {
+    began: Instant,
+    state: Mutex<State>,
+    /// Something is due sooner than was thought.
+    alarm: Notify,
+    mode: Mode,
+    /// The gate's classes for those of sessions.
+    classes: [ClassId; Class::ALL.len()],
+}
+
+struct State {
+    gate: Gate,
+    controller: Option<Controller>,
+    waiting: HashMap<Ticket, Waiting>,
+    /// When the task wakes that looks after time.
+    armed: Option<Time>,
+}
+
+/// Somebody before the door.
+enum Waiting {
+    Yet(Option<Waker>),
+    Admitted,
+    TimedOut(ClassId, Whereabouts),
+}
+
+/// Why a transaction was turned away; what the client is told besides.
+#[derive(Debug)]
+pub(crate) struct TurnedAway {
+    pub(crate) error: SqlError,
+    /// Class, place and expected wait.
+    pub(crate) notice: SqlError,
+}
+
+impl From<TurnedAway> for SqlError {
+    fn from(away: TurnedAway) -> SqlError {
+        away.error
+    }
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Door").field("mode", &self.mode()).finish_non_exhaustive()
+    }
+}
+
+/// How often the controller looks, if there is anything to see.
+const LOOK: Duration = Duration::from_millis(100);
+/// The task that looks after time is not woken for less.
+const SOONER: Duration = Duration::from_millis(1);
+
+impl Door {
+    /// A door that does as it is told; one that is always open, if there is to be none.
+    ///
+    /// # Errors
+    /// Settings that make no gate.
+    pub fn new(options: &DoorOptions) -> Result<Door, SettingsError> {
+        if options.mode == Mode::Off {
+            return Ok(Door(None));
+        }
+        let mut gate = Gate::new(options.gate.clone())?;
+        let controller = (options.mode == Mode::Auto).then(|| Controller::new(options.control.clone()));
+        if let Some(controller) = &controller {
+            gate.set_mpl(Time::ZERO, controller.start(options.gate.processors));
+        }
+        let class = |class: Class| {
+            let named = options.gate.class(class.name());
+            named.ok_or_else(|| SettingsError::Missing(class.name().to_owned()))
+        };
+        let classes = [class(Class::High)?, class(Class::Normal)?, class(Class::Low)?];
+        let state = State { gate, controller, waiting: HashMap::new(), armed: None };
+        let (began, state, alarm) = (Instant::now(), Mutex::new(state), Notify::new());
+        Ok(Door(Some(Arc::new(Shared { began, state, alarm, mode: options.mode, classes }))))
+    }
+
+    /// What it does.
+    pub fn mode(&self) -> Mode {
+        self.0.as_ref().map_or(Mode::Off, |shared| shared.mode)
+    }
+
+    /// Waits to be let in.
+    ///
+    /// # Errors
+    /// It is turned away, by bounds that were set.
+    pub(crate) async fn enter(&self, about: About) -> Result<Slot, TurnedAway> {
+        let Some(shared) = &self.0 else { return Ok(Slot { inside: None, is_idle: false }) };
+        let arrival = Arrival {
+            class: shared.classes[about.class as usize],
+            fingerprint: about.fingerprint,
+            hot_key: None,
+            owner: about.owner,
+        };
+        let (ticket, entrance) = shared.with(|state, now| {
+            let (ticket, entrance) = state.gate.arrive(now, arrival).map_err(|refused| refusal(&refused))?;
+            if entrance == Entrance::Waits {
+                state.waiting.insert(ticket, Waiting::Yet(None));
+            }
+            Ok::<_, TurnedAway>((ticket, entrance))
+        })?;
+        // From here on whoever gives up leaves.
+        let slot = Slot { inside: Some((Arc::clone(shared), ticket, Ending::Failed)), is_idle: false };
+        if entrance == Entrance::Waits {
+            shared.admission(ticket).await?;
+        }
+        Ok(slot)
+    }
+
+    /// Looks after time: slots that are lent, waits that end, the controller. For ever.
+    pub(crate) async fn watch(&self) {
+        let Some(shared) = &self.0 else { return std::future::pending().await };
+        loop {
+            let wait = shared.with(|state, now| {
+                state.gate.tick(now);
+                if let Some(controller) = &mut state.controller
+                    && controller.look(now, &mut state.gate)
+                    && let Some(moved) = controller.moves().last()
+                    && moved.from != moved.to
+                {
+                    tracing::info!(from = moved.from, to = moved.to, reason = %moved.reason, "the limit has moved");
+                }
+                let look = (0 < state.gate.slots()).then(|| now.after(LOOK));
+                state.armed = [state.gate.due(), look].into_iter().flatten().min();
+                state.armed.map(|due| due.since(now))
+            });
+            match wait {
+                Some(wait) => drop(tokio::time::timeout(wait.max(SOONER), shared.alarm.notified()).await),
+                None => shared.alarm.notified().await,
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO.after(self.began.elapsed())
+    }
+
+    /// Does something with the gate, and tells those whom it concerns.
+    fn with<R>(&self, act: impl FnOnce(&mut State, Time) -> R) -> R {
+        let now = self.now();
+        let mut state = self.lock();
+        let result = act(&mut state, now);
+        let mut woken: Option<Waker> = None;
+        while let Some(event) = state.gate.next_event() {
+            let (ticket, answer) = match event {
+                Event::Admitted(ticket) => (ticket, Waiting::Admitted),
+                Event::TimedOut(ticket, class, whereabouts) => (ticket, Waiting::TimedOut(class, whereabouts)),
+                Event::Demoted(..) | Event::Runaway(_) | Event::Extra(_) => continue,
+            };
+            let Some(waiting) = state.waiting.get_mut(&ticket) else { continue };
+            if let Waiting::Yet(Some(waker)) = std::mem::replace(waiting, answer)
+                && let Some(before) = woken.replace(waker)
+            {
+                // More than one at a time is rare, and waking does not ask for the lock.
+                before.wake();
+            }
+        }
+        let due = state.gate.due();
+        let is_sooner = match (due, state.armed) {
+            (Some(due), Some(armed)) => due.after(SOONER) < armed,
+            (due, None) => due.is_some() || 0 < state.gate.slots(),
+            (None, Some(_)) => false,
+        };
+        if is_sooner {
+            // Once is enough, until it has looked.
+            state.armed = Some(due.unwrap_or(now));
+        }
+        drop(state);
+        if is_sooner {
+            self.alarm.notify_one();
+        }
+        if let Some(waker) = woken {
+            waker.wake();
+        }
+        result
+    }
+
+    /// Waits until the gate has answered.
+    async fn admission(&self, ticket: Ticket) -> Result<(), TurnedAway> {
+        poll_fn(|cx| {
+            let mut state = self.lock();
+            let Some(waiting) = state.waiting.get_mut(&ticket) else { return Poll::Ready(Ok(())) };
+            match waiting {
+                Waiting::Yet(waker) => {
+                    *waker = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+                Waiting::Admitted => {
+                    state.waiting.remove(&ticket);
+                    Poll::Ready(Ok(()))
+                }
+                Waiting::TimedOut(class, at) => {
+                    let (class, at) = (*class, *at);
+                    state.waiting.remove(&ticket);
+                    let name = state.gate.settings().classes[class.index()].name.clone();
+                    Poll::Ready(Err(timed_out(&name, at)))
+                }
+            }
+        })
+        .await
+    }
+}
+
+fn told(class: &str, ahead: usize, expected: Duration) -> SqlError {
+    let ms = expected.as_secs_f64() * 1e3;
+    SqlError::new(SqlState("00000"), format!("transaction of class \"{class}\" was turned away"))
+        .detail(format!("{ahead} transactions were to go before it; the expected wait was {ms:.0} ms."))
+}
+
+fn refusal(refused: &Refused) -> TurnedAway {
+    let Refused::Full { class, waiting, expected } = refused;
+    let error = SqlError::new(SqlState("53300"), refused.to_string())
+        .detail(format!("{waiting} of them are waiting, as many as may."))
+        .hint("Try again later, or raise queue_max of the class in overtake.gate_classes.");
+    TurnedAway { error, notice: told(class, *waiting, *expected) }
+}
+
+fn timed_out(class: &str, at: Whereabouts) -> TurnedAway {
+    let error = SqlError::new(SqlState("57014"), format!("transaction of class \"{class}\" waited too long to be let in"))
+        .hint("Try again later, or raise wait_max of the class in overtake.gate_classes.");
+    TurnedAway { error, notice: told(class, at.ahead, at.expected) }
+}
+
+/// A place inside. Dropping it is leaving.
+pub(crate) struct Slot {
+    inside: Option<(Arc<Shared>, Ticket, Ending)>,
+    is_idle: bool,
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot").field("is_idle", &self.is_idle).finish_non_exhaustive()
+    }
+}
+
+impl Slot {
+    /// The transaction waits for its client.
+    pub(crate) fn idle(&mut self) {
+        if let Some((shared, ticket, _)) = &self.inside
+            && !std::mem::replace(&mut self.is_idle, true)
+        {
+            shared.with(|state, now| state.gate.rest(now, *ticket));
+        }
+    }
+
+    /// Its client has spoken again: waits for a slot, if its own was lent.
+    pub(crate) async fn active(&mut self) {
+        let Some((shared, ticket, _)) = &self.inside else { return };
+        if !self.is_idle {
+            return;
+        }
+        let entrance = shared.with(|state, now| {
+            let entrance = state.gate.resume(now, *ticket);
+            if entrance == Entrance::Waits {
+                state.waiting.insert(*ticket, Waiting::Yet(None));
+            }
+            entrance
+        });
+        self.is_idle = false;
+        if entrance == Entrance::Waits {
+            // Who comes back is not turned away.
+            let _: Result<(), TurnedAway> = shared.admission(*ticket).await;
+        }
+    }
+
+    /// The transaction is of another class from now on.
+    pub(crate) fn reclass(&self, class: Class) {
+        if let Some((shared, ticket, _)) = &self.inside {
+            let class = shared.classes[class as usize];
+            shared.with(|state, now| state.gate.reclass(now, *ticket, class));
+        }
+    }
+
+    /// Whether it waits for a lock.
+    pub(crate) fn stall(&self, is_stalled: bool) {
+        if let Some((shared, ticket, _)) = &self.inside {
+            shared.with(|state, now| state.gate.stall(now, *ticket, is_stalled));
+        }
+    }
+
+    /// It has done what it was for.
+    pub(crate) fn done(mut self) {
+        if let Some((_, _, ending)) = &mut self.inside {
+            *ending = Ending::Done;
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some((shared, ticket, ending)) = self.inside.take() {
+            shared.with(|state, now| {
+                state.waiting.remove(&ticket);
+                state.gate.leave(now, ticket, ending);
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+//! The gate's settings: `overtake.mpl…` and `overtake.gate_…`.
+//!
+//! **Invariant:** what is wrong is said with the setting's name and what would be right, before the server begins.
+
+use crate::options::OptionError;
+use gate::control::{ControlSettings, Goal};
+use gate::{ClassSettings, Most, Order, Reaction, Runaway, Settings};
+use sql::session::Defaults;
+use std::time::Duration;
+
+/// What the gate does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// There is none.
+    #[default]
+    Off,
+    /// It looks on: everybody goes in at once, and it says what a limit would do.
+    Observe,
+    /// It keeps a limit that was given.
+    Fixed,
+    /// It finds the limit.
+    Auto,
+}
+
+impl Mode {
+    /// Its name in views.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Off => "off",
+            Mode::Observe => "observe",
+            Mode::Fixed => "fixed",
+            Mode::Auto => "auto",
+        }
+    }
+}
+
+/// What a [`Door`](crate::Door) is told when it is made.
+#[derive(Clone, Debug)]
+pub struct DoorOptions {
+    /// What it does.
+    pub mode: Mode,
+    /// The gate.
+    pub gate: Settings,
+    /// The controller, under [`Mode::Auto`].
+    pub control: ControlSettings,
+}
+
+impl Default for DoorOptions {
+    fn default() -> DoorOptions {
+        let control = ControlSettings::default();
+        DoorOptions { mode: Mode::Off, gate: Settings::of_priorities(UNLIMITED), control }
+    }
+}
+
+/// A limit that is none.
+pub(crate) const UNLIMITED: u32 = u32::MAX / 2;
+/// What `shortest` means: how many times its own expected length a transaction lets others go before it.
+const PATIENCE: f64 = 20.0;
+
+impl DoorOptions {
+    /// What the settings say; `default` is what `overtake.mpl` is where nothing was said.
+    ///
+    /// # Errors
+    /// With the name of the setting that makes no gate.
+    pub fn from_settings(settings: &Defaults, default: &str) -> Result<DoorOptions, OptionError> {
+        let said = match settings.get("overtake.mpl") {
+            "" => default,
+            said => said,
+        };
+        let wrong = || {
+            OptionError::of("overtake.mpl", format!("\"{said}\" is none of off, observe, auto, and no number from 1 to 10000"))
+        };
+        let (mode, mpl) = match said {
+            "off" => (Mode::Off, UNLIMITED),
+            "observe" => (Mode::Observe, UNLIMITED),
+            "auto" => (Mode::Auto, 1),
+            number => match number.parse::<u32>() {
+                Ok(mpl) if (1..=10_000).contains(&mpl) => (Mode::Fixed, mpl),
+                _ => return Err(wrong()),
+            },
+        };
+        let number = |name: &str| u32::try_from(settings.number(name)).unwrap_or(0);
+        let processors = match number("overtake.mpl_processors") {
+            0 => u32::try_from(crate::workers::processors()).unwrap_or(1),
+            count => count,
+        };
+        let (mpl_min, mpl_max) = (number("overtake.mpl_min"), number("overtake.mpl_max"));
+        if mpl_max < mpl_min {
+            let error = format!("overtake.mpl_min is {mpl_min}, and this is {mpl_max}: no limit is between them");
+            return Err(OptionError::of("overtake.mpl_max", error));
+        }
+        let mut gate = Settings { processors, mpl, ..Settings::of_priorities(mpl) };
+        let never = |name: &str| (settings.number(name) != -1).then(|| settings.duration(name));
+        gate.ageing = Some(settings.duration("overtake.gate_ageing")).filter(|ageing| !ageing.is_zero());
+        gate.lend_after = never("overtake.gate_lend_after");
+        gate.return_patience = settings.duration("overtake.gate_return_patience");
+        gate.stall_patience = never("overtake.gate_stall_patience");
+        classes(settings.get("overtake.gate_classes"), &mut gate)?;
+        gate.check().map_err(|error| OptionError::of("overtake.gate_classes", error.to_string()))?;
+        let percent = |name: &str| settings.real(name) / 100.0;
+        let (loss_max, increase_max) = (percent("overtake.mpl_loss"), percent("overtake.mpl_increase"));
+        for (name, share, most) in [("overtake.mpl_loss", loss_max, 0.9), ("overtake.mpl_increase", increase_max, 10.0)] {
+            if !(0.001..=most).contains(&share) {
+                return Err(OptionError::of(name, format!("a percentage from 0.1 to {} is needed", most * 100.0)));
+            }
+        }
+        let goal = match settings.get("overtake.mpl_best_for") {
+            "" => Goal::Lowest { loss_max, increase_max },
+            name => Goal::BestFor(gate.class(name).ok_or_else(|| {
+                OptionError::of("overtake.mpl_best_for", format!("there is no class \"{name}\""))
+            })?),
+        };
+        let control = ControlSettings { goal, mpl_min, mpl_max, ..ControlSettings::default() };
+        Ok(DoorOptions { mode, gate, control })
+    }
+}
+
+/// Reads `CLASS word=value …; …` into the classes that are there.
+fn classes(text: &str, gate: &mut Settings) -> Result<(), OptionError> {
+    for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
+        let mut words = part.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let index = gate.class(name).ok_or_else(|| wrong(part, &format!("there is no class \"{name}\"")))?.index();
+        for word in words {
+            let (key, value) = word.split_once('=').ok_or_else(|| wrong(part, &format!("\"{word}\" is no WORD=VALUE")))?;
+            let class = class_with(gate, index, key, value).ok_or_else(|| wrong(part, &format!("\"{word}\" is not known")))?;
+            gate.classes[index] = class;
+        }
+    }
+    Ok(())
+}
+
+fn wrong(part: &str, why: &str) -> OptionError {
+    let known = "Known are level, weight, slots_min, slots_max (never more), slots_share (more while nobody else waits), \
+                 order=fifo|shortest, queue_max, wait_max, runaway=TIME and runaway_to=CLASS|cancel.";
+    OptionError::of("overtake.gate_classes", format!("\"{part}\": {why}. {known}"))
+}
+
+/// The class with one thing changed; nothing if there is no such thing, or no such value.
+fn class_with(gate: &Settings, index: usize, key: &str, value: &str) -> Option<ClassSettings> {
+    let mut class = gate.classes[index].clone();
+    match key {
+        "level" => class.level = value.parse().ok()?,
+        "weight" => class.weight = value.parse().ok()?,
+        "slots_min" => class.slots_min = value.parse().ok()?,
+        "slots_max" => class.slots_max = Most::Strict(value.parse().ok()?),
+        "slots_share" => class.slots_max = Most::Yielding(value.parse().ok()?),
+        "queue_max" => class.queue_max = Some(value.parse().ok()?),
+        "wait_max" => class.wait_max = Some(time(value)?),
+        "order" => {
+            class.order = match value {
+                "fifo" => Order::Fifo,
+                "shortest" => Order::ShortestExpected { patience: PATIENCE },
+                _ => return None,
+            }
+        }
+        "runaway" => {
+            let reaction = class.runaway.map_or(Reaction::Demote(gate.class("low")?), |runaway| runaway.reaction);
+            class.runaway = Some(Runaway { after: time(value)?, reaction });
+        }
+        "runaway_to" => {
+            let reaction = match value {
+                "cancel" => Reaction::Cancel,
+                name => Reaction::Demote(gate.class(name)?),
+            };
+            let after = class.runaway.map_or(Duration::from_mins(1), |runaway| runaway.after);
+            class.runaway = Some(Runaway { after, reaction });
+        }
+        _ => return None,
+    }
+    Some(class)
+}
+
+/// A number of milliseconds, or one with `ms`, `s` or `min`.
+fn time(text: &str) -> Option<Duration> {
+    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let number: u64 = number.parse().ok()?;
+    match unit {
+        "" | "ms" => Some(Duration::from_millis(number)),
+        "s" => Some(Duration::from_secs(number)),
+        "min" => Some(Duration::from_secs(number.checked_mul(60)?)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::read_flag;
+
+    fn options(flags: &[&str]) -> Result<DoorOptions, OptionError> {
+        let mut settings = Defaults::default();
+        for flag in flags {
+            read_flag(flag, &mut settings)?;
+        }
+        DoorOptions::from_settings(&settings, "off")
+    }
+
+    #[test]
+    fn modes_are_words_or_a_number() {
+        let mode = |flags: &[&str]| options(flags).map(|options| (options.mode, options.gate.mpl)).ok();
+        assert_eq!(mode(&[]), Some((Mode::Off, UNLIMITED)));
+        assert_eq!(mode(&["overtake.mpl=auto"]).map(|(mode, _)| mode), Some(Mode::Auto));
+        assert_eq!(mode(&["overtake.mpl=observe"]), Some((Mode::Observe, UNLIMITED)));
+        assert_eq!(mode(&["overtake.mpl=12"]), Some((Mode::Fixed, 12)));
+        for wrong in ["overtake.mpl=0", "overtake.mpl=x", "overtake.mpl_loss=0", "overtake.mpl_best_for=nobody"] {
+            let error = options(&[wrong]).expect_err(wrong).to_string();
+            assert!(error.starts_with(wrong.split('=').next().unwrap_or_default()), "{error}");
+        }
+    }
+
+    #[test]
+    fn classes_are_changed_word_by_word() {
+        let text = "overtake.gate_classes=low slots_max=4 wait_max=10s queue_max=100; \
+                    normal level=0 weight=3 order=shortest runaway=2s runaway_to=low; high slots_min=2 slots_share=8";
+        let [high, normal, low] = &options(&[text]).expect("classes").gate.classes[..] else { panic!("three classes") };
+        assert_eq!((low.slots_max, low.wait_max, low.queue_max), (Most::Strict(4), Some(Duration::from_secs(10)), Some(100)));
+        assert_eq!((normal.level, normal.weight), (0, 3));
+        assert!(matches!(normal.order, Order::ShortestExpected { .. }));
+        assert!(matches!(normal.runaway, Some(Runaway { reaction: Reaction::Demote(_), .. })));
+        assert_eq!((high.slots_min, high.slots_max), (2, Most::Yielding(8)));
+        for wrong in ["lwo weight=1", "low weight", "low wieght=1", "low weight=0", "low wait_max=1h", "low slots_max=x"] {
+            let error = options(&[&format!("overtake.gate_classes={wrong}")]).expect_err(wrong).to_string();
+            assert!(error.starts_with("overtake.gate_classes: "), "{error}");
+        }
+    }
+}
