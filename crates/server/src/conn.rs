@@ -125,7 +125,8 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// Answers that are written though the input is not exhausted.
 const WRITE: usize = 64 << 10;
 
-pub(crate) struct Conn {
+/// The connection, with what was read and not understood yet, and what was answered and not written yet.
+pub struct Conn {
     pub(crate) io: Box<dyn Io>,
     pub(crate) input: BytesMut,
     pub(crate) replies: Replies,

@@ -23,6 +23,7 @@ mod copy;
 mod errors;
 mod extended;
 mod frame;
+mod front;
 mod lent;
 mod listen;
 mod metrics;
