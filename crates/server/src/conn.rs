@@ -162,6 +162,16 @@ impl Conn {
         Conn { io, input, replies, is_due: false, idle_limit: None, copy_left: 0, flushing, now, ending }
     }
 
+    /// Ready when the server ends.
+    pub(crate) fn ending(&mut self) -> &mut Ending {
+        &mut self.ending
+    }
+
+    /// The stream, what was read, the server's end, and what was answered, for who does several things with them at once.
+    pub(crate) fn parts(&mut self) -> (&mut Box<dyn Io>, &mut BytesMut, &mut Ending, &mut BytesMut) {
+        (&mut self.io, &mut self.input, &mut self.ending, &mut self.replies.out)
+    }
+
     /// Goes on in the runtime of the caller.
     pub(crate) fn settle(&mut self) -> io::Result<()> {
         self.io = mem::replace(&mut self.io, Box::new(tokio::io::empty())).settled()?;

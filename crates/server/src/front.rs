@@ -7,6 +7,8 @@
 
 use crate::backend::{Backend, Backends, Cancel};
 use crate::conn::Conn;
+use crate::rules::Method;
+use crate::scram::Keys;
 use crate::session::{Limits, Session};
 use crate::stats::{Seen, Stats};
 use crate::wake::Waiter;
@@ -21,14 +23,14 @@ pub trait Front: Clone + Send + Sync + 'static {
     /// What it opens.
     type Opened: Opened;
 
-    /// The role of this name: those that the server was given, unless the front knows better.
-    fn role(&self, roles: &Roles, user: &str) -> impl Future<Output = SqlResult<Option<Role>>> + Send {
+    /// The role of this name, with what this method needs of it: those that the server was given, unless the front knows better.
+    fn role(&self, roles: &Roles, user: &str, _method: Method) -> impl Future<Output = SqlResult<Option<Role>>> + Send {
         let role = roles.get(user);
         async { Ok(role) }
     }
 
-    /// Opens one for a client that has proved who it is.
-    fn open(&self, connect: Connect) -> impl Future<Output = SqlResult<Self::Opened>> + Send;
+    /// Opens one for a client that has proved who it is, if it had to, by this.
+    fn open(&self, connect: Connect, proof: Option<Keys>) -> impl Future<Output = SqlResult<Self::Opened>> + Send;
 }
 
 /// One client's, until it is served.
@@ -54,7 +56,7 @@ pub struct Site {
 impl<D: Backends> Front for D {
     type Opened = D::Backend;
 
-    async fn open(&self, connect: Connect) -> SqlResult<D::Backend> {
+    async fn open(&self, connect: Connect, _: Option<Keys>) -> SqlResult<D::Backend> {
         self.connect(connect)
     }
 }

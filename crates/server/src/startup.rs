@@ -11,7 +11,7 @@ use crate::front::{Front, Opened, Site};
 use crate::listen::Shared;
 use crate::registry::Place;
 use crate::rules::{Method, Origin};
-use crate::scram::{self, Binding, Exchange, Failure, Verifier};
+use crate::scram::{self, Binding, Exchange, Failure, Keys, Verifier};
 use crate::session::{Limits, Stop};
 use crate::stats::Seen;
 use bytes::{Buf, Bytes};
@@ -150,7 +150,7 @@ async fn log_in<D: Front>(
         conn.replies.negotiate(VERSION, wish.unknown.clone());
     }
     let place = shared.registry.enter().ok_or_else(errors::too_many)?;
-    let role = authenticate(shared, conn, origin, &wish).await?;
+    let (role, proof) = authenticate(shared, conn, origin, &wish).await?;
     // Superusers are not counted, as there.
     let most = usize::try_from(role.connections_max).ok().filter(|_| !role.is_superuser);
     if !place.set_user(&wish.user, most) {
@@ -164,7 +164,7 @@ async fn log_in<D: Front>(
         settings: wish.settings,
         backend_pid: place.pid.cast_unsigned(),
     };
-    let mut opened = shared.front.open(connect).await?;
+    let mut opened = shared.front.open(connect, proof).await?;
     let seen = shared.config.stats.enter(seen);
     let cancel: Arc<dyn Cancel> = Arc::new(Until { cancel: opened.canceller(), seen: Arc::downgrade(&seen) });
     place.set_cancel(Arc::clone(&cancel));
@@ -330,29 +330,29 @@ async fn authenticate<D: Front>(
     conn: &mut Conn,
     origin: &Origin,
     wish: &Wish,
-) -> Result<Role, Stop> {
+) -> Result<(Role, Option<Keys>), Stop> {
     let (user, database) = (&*wish.user, &*wish.database);
     let from = origin.address.map_or_else(|| "[local]".to_owned(), |address| address.to_string());
     let encryption = if origin.is_encrypted { "SSL encryption" } else { "no encryption" };
     let rule = shared.config.rules.iter().find(|rule| rule.fits(origin, database, user));
     let rule = rule.ok_or_else(|| errors::no_entry(&from, user, database, encryption))?;
-    let role = shared.front.role(&shared.config.roles, user).await?;
-    match rule.method {
+    let role = shared.front.role(&shared.config.roles, user, rule.method).await?;
+    let proof = match rule.method {
         Method::Reject => return Err(errors::rejected(&from, user, database, encryption).into()),
-        Method::Trust => {}
+        Method::Trust => None,
         Method::ScramSha256 => {
             let verifier = role.as_ref().and_then(|role| role.password.as_deref()?.parse().ok());
             let verifier = verifier.unwrap_or_else(|| Verifier::mock(user, &shared.mock_secret));
             let tls = shared.config.tls.as_ref().filter(|_| origin.is_encrypted);
-            prove(conn, user, verifier, tls.and_then(|tls| tls.end_point.as_deref())).await?;
+            Some(prove(conn, user, verifier, tls.and_then(|tls| tls.end_point.as_deref())).await?)
         }
-    }
+    };
     let role = role.ok_or_else(|| errors::no_role(user))?;
-    if role.may_log_in { Ok(role) } else { Err(errors::may_not_log_in(user).into()) }
+    if role.may_log_in { Ok((role, proof)) } else { Err(errors::may_not_log_in(user).into()) }
 }
 
 /// The exchange of SCRAM-SHA-256.
-async fn prove(conn: &mut Conn, user: &str, verifier: Verifier, end_point: Option<&[u8]>) -> Result<(), Stop> {
+async fn prove(conn: &mut Conn, user: &str, verifier: Verifier, end_point: Option<&[u8]>) -> Result<Keys, Stop> {
     let failed = |failure| match failure {
         Failure::Wrong => errors::wrong_password(user),
         Failure::Malformed(what) => {
@@ -388,9 +388,9 @@ async fn prove(conn: &mut Conn, user: &str, verifier: Verifier, end_point: Optio
     let (exchange, answer) = Exchange::begin(verifier, &first, channel).map_err(failed)?;
     conn.replies.authentication(&Authentication::SASLContinue(answer.into()));
     let last = text(&password_message(conn).await?)?;
-    let answer = exchange.finish(&last).map_err(failed)?;
+    let (answer, keys) = exchange.finish(&last).map_err(failed)?;
     conn.replies.authentication(&Authentication::SASLFinal(answer.into()));
-    Ok(())
+    Ok(keys)
 }
 
 async fn password_message(conn: &mut Conn) -> Result<Bytes, Stop> {
