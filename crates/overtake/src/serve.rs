@@ -12,7 +12,8 @@ use anyhow::Context;
 use clap::Args;
 use engine::{Engine, EngineConfig};
 use preempt::os;
-use server::{Config, Dispatch, OptionError, Server, Views, options};
+use server::upstream::{Limits, Upstream, Url};
+use server::{Config, Dispatch, Door, DoorOptions, OptionError, Server, Views, options};
 use sql::session::{Database, Defaults, Source};
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -47,6 +48,11 @@ pub struct Arguments {
     /// Sessions at a time; more are turned away (SQLSTATE 53300). The setting max_connections.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     connections: Option<u32>,
+    /// Servers to stand before, in place of a database of its own: postgres://user:password@host:port/database. Clients share
+    /// connections to them, transaction by transaction; other hosts, separated by commas, are tried when the first does not
+    /// answer. The password is that of this user; others prove theirs.
+    #[arg(long, value_name = "URL")]
+    upstream: Option<Url>,
     /// Where metrics, /healthz and /readyz are served by HTTP. The setting overtake.metrics.
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -105,9 +111,16 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let refused = |error: OptionError| Refusal::new(error.to_string());
     let settings = arguments.settings().map_err(refused)?;
     let mut config = Config::from_settings(&settings).map_err(refused)?;
+    let is_realtime = settings.is_on("overtake.network_realtime");
+    set_threads(&mut config, is_realtime);
+    let default = if arguments.upstream.is_some() { "auto" } else { "off" };
+    let door = DoorOptions::from_settings(&settings, default).map_err(refused)?;
+    config.door = Door::new(&door).map_err(|error| Refusal::new(format!("overtake.gate_classes: {error}")))?;
+    if let Some(url) = &arguments.upstream {
+        return serve_upstream(arguments, config, url, stop);
+    }
     let wanted = (settings.get("listen_addresses").to_owned(), settings.source("listen_addresses") == Source::Default);
     let is_handed_over = settings.get("overtake.dispatch") == "worker";
-    let is_realtime = settings.is_on("overtake.network_realtime");
     let lanes = Wanted::from_settings(&settings);
     let engine = Engine::new(EngineConfig::in_memory());
     let views = Views::new(config.stats.clone(), engine.clone());
@@ -127,6 +140,39 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     if is_handed_over {
         config.dispatch = Dispatch::Worker;
     }
+    let network_begun = Arc::clone(&config.network_begun);
+    let server = Server::bind(config, database).map_err(|error| {
+        let (addresses, is_default) = &wanted;
+        let how = if *is_default { "choose another by --listen" } else { "choose another" };
+        Refusal::new(format!("cannot listen on {addresses}: {error}; {how}"))
+    })?;
+    let addresses = server.addresses().context("the server's addresses")?;
+    let housekeeping = background::housekeeping(&engine)?;
+    println!("Overtake is listening. Data is in memory: it is gone when this process ends.");
+    for address in addresses {
+        println!("  psql \"postgresql://postgres@{address}/postgres\"");
+    }
+    // Of those who connect; sessions have threads of their own.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("the server's runtime")?;
+    let stopped = stop.clone();
+    network_begun();
+    let result = runtime.block_on(server.run(until(stopped)));
+    stop.request_now();
+    drop(runtime);
+    drop(lanes);
+    housekeeping.stop().context("the housekeeping")?;
+    result.context("the server")
+}
+
+/// Ready when the process is to stop.
+async fn until(stop: Stop) {
+    let wait = move || while stop.wait(Duration::from_secs(3_600)).is_ok() {};
+    // It ends with the process at the latest.
+    let _ = tokio::task::spawn_blocking(wait).await;
+}
+
+/// What threads do first.
+fn set_threads(config: &mut Config, is_realtime: bool) {
     let begun = move || {
         if is_realtime && let Err(error) = os::set_realtime(NETWORK_PRIORITY) {
             tracing::warn!(%error, "the threads that read the network stay in the ordinary class");
@@ -143,29 +189,26 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
             tracing::warn!(%error, "a long query cannot be put below other threads");
         }
     });
-    let server = Server::bind(config, database).map_err(|error| {
-        let (addresses, is_default) = &wanted;
-        let how = if *is_default { "choose another by --listen" } else { "choose another" };
-        Refusal::new(format!("cannot listen on {addresses}: {error}; {how}"))
-    })?;
-    let addresses = server.addresses().context("the server's addresses")?;
-    let housekeeping = background::housekeeping(&engine)?;
-    println!("Overtake is listening. Data is in memory: it is gone when this process ends.");
-    for address in addresses {
-        println!("  psql \"postgresql://postgres@{address}/postgres\"");
+}
+
+/// Serves clients of other servers until it is stopped.
+fn serve_upstream(arguments: &Arguments, config: Config, url: &Url, stop: &Stop) -> anyhow::Result<()> {
+    let upstream = Upstream::new(url.clone(), Limits::default(), config.door.clone())
+        .map_err(|error| Refusal::new(format!("--upstream: {error}")))?;
+    if arguments.check_config {
+        println!("The settings can be used.");
+        return Ok(());
     }
-    // Of those who connect; sessions have threads of their own.
+    let network_begun = Arc::clone(&config.network_begun);
+    let server = Server::bind(config, upstream).map_err(|error| Refusal::new(format!("cannot listen: {error}")))?;
+    let hosts: Vec<String> = url.hosts.iter().map(ToString::to_string).collect();
+    println!("Overtake is listening before {}.", hosts.join(", "));
+    for address in server.addresses().context("the server's addresses")? {
+        println!("  psql \"postgresql://{}@{address}/{}\"", url.user, url.database);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("the server's runtime")?;
-    let stopped = stop.clone();
-    begun();
-    let result = runtime.block_on(server.run(async move {
-        let wait = move || while stopped.wait(Duration::from_secs(3_600)).is_ok() {};
-        // It ends with the process at the latest.
-        let _ = tokio::task::spawn_blocking(wait).await;
-    }));
+    network_begun();
+    let result = runtime.block_on(server.run(until(stop.clone())));
     stop.request_now();
-    drop(runtime);
-    drop(lanes);
-    housekeeping.stop().context("the housekeeping")?;
     result.context("the server")
 }

@@ -61,6 +61,10 @@ impl Parked for sql::session::Parked {
         sql::session::Parked::on_ready(self, wake);
     }
 
+    fn is_lock(&self) -> bool {
+        matches!(self, sql::session::Parked::Lock(_))
+    }
+
     fn until(&self) -> Option<Instant> {
         sql::session::Parked::until(self)
     }

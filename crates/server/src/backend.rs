@@ -86,6 +86,11 @@ pub trait Parked: Send {
     /// Has `wake` called when it is over: at once if it is.
     fn on_ready(&self, wake: Arc<dyn Wake>);
 
+    /// Whether it is a lock that is waited for, and not somebody who computes.
+    fn is_lock(&self) -> bool {
+        true
+    }
+
     /// When it is over without anybody's doing.
     fn until(&self) -> Option<Instant> {
         None

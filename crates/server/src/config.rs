@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** the default is that of a fresh server: one role, trust on its own machine, no encryption.
 
+use crate::door::Door;
 use crate::network::Begun;
 use crate::rules::Rule;
 use crate::stats::Stats;
@@ -35,6 +36,8 @@ pub struct Config {
     pub dispatch: Dispatch,
     /// Threads for those that run elsewhere; none: as many as there are processors.
     pub workers: Option<Arc<Workers>>,
+    /// Who is let in when.
+    pub door: Door,
     /// What is known of sessions and statements.
     pub stats: Arc<Stats>,
     /// Whether begins and ends of sessions are logged.
@@ -70,6 +73,7 @@ impl Default for Config {
             below_begun: Arc::new(|| {}),
             dispatch: Dispatch::Spot,
             workers: None,
+            door: Door::default(),
             stats: Arc::default(),
             log_connections: true,
             // PostgreSQL's 100 is for processes; ours cost a few kilobytes.

@@ -4,11 +4,14 @@
 //! than one message may have and one read brings.
 
 use crate::backend::{Cancel, Parked};
+use crate::errors;
 use crate::frame::{self, Broken, HEAD};
 use crate::reply::Replies;
+use crate::session::Stop;
 use crate::stats::End;
 use crate::wake::Waiter;
 use bytes::{Buf, Bytes, BytesMut};
+use std::future::poll_fn;
 use std::io;
 use std::mem;
 use std::pin::Pin;
@@ -125,7 +128,8 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// Answers that are written though the input is not exhausted.
 const WRITE: usize = 64 << 10;
 
-pub(crate) struct Conn {
+/// The connection, with what was read and not understood yet, and what was answered and not written yet.
+pub struct Conn {
     pub(crate) io: Box<dyn Io>,
     pub(crate) input: BytesMut,
     pub(crate) replies: Replies,
@@ -159,6 +163,16 @@ impl Conn {
         let (input, replies) = (BytesMut::new(), Replies::default());
         let (flushing, now) = (Duration::ZERO, Instant::now());
         Conn { io, input, replies, is_due: false, idle_limit: None, copy_left: 0, flushing, now, ending }
+    }
+
+    /// Ready when the server ends.
+    pub(crate) fn ending(&mut self) -> &mut Ending {
+        &mut self.ending
+    }
+
+    /// The stream, what was read, the server's end, and what was answered, for who does several things with them at once.
+    pub(crate) fn parts(&mut self) -> (&mut Box<dyn Io>, &mut BytesMut, &mut Ending, &mut BytesMut) {
+        (&mut self.io, &mut self.input, &mut self.ending, &mut self.replies.out)
     }
 
     /// Goes on in the runtime of the caller.
@@ -304,6 +318,38 @@ impl Conn {
             };
             cancel.cancel();
             return Err(gone);
+        }
+    }
+
+    /// Waits to be let in, or to go on. Given up when the client has gone, the server ends, or somebody cancels.
+    pub(crate) async fn before_door<R>(&mut self, job: impl Future<Output = R>, end: &End) -> Result<R, Stop> {
+        let mut job = std::pin::pin!(job);
+        // Most are let in at once.
+        if let Poll::Ready(done) = poll_fn(|cx| Poll::Ready(job.as_mut().poll(cx))).await {
+            return Ok(done);
+        }
+        if self.is_due {
+            // Answers to earlier queries of a pipeline do not wait with this one.
+            self.flush().await?;
+        }
+        let mut cancelled = std::pin::pin!(end.cancelled());
+        cancelled.as_mut().enable();
+        loop {
+            // As in a wait for a lock: past this much, the client's end is not noticed.
+            let listens = self.input.len() < AHEAD;
+            if listens {
+                self.input.reserve(READ);
+            }
+            tokio::select! {
+                biased;
+                done = &mut job => return Ok(done),
+                () = &mut cancelled => return Err(Stop::Error(errors::cancelled())),
+                () = &mut self.ending => return Err(Gone::Server.into()),
+                read = self.io.read_buf(&mut self.input), if listens => match read {
+                    Ok(0) | Err(_) => return Err(Gone::Client.into()),
+                    Ok(_) => {}
+                },
+            }
         }
     }
 

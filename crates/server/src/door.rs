@@ -118,6 +118,11 @@ impl Door {
         self.0.as_ref().map_or(Mode::Off, |shared| shared.mode)
     }
 
+    /// Whether anybody may have to wait.
+    pub(crate) fn is_there(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Waits to be let in.
     ///
     /// # Errors
@@ -260,8 +265,9 @@ fn refusal(refused: &Refused) -> TurnedAway {
 }
 
 fn timed_out(class: &str, at: Whereabouts) -> TurnedAway {
-    let error = SqlError::new(SqlState("57014"), format!("transaction of class \"{class}\" waited too long to be let in"))
-        .hint("Try again later, or raise wait_max of the class in overtake.gate_classes.");
+    let error =
+        SqlError::new(SqlState("57014"), format!("transaction of class \"{class}\" waited too long to be let in"))
+            .hint("Try again later, or raise wait_max of the class in overtake.gate_classes.");
     TurnedAway { error, notice: told(class, at.ahead, at.expected) }
 }
 

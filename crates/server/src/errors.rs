@@ -69,6 +69,11 @@ pub(crate) fn copy_failed(why: &str) -> SqlError {
     error("57014", format!("COPY from stdin failed: {why}"))
 }
 
+/// Somebody has cancelled a statement that had not begun.
+pub(crate) fn cancelled() -> SqlError {
+    error("57014", "canceling statement due to user request")
+}
+
 pub(crate) fn unexpected_in_copy(kind: u8) -> SqlError {
     protocol(format!("unexpected message type 0x{kind:02X} during COPY from stdin"))
 }

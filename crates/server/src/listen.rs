@@ -3,9 +3,9 @@
 //! **Invariant:** each connection is a task: in the caller's runtime until it is a session, then on a thread of `Network`. So
 //! whoever connects is heard, to cancel for instance, whatever those threads do. None outlives [`Server::run`].
 
-use crate::backend::{Backend, Backends};
 use crate::config::Config;
 use crate::conn::{Ending, Io};
+use crate::front::{Front, Opened};
 use crate::network::{Below, Network};
 use crate::registry::Registry;
 use crate::rules::Origin;
@@ -32,7 +32,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// What all connections share.
 pub(crate) struct Shared<D> {
     pub(crate) config: Config,
-    pub(crate) backends: D,
+    pub(crate) front: D,
     pub(crate) registry: Arc<Registry>,
     pub(crate) bells: Arc<Bells>,
     pub(crate) workers: Arc<Workers>,
@@ -62,12 +62,12 @@ impl Drop for SocketFile {
 /// A connection that has just come.
 type Incoming = (Box<dyn Io>, Origin);
 
-impl<D: Backends> Server<D> {
+impl<D: Front> Server<D> {
     /// Takes its addresses.
     ///
     /// # Errors
     /// An address is in use or not ours; the system gives no random bytes, or no threads.
-    pub fn bind(config: Config, database: D) -> io::Result<Server<D>> {
+    pub fn bind(config: Config, front: D) -> io::Result<Server<D>> {
         let tcp = config.listen.iter().map(StdTcpListener::bind).collect::<io::Result<Vec<_>>>()?;
         let metrics = config.metrics.map(StdTcpListener::bind).transpose()?;
         let unix = match &config.unix {
@@ -92,7 +92,7 @@ impl<D: Backends> Server<D> {
             None => Workers::new(processors(), || {})?,
         };
         let below = Arc::new(Below::start(&config.below_begun)?);
-        let shared = Arc::new(Shared { config, backends: database, registry, bells, workers, below, mock_secret });
+        let shared = Arc::new(Shared { config, front, registry, bells, workers, below, mock_secret });
         Ok(Server { shared, tcp, unix, heard, metrics })
     }
 
@@ -128,6 +128,8 @@ impl<D: Backends> Server<D> {
         let (sender, mut incoming) = mpsc::channel(64);
         let mut helpers = JoinSet::new();
         helpers.spawn(shared.bells.clone().listen(tokio::net::UnixStream::from_std(heard)?));
+        let door = shared.config.door.clone();
+        helpers.spawn(async move { door.watch().await });
         if let Some(listener) = metrics {
             helpers.spawn(crate::metrics::serve(listener, shared.config.stats.clone()));
         }
@@ -185,15 +187,15 @@ impl<D: Backends> Server<D> {
 }
 
 /// All connections: those that are no session yet come to an end with one, or without.
-struct Tasks<B: Backend> {
+struct Tasks<O: Opened> {
     network: Network,
     /// Boxed, as each look at a task moves what it may come to.
-    all: JoinSet<Option<Box<Begun<B>>>>,
+    all: JoinSet<Option<Box<Begun<O>>>>,
 }
 
-impl<B: Backend> Tasks<B> {
+impl<O: Opened> Tasks<O> {
     /// A task has ended: its session goes on where there are the fewest.
-    fn go_on(&mut self, ended: Result<Option<Box<Begun<B>>>, JoinError>) {
+    fn go_on(&mut self, ended: Result<Option<Box<Begun<O>>>, JoinError>) {
         match ended {
             Ok(Some(session)) => {
                 let (runtime, place) = self.network.place();

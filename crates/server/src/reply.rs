@@ -153,6 +153,11 @@ impl Replies {
         self.put(&CopyOutResponse::new(format, columns, formats));
     }
 
+    /// `CommandComplete` of a command that counts nothing.
+    pub(crate) fn command(&mut self, words: &'static str) {
+        self.complete(&Tag { words, rows: None }, None);
+    }
+
     pub(crate) fn copy_done(&mut self) {
         self.word(b'c');
     }

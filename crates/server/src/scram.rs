@@ -21,7 +21,7 @@ pub(crate) const MECHANISM_PLUS: &str = "SCRAM-SHA-256-PLUS";
 const ITERATIONS: NonZeroU32 = NonZeroU32::new(4096).expect("it is not zero");
 const SALT_BYTES: usize = 16;
 const NONCE_BYTES: usize = 18;
-const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
+pub(crate) const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 
 /// What is kept instead of a password. Written as PostgreSQL writes it.
 #[derive(Clone, PartialEq, Eq)]
@@ -30,6 +30,20 @@ pub struct Verifier {
     salt: Vec<u8>,
     stored_key: [u8; KEY_BYTES],
     server_key: [u8; KEY_BYTES],
+}
+
+/// What the owner of a password has once its salt is known: enough to prove it to whoever has the same verifier, not enough to
+/// learn it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Keys {
+    pub(crate) client: [u8; KEY_BYTES],
+    pub(crate) server: [u8; KEY_BYTES],
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keys")
+    }
 }
 
 /// Why there is no verifier.
@@ -52,14 +66,14 @@ impl fmt::Display for VerifierError {
 
 impl std::error::Error for VerifierError {}
 
-fn sign(key: &[u8], text: &[u8]) -> [u8; KEY_BYTES] {
+pub(crate) fn sign(key: &[u8], text: &[u8]) -> [u8; KEY_BYTES] {
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text);
     let mut bytes = [0; KEY_BYTES];
     bytes.copy_from_slice(tag.as_ref());
     bytes
 }
 
-fn hash(bytes: &[u8]) -> [u8; KEY_BYTES] {
+pub(crate) fn hash(bytes: &[u8]) -> [u8; KEY_BYTES] {
     let digest = digest::digest(&digest::SHA256, bytes);
     let mut bytes = [0; KEY_BYTES];
     bytes.copy_from_slice(digest.as_ref());
@@ -231,8 +245,8 @@ impl Exchange {
         Ok((exchange, server_first))
     }
 
-    /// Takes the client's proof and gives ours.
-    pub(crate) fn finish(self, client_final: &str) -> Result<String, Failure> {
+    /// Takes the client's proof and gives ours, and what the client has proved it by.
+    pub(crate) fn finish(self, client_final: &str) -> Result<(String, Keys), Failure> {
         let malformed = Failure::Malformed("the client's final message");
         let (without_proof, proof) = client_final.rsplit_once(",p=").ok_or(malformed)?;
         let (binding, rest) = attribute(without_proof, "c", "the channel binding's attribute")?;
@@ -253,7 +267,8 @@ impl Exchange {
         if differ != 0 {
             return Err(Failure::Wrong);
         }
-        Ok(format!("v={}", BASE64.encode(sign(&self.verifier.server_key, all.as_bytes()))))
+        let proof = format!("v={}", BASE64.encode(sign(&self.verifier.server_key, all.as_bytes())));
+        Ok((proof, Keys { client: client_key, server: self.verifier.server_key }))
     }
 }
 
@@ -266,6 +281,7 @@ mod tests {
     fn the_example_of_the_rfc() {
         let salt = BASE64.decode("W22ZaJ0SNY7soEsUEjb6gQ==").expect("base64");
         let verifier = Verifier::with_salt("pencil", &salt, ITERATIONS);
+        let stored_key = verifier.stored_key;
         let nonce = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
         let first = "n,,n=user,r=rOprNGfwEbeRWgbNEkqO";
         let (exchange, answer) =
@@ -273,7 +289,9 @@ mod tests {
         let both = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
         assert_eq!(answer, format!("r={both},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"));
         let last = format!("c=biws,r={both},p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=");
-        assert_eq!(exchange.finish(&last).as_deref(), Ok("v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="));
+        let (proof, keys) = exchange.finish(&last).expect("the password");
+        assert_eq!(proof, "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
+        assert_eq!(hash(&keys.client), stored_key);
     }
 
     /// What PostgreSQL 15 itself made of the password `pencil` can be read, and is written alike.
@@ -298,7 +316,7 @@ mod tests {
         let with = |last: &dyn Fn(&str) -> String| {
             let (exchange, _) = begin("n,,n=,r=a").expect("a first message");
             let nonce = exchange.nonce.clone();
-            exchange.finish(&last(&nonce))
+            exchange.finish(&last(&nonce)).map(|(proof, _)| proof)
         };
         let proof = BASE64.encode([0; KEY_BYTES]);
         assert_eq!(with(&|nonce| format!("c=biws,r={nonce},p={proof}")), Err(Failure::Wrong));

@@ -5,6 +5,7 @@
 
 use crate::backend::{Backend, Cancel, Parked, Run};
 use crate::conn::{Conn, Gone};
+use crate::door::{About, Door, Slot};
 use crate::errors;
 use crate::frame::{self, Malformed};
 use crate::lent::Lent;
@@ -75,6 +76,8 @@ pub(crate) struct Limits {
     pub(crate) dispatch: Dispatch,
     pub(crate) workers: Arc<Workers>,
     pub(crate) below: Arc<Below>,
+    /// Who is let in when.
+    pub(crate) door: Door,
 }
 
 /// How far it is.
@@ -110,6 +113,11 @@ pub(crate) struct Session<B: Backend> {
     pub(crate) seen: Arc<Seen>,
     /// What the statement under way has taken.
     pub(crate) spent: Spent,
+    door: Door,
+    /// The transaction's place inside, from its first statement to its end.
+    slot: Option<Slot>,
+    /// Whether something in it has failed.
+    has_failed: bool,
 }
 
 impl<B: Backend> Session<B> {
@@ -122,7 +130,7 @@ impl<B: Backend> Session<B> {
     ) -> Session<B> {
         let (statements, portals) = (Names::new(), Names::new());
         let canceller = backend.canceller();
-        let Limits { message_max, memory_max, dispatch, workers, below } = limits;
+        let Limits { message_max, memory_max, dispatch, workers, below, door } = limits;
         Session {
             conn,
             backend: Lent::new(backend),
@@ -140,6 +148,9 @@ impl<B: Backend> Session<B> {
             stats,
             seen,
             spent: Spent::default(),
+            door,
+            slot: None,
+            has_failed: false,
         }
     }
 
@@ -152,6 +163,11 @@ impl<B: Backend> Session<B> {
         }
         self.ready();
         let last_words = loop {
+            if self.conn.input.is_empty()
+                && let Some(slot) = &mut self.slot
+            {
+                slot.idle();
+            }
             self.conn.idle_limit = if self.is_ready { self.backend.idle_limit() } else { None };
             let (kind, length) = match self.conn.next(self.message_max).await {
                 Ok(Ok(found)) => found,
@@ -260,6 +276,7 @@ impl<B: Backend> Session<B> {
         self.notices();
         self.conn.replies.error("ERROR", error);
         self.conn.is_due = true;
+        self.has_failed = true;
         self.backend.fail();
     }
 
@@ -299,6 +316,7 @@ impl<B: Backend> Session<B> {
         let status = self.backend.status();
         if status == TransactionStatus::Idle {
             self.portals.clear();
+            self.leave();
         }
         self.notices();
         for (name, value) in self.backend.take_reports() {
@@ -331,11 +349,14 @@ impl<B: Backend> Session<B> {
         self.spent.parse += self.conn.lap();
         let begun = self.conn.now;
         self.seen.begin(text, class, begun);
-        let outcome = self.run_portal(totals, portal).await;
+        let outcome = match self.enter(class).await {
+            Ok(()) => self.run_portal(totals, portal).await,
+            Err(stop) => Err(stop),
+        };
         self.rename();
         let mut spent = std::mem::take(&mut self.spent);
         self.conn.lap();
-        spent.run = self.conn.now.saturating_duration_since(begun).saturating_sub(spent.wait);
+        spent.run = self.conn.now.saturating_duration_since(begun).saturating_sub(spent.wait + spent.gate);
         let rows = match &outcome {
             Ok(Outcome::Rows(rows, _)) => Some(rows.len() as u64),
             Ok(Outcome::Done(tag)) => Some(tag.rows.unwrap_or(0)),
@@ -349,6 +370,51 @@ impl<B: Backend> Session<B> {
             tracing::info!(pid = self.seen.pid(), ms = all, wait_ms = wait, %class, statement = %text, "slow statement");
         }
         outcome
+    }
+
+    /// The transaction has ended.
+    fn leave(&mut self) {
+        let has_failed = std::mem::take(&mut self.has_failed);
+        if let Some(slot) = self.slot.take()
+            && !has_failed
+        {
+            slot.done();
+        }
+    }
+
+    /// Whether it waits for a lock, so that nobody may be able to go on inside.
+    fn stall(&self, is_stalled: bool) {
+        if let Some(slot) = &self.slot {
+            slot.stall(is_stalled);
+        }
+    }
+
+    /// The transaction has a place inside when it goes on.
+    async fn enter(&mut self, class: Class) -> Result<(), Stop> {
+        if !self.door.is_there() {
+            return Ok(());
+        }
+        let begun = self.conn.now;
+        let entered = match self.slot.as_mut() {
+            Some(slot) => {
+                slot.reclass(class);
+                self.conn.before_door(slot.active(), &self.seen.end).await.map(Ok)
+            }
+            None => {
+                let about = About { class, fingerprint: None, owner: self.seen.owner() };
+                let entered = self.conn.before_door(self.door.enter(about), &self.seen.end).await;
+                entered.map(|entered| entered.map(|slot| self.slot = Some(slot)))
+            }
+        };
+        self.conn.lap();
+        self.spent.gate += self.conn.now.saturating_duration_since(begun);
+        match entered? {
+            Ok(()) => Ok(()),
+            Err(away) => {
+                self.conn.replies.notice("NOTICE", &away.notice);
+                Err(Stop::Error(away.error))
+            }
+        }
     }
 
     /// Names that the statement has given or taken away stand for that here, too.
@@ -419,7 +485,14 @@ impl<B: Backend> Session<B> {
     pub(crate) async fn wait(&mut self, parked: Box<dyn Parked>) -> Result<(), Gone> {
         let begun = Instant::now();
         self.seen.set_waiting(true);
+        let is_lock = parked.is_lock();
+        if is_lock {
+            self.stall(true);
+        }
         let waited = self.conn.wait(parked, &self.waiter, &*self.canceller).await;
+        if is_lock {
+            self.stall(false);
+        }
         self.seen.set_waiting(false);
         self.spent.wait += begun.elapsed();
         waited

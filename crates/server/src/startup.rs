@@ -3,15 +3,16 @@
 //! **Invariant:** before a client has proved who it is, it costs one task, one small buffer and a bounded time, and touches
 //! nothing of the database.
 
-use crate::backend::{Backend, Backends, Cancel};
+use crate::backend::Cancel;
 use crate::conn::{Conn, Ending, Gone, Io};
 use crate::errors;
 use crate::frame::Fields;
+use crate::front::{Front, Opened, Site};
 use crate::listen::Shared;
 use crate::registry::Place;
 use crate::rules::{Method, Origin};
-use crate::scram::{self, Binding, Exchange, Failure, Verifier};
-use crate::session::{Limits, Session, Stop};
+use crate::scram::{self, Binding, Exchange, Failure, Keys, Verifier};
+use crate::session::{Limits, Stop};
 use crate::stats::Seen;
 use bytes::{Buf, Bytes};
 use pgwire::messages::startup::Authentication;
@@ -45,19 +46,21 @@ pub(crate) struct Wish {
 }
 
 /// A session that has begun, about to be served where its thread is.
-pub(crate) struct Begun<B: Backend> {
-    session: Session<B>,
+pub(crate) struct Begun<O: Opened> {
+    conn: Conn,
+    opened: O,
+    site: Site,
     place: Place,
     is_logged: bool,
 }
 
-impl<B: Backend> Begun<B> {
+impl<O: Opened> Begun<O> {
     /// Serves it to its end, in the runtime of the caller.
     pub(crate) async fn serve(self) {
-        let Begun { session, place, is_logged } = self;
-        let seen = Arc::clone(&session.seen);
+        let Begun { conn, opened, site, place, is_logged } = self;
+        let seen = Arc::clone(&site.seen);
         let begun = Instant::now();
-        session.serve().await;
+        opened.serve(conn, site).await;
         if is_logged {
             let (pid, user) = (seen.pid(), seen.user());
             tracing::info!(pid, user, seconds = begun.elapsed().as_secs_f64(), "a session has ended");
@@ -67,12 +70,12 @@ impl<B: Backend> Begun<B> {
 }
 
 /// Brings a connection to its session. Nothing if there is none.
-pub(crate) async fn begin<D: Backends>(
+pub(crate) async fn begin<D: Front>(
     shared: &Shared<D>,
     io: Box<dyn Io>,
     mut origin: Origin,
     ending: Ending,
-) -> Option<Begun<D::Backend>> {
+) -> Option<Begun<D::Opened>> {
     let mut conn = Conn::new(io, ending);
     let begun = log_in(shared, &mut conn, &mut origin);
     let begun = match tokio::time::timeout(shared.config.authentication_timeout, begun).await {
@@ -80,17 +83,17 @@ pub(crate) async fn begin<D: Backends>(
         Err(_) => Err(SqlError::new(SqlState("57014"), "canceling authentication due to timeout").into()),
     };
     let error = match begun {
-        Ok(Some((place, backend, seen))) => {
+        Ok(Some((place, opened, seen))) => {
             let limits = Limits {
                 message_max: shared.config.message_max,
                 memory_max: shared.config.session_memory_max,
                 dispatch: shared.config.dispatch,
                 workers: shared.workers.clone(),
                 below: shared.below.clone(),
+                door: shared.config.door.clone(),
             };
-            let known = (shared.config.stats.clone(), seen);
-            let session = Session::new(conn, backend, shared.bells.waiter(), limits, known);
-            return Some(Begun { session, place, is_logged: shared.config.log_connections });
+            let site = Site { limits, waiter: shared.bells.waiter(), stats: shared.config.stats.clone(), seen };
+            return Some(Begun { conn, opened, site, place, is_logged: shared.config.log_connections });
         }
         Ok(None) => return None,
         Err(Stop::Error(error)) => Some(error),
@@ -120,8 +123,12 @@ const AGAIN: Duration = Duration::from_millis(50);
 
 impl Cancel for Until {
     fn cancel(&self) {
-        let statement = self.seen.upgrade().and_then(|seen| seen.under_way());
+        let seen = self.seen.upgrade();
+        let statement = seen.as_ref().and_then(|seen| seen.under_way());
         self.cancel.cancel();
+        if let Some(seen) = seen {
+            seen.end.tell_cancelled();
+        }
         if statement.is_some()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
@@ -130,6 +137,9 @@ impl Cancel for Until {
                 tokio::time::sleep(AGAIN).await;
                 while seen.upgrade().is_some_and(|seen| seen.under_way() == statement) {
                     cancel.cancel();
+                    if let Some(seen) = seen.upgrade() {
+                        seen.end.tell_cancelled();
+                    }
                     tokio::time::sleep(AGAIN).await;
                 }
             });
@@ -138,17 +148,17 @@ impl Cancel for Until {
 }
 
 /// Nothing to serve if the client only came to cancel.
-async fn log_in<D: Backends>(
+async fn log_in<D: Front>(
     shared: &Shared<D>,
     conn: &mut Conn,
     origin: &mut Origin,
-) -> Result<Option<(Place, D::Backend, Arc<Seen>)>, Stop> {
+) -> Result<Option<(Place, D::Opened, Arc<Seen>)>, Stop> {
     let Some(wish) = negotiate(shared, conn, origin).await? else { return Ok(None) };
     if wish.minor != 0 || !wish.unknown.is_empty() {
         conn.replies.negotiate(VERSION, wish.unknown.clone());
     }
     let place = shared.registry.enter().ok_or_else(errors::too_many)?;
-    let role = authenticate(shared, conn, origin, &wish).await?;
+    let (role, proof) = authenticate(shared, conn, origin, &wish).await?;
     // Superusers are not counted, as there.
     let most = usize::try_from(role.connections_max).ok().filter(|_| !role.is_superuser);
     if !place.set_user(&wish.user, most) {
@@ -162,25 +172,25 @@ async fn log_in<D: Backends>(
         settings: wish.settings,
         backend_pid: place.pid.cast_unsigned(),
     };
-    let mut backend = shared.backends.connect(connect)?;
+    let mut opened = shared.front.open(connect, proof).await?;
     let seen = shared.config.stats.enter(seen);
-    let cancel: Arc<dyn Cancel> = Arc::new(Until { cancel: backend.canceller(), seen: Arc::downgrade(&seen) });
+    let cancel: Arc<dyn Cancel> = Arc::new(Until { cancel: opened.canceller(), seen: Arc::downgrade(&seen) });
     place.set_cancel(Arc::clone(&cancel));
     seen.end.set_cancel(cancel);
     conn.end_by(Arc::clone(&seen.end));
     conn.replies.authentication(&Authentication::Ok);
-    for (name, value) in backend.take_reports() {
+    for (name, value) in opened.take_reports() {
         if name == "application_name" {
             seen.set_application(&value);
         }
-        conn.replies.parameter_status(name, value);
+        conn.replies.parameter_status(&name, value);
     }
     conn.replies.key(place.pid, place.secret);
     if shared.config.log_connections {
         let (user, database, from) = (seen.user(), seen.database(), seen.client());
         tracing::info!(pid = place.pid, user, database, from, encrypted = origin.is_encrypted, "a session has begun");
     }
-    Ok(Some((place, backend, seen)))
+    Ok(Some((place, opened, seen)))
 }
 
 /// One packet of the time before the first typed message.
@@ -201,11 +211,7 @@ async fn packet(conn: &mut Conn) -> Result<Bytes, Stop> {
     }
 }
 
-async fn negotiate<D: Backends>(
-    shared: &Shared<D>,
-    conn: &mut Conn,
-    origin: &mut Origin,
-) -> Result<Option<Wish>, Stop> {
+async fn negotiate<D: Front>(shared: &Shared<D>, conn: &mut Conn, origin: &mut Origin) -> Result<Option<Wish>, Stop> {
     let (mut ssl_asked, mut gss_asked) = (false, false);
     loop {
         let packet = packet(conn).await?;
@@ -327,34 +333,34 @@ fn command_line(text: &str) -> Result<Vec<(String, String)>, SqlError> {
     Ok(settings)
 }
 
-async fn authenticate<D: Backends>(
+async fn authenticate<D: Front>(
     shared: &Shared<D>,
     conn: &mut Conn,
     origin: &Origin,
     wish: &Wish,
-) -> Result<Role, Stop> {
+) -> Result<(Role, Option<Keys>), Stop> {
     let (user, database) = (&*wish.user, &*wish.database);
     let from = origin.address.map_or_else(|| "[local]".to_owned(), |address| address.to_string());
     let encryption = if origin.is_encrypted { "SSL encryption" } else { "no encryption" };
     let rule = shared.config.rules.iter().find(|rule| rule.fits(origin, database, user));
     let rule = rule.ok_or_else(|| errors::no_entry(&from, user, database, encryption))?;
-    let role = shared.config.roles.get(user);
-    match rule.method {
+    let role = shared.front.role(&shared.config.roles, user, rule.method).await?;
+    let proof = match rule.method {
         Method::Reject => return Err(errors::rejected(&from, user, database, encryption).into()),
-        Method::Trust => {}
+        Method::Trust => None,
         Method::ScramSha256 => {
             let verifier = role.as_ref().and_then(|role| role.password.as_deref()?.parse().ok());
             let verifier = verifier.unwrap_or_else(|| Verifier::mock(user, &shared.mock_secret));
             let tls = shared.config.tls.as_ref().filter(|_| origin.is_encrypted);
-            prove(conn, user, verifier, tls.and_then(|tls| tls.end_point.as_deref())).await?;
+            Some(prove(conn, user, verifier, tls.and_then(|tls| tls.end_point.as_deref())).await?)
         }
-    }
+    };
     let role = role.ok_or_else(|| errors::no_role(user))?;
-    if role.may_log_in { Ok(role) } else { Err(errors::may_not_log_in(user).into()) }
+    if role.may_log_in { Ok((role, proof)) } else { Err(errors::may_not_log_in(user).into()) }
 }
 
 /// The exchange of SCRAM-SHA-256.
-async fn prove(conn: &mut Conn, user: &str, verifier: Verifier, end_point: Option<&[u8]>) -> Result<(), Stop> {
+async fn prove(conn: &mut Conn, user: &str, verifier: Verifier, end_point: Option<&[u8]>) -> Result<Keys, Stop> {
     let failed = |failure| match failure {
         Failure::Wrong => errors::wrong_password(user),
         Failure::Malformed(what) => {
@@ -390,9 +396,9 @@ async fn prove(conn: &mut Conn, user: &str, verifier: Verifier, end_point: Optio
     let (exchange, answer) = Exchange::begin(verifier, &first, channel).map_err(failed)?;
     conn.replies.authentication(&Authentication::SASLContinue(answer.into()));
     let last = text(&password_message(conn).await?)?;
-    let answer = exchange.finish(&last).map_err(failed)?;
+    let (answer, keys) = exchange.finish(&last).map_err(failed)?;
     conn.replies.authentication(&Authentication::SASLFinal(answer.into()));
-    Ok(())
+    Ok(keys)
 }
 
 async fn password_message(conn: &mut Conn) -> Result<Bytes, Stop> {

@@ -9,10 +9,12 @@ use sql::session::TransactionStatus;
 use sql::system::Signal;
 use stage::Class;
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 /// Different statements that are kept apart.
 const STATEMENTS_MAX: usize = 2_000;
@@ -24,6 +26,8 @@ const OTHERS: &str = "<others>";
 /// A part of a statement's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
+    /// Waiting at the door.
+    Gate,
     /// Parsing and binding.
     Parse,
     /// Running, its waits left out.
@@ -37,12 +41,13 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    const ALL: [Stage; 5] = [Stage::Parse, Stage::Run, Stage::Wait, Stage::Commit, Stage::Reply];
+    const ALL: [Stage; 6] = [Stage::Gate, Stage::Parse, Stage::Run, Stage::Wait, Stage::Commit, Stage::Reply];
 
     fn name(self) -> &'static str {
         match self {
             Stage::Parse => "parse",
             Stage::Run => "run",
+            Stage::Gate => "gate",
             Stage::Wait => "wait",
             Stage::Commit => "commit",
             Stage::Reply => "reply",
@@ -162,6 +167,8 @@ pub(crate) struct End {
     cancel: OnceLock<Arc<dyn Cancel>>,
     is_ended: AtomicBool,
     told: Notify,
+    /// Those who wait for something that the session's own cancel does not reach.
+    cancelled: Notify,
 }
 
 impl std::fmt::Debug for End {
@@ -186,6 +193,16 @@ impl End {
         while !self.is_ended() {
             self.told.notified().await;
         }
+    }
+
+    /// Ready at the next cancel.
+    pub(crate) fn cancelled(&self) -> Notified<'_> {
+        self.cancelled.notified()
+    }
+
+    /// Somebody cancels what the session is doing.
+    pub(crate) fn tell_cancelled(&self) {
+        self.cancelled.notify_waiters();
     }
 
     fn signal(&self, signal: Signal) {
@@ -263,6 +280,13 @@ impl Seen {
         &self.database
     }
 
+    /// Tells those apart who may have several sessions at once.
+    pub(crate) fn owner(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&self.client, &self.user, &self.database, &lock(&self.texts).application).hash(&mut hasher);
+        hasher.finish()
+    }
+
     pub(crate) fn client(&self) -> Option<&str> {
         self.client.as_deref()
     }
@@ -311,6 +335,7 @@ impl Seen {
 /// What one statement has taken, so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spent {
+    pub(crate) gate: Duration,
     pub(crate) parse: Duration,
     pub(crate) run: Duration,
     pub(crate) wait: Duration,
@@ -318,7 +343,7 @@ pub(crate) struct Spent {
 
 impl Spent {
     pub(crate) fn all(&self) -> Duration {
-        self.parse + self.run + self.wait
+        self.gate + self.parse + self.run + self.wait
     }
 }
 
@@ -404,6 +429,9 @@ impl Stats {
         }
         self.stage(class, Stage::Parse, spent.parse);
         self.stage(class, Stage::Run, spent.run);
+        if !spent.gate.is_zero() {
+            self.stage(class, Stage::Gate, spent.gate);
+        }
         if !spent.wait.is_zero() {
             self.stage(class, Stage::Wait, spent.wait);
         }

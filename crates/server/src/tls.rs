@@ -61,7 +61,7 @@ fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
 }
 
 /// The hash of a certificate by the function of its signature; SHA-256 for the two that are too weak.
-fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     const SEQUENCE: u8 = 0x30;
     const OBJECT: u8 = 0x06;
     let (fields, _) = element(certificate, SEQUENCE)?;

@@ -68,7 +68,10 @@ impl DoorOptions {
             said => said,
         };
         let wrong = || {
-            OptionError::of("overtake.mpl", format!("\"{said}\" is none of off, observe, auto, and no number from 1 to 10000"))
+            OptionError::of(
+                "overtake.mpl",
+                format!("\"{said}\" is none of off, observe, auto, and no number from 1 to 10000"),
+            )
         };
         let (mode, mpl) = match said {
             "off" => (Mode::Off, UNLIMITED),
@@ -99,16 +102,18 @@ impl DoorOptions {
         gate.check().map_err(|error| OptionError::of("overtake.gate_classes", error.to_string()))?;
         let percent = |name: &str| settings.real(name) / 100.0;
         let (loss_max, increase_max) = (percent("overtake.mpl_loss"), percent("overtake.mpl_increase"));
-        for (name, share, most) in [("overtake.mpl_loss", loss_max, 0.9), ("overtake.mpl_increase", increase_max, 10.0)] {
+        for (name, share, most) in [("overtake.mpl_loss", loss_max, 0.9), ("overtake.mpl_increase", increase_max, 10.0)]
+        {
             if !(0.001..=most).contains(&share) {
                 return Err(OptionError::of(name, format!("a percentage from 0.1 to {} is needed", most * 100.0)));
             }
         }
         let goal = match settings.get("overtake.mpl_best_for") {
             "" => Goal::Lowest { loss_max, increase_max },
-            name => Goal::BestFor(gate.class(name).ok_or_else(|| {
-                OptionError::of("overtake.mpl_best_for", format!("there is no class \"{name}\""))
-            })?),
+            name => Goal::BestFor(
+                gate.class(name)
+                    .ok_or_else(|| OptionError::of("overtake.mpl_best_for", format!("there is no class \"{name}\"")))?,
+            ),
         };
         let control = ControlSettings { goal, mpl_min, mpl_max, ..ControlSettings::default() };
         Ok(DoorOptions { mode, gate, control })
@@ -122,8 +127,10 @@ fn classes(text: &str, gate: &mut Settings) -> Result<(), OptionError> {
         let name = words.next().unwrap_or_default();
         let index = gate.class(name).ok_or_else(|| wrong(part, &format!("there is no class \"{name}\"")))?.index();
         for word in words {
-            let (key, value) = word.split_once('=').ok_or_else(|| wrong(part, &format!("\"{word}\" is no WORD=VALUE")))?;
-            let class = class_with(gate, index, key, value).ok_or_else(|| wrong(part, &format!("\"{word}\" is not known")))?;
+            let (key, value) =
+                word.split_once('=').ok_or_else(|| wrong(part, &format!("\"{word}\" is no WORD=VALUE")))?;
+            let class =
+                class_with(gate, index, key, value).ok_or_else(|| wrong(part, &format!("\"{word}\" is not known")))?;
             gate.classes[index] = class;
         }
     }
@@ -215,12 +222,17 @@ mod tests {
         let text = "overtake.gate_classes=low slots_max=4 wait_max=10s queue_max=100; \
                     normal level=0 weight=3 order=shortest runaway=2s runaway_to=low; high slots_min=2 slots_share=8";
         let [high, normal, low] = &options(&[text]).expect("classes").gate.classes[..] else { panic!("three classes") };
-        assert_eq!((low.slots_max, low.wait_max, low.queue_max), (Most::Strict(4), Some(Duration::from_secs(10)), Some(100)));
+        assert_eq!(
+            (low.slots_max, low.wait_max, low.queue_max),
+            (Most::Strict(4), Some(Duration::from_secs(10)), Some(100))
+        );
         assert_eq!((normal.level, normal.weight), (0, 3));
         assert!(matches!(normal.order, Order::ShortestExpected { .. }));
         assert!(matches!(normal.runaway, Some(Runaway { reaction: Reaction::Demote(_), .. })));
         assert_eq!((high.slots_min, high.slots_max), (2, Most::Yielding(8)));
-        for wrong in ["lwo weight=1", "low weight", "low wieght=1", "low weight=0", "low wait_max=1h", "low slots_max=x"] {
+        for wrong in
+            ["lwo weight=1", "low weight", "low wieght=1", "low weight=0", "low wait_max=1h", "low slots_max=x"]
+        {
             let error = options(&[&format!("overtake.gate_classes={wrong}")]).expect_err(wrong).to_string();
             assert!(error.starts_with("overtake.gate_classes: "), "{error}");
         }

@@ -79,7 +79,14 @@ async fn an_execution_is_one_read_and_one_write() {
     let seen = stats.enter(Seen::new(1, "postgres", "postgres", None));
     let workers = Workers::new(1, || {}).unwrap();
     let below = Arc::new(Below::start(&(Arc::new(|| {}) as crate::network::Begun)).unwrap());
-    let limits = Limits { message_max: 1 << 20, memory_max: 1 << 20, dispatch: Dispatch::Spot, workers, below };
+    let limits = Limits {
+        message_max: 1 << 20,
+        memory_max: 1 << 20,
+        dispatch: Dispatch::Spot,
+        workers,
+        below,
+        door: Door::default(),
+    };
     let session = tokio::spawn(Session::new(conn, backend, bells.waiter(), limits, (stats, seen)).serve());
     let message = |messages: &[&dyn Fn(&mut bytes::BytesMut)]| {
         let mut all = bytes::BytesMut::new();

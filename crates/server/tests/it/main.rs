@@ -18,6 +18,7 @@ mod simple;
 mod startup;
 mod support;
 mod tls;
+mod upstream;
 
 use std::process::ExitCode;
 
@@ -93,6 +94,27 @@ fn main() -> ExitCode {
             testkit::test!(fuzz::garbage_harms_nobody),
             testkit::test!(fuzz::garbage_harms_no_real_session),
             testkit::test!(tls::encryption_by_rustls),
+            testkit::test!(upstream::flow::queries_are_answered),
+            testkit::test!(upstream::flow::pipelines_are_answered),
+            testkit::test!(upstream::flow::copies_pass),
+            testkit::test!(upstream::flow::large_results_pass),
+            testkit::test!(upstream::isolation::many_clients_few_connections),
+            testkit::test!(upstream::isolation::a_transaction_keeps_its_connection),
+            testkit::test!(upstream::state::settings_follow),
+            testkit::test!(upstream::state::logins_have_settings),
+            testkit::test!(upstream::state::what_cannot_follow_holds),
+            testkit::test!(upstream::state::notifications_pass),
+            testkit::test!(upstream::state::priorities_are_the_fronts),
+            testkit::test!(upstream::passwords::proofs_are_passed_on),
+            testkit::test!(upstream::passwords::older_methods_are_known),
+            testkit::test!(upstream::statements::statements_follow),
+            testkit::test!(upstream::statements::failed_statements_are_not_there),
+            testkit::test!(upstream::statements::the_unnamed_statement_follows),
+            testkit::test!(upstream::statements::statements_are_taken_away),
+            testkit::test!(upstream::trouble::clients_that_go_leave_nothing),
+            testkit::test!(upstream::trouble::servers_that_go),
+            testkit::test!(upstream::trouble::cancels_are_exact),
+            testkit::test!(upstream::trouble::who_waits_can_be_cancelled),
             testkit::case!(cost::a_thousand_executions),
         ],
     )

@@ -109,6 +109,11 @@ impl Defaults {
         self.get(name).parse().unwrap_or_default()
     }
 
+    /// A setting that is a number, with a fraction perhaps.
+    pub fn real(&self, name: &str) -> f64 {
+        self.get(name).parse().unwrap_or_default()
+    }
+
     /// A setting that is a switch.
     pub fn is_on(&self, name: &str) -> bool {
         self.get(name) == "on"

@@ -1,0 +1,181 @@
+//! Sessions before the door, in a runtime whose clock is the test's where time matters.
+
+use super::*;
+use gate::Settings;
+use std::future::Future;
+use std::pin::pin;
+use std::task::Context;
+use tokio::runtime::{Builder, Runtime};
+
+fn door(mpl: u32, change: impl FnOnce(&mut Settings)) -> Door {
+    let mut gate = Settings::of_priorities(mpl);
+    change(&mut gate);
+    Door::new(&DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }).expect("a door")
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+fn about(class: Class) -> About {
+    About { class, fingerprint: None, owner: 0 }
+}
+
+/// Whether it is not over yet.
+fn waits<F: Future>(future: std::pin::Pin<&mut F>) -> bool {
+    future.poll(&mut Context::from_waker(Waker::noop())).is_pending()
+}
+
+fn slots(door: &Door) -> (u32, usize) {
+    let view = door.view().expect("there is a gate");
+    (view.gate.slots, view.gate.transactions)
+}
+
+#[test]
+fn without_a_gate_everybody_goes_in() {
+    let door = Door::default();
+    let all: Vec<Slot> = runtime().block_on(async {
+        let mut all = Vec::new();
+        for _ in 0..1_000 {
+            all.push(door.enter(about(Class::Low)).await.expect("it is open"));
+        }
+        all
+    });
+    assert_eq!((all.len(), door.view().is_none()), (1_000, true));
+}
+
+#[test]
+fn the_important_go_first_and_who_drops_its_wait_is_forgotten() {
+    let door = door(1, |_| {});
+    runtime().block_on(async {
+        let inside = door.enter(about(Class::Normal)).await.expect("the first");
+        let mut low = Box::pin(door.enter(about(Class::Low)));
+        let mut gone = Box::pin(door.enter(about(Class::High)));
+        let mut high = Box::pin(door.enter(about(Class::High)));
+        assert!(waits(low.as_mut()) && waits(gone.as_mut()) && waits(high.as_mut()));
+        drop(gone);
+        inside.done();
+        assert!(waits(low.as_mut()));
+        let high = high.await.expect("its turn");
+        assert!(waits(low.as_mut()));
+        drop(high);
+        low.await.expect("its turn").done();
+    });
+    assert_eq!(slots(&door), (0, 0));
+    let view = door.view().expect("there is a gate").gate;
+    // One was dropped before it had done anything.
+    assert_eq!(
+        view.classes.iter().map(|class| (class.done, class.failed)).collect::<Vec<_>>(),
+        [(0, 1), (1, 0), (1, 0)]
+    );
+    assert_eq!(view.counters.given_up, 1);
+}
+
+#[test]
+fn one_that_was_let_in_and_does_not_look_gives_its_slot_back() {
+    let door = door(1, |_| {});
+    runtime().block_on(async {
+        let inside = door.enter(about(Class::Normal)).await.expect("the first");
+        let mut admitted = Box::pin(door.enter(about(Class::Normal)));
+        let mut next = Box::pin(door.enter(about(Class::Normal)));
+        assert!(waits(admitted.as_mut()) && waits(next.as_mut()));
+        drop(inside);
+        // It has the slot now, and has not been polled since.
+        drop(admitted);
+        drop(next.await.expect("its turn"));
+    });
+    assert_eq!(slots(&door), (0, 0));
+}
+
+#[test]
+fn a_slot_is_lent_and_comes_back() {
+    let door = door(1, |gate| gate.lend_after = Some(Duration::from_millis(5)));
+    runtime().block_on(async {
+        let watched = door.clone();
+        let watch = tokio::spawn(async move { watched.watch().await });
+        let mut resting = door.enter(about(Class::Normal)).await.expect("the first");
+        resting.idle();
+        // Nobody leaves: it goes in because the slot is lent.
+        let other = door.enter(about(Class::Low)).await.expect("a lent slot");
+        {
+            let mut back = pin!(resting.active());
+            assert!(waits(back.as_mut()));
+            drop(other);
+            back.await;
+        }
+        assert_eq!(slots(&door), (1, 1));
+        resting.done();
+        watch.abort();
+    });
+    assert_eq!(slots(&door), (0, 0));
+}
+
+#[test]
+fn who_waits_too_long_is_told_where_it_stood() {
+    let door = door(1, |gate| gate.classes[2].wait_max = Some(Duration::from_millis(5)));
+    runtime().block_on(async {
+        let watched = door.clone();
+        let watch = tokio::spawn(async move { watched.watch().await });
+        let inside = door.enter(about(Class::Low)).await.expect("the first");
+        let away = door.enter(about(Class::Low)).await.expect_err("it waits for five milliseconds");
+        assert_eq!(away.error.state().0, "57014");
+        assert_eq!(away.notice.message(), "transaction of class \"low\" was turned away");
+        assert!(away.notice.detail_text().is_some_and(|text| text.starts_with("0 transactions were to go before it")));
+        drop(inside);
+        watch.abort();
+    });
+    assert_eq!(slots(&door), (0, 0));
+}
+
+#[test]
+fn a_full_queue_turns_away_at_once() {
+    let door = door(1, |gate| gate.classes[1].queue_max = Some(1));
+    runtime().block_on(async {
+        let inside = door.enter(about(Class::Normal)).await.expect("the first");
+        let mut waiting = Box::pin(door.enter(about(Class::Normal)));
+        assert!(waits(waiting.as_mut()));
+        let away = door.enter(about(Class::Normal)).await.expect_err("one waits already");
+        assert_eq!(away.error.state().0, "53300");
+        drop(inside);
+        drop(waiting.await.expect("its turn"));
+    });
+    assert_eq!(slots(&door), (0, 0));
+}
+
+#[test]
+fn many_threads_leave_nobody_behind() {
+    let door = door(3, |_| {});
+    let runtime = Builder::new_multi_thread().worker_threads(4).enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let watched = door.clone();
+        let watch = tokio::spawn(async move { watched.watch().await });
+        let session = |at: u64| {
+            let door = door.clone();
+            tokio::spawn(async move {
+                for turn in 0..300u64 {
+                    let class = Class::ALL[((at + turn) % 3) as usize];
+                    let entering = door.enter(about(class));
+                    if (at * 7 + turn).is_multiple_of(11) {
+                        // Given up, sometimes after it was let in.
+                        drop(tokio::time::timeout(Duration::from_micros(50), entering).await);
+                        continue;
+                    }
+                    let mut slot = entering.await.expect("nobody is turned away");
+                    if turn % 3 == 0 {
+                        slot.idle();
+                        tokio::task::yield_now().await;
+                        slot.active().await;
+                    }
+                    slot.done();
+                }
+            })
+        };
+        let sessions: Vec<_> = (0..40).map(session).collect();
+        for session in sessions {
+            session.await.expect("it has ended");
+        }
+        watch.abort();
+    });
+    assert_eq!(slots(&door), (0, 0));
+    assert!(door.0.as_ref().is_some_and(|shared| shared.lock().waiting.is_empty()));
+}

@@ -1,0 +1,230 @@
+//! From the server to the client.
+//!
+//! **Invariant:** what passes, passes unchanged and in order. Answers to what the front has asked itself do not pass; nor do
+//! reports of settings that are no news to the client.
+
+use super::client::Talk;
+use super::expect::{Confused, Expect, Means, Own, Reply};
+use super::link::{Event, Link};
+use super::message;
+use super::params::Params;
+use super::server_conn::error_of;
+use crate::frame::HEAD;
+use bytes::{Buf, BytesMut};
+use sql::session::TransactionStatus;
+use std::mem;
+
+impl Link {
+    /// Takes what is in the inbox.
+    pub(crate) fn backward(&mut self, talk: &mut Talk) -> Result<(), Event> {
+        let mut inbox = mem::take(&mut self.taken.server.inbox);
+        let taken = self.messages(talk, &inbox);
+        match taken {
+            Ok(count) => {
+                inbox.advance(count);
+                self.taken.server.inbox = inbox;
+                Ok(())
+            }
+            Err(event) => Err(event),
+        }
+    }
+
+    /// Goes through the messages and says how many bytes of them are done.
+    fn messages(&mut self, talk: &mut Talk, inbox: &BytesMut) -> Result<usize, Event> {
+        // What stands between `from` and `at` passes.
+        let (mut from, mut at) = (0, 0);
+        let confused = |_: Confused| Event::ServerGone;
+        loop {
+            if 0 < self.server_rest {
+                let count = self.server_rest.min(inbox.len() - at);
+                self.server_rest -= count;
+                at += count;
+                if 0 < self.server_rest {
+                    break;
+                }
+            }
+            let Some((kind, length)) = message::head(&inbox[at..]).ok_or(Event::ServerGone)? else { break };
+            let reply = Reply::of(kind);
+            let is_there = length <= inbox.len() - at;
+            // Rows pass as they come, unless they are for the front.
+            let is_bulk = matches!(reply, Reply::Row | Reply::CopyData)
+                && !matches!(self.expects.front(), Some(Expect::Check { .. } | Expect::Prelude));
+            if is_bulk {
+                self.server_rest = length;
+                continue;
+            }
+            if !is_there {
+                break;
+            }
+            let body = &inbox[at + HEAD..at + length];
+            let message = &inbox[at..at + length];
+            let mut fate = Fate::Passes;
+            let mut dropped = Vec::new();
+            let means = self.expects.answered(reply, &mut |expect| dropped.push(expect)).map_err(confused)?;
+            match means {
+                Means::Pass => match reply {
+                    Reply::Parameter => fate = self.parameter(talk, body),
+                    Reply::Error => self.error(body)?,
+                    _ => {}
+                },
+                Means::Swallow => fate = Fate::Stays,
+                Means::Replace(bytes) => {
+                    talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
+                    talk.conn.replies.out.extend_from_slice(&bytes);
+                    from = at + length;
+                    at = from;
+                    self.drop_all(talk, dropped);
+                    continue;
+                }
+                Means::Parsed { statement, is_clients } => {
+                    self.taken.server.prepared.is_there(statement);
+                    if !is_clients {
+                        fate = Fate::Stays;
+                    }
+                }
+                Means::Executed(number) => self.executed(talk, number, message),
+                Means::Ready => {
+                    self.status = body.first().copied().unwrap_or(b'E');
+                    self.ready(talk);
+                }
+                Means::PreludeDone => {
+                    self.is_careful = false;
+                    let server = &self.taken.server;
+                    server.params.tell(&mut talk.client.told, &mut talk.conn.replies.out);
+                    fate = Fate::Stays;
+                }
+                Means::OfCheck => fate = self.of_check(talk, reply, body),
+            }
+            self.drop_all(talk, dropped);
+            if fate == Fate::Stays {
+                talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
+                from = at + length;
+            }
+            at += length;
+            if matches!(self.expects.front(), Some(Expect::Own(_))) {
+                talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
+                from = at;
+                self.answer_own(talk);
+            }
+        }
+        talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
+        if self.expects.is_empty() && !self.is_open_batch && self.status != b'I' && !self.is_idle {
+            self.is_idle = true;
+            self.slot.idle();
+        }
+        Ok(at)
+    }
+
+    fn error(&mut self, body: &[u8]) -> Result<(), Event> {
+        if matches!(self.expects.front(), Some(Expect::Prelude)) {
+            return Err(Event::Refused(error_of(body)));
+        }
+        // The connection's last words are the server's own.
+        self.is_told |= matches!(message::field(body, b'V'), Some("FATAL" | "PANIC"));
+        Ok(())
+    }
+
+    fn parameter(&mut self, talk: &mut Talk, body: &[u8]) -> Fate {
+        let server = &mut self.taken.server;
+        server.note(body);
+        if matches!(self.expects.front(), Some(Expect::Prelude)) {
+            return Fate::Stays;
+        }
+        let Some((name, rest)) = message::text(body) else { return Fate::Passes };
+        let value = message::text(rest).map_or(&b""[..], |(value, _)| value);
+        let (name, value) = (super::text_of(name), super::text_of(value));
+        let is_news = Params::note(&mut talk.client.told, name, value);
+        if is_news && name == "application_name" {
+            talk.client.application = value.into();
+            talk.seen.set_application(value);
+        }
+        if is_news { Fate::Passes } else { Fate::Stays }
+    }
+
+    /// What a command's tag says beyond the command.
+    fn executed(&mut self, talk: &mut Talk, number: u32, message: &[u8]) {
+        if message.first() != Some(&b'C') {
+            return;
+        }
+        match &message[HEAD..] {
+            b"DISCARD ALL\0" | b"DEALLOCATE ALL\0" => {
+                talk.client.names.clear_before(number);
+                // What was sent behind it is on its way, and comes again.
+                self.taken.server.prepared.doubt_all();
+            }
+            b"ROLLBACK\0" => talk.client.priority.undo(),
+            _ => {}
+        }
+    }
+
+    fn ready(&mut self, talk: &mut Talk) {
+        self.commits = false;
+        if self.status == b'I' {
+            talk.client.priority.settle();
+        }
+        talk.seen.rest(match self.status {
+            b'I' => TransactionStatus::Idle,
+            b'T' => TransactionStatus::Open,
+            _ => TransactionStatus::Failed,
+        });
+    }
+
+    fn of_check(&mut self, talk: &mut Talk, reply: Reply, body: &[u8]) -> Fate {
+        if let Some(found) = &mut self.check {
+            match reply {
+                Reply::Row => found.row(message::row(body).unwrap_or_default(), &talk.client.pool.user),
+                Reply::Error => found.failed = true,
+                _ => {}
+            }
+        }
+        if reply == Reply::Ready {
+            self.status = body.first().copied().unwrap_or(b'E');
+            self.end_check(talk);
+        }
+        Fate::Stays
+    }
+
+    fn drop_all(&mut self, talk: &mut Talk, dropped: Vec<Expect>) {
+        for expect in dropped {
+            match expect {
+                Expect::Parse { statement: 0, message } => {
+                    // Nobody can say which unnamed statement there is now.
+                    self.taken.server.unnamed = (0, 0);
+                    if message != 0 {
+                        talk.client.names.forget_unnamed();
+                    }
+                }
+                Expect::Parse { statement, message } => {
+                    self.taken.server.prepared.has_failed(statement);
+                    if message != 0 {
+                        talk.client.names.take_back(message);
+                    }
+                }
+                Expect::Own(Own::Parsed(message)) => talk.client.names.take_back(message),
+                _ => {}
+            }
+        }
+    }
+
+    /// Gives answers of the front's own whose turn it is.
+    pub(crate) fn answer_own(&mut self, talk: &mut Talk) {
+        let replies = &mut talk.conn.replies;
+        while let Some(own) = self.expects.take_own() {
+            match own {
+                Own::Parsed(_) => replies.parse_complete(),
+                Own::Closed => replies.close_complete(),
+                Own::Done(tag) => {
+                    replies.command(tag);
+                    replies.ready(if self.status == b'I' { TransactionStatus::Idle } else { TransactionStatus::Open });
+                }
+            }
+        }
+    }
+}
+
+/// What becomes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Passes,
+    Stays,
+}

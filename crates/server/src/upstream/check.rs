@@ -1,0 +1,78 @@
+//! What a client has left behind on a connection: the server is asked.
+//!
+//! **Invariant:** whatever of a session can outlive its transaction is either a setting, which can be made elsewhere, or a reason
+//! to stay. A question without an answer is a reason to stay.
+
+use super::server_conn::{Failed, ServerConn};
+use super::settings::{Settings, literal};
+use std::fmt::Write;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) settings: Settings,
+    /// Something is there that cannot be made elsewhere.
+    pub(crate) holds: bool,
+    /// The server has not answered.
+    pub(crate) failed: bool,
+}
+
+/// All names are those of `pg_catalog`, whatever the search path says.
+const QUESTION: &str = "\
+SELECT 's', name, setting FROM pg_catalog.pg_settings WHERE source OPERATOR(pg_catalog.=) 'session' \
+UNION ALL SELECT 's', 'role', pg_catalog.current_setting('role') \
+UNION ALL SELECT 's', 'session_authorization', pg_catalog.current_setting('session_authorization') \
+UNION ALL SELECT 'h', 'listen', NULL FROM pg_catalog.pg_listening_channels() \
+UNION ALL SELECT 'h', 'lock', NULL FROM pg_catalog.pg_locks WHERE locktype OPERATOR(pg_catalog.=) 'advisory' \
+AND pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid() \
+UNION ALL SELECT 'h', 'temp', NULL FROM pg_catalog.pg_class \
+WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema() \
+UNION ALL SELECT 'h', 'temp', NULL FROM pg_catalog.pg_type \
+WHERE typnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema() \
+UNION ALL SELECT 'h', 'temp', NULL FROM pg_catalog.pg_proc \
+WHERE pronamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema() \
+UNION ALL SELECT 'h', 'cursor', NULL FROM pg_catalog.pg_cursors WHERE is_holdable \
+UNION ALL SELECT 'h', 'statement', NULL FROM pg_catalog.pg_prepared_statements WHERE from_sql";
+
+/// The question, and these settings, which the server does not list.
+pub(crate) fn question<'n>(customs: impl Iterator<Item = &'n str>) -> String {
+    let mut text = QUESTION.to_owned();
+    for name in customs {
+        let mut quoted = String::new();
+        literal(&mut quoted, name);
+        // Writing to a string cannot fail.
+        let _ = write!(text, " UNION ALL SELECT 's', {quoted}, pg_catalog.current_setting({quoted}, true)");
+    }
+    text
+}
+
+impl Found {
+    /// Takes one row in.
+    pub(crate) fn row(&mut self, row: Vec<Option<String>>, user: &str) {
+        let mut columns = row.into_iter().map(Option::unwrap_or_default);
+        let mut next = || columns.next().unwrap_or_default();
+        let (kind, name, value) = (next(), next(), next());
+        let is_as_ever = match &*name {
+            "role" => value == "none",
+            "session_authorization" => value == user,
+            // One of two parts that was reset is empty for ever after.
+            name => value.is_empty() && name.contains('.'),
+        };
+        match &*kind {
+            "s" if !is_as_ever => self.settings.set(&name, &value),
+            "s" => {}
+            _ => self.holds = true,
+        }
+    }
+}
+
+/// Asks at once, on a connection that nothing else is asked on.
+pub(crate) async fn ask(server: &mut ServerConn, asked: &Settings, user: &str) -> Result<Found, Failed> {
+    let customs = asked.iter().map(|(name, _)| name).filter(|name| name.contains('.'));
+    let rows = server.ask(&question(customs)).await?;
+    let mut found = Found::default();
+    for row in rows {
+        found.row(row, user);
+    }
+    Ok(found)
+}

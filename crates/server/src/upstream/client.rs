@@ -1,0 +1,281 @@
+//! One client's session: without a server connection most of the time.
+//!
+//! **Invariant:** what a client is, has named and has set is here, so that any connection can be made to serve it. It waits for a
+//! connection only with a whole message in hand.
+
+use super::Shared;
+use super::leave;
+use super::link::{Event, Link};
+use super::params::Params;
+use super::pool::Pool;
+use super::priority::{self, Priority};
+use super::reach::Reach;
+use super::settings::Settings;
+use super::statements::Names;
+use crate::backend::Cancel;
+use crate::conn::{Conn, Gone, Io};
+use crate::door::About;
+use crate::errors;
+use crate::frame::HEAD;
+use crate::front::{self, Site};
+use crate::session::Stop;
+use crate::stats::Seen;
+use bytes::{Buf, BytesMut};
+use sql::session::TransactionStatus;
+use sql::{SqlError, SqlState};
+use std::borrow::Cow;
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// While a client waits for a connection, this much is read ahead.
+const AHEAD: usize = 64 << 10;
+const READ: usize = 8 << 10;
+
+/// What a client is, wherever it is served.
+pub(crate) struct Client {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) pool: Arc<Pool>,
+    /// Its number among all.
+    pub(crate) number: u64,
+    pub(crate) names: Names,
+    /// The number of its last message.
+    pub(crate) message: u32,
+    pub(crate) settings: Arc<Settings>,
+    /// What it was told of settings.
+    pub(crate) told: Arc<Params>,
+    /// Settings of two parts that its statements have named.
+    pub(crate) customs: Vec<String>,
+    pub(crate) application: Arc<str>,
+    pub(crate) priority: Priority,
+    reach: Arc<Reach>,
+}
+
+/// A client with its connection to us.
+pub(crate) struct Talk {
+    pub(crate) client: Client,
+    pub(crate) conn: Conn,
+    pub(crate) seen: Arc<Seen>,
+    pub(crate) message_max: usize,
+    /// How long the message is that has not come in whole.
+    pub(crate) needs: usize,
+    /// Whether messages are ignored until `Sync`.
+    skips: bool,
+}
+
+/// A client that has proved who it is.
+pub struct Opened(pub(crate) Client);
+
+impl Client {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        pool: Arc<Pool>,
+        number: u64,
+        priority: Priority,
+        settings: Arc<Settings>,
+        told: Arc<Params>,
+    ) -> Client {
+        let application = told.get("application_name").unwrap_or_default().into();
+        Client {
+            shared,
+            pool,
+            number,
+            names: Names::default(),
+            message: 0,
+            settings,
+            told,
+            customs: Vec::new(),
+            application,
+            priority,
+            reach: Arc::default(),
+        }
+    }
+
+    /// A command that the front answers itself, and its tag.
+    pub(crate) fn command(&mut self, text: &[u8], is_open: bool) -> Option<Result<&'static str, SqlError>> {
+        match priority::command(text)? {
+            priority::Command::Deallocate(name) => self.names.remove(&name).then_some(Ok("DEALLOCATE")),
+            priority::Command::Set(set) => Some(self.priority.set(set, is_open)),
+        }
+    }
+}
+
+impl front::Opened for Opened {
+    fn canceller(&self) -> Arc<dyn Cancel> {
+        Arc::clone(&self.0.reach) as Arc<dyn Cancel>
+    }
+
+    fn take_reports(&mut self) -> Vec<(Cow<'static, str>, String)> {
+        self.0.told.iter().map(|(name, value)| (name.to_owned().into(), value.to_owned())).collect()
+    }
+
+    async fn serve(self, mut conn: Conn, site: Site) {
+        let Site { limits, stats, seen, .. } = site;
+        if let Err(error) = conn.settle() {
+            tracing::warn!(%error, "a client could not be taken over by its thread");
+            stats.leave(&seen);
+            return;
+        }
+        let mut talk = Talk { client: self.0, conn, seen, message_max: limits.message_max, needs: 0, skips: false };
+        talk.ready();
+        let last_words = talk.serve().await;
+        stats.leave(&talk.seen);
+        if let Some(error) = last_words {
+            talk.conn.replies.error("FATAL", &error);
+        }
+        talk.conn.close().await;
+    }
+}
+
+impl Talk {
+    fn ready(&mut self) {
+        self.seen.rest(TransactionStatus::Idle);
+        self.conn.replies.ready(TransactionStatus::Idle);
+        self.conn.is_due = true;
+    }
+
+    /// Serves until the client leaves, or must; then there may be something left to say.
+    async fn serve(&mut self) -> Option<SqlError> {
+        loop {
+            let mut link = match self.seek().await {
+                Ok(Some(link)) => link,
+                Ok(None) => return None,
+                Err(Stop::Gone(gone)) => return errors::gone(gone),
+                Err(Stop::Error(error)) => return Some(error),
+            };
+            self.client.reach.works(&link.taken.server.line);
+            let event = loop {
+                match poll_fn(|cx| link.poll(self, cx)).await {
+                    Event::Speaks => {
+                        link.slot.active().await;
+                        link.is_idle = false;
+                    }
+                    event => break event,
+                }
+            };
+            // No cancel begins its way from here on; one that is under way is waited for.
+            self.client.reach.rests();
+            self.conn.is_due = true;
+            match event {
+                Event::Done => leave::put_back(*link, &self.client.pool),
+                Event::Left => {
+                    leave::clean(link, &self.client.pool).await;
+                    return None;
+                }
+                Event::Gone(Gone::Client) => {
+                    self.conn.replies.out.clear();
+                    leave::clean(link, &self.client.pool).await;
+                    return None;
+                }
+                // The server undoes what is open when its connection closes.
+                Event::Gone(gone) => return errors::gone(gone),
+                Event::Refused(error) => {
+                    leave::clean(link, &self.client.pool).await;
+                    return Some(error);
+                }
+                Event::ServerGone => return link.last_words(),
+                Event::Speaks => {}
+            }
+        }
+    }
+
+    /// Answers what needs no server, and gets a connection for the first message that does. Nothing if the client leaves.
+    async fn seek(&mut self) -> Result<Option<Box<Link>>, Stop> {
+        loop {
+            let (kind, length) = match self.conn.next(self.message_max).await? {
+                Ok(found) => found,
+                Err(broken) => return Err(errors::broken(broken).into()),
+            };
+            if self.seen.end.is_ended() {
+                return Err(Gone::Server.into());
+            }
+            match kind {
+                b'X' => return Ok(None),
+                b'p' => return Err(errors::unexpected(b'p').into()),
+                b'S' => {
+                    self.skips = false;
+                    self.ready();
+                }
+                // A COPY that there is not; what there would be to flush is flushed.
+                b'd' | b'c' | b'f' | b'H' => {}
+                _ if self.skips => {}
+                b'Q' if self.command(length) => {}
+                kind => match self.connection().await {
+                    Ok((taken, slot)) => return Ok(Some(Box::new(Link::new(taken, slot, self)))),
+                    Err(Stop::Error(error)) => {
+                        self.conn.replies.error("ERROR", &error);
+                        self.conn.is_due = true;
+                        match kind {
+                            b'Q' | b'F' => self.ready(),
+                            _ => self.skips = true,
+                        }
+                    }
+                    Err(gone) => return Err(gone),
+                },
+            }
+            self.conn.input.advance(length);
+        }
+    }
+
+    /// A query that is the front's, answered.
+    fn command(&mut self, length: usize) -> bool {
+        let text = &self.conn.input[HEAD..length];
+        match self.client.command(text.strip_suffix(b"\0").unwrap_or(text), false) {
+            Some(Ok(tag)) => self.conn.replies.command(tag),
+            Some(Err(error)) => self.conn.replies.error("ERROR", &error),
+            None => return false,
+        }
+        self.client.priority.settle();
+        self.ready();
+        true
+    }
+
+    /// A place at the door, and then a connection. What was answered goes to the client first, if there is a wait.
+    async fn connection(&mut self) -> Result<(super::pool::Taken, crate::door::Slot), Stop> {
+        let client = &mut self.client;
+        let about = About { class: client.priority.class(&self.conn.input[HEAD..]), fingerprint: None, owner: 0 };
+        let (shared, pool, reach) = (&client.shared, &client.pool, &client.reach);
+        reach.waits();
+        let mut wanted = std::pin::pin!(async {
+            let slot = shared.door.enter(about).await?;
+            let taken = pool.take().await?;
+            Ok::<_, SqlError>((taken, slot))
+        });
+        let mut cancelled = std::pin::pin!(reach.cancelled());
+        loop {
+            let (io, input, ending, out) = self.conn.parts();
+            tokio::select! {
+                biased;
+                got = &mut wanted => {
+                    reach.rests();
+                    return Ok(got?);
+                }
+                () = &mut cancelled => {
+                    reach.rests();
+                    return Err(SqlError::new(SqlState("57014"), "canceling statement due to user request").into());
+                }
+                () = ending => return Err(Gone::Server.into()),
+                moved = go_on(io, input, out) => moved.map_err(|_| Gone::Client)?,
+            }
+        }
+    }
+}
+
+/// What a wait leaves room for: answers to what came before do not wait, too; then a little is read ahead. Nothing is lost if
+/// it is given up.
+async fn go_on(io: &mut Box<dyn Io>, input: &mut BytesMut, out: &mut BytesMut) -> io::Result<()> {
+    if !out.is_empty() {
+        io.write_buf(out).await?;
+        return if out.is_empty() { io.flush().await } else { Ok(()) };
+    }
+    if AHEAD <= input.len() {
+        // Past this much, the client's end is not noticed until the wait is over.
+        return std::future::pending().await;
+    }
+    input.reserve(READ);
+    match io.read_buf(input).await? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(()),
+    }
+}

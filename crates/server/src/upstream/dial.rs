@@ -1,0 +1,137 @@
+//! Reaching a server: TCP or unix socket, encrypted or not.
+//!
+//! **Invariant:** with `verify-full` nothing is said to a server whose certificate is not vouched for; with `require` nothing is
+//! said unencrypted.
+
+use super::url::{Host, SslMode, Url};
+use crate::conn::Io;
+use std::io;
+use std::mem;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme};
+
+/// `SSLRequest`.
+const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
+
+impl Io for TlsStream<Box<dyn Io>> {
+    fn settled(mut self: Box<Self>) -> io::Result<Box<dyn Io>> {
+        let plain = self.get_mut().0;
+        *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled()?;
+        Ok(self)
+    }
+}
+
+/// A stream to a server, and what binds a proof to it if it is encrypted.
+pub(crate) struct Dialled {
+    pub(crate) io: Box<dyn Io>,
+    pub(crate) is_encrypted: bool,
+    pub(crate) end_point: Option<Vec<u8>>,
+}
+
+/// Takes any certificate, but not a handshake that its owner has not signed.
+#[derive(Debug)]
+struct Anybody;
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, TlsError> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        verify_tls12_signature(message, certificate, signed, &default_provider().signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        verify_tls13_signature(message, certificate, signed, &default_provider().signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// How encryption is done, if it may be.
+///
+/// # Errors
+/// The file of those who vouch cannot be used.
+pub(crate) fn encryption(url: &Url) -> io::Result<Option<Arc<ClientConfig>>> {
+    let invalid = |error: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, error.to_string());
+    if url.ssl_mode == SslMode::Disable {
+        return Ok(None);
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| invalid(&error))?;
+    let config = match (&url.ssl_root_cert, url.ssl_mode) {
+        (Some(path), SslMode::VerifyFull) => {
+            let mut roots = RootCertStore::empty();
+            for root in CertificateDer::pem_slice_iter(&std::fs::read(path)?) {
+                let root = root.map_err(|error| invalid(&error))?;
+                roots.add(root).map_err(|error| invalid(&error))?;
+            }
+            builder.with_root_certificates(roots).with_no_client_auth()
+        }
+        _ => builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody)).with_no_client_auth(),
+    };
+    Ok(Some(Arc::new(config)))
+}
+
+/// Reaches a host without a word about encryption.
+pub(crate) async fn reach(host: &Host) -> io::Result<Box<dyn Io>> {
+    match host {
+        Host::Unix(path) => Ok(Box::new(UnixStream::connect(path).await?)),
+        Host::Tcp(name, port) => {
+            let stream = TcpStream::connect((&**name, *port)).await?;
+            // One write is one question: nothing is to be waited for.
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream))
+        }
+    }
+}
+
+/// Reaches a host, encrypted as the URL asks. As with libpq, encryption means nothing on a unix socket.
+pub(crate) async fn dial(host: &Host, mode: SslMode, config: Option<&Arc<ClientConfig>>) -> io::Result<Dialled> {
+    let mut io = reach(host).await?;
+    let (Host::Tcp(name, _), Some(config)) = (host, config) else {
+        return Ok(Dialled { io, is_encrypted: false, end_point: None });
+    };
+    io.write_all(&SSL_REQUEST).await?;
+    match io.read_u8().await? {
+        b'S' => {
+            let name = ServerName::try_from(name.clone()).map_err(io::Error::other)?;
+            let stream = TlsConnector::from(Arc::clone(config)).connect(name, io).await?;
+            let certificate = stream.get_ref().1.peer_certificates().and_then(|all| all.first());
+            let end_point = certificate.and_then(|certificate| crate::tls::end_point(certificate));
+            Ok(Dialled { io: Box::new(stream), is_encrypted: true, end_point })
+        }
+        b'N' if mode == SslMode::Prefer => Ok(Dialled { io, is_encrypted: false, end_point: None }),
+        b'N' => Err(io::Error::other("the server does not support SSL, but SSL was required")),
+        _ => Err(io::Error::other("the server's answer to the request for SSL is none")),
+    }
+}

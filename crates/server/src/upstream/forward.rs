@@ -1,0 +1,296 @@
+//! From the client to the server.
+//!
+//! **Invariant:** each message that the server is sent has its entry in the queue of answers, in the same order. Of a message only
+//! names of prepared statements are ever changed. Data of a COPY pass as they come; all else is looked at when it is whole.
+
+use super::client::Talk;
+use super::expect::{Expect, Own};
+use super::link::{Event, Hold, Link};
+use super::message;
+use super::prepared::Missing;
+use super::scan::{Scan, scan};
+use super::statements::{Statement, name_of};
+use crate::conn::Conn;
+use crate::errors;
+use crate::frame::{self, HEAD};
+use bytes::{Buf, BytesMut};
+use std::sync::Arc;
+
+/// More is not forwarded before the server has taken some.
+const ENOUGH: usize = 64 << 10;
+
+/// One that no server has.
+const NOBODY: &[u8] = b"_ot_";
+
+impl Link {
+    /// Takes messages from the client's input, as many as are there.
+    pub(crate) fn forward(&mut self, talk: &mut Talk) -> Result<(), Event> {
+        talk.needs = 0;
+        while self.taken.server.out.len() < ENOUGH {
+            if 0 < self.client_rest {
+                let count = self.client_rest.min(talk.conn.input.len());
+                if count == 0 {
+                    break;
+                }
+                self.pass(&mut talk.conn, count);
+                self.client_rest -= count;
+                continue;
+            }
+            let refused = |broken| Event::Refused(errors::broken(broken));
+            let Some((kind, length)) = frame::head(&talk.conn.input).map_err(refused)? else { break };
+            if kind == b'd' {
+                if talk.message_max < length {
+                    return Err(refused(frame::Broken::TooLong(length)));
+                }
+                self.client_rest = HEAD + length;
+                continue;
+            }
+            let whole = frame::whole(&talk.conn.input, talk.message_max).map_err(refused)?;
+            let Some((kind, length)) = whole else {
+                talk.needs = HEAD + length;
+                break;
+            };
+            self.message(talk, kind, length)?;
+        }
+        Ok(())
+    }
+
+    /// The first bytes of the input, as they are.
+    fn pass(&mut self, conn: &mut Conn, count: usize) {
+        self.taken.server.out.extend_from_slice(&conn.input[..count]);
+        conn.input.advance(count);
+    }
+
+    /// One whole message.
+    fn message(&mut self, talk: &mut Talk, kind: u8, length: usize) -> Result<(), Event> {
+        talk.client.message = talk.client.message.wrapping_add(1);
+        let number = talk.client.message;
+        match kind {
+            b'Q' => return self.query(talk, length),
+            b'S' => {
+                self.pass(&mut talk.conn, length);
+                self.expects.push(Expect::Sync);
+                self.batch += 1;
+                self.is_open_batch = false;
+                return Ok(());
+            }
+            b'F' => {
+                self.expects.push(Expect::Function);
+                self.pass(&mut talk.conn, length);
+                return Ok(());
+            }
+            b'c' | b'f' => {
+                self.expects.copies_in = false;
+                self.pass(&mut talk.conn, length);
+                return Ok(());
+            }
+            b'X' => return Err(Event::Left),
+            b'p' => return Err(Event::Refused(errors::unexpected(b'p'))),
+            _ => self.is_open_batch = true,
+        }
+        match kind {
+            b'P' => self.parse(talk, length),
+            b'B' => self.bind(talk, length),
+            b'D' | b'C' => self.about(talk, kind, length),
+            b'E' => {
+                self.commits |= self.bound_commits;
+                self.expects.push(Expect::Execute(number));
+                self.pass(&mut talk.conn, length);
+            }
+            // Flush.
+            _ => self.pass(&mut talk.conn, length),
+        }
+        Ok(())
+    }
+
+    /// What a text may do is noted.
+    pub(crate) fn note(&mut self, talk: &mut Talk, scan: &Scan) {
+        self.is_touched |= scan.touches || (scan.lets_go && self.hold == Hold::Held);
+        if scan.binds {
+            self.hold = Hold::Bound;
+        }
+        if scan.takes_statements {
+            self.taken.server.prepared.doubt_all();
+        }
+        for name in &scan.customs {
+            if !talk.client.customs.contains(name) {
+                talk.client.customs.push(name.clone());
+            }
+        }
+    }
+
+    fn query(&mut self, talk: &mut Talk, length: usize) -> Result<(), Event> {
+        let number = talk.client.message;
+        let body = &talk.conn.input[HEAD..length];
+        let text = body.strip_suffix(b"\0").unwrap_or(body);
+        // In a failed transaction the server says so.
+        if self.status != b'E'
+            // One with a wrong value is a setting like any other to the server.
+            && let Some(Ok(tag)) = talk.client.command(text, self.status == b'T')
+        {
+            talk.conn.input.advance(length);
+            self.expects.push(Expect::Own(Own::Done(tag)));
+            self.answer_own(talk);
+            return Ok(());
+        }
+        let scan = scan(text);
+        self.commits |= scan.commits;
+        self.note(talk, &scan);
+        // The server forgets its unnamed statement, too.
+        talk.client.names.forget_unnamed();
+        self.taken.server.unnamed = (0, 0);
+        self.expects.push(Expect::Query(number));
+        self.pass(&mut talk.conn, length);
+        Ok(())
+    }
+
+    fn parse(&mut self, talk: &mut Talk, length: usize) {
+        let number = talk.client.message;
+        let message = talk.conn.input.split_to(length);
+        let unshared = Expect::Parse { statement: 0, message: number };
+        let Some((name, rest)) = message::text(&message[HEAD..]) else { return self.send(&message, unshared) };
+        if name.is_empty() {
+            let scan = scan(rest.split(|&byte| byte == 0).next().unwrap_or_default());
+            self.note(talk, &scan);
+            let client = &mut talk.client;
+            client.names.set_unnamed(rest, scan);
+            self.taken.server.unnamed = (client.number, client.names.unnamed_number);
+            return self.send(&message, unshared);
+        }
+        if talk.client.names.get(name).is_some() {
+            return self.provoke(&errors::statement_exists(super::text_of(name)));
+        }
+        let search_path = talk.client.settings.get("search_path").unwrap_or_default();
+        let statement = talk.client.shared.statements.of(search_path, rest);
+        talk.client.names.insert(name, Arc::clone(&statement), number);
+        match self.taken.server.prepared.want(statement.number, self.batch) {
+            Missing::Nothing => {
+                self.expects.push(Expect::Own(Own::Parsed(number)));
+                self.answer_own(talk);
+            }
+            missing => self.bring(&statement, missing, number),
+        }
+    }
+
+    /// Sends a `Parse` of a shared statement; `message` is the client's, 0 if it has not asked.
+    fn bring(&mut self, statement: &Statement, missing: Missing, message: u32) {
+        let server = &mut self.taken.server;
+        if missing == Missing::CloseAndParse {
+            message::about_statement(&mut server.out, b'C', statement.name.as_bytes());
+            self.expects.push(Expect::Close { is_own: true });
+        }
+        message::put(&mut server.out, b'P', |out| {
+            out.extend_from_slice(statement.name.as_bytes());
+            out.extend_from_slice(&[0]);
+            out.extend_from_slice(&statement.body);
+        });
+        self.expects.push(Expect::Parse { statement: statement.number, message });
+        if let Some(oldest) = server.prepared.evict() {
+            message::about_statement(&mut server.out, b'C', name_of(oldest).as_bytes());
+            self.expects.push(Expect::Close { is_own: true });
+        }
+    }
+
+    /// The client's statement of this name is on the connection when what follows arrives.
+    fn need(&mut self, talk: &mut Talk, name: &[u8]) -> Option<Arc<Statement>> {
+        if name.is_empty() {
+            let client = &mut talk.client;
+            let own = (client.number, client.names.unnamed_number);
+            if !client.names.unnamed.is_empty() && self.taken.server.unnamed != own {
+                let server = &mut self.taken.server;
+                message::put(&mut server.out, b'P', |out| {
+                    out.extend_from_slice(&[0]);
+                    out.extend_from_slice(&client.names.unnamed);
+                });
+                server.unnamed = own;
+                self.expects.push(Expect::Parse { statement: 0, message: 0 });
+            }
+            return None;
+        }
+        // One that the client has not named by the protocol is for the server to find.
+        let statement = Arc::clone(talk.client.names.get(name)?);
+        match self.taken.server.prepared.want(statement.number, self.batch) {
+            Missing::Nothing => {}
+            missing => self.bring(&statement, missing, 0),
+        }
+        Some(statement)
+    }
+
+    fn bind(&mut self, talk: &mut Talk, length: usize) {
+        let message = talk.conn.input.split_to(length);
+        let body = &message[HEAD..];
+        let Some((portal, rest)) = message::text(body) else { return self.send(&message, Expect::Bind) };
+        let Some((name, rest)) = message::text(rest) else { return self.send(&message, Expect::Bind) };
+        match self.need(talk, name) {
+            Some(statement) => {
+                self.note_statement(talk, &statement);
+                message::put(&mut self.taken.server.out, b'B', |out| {
+                    for part in [portal, b"\0", statement.name.as_bytes(), b"\0", rest] {
+                        out.extend_from_slice(part);
+                    }
+                });
+                self.expects.push(Expect::Bind);
+            }
+            None => {
+                if name.is_empty() {
+                    let scan = std::mem::take(&mut talk.client.names.unnamed_scan);
+                    self.note(talk, &scan);
+                    self.bound_commits = scan.commits;
+                    talk.client.names.unnamed_scan = scan;
+                }
+                self.send(&message, Expect::Bind);
+            }
+        }
+    }
+
+    fn note_statement(&mut self, talk: &mut Talk, statement: &Statement) {
+        self.bound_commits = statement.scan.commits;
+        self.note(talk, &statement.scan);
+    }
+
+    /// `Describe` and `Close`.
+    fn about(&mut self, talk: &mut Talk, kind: u8, length: usize) {
+        let message = talk.conn.input.split_to(length);
+        let is_close = kind == b'C';
+        let (target, rest) = message[HEAD..].split_first().unwrap_or((&0, &[]));
+        let expect = match (is_close, target) {
+            (true, _) => Expect::Close { is_own: false },
+            (false, b'S') => Expect::Parameters,
+            (false, _) => Expect::Columns,
+        };
+        let Some((name, _)) = message::text(rest).filter(|_| *target == b'S') else {
+            return self.send(&message, expect);
+        };
+        if is_close {
+            if name.is_empty() {
+                talk.client.names.forget_unnamed();
+                self.taken.server.unnamed = (0, 0);
+            } else if talk.client.names.remove(name) {
+                // The connection keeps it for others.
+                self.expects.push(Expect::Own(Own::Closed));
+                return self.answer_own(talk);
+            }
+            return self.send(&message, expect);
+        }
+        match self.need(talk, name) {
+            Some(statement) => {
+                message::about_statement(&mut self.taken.server.out, kind, statement.name.as_bytes());
+                self.expects.push(expect);
+            }
+            None => self.send(&message, expect),
+        }
+    }
+
+    fn send(&mut self, message: &BytesMut, expect: Expect) {
+        self.taken.server.out.extend_from_slice(message);
+        self.expects.push(expect);
+    }
+
+    /// Makes the server fail, so that its transaction does, and puts this error in the place of its own.
+    fn provoke(&mut self, error: &sql::SqlError) {
+        let mut replies = crate::reply::Replies::default();
+        replies.error("ERROR", error);
+        message::about_statement(&mut self.taken.server.out, b'D', NOBODY);
+        self.expects.push(Expect::Provoked(replies.out.to_vec().into()));
+    }
+}

@@ -1,0 +1,158 @@
+//! A connection leaves its client.
+//!
+//! **Invariant:** what goes back to the pool is idle: no transaction, nothing outstanding, nothing of the session but what the
+//! connection is known to have, and no cancel on its way to it. What cannot be made so in a bounded time is closed.
+
+use super::expect::{Expect, Reply};
+use super::link::{Hold, Link};
+use super::message;
+use super::pool::Pool;
+use super::server_conn::Failed;
+use bytes::Buf;
+use sql::{SqlError, SqlState};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a client that has gone has asked is run to its end for so long.
+const DRAIN_TIME: Duration = Duration::from_secs(10);
+/// And so many bytes of answers are read.
+const DRAIN_MAX: usize = 64 << 20;
+
+/// Gives back a connection that is settled.
+pub(crate) fn put_back(link: Link, pool: &Arc<Pool>) {
+    let Link { taken, slot, .. } = link;
+    if taken.server.line.is_clear() {
+        pool.put(taken);
+        slot.done();
+        return;
+    }
+    // A cancel is on its way to it: until it has been delivered, the connection is nobody's.
+    let pool = Arc::clone(pool);
+    tokio::spawn(async move {
+        taken.server.line.cleared().await;
+        pool.put(taken);
+        slot.done();
+    });
+}
+
+/// Brings a connection to rest whose client has gone, and gives it back, or closes it.
+pub(crate) async fn clean(mut link: Box<Link>, pool: &Arc<Pool>) {
+    match tokio::time::timeout(DRAIN_TIME, link.come_to_rest()).await {
+        Ok(Ok(())) => put_back(*link, pool),
+        Ok(Err(failed)) => tracing::debug!(?failed, "the connection of a client that has gone was closed"),
+        Err(_) => {
+            // What it runs is nobody's any more.
+            let _ = tokio::time::timeout(DRAIN_TIME, link.taken.server.line.deliver()).await;
+            tracing::info!(pid = link.taken.server.line.pid(), "a statement of a client that has gone was cancelled");
+        }
+    }
+}
+
+impl Link {
+    async fn come_to_rest(&mut self) -> Result<(), Failed> {
+        if 0 < self.client_rest || self.hold == Hold::Bound {
+            return Err(io::Error::other("it cannot be brought to rest").into());
+        }
+        if self.expects.copies_in {
+            message::put(&mut self.taken.server.out, b'f', |out| out.extend_from_slice(b"the client has gone\0"));
+            self.expects.copies_in = false;
+            self.is_open_batch |= matches!(self.expects.front(), Some(Expect::Execute(_)));
+        }
+        if self.is_open_batch {
+            message::put(&mut self.taken.server.out, b'S', |_| {});
+            self.expects.push(Expect::Sync);
+        }
+        let was_checked = self.check.take().is_some();
+        self.taken.server.flush().await?;
+        self.drain().await?;
+        if self.expects.is_unsure {
+            return Err(io::Error::other("it is not known what it will still say").into());
+        }
+        let server = &mut self.taken.server;
+        if self.status != b'I' {
+            server.ask("ROLLBACK").await?;
+        }
+        if self.is_touched || was_checked || self.hold != Hold::Free {
+            server.ask("DISCARD ALL").await?;
+            server.prepared.clear();
+            server.settings = Arc::default();
+        }
+        Ok(())
+    }
+
+    /// Reads to the last answer.
+    async fn drain(&mut self) -> Result<(), Failed> {
+        let mut left = DRAIN_MAX;
+        while 0 < self.server_rest {
+            let inbox = &mut self.taken.server.inbox;
+            let count = self.server_rest.min(inbox.len());
+            inbox.advance(count);
+            self.server_rest -= count;
+            if 0 < self.server_rest {
+                let count = self.taken.server.read().await?;
+                left = left.checked_sub(count).ok_or_else(|| io::Error::other("there is too much to read"))?;
+            }
+        }
+        while !self.expects.is_empty() {
+            // Answers of the front's own have nobody to go to.
+            if self.expects.take_own().is_some() {
+                continue;
+            }
+            let server = &mut self.taken.server;
+            let (kind, body) = server.next().await?;
+            left = left.checked_sub(body.len()).ok_or_else(|| io::Error::other("there is too much to read"))?;
+            let reply = Reply::of(kind);
+            if reply == Reply::Parameter {
+                server.note(&body);
+            }
+            if reply == Reply::Ready {
+                self.status = body.first().copied().unwrap_or(b'E');
+            }
+            let prepared = &mut server.prepared;
+            let mut dropped = |expect| {
+                if let Expect::Parse { statement, .. } = expect {
+                    prepared.has_failed(statement);
+                }
+            };
+            self.expects
+                .answered(reply, &mut dropped)
+                .map_err(|_| io::Error::other("the server does not speak the protocol"))?;
+            if reply == Reply::CopyIn {
+                // It came after all: nobody has data for it.
+                message::put(&mut server.out, b'f', |out| out.extend_from_slice(b"the client has gone\0"));
+                self.expects.copies_in = false;
+                if matches!(self.expects.front(), Some(Expect::Execute(_))) {
+                    // The one that was sent was read as part of the COPY.
+                    message::put(&mut server.out, b'S', |_| {});
+                    self.expects.push(Expect::Sync);
+                }
+                server.flush().await?;
+            }
+        }
+        // Whose unnamed statement it has is not known any more.
+        self.taken.server.unnamed = (0, 0);
+        Ok(())
+    }
+
+    /// What the client is told when the server has gone.
+    pub(crate) fn last_words(&self) -> Option<SqlError> {
+        if self.is_told {
+            return None;
+        }
+        let unknown = "Whether what was under way has taken effect is not known.";
+        let error = |state, message: &str| SqlError::new(SqlState(state), message);
+        Some(if self.commits {
+            error("08007", "the connection to the server was lost during COMMIT")
+                .detail("Whether the transaction has been committed is not known.")
+                .hint("Look for its effects before you run it again.")
+        } else if !self.expects.is_empty() {
+            error("08006", "the connection to the server was lost").detail(unknown)
+        } else if self.status == b'I' {
+            error("57P01", "the connection to the server was lost")
+                .detail("What the session had on its connection is gone.")
+        } else {
+            error("08006", "the connection to the server was lost").detail("The open transaction has been rolled back.")
+        })
+    }
+}

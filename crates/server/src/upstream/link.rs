@@ -1,0 +1,260 @@
+//! A client with a server connection: bytes go both ways until the transaction has ended.
+//!
+//! **Invariant:** nobody waits for the one side with the other unheard: what one does not take holds up what the other sends,
+//! and no more. At most one read's worth of a result is held here. The link ends when all that was sent is answered, no
+//! transaction is open, and nothing holds the client to the connection.
+
+use super::check::{self, Found};
+use super::client::Talk;
+use super::expect::{Expect, Expects};
+use super::message;
+use super::pool::Taken;
+use super::server_conn::READ;
+use crate::conn::Gone;
+use crate::door::Slot;
+use bytes::{Buf, BytesMut};
+use sql::SqlError;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncReadExt, AsyncWrite};
+
+/// Answers that a client has not taken yet: with more, the server is not read.
+const ANSWERS: usize = 16 << 10;
+/// Questions that a server has not taken yet: with more, the client is not read.
+const QUESTIONS: usize = 64 << 10;
+/// Room for one read of a client.
+const CLIENT_READ: usize = 8 << 10;
+
+/// What holds a client to its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Hold {
+    /// Nothing.
+    Free,
+    /// Something that the server has named.
+    Held,
+    /// Something that the server cannot be asked for.
+    Bound,
+}
+
+/// Why a link does not go on by itself.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// It has ended: the connection is as in the pool.
+    Done,
+    /// The transaction has waited for its client, who speaks again.
+    Speaks,
+    /// The client has said good-bye.
+    Left,
+    /// There is no client any more, or there must not be.
+    Gone(Gone),
+    /// The client has broken the protocol, or its settings cannot be made.
+    Refused(SqlError),
+    /// The server has closed the connection, or does not speak the protocol.
+    ServerGone,
+}
+
+pub(crate) struct Link {
+    pub(crate) taken: Taken,
+    pub(crate) slot: Slot,
+    pub(crate) expects: Expects,
+    /// The server's transaction: `I`, `T` or `E`.
+    pub(crate) status: u8,
+    /// Counts what `Sync` separates.
+    pub(crate) batch: u64,
+    /// Whether something was sent that wants a `Sync`.
+    pub(crate) is_open_batch: bool,
+    /// What is still to come of a message of the client; of one of the server.
+    pub(crate) client_rest: usize,
+    pub(crate) server_rest: usize,
+    /// Whether the session may have been left different.
+    pub(crate) is_touched: bool,
+    pub(crate) hold: Hold,
+    /// Whether an explicit COMMIT is under way.
+    pub(crate) commits: bool,
+    /// Whether the statement that was bound last is one.
+    pub(crate) bound_commits: bool,
+    /// The check under way.
+    pub(crate) check: Option<Found>,
+    /// Whether nothing may follow the prelude before it is answered.
+    pub(crate) is_careful: bool,
+    /// Whether the slot was told that the transaction waits.
+    pub(crate) is_idle: bool,
+    /// Whether the server has said its last words.
+    pub(crate) is_told: bool,
+    server_flushes: bool,
+    client_flushes: bool,
+}
+
+impl Link {
+    /// Begins. What the connection has of others' settings is changed in front of the client's first message.
+    pub(crate) fn new(taken: Taken, slot: Slot, talk: &mut Talk) -> Link {
+        let mut link = Link {
+            taken,
+            slot,
+            expects: Expects::default(),
+            status: b'I',
+            batch: 1,
+            is_open_batch: false,
+            client_rest: 0,
+            server_rest: 0,
+            is_touched: false,
+            hold: Hold::Free,
+            commits: false,
+            bound_commits: false,
+            check: None,
+            is_careful: false,
+            is_idle: false,
+            is_told: false,
+            server_flushes: false,
+            client_flushes: false,
+        };
+        let server = &mut link.taken.server;
+        let wanted = &talk.client.settings;
+        if !Arc::ptr_eq(&server.settings, wanted) && server.settings != *wanted {
+            let (change, is_careful) = wanted.change_from(&server.settings);
+            message::query(&mut server.out, &change);
+            server.unnamed = (0, 0);
+            link.expects.push(Expect::Prelude);
+            link.is_careful = is_careful;
+        } else {
+            server.params.tell(&mut talk.client.told, &mut talk.conn.replies.out);
+        }
+        server.settings = Arc::clone(wanted);
+        link
+    }
+
+    /// Goes on as far as both sides let it.
+    pub(crate) fn poll(&mut self, talk: &mut Talk, cx: &mut Context<'_>) -> Poll<Event> {
+        loop {
+            let mut has_moved = false;
+            let listens = self.check.is_none() && !self.is_careful;
+            if listens && !talk.conn.input.is_empty() {
+                if self.is_idle {
+                    return Poll::Ready(Event::Speaks);
+                }
+                if let Err(event) = self.forward(talk) {
+                    return Poll::Ready(event);
+                }
+            }
+            if !self.taken.server.out.is_empty() || self.server_flushes {
+                let server = &mut self.taken.server;
+                match write(&mut server.io, &mut server.out, &mut self.server_flushes, cx) {
+                    Poll::Ready(Ok(())) => has_moved = true,
+                    // What it has said before is still to be read.
+                    Poll::Ready(Err(_)) => server.out.clear(),
+                    Poll::Pending => {}
+                }
+            }
+            if talk.conn.replies.out.len() < ANSWERS {
+                let server = &mut self.taken.server;
+                server.inbox.reserve(READ);
+                match pin!(server.io.read_buf(&mut server.inbox)).poll(cx) {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Event::ServerGone),
+                    Poll::Ready(Ok(_)) => {
+                        has_moved = true;
+                        if let Err(event) = self.backward(talk) {
+                            return Poll::Ready(event);
+                        }
+                    }
+                    Poll::Pending => {}
+                }
+            }
+            if self.is_settled() {
+                if (self.is_touched || self.expects.is_unsure) && self.check.is_none() {
+                    self.begin_check(talk);
+                    has_moved = true;
+                } else if self.check.is_none() && self.hold == Hold::Free {
+                    return Poll::Ready(Event::Done);
+                }
+            }
+            if !talk.conn.replies.out.is_empty() || self.client_flushes {
+                let conn = &mut talk.conn;
+                match write(&mut conn.io, &mut conn.replies.out, &mut self.client_flushes, cx) {
+                    Poll::Ready(Ok(())) => has_moved = true,
+                    Poll::Ready(Err(_)) => return Poll::Ready(Event::Gone(Gone::Client)),
+                    Poll::Pending => {}
+                }
+            }
+            if talk.conn.input.len() < QUESTIONS + talk.needs && self.taken.server.out.len() < QUESTIONS {
+                talk.conn.input.reserve(CLIENT_READ);
+                match pin!(talk.conn.io.read_buf(&mut talk.conn.input)).poll(cx) {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Event::Gone(Gone::Client)),
+                    Poll::Ready(Ok(_)) => has_moved = true,
+                    Poll::Pending => {}
+                }
+            }
+            if !has_moved {
+                ready!(Pin::new(talk.conn.ending()).poll(cx));
+                return Poll::Ready(Event::Gone(Gone::Server));
+            }
+        }
+    }
+
+    /// Whether all is answered, and nothing is open. What the client is still to be sent does not count.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.status == b'I'
+            && self.expects.is_empty()
+            && !self.is_open_batch
+            && self.client_rest == 0
+            && self.server_rest == 0
+            && self.taken.server.inbox.is_empty()
+            && self.taken.server.out.is_empty()
+            && !self.server_flushes
+    }
+
+    fn begin_check(&mut self, talk: &mut Talk) {
+        self.is_touched = false;
+        let server = &mut self.taken.server;
+        let named = server.settings.iter().map(|(name, _)| name).filter(|name| name.contains('.'));
+        let named = named.filter(|name| !talk.client.customs.iter().any(|own| own == name));
+        let customs = talk.client.customs.iter().map(String::as_str).chain(named);
+        message::query(&mut server.out, &check::question(customs));
+        server.unnamed = (0, 0);
+        self.expects.push(Expect::Check { has_begun: false });
+        self.check = Some(Found::default());
+    }
+
+    /// The check has ended.
+    pub(crate) fn end_check(&mut self, talk: &mut Talk) {
+        let Some(Found { settings, holds, failed }) = self.check.take() else { return };
+        self.expects.is_unsure = false;
+        if failed {
+            // It is asked again after the next transaction.
+            self.is_touched = true;
+            self.hold = self.hold.max(Hold::Held);
+            return;
+        }
+        if *talk.client.settings != settings {
+            if let Some(value) = settings.get("overtake.priority") {
+                talk.client.priority.follow(value);
+            }
+            let settings = Arc::new(settings);
+            self.taken.server.settings = Arc::clone(&settings);
+            talk.client.settings = settings;
+        }
+        if self.hold != Hold::Bound {
+            self.hold = if holds { Hold::Held } else { Hold::Free };
+        }
+    }
+}
+
+/// Writes what there is, as far as it is taken; then has it sent.
+fn write(
+    io: &mut (impl AsyncWrite + Unpin),
+    out: &mut BytesMut,
+    flushes: &mut bool,
+    cx: &mut Context<'_>,
+) -> Poll<std::io::Result<()>> {
+    while !out.is_empty() {
+        match ready!(Pin::new(&mut *io).poll_write(cx, out))? {
+            0 => return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into())),
+            count => out.advance(count),
+        }
+        *flushes = true;
+    }
+    // Encrypted streams keep the last record back until then; to others it is nothing.
+    ready!(Pin::new(&mut *io).poll_flush(cx))?;
+    *flushes = false;
+    Poll::Ready(Ok(()))
+}

@@ -1,0 +1,50 @@
+//! What a server has reported of its settings (`ParameterStatus`), and what a client has been told.
+//!
+//! **Invariant:** lists are shared and compared by address first: between one statement and the next they are mostly the same
+//! one.
+
+use bytes::BytesMut;
+use std::sync::Arc;
+
+/// Names and values, in the order in which they were first reported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Params(Vec<(Box<str>, Box<str>)>);
+
+impl Params {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(own, _)| **own == *name).map(|(_, value)| &**value)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// Notes a report; says whether it is news.
+    pub(crate) fn note(all: &mut Arc<Params>, name: &str, value: &str) -> bool {
+        if all.get(name) == Some(value) {
+            return false;
+        }
+        let own = Arc::make_mut(all);
+        match own.0.iter_mut().find(|(own, _)| **own == *name) {
+            Some((_, own)) => *own = value.into(),
+            None => own.0.push((name.into(), value.into())),
+        }
+        true
+    }
+
+    /// Tells a client who was told `told` what is different here.
+    pub(crate) fn tell(self: &Arc<Params>, told: &mut Arc<Params>, out: &mut BytesMut) {
+        if Arc::ptr_eq(self, told) {
+            return;
+        }
+        for (name, value) in self.iter().filter(|(name, value)| told.get(name) != Some(value)) {
+            super::message::put(out, b'S', |out| {
+                out.extend_from_slice(name.as_bytes());
+                out.extend_from_slice(&[0]);
+                out.extend_from_slice(value.as_bytes());
+                out.extend_from_slice(&[0]);
+            });
+        }
+        *told = Arc::clone(self);
+    }
+}

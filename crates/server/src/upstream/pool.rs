@@ -1,0 +1,174 @@
+//! Server connections of one user to one database.
+//!
+//! **Invariant:** as many connections at most as there is room for, idle ones included: whoever has one has a place, and an idle
+//! one stands in a place that nobody has taken. What is put back is idle in every respect.
+
+use super::login::Servers;
+use super::params::Params;
+use super::proof::Secret;
+use super::server_conn::ServerConn;
+use super::settings::Settings;
+use crate::scram::Keys;
+use sql::{SqlError, SqlState};
+use std::collections::HashMap;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// One that is idle for longer is asked whether it is still there.
+const CHECK_AFTER: Duration = Duration::from_secs(30);
+/// And has so long to answer.
+const CHECK_TIME: Duration = Duration::from_secs(5);
+/// Between two looks at who is idle.
+const SWEEP: Duration = Duration::from_secs(1);
+/// Logins that are remembered.
+const WELCOMES_MAX: usize = 1_000;
+
+/// How many connections a pool has, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Server connections of one user to one database.
+    pub size: usize,
+    /// One that is idle for longer is closed.
+    pub idle: Duration,
+    /// One that is older is closed when it is idle.
+    pub lifetime: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { size: 20, idle: Duration::from_mins(10), lifetime: Duration::from_hours(1) }
+    }
+}
+
+/// What a client is told that logs in with certain settings.
+#[derive(Clone, Debug)]
+pub(crate) struct Welcome {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) params: Arc<Params>,
+}
+
+pub(crate) struct Pool {
+    servers: Arc<Servers>,
+    pub(crate) user: Arc<str>,
+    pub(crate) database: Arc<str>,
+    secret: Mutex<Secret>,
+    limits: Limits,
+    room: Arc<Semaphore>,
+    idle: Mutex<Vec<ServerConn>>,
+    /// By what clients have asked.
+    welcomes: Mutex<HashMap<Settings, Welcome>>,
+    /// Connections there are.
+    pub(crate) count: Arc<AtomicUsize>,
+}
+
+/// A connection that somebody has, with its place.
+pub(crate) struct Taken {
+    pub(crate) server: ServerConn,
+    place: OwnedSemaphorePermit,
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pool {
+    /// In a runtime: idle connections are looked after there.
+    pub(crate) fn new(servers: Arc<Servers>, user: &str, database: &str, secret: Secret, limits: Limits) -> Arc<Pool> {
+        let pool = Arc::new(Pool {
+            servers,
+            user: user.into(),
+            database: database.into(),
+            secret: Mutex::new(secret),
+            limits,
+            room: Arc::new(Semaphore::new(limits.size)),
+            idle: Mutex::default(),
+            welcomes: Mutex::default(),
+            count: Arc::default(),
+        });
+        tokio::spawn(sweep(Arc::downgrade(&pool)));
+        pool
+    }
+
+    /// Connections prove themselves with this from now on, unless the URL has a password for them.
+    pub(crate) fn learn(&self, keys: Keys) {
+        let mut secret = lock(&self.secret);
+        if !matches!(*secret, Secret::Password(_)) {
+            *secret = Secret::Keys(keys);
+        }
+    }
+
+    /// Waits for a connection, in the runtime of the caller.
+    pub(crate) async fn take(&self) -> Result<Taken, SqlError> {
+        let place = Arc::clone(&self.room).acquire_owned().await;
+        let place = place.map_err(|_| SqlError::new(SqlState("57P01"), "the server is about to end"))?;
+        while let Some(mut server) = self.pick() {
+            if server.settle().is_err() || !server.is_quiet() {
+                continue;
+            }
+            if CHECK_AFTER < server.rested.elapsed() {
+                let asked = tokio::time::timeout(CHECK_TIME, server.ask("")).await;
+                if !matches!(asked, Ok(Ok(_))) {
+                    continue;
+                }
+            }
+            return Ok(Taken { server, place });
+        }
+        let secret = lock(&self.secret).clone();
+        let mut server = self.servers.connect(&self.user, &self.database, &secret).await?;
+        server.counted_by(&self.count);
+        Ok(Taken { server, place })
+    }
+
+    /// The idle one that suits best: of this thread, the last one used.
+    fn pick(&self) -> Option<ServerConn> {
+        let here = thread::current().id();
+        let mut idle = lock(&self.idle);
+        let at = idle.iter().rposition(|server| server.home == here).or_else(|| idle.len().checked_sub(1))?;
+        Some(idle.remove(at))
+    }
+
+    /// Takes one back that is idle in every respect.
+    pub(crate) fn put(&self, Taken { mut server, place }: Taken) {
+        server.rest();
+        lock(&self.idle).push(server);
+        drop(place);
+    }
+
+    /// How many are idle.
+    pub(crate) fn idle_count(&self) -> usize {
+        lock(&self.idle).len()
+    }
+
+    /// What is said to a client that asks for these settings, if that is known.
+    pub(crate) fn welcome(&self, asked: &Settings) -> Option<Welcome> {
+        lock(&self.welcomes).get(asked).cloned()
+    }
+
+    pub(crate) fn remember(&self, asked: Settings, welcome: Welcome) {
+        let mut welcomes = lock(&self.welcomes);
+        if WELCOMES_MAX <= welcomes.len() {
+            welcomes.clear();
+        }
+        welcomes.insert(asked, welcome);
+    }
+
+    fn close_idle(&self) {
+        let is_old = |server: &ServerConn| {
+            self.limits.idle < server.rested.elapsed() || self.limits.lifetime < server.born.elapsed()
+        };
+        lock(&self.idle).retain(|server| !is_old(server));
+    }
+}
+
+async fn sweep(pool: Weak<Pool>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        match pool.upgrade() {
+            Some(pool) => pool.close_idle(),
+            None => return,
+        }
+    }
+}

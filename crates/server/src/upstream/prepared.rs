@@ -1,0 +1,125 @@
+//! Which prepared statements a server connection has.
+//!
+//! **Invariant:** a statement that counts as there is there. One whose `ParseComplete` is still to come is there for what
+//! follows in the same batch: up to the next `Sync` the server does nothing after a failure. For a later batch it may be there
+//! or not, so it is closed, which never fails, and parsed again.
+
+use std::collections::HashMap;
+
+/// Statements kept on one connection; beyond, the one that was not used for longest is closed.
+const STATEMENTS_MAX: usize = 200;
+
+#[derive(Debug, Default)]
+pub(crate) struct Prepared {
+    statements: HashMap<u64, State>,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct State {
+    used: u64,
+    /// The batch that brings it, until it is there.
+    comes_with: Option<u64>,
+}
+
+/// What is to be sent before a statement can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// Nothing: it is there.
+    Nothing,
+    /// `Parse`.
+    Parse,
+    /// `Close`, then `Parse`.
+    CloseAndParse,
+}
+
+impl Prepared {
+    /// A statement is about to be used in this batch; it counts as on its way if it is missing.
+    pub(crate) fn want(&mut self, statement: u64, batch: u64) -> Missing {
+        self.clock += 1;
+        let used = self.clock;
+        match self.statements.get_mut(&statement) {
+            None => {
+                self.statements.insert(statement, State { used, comes_with: Some(batch) });
+                Missing::Parse
+            }
+            Some(state) => {
+                state.used = used;
+                match state.comes_with {
+                    None => Missing::Nothing,
+                    Some(own) if own == batch => Missing::Nothing,
+                    Some(_) => {
+                        state.comes_with = Some(batch);
+                        Missing::CloseAndParse
+                    }
+                }
+            }
+        }
+    }
+
+    /// The one to be closed, if there are too many.
+    pub(crate) fn evict(&mut self) -> Option<u64> {
+        if self.statements.len() <= STATEMENTS_MAX {
+            return None;
+        }
+        let oldest = self.statements.iter().min_by_key(|(_, state)| state.used).map(|(&statement, _)| statement)?;
+        self.statements.remove(&oldest);
+        Some(oldest)
+    }
+
+    /// It is there, unless a later batch has begun to bring it anew.
+    pub(crate) fn is_there(&mut self, statement: u64) {
+        if let Some(state) = self.statements.get_mut(&statement)
+            // One that is doubted may have been taken away since.
+            && state.comes_with != Some(0)
+        {
+            state.comes_with = None;
+        }
+    }
+
+    /// It has not come.
+    pub(crate) fn has_failed(&mut self, statement: u64) {
+        self.statements.remove(&statement);
+    }
+
+    /// The client sends something that may take statements away.
+    pub(crate) fn doubt_all(&mut self) {
+        // No batch has the number 0.
+        self.statements.values_mut().for_each(|state| state.comes_with = Some(0));
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.statements.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_sure_is_brought_again() {
+        let mut prepared = Prepared::default();
+        assert_eq!(prepared.want(7, 1), Missing::Parse);
+        assert_eq!(prepared.want(7, 1), Missing::Nothing);
+        assert_eq!(prepared.want(7, 2), Missing::CloseAndParse);
+        prepared.is_there(7);
+        assert_eq!(prepared.want(7, 3), Missing::Nothing);
+        prepared.doubt_all();
+        assert_eq!(prepared.want(7, 4), Missing::CloseAndParse);
+        prepared.has_failed(7);
+        assert_eq!(prepared.want(7, 4), Missing::Parse);
+    }
+
+    #[test]
+    fn the_one_not_used_for_longest_goes() {
+        let mut prepared = Prepared::default();
+        for statement in 0..STATEMENTS_MAX as u64 {
+            prepared.want(statement, 1);
+        }
+        prepared.want(0, 1);
+        assert_eq!(prepared.evict(), None);
+        prepared.want(1_000, 1);
+        assert_eq!(prepared.evict(), Some(1));
+    }
+}

@@ -1,0 +1,179 @@
+//! The class of a client's transactions, and the few commands that the front answers itself.
+//!
+//! **Invariant:** only a query that is one such command and nothing else is answered here; everything else is the server's, which
+//! takes `overtake.priority` for a setting of two parts like any other.
+
+use crate::frame::HEAD;
+use sql::{SqlError, SqlState};
+use stage::Class;
+
+/// A client's class.
+#[derive(Clone, Debug)]
+pub(crate) struct Priority {
+    session: Class,
+    /// Until the transaction ends.
+    local: Option<Class>,
+    /// What it was before the open transaction.
+    before: Option<Class>,
+}
+
+/// A command of the front's.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Set(Set),
+    /// Of one statement.
+    Deallocate(Vec<u8>),
+}
+
+/// SET or RESET.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Set {
+    is_local: bool,
+    /// None: the default.
+    value: Option<String>,
+}
+
+/// The class of this name.
+///
+/// # Errors
+/// `22023`: there is none.
+pub(crate) fn class_of(value: &str) -> Result<Class, SqlError> {
+    Class::ALL.into_iter().find(|class| class.name().eq_ignore_ascii_case(value)).ok_or_else(|| {
+        let message = format!("invalid value for parameter \"overtake.priority\": \"{value}\"");
+        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).hint("Available values: low, normal, high.")
+    })
+}
+
+impl Priority {
+    pub(crate) fn new(session: Class) -> Priority {
+        Priority { session, local: None, before: None }
+    }
+
+    /// The class of a transaction that begins with this message, a hint before its text included.
+    pub(crate) fn class(&self, body: &[u8]) -> Class {
+        hint(body).or(self.local).unwrap_or(self.session)
+    }
+
+    pub(crate) fn set(&mut self, set: Set, is_open: bool) -> Result<&'static str, SqlError> {
+        let class = set.value.as_deref().map_or(Ok(Class::Normal), class_of)?;
+        let tag = if set.value.is_some() { "SET" } else { "RESET" };
+        if set.is_local {
+            self.local = Some(class);
+        } else {
+            if is_open {
+                self.before.get_or_insert(self.session);
+            }
+            self.session = class;
+        }
+        Ok(tag)
+    }
+
+    /// The server says that it has this.
+    pub(crate) fn follow(&mut self, value: &str) {
+        if let Ok(class) = class_of(value) {
+            self.session = class;
+        }
+    }
+
+    /// The transaction was rolled back.
+    pub(crate) fn undo(&mut self) {
+        self.session = self.before.take().unwrap_or(self.session);
+    }
+
+    /// It has ended.
+    pub(crate) fn settle(&mut self) {
+        self.before = None;
+        self.local = None;
+    }
+}
+
+/// `/*+ priority=high */` before the text of a `Query`, or of a `Parse`, whose name stands before it.
+fn hint(body: &[u8]) -> Option<Class> {
+    let begin = body.iter().take(2 * HEAD).position(|&byte| byte == b'/')?;
+    let text = body[begin..].strip_prefix(b"/*+")?;
+    let end = text.windows(2).position(|window| window == b"*/")?;
+    let mut words = text[..end].split(u8::is_ascii_whitespace);
+    let value = words.find_map(|word| word.strip_prefix(b"priority="))?;
+    class_of(std::str::from_utf8(value).ok()?).ok()
+}
+
+/// The command that a text is, if it is one of the front's and nothing else.
+pub(crate) fn command(text: &[u8]) -> Option<Command> {
+    // Almost no text gets further than this.
+    match text.iter().find(|byte| !byte.is_ascii_whitespace())? | 0x20 {
+        b's' | b'r' | b'd' if text.len() < 256 => {}
+        _ => return None,
+    }
+    let text = std::str::from_utf8(text).ok()?.trim();
+    let text = text.strip_suffix(';').unwrap_or(text).replace('=', " = ");
+    let mut words = text.split_whitespace();
+    let first = words.next()?.to_ascii_lowercase();
+    let mut next = words.next()?.to_owned();
+    let is_setting = |word: &str| word.eq_ignore_ascii_case("overtake.priority");
+    match &*first {
+        "deallocate" => {
+            if next.eq_ignore_ascii_case("prepare") {
+                words.next()?.clone_into(&mut next);
+            }
+            let name = match next.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
+                Some(name) => name.replace("\"\"", "\""),
+                None => next.to_ascii_lowercase(),
+            };
+            words.next().is_none().then(|| Command::Deallocate(name.into_bytes()))
+        }
+        "reset" => {
+            (is_setting(&next) && words.next().is_none()).then_some(Command::Set(Set { is_local: false, value: None }))
+        }
+        "set" => {
+            let is_local = next.eq_ignore_ascii_case("local");
+            if is_local || next.eq_ignore_ascii_case("session") {
+                words.next()?.clone_into(&mut next);
+            }
+            let sign = words.next()?;
+            let value = words.next()?;
+            let is_whole =
+                is_setting(&next) && (sign == "=" || sign.eq_ignore_ascii_case("to")) && words.next().is_none();
+            let value = value.trim_matches(['\'', '"']);
+            let value = (!value.eq_ignore_ascii_case("default")).then(|| value.to_owned());
+            is_whole.then_some(Command::Set(Set { is_local, value }))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_commands_are_ours() {
+        let set = |is_local, value: Option<&str>| Some(Command::Set(Set { is_local, value: value.map(str::to_owned) }));
+        assert_eq!(command(b" SET overtake.priority = 'high';"), set(false, Some("high")));
+        assert_eq!(command(b"set local overtake.priority to low"), set(true, Some("low")));
+        assert_eq!(command(b"set session overtake.priority=default"), set(false, None));
+        assert_eq!(command(b"reset overtake.priority"), set(false, None));
+        assert_eq!(command(b"deallocate \"P 1\""), None);
+        assert_eq!(command(b"deallocate prepare \"P\""), Some(Command::Deallocate(b"P".to_vec())));
+        for text in ["set overtake.priority = high; select 1", "select 1", "set work_mem = 1", "update t set a = 1", ""]
+        {
+            assert_eq!(command(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_class_is_undone_with_its_transaction() {
+        let mut priority = Priority::new(Class::Normal);
+        let set = |text: &str| match command(text.as_bytes()) {
+            Some(Command::Set(set)) => set,
+            other => panic!("{other:?}"),
+        };
+        priority.set(set("set overtake.priority = high"), true).expect("a class");
+        assert_eq!(priority.class(b"select"), Class::High);
+        priority.undo();
+        priority.settle();
+        assert_eq!(priority.class(b"select"), Class::Normal);
+        assert_eq!(priority.class(b"/*+ priority=low */ select"), Class::Low);
+        assert_eq!(priority.class(b"\0/*+ priority=high */ select\0\0\0"), Class::High);
+        assert!(priority.set(set("set overtake.priority = urgent"), false).is_err());
+    }
+}

@@ -1,0 +1,143 @@
+//! Cancelling what a client does, wherever it is: at the door, or on a server connection.
+//!
+//! **Invariant:** a cancel reaches the statement of the client that asked for it and no other. While one is on its way to a
+//! server connection, that connection belongs to the client; it goes back to the pool when the server has closed the
+//! connection that brought the cancel, which it does after the signal.
+
+use super::dial;
+use super::url::Host;
+use crate::backend::Cancel;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+/// A cancel that is not delivered by then is not delivered.
+const DELIVERY_TIME: Duration = Duration::from_secs(10);
+const CANCEL_REQUEST: i32 = 80_877_102;
+
+/// How a server connection is cancelled.
+#[derive(Debug)]
+pub(crate) struct Line {
+    host: Host,
+    key: Option<(i32, i32)>,
+    /// Cancels on their way.
+    under_way: AtomicUsize,
+    delivered: Notify,
+}
+
+impl Line {
+    pub(crate) fn new(host: Host) -> Line {
+        Line { host, key: None, under_way: AtomicUsize::new(0), delivered: Notify::new() }
+    }
+
+    pub(crate) fn with_key(host: Host, pid: i32, secret: i32) -> Line {
+        Line { key: Some((pid, secret)), ..Line::new(host) }
+    }
+
+    /// The server's number of this connection.
+    pub(crate) fn pid(&self) -> i32 {
+        self.key.map_or(0, |(pid, _)| pid)
+    }
+
+    /// Whether no cancel is on its way.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.under_way.load(SeqCst) == 0
+    }
+
+    /// Waits until none is.
+    pub(crate) async fn cleared(&self) {
+        loop {
+            let delivered = self.delivered.notified();
+            if self.is_clear() {
+                return;
+            }
+            delivered.await;
+        }
+    }
+
+    /// Cancels what the connection runs.
+    pub(crate) async fn deliver(&self) -> io::Result<()> {
+        let Some((pid, secret)) = self.key else { return Ok(()) };
+        let mut io = dial::reach(&self.host).await?;
+        let words = [16, CANCEL_REQUEST, pid, secret].map(i32::to_be_bytes);
+        io.write_all(words.as_flattened()).await?;
+        // It says nothing, and closes when it has signalled.
+        io.read_to_end(&mut Vec::new()).await.map(drop)
+    }
+}
+
+/// Where a client is, for whoever wants to cancel what it does.
+#[derive(Debug, Default)]
+pub(crate) struct Reach {
+    at: Mutex<At>,
+    is_cancelled: AtomicBool,
+    told: Notify,
+}
+
+#[derive(Debug, Default)]
+enum At {
+    #[default]
+    Nowhere,
+    Door,
+    Server(Arc<Line>),
+}
+
+impl Reach {
+    fn set(&self, at: At) {
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = at;
+    }
+
+    /// The client waits for a connection.
+    pub(crate) fn waits(&self) {
+        self.is_cancelled.store(false, SeqCst);
+        self.set(At::Door);
+    }
+
+    /// It has one.
+    pub(crate) fn works(&self, line: &Arc<Line>) {
+        self.set(At::Server(Arc::clone(line)));
+    }
+
+    /// It has none. No cancel begins its way to the connection it had after this.
+    pub(crate) fn rests(&self) {
+        self.set(At::Nowhere);
+    }
+
+    /// Ready when somebody cancels a client that waits.
+    pub(crate) async fn cancelled(&self) {
+        while !self.is_cancelled.load(SeqCst) {
+            self.told.notified().await;
+        }
+    }
+}
+
+impl Cancel for Reach {
+    fn cancel(&self) {
+        let at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*at {
+            At::Nowhere => {}
+            At::Door => {
+                self.is_cancelled.store(true, SeqCst);
+                self.told.notify_one();
+            }
+            At::Server(line) => {
+                let Ok(runtime) = Handle::try_current() else { return };
+                // Under the lock: the client has not left the connection yet, and sees this when it does.
+                line.under_way.fetch_add(1, SeqCst);
+                let line = Arc::clone(line);
+                runtime.spawn(async move {
+                    let delivered = tokio::time::timeout(DELIVERY_TIME, line.deliver()).await;
+                    if !matches!(delivered, Ok(Ok(()))) {
+                        tracing::warn!(pid = line.pid(), "a cancel could not be delivered to the server");
+                    }
+                    line.under_way.fetch_sub(1, SeqCst);
+                    line.delivered.notify_waiters();
+                });
+            }
+        }
+    }
+}

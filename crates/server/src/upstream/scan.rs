@@ -1,0 +1,252 @@
+//! What a text may do to its session, seen without understanding it.
+//!
+//! **Invariant:** it may see what is not there (a word in a literal costs a question to the server), but it does not miss a
+//! statement that leaves something behind, as far as the text says it. What a function of the database does in silence is missed
+//! here as everywhere.
+
+/// What was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scan {
+    /// The session may be left different.
+    pub(crate) touches: bool,
+    /// What holds it to one connection may end.
+    pub(crate) lets_go: bool,
+    /// Prepared statements may go.
+    pub(crate) takes_statements: bool,
+    /// It ends a transaction.
+    pub(crate) commits: bool,
+    /// Settings of two parts that it names: the server does not list them.
+    pub(crate) customs: Vec<String>,
+    /// It leaves something that the server cannot be asked for: a setting that it does not name, a library.
+    pub(crate) binds: bool,
+}
+
+/// The words, but for SET, which every UPDATE has, too.
+fn touches(word: &[u8]) -> bool {
+    const WORDS: &[&[u8]] = &[
+        b"reset",
+        b"discard",
+        b"set_config",
+        b"listen",
+        b"unlisten",
+        b"temp",
+        b"temporary",
+        b"hold",
+        b"prepare",
+        b"deallocate",
+        b"load",
+    ];
+    match word[0] | 0x20 {
+        b'r' | b'd' | b's' | b'l' | b'u' | b't' | b'h' => WORDS.iter().any(|own| own.eq_ignore_ascii_case(word)),
+        b'p' => contains(word, b"advisory") || contains(word, b"pg_temp") || word.eq_ignore_ascii_case(b"prepare"),
+        _ => false,
+    }
+}
+
+fn contains(word: &[u8], part: &[u8]) -> bool {
+    part.len() <= word.len() && word.windows(part.len()).any(|window| window.eq_ignore_ascii_case(part))
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$') || 0x7f < byte
+}
+
+/// Where the blanks and comments end that begin here.
+fn skip_blanks(text: &[u8], mut at: usize) -> usize {
+    loop {
+        match &text[at..] {
+            [b' ' | b'\t' | b'\n' | b'\r' | 0x0c | 0x0b, ..] => at += 1,
+            [b'-', b'-', rest @ ..] => at += 2 + rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len()),
+            [b'/', b'*', ..] => at = end_of_comment(text, at),
+            _ => return at,
+        }
+    }
+}
+
+/// Comments nest.
+fn end_of_comment(text: &[u8], begin: usize) -> usize {
+    let (mut at, mut depth) = (begin, 0_usize);
+    while at < text.len() {
+        match &text[at..] {
+            [b'/', b'*', ..] => (at, depth) = (at + 2, depth + 1),
+            [b'*', b'/', ..] if depth <= 1 => return at + 2,
+            [b'*', b'/', ..] => (at, depth) = (at + 2, depth - 1),
+            _ => at += 1,
+        }
+    }
+    at
+}
+
+/// Looks through a text once. Almost all texts have none of the words.
+pub(crate) fn scan(text: &[u8]) -> Scan {
+    let mut scan = Scan::default();
+    let (mut at, mut is_first) = (0, true);
+    while at < text.len() {
+        let byte = text[at];
+        if is_word(byte) {
+            let end = text[at..].iter().position(|&byte| !is_word(byte)).map_or(text.len(), |length| at + length);
+            let word = &text[at..end];
+            scan.word(word, is_first, text, end);
+            is_first = false;
+            at = end;
+            continue;
+        }
+        match byte {
+            b'-' if text[at..].starts_with(b"--") => at = skip_blanks(text, at),
+            b'/' if text[at..].starts_with(b"/*") => at = end_of_comment(text, at),
+            b';' => (is_first, at) = (true, at + 1),
+            // A statement may stand in parentheses or in quotes, of a block of code for instance.
+            b'\'' | b'"' => (is_first, at) = (true, at + 1),
+            _ => at += 1,
+        }
+    }
+    scan
+}
+
+impl Scan {
+    fn word(&mut self, word: &[u8], is_first: bool, text: &[u8], end: usize) {
+        let is = |own: &[u8]| word.eq_ignore_ascii_case(own);
+        match word.len() {
+            _ if is_first && (is(b"set") || is(b"reset")) => {
+                self.touches = self.touches || !is(b"set") || !is_of_transaction(text, end);
+                self.custom_of_set(text, end);
+            }
+            // A block of code may do anything.
+            2 if is_first && is(b"do") => self.touches = true,
+            0..=2 => return,
+            _ if is_first && (is(b"commit") || is(b"end")) => self.commits = true,
+            _ if is(b"close") || is(b"drop") => self.lets_go = true,
+            _ if is(b"set_config") || is(b"pg_catalog.set_config") => self.set_config(text, end),
+            _ if touches(word) => {
+                self.touches = true;
+                self.binds |= is(b"load") && is_first;
+                self.takes_statements |= is(b"discard") || is(b"deallocate");
+                self.commits |= is(b"prepare") && contains(text, b"prepare transaction");
+            }
+            _ => {}
+        }
+        self.lets_go |= self.touches;
+    }
+
+    fn custom_of_set(&mut self, text: &[u8], end: usize) {
+        let mut at = end;
+        for _ in 0..3 {
+            at = skip_blanks(text, at);
+            let length = text[at..].iter().take_while(|&&byte| is_word(byte) || byte == b'"').count();
+            let word = String::from_utf8_lossy(&text[at..at + length]).replace('"', "").to_ascii_lowercase();
+            if matches!(&*word, "session" | "local") {
+                at += length;
+                continue;
+            }
+            if word.contains('.') {
+                self.custom(word);
+            }
+            return;
+        }
+    }
+
+    fn custom(&mut self, name: String) {
+        if !self.customs.contains(&name) {
+            self.customs.push(name);
+        }
+    }
+
+    /// `set_config(name, value, is_local)`: of one that ends with the transaction nothing is left.
+    fn set_config(&mut self, text: &[u8], end: usize) {
+        let begin = skip_blanks(text, end);
+        let Some(arguments) = text[begin..].strip_prefix(b"(").and_then(arguments) else {
+            self.touches = true;
+            self.binds = true;
+            return;
+        };
+        let trimmed = |at: usize| arguments.get(at).map(|argument| argument.trim_ascii());
+        if trimmed(2).is_some_and(|last| last.eq_ignore_ascii_case(b"true") || last.eq_ignore_ascii_case(b"'t'")) {
+            return;
+        }
+        self.touches = true;
+        let name = trimmed(0).unwrap_or_default();
+        let literal = name.strip_prefix(b"'").and_then(|name| name.split(|&byte| byte == b'\'').next());
+        match literal {
+            Some(name) if name.contains(&b'.') => self.custom(String::from_utf8_lossy(name).to_ascii_lowercase()),
+            Some(_) => {}
+            None => self.binds = true,
+        }
+    }
+}
+
+/// Whether a SET ends with its transaction.
+fn is_of_transaction(text: &[u8], end: usize) -> bool {
+    let at = skip_blanks(text, end);
+    let length = text[at..].iter().take_while(|&&byte| is_word(byte)).count();
+    let word = &text[at..at + length];
+    [&b"local"[..], b"transaction", b"constraints"].iter().any(|own| own.eq_ignore_ascii_case(word))
+}
+
+/// The arguments of a call, up to its closing parenthesis.
+fn arguments(text: &[u8]) -> Option<Vec<&[u8]>> {
+    let (mut all, mut begin, mut depth, mut quoted) = (Vec::new(), 0, 0_usize, false);
+    for (at, &byte) in text.iter().enumerate() {
+        match byte {
+            b'\'' => quoted = !quoted,
+            _ if quoted => {}
+            b'(' => depth += 1,
+            b')' if depth == 0 => {
+                all.push(&text[begin..at]);
+                return Some(all);
+            }
+            b')' => depth -= 1,
+            b',' if depth == 0 => {
+                all.push(&text[begin..at]);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_statements_leave_nothing() {
+        for text in [
+            "update t set a = 1 where b = 2",
+            "select setting, template, holder from preparedness -- set x = 1",
+            "insert into t values ('x') on conflict do update set a = 2",
+            "begin; set local work_mem = 1; commit",
+            "set transaction isolation level serializable",
+            "/* set */ select 1",
+            "select set_config('a.b', $1, true), set_config($2, $3, true)",
+        ] {
+            let scan = scan(text.as_bytes());
+            assert!(!scan.touches && !scan.binds, "{text}: {scan:?}");
+        }
+    }
+
+    #[test]
+    fn what_may_leave_something_is_seen() {
+        for text in [
+            "SET search_path = a",
+            "select 1; /* x */ set x = 1",
+            "reset all",
+            "select pg_advisory_lock(1)",
+            "CREATE TEMP TABLE t (a int)",
+            "create table pg_temp.x (); create temporary view v as select 1",
+            "declare c cursor with hold for select 1",
+            "listen a",
+            "prepare p as select 1",
+            "do $$ begin execute 'set x = 1'; end $$",
+            "select set_config('search_path', 'a', false)",
+            "load 'auto_explain'",
+        ] {
+            assert!(scan(text.as_bytes()).touches, "{text}");
+        }
+        assert_eq!(scan(b"set session App.tenant = 7").customs, ["app.tenant"]);
+        assert_eq!(scan(b"select set_config('app.user', 'x', false)").customs, ["app.user"]);
+        assert!(scan(b"select set_config($1, $2, false)").binds);
+        assert!(scan(b"commit").commits && !scan(b"select commit from t").commits);
+        assert!(scan(b"deallocate all").takes_statements);
+    }
+}

@@ -1,0 +1,225 @@
+//! One connection to a server.
+//!
+//! **Invariant:** in the pool it is idle: nothing was asked that is not answered, no transaction is open, nothing stands in its
+//! buffers, and what its session has beside `settings` and `prepared` is nothing.
+
+use super::expect::Reply;
+use super::message;
+use super::params::Params;
+use super::prepared::Prepared;
+use super::reach::Line;
+use super::settings::Settings;
+use crate::conn::Io;
+use bytes::{Buf, BytesMut};
+use sql::{SqlError, SqlState};
+use std::io;
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Poll, Waker};
+use std::thread::{self, ThreadId};
+use std::time::Instant;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+
+/// Room for one read. Of large results that much is under way at a time, for each client.
+pub(crate) const READ: usize = 32 << 10;
+/// An idle connection's buffers larger than this are given back.
+const KEEP: usize = 64 << 10;
+
+pub(crate) struct ServerConn {
+    pub(crate) io: Box<dyn Io>,
+    pub(crate) inbox: BytesMut,
+    pub(crate) out: BytesMut,
+    /// How it is cancelled.
+    pub(crate) line: Arc<Line>,
+    pub(crate) params: Arc<Params>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) prepared: Prepared,
+    /// Which client's unnamed statement it has, and which of its.
+    pub(crate) unnamed: (u64, u64),
+    /// The thread whose runtime it is registered with.
+    pub(crate) home: ThreadId,
+    pub(crate) born: Instant,
+    /// Since when it is idle.
+    pub(crate) rested: Instant,
+    /// Where it is counted.
+    count: Option<Arc<AtomicUsize>>,
+}
+
+/// Why a question of the front's own has no answer.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// The connection is of no use any more.
+    Broken(io::Error),
+    /// The server says so.
+    Said(SqlError),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Failed {
+        Failed::Broken(error)
+    }
+}
+
+impl From<Failed> for SqlError {
+    fn from(failed: Failed) -> SqlError {
+        match failed {
+            Failed::Said(error) => error,
+            Failed::Broken(error) => {
+                SqlError::new(SqlState("08006"), "the connection to the server failed").detail(format!("{error}."))
+            }
+        }
+    }
+}
+
+/// States of errors that a server may end a login or a setting with; whatever else it says is a failed connection.
+const STATES: &[&str] = &[
+    "08P01", "0A000", "0LP01", "22021", "22023", "22P02", "25006", "28000", "28P01", "3D000", "42501", "42601",
+    "42602", "42704", "53000", "53200", "53300", "53400", "55000", "55006", "55P02", "57014", "57P01", "57P02",
+    "57P03", "57P04", "XX000",
+];
+
+/// What the server says in an `ErrorResponse`.
+pub(crate) fn error_of(body: &[u8]) -> SqlError {
+    let field = |name| message::field(body, name);
+    let state = field(b'C').and_then(|code| STATES.iter().find(|&&state| state == code)).copied();
+    let mut error = SqlError::new(SqlState(state.unwrap_or("08006")), field(b'M').unwrap_or("the server gave up"));
+    if let Some(detail) = field(b'D') {
+        error = error.detail(detail);
+    }
+    if let Some(hint) = field(b'H') {
+        error = error.hint(hint);
+    }
+    error
+}
+
+impl ServerConn {
+    pub(crate) fn new(io: Box<dyn Io>, line: Arc<Line>) -> ServerConn {
+        let now = Instant::now();
+        ServerConn {
+            io,
+            inbox: BytesMut::new(),
+            out: BytesMut::new(),
+            line,
+            params: Arc::default(),
+            settings: Arc::default(),
+            prepared: Prepared::default(),
+            unnamed: (0, 0),
+            home: thread::current().id(),
+            born: now,
+            rested: now,
+            count: None,
+        }
+    }
+
+    /// Takes it into the runtime of the caller.
+    pub(crate) fn settle(&mut self) -> io::Result<()> {
+        let here = thread::current().id();
+        if self.home != here {
+            self.io = mem::replace(&mut self.io, Box::new(tokio::io::empty())).settled()?;
+            self.home = here;
+        }
+        Ok(())
+    }
+
+    /// Whether nothing has come of an idle connection: its end, for instance.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let mut byte = [0; 1];
+        let mut buffer = ReadBuf::new(&mut byte);
+        let mut context = Context::from_waker(Waker::noop());
+        matches!(std::pin::Pin::new(&mut self.io).poll_read(&mut context, &mut buffer), Poll::Pending)
+    }
+
+    /// The next message, in whole, taken out of the inbox.
+    pub(crate) async fn next(&mut self) -> io::Result<(u8, BytesMut)> {
+        let confused = || io::Error::new(io::ErrorKind::InvalidData, "the server does not speak the protocol");
+        loop {
+            if let Some((kind, length)) = message::head(&self.inbox).ok_or_else(confused)?
+                && length <= self.inbox.len()
+            {
+                let mut message = self.inbox.split_to(length);
+                message.advance(crate::frame::HEAD);
+                return Ok((kind, message));
+            }
+            self.read().await?;
+        }
+    }
+
+    /// Reads more; says how much.
+    pub(crate) async fn read(&mut self) -> io::Result<usize> {
+        self.inbox.reserve(READ);
+        match self.io.read_buf(&mut self.inbox).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            count => Ok(count),
+        }
+    }
+
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        let out = mem::take(&mut self.out);
+        self.io.write_all(&out).await?;
+        self.io.flush().await
+    }
+
+    /// Asks a question of the front's own, and gives the rows. The first error counts.
+    pub(crate) async fn ask(&mut self, text: &str) -> Result<Vec<Vec<Option<String>>>, Failed> {
+        message::query(&mut self.out, text);
+        self.unnamed = (0, 0);
+        self.flush().await?;
+        self.answer().await
+    }
+
+    /// What comes up to `ReadyForQuery`.
+    pub(crate) async fn answer(&mut self) -> Result<Vec<Vec<Option<String>>>, Failed> {
+        let (mut rows, mut error) = (Vec::new(), None);
+        loop {
+            let (kind, body) = self.next().await?;
+            match Reply::of(kind) {
+                Reply::Row => rows.extend(message::row(&body)),
+                Reply::Error => {
+                    error.get_or_insert_with(|| error_of(&body));
+                }
+                Reply::Parameter => self.note(&body),
+                Reply::Ready => return error.map_or(Ok(rows), |error| Err(Failed::Said(error))),
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes a `ParameterStatus` in.
+    pub(crate) fn note(&mut self, body: &[u8]) {
+        if let Some((name, rest)) = message::text(body)
+            && let Some((value, _)) = message::text(rest)
+            && let (Ok(name), Ok(value)) = (std::str::from_utf8(name), std::str::from_utf8(value))
+        {
+            Params::note(&mut self.params, name, value);
+        }
+    }
+
+    /// It counts there for as long as it lives.
+    pub(crate) fn counted_by(&mut self, count: &Arc<AtomicUsize>) {
+        count.fetch_add(1, Relaxed);
+        self.count = Some(Arc::clone(count));
+    }
+
+    /// It goes to the pool.
+    pub(crate) fn rest(&mut self) {
+        self.rested = Instant::now();
+        if KEEP < self.inbox.capacity() {
+            self.inbox = BytesMut::new();
+        }
+        if KEEP < self.out.capacity() {
+            self.out = BytesMut::new();
+        }
+    }
+}
+
+impl Drop for ServerConn {
+    fn drop(&mut self) {
+        if let Some(count) = self.count.take() {
+            count.fetch_sub(1, Relaxed);
+        }
+        // `Terminate`, if the system takes it at once; if not, the server learns of the end by the connection's.
+        let mut context = Context::from_waker(Waker::noop());
+        let _ = std::pin::Pin::new(&mut self.io).poll_write(&mut context, &[b'X', 0, 0, 0, 4]);
+    }
+}

@@ -1,0 +1,129 @@
+//! What a session has set: a client's, and what a server connection has of it.
+//!
+//! **Invariant:** names are in lower case and in order, so two lists say the same exactly if they are equal. A value is what the
+//! server itself said of it (`pg_settings`), except for what a client has just asked at its login.
+
+use std::fmt::Write;
+
+/// Names and values, in order of the names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Settings(Vec<(Box<str>, Box<str>)>);
+
+/// Settings whose values may be refused though they were good before, and those that decide what a statement may do. What
+/// stands behind them in the line waits until they are known to be taken.
+const CAREFUL: &[&str] = &[
+    "role",
+    "session_authorization",
+    "default_tablespace",
+    "temp_tablespaces",
+    "default_table_access_method",
+    "default_text_search_config",
+    "row_security",
+];
+
+/// Appends a literal of SQL.
+pub(crate) fn literal(out: &mut String, text: &str) {
+    // The form with E is read in the same way whatever standard_conforming_strings says.
+    out.push_str("E'");
+    for letter in text.chars() {
+        if matches!(letter, '\'' | '\\') {
+            out.push(letter);
+        }
+        out.push(letter);
+    }
+    out.push('\'');
+}
+
+impl Settings {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let at = self.0.binary_search_by(|(own, _)| (**own).cmp(name)).ok()?;
+        self.0.get(at).map(|(_, value)| &**value)
+    }
+
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        let name = name.to_ascii_lowercase();
+        match self.0.binary_search_by(|(own, _)| (**own).cmp(&*name)) {
+            Ok(at) => self.0[at].1 = value.into(),
+            Err(at) => self.0.insert(at, (name.into(), value.into())),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) -> Option<Box<str>> {
+        let at = self.0.binary_search_by(|(own, _)| (**own).cmp(name)).ok()?;
+        Some(self.0.remove(at).1)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// The statements that make these of those that a connection has, and whether what follows must wait for their end.
+    pub(crate) fn change_from(&self, had: &Settings) -> (String, bool) {
+        let mut text = String::new();
+        let mut is_careful = false;
+        let is_user = |name: &str| matches!(name, "role" | "session_authorization");
+        let users_differ = ["role", "session_authorization"].iter().any(|&name| self.get(name) != had.get(name));
+        if users_differ && (had.get("role").is_some() || had.get("session_authorization").is_some()) {
+            // Whoever the session was may not be allowed to do what follows.
+            text.push_str("RESET SESSION AUTHORIZATION; RESET ROLE; ");
+        }
+        for (name, _) in had.iter().filter(|(name, _)| !is_user(name) && self.get(name).is_none()) {
+            text.push_str("RESET ");
+            // A name may be of two parts.
+            for (at, part) in name.split('.').enumerate() {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "{}\"{}\"", if at == 0 { "" } else { "." }, part.replace('"', "\"\""));
+            }
+            text.push_str("; ");
+        }
+        let mut set = |name: &str, value: &str| {
+            is_careful |= CAREFUL.contains(&name);
+            text.push_str("SELECT pg_catalog.set_config(");
+            literal(&mut text, name);
+            text.push_str(", ");
+            literal(&mut text, value);
+            text.push_str(", false); ");
+        };
+        for (name, value) in self.iter().filter(|(name, value)| !is_user(name) && had.get(name) != Some(value)) {
+            set(name, value);
+        }
+        if users_differ {
+            for name in ["session_authorization", "role"] {
+                if let Some(value) = self.get(name) {
+                    set(name, value);
+                }
+            }
+        }
+        (text, is_careful || users_differ)
+    }
+}
+
+impl FromIterator<(String, String)> for Settings {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(pairs: I) -> Settings {
+        let mut settings = Settings::default();
+        pairs.into_iter().for_each(|(name, value)| settings.set(&name, &value));
+        settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(pairs: &[(&str, &str)]) -> Settings {
+        pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    #[test]
+    fn only_the_difference_is_sent() {
+        let (had, wants) =
+            (of(&[("DateStyle", "ISO"), ("a.b", "1")]), of(&[("datestyle", "ISO"), ("work_mem", "1'\\")]));
+        let (text, is_careful) = wants.change_from(&had);
+        assert_eq!(text, "RESET \"a\".\"b\"; SELECT pg_catalog.set_config(E'work_mem', E'1''\\\\', false); ");
+        assert!(!is_careful);
+        assert_eq!(wants.change_from(&wants), (String::new(), false));
+        let (text, is_careful) = of(&[("role", "bob")]).change_from(&of(&[("role", "ann")]));
+        assert!(text.starts_with("RESET SESSION AUTHORIZATION; RESET ROLE; ") && text.contains("E'bob'"), "{text}");
+        assert!(is_careful);
+    }
+}

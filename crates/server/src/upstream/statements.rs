@@ -1,0 +1,140 @@
+//! Prepared statements of clients, shared by what they say.
+//!
+//! Two clients that prepare the same text with the same types, under the same `search_path`, mean one statement; on server
+//! connections it has one name, `_ot_NUMBER`, whatever the clients call it.
+//!
+//! **Invariant:** a number belongs to one content for as long as the process lives. The table holds no statement that no client
+//! has.
+
+use super::scan::{Scan, scan};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// One content.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    pub(crate) number: u64,
+    /// Its name on server connections.
+    pub(crate) name: Box<str>,
+    /// Text and types, as `Parse` has them behind the name.
+    pub(crate) body: Box<[u8]>,
+    pub(crate) scan: Scan,
+}
+
+/// What it is found by: the `search_path` and the body.
+type Content = (Box<str>, Box<[u8]>);
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Statements {
+    last: AtomicU64,
+    by_content: Mutex<(HashMap<Content, Weak<Statement>>, usize)>,
+}
+
+/// The name that a statement of this number has on server connections.
+pub(crate) fn name_of(number: u64) -> String {
+    format!("_ot_{number}")
+}
+
+impl Statements {
+    /// The statement of this content.
+    pub(crate) fn of(&self, search_path: &str, body: &[u8]) -> Arc<Statement> {
+        let key: Content = (search_path.into(), body.into());
+        let mut all = self.by_content.lock().unwrap_or_else(PoisonError::into_inner);
+        let (by_content, swept_at) = &mut *all;
+        if let Some(statement) = by_content.get(&key).and_then(Weak::upgrade) {
+            return statement;
+        }
+        if 2 * *swept_at + 1_000 < by_content.len() {
+            by_content.retain(|_, statement| 0 < statement.strong_count());
+            *swept_at = by_content.len();
+        }
+        let number = self.last.fetch_add(1, Relaxed) + 1;
+        let text = body.split(|&byte| byte == 0).next().unwrap_or_default();
+        let statement =
+            Arc::new(Statement { number, name: name_of(number).into(), body: body.into(), scan: scan(text) });
+        by_content.insert(key, Arc::downgrade(&statement));
+        statement
+    }
+}
+
+/// The names of one client.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    named: HashMap<Box<[u8]>, Named>,
+    /// What the unnamed `Parse` has behind the name; empty: there is none. The buffer is used again.
+    pub(crate) unnamed: Vec<u8>,
+    /// Which one it is of all unnamed ones of the client.
+    pub(crate) unnamed_number: u64,
+    pub(crate) unnamed_scan: Scan,
+}
+
+#[derive(Debug)]
+struct Named {
+    statement: Arc<Statement>,
+    /// The message that has named it.
+    message: u32,
+}
+
+impl Names {
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&Arc<Statement>> {
+        self.named.get(name).map(|named| &named.statement)
+    }
+
+    pub(crate) fn insert(&mut self, name: &[u8], statement: Arc<Statement>, message: u32) {
+        self.named.insert(name.into(), Named { statement, message });
+    }
+
+    pub(crate) fn remove(&mut self, name: &[u8]) -> bool {
+        self.named.remove(name).is_some()
+    }
+
+    /// The message that was to name one has failed.
+    pub(crate) fn take_back(&mut self, message: u32) {
+        self.named.retain(|_, named| named.message != message);
+    }
+
+    /// All that were named before this message are gone.
+    pub(crate) fn clear_before(&mut self, message: u32) {
+        self.named.retain(|_, named| message.wrapping_sub(named.message) as i32 <= 0);
+    }
+
+    pub(crate) fn set_unnamed(&mut self, body: &[u8], scan: Scan) {
+        self.unnamed.clear();
+        self.unnamed.extend_from_slice(body);
+        self.unnamed_number += 1;
+        self.unnamed_scan = scan;
+    }
+
+    pub(crate) fn forget_unnamed(&mut self) {
+        self.unnamed.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_content_is_one_statement() {
+        let all = Statements::default();
+        let one = all.of("", b"select 1\0\0\0");
+        assert!(Arc::ptr_eq(&one, &all.of("", b"select 1\0\0\0")));
+        assert_ne!(one.number, all.of("a", b"select 1\0\0\0").number);
+        let number = one.number;
+        drop(one);
+        assert_ne!(all.of("", b"select 1\0\0\0").number, number);
+    }
+
+    #[test]
+    fn names_are_taken_back() {
+        let (all, mut names) = (Statements::default(), Names::default());
+        names.insert(b"a", all.of("", b"1\0"), 1);
+        names.insert(b"b", all.of("", b"2\0"), 5);
+        names.clear_before(3);
+        assert!(names.get(b"a").is_none() && names.get(b"b").is_some());
+        names.take_back(5);
+        assert!(names.get(b"b").is_none());
+    }
+}

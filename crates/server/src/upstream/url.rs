@@ -1,0 +1,192 @@
+//! Where the servers are: `postgres://user:password@host:port,host:port/database?sslmode=require`, as libpq reads it.
+//!
+//! **Invariant:** what is not understood is refused: a parameter that is ignored may be one that was to protect something.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// PostgreSQL's port.
+const PORT: u16 = 5432;
+
+/// One server's address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// A name or an address, and a port.
+    Tcp(String, u16),
+    /// The path of a unix socket.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Host::Tcp(name, port) => write!(f, "{name}:{port}"),
+            Host::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// What encryption is asked of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SslMode {
+    /// None.
+    Disable,
+    /// If it has any.
+    Prefer,
+    /// It must have one; whose certificate it is is not looked at.
+    Require,
+    /// Its certificate must be vouched for, and name the host.
+    VerifyFull,
+}
+
+/// What the URL says.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Url {
+    /// The servers, in the order in which they are tried.
+    pub hosts: Vec<Host>,
+    /// The user for the front's own questions, and the one whose password this is.
+    pub user: String,
+    /// That user's password.
+    pub password: Option<String>,
+    /// The database for the front's own questions.
+    pub database: String,
+    /// Encryption.
+    pub ssl_mode: SslMode,
+    /// Who vouches for certificates: a file of PEM.
+    pub ssl_root_cert: Option<PathBuf>,
+}
+
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Url").field("hosts", &self.hosts).field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+/// Why a text is no URL of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UrlError(String);
+
+impl fmt::Display for UrlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UrlError {}
+
+fn wrong(what: impl Into<String>) -> UrlError {
+    UrlError(what.into())
+}
+
+/// `%41` is `A`.
+fn decoded(text: &str) -> Result<String, UrlError> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let hex = rest.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()).filter(|&byte| byte != 0);
+        bytes.push(byte.ok_or_else(|| wrong("a % is not followed by two hexadecimal digits"))?);
+        rest = &rest[2..];
+    }
+    String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8"))
+}
+
+fn host(text: &str) -> Result<Host, UrlError> {
+    let (name, port) = match text.rsplit_once(':') {
+        // The colons of an address in brackets are its own.
+        Some((name, port)) if !port.contains(']') => {
+            let port = if port.is_empty() { Ok(PORT) } else { port.parse() };
+            (name, port.map_err(|_| wrong(format!("\"{text}\" has no number for its port")))?)
+        }
+        _ => (text, PORT),
+    };
+    let name = decoded(name.trim_start_matches('[').trim_end_matches(']'))?;
+    Ok(match name.as_str() {
+        "" => Host::Tcp("localhost".to_owned(), port),
+        path if path.starts_with('/') => Host::Unix(PathBuf::from(format!("{path}/.s.PGSQL.{port}"))),
+        _ => Host::Tcp(name, port),
+    })
+}
+
+impl FromStr for Url {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Url, UrlError> {
+        let rest = text.strip_prefix("postgres://").or_else(|| text.strip_prefix("postgresql://"));
+        let rest = rest.ok_or_else(|| wrong("it does not begin with postgres://"))?;
+        let (rest, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+        let (places, database) = rest.split_once('/').unwrap_or((rest, ""));
+        let (login, places) = places.rsplit_once('@').unwrap_or(("", places));
+        let (user, password) = match login.split_once(':') {
+            Some((user, password)) => (user, Some(decoded(password)?)),
+            None => (login, None),
+        };
+        let mut user = decoded(user)?;
+        if user.is_empty() {
+            "postgres".clone_into(&mut user);
+        }
+        let mut database = decoded(database)?;
+        if database.is_empty() {
+            database.clone_from(&user);
+        }
+        let mut hosts = places.split(',').map(host).collect::<Result<Vec<_>, _>>()?;
+        let (mut ssl_mode, mut ssl_root_cert, mut port) = (SslMode::Prefer, None, PORT);
+        let mut folder = None;
+        for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
+            let (name, value) = parameter.split_once('=').ok_or_else(|| wrong(format!("{parameter} has no value")))?;
+            let value = decoded(value)?;
+            match name {
+                "host" => folder = Some(value),
+                "port" => port = value.parse().map_err(|_| wrong("the port is no number"))?,
+                "sslrootcert" => ssl_root_cert = Some(PathBuf::from(value)),
+                "sslmode" => {
+                    ssl_mode = match &*value {
+                        "disable" => SslMode::Disable,
+                        "prefer" => SslMode::Prefer,
+                        "require" => SslMode::Require,
+                        "verify-full" => SslMode::VerifyFull,
+                        _ => return Err(wrong("sslmode is one of disable, prefer, require, verify-full")),
+                    }
+                }
+                _ => return Err(wrong(format!("the parameter {name} is not known"))),
+            }
+        }
+        if let Some(folder) = folder {
+            hosts = vec![host(&format!("{folder}:{port}"))?];
+        }
+        if ssl_mode == SslMode::VerifyFull && ssl_root_cert.is_none() {
+            return Err(wrong("sslmode=verify-full needs sslrootcert"));
+        }
+        Ok(Url { hosts, user, password, database, ssl_mode, ssl_root_cert })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read_as_libpq_does() {
+        let url: Url = "postgres://ann:p%40ss@a:1,[::1]:2,c/sales?sslmode=require".parse().expect("a URL");
+        let tcp = |name: &str, port| Host::Tcp(name.to_owned(), port);
+        assert_eq!(url.hosts, [tcp("a", 1), tcp("::1", 2), tcp("c", 5432)]);
+        assert_eq!((&*url.user, url.password.as_deref(), &*url.database), ("ann", Some("p@ss"), "sales"));
+        assert_eq!(url.ssl_mode, SslMode::Require);
+        let url: Url = "postgresql:///?host=/tmp/pg&port=7".parse().expect("a URL");
+        assert_eq!(url.hosts, [Host::Unix("/tmp/pg/.s.PGSQL.7".into())]);
+        assert_eq!((&*url.user, &*url.database), ("postgres", "postgres"));
+        let url: Url = "postgres://%2Ftmp:7".parse().expect("a URL");
+        assert_eq!(url.hosts, [Host::Unix("/tmp/.s.PGSQL.7".into())]);
+        for wrong in
+            ["mysql://a", "postgres://a:b", "postgres://a?x=1", "postgres://a?sslmode=verify-full", "postgres://%zz"]
+        {
+            assert!(wrong.parse::<Url>().is_err(), "{wrong}");
+        }
+    }
+}

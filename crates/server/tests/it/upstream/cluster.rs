@@ -1,0 +1,124 @@
+//! A PostgreSQL 15 of the test's own, in a folder of its own.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tokio_postgres::NoTls;
+
+/// Where Debian puts it; elsewhere it is on the path.
+const DEBIAN: &str = "/usr/lib/postgresql/15/bin";
+
+pub struct Cluster {
+    postmaster: Child,
+    folder: PathBuf,
+    pub port: u16,
+}
+
+fn program(name: &str) -> PathBuf {
+    let debian = Path::new(DEBIAN).join(name);
+    if debian.is_file() { debian } else { PathBuf::from(name) }
+}
+
+/// PostgreSQL refuses root: the user postgres, then.
+fn owner() -> Option<(u32, u32)> {
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let line = users.lines().find(|line| is_root && line.starts_with("postgres:"))?;
+    let mut numbers = line.split(':').skip(2).map(|number| number.parse().unwrap());
+    Some((numbers.next()?, numbers.next()?))
+}
+
+fn as_owner(name: &str) -> Command {
+    let mut command = Command::new(program(name));
+    if let Some((user, group)) = owner() {
+        command.uid(user).gid(group);
+    }
+    command.current_dir("/tmp").stdin(Stdio::null());
+    command
+}
+
+/// A cluster that was never started, made once a machine: `initdb` takes longer than most tests.
+fn template() -> PathBuf {
+    let template = std::env::temp_dir().join("overtake-cluster-15");
+    if !template.is_dir() {
+        let made = std::env::temp_dir().join(format!("overtake-cluster-15-{}", std::process::id()));
+        let mut initdb = as_owner("initdb");
+        initdb.args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-D"]).arg(&made);
+        let output = initdb.output().unwrap();
+        assert!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));
+        if fs::rename(&made, &template).is_err() {
+            // Another test was faster.
+            fs::remove_dir_all(&made).unwrap();
+        }
+    }
+    template
+}
+
+impl Cluster {
+    /// None, with a word, where there is no PostgreSQL 15.
+    pub fn start(hba: &str) -> Option<Cluster> {
+        let version = Command::new(program("initdb")).arg("--version").output();
+        if !version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("(PostgreSQL) 15.")) {
+            assert!(std::env::var_os("OVERTAKE_CI").is_none(), "PostgreSQL 15 is not installed");
+            println!("SKIPPED: PostgreSQL 15 is not installed");
+            return None;
+        }
+        let folder = std::env::temp_dir().join(format!("overtake-upstream-{}", std::process::id()));
+        let copied = Command::new("cp").arg("-a").arg(template()).arg(&folder).status().unwrap();
+        assert!(copied.success());
+        if !hba.is_empty() {
+            fs::write(folder.join("pg_hba.conf"), hba).unwrap();
+        }
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut postgres = as_owner("postgres");
+        postgres.arg("-D").arg(&folder).args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k"]).arg(&folder);
+        for setting in ["fsync=off", "max_connections=60", "shared_buffers=16MB", "autovacuum=off"] {
+            postgres.args(["-c", setting]);
+        }
+        let log = fs::File::create(folder.join("log")).unwrap();
+        let postmaster = postgres.stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let cluster = Cluster { postmaster, folder, port };
+        let begun = Instant::now();
+        while !fs::read_to_string(cluster.folder.join("log")).unwrap().contains("ready to accept connections") {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{}", cluster.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Some(cluster)
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap()
+    }
+
+    /// Has psql run this by the unix socket.
+    pub fn ask(&self, text: &str) {
+        let mut psql = as_owner("psql");
+        psql.arg("-h").arg(&self.folder).args(["-p", &self.port.to_string(), "-U", "postgres", "-qc", text]);
+        let output = psql.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// A client of the server itself.
+    pub async fn client(&self) -> tokio_postgres::Client {
+        let config = format!("host=127.0.0.1 port={} user=postgres", self.port);
+        let (client, connection) = tokio_postgres::connect(&config, NoTls).await.unwrap();
+        tokio::spawn(async { drop(connection.await) });
+        client
+    }
+
+    /// Kills one of its processes in the hardest way; the others follow.
+    pub fn kill(pid: i32) {
+        assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // Immediate shutdown: nothing of the data is kept.
+        let _ = Command::new("kill").args(["-QUIT", &self.postmaster.id().to_string()]).status();
+        let _ = self.postmaster.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}

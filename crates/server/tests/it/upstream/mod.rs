@@ -1,0 +1,101 @@
+//! The front of a real PostgreSQL 15.
+
+pub mod cluster;
+pub mod flow;
+pub mod isolation;
+pub mod passwords;
+pub mod state;
+pub mod statements;
+pub mod trouble;
+
+use crate::support::{PATIENCE, Raw};
+use cluster::Cluster;
+use server::upstream::{Limits, Upstream};
+use server::{Config, Door, DoorOptions, Mode, Server};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Instant;
+use tokio::runtime::Runtime;
+use tokio_postgres::{Client, NoTls};
+
+/// A front before a cluster.
+pub struct Front {
+    pub runtime: Runtime,
+    pub cluster: Cluster,
+    pub upstream: Upstream,
+    pub address: SocketAddr,
+}
+
+impl Front {
+    /// With so many connections to the server.
+    pub fn new(size: usize) -> Option<Front> {
+        Front::with(size, 1_000, |_| {})
+    }
+
+    pub fn with(size: usize, slots: usize, change: impl FnOnce(&mut Config)) -> Option<Front> {
+        let cluster = Cluster::start("")?;
+        let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
+        Some(Front::over(cluster, &url, Limits { size, ..Limits::default() }, slots, change))
+    }
+
+    pub fn over(cluster: Cluster, url: &str, limits: Limits, slots: usize, change: impl FnOnce(&mut Config)) -> Front {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let slots = u32::try_from(slots).unwrap();
+        let gate = gate::Settings::of_priorities(slots);
+        let door = Door::new(&DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }).unwrap();
+        let upstream = Upstream::new(url.parse().unwrap(), limits, door.clone()).unwrap();
+        let mut config = Config { listen: vec!["127.0.0.1:0".parse().unwrap()], door, ..Config::default() };
+        change(&mut config);
+        let server = Server::bind(config, upstream.clone()).unwrap();
+        let address = server.addresses().unwrap()[0];
+        runtime.spawn(server.run(std::future::pending()));
+        Front { runtime, cluster, upstream, address }
+    }
+
+    /// A driver.
+    pub async fn client(&self) -> Client {
+        self.try_client("").await.unwrap()
+    }
+
+    pub async fn try_client(&self, more: &str) -> Result<Client, tokio_postgres::Error> {
+        let config = format!("user=postgres host=127.0.0.1 port={} {more}", self.address.port());
+        let (client, connection) = tokio_postgres::connect(&config, NoTls).await?;
+        tokio::spawn(async { drop(connection.await) });
+        Ok(client)
+    }
+
+    /// A client of bytes, with its session.
+    pub fn raw(&self) -> Raw<TcpStream> {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut raw = Raw { stream, pid: 0, secret: 0 };
+        raw.start(&[("user", "postgres")]);
+        raw
+    }
+
+    /// Waits until all connections are idle, and says how many there are.
+    pub fn all_idle(&self) -> usize {
+        let begun = Instant::now();
+        loop {
+            let (all, idle) = self.upstream.connections();
+            if all == idle {
+                return all;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{idle} of {all} connections are idle");
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// One value of one row of a simple query.
+pub async fn value(client: &Client, text: &str) -> String {
+    try_value(client, text).await.unwrap()
+}
+
+pub async fn try_value(client: &Client, text: &str) -> Result<String, tokio_postgres::Error> {
+    let messages = client.simple_query(text).await?;
+    let row = messages.iter().find_map(|message| match message {
+        tokio_postgres::SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or("NULL").to_owned()),
+        _ => None,
+    });
+    Ok(row.unwrap_or_default())
+}

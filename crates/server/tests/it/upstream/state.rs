@@ -1,0 +1,126 @@
+//! What a session has set follows it; what cannot follow holds it.
+
+use super::{Front, try_value, value};
+use crate::support::query;
+use std::time::Duration;
+
+/// Settings follow their client from connection to connection, and no other.
+pub fn settings_follow() {
+    let Some(front) = Front::new(1) else { return };
+    front.runtime.block_on(async {
+        let (one, two) = (front.client().await, front.client().await);
+        one.batch_execute("create schema a; create table a.t as select 7 as n; set search_path = a").await.unwrap();
+        assert!(try_value(&two, "select n from t").await.is_err());
+        assert_eq!(value(&one, "select n from t").await, "7");
+        two.batch_execute("set work_mem = '5MB'; set app.tenant = '42'").await.unwrap();
+        assert_eq!(value(&one, "show work_mem").await, "4MB");
+        assert_eq!(value(&one, "select coalesce(nullif(current_setting('app.tenant', true), ''), '-')").await, "-");
+        assert_eq!(value(&two, "show work_mem").await, "5MB");
+        assert_eq!(value(&two, "select current_setting('app.tenant')").await, "42");
+        assert_eq!(value(&two, "show search_path").await, "\"$user\", public");
+        // What ends with its transaction, or was rolled back with it, is nowhere.
+        one.batch_execute("begin; set local search_path = x; commit; begin; set work_mem = '9MB'; rollback")
+            .await
+            .unwrap();
+        assert_eq!(value(&one, "show search_path").await, "a");
+        assert_eq!(value(&one, "show work_mem").await, "4MB");
+        one.batch_execute("reset search_path").await.unwrap();
+        assert!(try_value(&one, "select n from t").await.is_err());
+        two.batch_execute("discard all").await.unwrap();
+        assert_eq!(value(&two, "show work_mem").await, "4MB");
+        // Roles, too.
+        one.batch_execute("create role ann; set role ann").await.unwrap();
+        assert_eq!(value(&two, "select current_user").await, "postgres");
+        assert_eq!(value(&one, "select current_user").await, "ann");
+        assert!(try_value(&one, "create role bob").await.is_err());
+        one.batch_execute("reset role").await.unwrap();
+        assert_eq!(value(&one, "select current_user").await, "postgres");
+    });
+    assert_eq!(front.all_idle(), 1);
+}
+
+/// What is asked at login is set, and told; what the server would refuse is refused.
+pub fn logins_have_settings() {
+    let Some(front) = Front::new(1) else { return };
+    front.runtime.block_on(async {
+        let one = front.try_client("application_name=one options='-c work_mem=7MB -c a.b=c'").await.unwrap();
+        let two = front.try_client("application_name=two").await.unwrap();
+        assert_eq!(value(&one, "show work_mem").await, "7MB");
+        assert_eq!(value(&two, "show work_mem").await, "4MB");
+        assert_eq!(value(&one, "show application_name").await, "one");
+        assert_eq!(value(&two, "show application_name").await, "two");
+        assert_eq!(value(&one, "show a.b").await, "c");
+        let error = front.try_client("options='-c work_mem=x'").await.err().unwrap();
+        assert_eq!(error.code().unwrap().code(), "22023");
+        let error = front.try_client("dbname=nowhere").await.err().unwrap();
+        assert_eq!(error.code().unwrap().code(), "3D000");
+    });
+    let mut raw = front.raw();
+    // Reports are the client's own.
+    assert_eq!(raw.ask(&query("set datestyle = 'German'")), "C(SET) S(DateStyle=German, DMY) Z(I)");
+    let mut other = front.raw();
+    assert_eq!(other.ask(&query("select 1 as a")), "T(a:23:0) D(1) C(SELECT 1) Z(I)");
+    assert_eq!(raw.ask(&query("select date '2026-11-23' as d")), "T(d:1082:0) D(23.11.2026) C(SELECT 1) Z(I)");
+}
+
+/// Listening, temporary tables, advisory locks, held cursors, statements by SQL: the client keeps its connection until it lets go.
+pub fn what_cannot_follow_holds() {
+    let Some(front) = Front::new(2) else { return };
+    front.runtime.block_on(async {
+        let (one, two) = (front.client().await, front.client().await);
+        let pid = "select pg_backend_pid()";
+        for (begin, end) in [
+            ("create temp table x (a int)", "drop table x"),
+            ("select pg_advisory_lock(1)", "select pg_advisory_unlock(1)"),
+            ("begin; declare c cursor with hold for select 1; commit", "close c"),
+            ("prepare p as select 1", "deallocate p"),
+            ("listen a", "unlisten a"),
+        ] {
+            one.batch_execute(begin).await.unwrap();
+            let own = value(&one, pid).await;
+            for _ in 0..5 {
+                assert_ne!(value(&two, pid).await, own, "{begin}");
+                assert_eq!(value(&one, pid).await, own, "{begin}");
+            }
+            one.batch_execute(end).await.unwrap();
+            assert_eq!(front.all_idle(), 2, "{end}");
+        }
+        // Whoever leaves leaves nothing.
+        one.batch_execute("create temp table x (a int); select pg_advisory_lock(1); set work_mem = '9MB'")
+            .await
+            .unwrap();
+        drop(one);
+        front.all_idle();
+        for _ in 0..4 {
+            let three = front.client().await;
+            assert!(try_value(&three, "select * from x").await.is_err());
+            assert_eq!(value(&three, "select pg_try_advisory_xact_lock(1)").await, "t");
+            assert_eq!(value(&three, "show work_mem").await, "4MB");
+        }
+    });
+}
+
+/// A notification reaches its listener, who says nothing, and nobody else.
+pub fn notifications_pass() {
+    let Some(front) = Front::new(2) else { return };
+    let (mut one, mut two) = (front.raw(), front.raw());
+    assert_eq!(one.ask(&query("listen news")), "C(LISTEN) Z(I)");
+    assert_eq!(two.ask(&query("notify news, 'x'")), "C(NOTIFY) Z(I)");
+    assert_eq!(one.next().as_deref(), Some("A"));
+    assert_eq!(one.ask(&query("unlisten *")), "C(UNLISTEN) Z(I)");
+    two.ask(&query("notify news, 'y'"));
+    assert_eq!(one.ask(&query("select 1 as a")), "T(a:23:0) D(1) C(SELECT 1) Z(I)");
+    one.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    assert_eq!(front.all_idle(), 2);
+}
+
+/// `overtake.priority` is the front's.
+pub fn priorities_are_the_fronts() {
+    let Some(front) = Front::new(1) else { return };
+    let mut raw = front.raw();
+    assert_eq!(raw.ask(&query("set overtake.priority = 'high'")), "C(SET) Z(I)");
+    assert!(raw.ask(&query("set overtake.priority = 'urgent'")).starts_with("E(ERROR|22023"));
+    raw.ask(&query("begin"));
+    assert_eq!(raw.ask(&query("set local overtake.priority = low")), "C(SET) Z(T)");
+    assert_eq!(raw.ask(&query("commit")), "C(COMMIT) Z(I)");
+}

@@ -1,0 +1,149 @@
+//! Clients that go, servers that go, and cancels.
+
+use super::cluster::Cluster;
+use super::{Front, try_value, value};
+use crate::support::{bind, execute, message, parse, query, sync};
+use std::time::Duration;
+use tokio_postgres::NoTls;
+
+/// A client that is killed leaves no transaction, no data of a COPY, and nothing for the next.
+pub fn clients_that_go_leave_nothing() {
+    let Some(front) = Front::new(1) else { return };
+    let mut first = front.raw();
+    first.ask(&query("create table t (a int)"));
+    for (number, last_words) in [
+        query("begin; insert into t values (1)"),
+        query("begin; select 1/0"),
+        [query("copy t from stdin"), message(b'd', b"1\n")].concat(),
+        [query("copy t from stdin"), message(b'd', b"1\n")[..6].to_vec()].concat(),
+        [query("begin"), query("copy t from stdin")].concat(),
+        [parse("", "insert into t values (1)", &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat(),
+        [parse("", "copy t from stdin", &[]), bind("", "", &[], &[], &[]), execute("", 0), sync()].concat(),
+        [query("begin"), query("select repeat('x', 1000) from generate_series(1, 10000)")].concat(),
+        query("select 1")[..3].to_vec(),
+        [query("begin; insert into t values (1)"), message(b'X', b"")].concat(),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut raw = front.raw();
+        raw.send(&last_words);
+        if number % 2 == 0 {
+            raw.stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+            let _ = std::io::Read::read(&mut raw.stream, &mut [0; 100]);
+        }
+        drop(raw);
+        assert_eq!(first.ask(&query("select count(*) as n from t")), "T(n:20:0) D(0) C(SELECT 1) Z(I)", "{number}");
+    }
+    // What was asked before is done all the same.
+    let mut raw = front.raw();
+    raw.send(&[query("insert into t values (1)"), message(b'X', b"")].concat());
+    drop(raw);
+    let begun = std::time::Instant::now();
+    while first.ask(&query("select count(*) as n from t")) != "T(n:20:0) D(1) C(SELECT 1) Z(I)" {
+        assert!(begun.elapsed() < Duration::from_secs(10));
+    }
+    assert!(front.all_idle() <= 1);
+}
+
+/// A server that goes: who had nothing under way does not notice; who had is told, and what.
+pub fn servers_that_go() {
+    let Some(front) = Front::new(4) else { return };
+    front.runtime.block_on(async {
+        let (idle, open, committing) = (front.client().await, front.client().await, front.client().await);
+        value(&idle, "select 1").await;
+        open.batch_execute("create table t (a int primary key deferrable initially deferred); begin").await.unwrap();
+        // A commit that takes long: a deferred trigger sleeps.
+        committing
+            .batch_execute(
+                "create table s (a int);
+                 create function sleeps() returns trigger language plpgsql as
+                 $$ begin perform pg_sleep(30); return null; end $$;
+                 create constraint trigger z after insert on s deferrable initially deferred for each row
+                 execute function sleeps();
+                 begin; insert into s values (1)",
+            )
+            .await
+            .unwrap();
+        let direct = front.cluster.client().await;
+        let pid: i32 = value(&open, "select pg_backend_pid()").await.parse().unwrap();
+        let committing_pid: i32 = value(&committing, "select pg_backend_pid()").await.parse().unwrap();
+        // Asked to go: the client hears what the server says.
+        let ended = tokio::spawn(async move { open.simple_query("select pg_sleep(30)").await });
+        while value(&direct, &format!("select state from pg_stat_activity where pid = {pid}")).await != "active" {}
+        value(&direct, &format!("select pg_terminate_backend({pid})")).await;
+        let error = ended.await.unwrap().err().unwrap();
+        assert_eq!(error.code().map(|code| code.code()), Some("57P01"), "{error:?}");
+        // Killed in its COMMIT.
+        let ended = tokio::spawn(async move { committing.simple_query("commit").await });
+        let waits = format!("select wait_event from pg_stat_activity where pid = {committing_pid}");
+        while value(&direct, &waits).await != "PgSleep" {}
+        Cluster::kill(committing_pid);
+        let error = ended.await.unwrap().err().unwrap();
+        assert_eq!(error.code().map(|code| code.code()), Some("08007"), "{error:?}");
+        // All of it has crashed and comes back: who was idle connects anew.
+        let begun = std::time::Instant::now();
+        while let Err(error) = try_value(&idle, "select 1").await {
+            assert!(!idle.is_closed() && begun.elapsed() < Duration::from_secs(20), "{error:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+}
+
+/// A cancel ends the statement of who asked, and never that of who has the connection next.
+pub fn cancels_are_exact() {
+    let Some(front) = Front::new(1) else { return };
+    front.runtime.block_on(async {
+        let (one, two) = (front.client().await, front.client().await);
+        let cancel = one.cancel_token();
+        let slept = tokio::spawn(async move {
+            let slept = one.simple_query("select pg_sleep(30)").await;
+            (one, slept)
+        });
+        let direct = front.cluster.client().await;
+        let sleeps = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'";
+        while value(&direct, sleeps).await != "1" {}
+        cancel.cancel_query(NoTls).await.unwrap();
+        let (one, slept) = slept.await.unwrap();
+        assert_eq!(slept.unwrap_err().code().unwrap().code(), "57014");
+        // Cancels without end, always a little too late: the other one's statements are never hit.
+        for turn in 0..200 {
+            let asked = one.simple_query("select 1");
+            let cancelled = async {
+                if turn % 3 == 0 {
+                    tokio::task::yield_now().await;
+                }
+                cancel.cancel_query(NoTls).await.unwrap();
+            };
+            let others = async {
+                for _ in 0..5 {
+                    two.simple_query("select pg_sleep(0.001)").await.unwrap();
+                }
+            };
+            let (_, (), ()) = tokio::join!(asked, cancelled, others);
+        }
+    });
+    assert_eq!(front.all_idle(), 1);
+}
+
+/// Who waits for a connection and is cancelled leaves the line.
+pub fn who_waits_can_be_cancelled() {
+    let Some(front) = Front::new(1) else { return };
+    front.runtime.block_on(async {
+        let (one, two) = (front.client().await, front.client().await);
+        one.batch_execute("begin").await.unwrap();
+        let cancel = two.cancel_token();
+        let waits = tokio::spawn(async move {
+            let waited = two.simple_query("select 1").await;
+            (two, waited)
+        });
+        while !waits.is_finished() {
+            cancel.cancel_query(NoTls).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let (two, waited) = waits.await.unwrap();
+        assert_eq!(waited.unwrap_err().code().unwrap().code(), "57014");
+        one.batch_execute("commit").await.unwrap();
+        assert_eq!(value(&two, "select 2").await, "2");
+    });
+}
