@@ -6,6 +6,7 @@ mod cost;
 mod driver;
 mod extended;
 mod fuzz;
+mod gate;
 mod interleavings;
 mod names;
 mod operation;
@@ -46,6 +47,12 @@ fn main() -> ExitCode {
             testkit::test!(extended::portals_end_with_their_transaction),
             testkit::test!(extended::errors_by_name_and_number),
             testkit::test!(extended::an_error_skips_to_sync),
+            testkit::test!(gate::one_at_a_time_and_the_important_first),
+            testkit::test!(gate::who_waits_can_be_cancelled_or_go),
+            testkit::test!(gate::who_dies_inside_leaves),
+            testkit::test!(gate::an_idle_transaction_lends_its_slot),
+            testkit::test!(gate::who_is_waited_for_inside_gets_an_extra_slot),
+            testkit::test!(gate::who_is_turned_away_is_told_why),
             testkit::test!(copy::data_come_in),
             testkit::test!(copy::data_come_in_by_the_extended_protocol),
             testkit::test!(copy::an_error_swallows_the_rest),

@@ -40,7 +40,7 @@ impl Front {
     pub fn over(cluster: Cluster, url: &str, limits: Limits, slots: usize, change: impl FnOnce(&mut Config)) -> Front {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let slots = u32::try_from(slots).unwrap();
-        let gate = gate::Settings::of_priorities(slots);
+        let gate = ::gate::Settings::of_priorities(slots);
         let door = Door::new(&DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }).unwrap();
         let upstream = Upstream::new(url.parse().unwrap(), limits, door.clone()).unwrap();
         let mut config = Config { listen: vec!["127.0.0.1:0".parse().unwrap()], door, ..Config::default() };

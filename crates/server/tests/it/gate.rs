@@ -1,0 +1,191 @@
+//! The gate before our own engine: who waits, who goes in, and that nothing of anybody stays inside.
+
+use crate::real::Real;
+use ::gate::Settings;
+use server::{Door, DoorOptions, Mode};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_postgres::{AsyncMessage, Client, NoTls};
+
+/// A server that lets one transaction in at a time.
+fn narrow(change: impl FnOnce(&mut Settings)) -> (Real, Door) {
+    let mut gate = Settings::of_priorities(1);
+    gate.knows_stalls = true;
+    change(&mut gate);
+    let door = Door::new(&DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }).unwrap();
+    (Real::with("", |config| config.door = door.clone()), door)
+}
+
+fn keep_slots(gate: &mut Settings) {
+    gate.lend_after = None;
+    gate.stall_patience = None;
+}
+
+/// How many wait, of all classes.
+fn waiting(door: &Door) -> usize {
+    door.view().unwrap().gate.classes.iter().map(|class| class.waiting).sum()
+}
+
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "never: {what}");
+        tokio::task::yield_now().await;
+    }
+}
+
+fn state(error: &tokio_postgres::Error) -> String {
+    error.as_db_error().unwrap().code().code().to_owned()
+}
+
+pub fn one_at_a_time_and_the_important_first() {
+    let (real, door) = narrow(keep_slots);
+    real.runtime.block_on(async {
+        let holder = real.client().await;
+        holder.batch_execute("create table t (a int, at timestamptz)").await.unwrap();
+        holder.batch_execute("begin; insert into t values (0, clock_timestamp())").await.unwrap();
+        let mut sessions = Vec::new();
+        for (at, class) in ["low", "normal", "high"].iter().enumerate() {
+            let client = Arc::new(real.client().await);
+            let text = format!("/*+ priority={class} */ insert into t values ({}, clock_timestamp())", at + 1);
+            let task = {
+                let client = Arc::clone(&client);
+                tokio::spawn(async move { client.batch_execute(&text).await })
+            };
+            until("it waits", || waiting(&door) == at + 1).await;
+            sessions.push((client, task));
+        }
+        holder.batch_execute("commit").await.unwrap();
+        for (_, task) in sessions {
+            task.await.unwrap().unwrap();
+        }
+        let rows = holder.query("select a from t order by at", &[]).await.unwrap();
+        assert_eq!(rows.iter().map(|row| row.get::<_, i32>(0)).collect::<Vec<_>>(), [0, 3, 2, 1]);
+    });
+    until_empty(&real, &door);
+}
+
+/// Nobody is inside, and nobody waits.
+fn until_empty(real: &Real, door: &Door) {
+    real.runtime.block_on(until("nobody is inside", || {
+        let view = door.view().unwrap().gate;
+        view.slots == 0 && view.transactions == 0 && view.extras == 0
+    }));
+}
+
+pub fn who_waits_can_be_cancelled_or_go() {
+    let (real, door) = narrow(keep_slots);
+    real.runtime.block_on(async {
+        let begun = Instant::now();
+        let holder = real.client().await;
+        holder.batch_execute("begin; select 1").await.unwrap();
+        let client = Arc::new(real.client().await);
+        let statement = {
+            let client = Arc::clone(&client);
+            tokio::spawn(async move { client.batch_execute("select 2").await })
+        };
+        until("it waits", || waiting(&door) == 1).await;
+        client.cancel_token().cancel_query(NoTls).await.unwrap();
+        assert_eq!(state(&statement.await.unwrap().unwrap_err()), "57014");
+        until("it has left", || waiting(&door) == 0).await;
+        // One that hangs up is noticed while it waits.
+        let config = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", real.address.port());
+        let (gone, connection): (Client, _) = tokio_postgres::connect(&config, NoTls).await.unwrap();
+        let connection = tokio::spawn(async { drop(connection.await) });
+        let task = tokio::spawn(async move { gone.batch_execute("select 3").await });
+        until("it waits", || waiting(&door) == 1).await;
+        connection.abort();
+        assert!(task.await.unwrap().unwrap_err().is_closed());
+        until("it has left", || waiting(&door) == 0).await;
+        // The session of the one that was cancelled goes on.
+        holder.batch_execute("commit").await.unwrap();
+        client.batch_execute("select 4").await.unwrap();
+    });
+    until_empty(&real, &door);
+}
+
+pub fn who_dies_inside_leaves() {
+    let (real, door) = narrow(keep_slots);
+    real.runtime.block_on(async {
+        for text in ["begin; select 1", "begin; select 1/0", "begin; create table u (a int)"] {
+            let holder = real.client().await;
+            // Whether it fails is not what this is about.
+            drop(holder.batch_execute(text).await);
+            drop(holder);
+            real.client().await.batch_execute("select 2").await.unwrap();
+        }
+        // An error outside of a transaction ends one, too.
+        let client = real.client().await;
+        for _ in 0..3 {
+            assert_eq!(state(&client.batch_execute("select 1/0").await.unwrap_err()), "22012");
+        }
+        client.query("select 1", &[]).await.unwrap();
+    });
+    until_empty(&real, &door);
+}
+
+pub fn an_idle_transaction_lends_its_slot() {
+    let (real, door) = narrow(|gate| gate.lend_after = Some(Duration::from_millis(5)));
+    real.runtime.block_on(async {
+        let holder = real.client().await;
+        holder.batch_execute("create table t (a int primary key)").await.unwrap();
+        holder.batch_execute("begin; insert into t values (1)").await.unwrap();
+        real.client().await.batch_execute("select 2").await.unwrap();
+        holder.batch_execute("insert into t values (2); commit").await.unwrap();
+        assert!(0 < door.view().unwrap().gate.counters.lent);
+    });
+    until_empty(&real, &door);
+}
+
+pub fn who_is_waited_for_inside_gets_an_extra_slot() {
+    let (real, door) = narrow(|gate| gate.lend_after = Some(Duration::from_millis(5)));
+    real.runtime.block_on(async {
+        let holder = real.client().await;
+        holder.batch_execute("create table t (a int primary key); insert into t values (1)").await.unwrap();
+        holder.batch_execute("begin; update t set a = 2").await.unwrap();
+        // It takes the slot that is lent, and waits for the row of who has lent it.
+        let waiter = real.client().await;
+        let task = tokio::spawn(async move { waiter.batch_execute("update t set a = 3").await });
+        until("it is inside", || {
+            door.view().unwrap().gate.classes[1].lent == 1 && door.view().unwrap().gate.slots == 1
+        })
+        .await;
+        holder.batch_execute("commit").await.unwrap();
+        task.await.unwrap().unwrap();
+        let counters = door.view().unwrap().gate.counters;
+        assert_eq!(counters.extra, 1, "{counters:?}");
+    });
+    until_empty(&real, &door);
+}
+
+pub fn who_is_turned_away_is_told_why() {
+    let (real, door) = narrow(|gate| {
+        keep_slots(gate);
+        gate.classes[2].wait_max = Some(Duration::from_millis(5));
+        gate.classes[1].queue_max = Some(0);
+    });
+    real.runtime.block_on(async {
+        let holder = real.client().await;
+        holder.batch_execute("begin; select 1").await.unwrap();
+        let config = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", real.address.port());
+        let (client, mut connection): (Client, _) = tokio_postgres::connect(&config, NoTls).await.unwrap();
+        let (sender, mut notices) = tokio::sync::mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Some(Ok(message)) = std::future::poll_fn(|cx| connection.poll_message(cx)).await {
+                if let AsyncMessage::Notice(notice) = message {
+                    drop(sender.send(notice));
+                }
+            }
+        });
+        for (class, code) in [("low", "57014"), ("normal", "53300")] {
+            let error = client.batch_execute(&format!("/*+ priority={class} */ select 2")).await.unwrap_err();
+            assert_eq!(state(&error), code);
+            let notice = notices.recv().await.unwrap();
+            assert_eq!(notice.message(), format!("transaction of class \"{class}\" was turned away"));
+            assert!(notice.detail().unwrap().contains("the expected wait was"), "{notice:?}");
+        }
+        holder.batch_execute("commit").await.unwrap();
+        client.batch_execute("select 2").await.unwrap();
+    });
+    until_empty(&real, &door);
+}
