@@ -15,10 +15,12 @@
 //! **Invariant:** a decision follows from the observations since the load last changed, and each is in the log with its reason.
 
 mod curve;
+mod forecast;
 mod journal;
 mod search;
 
 pub use curve::Curve;
+pub use forecast::{Expected, Forecast};
 pub use journal::{Move, Reason};
 
 use crate::gate::{Gate, Observation};
@@ -149,7 +151,7 @@ impl Controller {
 
     /// Throughput against the limit, as far as it is known.
     pub fn curve(&self) -> Option<Curve> {
-        Curve::through(&self.points())
+        Curve::through(&self.with_guesses(self.points()))
     }
 
     /// The limit that the model proposes, before anything was seen.
@@ -271,16 +273,14 @@ impl Controller {
     fn lowest(&self, seen: &Observation, loss_max: f64, increase_max: f64, processors: u32) -> (u32, Reason) {
         // In a closed system with clients that do not think, responses grow as throughput falls: the stricter one counts.
         let loss = loss_max.min(1.0 - 1.0 / (1.0 + increase_max)) * USED;
-        let (points, range) = (self.points(), self.range(seen, processors));
+        let (points, range) = (self.with_guesses(self.points()), self.range(seen, processors));
         if seen.stands_for(processors).is_some() {
             let search = Search { tried: &self.tried, loss, range, curve: Curve::through(&points) };
             return search.next(seen.mpl, self.start(processors));
         }
         // What the limit costs is then how long the short wait for the long.
-        let peak = Curve::through(&points).map_or(0.0, |curve| curve.throughput(curve.peak(range.most).into()));
-        let capacity = peak.max(f64::from(processors) / seen.demand.mean().max(f64::MIN_POSITIVE));
-        let load =
-            (seen.arrivals as f64 / seen.lasted.as_secs_f64().max(f64::MIN_POSITIVE) / capacity).clamp(0.01, 0.98);
+        let Some(curve) = Curve::through(&points) else { return (seen.mpl, Reason::Stays) };
+        let load = self.load_of(seen, &curve, processors);
         let model = Response::new(load, seen.demand.c2(), processors);
         match model.and_then(|model| model.least_mpl(increase_max * USED)) {
             Ok(least) => {
@@ -291,9 +291,21 @@ impl Controller {
         }
     }
 
-    /// The curve's points: what was observed, and, with little weight, what the model or the load before lets expect.
+    /// The share of what the database can do that is asked for.
+    fn load_of(&self, seen: &Observation, curve: &Curve, processors: u32) -> f64 {
+        let peak = curve.throughput(curve.peak(self.settings.mpl_max).into());
+        let capacity = peak.max(f64::from(processors) / seen.demand.mean().max(f64::MIN_POSITIVE));
+        let rate = seen.arrivals as f64 / seen.lasted.as_secs_f64().max(f64::MIN_POSITIVE);
+        (rate / capacity).clamp(0.01, 0.98)
+    }
+
+    /// What was observed, as points of the curve.
     fn points(&self) -> Vec<Point> {
-        let mut points: Vec<Point> = self.tried.iter().flat_map(Tried::points).collect();
+        self.tried.iter().flat_map(Tried::points).collect()
+    }
+
+    /// And, with little weight, what the model or the load before lets expect.
+    fn with_guesses(&self, mut points: Vec<Point>) -> Vec<Point> {
         let Some(best) = points.iter().max_by(|a, b| a.throughput.total_cmp(&b.throughput)).copied() else {
             return points;
         };

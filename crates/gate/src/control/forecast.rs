@@ -1,0 +1,127 @@
+//! What other limits would do, from what was seen under this one: for those who want to know before they let it happen.
+//!
+//! **Invariant:** nothing is changed by looking.
+
+use super::search::Tried;
+use super::{Controller, Curve, Goal};
+use crate::gate::Observation;
+use crate::model::Response;
+
+/// What one limit would do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Expected {
+    /// The limit.
+    pub mpl: u32,
+    /// Transactions in a second.
+    pub throughput: f64,
+    /// Mean seconds from arrival to end.
+    pub response: f64,
+    /// Mean seconds from arrival to end of one that goes before all others.
+    pub first: f64,
+}
+
+/// What limits would do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forecast {
+    /// In ascending order of limits.
+    pub limits: Vec<Expected>,
+    /// The lowest that keeps the thresholds.
+    pub lowest: u32,
+    /// Mean seconds from arrival to end now, whoever it is.
+    pub now: f64,
+    /// The share of the database's capacity that is asked for; 1 if more than it can do is always there.
+    pub load: f64,
+    /// C² of demands.
+    pub c2: f64,
+}
+
+/// Limits of which something is said.
+const LIMITS: [u32; 17] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384];
+
+impl Controller {
+    /// What limits would do, from what is seen now and was tried before; nothing, if too little is known.
+    pub fn forecast(&self, seen: &Observation, processors: u32) -> Option<Forecast> {
+        if seen.completions < super::COMPLETIONS_MIN || seen.lasted.is_zero() {
+            return None;
+        }
+        let mut points = self.points();
+        points.extend(Tried::of(seen, processors).points());
+        let curve = Curve::through(&self.with_guesses(points))?;
+        let c2 = seen.demand.c2();
+        let present = (seen.throughput.mean * seen.response.mean).max(1.0);
+        let (loss_max, increase_max) = match self.settings.goal {
+            Goal::Lowest { loss_max, increase_max } => (loss_max, increase_max),
+            Goal::BestFor(_) => (0.05, 0.05),
+        };
+        let limits = LIMITS.into_iter().filter(|mpl| *mpl <= self.settings.mpl_max);
+        if seen.stands_for(processors).is_some() {
+            let most = present.ceil() as u32;
+            let at = |mpl: u32| {
+                let inside = f64::from(mpl).min(present);
+                let throughput = curve.throughput(inside);
+                // The next that leaves makes room, unless there is some.
+                let wait = if f64::from(mpl) < present { 1.0 / throughput } else { 0.0 };
+                Expected { mpl, throughput, response: present / throughput, first: wait + inside / throughput }
+            };
+            let best = curve.throughput(curve.peak(most).into());
+            let loss = loss_max.min(1.0 - 1.0 / (1.0 + increase_max));
+            let lowest = curve.least((1.0 - loss) * best, most).unwrap_or(most);
+            return Some(Forecast { limits: limits.map(at).collect(), lowest, now: seen.response.mean, load: 1.0, c2 });
+        }
+        let rate = seen.arrivals as f64 / seen.lasted.as_secs_f64();
+        let load = self.load_of(seen, &curve, processors);
+        let model = Response::new(load, c2, processors).ok()?;
+        // Times of the model are in mean demands.
+        let unit = seen.demand.mean();
+        let at = |mpl: u32| {
+            let at = model.at(mpl as usize).ok()?;
+            let first =
+                at.response - at.external_wait + at.waits * f64::from(processors) / f64::from(mpl.max(processors));
+            Some(Expected { mpl, throughput: rate, response: at.response * unit, first: first * unit })
+        };
+        // Larger ones take the model long, and are as good as none.
+        let limits = limits.filter(|mpl| *mpl <= 64).filter_map(at).collect();
+        let lowest = model.least_mpl(increase_max).ok().and_then(|mpl| u32::try_from(mpl).ok());
+        let lowest = lowest.unwrap_or(self.settings.mpl_max);
+        Some(Forecast { limits, lowest, now: seen.response.mean, load, c2 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ControlSettings;
+    use super::*;
+    use crate::settings::Settings;
+    use crate::sim::{Load, Setup, Simulation};
+
+    #[test]
+    fn what_is_seen_without_a_limit_tells_what_limits_would_do() {
+        // Unlimited, and never more than a few inside: all lower limits are seen at once.
+        let setup = Setup::one_processor(0.01, 15.0);
+        let settings = Settings::of_priorities(10_000);
+        let mut simulation = Simulation::new(&setup, Load::Open { rate: 70.0 }, settings, 0.0, 3);
+        let seen = simulation.observe(300_000);
+        let controller = Controller::new(ControlSettings::default());
+        let forecast = controller.forecast(&seen, 1).expect("enough was seen");
+        assert!((forecast.load - 0.7).abs() < 0.05 && (forecast.c2 - 15.0).abs() < 3.0, "{forecast:?}");
+        // By the reference: 13 within 5 %, and 8.07 services at a limit of 4.
+        assert!((11..=15).contains(&forecast.lowest), "{}", forecast.lowest);
+        let at_four = forecast.limits.iter().find(|limit| limit.mpl == 4).expect("it is said");
+        assert!((at_four.response - 0.0807).abs() < 0.02 && at_four.first < at_four.response, "{at_four:?}");
+    }
+
+    #[test]
+    fn a_crowd_inside_tells_what_it_would_gain() {
+        let setup = &Setup::all()[14];
+        let load = Load::Closed { clients: 100, think: 0.0 };
+        let mut simulation = Simulation::new(setup, load, Settings::of_priorities(10_000), 0.0, 3);
+        let seen = simulation.observe(50_000);
+        let controller = Controller::new(ControlSettings::default());
+        let forecast = controller.forecast(&seen, 1).expect("enough was seen");
+        assert_eq!(forecast.load, 1.0);
+        let [two, all] =
+            [2, 128].map(|mpl| *forecast.limits.iter().find(|limit| limit.mpl == mpl).expect("it is said"));
+        assert!((all.throughput / seen.throughput.mean - 1.0).abs() < 0.1, "{all:?}");
+        assert!(10.0 * two.first < forecast.now, "{two:?} instead of {}", forecast.now);
+    }
+}
