@@ -98,7 +98,7 @@ pub enum Phase {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Controller {
     settings: ControlSettings,
     phase: Phase,

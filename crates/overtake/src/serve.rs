@@ -124,6 +124,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let lanes = Wanted::from_settings(&settings);
     let engine = Engine::new(EngineConfig::in_memory());
     let views = Views::new(config.stats.clone(), engine.clone());
+    views.let_in_by(config.door.clone());
     let database = Database::new(engine.clone())
         .with_provider(views.clone())
         .with_defaults(settings)

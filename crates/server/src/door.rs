@@ -51,7 +51,8 @@ struct Shared {
 
 struct State {
     gate: Gate,
-    controller: Option<Controller>,
+    /// Acts under [`Mode::Auto`] only; else it can be asked.
+    controller: Controller,
     waiting: HashMap<Ticket, Waiting>,
     /// When the task wakes that looks after time.
     armed: Option<Time>,
@@ -99,8 +100,8 @@ impl Door {
             return Ok(Door(None));
         }
         let mut gate = Gate::new(options.gate.clone())?;
-        let controller = (options.mode == Mode::Auto).then(|| Controller::new(options.control.clone()));
-        if let Some(controller) = &controller {
+        let controller = Controller::new(options.control.clone());
+        if options.mode == Mode::Auto {
             gate.set_mpl(Time::ZERO, controller.start(options.gate.processors));
         }
         let class = |class: Class| {
@@ -156,9 +157,9 @@ impl Door {
         loop {
             let wait = shared.with(|state, now| {
                 state.gate.tick(now);
-                if let Some(controller) = &mut state.controller
-                    && controller.look(now, &mut state.gate)
-                    && let Some(moved) = controller.moves().last()
+                if shared.mode == Mode::Auto
+                    && state.controller.look(now, &mut state.gate)
+                    && let Some(moved) = state.controller.moves().last()
                     && moved.from != moved.to
                 {
                     tracing::info!(from = moved.from, to = moved.to, reason = %moved.reason, "the limit has moved");

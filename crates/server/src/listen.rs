@@ -131,7 +131,7 @@ impl<D: Front> Server<D> {
         let door = shared.config.door.clone();
         helpers.spawn(async move { door.watch().await });
         if let Some(listener) = metrics {
-            helpers.spawn(crate::metrics::serve(listener, shared.config.stats.clone()));
+            helpers.spawn(crate::metrics::serve(listener, shared.config.stats.clone(), shared.config.door.clone()));
         }
         for listener in tcp {
             listener.set_nonblocking(true)?;

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** who asks costs a small task and a bounded time; nothing of the database is touched.
 
+use crate::door::{Door, Mode};
 use crate::stats::Stats;
 use sql::observe::Observe;
 use std::fmt::Write;
@@ -17,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const REQUEST_MAX: usize = 8 << 10;
 
 /// Answers for ever.
-pub(crate) async fn serve(listener: StdTcpListener, stats: Arc<Stats>) {
+pub(crate) async fn serve(listener: StdTcpListener, stats: Arc<Stats>, door: Door) {
     let listener = match listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "the metrics cannot be served"),
@@ -25,15 +26,15 @@ pub(crate) async fn serve(listener: StdTcpListener, stats: Arc<Stats>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let stats = Arc::clone(&stats);
-                tokio::spawn(async move { drop(tokio::time::timeout(PATIENCE, answer(stream, &stats)).await) });
+                let (stats, door) = (Arc::clone(&stats), door.clone());
+                tokio::spawn(async move { drop(tokio::time::timeout(PATIENCE, answer(stream, &stats, &door)).await) });
             }
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
 }
 
-async fn answer(mut stream: TcpStream, stats: &Stats) -> std::io::Result<()> {
+async fn answer(mut stream: TcpStream, stats: &Stats, door: &Door) -> std::io::Result<()> {
     let mut request = Vec::new();
     while !request.windows(4).any(|window| window == b"\r\n\r\n") {
         if REQUEST_MAX < request.len() || stream.read_buf(&mut request).await? == 0 {
@@ -43,7 +44,7 @@ async fn answer(mut stream: TcpStream, stats: &Stats) -> std::io::Result<()> {
     let line = request.split(|&byte| byte == b'\r').next().unwrap_or_default();
     let mut words = line.split(|&byte| byte == b' ');
     let (status, body) = match (words.next(), words.next()) {
-        (Some(b"GET" | b"HEAD"), Some(b"/metrics")) => ("200 OK", text(stats)),
+        (Some(b"GET" | b"HEAD"), Some(b"/metrics")) => ("200 OK", text(stats) + &gate(door)),
         // It listens, so it accepts.
         (Some(b"GET" | b"HEAD"), Some(b"/healthz" | b"/readyz")) => ("200 OK", "ok\n".to_owned()),
         (Some(b"GET" | b"HEAD"), _) => ("404 Not Found", "There are /metrics, /healthz and /readyz.\n".to_owned()),
@@ -81,6 +82,67 @@ fn text(stats: &Stats) -> String {
         let _ = writeln!(out, "{name}{{{labels},quantile=\"0.99\"}} {}", times.p99_us / 1e6);
         let _ =
             writeln!(out, "{name}_sum{{{labels}}} {}\n{name}_count{{{labels}}} {}", times.total_us / 1e6, times.count);
+    }
+    out
+}
+
+/// What the gate has to say, if there is one.
+fn gate(door: &Door) -> String {
+    let mut out = String::new();
+    let Some(view) = door.view() else { return out };
+    let mut family = |name: &str, kind: &str, help: &str, values: &[(String, f64)]| {
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for (labels, value) in values {
+            let _ = writeln!(out, "{name}{labels} {value}");
+        }
+    };
+    let alone = |value: f64| vec![(String::new(), value)];
+    if view.mode != Mode::Observe {
+        family("overtake_mpl", "gauge", "Transactions that may be active.", &alone(view.gate.mpl.into()));
+    }
+    family("overtake_gate_extra_slots", "gauge", "Slots beyond the limit, in use.", &alone(view.gate.extras.into()));
+    let counters = view.gate.counters;
+    for (name, help, value) in [
+        ("overtake_gate_lent_total", "Slots lent by transactions that waited for their clients.", counters.lent),
+        ("overtake_gate_extra_total", "Slots given beyond the limit.", counters.extra),
+        ("overtake_gate_turned_away_total", "Transactions turned away because too many waited.", counters.turned_away),
+        (
+            "overtake_gate_timed_out_total",
+            "Transactions turned away because they had waited too long.",
+            counters.timed_out,
+        ),
+        ("overtake_gate_demoted_total", "Transactions demoted because they ran too long.", counters.demoted),
+    ] {
+        family(name, "counter", help, &alone(value as f64));
+    }
+    let classes = |value: &dyn Fn(&gate::ClassView) -> f64| -> Vec<(String, f64)> {
+        view.gate.classes.iter().map(|class| (format!("{{class=\"{}\"}}", class.name), value(class))).collect()
+    };
+    family("overtake_gate_slots", "gauge", "Slots that a class has.", &classes(&|class| class.slots.into()));
+    family(
+        "overtake_gate_waiting",
+        "gauge",
+        "Transactions that wait to be let in.",
+        &classes(&|class| class.waiting as f64),
+    );
+    family(
+        "overtake_gate_done_total",
+        "counter",
+        "Transactions that have ended well.",
+        &classes(&|class| class.done as f64),
+    );
+    family("overtake_gate_c2", "gauge", "Squared coefficient of variation of demands.", &classes(&|class| class.c2));
+    for (name, help, part) in [
+        ("overtake_gate_wait_seconds", "Time outside.", 0),
+        ("overtake_gate_inside_seconds", "Time active inside.", 1),
+        ("overtake_gate_idle_seconds", "Time in which it was the client's turn.", 2),
+    ] {
+        let quantiles = view.gate.classes.iter().flat_map(|class| {
+            let times = [class.wait, class.inside, class.idle][part];
+            [("0.5", times.p50), ("0.99", times.p99), ("1", times.max)]
+                .map(|(quantile, us)| (format!("{{class=\"{}\",quantile=\"{quantile}\"}}", class.name), us / 1e6))
+        });
+        family(name, "summary", help, &quantiles.collect::<Vec<_>>());
     }
     out
 }

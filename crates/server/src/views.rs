@@ -2,6 +2,9 @@
 //!
 //! **Invariant:** whoever reads gets copies; nobody who runs is held up.
 
+mod gate;
+
+use crate::door::Door;
 use crate::stats::Stats;
 use engine::Engine;
 use sql::observe::{Observe, Scheduling, Times};
@@ -15,6 +18,7 @@ pub struct Views {
     stats: Arc<Stats>,
     engine: Engine,
     scheduling: OnceLock<Arc<dyn Scheduling>>,
+    door: OnceLock<Door>,
 }
 
 impl fmt::Debug for Views {
@@ -26,13 +30,18 @@ impl fmt::Debug for Views {
 impl Views {
     /// Of this server and this engine.
     pub fn new(stats: Arc<Stats>, engine: Engine) -> Arc<Views> {
-        Arc::new(Views { stats, engine, scheduling: OnceLock::new() })
+        Arc::new(Views { stats, engine, scheduling: OnceLock::new(), door: OnceLock::new() })
     }
 
     /// And of who runs its analytics. The first one counts.
     pub fn schedule_by(&self, scheduling: Arc<dyn Scheduling>) {
         // Who comes later is not asked.
         let _ = self.scheduling.set(scheduling);
+    }
+
+    /// And of who lets transactions in. The first one counts.
+    pub fn let_in_by(&self, door: Door) {
+        let _ = self.door.set(door);
     }
 }
 
@@ -193,13 +202,15 @@ impl Provider for Views {
         let transactions = [("session", Text), ("class", Text), ("open_ms", Float8), ("writes", Int8)];
         let scheduler =
             [("class", Text), ("workers", Int8), ("running", Int8), ("waiting", Int8), ("memory_bytes", Int8)];
-        vec![
+        let mut tables = vec![
             table("activity", &activity),
             table("scheduler", &scheduler),
             table("stages", &stages),
             table("statements", &statements),
             table("transactions", &transactions),
-        ]
+        ];
+        tables.extend(gate::tables());
+        tables
     }
 
     fn role_of(&self, pid: i32) -> Option<String> {
@@ -222,6 +233,7 @@ impl Provider for Views {
             ("overtake", "scheduler") => self.scheduler(),
             ("overtake", "transactions") => self.transactions(),
             ("pg_catalog", "pg_stat_activity") => self.pg_activity(),
+            ("overtake", table) => self.door.get().map_or_else(Lines::new, |door| gate::lines(door, table)),
             _ => Lines::new(),
         }
     }

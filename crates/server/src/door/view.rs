@@ -1,8 +1,10 @@
 //! What the door shows of itself.
+//!
+//! **Invariant:** whoever looks copies under the lock and computes after it: models take long, and transactions come and go.
 
 use super::{Door, Mode};
-use gate::View;
-use gate::control::{Move, Phase};
+use gate::control::{Controller, Forecast, Move, Phase};
+use gate::{Observation, View};
 
 /// What there is to see.
 #[derive(Clone, Debug)]
@@ -11,6 +13,8 @@ pub struct DoorView {
     pub mode: Mode,
     /// The gate.
     pub gate: View,
+    /// What was seen since the limit last changed.
+    pub seen: Observation,
     /// Whether the controller searches or holds, under [`Mode::Auto`].
     pub phase: Option<Phase>,
     /// Why the limit has moved, the latest last.
@@ -24,13 +28,24 @@ impl Door {
     pub fn view(&self) -> Option<DoorView> {
         let shared = self.0.as_ref()?;
         let state = shared.lock();
-        let controller = state.controller.as_ref();
+        let acts = shared.mode == Mode::Auto;
         Some(DoorView {
             mode: shared.mode,
             gate: state.gate.view(),
-            phase: controller.map(gate::control::Controller::phase),
-            moves: controller.map(|controller| controller.moves().copied().collect()).unwrap_or_default(),
+            seen: state.gate.observation(),
+            phase: acts.then(|| state.controller.phase()),
+            moves: state.controller.moves().copied().collect(),
             seconds: shared.began.elapsed().as_secs_f64(),
         })
+    }
+
+    /// What other limits would do; nothing, if there is no gate, or too little was seen.
+    pub fn forecast(&self) -> Option<Forecast> {
+        let shared = self.0.as_ref()?;
+        let (controller, seen, processors): (Controller, Observation, u32) = {
+            let state = shared.lock();
+            (state.controller.clone(), state.gate.observation(), state.gate.settings().processors)
+        };
+        controller.forecast(&seen, processors)
     }
 }

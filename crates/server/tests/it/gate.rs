@@ -76,7 +76,6 @@ fn until_empty(real: &Real, door: &Door) {
 pub fn who_waits_can_be_cancelled_or_go() {
     let (real, door) = narrow(keep_slots);
     real.runtime.block_on(async {
-        let begun = Instant::now();
         let holder = real.client().await;
         holder.batch_execute("begin; select 1").await.unwrap();
         let client = Arc::new(real.client().await);
@@ -188,4 +187,28 @@ pub fn who_is_turned_away_is_told_why() {
         client.batch_execute("select 2").await.unwrap();
     });
     until_empty(&real, &door);
+}
+
+pub fn the_gate_shows_itself() {
+    let (real, _) = narrow(|_| {});
+    real.runtime.block_on(async {
+        let client = real.client().await;
+        for _ in 0..1_100 {
+            client.batch_execute("select 1").await.unwrap();
+        }
+        let ask = async |text: &str| client.query_one(text, &[]).await.unwrap();
+        let row = ask("select mode, mpl, phase, slots, transactions, lent_total from overtake.mpl").await;
+        let (mode, mpl, phase): (String, i64, Option<String>) = (row.get(0), row.get(1), row.get(2));
+        // The one that asks is inside.
+        assert_eq!((&*mode, mpl, phase, row.get::<_, i64>(3), row.get::<_, i64>(4)), ("fixed", 1, None, 1, 1));
+        let row =
+            ask("select done, waiting, wait_p50_ms, inside_p50_ms from overtake.gate where class = 'normal'").await;
+        assert!(1_100 <= row.get::<_, i64>(0) && row.get::<_, i64>(1) == 0);
+        assert!(0.0 < row.get::<_, f64>(3) && row.get::<_, f64>(2) < row.get::<_, f64>(3));
+        let row = ask("select count(*), bool_or(is_enough) from overtake.mpl_forecast where 0 < first_ms").await;
+        assert!(0 < row.get::<_, i64>(0) && row.get::<_, bool>(1));
+        assert_eq!(ask("select count(*) from overtake.mpl_log").await.get::<_, i64>(0), 0);
+        let row = ask("select calls from overtake.stages where class = 'normal' and stage = 'gate'").await;
+        assert!(1_100 <= row.get::<_, i64>(0));
+    });
 }

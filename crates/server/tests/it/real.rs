@@ -41,7 +41,9 @@ impl Real {
         change(&mut config);
         let mut database = Database::new(engine.clone()).with_defaults(defaults).unwrap();
         if has_views {
-            database = database.with_provider(server::Views::new(config.stats.clone(), engine.clone()));
+            let views = server::Views::new(config.stats.clone(), engine.clone());
+            views.let_in_by(config.door.clone());
+            database = database.with_provider(views);
         }
         config.roles = database.roles().clone();
         let server = Server::bind(config, database).unwrap();

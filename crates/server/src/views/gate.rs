@@ -1,0 +1,144 @@
+//! The gate's tables: classes, the limit, why it has moved, what others would do.
+
+use super::{count, ms, table, text};
+use crate::door::{Door, Mode};
+use gate::control::{Expected, Move, Phase};
+use gate::{ClassObservation, ClassView, Time};
+use sql::system::{Lines, ProvidedTable};
+use sql::{Datum, Kind};
+
+/// Rows of one of them; none of others.
+pub(super) fn lines(door: &Door, table: &str) -> Lines {
+    match table {
+        "gate" => classes(door),
+        "mpl" => mpl(door),
+        "mpl_forecast" => mpl_forecast(door),
+        "mpl_log" => mpl_log(door),
+        _ => Lines::new(),
+    }
+}
+
+/// Their columns.
+pub(super) fn tables() -> [ProvidedTable; 4] {
+    use Kind::{Bool, Float8, Int8, Text};
+    let gate = [
+        &[("class", Text), ("slots", Int8), ("waiting", Int8), ("lent", Int8), ("done", Int8), ("failed", Int8)][..],
+        &["response_ms", "demand_ms", "c2", "wait_p50_ms", "wait_p99_ms", "wait_max_ms"].map(|name| (name, Float8)),
+        &["inside_p50_ms", "inside_p99_ms", "inside_max_ms"].map(|name| (name, Float8)),
+        &["idle_p50_ms", "idle_p99_ms", "idle_max_ms"].map(|name| (name, Float8)),
+    ]
+    .concat();
+    let mpl = [
+        &[("mode", Text), ("mpl", Int8), ("phase", Text)][..],
+        &["slots", "extra_slots", "transactions"].map(|name| (name, Int8)),
+        &["throughput", "response_ms", "active", "saturated", "c2"].map(|name| (name, Float8)),
+        &["lent_total", "extra_total", "turned_away_total", "timed_out_total"].map(|name| (name, Int8)),
+        &["given_up_total", "demoted_total", "cancelled_total"].map(|name| (name, Int8)),
+    ]
+    .concat();
+    let mpl_log = [
+        &[("seconds_ago", Float8), ("mpl", Int8), ("next_mpl", Int8), ("reason", Text), ("completions", Int8)][..],
+        &["throughput", "throughput_off", "response_ms", "saturated", "c2"].map(|name| (name, Float8)),
+    ]
+    .concat();
+    let mpl_forecast = [
+        &[("mpl", Int8)][..],
+        &["throughput", "response_ms", "first_ms", "first_times"].map(|name| (name, Float8)),
+        &[("is_enough", Bool)],
+    ]
+    .concat();
+    [table("gate", &gate), table("mpl", &mpl), table("mpl_forecast", &mpl_forecast), table("mpl_log", &mpl_log)]
+}
+
+fn classes(door: &Door) -> Lines {
+    let Some(view) = door.view() else { return Lines::new() };
+    let seconds = |value: f64| Datum::Float8(value * 1e3);
+    let row = |(class, seen): (&ClassView, &ClassObservation)| {
+        vec![
+            ("class", text(&class.name)),
+            ("slots", count(class.slots.into())),
+            ("waiting", count(class.waiting as u64)),
+            ("lent", count(class.lent as u64)),
+            ("done", count(class.done)),
+            ("failed", count(class.failed)),
+            ("response_ms", seconds(seen.response.mean())),
+            ("demand_ms", seconds(class.demand)),
+            ("c2", Datum::Float8(class.c2)),
+            ("wait_p50_ms", ms(class.wait.p50)),
+            ("wait_p99_ms", ms(class.wait.p99)),
+            ("wait_max_ms", ms(class.wait.max)),
+            ("inside_p50_ms", ms(class.inside.p50)),
+            ("inside_p99_ms", ms(class.inside.p99)),
+            ("inside_max_ms", ms(class.inside.max)),
+            ("idle_p50_ms", ms(class.idle.p50)),
+            ("idle_p99_ms", ms(class.idle.p99)),
+            ("idle_max_ms", ms(class.idle.max)),
+        ]
+    };
+    view.gate.classes.iter().zip(&view.seen.classes).map(row).collect()
+}
+
+fn mpl(door: &Door) -> Lines {
+    let Some(view) = door.view() else { return Lines::new() };
+    let phase =
+        view.phase.map_or(Datum::Null, |phase| text(if phase == Phase::Holding { "holding" } else { "searching" }));
+    // Under observation nobody is held back.
+    let limit = if view.mode == Mode::Observe { Datum::Null } else { count(view.gate.mpl.into()) };
+    let counters = view.gate.counters;
+    let line = vec![
+        ("mode", text(view.mode.name())),
+        ("mpl", limit),
+        ("phase", phase),
+        ("slots", count(view.gate.slots.into())),
+        ("extra_slots", count(view.gate.extras.into())),
+        ("transactions", count(view.gate.transactions as u64)),
+        ("throughput", Datum::Float8(view.seen.throughput.mean)),
+        ("response_ms", Datum::Float8(view.seen.response.mean * 1e3)),
+        ("active", Datum::Float8(view.seen.active)),
+        ("saturated", Datum::Float8(view.seen.saturated)),
+        ("c2", Datum::Float8(view.seen.demand.c2())),
+        ("lent_total", count(counters.lent)),
+        ("extra_total", count(counters.extra)),
+        ("turned_away_total", count(counters.turned_away)),
+        ("timed_out_total", count(counters.timed_out)),
+        ("given_up_total", count(counters.given_up)),
+        ("demoted_total", count(counters.demoted)),
+        ("cancelled_total", count(counters.cancelled)),
+    ];
+    vec![line]
+}
+
+fn mpl_log(door: &Door) -> Lines {
+    let Some(view) = door.view() else { return Lines::new() };
+    let row = |moved: &Move| {
+        let ago = view.seconds - moved.at.since(Time::ZERO).as_secs_f64();
+        vec![
+            ("seconds_ago", Datum::Float8(ago)),
+            ("mpl", count(moved.from.into())),
+            ("next_mpl", count(moved.to.into())),
+            ("reason", text(&moved.reason.to_string())),
+            ("completions", count(moved.seen.completions)),
+            ("throughput", Datum::Float8(moved.seen.throughput.mean)),
+            ("throughput_off", Datum::Float8(moved.seen.throughput.half_width)),
+            ("response_ms", Datum::Float8(moved.seen.response.mean * 1e3)),
+            ("saturated", Datum::Float8(moved.seen.saturated)),
+            ("c2", Datum::Float8(moved.seen.c2)),
+        ]
+    };
+    view.moves.iter().map(row).collect()
+}
+
+fn mpl_forecast(door: &Door) -> Lines {
+    let Some(forecast) = door.forecast() else { return Lines::new() };
+    let row = |limit: &Expected| {
+        vec![
+            ("mpl", count(limit.mpl.into())),
+            ("throughput", Datum::Float8(limit.throughput)),
+            ("response_ms", Datum::Float8(limit.response * 1e3)),
+            ("first_ms", Datum::Float8(limit.first * 1e3)),
+            ("first_times", Datum::Float8(forecast.now / limit.first)),
+            ("is_enough", Datum::Bool(forecast.lowest <= limit.mpl)),
+        ]
+    };
+    forecast.limits.iter().map(row).collect()
+}
