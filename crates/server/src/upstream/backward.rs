@@ -9,6 +9,7 @@ use super::link::{Event, Link};
 use super::message;
 use super::params::Params;
 use super::server_conn::error_of;
+use crate::door::Slot;
 use crate::frame::HEAD;
 use bytes::{Buf, BytesMut};
 use sql::session::TransactionStatus;
@@ -89,6 +90,7 @@ impl Link {
                 }
                 Means::PreludeDone => {
                     self.is_careful = false;
+                    talk.client.reach.works(&self.taken.server.line);
                     let server = &self.taken.server;
                     server.params.tell(&mut talk.client.told, &mut talk.conn.replies.out);
                     fate = Fate::Stays;
@@ -110,7 +112,7 @@ impl Link {
         talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
         if self.expects.is_empty() && !self.is_open_batch && self.status != b'I' && !self.is_idle {
             self.is_idle = true;
-            self.slot.idle();
+            self.slot.iter_mut().for_each(Slot::idle);
         }
         Ok(at)
     }
@@ -172,7 +174,10 @@ impl Link {
     fn of_check(&mut self, talk: &mut Talk, reply: Reply, body: &[u8]) -> Fate {
         if let Some(found) = &mut self.check {
             match reply {
-                Reply::Row => found.row(message::row(body).unwrap_or_default(), &talk.client.pool.user),
+                Reply::Row => {
+                    let is_utf8 = self.taken.server.params.is_utf8();
+                    found.row(message::row(body).unwrap_or_default(), &talk.client.pool.user, is_utf8);
+                }
                 Reply::Error => found.failed = true,
                 _ => {}
             }
@@ -201,6 +206,7 @@ impl Link {
                     }
                 }
                 Expect::Own(Own::Parsed(message)) => talk.client.names.take_back(message),
+                Expect::Own(Own::Closed(message)) => talk.client.names.revive(message),
                 _ => {}
             }
         }
@@ -212,7 +218,10 @@ impl Link {
         while let Some(own) = self.expects.take_own() {
             match own {
                 Own::Parsed(_) => replies.parse_complete(),
-                Own::Closed => replies.close_complete(),
+                Own::Closed(message) => {
+                    talk.client.names.bury(message);
+                    replies.close_complete();
+                }
                 Own::Done(tag) => {
                     replies.command(tag);
                     replies.ready(if self.status == b'I' { TransactionStatus::Idle } else { TransactionStatus::Open });

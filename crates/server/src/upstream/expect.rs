@@ -53,8 +53,8 @@ impl Reply {
 pub(crate) enum Own {
     /// `ParseComplete` for a statement that the server has already; the client's message of this number.
     Parsed(u32),
-    /// `CloseComplete` for one that it may keep.
-    Closed,
+    /// `CloseComplete` for one that it may keep; the client's message of this number.
+    Closed(u32),
     /// A command of the front, with this tag; then `ReadyForQuery`.
     Done(&'static str),
 }
@@ -139,6 +139,11 @@ pub(crate) struct Expects {
 impl Expects {
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
+    }
+
+    /// Whether the server ignores what comes, up to `Sync`.
+    pub(crate) fn skips(&self) -> bool {
+        self.skips
     }
 
     /// What will be answered next.

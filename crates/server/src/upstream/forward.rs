@@ -26,7 +26,7 @@ impl Link {
     /// Takes messages from the client's input, as many as are there.
     pub(crate) fn forward(&mut self, talk: &mut Talk) -> Result<(), Event> {
         talk.needs = 0;
-        while self.taken.server.out.len() < ENOUGH {
+        while self.taken.server.out.len() < ENOUGH && !self.is_leaving {
             if 0 < self.client_rest {
                 let count = self.client_rest.min(talk.conn.input.len());
                 if count == 0 {
@@ -63,6 +63,12 @@ impl Link {
 
     /// One whole message.
     fn message(&mut self, talk: &mut Talk, kind: u8, length: usize) -> Result<(), Event> {
+        if self.expects.skips() && !matches!(kind, b'S' | b'X' | b'p') {
+            // The server would ignore it.
+            talk.conn.input.advance(length);
+            return Ok(());
+        }
+        self.is_touched |= std::mem::take(&mut self.has_failed_check);
         talk.client.message = talk.client.message.wrapping_add(1);
         let number = talk.client.message;
         match kind {
@@ -84,7 +90,10 @@ impl Link {
                 self.pass(&mut talk.conn, length);
                 return Ok(());
             }
-            b'X' => return Err(Event::Left),
+            b'X' => {
+                self.is_leaving = true;
+                return Ok(());
+            }
             b'p' => return Err(Event::Refused(errors::unexpected(b'p'))),
             _ => self.is_open_batch = true,
         }
@@ -164,11 +173,13 @@ impl Link {
         let statement = talk.client.shared.statements.of(search_path, rest);
         talk.client.names.insert(name, Arc::clone(&statement), number);
         match self.taken.server.prepared.want(statement.number, self.batch) {
-            Missing::Nothing => {
+            // In a failed transaction the server has to say so.
+            Missing::Nothing if self.status != b'E' => {
                 self.expects.push(Expect::Own(Own::Parsed(number)));
                 self.answer_own(talk);
             }
-            missing => self.bring(&statement, missing, number),
+            Missing::Parse => self.bring(&statement, Missing::Parse, number),
+            _ => self.bring(&statement, Missing::CloseAndParse, number),
         }
     }
 
@@ -265,9 +276,9 @@ impl Link {
             if name.is_empty() {
                 talk.client.names.forget_unnamed();
                 self.taken.server.unnamed = (0, 0);
-            } else if talk.client.names.remove(name) {
+            } else if talk.client.names.close(name, talk.client.message) {
                 // The connection keeps it for others.
-                self.expects.push(Expect::Own(Own::Closed));
+                self.expects.push(Expect::Own(Own::Closed(talk.client.message)));
                 return self.answer_own(talk);
             }
             return self.send(&message, expect);
@@ -287,7 +298,7 @@ impl Link {
     }
 
     /// Makes the server fail, so that its transaction does, and puts this error in the place of its own.
-    fn provoke(&mut self, error: &sql::SqlError) {
+    pub(super) fn provoke(&mut self, error: &sql::SqlError) {
         let mut replies = crate::reply::Replies::default();
         replies.error("ERROR", error);
         message::about_statement(&mut self.taken.server.out, b'D', NOBODY);

@@ -60,6 +60,8 @@ impl Link {
             self.is_open_batch |= matches!(self.expects.front(), Some(Expect::Execute(_)));
         }
         if self.is_open_batch {
+            // `Sync` alone would commit what the client has not.
+            self.provoke(&SqlError::new(SqlState("57P01"), "the client has gone"));
             message::put(&mut self.taken.server.out, b'S', |_| {});
             self.expects.push(Expect::Sync);
         }

@@ -63,6 +63,8 @@ impl Statements {
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     named: HashMap<Box<[u8]>, Named>,
+    /// Closed by messages that are not answered yet.
+    closing: Vec<(u32, Box<[u8]>, Named)>,
     /// What the unnamed `Parse` has behind the name; empty: there is none. The buffer is used again.
     pub(crate) unnamed: Vec<u8>,
     /// Which one it is of all unnamed ones of the client.
@@ -88,6 +90,26 @@ impl Names {
 
     pub(crate) fn remove(&mut self, name: &[u8]) -> bool {
         self.named.remove(name).is_some()
+    }
+
+    /// This message closes a statement, unless an error comes first. Says whether there is one.
+    pub(crate) fn close(&mut self, name: &[u8], message: u32) -> bool {
+        let Some((name, named)) = self.named.remove_entry(name) else { return false };
+        self.closing.push((message, name, named));
+        true
+    }
+
+    /// It has.
+    pub(crate) fn bury(&mut self, message: u32) {
+        self.closing.retain(|(own, _, _)| *own != message);
+    }
+
+    /// It has not.
+    pub(crate) fn revive(&mut self, message: u32) {
+        if let Some(at) = self.closing.iter().position(|(own, _, _)| *own == message) {
+            let (_, name, named) = self.closing.swap_remove(at);
+            self.named.insert(name, named);
+        }
     }
 
     /// The message that was to name one has failed.
