@@ -61,7 +61,7 @@ impl Link {
         }
         if self.is_open_batch {
             // `Sync` alone would commit what the client has not.
-            self.provoke(&SqlError::new(SqlState("57P01"), "the client has gone"));
+            self.provoke();
             message::put(&mut self.taken.server.out, b'S', |_| {});
             self.expects.push(Expect::Sync);
         }

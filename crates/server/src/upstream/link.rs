@@ -54,6 +54,16 @@ pub(crate) enum Event {
     ServerGone,
 }
 
+/// Whether something was sent that may take prepared statements away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Takes {
+    Nothing,
+    /// In a batch whose `Sync` is still to come.
+    InBatch,
+    /// It will be answered.
+    Sent,
+}
+
 pub(crate) struct Link {
     pub(crate) taken: Taken,
     /// None while nothing but what it holds keeps a client to its connection.
@@ -79,6 +89,7 @@ pub(crate) struct Link {
     pub(crate) check: Option<Found>,
     /// Whether the last check was not answered.
     pub(crate) has_failed_check: bool,
+    pub(crate) takes_statements: Takes,
     /// Whether nothing may follow the prelude before it is answered.
     pub(crate) is_careful: bool,
     /// Whether the slot was told that the transaction waits.
@@ -109,6 +120,7 @@ impl Link {
             bound_commits: false,
             check: None,
             has_failed_check: false,
+            takes_statements: Takes::Nothing,
             is_careful: false,
             is_idle: false,
             is_leaving: false,
