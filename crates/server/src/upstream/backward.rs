@@ -5,7 +5,7 @@
 
 use super::client::Talk;
 use super::expect::{Expect, Means, Own, Reply};
-use super::link::{Event, Link};
+use super::link::{Event, Link, Takes};
 use super::message;
 use super::params::Params;
 use super::server_conn::error_of;
@@ -156,12 +156,12 @@ impl Link {
         if message.first() != Some(&b'C') {
             return;
         }
+        if self.takes_statements != Takes::Nothing {
+            // Whatever its tag is.
+            self.taken.server.prepared.doubt_all();
+        }
         match &message[HEAD..] {
-            b"DISCARD ALL\0" | b"DEALLOCATE ALL\0" => {
-                talk.client.names.clear_before(number);
-                // What was sent behind it is on its way, and comes again.
-                self.taken.server.prepared.doubt_all();
-            }
+            b"DISCARD ALL\0" | b"DEALLOCATE ALL\0" => talk.client.names.clear_before(number),
             b"ROLLBACK\0" => talk.client.priority.undo(),
             _ => {}
         }

@@ -71,7 +71,7 @@ impl Link {
             b'D' | b'C' => body.strip_prefix(b"S").and_then(message::text),
             _ => None,
         };
-        name.is_some_and(|(name, _)| talk.client.names.is_unsure(name, self.batch))
+        name.is_some_and(|(name, _)| talk.client.names.is_unsure(name, self.batch()))
     }
 
     /// The first bytes of the input, as they are.
@@ -98,7 +98,7 @@ impl Link {
                 if self.takes_statements == Takes::InBatch {
                     self.takes_statements = Takes::Sent;
                 }
-                self.batch += 1;
+                self.taken.server.prepared.next_batch();
                 self.is_open_batch = false;
                 return Ok(());
             }
@@ -138,6 +138,10 @@ impl Link {
         Ok(())
     }
 
+    fn batch(&self) -> u64 {
+        self.taken.server.prepared.batch
+    }
+
     /// What a text may do is noted.
     pub(crate) fn note(&mut self, talk: &mut Talk, scan: &Scan) {
         self.is_touched |= scan.touches || (scan.lets_go && self.hold == Hold::Held);
@@ -145,7 +149,6 @@ impl Link {
             self.hold = Hold::Bound;
         }
         if scan.takes_statements {
-            self.taken.server.prepared.doubt_all();
             self.takes_statements = self.takes_statements.max(Takes::InBatch);
         }
         for name in &scan.customs {
@@ -208,8 +211,8 @@ impl Link {
         }
         let search_path = talk.client.settings.get("search_path").unwrap_or_default();
         let statement = talk.client.shared.statements.of(search_path, rest);
-        talk.client.names.insert(name, Arc::clone(&statement), number, self.batch);
-        match self.taken.server.prepared.want(statement.number, self.batch) {
+        talk.client.names.insert(name, Arc::clone(&statement), number, self.batch());
+        match self.taken.server.prepared.want(statement.number) {
             // In a failed transaction the server has to say so.
             Missing::Nothing if self.status != b'E' => {
                 self.expects.push(Expect::Own(Own::Parsed(number)));
@@ -244,20 +247,26 @@ impl Link {
         if name.is_empty() {
             let client = &mut talk.client;
             let own = (client.number, client.names.unnamed_number);
-            if !client.names.unnamed.is_empty() && self.taken.server.unnamed != own {
+            if self.taken.server.unnamed != own {
                 let server = &mut self.taken.server;
-                message::put(&mut server.out, b'P', |out| {
-                    out.extend_from_slice(&[0]);
-                    out.extend_from_slice(&client.names.unnamed);
-                });
                 server.unnamed = own;
-                self.expects.push(Expect::Parse { statement: 0, message: 0 });
+                if client.names.unnamed.is_empty() {
+                    // Another client's may be there.
+                    message::about_statement(&mut server.out, b'C', b"");
+                    self.expects.push(Expect::Close { is_own: true });
+                } else {
+                    message::put(&mut server.out, b'P', |out| {
+                        out.extend_from_slice(&[0]);
+                        out.extend_from_slice(&client.names.unnamed);
+                    });
+                    self.expects.push(Expect::Parse { statement: 0, message: 0 });
+                }
             }
             return None;
         }
         // One that the client has not named by the protocol is for the server to find.
         let statement = Arc::clone(talk.client.names.get(name)?);
-        match self.taken.server.prepared.want(statement.number, self.batch) {
+        match self.taken.server.prepared.want(statement.number) {
             Missing::Nothing => {}
             missing => self.bring(&statement, missing, 0),
         }
@@ -313,7 +322,7 @@ impl Link {
             if name.is_empty() {
                 talk.client.names.forget_unnamed();
                 self.taken.server.unnamed = (0, 0);
-            } else if talk.client.names.close(name, talk.client.message, self.batch) {
+            } else if talk.client.names.close(name, talk.client.message, self.batch()) {
                 // The connection keeps it for others.
                 self.expects.push(Expect::Own(Own::Closed(talk.client.message)));
                 return self.answer_own(talk);

@@ -71,8 +71,6 @@ pub(crate) struct Link {
     pub(crate) expects: Expects,
     /// The server's transaction: `I`, `T` or `E`.
     pub(crate) status: u8,
-    /// Counts what `Sync` separates.
-    pub(crate) batch: u64,
     /// Whether something was sent that wants a `Sync`.
     pub(crate) is_open_batch: bool,
     /// What is still to come of a message of the client; of one of the server.
@@ -110,7 +108,6 @@ impl Link {
             slot: Some(slot),
             expects: Expects::default(),
             status: b'I',
-            batch: 1,
             is_open_batch: false,
             client_rest: 0,
             server_rest: 0,
@@ -129,6 +126,7 @@ impl Link {
             client_flushes: false,
         };
         let server = &mut link.taken.server;
+        server.prepared.next_batch();
         let wanted = &talk.client.settings;
         if !Arc::ptr_eq(&server.settings, wanted) && server.settings != *wanted {
             let (change, is_careful) = wanted.change_from(&server.settings);

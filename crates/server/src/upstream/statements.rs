@@ -68,7 +68,7 @@ pub(crate) struct Names {
     named: HashMap<Box<[u8]>, Named>,
     /// Names that were given or taken away by messages that are not answered yet, and what they stood for.
     unsure: Vec<Unsure>,
-    /// What the unnamed `Parse` has behind the name; empty: there is none. The buffer is used again.
+    /// What the unnamed `Parse` has behind the name; empty: there is none, and that is known. The buffer is used again.
     pub(crate) unnamed: Vec<u8>,
     /// Which one it is of all unnamed ones of the client.
     pub(crate) unnamed_number: u64,
@@ -157,6 +157,7 @@ impl Names {
 
     pub(crate) fn forget_unnamed(&mut self) {
         self.unnamed.clear();
+        self.unnamed_number += 1;
     }
 }
 
