@@ -108,6 +108,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::differential::the_front_says_what_the_server_says),
             testkit::test!(upstream::passwords::proofs_are_passed_on),
             testkit::test!(upstream::passwords::older_methods_are_known),
+            testkit::test!(upstream::passwords::servers_are_encrypted),
             testkit::test!(upstream::statements::statements_follow),
             testkit::test!(upstream::statements::failed_statements_are_not_there),
             testkit::test!(upstream::statements::the_unnamed_statement_follows),
