@@ -115,6 +115,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::statements::statements_are_taken_away),
             testkit::test!(upstream::trouble::clients_that_go_leave_nothing),
             testkit::test!(upstream::trouble::servers_that_go),
+            testkit::test!(upstream::trouble::lost_connections_have_their_codes),
             testkit::test!(upstream::trouble::cancels_are_exact),
             testkit::test!(upstream::trouble::who_waits_can_be_cancelled),
             testkit::case!(cost::a_thousand_executions),
