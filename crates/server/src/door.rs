@@ -70,12 +70,12 @@ enum Waiting {
 pub(crate) struct TurnedAway {
     pub(crate) error: SqlError,
     /// Class, place and expected wait.
-    pub(crate) notice: SqlError,
+    pub(crate) notice: Option<SqlError>,
 }
 
-impl From<TurnedAway> for SqlError {
-    fn from(away: TurnedAway) -> SqlError {
-        away.error
+impl From<SqlError> for TurnedAway {
+    fn from(error: SqlError) -> TurnedAway {
+        TurnedAway { error, notice: None }
     }
 }
 
@@ -262,14 +262,14 @@ fn refusal(refused: &Refused) -> TurnedAway {
     let error = SqlError::new(SqlState("53300"), refused.to_string())
         .detail(format!("{waiting} of them are waiting, as many as may."))
         .hint("Try again later, or raise queue_max of the class in overtake.gate_classes.");
-    TurnedAway { error, notice: told(class, *waiting, *expected) }
+    TurnedAway { error, notice: Some(told(class, *waiting, *expected)) }
 }
 
 fn timed_out(class: &str, at: Whereabouts) -> TurnedAway {
     let error =
         SqlError::new(SqlState("57014"), format!("transaction of class \"{class}\" waited too long to be let in"))
             .hint("Try again later, or raise wait_max of the class in overtake.gate_classes.");
-    TurnedAway { error, notice: told(class, at.ahead, at.expected) }
+    TurnedAway { error, notice: Some(told(class, at.ahead, at.expected)) }
 }
 
 /// A place inside. Dropping it is leaving.

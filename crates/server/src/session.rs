@@ -411,7 +411,9 @@ impl<B: Backend> Session<B> {
         match entered? {
             Ok(()) => Ok(()),
             Err(away) => {
-                self.conn.replies.notice("NOTICE", &away.notice);
+                if let Some(notice) = &away.notice {
+                    self.conn.replies.notice("NOTICE", notice);
+                }
                 Err(Stop::Error(away.error))
             }
         }

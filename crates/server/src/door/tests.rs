@@ -119,8 +119,9 @@ fn who_waits_too_long_is_told_where_it_stood() {
         let inside = door.enter(about(Class::Low)).await.expect("the first");
         let away = door.enter(about(Class::Low)).await.expect_err("it waits for five milliseconds");
         assert_eq!(away.error.state().0, "57014");
-        assert_eq!(away.notice.message(), "transaction of class \"low\" was turned away");
-        assert!(away.notice.detail_text().is_some_and(|text| text.starts_with("0 transactions were to go before it")));
+        let notice = away.notice.expect("it is told");
+        assert_eq!(notice.message(), "transaction of class \"low\" was turned away");
+        assert!(notice.detail_text().is_some_and(|text| text.starts_with("0 transactions were to go before it")));
         drop(inside);
         watch.abort();
     });

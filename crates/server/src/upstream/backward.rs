@@ -4,11 +4,12 @@
 //! reports of settings that are no news to the client.
 
 use super::client::Talk;
-use super::expect::{Confused, Expect, Means, Own, Reply};
-use super::link::{Event, Link};
+use super::expect::{Expect, Means, Own, Reply};
+use super::link::{Event, Link, Takes};
 use super::message;
 use super::params::Params;
 use super::server_conn::error_of;
+use crate::door::Slot;
 use crate::frame::HEAD;
 use bytes::{Buf, BytesMut};
 use sql::session::TransactionStatus;
@@ -33,7 +34,6 @@ impl Link {
     fn messages(&mut self, talk: &mut Talk, inbox: &BytesMut) -> Result<usize, Event> {
         // What stands between `from` and `at` passes.
         let (mut from, mut at) = (0, 0);
-        let confused = |_: Confused| Event::ServerGone;
         loop {
             if 0 < self.server_rest {
                 let count = self.server_rest.min(inbox.len() - at);
@@ -57,38 +57,40 @@ impl Link {
                 break;
             }
             let body = &inbox[at + HEAD..at + length];
-            let message = &inbox[at..at + length];
+            let whole = &inbox[at..at + length];
             let mut fate = Fate::Passes;
+            if reply == Reply::Error && self.expects.copies_in && message::field(body, b'C') == Some("08P01") {
+                self.expects.was_unexpected();
+            }
             let mut dropped = Vec::new();
-            let means = self.expects.answered(reply, &mut |expect| dropped.push(expect)).map_err(confused)?;
+            let means = self.expects.answered(reply, &mut |expect| dropped.push(expect));
+            let Ok(means) = means else {
+                tracing::error!(kind = %char::from(kind), expected = ?self.expects.front(), "a server's message answers nothing");
+                talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
+                return Err(Event::ServerGone);
+            };
             match means {
                 Means::Pass => match reply {
                     Reply::Parameter => fate = self.parameter(talk, body),
-                    Reply::Error => self.error(body)?,
+                    Reply::Error => fate = self.error(talk, body)?,
                     _ => {}
                 },
                 Means::Swallow => fate = Fate::Stays,
-                Means::Replace(bytes) => {
-                    talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
-                    talk.conn.replies.out.extend_from_slice(&bytes);
-                    from = at + length;
-                    at = from;
-                    self.drop_all(talk, dropped);
-                    continue;
-                }
-                Means::Parsed { statement, is_clients } => {
+                Means::Parsed { statement, message } => {
                     self.taken.server.prepared.is_there(statement);
-                    if !is_clients {
-                        fate = Fate::Stays;
+                    match message {
+                        0 => fate = Fate::Stays,
+                        message => talk.client.names.confirm(message),
                     }
                 }
-                Means::Executed(number) => self.executed(talk, number, message),
+                Means::Executed(number) => self.executed(talk, number, whole),
                 Means::Ready => {
                     self.status = body.first().copied().unwrap_or(b'E');
                     self.ready(talk);
                 }
                 Means::PreludeDone => {
                     self.is_careful = false;
+                    talk.client.reach.works(&self.taken.server.line);
                     let server = &self.taken.server;
                     server.params.tell(&mut talk.client.told, &mut talk.conn.replies.out);
                     fate = Fate::Stays;
@@ -96,9 +98,12 @@ impl Link {
                 Means::OfCheck => fate = self.of_check(talk, reply, body),
             }
             self.drop_all(talk, dropped);
-            if fate == Fate::Stays {
+            if fate != Fate::Passes {
                 talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
                 from = at + length;
+            }
+            if let Fate::Becomes(bytes) = fate {
+                talk.conn.replies.out.extend_from_slice(&bytes);
             }
             at += length;
             if matches!(self.expects.front(), Some(Expect::Own(_))) {
@@ -110,18 +115,24 @@ impl Link {
         talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
         if self.expects.is_empty() && !self.is_open_batch && self.status != b'I' && !self.is_idle {
             self.is_idle = true;
-            self.slot.idle();
+            self.slot.iter_mut().for_each(Slot::idle);
         }
         Ok(at)
     }
 
-    fn error(&mut self, body: &[u8]) -> Result<(), Event> {
+    fn error(&mut self, talk: &Talk, body: &[u8]) -> Result<Fate, Event> {
         if matches!(self.expects.front(), Some(Expect::Prelude)) {
             return Err(Event::Refused(error_of(body)));
         }
+        self.has_failed = true;
         // The connection's last words are the server's own.
         self.is_told |= matches!(message::field(body, b'V'), Some("FATAL" | "PANIC"));
-        Ok(())
+        // A statement has the name that the client gave it.
+        Ok(talk.client.names.named_in(body).map_or(Fate::Passes, |body| {
+            let mut out = BytesMut::new();
+            message::put(&mut out, b'E', |out| out.extend_from_slice(&body));
+            Fate::Becomes(out.to_vec().into())
+        }))
     }
 
     fn parameter(&mut self, talk: &mut Talk, body: &[u8]) -> Fate {
@@ -146,12 +157,12 @@ impl Link {
         if message.first() != Some(&b'C') {
             return;
         }
+        if self.takes_statements != Takes::Nothing {
+            // Whatever its tag is.
+            self.taken.server.prepared.doubt_all();
+        }
         match &message[HEAD..] {
-            b"DISCARD ALL\0" | b"DEALLOCATE ALL\0" => {
-                talk.client.names.clear_before(number);
-                // What was sent behind it is on its way, and comes again.
-                self.taken.server.prepared.doubt_all();
-            }
+            b"DISCARD ALL\0" | b"DEALLOCATE ALL\0" => talk.client.names.clear_before(number),
             b"ROLLBACK\0" => talk.client.priority.undo(),
             _ => {}
         }
@@ -172,7 +183,10 @@ impl Link {
     fn of_check(&mut self, talk: &mut Talk, reply: Reply, body: &[u8]) -> Fate {
         if let Some(found) = &mut self.check {
             match reply {
-                Reply::Row => found.row(message::row(body).unwrap_or_default(), &talk.client.pool.user),
+                Reply::Row => {
+                    let is_utf8 = self.taken.server.params.is_utf8();
+                    found.row(message::row(body).unwrap_or_default(), &talk.client.pool.user, is_utf8);
+                }
                 Reply::Error => found.failed = true,
                 _ => {}
             }
@@ -185,7 +199,8 @@ impl Link {
     }
 
     fn drop_all(&mut self, talk: &mut Talk, dropped: Vec<Expect>) {
-        for expect in dropped {
+        // What came last is undone first.
+        for expect in dropped.into_iter().rev() {
             match expect {
                 Expect::Parse { statement: 0, message } => {
                     // Nobody can say which unnamed statement there is now.
@@ -200,7 +215,7 @@ impl Link {
                         talk.client.names.take_back(message);
                     }
                 }
-                Expect::Own(Own::Parsed(message)) => talk.client.names.take_back(message),
+                Expect::Own(Own::Parsed(message) | Own::Closed(message)) => talk.client.names.take_back(message),
                 _ => {}
             }
         }
@@ -211,8 +226,14 @@ impl Link {
         let replies = &mut talk.conn.replies;
         while let Some(own) = self.expects.take_own() {
             match own {
-                Own::Parsed(_) => replies.parse_complete(),
-                Own::Closed => replies.close_complete(),
+                Own::Parsed(message) => {
+                    talk.client.names.confirm(message);
+                    replies.parse_complete();
+                }
+                Own::Closed(message) => {
+                    talk.client.names.confirm(message);
+                    replies.close_complete();
+                }
                 Own::Done(tag) => {
                     replies.command(tag);
                     replies.ready(if self.status == b'I' { TransactionStatus::Idle } else { TransactionStatus::Open });
@@ -223,8 +244,9 @@ impl Link {
 }
 
 /// What becomes of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum Fate {
     Passes,
     Stays,
+    Becomes(Box<[u8]>),
 }

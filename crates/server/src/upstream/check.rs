@@ -48,7 +48,7 @@ pub(crate) fn question<'n>(customs: impl Iterator<Item = &'n str>) -> String {
 
 impl Found {
     /// Takes one row in.
-    pub(crate) fn row(&mut self, row: Vec<Option<String>>, user: &str) {
+    pub(crate) fn row(&mut self, row: Vec<Option<String>>, user: &str, is_utf8: bool) {
         let mut columns = row.into_iter().map(Option::unwrap_or_default);
         let mut next = || columns.next().unwrap_or_default();
         let (kind, name, value) = (next(), next(), next());
@@ -59,8 +59,13 @@ impl Found {
             name => value.is_empty() && name.contains('.'),
         };
         match &*kind {
-            "s" if !is_as_ever => self.settings.set(&name, &value),
-            "s" => {}
+            "s" if is_as_ever => {}
+            // It may be in another encoding than the one that it will be sent in.
+            "s" if !value.is_ascii() => {
+                self.holds |= !is_utf8;
+                self.settings.set(&name, &value);
+            }
+            "s" => self.settings.set(&name, &value),
             _ => self.holds = true,
         }
     }
@@ -72,7 +77,7 @@ pub(crate) async fn ask(server: &mut ServerConn, asked: &Settings, user: &str) -
     let rows = server.ask(&question(customs)).await?;
     let mut found = Found::default();
     for row in rows {
-        found.row(row, user);
+        found.row(row, user, server.params.is_utf8());
     }
     Ok(found)
 }

@@ -14,7 +14,7 @@ use super::settings::Settings;
 use super::statements::Names;
 use crate::backend::Cancel;
 use crate::conn::{Conn, Gone, Io};
-use crate::door::About;
+use crate::door::{About, TurnedAway};
 use crate::errors;
 use crate::frame::HEAD;
 use crate::front::{self, Site};
@@ -32,6 +32,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 /// While a client waits for a connection, this much is read ahead.
 const AHEAD: usize = 64 << 10;
 const READ: usize = 8 << 10;
+/// The last message of a client that leaves in order.
+const TERMINATE: &[u8] = b"X\0\0\0\x04";
 
 /// What a client is, wherever it is served.
 pub(crate) struct Client {
@@ -49,7 +51,7 @@ pub(crate) struct Client {
     pub(crate) customs: Vec<String>,
     pub(crate) application: Arc<str>,
     pub(crate) priority: Priority,
-    reach: Arc<Reach>,
+    pub(crate) reach: Arc<Reach>,
 }
 
 /// A client with its connection to us.
@@ -144,13 +146,14 @@ impl Talk {
                 Err(Stop::Gone(gone)) => return errors::gone(gone),
                 Err(Stop::Error(error)) => return Some(error),
             };
-            self.client.reach.works(&link.taken.server.line);
             let event = loop {
                 match poll_fn(|cx| link.poll(self, cx)).await {
-                    Event::Speaks => {
-                        link.slot.active().await;
-                        link.is_idle = false;
-                    }
+                    Event::Speaks => match self.come_back(&mut link).await {
+                        Ok(true) => link.is_idle = false,
+                        Ok(false) => break Event::Left,
+                        Err(Stop::Gone(gone)) => break Event::Gone(gone),
+                        Err(Stop::Error(error)) => break Event::Refused(error),
+                    },
                     event => break event,
                 }
             };
@@ -180,8 +183,47 @@ impl Talk {
         }
     }
 
-    /// Answers what needs no server, and gets a connection for the first message that does. Nothing if the client leaves.
+    /// Gets a connection for the first message that needs one. Nothing if the client leaves.
     async fn seek(&mut self) -> Result<Option<Box<Link>>, Stop> {
+        while let Some((kind, length)) = self.first().await? {
+            let (shared, pool, about) = (Arc::clone(&self.client.shared), Arc::clone(&self.client.pool), self.about());
+            let wanted = async move {
+                let slot = shared.door.enter(about).await?;
+                Ok::<_, TurnedAway>((pool.take().await?, slot))
+            };
+            match self.wait(wanted).await {
+                Ok((taken, slot)) => return Ok(Some(Box::new(Link::new(taken, slot, self)))),
+                Err(Stop::Error(error)) => self.refuse(kind, length, &error),
+                Err(gone) => return Err(gone),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The client of a link speaks again. Says whether it stays.
+    async fn come_back(&mut self, link: &mut Link) -> Result<bool, Stop> {
+        if let Some(slot) = &mut link.slot {
+            // Who comes back waits for no longer than the gate's patience.
+            slot.active().await;
+            return Ok(true);
+        }
+        while let Some((kind, length)) = self.first().await? {
+            let (shared, about) = (Arc::clone(&self.client.shared), self.about());
+            match self.wait(async move { shared.door.enter(about).await }).await {
+                Ok(slot) => {
+                    link.slot = Some(slot);
+                    self.client.reach.works(&link.taken.server.line);
+                    return Ok(true);
+                }
+                Err(Stop::Error(error)) => self.refuse(kind, length, &error),
+                Err(gone) => return Err(gone),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Answers what needs no server, up to the first message that does. Nothing if the client leaves.
+    async fn first(&mut self) -> Result<Option<(u8, usize)>, Stop> {
         loop {
             let (kind, length) = match self.conn.next(self.message_max).await? {
                 Ok(found) => found,
@@ -201,21 +243,26 @@ impl Talk {
                 b'd' | b'c' | b'f' | b'H' => {}
                 _ if self.skips => {}
                 b'Q' if self.command(length) => {}
-                kind => match self.connection().await {
-                    Ok((taken, slot)) => return Ok(Some(Box::new(Link::new(taken, slot, self)))),
-                    Err(Stop::Error(error)) => {
-                        self.conn.replies.error("ERROR", &error);
-                        self.conn.is_due = true;
-                        match kind {
-                            b'Q' | b'F' => self.ready(),
-                            _ => self.skips = true,
-                        }
-                    }
-                    Err(gone) => return Err(gone),
-                },
+                _ => return Ok(Some((kind, length))),
             }
             self.conn.input.advance(length);
         }
+    }
+
+    /// The first message is not answered but by this.
+    fn refuse(&mut self, kind: u8, length: usize, error: &SqlError) {
+        self.conn.replies.error("ERROR", error);
+        self.conn.is_due = true;
+        match kind {
+            b'Q' | b'F' => self.ready(),
+            _ => self.skips = true,
+        }
+        self.conn.input.advance(length);
+    }
+
+    fn about(&self) -> About {
+        let class = self.client.priority.class(&self.conn.input[HEAD..]);
+        About { class, fingerprint: None, owner: self.seen.owner() }
     }
 
     /// A query that is the front's, answered.
@@ -231,25 +278,26 @@ impl Talk {
         true
     }
 
-    /// A place at the door, and then a connection. What was answered goes to the client first, if there is a wait.
-    async fn connection(&mut self) -> Result<(super::pool::Taken, crate::door::Slot), Stop> {
-        let client = &mut self.client;
-        let about = About { class: client.priority.class(&self.conn.input[HEAD..]), fingerprint: None, owner: 0 };
-        let (shared, pool, reach) = (&client.shared, &client.pool, &client.reach);
+    /// Waits for a place or a connection, unless the client gives up. What was answered goes to the client first.
+    async fn wait<T>(&mut self, wanted: impl Future<Output = Result<T, TurnedAway>>) -> Result<T, Stop> {
+        let reach = &self.client.reach;
         reach.waits();
-        let mut wanted = std::pin::pin!(async {
-            let slot = shared.door.enter(about).await?;
-            let taken = pool.take().await?;
-            Ok::<_, SqlError>((taken, slot))
-        });
+        let mut wanted = std::pin::pin!(wanted);
         let mut cancelled = std::pin::pin!(reach.cancelled());
         loop {
             let (io, input, ending, out) = self.conn.parts();
             tokio::select! {
                 biased;
                 got = &mut wanted => {
+                    let away = match got {
+                        Ok(got) => return Ok(got),
+                        Err(away) => away,
+                    };
                     reach.rests();
-                    return Ok(got?);
+                    if let Some(notice) = &away.notice {
+                        self.conn.replies.notice("NOTICE", notice);
+                    }
+                    return Err(away.error.into());
                 }
                 () = &mut cancelled => {
                     reach.rests();
@@ -275,6 +323,8 @@ async fn go_on(io: &mut Box<dyn Io>, input: &mut BytesMut, out: &mut BytesMut) -
     }
     input.reserve(READ);
     match io.read_buf(input).await? {
+        // It has said good-bye: what it has asked before is done all the same.
+        0 if input.ends_with(TERMINATE) => std::future::pending().await,
         0 => Err(io::ErrorKind::UnexpectedEof.into()),
         _ => Ok(()),
     }

@@ -53,8 +53,8 @@ impl Reply {
 pub(crate) enum Own {
     /// `ParseComplete` for a statement that the server has already; the client's message of this number.
     Parsed(u32),
-    /// `CloseComplete` for one that it may keep.
-    Closed,
+    /// `CloseComplete` for one that it may keep; the client's message of this number.
+    Closed(u32),
     /// A command of the front, with this tag; then `ReadyForQuery`.
     Done(&'static str),
 }
@@ -78,12 +78,14 @@ pub(crate) enum Expect {
     Close {
         is_own: bool,
     },
+    /// Nothing; here the client has ended the data of a COPY, if there is one.
+    CopyEnd,
     Sync,
     Query(u32),
     Function,
     Own(Own),
-    /// An error, in place of which the client gets this one.
-    Provoked(Box<[u8]>),
+    /// An error: the server cannot but refuse this.
+    Refusal,
     /// The front's own query that makes the client's settings.
     Prelude,
     /// The front's own query that asks what the client has left behind; whether its answer has begun.
@@ -111,10 +113,8 @@ pub(crate) enum Means {
     Pass,
     /// It is the front's: the client does not see it.
     Swallow,
-    /// The client sees this in its place.
-    Replace(Box<[u8]>),
-    /// A statement is there now; whether the client hears of it.
-    Parsed { statement: u64, is_clients: bool },
+    /// A statement is there now, by the client's message of this number, 0 if the front has asked.
+    Parsed { statement: u64, message: u32 },
     /// A command of the client's message of this number has ended.
     Executed(u32),
     /// The client's turn; so does the server's transaction stand.
@@ -132,6 +132,8 @@ pub(crate) struct Expects {
     skips: bool,
     /// Whether the server reads data of a COPY: it ignores `Sync` meanwhile.
     pub(crate) copies_in: bool,
+    /// Whether a `Sync` was taken to be ignored by the COPY under way.
+    has_ignored: bool,
     /// Whether a COPY has failed in a way that leaves open which `Sync` the server has seen.
     pub(crate) is_unsure: bool,
 }
@@ -139,6 +141,11 @@ pub(crate) struct Expects {
 impl Expects {
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
+    }
+
+    /// Whether the server ignores what comes, up to `Sync`.
+    pub(crate) fn skips(&self) -> bool {
+        self.skips
     }
 
     /// What will be answered next.
@@ -150,10 +157,11 @@ impl Expects {
     pub(crate) fn push(&mut self, expect: Expect) -> bool {
         if matches!(expect, Expect::Sync) {
             if self.copies_in {
+                self.has_ignored = true;
                 return false;
             }
             self.skips = false;
-        } else if self.skips {
+        } else if self.skips || (matches!(expect, Expect::CopyEnd) && self.queue.is_empty()) {
             return false;
         }
         self.queue.push_back(expect);
@@ -164,6 +172,7 @@ impl Expects {
     pub(crate) fn take_own(&mut self) -> Option<Own> {
         let Some(&Expect::Own(own)) = self.queue.front() else { return None };
         self.queue.pop_front();
+        self.pass_ends();
         Some(own)
     }
 
@@ -184,7 +193,7 @@ impl Expects {
             (Reply::Error, _) => Ok(self.failed(dropped)),
             (Reply::Row | Reply::CopyData, _) => Ok(Means::Pass),
             (Reply::Parsed, Some(&mut Expect::Parse { statement, message })) => {
-                self.pop(Means::Parsed { statement, is_clients: message != 0 })
+                self.pop(Means::Parsed { statement, message })
             }
             (Reply::Bound, Some(Expect::Bind)) => self.pop(Means::Pass),
             (Reply::Closed, Some(&mut Expect::Close { is_own })) => {
@@ -196,24 +205,26 @@ impl Expects {
             }
             (Reply::Columns | Reply::NoData, Some(Expect::Columns)) => self.pop(Means::Pass),
             (Reply::Columns, Some(Expect::Query(_))) => Ok(Means::Pass),
-            (Reply::CopyIn, Some(Expect::Query(_))) => {
-                self.copies_in = true;
-                Ok(Means::Pass)
-            }
-            (Reply::CopyIn, Some(Expect::Execute(_))) => {
+            (Reply::CopyIn, Some(Expect::Query(_) | Expect::Execute(_))) => {
                 self.copies_in = true;
                 // Those that were sent on the way are read as part of the COPY, and ignored.
                 while matches!(self.queue.get(1), Some(Expect::Sync)) {
                     self.queue.remove(1);
+                    self.has_ignored = true;
+                }
+                // Its data have all been sent before it had begun.
+                if matches!(self.queue.get(1), Some(Expect::CopyEnd)) {
+                    self.queue.remove(1);
+                    self.copies_in = false;
                 }
                 Ok(Means::Pass)
             }
             (Reply::Executed, Some(&mut Expect::Query(message))) => {
-                self.copies_in = false;
+                (self.copies_in, self.has_ignored) = (false, false);
                 Ok(Means::Executed(message))
             }
             (Reply::Executed, Some(&mut Expect::Execute(message))) => {
-                self.copies_in = false;
+                (self.copies_in, self.has_ignored) = (false, false);
                 self.pop(Means::Executed(message))
             }
             (Reply::Ready, Some(Expect::Sync | Expect::Query(_) | Expect::Function)) => {
@@ -226,22 +237,32 @@ impl Expects {
         }
     }
 
+    /// A COPY of a query has met a message that it has not expected: that one is gone.
+    pub(crate) fn was_unexpected(&mut self) {
+        if self.copies_in && matches!(self.queue.front(), Some(Expect::Query(_))) && 1 < self.queue.len() {
+            self.queue.remove(1);
+        }
+    }
+
     fn pop(&mut self, means: Means) -> Result<Means, Confused> {
         self.queue.pop_front();
+        self.pass_ends();
         Ok(means)
     }
 
-    fn failed(&mut self, dropped: &mut impl FnMut(Expect)) -> Means {
-        let mut means = Means::Pass;
-        let was_copying = std::mem::take(&mut self.copies_in);
-        match self.queue.front_mut() {
-            // What the server says on its own account, before it ends the connection.
-            None => return means,
-            Some(front) if !front.is_extended() => return means,
-            Some(Expect::Provoked(error)) => means = Means::Replace(std::mem::take(error)),
-            Some(_) => {}
+    fn pass_ends(&mut self) {
+        while matches!(self.queue.front(), Some(Expect::CopyEnd)) {
+            self.queue.pop_front();
         }
-        self.is_unsure |= was_copying;
+    }
+
+    fn failed(&mut self, dropped: &mut impl FnMut(Expect)) -> Means {
+        self.copies_in = false;
+        self.is_unsure |= std::mem::take(&mut self.has_ignored);
+        // Without any, it is what the server says on its own account, before it ends the connection.
+        if !self.queue.front().is_some_and(Expect::is_extended) {
+            return Means::Pass;
+        }
         self.skips = true;
         while let Some(next) = self.queue.front() {
             if matches!(next, Expect::Sync) {
@@ -250,7 +271,8 @@ impl Expects {
             }
             self.queue.pop_front().into_iter().for_each(&mut *dropped);
         }
-        means
+        self.pass_ends();
+        Means::Pass
     }
 }
 
@@ -273,7 +295,7 @@ mod tests {
         let parse = Expect::Parse { statement: 7, message: 1 };
         let mut all = expects([parse, Expect::Bind, Expect::Columns, Expect::Execute(4), Expect::Sync]);
         let means = answer(&mut all, b"12TDDCZ");
-        assert_eq!(means[0], Means::Parsed { statement: 7, is_clients: true });
+        assert_eq!(means[0], Means::Parsed { statement: 7, message: 1 });
         assert_eq!(means[5..], [Means::Executed(4), Means::Ready]);
         assert!(all.is_empty());
         assert_eq!(all.answered(Reply::Bound, &mut |_| {}), Err(Confused));

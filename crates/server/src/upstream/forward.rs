@@ -5,11 +5,11 @@
 
 use super::client::Talk;
 use super::expect::{Expect, Own};
-use super::link::{Event, Hold, Link};
+use super::link::{Event, Hold, Link, Takes};
 use super::message;
 use super::prepared::Missing;
 use super::scan::{Scan, scan};
-use super::statements::{Statement, name_of};
+use super::statements::{PREFIX, Statement, name_of};
 use crate::conn::Conn;
 use crate::errors;
 use crate::frame::{self, HEAD};
@@ -19,14 +19,11 @@ use std::sync::Arc;
 /// More is not forwarded before the server has taken some.
 const ENOUGH: usize = 64 << 10;
 
-/// One that no server has.
-const NOBODY: &[u8] = b"_ot_";
-
 impl Link {
     /// Takes messages from the client's input, as many as are there.
     pub(crate) fn forward(&mut self, talk: &mut Talk) -> Result<(), Event> {
         talk.needs = 0;
-        while self.taken.server.out.len() < ENOUGH {
+        while self.taken.server.out.len() < ENOUGH && !self.is_leaving {
             if 0 < self.client_rest {
                 let count = self.client_rest.min(talk.conn.input.len());
                 if count == 0 {
@@ -50,9 +47,31 @@ impl Link {
                 talk.needs = HEAD + length;
                 break;
             };
+            if self.must_wait(talk, kind, length) {
+                break;
+            }
             self.message(talk, kind, length)?;
         }
         Ok(())
+    }
+
+    /// Whether what a message means hangs on answers that are still to come: what its name stands for, or whether there are
+    /// any names left. What is waited for comes without anything more from the client.
+    fn must_wait(&mut self, talk: &Talk, kind: u8, length: usize) -> bool {
+        if self.takes_statements == Takes::Sent {
+            if !self.expects.is_empty() {
+                return true;
+            }
+            self.takes_statements = Takes::Nothing;
+        }
+        let body = &talk.conn.input[HEAD..length];
+        let name = match kind {
+            b'P' => message::text(body),
+            b'B' => message::text(body).and_then(|(_, rest)| message::text(rest)),
+            b'D' | b'C' => body.strip_prefix(b"S").and_then(message::text),
+            _ => None,
+        };
+        name.is_some_and(|(name, _)| talk.client.names.is_unsure(name, self.batch()))
     }
 
     /// The first bytes of the input, as they are.
@@ -63,6 +82,12 @@ impl Link {
 
     /// One whole message.
     fn message(&mut self, talk: &mut Talk, kind: u8, length: usize) -> Result<(), Event> {
+        if self.expects.skips() && !matches!(kind, b'S' | b'X' | b'p') {
+            // The server would ignore it.
+            talk.conn.input.advance(length);
+            return Ok(());
+        }
+        self.is_touched |= std::mem::take(&mut self.has_failed_check);
         talk.client.message = talk.client.message.wrapping_add(1);
         let number = talk.client.message;
         match kind {
@@ -70,7 +95,10 @@ impl Link {
             b'S' => {
                 self.pass(&mut talk.conn, length);
                 self.expects.push(Expect::Sync);
-                self.batch += 1;
+                if self.takes_statements == Takes::InBatch {
+                    self.takes_statements = Takes::Sent;
+                }
+                self.taken.server.prepared.next_batch();
                 self.is_open_batch = false;
                 return Ok(());
             }
@@ -80,11 +108,18 @@ impl Link {
                 return Ok(());
             }
             b'c' | b'f' => {
-                self.expects.copies_in = false;
+                if self.expects.copies_in {
+                    self.expects.copies_in = false;
+                } else {
+                    self.expects.push(Expect::CopyEnd);
+                }
                 self.pass(&mut talk.conn, length);
                 return Ok(());
             }
-            b'X' => return Err(Event::Left),
+            b'X' => {
+                self.is_leaving = true;
+                return Ok(());
+            }
             b'p' => return Err(Event::Refused(errors::unexpected(b'p'))),
             _ => self.is_open_batch = true,
         }
@@ -103,6 +138,10 @@ impl Link {
         Ok(())
     }
 
+    fn batch(&self) -> u64 {
+        self.taken.server.prepared.batch
+    }
+
     /// What a text may do is noted.
     pub(crate) fn note(&mut self, talk: &mut Talk, scan: &Scan) {
         self.is_touched |= scan.touches || (scan.lets_go && self.hold == Hold::Held);
@@ -110,7 +149,7 @@ impl Link {
             self.hold = Hold::Bound;
         }
         if scan.takes_statements {
-            self.taken.server.prepared.doubt_all();
+            self.takes_statements = self.takes_statements.max(Takes::InBatch);
         }
         for name in &scan.customs {
             if !talk.client.customs.contains(name) {
@@ -136,6 +175,9 @@ impl Link {
         let scan = scan(text);
         self.commits |= scan.commits;
         self.note(talk, &scan);
+        if scan.takes_statements {
+            self.takes_statements = Takes::Sent;
+        }
         // The server forgets its unnamed statement, too.
         talk.client.names.forget_unnamed();
         self.taken.server.unnamed = (0, 0);
@@ -157,18 +199,27 @@ impl Link {
             self.taken.server.unnamed = (client.number, client.names.unnamed_number);
             return self.send(&message, unshared);
         }
-        if talk.client.names.get(name).is_some() {
-            return self.provoke(&errors::statement_exists(super::text_of(name)));
+        if let Some(taken) = self.need(talk, name) {
+            // The server refuses the text, or else the name.
+            message::put(&mut self.taken.server.out, b'P', |out| {
+                for part in [taken.name.as_bytes(), b"\0", rest] {
+                    out.extend_from_slice(part);
+                }
+            });
+            self.expects.push(Expect::Refusal);
+            return;
         }
         let search_path = talk.client.settings.get("search_path").unwrap_or_default();
         let statement = talk.client.shared.statements.of(search_path, rest);
-        talk.client.names.insert(name, Arc::clone(&statement), number);
-        match self.taken.server.prepared.want(statement.number, self.batch) {
-            Missing::Nothing => {
+        talk.client.names.insert(name, Arc::clone(&statement), number, self.batch());
+        match self.taken.server.prepared.want(statement.number) {
+            // In a failed transaction the server has to say so.
+            Missing::Nothing if self.status != b'E' => {
                 self.expects.push(Expect::Own(Own::Parsed(number)));
                 self.answer_own(talk);
             }
-            missing => self.bring(&statement, missing, number),
+            Missing::Parse => self.bring(&statement, Missing::Parse, number),
+            _ => self.bring(&statement, Missing::CloseAndParse, number),
         }
     }
 
@@ -196,20 +247,26 @@ impl Link {
         if name.is_empty() {
             let client = &mut talk.client;
             let own = (client.number, client.names.unnamed_number);
-            if !client.names.unnamed.is_empty() && self.taken.server.unnamed != own {
+            if self.taken.server.unnamed != own {
                 let server = &mut self.taken.server;
-                message::put(&mut server.out, b'P', |out| {
-                    out.extend_from_slice(&[0]);
-                    out.extend_from_slice(&client.names.unnamed);
-                });
                 server.unnamed = own;
-                self.expects.push(Expect::Parse { statement: 0, message: 0 });
+                if client.names.unnamed.is_empty() {
+                    // Another client's may be there.
+                    message::about_statement(&mut server.out, b'C', b"");
+                    self.expects.push(Expect::Close { is_own: true });
+                } else {
+                    message::put(&mut server.out, b'P', |out| {
+                        out.extend_from_slice(&[0]);
+                        out.extend_from_slice(&client.names.unnamed);
+                    });
+                    self.expects.push(Expect::Parse { statement: 0, message: 0 });
+                }
             }
             return None;
         }
         // One that the client has not named by the protocol is for the server to find.
         let statement = Arc::clone(talk.client.names.get(name)?);
-        match self.taken.server.prepared.want(statement.number, self.batch) {
+        match self.taken.server.prepared.want(statement.number) {
             Missing::Nothing => {}
             missing => self.bring(&statement, missing, 0),
         }
@@ -265,9 +322,9 @@ impl Link {
             if name.is_empty() {
                 talk.client.names.forget_unnamed();
                 self.taken.server.unnamed = (0, 0);
-            } else if talk.client.names.remove(name) {
+            } else if talk.client.names.close(name, talk.client.message, self.batch()) {
                 // The connection keeps it for others.
-                self.expects.push(Expect::Own(Own::Closed));
+                self.expects.push(Expect::Own(Own::Closed(talk.client.message)));
                 return self.answer_own(talk);
             }
             return self.send(&message, expect);
@@ -286,11 +343,10 @@ impl Link {
         self.expects.push(expect);
     }
 
-    /// Makes the server fail, so that its transaction does, and puts this error in the place of its own.
-    fn provoke(&mut self, error: &sql::SqlError) {
-        let mut replies = crate::reply::Replies::default();
-        replies.error("ERROR", error);
-        message::about_statement(&mut self.taken.server.out, b'D', NOBODY);
-        self.expects.push(Expect::Provoked(replies.out.to_vec().into()));
+    /// Makes the server fail, so that its transaction does.
+    pub(super) fn provoke(&mut self) {
+        // Numbers begin with 1, so nobody has this one.
+        message::about_statement(&mut self.taken.server.out, b'D', PREFIX.as_bytes());
+        self.expects.push(Expect::Refusal);
     }
 }

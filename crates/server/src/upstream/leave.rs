@@ -21,25 +21,33 @@ const DRAIN_MAX: usize = 64 << 20;
 
 /// Gives back a connection that is settled.
 pub(crate) fn put_back(link: Link, pool: &Arc<Pool>) {
-    let Link { taken, slot, .. } = link;
+    let Link { taken, slot, has_failed, .. } = link;
+    let leave = move || match slot {
+        Some(slot) if !has_failed => slot.done(),
+        slot => drop(slot),
+    };
+    // Whoever is let in next finds it there.
     if taken.server.line.is_clear() {
         pool.put(taken);
-        slot.done();
-        return;
+        return leave();
     }
     // A cancel is on its way to it: until it has been delivered, the connection is nobody's.
     let pool = Arc::clone(pool);
     tokio::spawn(async move {
         taken.server.line.cleared().await;
         pool.put(taken);
-        slot.done();
+        leave();
     });
 }
 
 /// Brings a connection to rest whose client has gone, and gives it back, or closes it.
 pub(crate) async fn clean(mut link: Box<Link>, pool: &Arc<Pool>) {
     match tokio::time::timeout(DRAIN_TIME, link.come_to_rest()).await {
-        Ok(Ok(())) => put_back(*link, pool),
+        Ok(Ok(())) => {
+            // Its transaction is not what it was to be.
+            link.has_failed = true;
+            put_back(*link, pool);
+        }
         Ok(Err(failed)) => tracing::debug!(?failed, "the connection of a client that has gone was closed"),
         Err(_) => {
             // What it runs is nobody's any more.
@@ -60,6 +68,8 @@ impl Link {
             self.is_open_batch |= matches!(self.expects.front(), Some(Expect::Execute(_)));
         }
         if self.is_open_batch {
+            // `Sync` alone would commit what the client has not.
+            self.provoke();
             message::put(&mut self.taken.server.out, b'S', |_| {});
             self.expects.push(Expect::Sync);
         }

@@ -54,14 +54,23 @@ pub(crate) enum Event {
     ServerGone,
 }
 
+/// Whether something was sent that may take prepared statements away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Takes {
+    Nothing,
+    /// In a batch whose `Sync` is still to come.
+    InBatch,
+    /// It will be answered.
+    Sent,
+}
+
 pub(crate) struct Link {
     pub(crate) taken: Taken,
-    pub(crate) slot: Slot,
+    /// None while nothing but what it holds keeps a client to its connection.
+    pub(crate) slot: Option<Slot>,
     pub(crate) expects: Expects,
     /// The server's transaction: `I`, `T` or `E`.
     pub(crate) status: u8,
-    /// Counts what `Sync` separates.
-    pub(crate) batch: u64,
     /// Whether something was sent that wants a `Sync`.
     pub(crate) is_open_batch: bool,
     /// What is still to come of a message of the client; of one of the server.
@@ -76,10 +85,17 @@ pub(crate) struct Link {
     pub(crate) bound_commits: bool,
     /// The check under way.
     pub(crate) check: Option<Found>,
+    /// Whether the last check was not answered.
+    pub(crate) has_failed_check: bool,
+    pub(crate) takes_statements: Takes,
     /// Whether nothing may follow the prelude before it is answered.
     pub(crate) is_careful: bool,
     /// Whether the slot was told that the transaction waits.
     pub(crate) is_idle: bool,
+    /// Whether the client has said good-bye, and is still to be answered.
+    pub(crate) is_leaving: bool,
+    /// Whether something of the transaction has failed.
+    pub(crate) has_failed: bool,
     /// Whether the server has said its last words.
     pub(crate) is_told: bool,
     server_flushes: bool,
@@ -87,14 +103,22 @@ pub(crate) struct Link {
 }
 
 impl Link {
+    /// The transaction has ended.
+    pub(crate) fn leave_door(&mut self) {
+        let has_failed = std::mem::take(&mut self.has_failed);
+        match self.slot.take() {
+            Some(slot) if !has_failed => slot.done(),
+            slot => drop(slot),
+        }
+    }
+
     /// Begins. What the connection has of others' settings is changed in front of the client's first message.
     pub(crate) fn new(taken: Taken, slot: Slot, talk: &mut Talk) -> Link {
         let mut link = Link {
             taken,
-            slot,
+            slot: Some(slot),
             expects: Expects::default(),
             status: b'I',
-            batch: 1,
             is_open_batch: false,
             client_rest: 0,
             server_rest: 0,
@@ -103,22 +127,29 @@ impl Link {
             commits: false,
             bound_commits: false,
             check: None,
+            has_failed_check: false,
+            takes_statements: Takes::Nothing,
             is_careful: false,
             is_idle: false,
+            is_leaving: false,
+            has_failed: false,
             is_told: false,
             server_flushes: false,
             client_flushes: false,
         };
         let server = &mut link.taken.server;
+        server.prepared.next_batch();
         let wanted = &talk.client.settings;
         if !Arc::ptr_eq(&server.settings, wanted) && server.settings != *wanted {
             let (change, is_careful) = wanted.change_from(&server.settings);
             message::query(&mut server.out, &change);
             server.unnamed = (0, 0);
+            // Until it is answered, a cancel would hit it.
             link.expects.push(Expect::Prelude);
             link.is_careful = is_careful;
         } else {
             server.params.tell(&mut talk.client.told, &mut talk.conn.replies.out);
+            talk.client.reach.works(&server.line);
         }
         server.settings = Arc::clone(wanted);
         link
@@ -128,7 +159,7 @@ impl Link {
     pub(crate) fn poll(&mut self, talk: &mut Talk, cx: &mut Context<'_>) -> Poll<Event> {
         loop {
             let mut has_moved = false;
-            let listens = self.check.is_none() && !self.is_careful;
+            let listens = self.check.is_none() && !self.is_careful && !self.is_leaving;
             if listens && !talk.conn.input.is_empty() {
                 if self.is_idle {
                     return Poll::Ready(Event::Speaks);
@@ -160,12 +191,19 @@ impl Link {
                     Poll::Pending => {}
                 }
             }
+            if self.is_leaving && self.expects.is_empty() {
+                return Poll::Ready(Event::Left);
+            }
             if self.is_settled() {
                 if (self.is_touched || self.expects.is_unsure) && self.check.is_none() {
                     self.begin_check(talk);
                     has_moved = true;
                 } else if self.check.is_none() && self.hold == Hold::Free {
                     return Poll::Ready(Event::Done);
+                } else if self.check.is_none() {
+                    // The connection is the client's, but nobody at the door has to wait for that.
+                    self.leave_door();
+                    self.is_idle = true;
                 }
             }
             if !talk.conn.replies.out.is_empty() || self.client_flushes {
@@ -176,7 +214,10 @@ impl Link {
                     Poll::Pending => {}
                 }
             }
-            if talk.conn.input.len() < QUESTIONS + talk.needs && self.taken.server.out.len() < QUESTIONS {
+            if !self.is_leaving
+                && talk.conn.input.len() < QUESTIONS + talk.needs
+                && self.taken.server.out.len() < QUESTIONS
+            {
                 talk.conn.input.reserve(CLIENT_READ);
                 match pin!(talk.conn.io.read_buf(&mut talk.conn.input)).poll(cx) {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Event::Gone(Gone::Client)),
@@ -221,7 +262,7 @@ impl Link {
         self.expects.is_unsure = false;
         if failed {
             // It is asked again after the next transaction.
-            self.is_touched = true;
+            self.has_failed_check = true;
             self.hold = self.hold.max(Hold::Held);
             return;
         }

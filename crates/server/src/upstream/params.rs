@@ -15,6 +15,11 @@ impl Params {
         self.0.iter().find(|(own, _)| **own == *name).map(|(_, value)| &**value)
     }
 
+    /// Whether what the server writes is UTF-8.
+    pub(crate) fn is_utf8(&self) -> bool {
+        self.get("client_encoding") == Some("UTF8")
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (&**name, &**value))
     }

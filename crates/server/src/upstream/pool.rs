@@ -6,7 +6,7 @@
 use super::login::Servers;
 use super::params::Params;
 use super::proof::Secret;
-use super::server_conn::ServerConn;
+use super::server_conn::{ServerConn, Settled};
 use super::settings::Settings;
 use crate::scram::Keys;
 use sql::{SqlError, SqlState};
@@ -105,7 +105,13 @@ impl Pool {
         let place = Arc::clone(&self.room).acquire_owned().await;
         let place = place.map_err(|_| SqlError::new(SqlState("57P01"), "the server is about to end"))?;
         while let Some(mut server) = self.pick() {
-            if server.settle().is_err() || !server.is_quiet() {
+            match server.settle() {
+                Ok(Settled::Here) => {}
+                // The runtime looks once whether anything has come of it.
+                Ok(Settled::Moved) => tokio::task::yield_now().await,
+                Err(_) => continue,
+            }
+            if !server.is_quiet() {
                 continue;
             }
             if CHECK_AFTER < server.rested.elapsed() {

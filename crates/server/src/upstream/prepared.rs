@@ -13,6 +13,8 @@ const STATEMENTS_MAX: usize = 200;
 pub(crate) struct Prepared {
     statements: HashMap<u64, State>,
     clock: u64,
+    /// Counts what `Sync` separates, for as long as the connection lives.
+    pub(crate) batch: u64,
 }
 
 #[derive(Debug)]
@@ -34,9 +36,15 @@ pub(crate) enum Missing {
 }
 
 impl Prepared {
+    /// A `Sync` was sent, or another client begins.
+    pub(crate) fn next_batch(&mut self) {
+        self.batch += 1;
+    }
+
     /// A statement is about to be used in this batch; it counts as on its way if it is missing.
-    pub(crate) fn want(&mut self, statement: u64, batch: u64) -> Missing {
+    pub(crate) fn want(&mut self, statement: u64) -> Missing {
         self.clock += 1;
+        let batch = self.batch;
         let used = self.clock;
         match self.statements.get_mut(&statement) {
             None => {
@@ -77,12 +85,14 @@ impl Prepared {
         }
     }
 
-    /// It has not come.
+    /// What was to bring it has not happened: it may be there from before.
     pub(crate) fn has_failed(&mut self, statement: u64) {
-        self.statements.remove(&statement);
+        if let Some(state) = self.statements.get_mut(&statement) {
+            state.comes_with = Some(0);
+        }
     }
 
-    /// The client sends something that may take statements away.
+    /// Something has happened that may have taken statements away.
     pub(crate) fn doubt_all(&mut self) {
         // No batch has the number 0.
         self.statements.values_mut().for_each(|state| state.comes_with = Some(0));
@@ -100,26 +110,30 @@ mod tests {
     #[test]
     fn what_is_not_sure_is_brought_again() {
         let mut prepared = Prepared::default();
-        assert_eq!(prepared.want(7, 1), Missing::Parse);
-        assert_eq!(prepared.want(7, 1), Missing::Nothing);
-        assert_eq!(prepared.want(7, 2), Missing::CloseAndParse);
+        prepared.next_batch();
+        assert_eq!(prepared.want(7), Missing::Parse);
+        assert_eq!(prepared.want(7), Missing::Nothing);
+        prepared.next_batch();
+        assert_eq!(prepared.want(7), Missing::CloseAndParse);
         prepared.is_there(7);
-        assert_eq!(prepared.want(7, 3), Missing::Nothing);
+        prepared.next_batch();
+        assert_eq!(prepared.want(7), Missing::Nothing);
         prepared.doubt_all();
-        assert_eq!(prepared.want(7, 4), Missing::CloseAndParse);
+        assert_eq!(prepared.want(7), Missing::CloseAndParse);
         prepared.has_failed(7);
-        assert_eq!(prepared.want(7, 4), Missing::Parse);
+        assert_eq!(prepared.want(7), Missing::CloseAndParse);
     }
 
     #[test]
     fn the_one_not_used_for_longest_goes() {
         let mut prepared = Prepared::default();
+        prepared.next_batch();
         for statement in 0..STATEMENTS_MAX as u64 {
-            prepared.want(statement, 1);
+            prepared.want(statement);
         }
-        prepared.want(0, 1);
+        prepared.want(0);
         assert_eq!(prepared.evict(), None);
-        prepared.want(1_000, 1);
+        prepared.want(1_000);
         assert_eq!(prepared.evict(), Some(1));
     }
 }

@@ -100,9 +100,10 @@ fn hint(body: &[u8]) -> Option<Class> {
 /// The command that a text is, if it is one of the front's and nothing else.
 pub(crate) fn command(text: &[u8]) -> Option<Command> {
     // Almost no text gets further than this.
-    match text.iter().find(|byte| !byte.is_ascii_whitespace())? | 0x20 {
-        b's' | b'r' | b'd' if text.len() < 256 => {}
-        _ => return None,
+    let text = text.trim_ascii_start();
+    let begins = |word: &[u8]| text.get(..word.len()).is_some_and(|own| own.eq_ignore_ascii_case(word));
+    if 256 < text.len() || !(begins(b"set") || begins(b"reset") || begins(b"deallocate")) {
+        return None;
     }
     let text = std::str::from_utf8(text).ok()?.trim();
     let text = text.strip_suffix(';').unwrap_or(text).replace('=', " = ");

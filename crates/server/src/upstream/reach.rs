@@ -97,9 +97,12 @@ impl Reach {
         self.set(At::Door);
     }
 
-    /// It has one.
+    /// It has one, and what it has asked is all that is under way there. A cancel that came before goes on.
     pub(crate) fn works(&self, line: &Arc<Line>) {
         self.set(At::Server(Arc::clone(line)));
+        if self.is_cancelled.swap(false, SeqCst) {
+            self.cancel();
+        }
     }
 
     /// It has none. No cancel begins its way to the connection it had after this.

@@ -46,6 +46,13 @@ pub(crate) struct ServerConn {
     count: Option<Arc<AtomicUsize>>,
 }
 
+/// Where a connection was before it was taken into a runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    Here,
+    Moved,
+}
+
 /// Why a question of the front's own has no answer.
 #[derive(Debug)]
 pub(crate) enum Failed {
@@ -113,13 +120,14 @@ impl ServerConn {
     }
 
     /// Takes it into the runtime of the caller.
-    pub(crate) fn settle(&mut self) -> io::Result<()> {
+    pub(crate) fn settle(&mut self) -> io::Result<Settled> {
         let here = thread::current().id();
-        if self.home != here {
-            self.io = mem::replace(&mut self.io, Box::new(tokio::io::empty())).settled()?;
-            self.home = here;
+        if self.home == here {
+            return Ok(Settled::Here);
         }
-        Ok(())
+        self.io = mem::replace(&mut self.io, Box::new(tokio::io::empty())).settled()?;
+        self.home = here;
+        Ok(Settled::Moved)
     }
 
     /// Whether nothing has come of an idle connection: its end, for instance.

@@ -32,9 +32,12 @@ pub(crate) struct Statements {
     by_content: Mutex<(HashMap<Content, Weak<Statement>>, usize)>,
 }
 
+/// What names on server connections begin with.
+pub(crate) const PREFIX: &str = "_ot_";
+
 /// The name that a statement of this number has on server connections.
 pub(crate) fn name_of(number: u64) -> String {
-    format!("_ot_{number}")
+    format!("{PREFIX}{number}")
 }
 
 impl Statements {
@@ -63,7 +66,9 @@ impl Statements {
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     named: HashMap<Box<[u8]>, Named>,
-    /// What the unnamed `Parse` has behind the name; empty: there is none. The buffer is used again.
+    /// Names that were given or taken away by messages that are not answered yet, and what they stood for.
+    unsure: Vec<Unsure>,
+    /// What the unnamed `Parse` has behind the name; empty: there is none, and that is known. The buffer is used again.
     pub(crate) unnamed: Vec<u8>,
     /// Which one it is of all unnamed ones of the client.
     pub(crate) unnamed_number: u64,
@@ -77,22 +82,65 @@ struct Named {
     message: u32,
 }
 
+#[derive(Debug)]
+struct Unsure {
+    message: u32,
+    batch: u64,
+    name: Box<[u8]>,
+    /// What it stands for again if the message fails.
+    closed: Option<Named>,
+}
+
 impl Names {
     pub(crate) fn get(&self, name: &[u8]) -> Option<&Arc<Statement>> {
         self.named.get(name).map(|named| &named.statement)
     }
 
-    pub(crate) fn insert(&mut self, name: &[u8], statement: Arc<Statement>, message: u32) {
+    /// A message of this batch names a statement, unless an error comes first.
+    pub(crate) fn insert(&mut self, name: &[u8], statement: Arc<Statement>, message: u32, batch: u64) {
         self.named.insert(name.into(), Named { statement, message });
+        self.unsure.push(Unsure { message, batch, name: name.into(), closed: None });
+    }
+
+    /// Whether what this name stands for hangs on a message of an earlier batch.
+    pub(crate) fn is_unsure(&self, name: &[u8], batch: u64) -> bool {
+        self.unsure.iter().any(|unsure| unsure.batch != batch && *unsure.name == *name)
     }
 
     pub(crate) fn remove(&mut self, name: &[u8]) -> bool {
         self.named.remove(name).is_some()
     }
 
-    /// The message that was to name one has failed.
+    /// A message of this batch closes a statement, unless an error comes first. Says whether there is one.
+    pub(crate) fn close(&mut self, name: &[u8], message: u32, batch: u64) -> bool {
+        let Some((name, named)) = self.named.remove_entry(name) else { return false };
+        self.unsure.push(Unsure { message, batch, name, closed: Some(named) });
+        true
+    }
+
+    /// The message has done what it was to do.
+    pub(crate) fn confirm(&mut self, message: u32) {
+        self.unsure.retain(|unsure| unsure.message != message);
+    }
+
+    /// It has failed.
     pub(crate) fn take_back(&mut self, message: u32) {
-        self.named.retain(|_, named| named.message != message);
+        let Some(at) = self.unsure.iter().position(|unsure| unsure.message == message) else { return };
+        let Unsure { name, closed, .. } = self.unsure.remove(at);
+        match closed {
+            Some(named) => drop(self.named.insert(name, named)),
+            None => drop(self.named.remove(&name)),
+        }
+    }
+
+    /// A text in which a statement's name on server connections is the client's; nothing if there is none in it.
+    pub(crate) fn named_in(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let at = text.windows(PREFIX.len()).position(|window| window == PREFIX.as_bytes())?;
+        let digits = text[at + PREFIX.len()..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let name = &text[at..at + PREFIX.len() + digits];
+        let closed = self.unsure.iter().filter_map(|unsure| Some((&unsure.name, unsure.closed.as_ref()?)));
+        let (own, _) = self.named.iter().chain(closed).find(|(_, named)| named.statement.name.as_bytes() == name)?;
+        Some([&text[..at], own, &text[at + name.len()..]].concat())
     }
 
     /// All that were named before this message are gone.
@@ -109,6 +157,7 @@ impl Names {
 
     pub(crate) fn forget_unnamed(&mut self) {
         self.unnamed.clear();
+        self.unnamed_number += 1;
     }
 }
 
@@ -130,11 +179,15 @@ mod tests {
     #[test]
     fn names_are_taken_back() {
         let (all, mut names) = (Statements::default(), Names::default());
-        names.insert(b"a", all.of("", b"1\0"), 1);
-        names.insert(b"b", all.of("", b"2\0"), 5);
+        names.insert(b"a", all.of("", b"1\0"), 1, 1);
+        names.insert(b"b", all.of("", b"2\0"), 5, 1);
         names.clear_before(3);
         assert!(names.get(b"a").is_none() && names.get(b"b").is_some());
+        assert!(names.is_unsure(b"b", 2) && !names.is_unsure(b"b", 1));
+        assert!(names.close(b"b", 6, 1));
+        names.take_back(6);
+        assert!(names.get(b"b").is_some());
         names.take_back(5);
-        assert!(names.get(b"b").is_none());
+        assert!(names.get(b"b").is_none() && !names.is_unsure(b"b", 2));
     }
 }

@@ -1,6 +1,7 @@
 //! A PostgreSQL 15 of the test's own, in a folder of its own.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -98,6 +99,27 @@ impl Cluster {
         psql.arg("-h").arg(&self.folder).args(["-p", &self.port.to_string(), "-U", "postgres", "-qc", text]);
         let output = psql.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Has the server offer encryption, with the certificate of the tests.
+    pub fn encrypt(&self) {
+        for (name, content) in
+            [("server.crt", &include_bytes!("../tls/cert.pem")[..]), ("server.key", include_bytes!("../tls/key.pem"))]
+        {
+            let path = self.folder.join(name);
+            fs::write(&path, content).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            if let Some((user, group)) = owner() {
+                std::os::unix::fs::chown(&path, Some(user), Some(group)).unwrap();
+            }
+        }
+        self.ask("alter system set ssl = on");
+        self.ask("select pg_reload_conf()");
+        let begun = Instant::now();
+        while !self.log().contains("\"ssl\" changed to \"on\"") {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// A client of the server itself.

@@ -1,6 +1,7 @@
 //! The front of a real PostgreSQL 15.
 
 pub mod cluster;
+pub mod differential;
 pub mod flow;
 pub mod isolation;
 pub mod passwords;

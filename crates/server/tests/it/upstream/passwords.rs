@@ -57,3 +57,30 @@ pub fn older_methods_are_known() {
         });
     }
 }
+
+/// Encrypted to the server, the proof bound to its certificate; one that nobody vouches for is not spoken to if that was asked.
+pub fn servers_are_encrypted() {
+    let hba = "local all postgres trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n";
+    let Some(cluster) = Cluster::start(hba) else { return };
+    cluster.ask("alter role postgres password 'iron'");
+    cluster.encrypt();
+    let url = format!("postgres://postgres:iron@127.0.0.1:{}/postgres", cluster.port);
+    let front = Front::over(cluster, &format!("{url}?sslmode=require"), Limits::default(), 1_000, |_| {});
+    front.runtime.block_on(async {
+        let encrypted = "select ssl from pg_stat_ssl where pid = pg_backend_pid()";
+        // Connections move from thread to thread.
+        for _ in 0..8 {
+            let client = front.try_client("").await.unwrap();
+            assert_eq!(value(&client, encrypted).await, "t");
+            assert_eq!(value(&client, "select length(repeat('x', 3000000))").await, "3000000");
+        }
+    });
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/tls/cert.pem");
+    let verified = format!("{url}?sslmode=verify-full&sslrootcert={root}");
+    let front = Front::over(front.cluster, &verified, Limits::default(), 1_000, |_| {});
+    front.runtime.block_on(async {
+        // It is another host's.
+        let error = front.try_client("").await.err().unwrap();
+        assert_eq!(error.code().unwrap().code(), "08006", "{error:?}");
+    });
+}

@@ -147,3 +147,34 @@ pub fn who_waits_can_be_cancelled() {
         assert_eq!(value(&two, "select 2").await, "2");
     });
 }
+
+/// A connection that breaks without a word: in a statement, and with what was set on it while nothing was under way.
+pub fn lost_connections_have_their_codes() {
+    for (first, second) in [("begin", "select pg_sleep(30)"), ("listen a", ""), ("begin", "")] {
+        let Some(front) = Front::new(4) else { return };
+        front.runtime.block_on(async {
+            let client = front.client().await;
+            client.batch_execute(first).await.unwrap();
+            let pid: i32 = value(&client, "select pg_backend_pid()").await.parse().unwrap();
+            let direct = front.cluster.client().await;
+            let asked = tokio::spawn(async move {
+                let asked = if second.is_empty() { Ok(Vec::new()) } else { client.simple_query(second).await };
+                (client, asked)
+            });
+            let waits = format!("select wait_event from pg_stat_activity where pid = {pid}");
+            while value(&direct, &waits).await != if second.is_empty() { "ClientRead" } else { "PgSleep" } {}
+            Cluster::kill(pid);
+            let (client, asked) = asked.await.unwrap();
+            match asked {
+                Err(error) => assert_eq!(error.code().map(|code| code.code()), Some("08006"), "{first}: {error:?}"),
+                // Nothing was asked: the connection ends, with the state of what was on it.
+                Ok(_) => assert!(client.simple_query("select 1").await.is_err(), "{first}"),
+            }
+            let begun = std::time::Instant::now();
+            while !client.is_closed() {
+                assert!(begun.elapsed() < Duration::from_secs(20));
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+}
