@@ -71,7 +71,7 @@ impl Link {
             b'D' | b'C' => body.strip_prefix(b"S").and_then(message::text),
             _ => None,
         };
-        name.is_some_and(|(name, _)| talk.client.names.is_unsure(name, self.batch()))
+        name.is_some_and(|(name, _)| talk.client.names.is_unsure(name, self.taken.server.prepared.batch))
     }
 
     /// The first bytes of the input, as they are.
@@ -136,10 +136,6 @@ impl Link {
             _ => self.pass(&mut talk.conn, length),
         }
         Ok(())
-    }
-
-    fn batch(&self) -> u64 {
-        self.taken.server.prepared.batch
     }
 
     /// What a text may do is noted.
@@ -211,7 +207,7 @@ impl Link {
         }
         let search_path = talk.client.settings.get("search_path").unwrap_or_default();
         let statement = talk.client.shared.statements.of(search_path, rest);
-        talk.client.names.insert(name, Arc::clone(&statement), number, self.batch());
+        talk.client.names.insert(name, Arc::clone(&statement), number, self.taken.server.prepared.batch);
         match self.taken.server.prepared.want(statement.number) {
             // In a failed transaction the server has to say so.
             Missing::Nothing if self.status != b'E' => {
@@ -322,7 +318,7 @@ impl Link {
             if name.is_empty() {
                 talk.client.names.forget_unnamed();
                 self.taken.server.unnamed = (0, 0);
-            } else if talk.client.names.close(name, talk.client.message, self.batch()) {
+            } else if talk.client.names.close(name, talk.client.message, self.taken.server.prepared.batch) {
                 // The connection keeps it for others.
                 self.expects.push(Expect::Own(Own::Closed(talk.client.message)));
                 return self.answer_own(talk);

@@ -2,7 +2,9 @@
 
 use super::Front;
 use crate::support::{PATIENCE, Raw, bind, execute, message, named, parse, query, sync};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 /// Scripts a client.
 const SCRIPTS: u64 = 60;
@@ -161,4 +163,47 @@ pub fn the_front_says_what_the_server_says() {
         }
     });
     front.all_idle();
+}
+
+/// Scripts with bytes changed, cut and sent in pieces: nobody panics, and others get their answers.
+pub fn garbage_harms_nobody() {
+    let Some(front) = Front::new(2) else { return };
+    front.cluster.ask("create table t (a int); create schema a");
+    let panics = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = std::sync::Arc::clone(&panics);
+    std::panic::set_hook(Box::new(move |info| {
+        eprintln!("{info}");
+        counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    }));
+    let mut good = front.raw();
+    for seed in 1..=300 {
+        let mut dice = Dice(seed * 2_654_435_761);
+        let mut bytes = script(&mut dice).concat();
+        for _ in 0..dice.roll(8) {
+            let at = usize::try_from(dice.roll(bytes.len() as u64)).unwrap();
+            match dice.roll(3) {
+                0 => bytes[at] ^= 1 << dice.roll(8),
+                1 => bytes.truncate(at + 1),
+                _ => bytes[at] = u8::try_from(dice.roll(256)).unwrap(),
+            }
+        }
+        let mut bad = front.raw();
+        let cut = usize::try_from(dice.roll(bytes.len() as u64)).unwrap();
+        // The front may have closed the connection in between.
+        let _ = bad.stream.write_all(&bytes[..cut]);
+        if dice.roll(2) == 0 {
+            std::thread::yield_now();
+        }
+        let _ = bad.stream.write_all(&bytes[cut..]);
+        if dice.roll(2) == 0 {
+            let _ = bad.stream.write_all(&message(b'X', b""));
+            // It may be the end of another message.
+            bad.stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+            let _ = bad.stream.read(&mut [0; 1_000]);
+        }
+        drop(bad);
+        assert_eq!(good.ask(&query("select 1 as a")), "T(a:23:0) D(1) C(SELECT 1) Z(I)", "{seed}");
+    }
+    assert_eq!(panics.load(std::sync::atomic::Ordering::SeqCst), 0);
+    assert!(front.all_idle() <= 2);
 }
