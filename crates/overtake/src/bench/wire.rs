@@ -6,6 +6,7 @@
 
 mod client;
 mod connections;
+pub mod fronts;
 mod load;
 mod mixed;
 mod numbers;

@@ -39,6 +39,15 @@ pub fn initialise(programs: &Programs, target: &Target, scale: u32, stop: &Stop)
     finish(command, stop).map(drop)
 }
 
+/// How pgbench sends statements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// The extended protocol, statements prepared once.
+    Prepared,
+    /// The extended protocol, statements prepared each time.
+    Extended,
+}
+
 /// Runs a built-in script for so long.
 ///
 /// # Errors
@@ -47,6 +56,7 @@ pub fn run(
     programs: &Programs,
     target: &Target,
     script: &str,
+    protocol: Protocol,
     clients: u32,
     duration: Duration,
     stop: &Stop,
@@ -54,7 +64,11 @@ pub fn run(
     let folder = Folder::new("overtake-pgbench")?;
     let threads = clients.min(u32::try_from(os::cpus().len()).unwrap_or(1));
     let mut command = Command::new(programs.path("pgbench"));
-    command.args(["-n", "-M", "prepared", "-b", script, "-l", "--log-prefix"]).arg(folder.path().join("log"));
+    let mode = match protocol {
+        Protocol::Prepared => "prepared",
+        Protocol::Extended => "extended",
+    };
+    command.args(["-n", "-M", mode, "-b", script, "-l", "--log-prefix"]).arg(folder.path().join("log"));
     command.args(["-c", &clients.to_string(), "-j", &threads.to_string()]);
     // pgbench takes whole seconds.
     command.args(["-T", &duration.as_secs_f64().ceil().to_string()]).arg(&target.url);

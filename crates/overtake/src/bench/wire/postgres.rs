@@ -67,14 +67,15 @@ fn is_right(version: &str) -> bool {
     version.split_ascii_whitespace().nth(2).is_some_and(|number| number.split('.').next() == Some(MAJOR))
 }
 
-fn is_root() -> bool {
+/// Whether this is root.
+pub fn is_root() -> bool {
     user("root").is_some_and(|(uid, _)| {
         fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == uid)
     })
 }
 
 /// Number of a user, and of its group.
-fn user(name: &str) -> Option<(u32, u32)> {
+pub fn user(name: &str) -> Option<(u32, u32)> {
     let users = fs::read_to_string("/etc/passwd").ok()?;
     let line = users.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     let mut fields = line.split(':').skip(1);
@@ -194,7 +195,10 @@ impl Drop for Cluster {
 }
 
 /// A port that nobody listens on now.
-fn free_port() -> anyhow::Result<u16> {
+///
+/// # Errors
+/// There is none.
+pub fn free_port() -> anyhow::Result<u16> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).context("a free port")?;
     Ok(listener.local_addr().context("a free port")?.port())
 }

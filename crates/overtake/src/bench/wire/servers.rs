@@ -54,13 +54,14 @@ pub enum Name {
 
 /// A running server.
 pub struct Server {
-    running: Running,
+    pub(super) running: Running,
     /// Without a database.
-    base_url: String,
+    pub(super) base_url: String,
 }
 
-enum Running {
+pub(super) enum Running {
     Overtake { child: Child, _stdout: BufReader<ChildStdout>, _folder: Folder },
+    Program { child: Child, _folder: Folder },
     Postgres(Cluster),
     Elsewhere,
 }
@@ -76,7 +77,7 @@ pub struct Target {
     pub url: String,
     /// Tables are made UNLOGGED.
     pub is_unlogged: bool,
-    server: Arc<Server>,
+    pub(super) server: Arc<Server>,
 }
 
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
@@ -138,13 +139,32 @@ impl Transport {
     }
 }
 
+/// PostgreSQL 15 alone, over TCP, with an empty database of its own.
+///
+/// # Errors
+/// As [`Which::start`].
+pub fn postgres(connections_max: u32) -> anyhow::Result<Target> {
+    let which = Which { url: None, servers: vec![Name::Postgres], transport: Transport::Tcp };
+    which.start(true, connections_max)?.pop().context("PostgreSQL was asked for")
+}
+
 impl Server {
     fn overtake(connections_max: u32, transport: Transport) -> anyhow::Result<Server> {
+        Server::serve(connections_max, transport, |_| {})
+    }
+
+    /// This binary's `serve`, with more arguments.
+    pub(super) fn serve(
+        connections_max: u32,
+        transport: Transport,
+        more: impl FnOnce(&mut Command),
+    ) -> anyhow::Result<Server> {
         let binary = std::env::current_exe().context("where this program is")?;
         let folder = Folder::new("overtake-serve")?;
         let mut command = Command::new(binary);
         command.arg("serve").arg("--socket").arg(folder.path());
         command.args(["--listen", "127.0.0.1:0", "--connections", &connections_max.to_string()]);
+        more(&mut command);
         if std::env::var_os("OVERTAKE_LOG").is_none() {
             command.env("OVERTAKE_LOG", "warn");
         }
@@ -181,7 +201,7 @@ fn base_url(line: &str) -> Option<String> {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Running::Overtake { child, .. } = &mut self.running {
+        if let Running::Overtake { child, .. } | Running::Program { child, .. } = &mut self.running {
             // Its data are in memory and of no further use. A cluster ends by itself.
             let _ = child.kill();
             let _ = child.wait();
@@ -195,6 +215,11 @@ impl Target {
         matches!(self.server.running, Running::Overtake { .. })
     }
 
+    /// How clients connect to it.
+    pub fn transport(&self) -> Transport {
+        if self.url.contains("%2F") { Transport::Unix } else { Transport::Tcp }
+    }
+
     /// Whether it is PostgreSQL started here.
     pub fn is_postgres(&self) -> bool {
         matches!(self.server.running, Running::Postgres(_))
@@ -203,7 +228,7 @@ impl Target {
     /// Its processes, unless it was started by somebody else.
     pub fn processes(&self) -> Option<Processes> {
         match &self.server.running {
-            Running::Overtake { child, .. } => Some(Processes::of(child.id())),
+            Running::Overtake { child, .. } | Running::Program { child, .. } => Some(Processes::of(child.id())),
             Running::Postgres(cluster) => Some(Processes::of(cluster.pid())),
             Running::Elsewhere => None,
         }
@@ -218,7 +243,7 @@ impl Target {
     }
 
     /// Returns when it accepts connections.
-    fn wait(&self) -> anyhow::Result<()> {
+    pub(super) fn wait(&self) -> anyhow::Result<()> {
         let began = Instant::now();
         loop {
             match Control::connect(self) {
@@ -226,7 +251,7 @@ impl Target {
                 Err(error) if STARTS_WITHIN < began.elapsed() || self.processes().is_none() => {
                     let log = match &self.server.running {
                         Running::Postgres(cluster) => cluster.log(),
-                        Running::Overtake { .. } | Running::Elsewhere => String::new(),
+                        Running::Overtake { .. } | Running::Program { .. } | Running::Elsewhere => String::new(),
                     };
                     return Err(error.context(format!("{} does not answer {log}", self.title)));
                 }

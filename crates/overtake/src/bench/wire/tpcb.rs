@@ -141,8 +141,10 @@ fn measure(
     stop: &Stop,
 ) -> anyhow::Result<Vec<Rounds>> {
     const WARM_UP: Duration = Duration::from_secs(2);
-    let run =
-        |target: &Target, duration| pgbench::run(programs, target, script.pgbench_name(), clients, duration, stop);
+    let run = |target: &Target, duration| {
+        let protocol = pgbench::Protocol::Prepared;
+        pgbench::run(programs, target, script.pgbench_name(), protocol, clients, duration, stop)
+    };
     let mut measured: Vec<Rounds> = targets.iter().map(|_| Rounds::default()).collect();
     for target in targets {
         run(target, WARM_UP)?;
