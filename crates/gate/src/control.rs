@@ -275,7 +275,8 @@ impl Controller {
         let loss = loss_max.min(1.0 - 1.0 / (1.0 + increase_max)) * USED;
         let (points, range) = (self.with_guesses(self.points()), self.range(seen, processors));
         if seen.stands_for(processors).is_some() {
-            let search = Search { tried: &self.tried, loss, range, curve: Curve::through(&points) };
+            let (curve, hope) = (Curve::through(&points), Curve::without_pairs(&points));
+            let search = Search { tried: &self.tried, loss, range, curve, hope };
             return search.next(seen.mpl, self.start(processors));
         }
         // What the limit costs is then how long the short wait for the long.

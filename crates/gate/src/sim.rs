@@ -3,7 +3,8 @@
 //! A closed network of processors, disks and rows (or one with arrivals from outside), as in section 3 of the paper; what the
 //! models leave out is here: rows that are locked until the end, and what it costs to wait for them.
 //!
-//! **Invariant:** the same seed gives the same run.
+//! **Invariant:** the same seed gives the same run, and, under every limit, the same transactions in the order in which they come:
+//! what they are is drawn apart from what they meet. So the difference between two limits is not that between two samples.
 
 mod random;
 mod setups;
@@ -59,6 +60,8 @@ pub struct Simulation {
     classes: (ClassId, ClassId, f64),
     gate: Gate,
     random: Random,
+    /// How long each visit to a disk takes, and each thought.
+    services: Random,
     now: Time,
     processors: Processors,
     disks: Vec<Disk>,
@@ -95,6 +98,7 @@ impl Simulation {
             classes,
             gate: Gate::new(settings).expect("the settings make a gate"),
             random: Random::new(seed),
+            services: Random::new(!seed),
             now: Time::ZERO,
             processors: Processors::new(setup.processors),
             disks: (0..setup.disks).map(|_| Disk::default()).collect(),
@@ -193,7 +197,7 @@ impl Simulation {
     /// A client comes back after a thought, or the next one comes from outside.
     fn come_back(&mut self) {
         let seconds = match self.load {
-            Load::Closed { think, .. } => think * self.random.exponential(),
+            Load::Closed { think, .. } => think * self.services.exponential(),
             Load::Open { rate } => self.random.exponential() / rate,
         };
         self.arrivals.push(Reverse(after(self.now, seconds)));
@@ -253,8 +257,8 @@ impl Simulation {
         if self.workload.disk == 0.0 || self.disks.is_empty() {
             return self.after_visit(job);
         }
-        let seconds = self.workload.disk / self.workload.visits * self.random.exponential();
-        let disk = self.random.below(self.disks.len() as u32) as usize;
+        let seconds = self.workload.disk / self.workload.visits * self.services.exponential();
+        let disk = self.services.below(self.disks.len() as u32) as usize;
         self.disks[disk].begin(self.now, job, seconds);
     }
 

@@ -32,14 +32,22 @@ const LAW: f64 = 0.01;
 impl Curve {
     /// The curve that comes nearest to the points; nothing without any.
     pub(super) fn through(points: &[Point]) -> Option<Curve> {
-        let points: Vec<&Point> = points.iter().filter(|point| 0.0 < point.throughput && 1.0 <= point.active).collect();
-        if points.is_empty() {
-            return None;
-        }
         // What is negative at the best fit is zero at the best one that is allowed. There are few enough to try them all; of
         // those that fit equally well, the first is the simplest.
         let [with_all, network, pairs] = [[true; 3], [true, true, false], [true, false, true]];
         let terms = [network, with_all, pairs, [false, true, true], [false, true, false], [true, false, false]];
+        Curve::of_terms(points, &terms)
+    }
+
+    /// The same, if pairs cost nothing: it has no maximum. Beyond what was observed more is not to be hoped for.
+    pub(super) fn without_pairs(points: &[Point]) -> Option<Curve> {
+        Curve::of_terms(points, &[[true, true, false], [false, true, false], [true, false, false]])
+    }
+
+    /// The best fit with any of these terms.
+    fn of_terms(points: &[Point], terms: &[[bool; 3]]) -> Option<Curve> {
+        let points: Vec<&Point> = points.iter().filter(|point| 0.0 < point.throughput && 1.0 <= point.active).collect();
+        let terms = terms.iter().copied();
         let fits = terms.into_iter().filter(|terms| terms.iter().filter(|term| **term).count() <= points.len());
         let fits = fits.filter_map(|terms| regression(&points, terms));
         let fits = fits.filter(|(fit, _)| fit.iter().all(|term| 0.0 <= *term) && 0.0 < fit[0] + fit[1]);

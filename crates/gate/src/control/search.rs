@@ -24,6 +24,8 @@ pub(super) struct Tried {
 
 /// Limits that differ by less are as good as one.
 const NEIGHBOURS: f64 = 1.06;
+/// So many times the highest limit tried is the next one above.
+const FURTHER: u32 = 3;
 /// Points that stand on fewer are none.
 const POINT_MIN: u64 = 1_000;
 
@@ -99,6 +101,8 @@ pub(super) struct Search<'a> {
     pub(super) loss: f64,
     pub(super) range: Range,
     pub(super) curve: Option<Curve>,
+    /// What more is to be hoped for beyond the highest limit tried.
+    pub(super) hope: Option<Curve>,
 }
 
 impl Search<'_> {
@@ -115,6 +119,10 @@ impl Search<'_> {
         let more = curve.throughput(peak.into()) / best - 1.0;
         if self.loss / 5.0 < more && !self.has_tried_near(peak) {
             return (peak, Reason::BestMayBeThere);
+        }
+        // Nor is the highest one tried the best because noise bends the curve: as far as that goes, only what was seen counts.
+        if let Some(beyond) = self.beyond(best) {
+            return (beyond, Reason::BestMayBeThere);
         }
         let wanted = (1.0 - self.loss) * best;
         let keeps = |tried: &&Tried| wanted <= tried.throughput;
@@ -136,6 +144,14 @@ impl Search<'_> {
             }
             _ => (middle(low.max(1), high.mpl).clamp(low + 1, high.mpl - 1), Reason::Between),
         }
+    }
+
+    /// A limit above all that were tried, if the highest was the best so far and enough more is to be hoped for.
+    fn beyond(&self, best: f64) -> Option<u32> {
+        let highest = self.tried.last().filter(|highest| best <= highest.throughput)?;
+        let beyond = (FURTHER * highest.mpl).min(self.range.most);
+        let more = self.hope?.throughput(beyond.into()) / best - 1.0;
+        (self.loss / 5.0 < more && !self.has_tried_near(beyond)).then_some(beyond)
     }
 
     /// Whether the curve goes through what was seen there; there may have been nothing.

@@ -7,6 +7,7 @@
 //! **Invariant:** their order and their names, `s01` to `s17`, do not change: figures are called after them.
 
 use super::workload::{Locks, Workload};
+use crate::model::{Network, Station};
 use std::fmt;
 
 /// What a set-up is bound by.
@@ -109,6 +110,18 @@ impl Setup {
             Setup { name, description, processors, disks, bottleneck, workload }
         };
         all.into_iter().enumerate().map(setup).collect()
+    }
+
+    /// Its resources, as the model of section 4.1 has them; locks are none.
+    ///
+    /// # Panics
+    /// If it asks nothing of them, or has sizes that no distribution has.
+    pub fn network(&self) -> Network {
+        let Workload { processor, disk, visits, .. } = self.workload;
+        let each = disk / visits * self.workload.visits_mean() / f64::from(self.disks.max(1));
+        let disks = (0..self.disks).map(|_| Station::queue(each, 1));
+        let stations = [Station::queue(processor, self.processors)].into_iter().chain(disks).collect();
+        Network::new(stations, 0.0).expect("a set-up asks something of its resources")
     }
 
     /// One station for each resource and no locks: what the model of section 4.1 is about. Balanced: `count` disks do all.

@@ -21,6 +21,26 @@ fn a_balanced_network_does_what_mean_value_analysis_says() {
 }
 
 #[test]
+fn a_set_up_does_what_its_network_says() {
+    // Two processors; a disk; four disks, and sizes that vary.
+    for (setup, mpl) in [(1, 2u32), (4, 1), (9, 10)] {
+        let setup = Setup {
+            workload: Workload { locks: Locks::NONE, ..Setup::all()[setup].workload.clone() },
+            ..Setup::all()[setup].clone()
+        };
+        let rate = |mpl| {
+            let mut simulation = closed(&setup, mpl, 2);
+            simulation.run(10_000);
+            simulation.observe(60_000).throughput.mean
+        };
+        let known = setup.network().relative_throughput(mpl as usize)[mpl as usize - 1];
+        let most = setup.network().relative_throughput(100)[99];
+        // The same transactions under both limits: so their ratio is known far better than either.
+        near(rate(mpl) / rate(100), known / most, 0.01, &setup.name);
+    }
+}
+
+#[test]
 fn mean_response_with_a_limit_is_that_of_the_reference() {
     let reference = include_str!("../../tests/reference/response_time_vs_mpl.csv");
     let known = |load: &str, c2: &str, mpl: &str| {

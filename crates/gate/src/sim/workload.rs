@@ -61,6 +61,15 @@ impl Plan {
 }
 
 impl Workload {
+    /// How often a transaction goes to a disk, on average: each goes once at least, however small it is.
+    pub(super) fn visits_mean(&self) -> f64 {
+        let sizes = H2::with_balanced_means(1.0, self.c2).expect("sizes of mean 1 have a distribution");
+        // Rounded down to nothing with the probability 1 - v, where v < 1 would be visits: the mean of that, over exponential v.
+        let none = |rate: f64| 1.0 + (-rate).exp_m1() / rate;
+        let [short, long] = [sizes.mu1, sizes.mu2].map(|rate| none(rate / self.visits));
+        self.visits + sizes.p * short + sizes.q() * long
+    }
+
     pub(super) fn plan(&self, sizes: &H2, random: &mut Random) -> Plan {
         let size = sizes.sample(random.uniform(), random.uniform());
         // Rounded up or down by chance, so that the mean stays what it is.
