@@ -117,6 +117,10 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let door = DoorOptions::from_settings(&settings, default).map_err(refused)?;
     config.door = Door::new(&door).map_err(|error| Refusal::new(format!("overtake.gate_classes: {error}")))?;
     if let Some(url) = &arguments.upstream {
+        if settings.number("overtake.network_threads") == 0 {
+            // They only pass messages on, and one that is busy sleeps less often than two that are not.
+            config.network_threads = (os::cpus().len() / 2).max(1);
+        }
         return serve_upstream(arguments, config, url, stop);
     }
     let wanted = (settings.get("listen_addresses").to_owned(), settings.source("listen_addresses") == Source::Default);

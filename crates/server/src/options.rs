@@ -192,10 +192,16 @@ impl Config {
                 Err(_) => return Err(OptionError(format!("overtake.metrics: \"{text}\" is no ADDRESS:PORT"))),
             },
         };
+        let default = Config::default();
+        let network_threads = match settings.number("overtake.network_threads") {
+            0 => default.network_threads,
+            count => usize::try_from(count).unwrap_or(1),
+        };
         Ok(Config {
             listen: addresses(settings.get("listen_addresses"), port)?,
             unix,
             metrics,
+            network_threads,
             connections_max: usize::try_from(settings.number("max_connections")).unwrap_or(1),
             message_max: settings.bytes("overtake.message_max"),
             session_memory_max: settings.bytes("overtake.session_memory"),
@@ -204,7 +210,7 @@ impl Config {
             log_connections: settings.is_on("log_connections"),
             rules,
             tls,
-            ..Config::default()
+            ..default
         })
     }
 }

@@ -365,6 +365,12 @@ pub static DEFS: &[Def] = &[
         Takes::Switch,
         "Whether the threads that read the network run in the real-time class, where that is allowed.",
     ),
+    server(
+        "overtake.network_threads",
+        "0",
+        Takes::Integer(0, 1024),
+        "Sets how many threads read the network; 0 is one for each processor, before an upstream one for every two.",
+    ),
     def(
         "overtake.path",
         "auto",
