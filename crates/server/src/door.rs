@@ -12,8 +12,12 @@ mod view;
 pub use options::{DoorOptions, Mode};
 pub use view::DoorView;
 
+use crate::backend::Cancel;
 use gate::control::Controller;
-use gate::{Arrival, ClassId, Ending, Entrance, Event, Gate, Refused, SettingsError, Ticket, Time, Whereabouts};
+use gate::{
+    Arrival, ClassId, ClassSettings, Ending, Entrance, Event, Gate, Reaction, Refused, SettingsError, Ticket, Time,
+    Whereabouts,
+};
 use sql::{SqlError, SqlState};
 use stage::Class;
 use std::collections::HashMap;
@@ -45,6 +49,8 @@ struct Shared {
     /// Something is due sooner than was thought.
     alarm: Notify,
     mode: Mode,
+    /// Whether there are transactions that are cancelled when they run for too long.
+    cancels: bool,
     /// The gate's classes for those of sessions.
     classes: [ClassId; Class::ALL.len()],
 }
@@ -54,6 +60,8 @@ struct State {
     /// Acts under [`Mode::Auto`] only; else it can be asked.
     controller: Controller,
     waiting: HashMap<Ticket, Waiting>,
+    /// How those are cancelled that may be.
+    cancels: HashMap<Ticket, Arc<dyn Cancel>>,
     /// When the task wakes that looks after time.
     armed: Option<Time>,
 }
@@ -109,9 +117,12 @@ impl Door {
             named.ok_or_else(|| SettingsError::Missing(class.name().to_owned()))
         };
         let classes = [class(Class::High)?, class(Class::Normal)?, class(Class::Low)?];
-        let state = State { gate, controller, waiting: HashMap::new(), armed: None };
+        let state = State { gate, controller, waiting: HashMap::new(), cancels: HashMap::new(), armed: None };
+        let is_cancel =
+            |class: &ClassSettings| class.runaway.is_some_and(|runaway| runaway.reaction == Reaction::Cancel);
+        let cancels = options.gate.classes.iter().any(is_cancel);
         let (began, state, alarm) = (Instant::now(), Mutex::new(state), Notify::new());
-        Ok(Door(Some(Arc::new(Shared { began, state, alarm, mode: options.mode, classes }))))
+        Ok(Door(Some(Arc::new(Shared { began, state, alarm, mode: options.mode, cancels, classes }))))
     }
 
     /// What it does.
@@ -191,11 +202,16 @@ impl Shared {
         let mut state = self.lock();
         let result = act(&mut state, now);
         let mut woken: Option<Waker> = None;
+        let mut runaways = Vec::new();
         while let Some(event) = state.gate.next_event() {
             let (ticket, answer) = match event {
                 Event::Admitted(ticket) => (ticket, Waiting::Admitted),
                 Event::TimedOut(ticket, class, whereabouts) => (ticket, Waiting::TimedOut(class, whereabouts)),
-                Event::Demoted(..) | Event::Runaway(_) | Event::Extra(_) => continue,
+                Event::Runaway(ticket) => {
+                    runaways.extend(state.cancels.get(&ticket).cloned());
+                    continue;
+                }
+                Event::Demoted(..) | Event::Extra(_) => continue,
             };
             let Some(waiting) = state.waiting.get_mut(&ticket) else { continue };
             if let Waiting::Yet(Some(waker)) = std::mem::replace(waiting, answer)
@@ -222,6 +238,7 @@ impl Shared {
         if let Some(waker) = woken {
             waker.wake();
         }
+        runaways.iter().for_each(|cancel| cancel.cancel());
         result
     }
 
@@ -322,6 +339,16 @@ impl Slot {
         }
     }
 
+    /// If it may have to be cancelled because it runs for too long, this is how.
+    pub(crate) fn cancel_by(&self, cancel: impl FnOnce() -> Arc<dyn Cancel>) {
+        if let Some((shared, ticket, _)) = &self.inside
+            && shared.cancels
+        {
+            let cancel = cancel();
+            shared.with(|state, _| state.cancels.insert(*ticket, cancel));
+        }
+    }
+
     /// Whether it waits for a lock.
     pub(crate) fn stall(&self, is_stalled: bool) {
         if let Some((shared, ticket, _)) = &self.inside {
@@ -342,6 +369,9 @@ impl Drop for Slot {
         if let Some((shared, ticket, ending)) = self.inside.take() {
             shared.with(|state, now| {
                 state.waiting.remove(&ticket);
+                if shared.cancels {
+                    state.cancels.remove(&ticket);
+                }
                 state.gate.leave(now, ticket, ending);
             });
         }

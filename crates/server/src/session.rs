@@ -403,7 +403,12 @@ impl<B: Backend> Session<B> {
             None => {
                 let about = About { class, fingerprint: None, owner: self.seen.owner() };
                 let entered = self.conn.before_door(self.door.enter(about), &self.seen.end).await;
-                entered.map(|entered| entered.map(|slot| self.slot = Some(slot)))
+                entered.map(|entered| {
+                    entered.map(|slot| {
+                        slot.cancel_by(|| Arc::clone(&self.canceller));
+                        self.slot = Some(slot);
+                    })
+                })
             }
         };
         self.conn.lap();

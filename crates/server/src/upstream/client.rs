@@ -94,6 +94,11 @@ impl Client {
         }
     }
 
+    /// How others cancel what it is doing.
+    pub(crate) fn canceller(&self) -> Arc<dyn Cancel> {
+        Arc::clone(&self.reach) as Arc<dyn Cancel>
+    }
+
     /// A command that the front answers itself, and its tag.
     pub(crate) fn command(&mut self, text: &[u8], is_open: bool) -> Option<Result<&'static str, SqlError>> {
         match priority::command(text)? {
@@ -105,7 +110,7 @@ impl Client {
 
 impl front::Opened for Opened {
     fn canceller(&self) -> Arc<dyn Cancel> {
-        Arc::clone(&self.0.reach) as Arc<dyn Cancel>
+        self.0.canceller()
     }
 
     fn take_reports(&mut self) -> Vec<(Cow<'static, str>, String)> {

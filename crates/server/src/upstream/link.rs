@@ -114,6 +114,7 @@ impl Link {
 
     /// Begins. What the connection has of others' settings is changed in front of the client's first message.
     pub(crate) fn new(taken: Taken, slot: Slot, talk: &mut Talk) -> Link {
+        slot.cancel_by(|| talk.client.canceller());
         let mut link = Link {
             taken,
             slot: Some(slot),

@@ -189,6 +189,23 @@ pub fn who_is_turned_away_is_told_why() {
     until_empty(&real, &door);
 }
 
+pub fn who_runs_for_too_long_is_cancelled() {
+    let (real, door) = narrow(|gate| {
+        let reaction = ::gate::Reaction::Cancel;
+        gate.classes[1].runaway = Some(::gate::Runaway { after: Duration::from_millis(20), reaction });
+    });
+    real.runtime.block_on(async {
+        let client = real.client().await;
+        assert_eq!(state(&client.batch_execute("select pg_sleep(60)").await.unwrap_err()), "57014");
+        // One that waits for its client runs for no time.
+        client.batch_execute("begin; select 1").await.unwrap();
+        until("its slot is lent", || door.view().unwrap().gate.counters.lent == 1).await;
+        client.batch_execute("select 2; commit").await.unwrap();
+        assert_eq!(door.view().unwrap().gate.counters.cancelled, 1);
+    });
+    until_empty(&real, &door);
+}
+
 pub fn the_gate_shows_itself() {
     let (real, _) = narrow(|_| {});
     real.runtime.block_on(async {

@@ -53,6 +53,7 @@ fn main() -> ExitCode {
             testkit::test!(gate::an_idle_transaction_lends_its_slot),
             testkit::test!(gate::who_is_waited_for_inside_gets_an_extra_slot),
             testkit::test!(gate::who_is_turned_away_is_told_why),
+            testkit::test!(gate::who_runs_for_too_long_is_cancelled),
             testkit::test!(gate::the_gate_shows_itself),
             testkit::test!(copy::data_come_in),
             testkit::test!(copy::data_come_in_by_the_extended_protocol),
