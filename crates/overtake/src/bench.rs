@@ -6,6 +6,7 @@ pub mod delivery;
 pub mod history;
 pub mod layout;
 pub mod locks;
+pub mod mpl;
 mod pool;
 pub mod preempt;
 pub mod snapshot;
@@ -33,6 +34,7 @@ pub fn run(bench: Bench, stop: &Stop) -> anyhow::Result<()> {
         Bench::Tpcc(measured) => publish(&measured, |arguments| tpcc::run(arguments, stop)),
         Bench::Tpch(measured) => publish(&measured, |arguments| tpch::run(arguments, stop)),
         Bench::Locks(measured) => publish(&measured, |arguments| locks::run(arguments, stop)),
+        Bench::Mpl(measured) => publish(&measured, |arguments| mpl::run(arguments, stop)),
         Bench::Ch(measured) => publish(&measured, |arguments| ch::run(arguments, stop)),
         Bench::Wire(wire) => wire::run(wire, stop),
         Bench::Preempt(measured) => publish(&measured, |arguments| preempt::run(arguments, stop)),

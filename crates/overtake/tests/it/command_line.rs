@@ -3,8 +3,8 @@
 use crate::{run, text};
 
 pub fn version_and_help_exist_on_every_level() {
-    let levels: [&[&str]; 5] =
-        [&[], &["bench"], &["bench", "delivery"], &["bench", "wire", "mixed"], &["mpl", "response"]];
+    let levels: [&[&str]; 6] =
+        [&[], &["bench"], &["bench", "delivery"], &["bench", "mpl"], &["bench", "wire", "mixed"], &["mpl", "response"]];
     for level in levels {
         for flag in ["--version", "--help"] {
             let output = run(&[level, &[flag]].concat());

@@ -4,6 +4,7 @@
 mod analytics;
 mod command_line;
 mod delivery;
+mod limits;
 mod loads;
 mod mixed;
 mod mpl;
@@ -28,6 +29,9 @@ fn main() -> ExitCode {
             testkit::test!(mpl::response_is_that_of_the_reference),
             testkit::test!(mpl::several_curves_have_names),
             testkit::test!(mpl::what_makes_no_model_is_refused_by_name),
+            testkit::test!(limits::set_ups_do_with_few_at_a_time),
+            testkit::test!(limits::important_transactions_go_round_the_queue),
+            testkit::test!(limits::unknown_set_ups_and_parts_are_refused),
             testkit::test!(mixed::policies_change_when_never_what),
             testkit::test!(mixed::urgent_work_overtakes_a_running_query_under_preempt),
             testkit::test!(mixed::both_kinds_of_query_yield),
