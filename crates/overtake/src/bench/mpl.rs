@@ -2,7 +2,7 @@
 //! controller finds it; the experiments of Schroeder et al., How to determine a good multi-programming level for external
 //! scheduling (ICDE 2006).
 //!
-//! **Invariant:** all of it runs on the simulator of [`gate::sim`], which is a database on virtual time behind the gate and the
+//! **Invariant:** but for the parts `tpcb` and `cost`, all of it runs on the simulator of [`gate::sim`], which is a database on virtual time behind the gate and the
 //! controller that serve; so the same arguments give the same figures on any machine, however many threads computed them.
 
 mod arrivals;
@@ -12,6 +12,7 @@ mod lab;
 mod priorities;
 mod setups;
 
+use super::wire::fronts;
 use crate::refusal::Refusal;
 use crate::report::{Machine, Report, number};
 use crate::stop::Stop;
@@ -19,6 +20,7 @@ use clap::{Args, ValueEnum};
 use gate::sim::Setup;
 use lab::{Lab, Lengths};
 use serde::Serialize;
+use std::time::Duration;
 
 /// Arguments of `bench mpl`.
 #[derive(Args, Debug, Serialize)]
@@ -51,6 +53,10 @@ enum Part {
     Priorities,
     /// The controller from four starts: where it ends, after how many observations; and whether it follows another load.
     Controller,
+    /// On a real PostgreSQL 15: pgbench's TPC-B by 100 clients without a limit, behind PgBouncer and behind the gate.
+    Tpcb,
+    /// On a real PostgreSQL 15: what the gate and PgBouncer add to a statement.
+    Cost,
 }
 
 /// One of each bottleneck, and both ends of C².
@@ -63,6 +69,7 @@ const QUICK: [&str; 5] = ["s01", "s03", "s06", "s13", "s15"];
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let (setups, lengths) = (chosen(arguments)?, if arguments.quick { Lengths::QUICK } else { Lengths::FULL });
     let lab = Lab::new(setups, lengths, arguments.seed, stop);
+    let (length, rounds) = if arguments.quick { (Duration::from_secs(3), 2) } else { (Duration::from_secs(5), 5) };
     let mut report = Report::new("mpl", arguments, Machine::read())?;
     for part in Part::value_variants() {
         if !arguments.parts.is_empty() && !arguments.parts.contains(part) {
@@ -74,9 +81,11 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
             Part::Arrivals => arrivals::measure(&lab, &mut report)?,
             Part::Priorities => priorities::measure(&lab, &mut report)?,
             Part::Controller => controller::measure(&lab, &mut report)?,
+            Part::Tpcb => fronts::tpcb::measure(&mut report, length, rounds, stop)?,
+            Part::Cost => fronts::cost::measure(&mut report, length, rounds, stop)?,
         }
     }
-    report.note("Simulated on virtual time: the same arguments give the same figures on any machine.");
+    report.note("What is simulated runs on virtual time: the same arguments give the same figures on any machine.");
     Ok(report)
 }
 

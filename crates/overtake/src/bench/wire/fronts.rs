@@ -29,7 +29,9 @@ pub fn gate(postgres: &Target, settings: &[&str]) -> anyhow::Result<(Target, Str
     let upstream = postgres.url.clone();
     let server = Server::serve(CLIENTS_MAX, postgres.transport(), |command| {
         command.args(["--upstream", &upstream, "--metrics", &metrics]);
-        settings.iter().for_each(|setting| drop(command.args(["-c", setting])));
+        for setting in settings {
+            command.args(["-c", setting]);
+        }
     })?;
     Ok((before(postgres, "gate", "Overtake's gate", server)?, metrics))
 }

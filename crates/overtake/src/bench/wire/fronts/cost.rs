@@ -6,7 +6,7 @@
 use super::super::numbers::median;
 use super::super::pgbench::{self, Protocol, Run};
 use super::super::postgres::Programs;
-use super::super::servers::{Target, postgres};
+use super::super::servers::postgres;
 use super::{gate, pgbouncer};
 use crate::report::{BarChart, Report, Table, number};
 use crate::stop::Stop;
