@@ -232,6 +232,8 @@ pub(crate) struct Seen {
     /// Statements that have begun.
     begun: AtomicU64,
     class: AtomicU8,
+    /// See [`Seen::owner`].
+    owner: AtomicU64,
     texts: Mutex<Texts>,
 }
 
@@ -256,7 +258,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Seen {
     pub(crate) fn new(pid: i32, user: &str, database: &str, client: Option<String>) -> Seen {
-        Seen {
+        let seen = Seen {
             pid,
             user: user.to_owned(),
             database: database.to_owned(),
@@ -268,8 +270,11 @@ impl Seen {
             state: AtomicU8::new(0),
             begun: AtomicU64::new(0),
             class: AtomicU8::new(Class::Normal as u8),
+            owner: AtomicU64::new(0),
             texts: Mutex::default(),
-        }
+        };
+        seen.set_application("");
+        seen
     }
 
     pub(crate) fn user(&self) -> &str {
@@ -280,11 +285,9 @@ impl Seen {
         &self.database
     }
 
-    /// Tells those apart who may have several sessions at once.
+    /// Tells those apart who may have several sessions at once. Never 0.
     pub(crate) fn owner(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        (&self.client, &self.user, &self.database, &lock(&self.texts).application).hash(&mut hasher);
-        hasher.finish()
+        self.owner.load(Relaxed)
     }
 
     pub(crate) fn client(&self) -> Option<&str> {
@@ -297,6 +300,9 @@ impl Seen {
 
     pub(crate) fn set_application(&self, name: &str) {
         name.clone_into(&mut lock(&self.texts).application);
+        let mut hasher = DefaultHasher::new();
+        (&self.client, &self.user, &self.database, name).hash(&mut hasher);
+        self.owner.store(hasher.finish() | 1, Relaxed);
     }
 
     /// A statement begins.

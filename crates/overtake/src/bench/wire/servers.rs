@@ -195,8 +195,9 @@ impl Server {
 
 /// The address in a line like `  psql "postgresql://postgres@127.0.0.1:5432/postgres"`, without the database.
 fn base_url(line: &str) -> Option<String> {
-    let from = line.find("postgresql://")?;
-    Some(line[from..].trim_end().trim_end_matches('"').trim_end_matches("/postgres").to_owned())
+    const SCHEME: &str = "postgresql://";
+    let (_, rest) = line.split_once(SCHEME)?;
+    Some(format!("{SCHEME}{}", rest.split(['/', '"']).next()?))
 }
 
 impl Drop for Server {
@@ -275,6 +276,8 @@ mod tests {
     #[test]
     fn the_address_is_in_what_serve_prints() {
         let line = "  psql \"postgresql://postgres@127.0.0.1:6543/postgres\"\n";
+        assert_eq!(base_url(line).as_deref(), Some("postgresql://postgres@127.0.0.1:6543"));
+        let line = "  psql \"postgresql://postgres@127.0.0.1:6543/bench_postgres\"\n";
         assert_eq!(base_url(line).as_deref(), Some("postgresql://postgres@127.0.0.1:6543"));
         assert_eq!(base_url("Overtake is listening.\n"), None);
     }
