@@ -12,7 +12,7 @@ use anyhow::Context;
 use clap::Args;
 use engine::{Engine, EngineConfig};
 use preempt::os;
-use server::upstream::{Limits, Upstream, Url};
+use server::upstream::{Upstream, UpstreamOptions, Url};
 use server::{Config, Dispatch, Door, DoorOptions, OptionError, Server, Views, options};
 use sql::session::{Database, Defaults, Source};
 use std::fmt::Display;
@@ -121,7 +121,8 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
             // They only pass messages on, and one that is busy sleeps less often than two that are not.
             config.network_threads = (os::cpus().len() / 2).max(1);
         }
-        return serve_upstream(arguments, config, url, stop);
+        let options = UpstreamOptions::from_settings(&settings).map_err(refused)?;
+        return serve_upstream(arguments, config, url, options, stop);
     }
     let wanted = (settings.get("listen_addresses").to_owned(), settings.source("listen_addresses") == Source::Default);
     let is_handed_over = settings.get("overtake.dispatch") == "worker";
@@ -197,8 +198,14 @@ fn set_threads(config: &mut Config, is_realtime: bool) {
 }
 
 /// Serves clients of other servers until it is stopped.
-fn serve_upstream(arguments: &Arguments, config: Config, url: &Url, stop: &Stop) -> anyhow::Result<()> {
-    let upstream = Upstream::new(url.clone(), Limits::default(), config.door.clone())
+fn serve_upstream(
+    arguments: &Arguments,
+    config: Config,
+    url: &Url,
+    options: UpstreamOptions,
+    stop: &Stop,
+) -> anyhow::Result<()> {
+    let upstream = Upstream::new(url.clone(), options, config.door.clone())
         .map_err(|error| Refusal::new(format!("--upstream: {error}")))?;
     if arguments.check_config {
         println!("The settings can be used.");

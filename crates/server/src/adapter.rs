@@ -48,6 +48,13 @@ mod codec {
     }
 }
 
+/// A value as the text of this type, in the forms that sessions begin with.
+pub(crate) fn text_of(value: &Datum, kind: SqlType) -> String {
+    let mut written = String::new();
+    sql::types::text::output(value, kind, &sql::types::forms::Forms::default(), &mut written);
+    written
+}
+
 impl Backends for Database {
     type Backend = Session;
 

@@ -29,8 +29,13 @@ pub trait Front: Clone + Send + Sync + 'static {
         async { Ok(role) }
     }
 
-    /// Opens one for a client that has proved who it is, if it had to, by this.
-    fn open(&self, connect: Connect, proof: Option<Keys>) -> impl Future<Output = SqlResult<Self::Opened>> + Send;
+    /// Opens one for a client that has this role and has proved it, if it had to, by this.
+    fn open(
+        &self,
+        connect: Connect,
+        role: &Role,
+        proof: Option<Keys>,
+    ) -> impl Future<Output = SqlResult<Self::Opened>> + Send;
 }
 
 /// One client's, until it is served.
@@ -56,7 +61,7 @@ pub struct Site {
 impl<D: Backends> Front for D {
     type Opened = D::Backend;
 
-    async fn open(&self, connect: Connect, _: Option<Keys>) -> SqlResult<D::Backend> {
+    async fn open(&self, connect: Connect, _: &Role, _: Option<Keys>) -> SqlResult<D::Backend> {
         self.connect(connect)
     }
 }

@@ -196,6 +196,18 @@ impl Replies {
         written
     }
 
+    /// A row of texts, of a table of this process.
+    pub(crate) fn text_row<'v>(&mut self, values: impl ExactSizeIterator<Item = Option<&'v str>>) {
+        let begin = self.begin(b'D');
+        // Such tables have no more columns than this holds, and texts no more bytes.
+        self.out.put_u16(values.len() as u16);
+        for value in values {
+            self.out.put_i32(value.map_or(-1, |text| text.len() as i32));
+            self.out.extend_from_slice(value.unwrap_or_default().as_bytes());
+        }
+        self.end(begin);
+    }
+
     fn try_row<B: Backend>(
         &mut self,
         backend: &mut B,

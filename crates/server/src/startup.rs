@@ -172,7 +172,7 @@ async fn log_in<D: Front>(
         settings: wish.settings,
         backend_pid: place.pid.cast_unsigned(),
     };
-    let mut opened = shared.front.open(connect, proof).await?;
+    let mut opened = shared.front.open(connect, &role, proof).await?;
     let seen = shared.config.stats.enter(seen);
     let cancel: Arc<dyn Cancel> = Arc::new(Until { cancel: opened.canceller(), seen: Arc::downgrade(&seen) });
     place.set_cancel(Arc::clone(&cancel));

@@ -307,18 +307,28 @@ impl Seen {
 
     /// A statement begins.
     pub(crate) fn begin(&self, text: &Arc<str>, class: Class, now: Instant) {
-        lock(&self.texts).query.clone_from(text);
-        let since = now.saturating_duration_since(self.session_start).as_micros();
-        self.query_start_us.store(self.session_start_us + i64::try_from(since).unwrap_or(0), Relaxed);
-        self.class.store(class as u8, Relaxed);
-        self.state.store(ACTIVE, Relaxed);
+        self.show(text, class, now);
         self.begun.fetch_add(1, SeqCst);
     }
 
-    /// Tells the statement under way from others; nothing if there is none.
+    /// A transaction of this class begins with a statement that runs elsewhere: to cancel it is for who runs it.
+    pub(crate) fn show(&self, text: &Arc<str>, class: Class, now: Instant) {
+        self.class.store(class as u8, Relaxed);
+        self.show_next(text, now);
+    }
+
+    /// Another statement of it begins.
+    pub(crate) fn show_next(&self, text: &Arc<str>, now: Instant) {
+        lock(&self.texts).query.clone_from(text);
+        let since = now.saturating_duration_since(self.session_start).as_micros();
+        self.query_start_us.store(self.session_start_us + i64::try_from(since).unwrap_or(0), Relaxed);
+        self.state.store(ACTIVE, Relaxed);
+    }
+
+    /// Tells the statement under way here from others; nothing if there is none.
     pub(crate) fn under_way(&self) -> Option<u64> {
         let begun = self.begun.load(SeqCst);
-        matches!(self.state.load(Relaxed), ACTIVE | WAITING).then_some(begun)
+        (0 < begun && matches!(self.state.load(Relaxed), ACTIVE | WAITING)).then_some(begun)
     }
 
     pub(crate) fn set_waiting(&self, waits: bool) {

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** whoever reads gets copies; nobody who runs is held up.
 
-mod gate;
+pub(crate) mod gate;
 
 use crate::door::Door;
 use crate::stats::Stats;

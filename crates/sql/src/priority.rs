@@ -60,7 +60,7 @@ impl Rules {
     }
 
     /// The class of a session's statements that have none of their own.
-    pub(crate) fn of_session(&self, user: &str, database: &str, application: &str) -> Option<Class> {
+    pub fn of_session(&self, user: &str, database: &str, application: &str) -> Option<Class> {
         let mut fit = self.0.iter().filter(|rule| rule.statement.is_none());
         fit.find(|rule| rule.fits(user, database, application)).map(|rule| rule.class)
     }
@@ -76,7 +76,7 @@ impl Rules {
     }
 
     /// Whether any is about statements.
-    pub(crate) fn are_about_statements(&self) -> bool {
+    pub fn are_about_statements(&self) -> bool {
         self.0.iter().any(|rule| rule.statement.is_some())
     }
 }

@@ -9,7 +9,7 @@ use super::link::{Event, Link, Takes};
 use super::message;
 use super::params::Params;
 use super::server_conn::error_of;
-use crate::door::Slot;
+use super::turn::Turn;
 use crate::frame::HEAD;
 use bytes::{Buf, BytesMut};
 use sql::session::TransactionStatus;
@@ -115,7 +115,7 @@ impl Link {
         talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
         if self.expects.is_empty() && !self.is_open_batch && self.status != b'I' && !self.is_idle {
             self.is_idle = true;
-            self.slot.iter_mut().for_each(Slot::idle);
+            self.turn.iter_mut().for_each(Turn::idle);
         }
         Ok(at)
     }
@@ -173,11 +173,18 @@ impl Link {
         if self.status == b'I' {
             talk.client.priority.settle();
         }
-        talk.seen.rest(match self.status {
+        // What was asked meanwhile is under way.
+        if self.expects.is_empty() {
+            talk.seen.rest(self.transaction());
+        }
+    }
+
+    fn transaction(&self) -> TransactionStatus {
+        match self.status {
             b'I' => TransactionStatus::Idle,
             b'T' => TransactionStatus::Open,
             _ => TransactionStatus::Failed,
-        });
+        }
     }
 
     fn of_check(&mut self, talk: &mut Talk, reply: Reply, body: &[u8]) -> Fate {
@@ -236,7 +243,11 @@ impl Link {
                 }
                 Own::Done(tag) => {
                     replies.command(tag);
-                    replies.ready(if self.status == b'I' { TransactionStatus::Idle } else { TransactionStatus::Open });
+                    let status = self.transaction();
+                    replies.ready(status);
+                    if self.expects.is_empty() {
+                        talk.seen.rest(status);
+                    }
                 }
             }
         }

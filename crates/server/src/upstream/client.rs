@@ -11,22 +11,25 @@ use super::pool::Pool;
 use super::priority::{self, Priority};
 use super::reach::Reach;
 use super::settings::Settings;
+use super::shown::Shown;
 use super::statements::Names;
+use super::turn::Wanted;
 use crate::backend::Cancel;
 use crate::conn::{Conn, Gone, Io};
 use crate::door::{About, TurnedAway};
 use crate::errors;
 use crate::frame::HEAD;
-use crate::front::{self, Site};
+use crate::front::Site;
 use crate::session::Stop;
-use crate::stats::Seen;
+use crate::stats::{Seen, Stats};
 use bytes::{Buf, BytesMut};
 use sql::session::TransactionStatus;
 use sql::{SqlError, SqlState};
-use std::borrow::Cow;
 use std::future::poll_fn;
 use std::io;
+use std::mem;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// While a client waits for a connection, this much is read ahead.
@@ -59,15 +62,16 @@ pub(crate) struct Talk {
     pub(crate) client: Client,
     pub(crate) conn: Conn,
     pub(crate) seen: Arc<Seen>,
+    pub(crate) stats: Arc<Stats>,
+    pub(crate) shown: Shown,
+    /// Whether the first statement of the transaction is shown already.
+    is_shown: bool,
     pub(crate) message_max: usize,
     /// How long the message is that has not come in whole.
     pub(crate) needs: usize,
     /// Whether messages are ignored until `Sync`.
     skips: bool,
 }
-
-/// A client that has proved who it is.
-pub struct Opened(pub(crate) Client);
 
 impl Client {
     pub(crate) fn new(
@@ -108,31 +112,27 @@ impl Client {
     }
 }
 
-impl front::Opened for Opened {
-    fn canceller(&self) -> Arc<dyn Cancel> {
-        self.0.canceller()
+/// Serves a client to its end.
+pub(crate) async fn serve(client: Client, conn: Conn, site: Site) {
+    let Site { limits, stats, seen, .. } = site;
+    let mut talk = Talk {
+        client,
+        conn,
+        seen,
+        stats,
+        shown: Shown::default(),
+        is_shown: false,
+        message_max: limits.message_max,
+        needs: 0,
+        skips: false,
+    };
+    talk.ready();
+    let last_words = talk.serve().await;
+    talk.stats.leave(&talk.seen);
+    if let Some(error) = last_words {
+        talk.conn.replies.error("FATAL", &error);
     }
-
-    fn take_reports(&mut self) -> Vec<(Cow<'static, str>, String)> {
-        self.0.told.iter().map(|(name, value)| (name.to_owned().into(), value.to_owned())).collect()
-    }
-
-    async fn serve(self, mut conn: Conn, site: Site) {
-        let Site { limits, stats, seen, .. } = site;
-        if let Err(error) = conn.settle() {
-            tracing::warn!(%error, "a client could not be taken over by its thread");
-            stats.leave(&seen);
-            return;
-        }
-        let mut talk = Talk { client: self.0, conn, seen, message_max: limits.message_max, needs: 0, skips: false };
-        talk.ready();
-        let last_words = talk.serve().await;
-        stats.leave(&talk.seen);
-        if let Some(error) = last_words {
-            talk.conn.replies.error("FATAL", &error);
-        }
-        talk.conn.close().await;
-    }
+    talk.conn.close().await;
 }
 
 impl Talk {
@@ -191,13 +191,9 @@ impl Talk {
     /// Gets a connection for the first message that needs one. Nothing if the client leaves.
     async fn seek(&mut self) -> Result<Option<Box<Link>>, Stop> {
         while let Some((kind, length)) = self.first().await? {
-            let (shared, pool, about) = (Arc::clone(&self.client.shared), Arc::clone(&self.client.pool), self.about());
-            let wanted = async move {
-                let slot = shared.door.enter(about).await?;
-                Ok::<_, TurnedAway>((pool.take().await?, slot))
-            };
-            match self.wait(wanted).await {
-                Ok((taken, slot)) => return Ok(Some(Box::new(Link::new(taken, slot, self)))),
+            let wanted = self.wanted(kind, length);
+            match self.wait(wanted.connected()).await {
+                Ok((taken, turn)) => return Ok(Some(Box::new(Link::new(taken, turn, self)))),
                 Err(Stop::Error(error)) => self.refuse(kind, length, &error),
                 Err(gone) => return Err(gone),
             }
@@ -207,16 +203,18 @@ impl Talk {
 
     /// The client of a link speaks again. Says whether it stays.
     async fn come_back(&mut self, link: &mut Link) -> Result<bool, Stop> {
-        if let Some(slot) = &mut link.slot {
+        if let Some(turn) = &mut link.turn {
+            self.seen.set_waiting(true);
             // Who comes back waits for no longer than the gate's patience.
-            slot.active().await;
+            turn.active().await;
+            self.seen.set_waiting(false);
             return Ok(true);
         }
         while let Some((kind, length)) = self.first().await? {
-            let (shared, about) = (Arc::clone(&self.client.shared), self.about());
-            match self.wait(async move { shared.door.enter(about).await }).await {
-                Ok(slot) => {
-                    link.slot = Some(slot);
+            let wanted = self.wanted(kind, length);
+            match self.wait(wanted.turned()).await {
+                Ok(turn) => {
+                    link.turn = Some(turn);
                     self.client.reach.works(&link.taken.server.line);
                     return Ok(true);
                 }
@@ -265,9 +263,30 @@ impl Talk {
         self.conn.input.advance(length);
     }
 
-    fn about(&self) -> About {
-        let class = self.client.priority.class(&self.conn.input[HEAD..]);
-        About { class, fingerprint: None, owner: self.seen.owner() }
+    /// A transaction that begins with the first message.
+    fn wanted(&mut self, kind: u8, length: usize) -> Wanted {
+        let Client { shared, pool, priority, names, .. } = &self.client;
+        let body = &self.conn.input[HEAD..length];
+        let class = priority.class(body);
+        self.seen.show(self.shown.message(names, kind, body), class, Instant::now());
+        self.is_shown = true;
+        let about = About { class, fingerprint: None, owner: self.seen.owner() };
+        Wanted { shared: Arc::clone(shared), pool: Arc::clone(pool), stats: Arc::clone(&self.stats), about }
+    }
+
+    /// The first message, a query of this length, is sent to the server.
+    pub(crate) fn show_query(&mut self, length: usize) {
+        if !mem::take(&mut self.is_shown) {
+            let text = self.conn.input[HEAD..length].strip_suffix(b"\0").unwrap_or_default();
+            self.seen.show_next(self.shown.text(text), Instant::now());
+        }
+    }
+
+    /// A statement of this name is.
+    pub(crate) fn show_statement(&mut self, name: &[u8]) {
+        if !mem::take(&mut self.is_shown) {
+            self.seen.show_next(self.shown.statement(&self.client.names, name), Instant::now());
+        }
     }
 
     /// A query that is the front's, answered.
@@ -287,6 +306,7 @@ impl Talk {
     async fn wait<T>(&mut self, wanted: impl Future<Output = Result<T, TurnedAway>>) -> Result<T, Stop> {
         let reach = &self.client.reach;
         reach.waits();
+        self.seen.set_waiting(true);
         let mut wanted = std::pin::pin!(wanted);
         let mut cancelled = std::pin::pin!(reach.cancelled());
         loop {
@@ -295,7 +315,10 @@ impl Talk {
                 biased;
                 got = &mut wanted => {
                     let away = match got {
-                        Ok(got) => return Ok(got),
+                        Ok(got) => {
+                            self.seen.set_waiting(false);
+                            return Ok(got);
+                        }
                         Err(away) => away,
                     };
                     reach.rests();

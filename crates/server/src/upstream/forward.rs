@@ -129,6 +129,7 @@ impl Link {
             b'D' | b'C' => self.about(talk, kind, length),
             b'E' => {
                 self.commits |= self.bound_commits;
+                self.count();
                 self.expects.push(Expect::Execute(number));
                 self.pass(&mut talk.conn, length);
             }
@@ -152,6 +153,11 @@ impl Link {
                 talk.client.customs.push(name.clone());
             }
         }
+    }
+
+    /// One more statement.
+    fn count(&mut self) {
+        self.turn.iter_mut().for_each(|turn| turn.statements += 1);
     }
 
     fn query(&mut self, talk: &mut Talk, length: usize) -> Result<(), Event> {
@@ -178,6 +184,8 @@ impl Link {
         talk.client.names.forget_unnamed();
         self.taken.server.unnamed = (0, 0);
         self.expects.push(Expect::Query(number));
+        talk.show_query(length);
+        self.count();
         self.pass(&mut talk.conn, length);
         Ok(())
     }
@@ -274,6 +282,7 @@ impl Link {
         let body = &message[HEAD..];
         let Some((portal, rest)) = message::text(body) else { return self.send(&message, Expect::Bind) };
         let Some((name, rest)) = message::text(rest) else { return self.send(&message, Expect::Bind) };
+        talk.show_statement(name);
         match self.need(talk, name) {
             Some(statement) => {
                 self.note_statement(talk, &statement);

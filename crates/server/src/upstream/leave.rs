@@ -21,10 +21,10 @@ const DRAIN_MAX: usize = 64 << 20;
 
 /// Gives back a connection that is settled.
 pub(crate) fn put_back(link: Link, pool: &Arc<Pool>) {
-    let Link { taken, slot, has_failed, .. } = link;
-    let leave = move || match slot {
-        Some(slot) if !has_failed => slot.done(),
-        slot => drop(slot),
+    let Link { taken, turn, has_failed, .. } = link;
+    let leave = move || match turn {
+        Some(turn) if !has_failed => turn.done(),
+        turn => drop(turn),
     };
     // Whoever is let in next finds it there.
     if taken.server.line.is_clear() {

@@ -10,8 +10,8 @@ use super::expect::{Expect, Expects};
 use super::message;
 use super::pool::Taken;
 use super::server_conn::READ;
+use super::turn::Turn;
 use crate::conn::Gone;
-use crate::door::Slot;
 use bytes::{Buf, BytesMut};
 use sql::SqlError;
 use std::pin::{Pin, pin};
@@ -67,7 +67,7 @@ pub(crate) enum Takes {
 pub(crate) struct Link {
     pub(crate) taken: Taken,
     /// None while nothing but what it holds keeps a client to its connection.
-    pub(crate) slot: Option<Slot>,
+    pub(crate) turn: Option<Turn>,
     pub(crate) expects: Expects,
     /// The server's transaction: `I`, `T` or `E`.
     pub(crate) status: u8,
@@ -106,18 +106,19 @@ impl Link {
     /// The transaction has ended.
     pub(crate) fn leave_door(&mut self) {
         let has_failed = std::mem::take(&mut self.has_failed);
-        match self.slot.take() {
-            Some(slot) if !has_failed => slot.done(),
-            slot => drop(slot),
+        match self.turn.take() {
+            Some(turn) if !has_failed => turn.done(),
+            turn => drop(turn),
         }
     }
 
     /// Begins. What the connection has of others' settings is changed in front of the client's first message.
-    pub(crate) fn new(taken: Taken, slot: Slot, talk: &mut Talk) -> Link {
-        slot.cancel_by(|| talk.client.canceller());
+    pub(crate) fn new(taken: Taken, turn: Turn, talk: &mut Talk) -> Link {
+        let begun = turn.begun();
+        turn.cancel_by(|| talk.client.canceller());
         let mut link = Link {
             taken,
-            slot: Some(slot),
+            turn: Some(turn),
             expects: Expects::default(),
             status: b'I',
             is_open_batch: false,
@@ -139,6 +140,7 @@ impl Link {
             client_flushes: false,
         };
         let server = &mut link.taken.server;
+        server.taken_by(talk.seen.pid(), begun);
         server.prepared.next_batch();
         let wanted = &talk.client.settings;
         if !Arc::ptr_eq(&server.settings, wanted) && server.settings != *wanted {

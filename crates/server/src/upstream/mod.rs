@@ -3,15 +3,19 @@
 //! From the bottom up: `url` (where the servers are), `dial`, `proof`, `login` (from there to a connection), `message`, `params`,
 //! `settings`, `scan` (what is said, what was reported, what was set, what may leave something behind), [`expect`] (what is
 //! still to be answered), `prepared` and `statements` (who has prepared what), `server_conn` and `pool` (connections),
-//! `reach` (cancelling), `client` with `link`, `forward`, `backward`, `check` and `leave` (one client's session).
+//! `reach` (cancelling), `database` and `turn` (whether a transaction may begin), `shown` and `sight` (what is seen from outside),
+//! `client` with `link`, `forward`, `backward`, `check` and `leave` (one client's session); beside them [`admin`], which needs
+//! none of that.
 //!
 //! **Invariant:** messages are forwarded as the bytes that they are; a connection belongs to one client from the first
 //! message of a transaction to the answer to its last, and when it leaves a client, nothing of that client stays on it but what
 //! it is known to have: settings and prepared statements.
 
+mod admin;
 mod backward;
 mod check;
 mod client;
+mod database;
 mod dial;
 mod expect;
 mod forward;
@@ -19,6 +23,8 @@ mod leave;
 mod link;
 mod login;
 mod message;
+mod opened;
+mod options;
 mod params;
 mod pool;
 mod prepared;
@@ -29,10 +35,14 @@ mod roles;
 mod scan;
 mod server_conn;
 mod settings;
+mod shown;
+mod sight;
 mod statements;
+mod turn;
 mod url;
 
-pub use client::Opened;
+pub use opened::Opened;
+pub use options::UpstreamOptions;
 pub use pool::Limits;
 pub use url::{Host, SslMode, Url, UrlError};
 
@@ -41,22 +51,25 @@ use crate::frame;
 use crate::front::Front;
 use crate::rules::Method;
 use crate::scram::Keys;
+use admin::Admin;
 use client::Client;
+use database::Database;
 use login::Servers;
+use opened::Whom;
 use params::Params;
 use pool::{Pool, Welcome};
 use priority::Priority;
 use proof::Secret;
 use settings::Settings;
+use sight::Sight;
 use sql::roles::{Role, Roles};
-use sql::session::Connect;
+use sql::session::{Connect, Defaults};
 use sql::{SqlError, SqlResult};
-use stage::Class;
 use statements::Statements;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The servers behind this one.
@@ -66,13 +79,14 @@ pub struct Upstream(Arc<Shared>);
 /// What all clients share.
 pub(crate) struct Shared {
     servers: Arc<Servers>,
-    limits: Limits,
+    options: UpstreamOptions,
     pub(crate) door: Door,
     pub(crate) statements: Statements,
     pools: Mutex<HashMap<(String, String), Arc<Pool>>>,
-    auth_query: String,
     roles: roles::Known,
     clients: AtomicU64,
+    /// Whether databases that nobody has asked for yet are paused, too. Changes under the lock of `pools`.
+    is_paused: AtomicBool,
 }
 
 impl fmt::Debug for Upstream {
@@ -86,28 +100,18 @@ impl Upstream {
     ///
     /// # Errors
     /// Certificates cannot be read.
-    pub fn new(url: Url, limits: Limits, door: Door) -> io::Result<Upstream> {
+    pub fn new(url: Url, options: impl Into<UpstreamOptions>, door: Door) -> io::Result<Upstream> {
         let encryption = dial::encryption(&url)?;
         Ok(Upstream(Arc::new(Shared {
             servers: Arc::new(Servers { url, encryption }),
-            limits,
+            options: options.into(),
             door,
             statements: Statements::default(),
             pools: Mutex::default(),
-            auth_query: roles::QUESTION.to_owned(),
             roles: roles::Known::default(),
             clients: AtomicU64::new(0),
+            is_paused: AtomicBool::new(false),
         })))
-    }
-
-    /// Asks for passwords in these words, `$1` being the user: the second column of the row is as in `pg_authid`.
-    #[must_use]
-    pub fn with_auth_query(self, text: &str) -> Upstream {
-        match Arc::try_unwrap(self.0) {
-            Ok(shared) => Upstream(Arc::new(Shared { auth_query: text.to_owned(), ..shared })),
-            // Somebody serves by it already.
-            Err(shared) => Upstream(shared),
-        }
     }
 
     /// How many server connections there are, and how many of them are idle.
@@ -120,14 +124,20 @@ impl Upstream {
         let shared = &self.0;
         let url = &shared.servers.url;
         let mut pools = shared.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        let pool = pools.entry((user.to_owned(), database.to_owned())).or_insert_with(|| {
-            let secret = match &url.password {
-                Some(password) if url.user == user => Secret::Password(password.clone()),
-                _ => Secret::Nothing,
-            };
-            Pool::new(Arc::clone(&shared.servers), user, database, secret, shared.limits)
-        });
-        Arc::clone(pool)
+        let key = (user.to_owned(), database.to_owned());
+        if let Some(pool) = pools.get(&key) {
+            return Arc::clone(pool);
+        }
+        let secret = match &url.password {
+            Some(password) if url.user == user => Secret::Password(password.clone()),
+            _ => Secret::Nothing,
+        };
+        // Users of one database share what is known of it.
+        let known = pools.values().find(|pool| *pool.name == *database).map(|pool| Arc::clone(&pool.database));
+        let known = known.unwrap_or_else(|| Arc::new(Database::new(shared.is_paused.load(SeqCst))));
+        let pool = Pool::new(Arc::clone(&shared.servers), (user, database), known, secret, shared.options.limits);
+        pools.insert(key, Arc::clone(&pool));
+        pool
     }
 
     /// What a client is told that asks for these settings. The server is asked when that is not known.
@@ -135,7 +145,7 @@ impl Upstream {
         if let Some(welcome) = pool.welcome(&asked) {
             return Ok(welcome);
         }
-        let mut taken = pool.take().await?;
+        let (mut taken, _passage) = pool.take_open().await?;
         let server = &mut taken.server;
         let (change, _) = asked.change_from(&server.settings);
         server.ask(&change).await?;
@@ -151,8 +161,43 @@ impl Upstream {
     fn forget(&self, pool: &Arc<Pool>) {
         let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
         if pool.count.load(Relaxed) == 0 {
-            pools.remove(&(pool.user.to_string(), pool.database.to_string()));
+            pools.remove(&(pool.user.to_string(), pool.name.to_string()));
         }
+    }
+}
+
+impl Shared {
+    /// In order of their databases and users.
+    pub(crate) fn all_pools(&self) -> Vec<Arc<Pool>> {
+        let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<Arc<Pool>> = pools.values().cloned().collect();
+        drop(pools);
+        all.sort_by(|one, other| (&one.name, &one.user).cmp(&(&other.name, &other.user)));
+        all
+    }
+
+    /// With their names.
+    pub(crate) fn all_databases(&self) -> Vec<(Arc<str>, Arc<Database>)> {
+        let mut pools = self.all_pools();
+        pools.dedup_by(|one, other| one.name == other.name);
+        pools.iter().map(|pool| (Arc::clone(&pool.name), Arc::clone(&pool.database))).collect()
+    }
+
+    pub(crate) fn settings(&self) -> &Defaults {
+        &self.options.settings
+    }
+
+    pub(crate) fn pool_size(&self) -> usize {
+        self.options.limits.size
+    }
+
+    pub(crate) fn first_host(&self) -> Option<&Host> {
+        self.servers.url.hosts.first()
+    }
+
+    /// All of them, as the URL has them.
+    pub(crate) fn hosts(&self) -> String {
+        self.servers.url.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
     }
 }
 
@@ -160,19 +205,31 @@ impl Front for Upstream {
     type Opened = Opened;
 
     async fn role(&self, roles: &Roles, user: &str, method: Method) -> SqlResult<Option<Role>> {
-        let own = roles.get(user).filter(|role| role.password.is_some());
-        if method == Method::ScramSha256 && own.is_none() {
-            return self.ask_role(user).await;
+        let own = roles.get(user);
+        // Who may administer the front is for the front to say.
+        let is_superuser = own.as_ref().is_some_and(|role| role.is_superuser);
+        if let Some(own) = own.filter(|role| role.password.is_some()) {
+            return Ok(Some(own));
         }
-        // Whether there is such a role, and what it may, is for the server to say.
-        Ok(Some(own.unwrap_or_else(|| Role { may_log_in: true, ..Role::default() })))
+        if method == Method::ScramSha256 {
+            return Ok(self.ask_role(user).await?.map(|role| Role { is_superuser, ..role }));
+        }
+        // Whether there is such a role, and what else it may, is for the server to say.
+        Ok(Some(Role { may_log_in: true, is_superuser, ..Role::default() }))
     }
 
-    async fn open(&self, connect: Connect, proof: Option<Keys>) -> SqlResult<Opened> {
+    async fn open(&self, connect: Connect, role: &Role, proof: Option<Keys>) -> SqlResult<Opened> {
         let Connect { user, database, settings, .. } = connect;
         let mut asked: Settings = settings.into_iter().collect();
         let application = asked.remove("application_name").unwrap_or_default();
-        let class = asked.remove("overtake.priority").map(|value| priority::class_of(&value)).transpose()?;
+        if admin::is_name(&database) {
+            let admin = Admin::open(Arc::clone(&self.0), role, &database, &application)?;
+            return Ok(Opened(Whom::Admin(admin)));
+        }
+        let class = match asked.remove("overtake.priority") {
+            Some(value) => priority::class_of(&value)?,
+            None => self.0.options.class(&user, &database, &application)?,
+        };
         let pool = self.pool(&user, &database);
         if let Some(keys) = proof {
             pool.learn(keys);
@@ -193,8 +250,8 @@ impl Front for Upstream {
             Params::note(&mut params, "application_name", &name);
         }
         let number = self.0.clients.fetch_add(1, Relaxed) + 1;
-        let class = Priority::new(class.unwrap_or(Class::Normal));
-        Ok(Opened(Client::new(Arc::clone(&self.0), pool, number, class, settings, params)))
+        let client = Client::new(Arc::clone(&self.0), pool, number, Priority::new(class), settings, params);
+        Ok(Opened(Whom::Servers(Box::new(client))))
     }
 }
 

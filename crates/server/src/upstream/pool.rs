@@ -3,15 +3,17 @@
 //! **Invariant:** as many connections at most as there is room for, idle ones included: whoever has one has a place, and an idle
 //! one stands in a place that nobody has taken. What is put back is idle in every respect.
 
+use super::database::{Database, Passage};
 use super::login::Servers;
 use super::params::Params;
 use super::proof::Secret;
 use super::server_conn::{ServerConn, Settled};
 use super::settings::Settings;
+use super::sight::Sight;
 use crate::scram::Keys;
 use sql::{SqlError, SqlState};
 use std::collections::HashMap;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -39,7 +41,8 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { size: 20, idle: Duration::from_mins(10), lifetime: Duration::from_hours(1) }
+        // The gate limits transactions, not the pool.
+        Limits { size: 100, idle: Duration::from_mins(10), lifetime: Duration::from_hours(1) }
     }
 }
 
@@ -53,9 +56,14 @@ pub(crate) struct Welcome {
 pub(crate) struct Pool {
     servers: Arc<Servers>,
     pub(crate) user: Arc<str>,
-    pub(crate) database: Arc<str>,
+    /// The database's.
+    pub(crate) name: Arc<str>,
+    pub(crate) database: Arc<Database>,
     secret: Mutex<Secret>,
     limits: Limits,
+    /// Counts RECONNECTs: connections of an earlier one serve nobody any more.
+    generation: AtomicU64,
+    sights: Mutex<Vec<Weak<Sight>>>,
     room: Arc<Semaphore>,
     idle: Mutex<Vec<ServerConn>>,
     /// By what clients have asked.
@@ -76,13 +84,22 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Pool {
     /// In a runtime: idle connections are looked after there.
-    pub(crate) fn new(servers: Arc<Servers>, user: &str, database: &str, secret: Secret, limits: Limits) -> Arc<Pool> {
+    pub(crate) fn new(
+        servers: Arc<Servers>,
+        (user, name): (&str, &str),
+        database: Arc<Database>,
+        secret: Secret,
+        limits: Limits,
+    ) -> Arc<Pool> {
         let pool = Arc::new(Pool {
             servers,
             user: user.into(),
-            database: database.into(),
+            name: name.into(),
+            database,
             secret: Mutex::new(secret),
             limits,
+            generation: AtomicU64::new(0),
+            sights: Mutex::default(),
             room: Arc::new(Semaphore::new(limits.size)),
             idle: Mutex::default(),
             welcomes: Mutex::default(),
@@ -122,10 +139,27 @@ impl Pool {
             }
             return Ok(Taken { server, place });
         }
-        let secret = lock(&self.secret).clone();
-        let mut server = self.servers.connect(&self.user, &self.database, &secret).await?;
+        let (secret, generation) = (lock(&self.secret).clone(), self.generation.load(SeqCst));
+        let mut server = self.servers.connect(&self.user, &self.name, &secret).await?;
         server.counted_by(&self.count);
+        server.generation = generation;
+        let sight = server.show();
+        let mut sights = lock(&self.sights);
+        sights.retain(|sight| 0 < sight.strong_count());
+        sights.push(sight);
+        drop(sights);
         Ok(Taken { server, place })
+    }
+
+    /// For a question of the front's own, which a pause holds up, too.
+    pub(crate) async fn take_open(&self) -> Result<(Taken, Passage), SqlError> {
+        loop {
+            self.database.opened().await;
+            let taken = self.take().await?;
+            if let Some(passage) = self.database.begin() {
+                return Ok((taken, passage));
+            }
+        }
     }
 
     /// The idle one that suits best: of this thread, the last one used.
@@ -139,7 +173,12 @@ impl Pool {
     /// Takes one back that is idle in every respect.
     pub(crate) fn put(&self, Taken { mut server, place }: Taken) {
         server.rest();
-        lock(&self.idle).push(server);
+        let mut idle = lock(&self.idle);
+        // Under the lock: a RECONNECT closes it here, or there.
+        if server.generation == self.generation.load(SeqCst) {
+            idle.push(server);
+        }
+        drop(idle);
         drop(place);
     }
 
@@ -159,6 +198,26 @@ impl Pool {
             welcomes.clear();
         }
         welcomes.insert(asked, welcome);
+    }
+
+    /// Forgets what clients were told that logged in.
+    pub(crate) fn forget_welcomes(&self) {
+        lock(&self.welcomes).clear();
+    }
+
+    /// Its connections, as they are shown.
+    pub(crate) fn sights(&self) -> Vec<Arc<Sight>> {
+        lock(&self.sights).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Closes the idle ones now, others when they are put back.
+    pub(crate) fn reconnect(&self) {
+        self.generation.fetch_add(1, SeqCst);
+        self.close_all_idle();
+    }
+
+    pub(crate) fn close_all_idle(&self) {
+        lock(&self.idle).clear();
     }
 
     fn close_idle(&self) {

@@ -10,6 +10,8 @@ use stage::Class;
 /// A client's class.
 #[derive(Clone, Debug)]
 pub(crate) struct Priority {
+    /// Of its login.
+    default: Class,
     session: Class,
     /// Until the transaction ends.
     local: Option<Class>,
@@ -45,8 +47,8 @@ pub(crate) fn class_of(value: &str) -> Result<Class, SqlError> {
 }
 
 impl Priority {
-    pub(crate) fn new(session: Class) -> Priority {
-        Priority { session, local: None, before: None }
+    pub(crate) fn new(default: Class) -> Priority {
+        Priority { default, session: default, local: None, before: None }
     }
 
     /// The class of a transaction that begins with this message, a hint before its text included.
@@ -55,7 +57,7 @@ impl Priority {
     }
 
     pub(crate) fn set(&mut self, set: Set, is_open: bool) -> Result<&'static str, SqlError> {
-        let class = set.value.as_deref().map_or(Ok(Class::Normal), class_of)?;
+        let class = set.value.as_deref().map_or(Ok(self.default), class_of)?;
         let tag = if set.value.is_some() { "SET" } else { "RESET" };
         if set.is_local {
             self.local = Some(class);

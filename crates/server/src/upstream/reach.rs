@@ -38,6 +38,10 @@ impl Line {
         Line { key: Some((pid, secret)), ..Line::new(host) }
     }
 
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
     /// The server's number of this connection.
     pub(crate) fn pid(&self) -> i32 {
         self.key.map_or(0, |(pid, _)| pid)

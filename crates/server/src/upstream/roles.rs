@@ -16,12 +16,16 @@ const FRESH: Duration = Duration::from_secs(5);
 /// Names are the clients': more are not remembered.
 const ROLES_MAX: usize = 10_000;
 
-/// The question, `$1` being the name; its second column is the password as `pg_authid` has it.
-pub(crate) const QUESTION: &str = "SELECT rolname, rolpassword FROM pg_authid WHERE rolname = $1 AND rolcanlogin";
-
 /// What was learned.
 #[derive(Debug, Default)]
 pub(crate) struct Known(Mutex<HashMap<String, (Instant, Option<Role>)>>);
+
+impl Known {
+    /// All is asked again.
+    pub(crate) fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
 
 impl Upstream {
     /// The role of this name with its password, as the server has it.
@@ -35,10 +39,10 @@ impl Upstream {
         }
         let url = &self.0.servers.url;
         let pool = self.pool(&url.user, &url.database);
-        let mut taken = pool.take().await?;
+        let (mut taken, _passage) = pool.take_open().await?;
         let mut name = String::new();
         literal(&mut name, user);
-        let rows = taken.server.ask(&self.0.auth_query.replace("$1", &name)).await?;
+        let rows = taken.server.ask(&self.0.options.auth_query.replace("$1", &name)).await?;
         pool.put(taken);
         let password = rows.into_iter().next().map(|row| row.into_iter().nth(1).flatten());
         let role = password.map(|password| Role { may_log_in: true, password, ..Role::default() });

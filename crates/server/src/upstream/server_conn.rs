@@ -9,13 +9,14 @@ use super::params::Params;
 use super::prepared::Prepared;
 use super::reach::Line;
 use super::settings::Settings;
+use super::sight::Sight;
 use crate::conn::Io;
 use bytes::{Buf, BytesMut};
 use sql::{SqlError, SqlState};
 use std::io;
 use std::mem;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, ThreadId};
 use std::time::Instant;
@@ -44,6 +45,9 @@ pub(crate) struct ServerConn {
     pub(crate) rested: Instant,
     /// Where it is counted.
     count: Option<Arc<AtomicUsize>>,
+    /// Which one it is of those between two RECONNECTs.
+    pub(crate) generation: u64,
+    sight: Option<Arc<Sight>>,
 }
 
 /// Where a connection was before it was taken into a runtime.
@@ -116,6 +120,8 @@ impl ServerConn {
             born: now,
             rested: now,
             count: None,
+            generation: 0,
+            sight: None,
         }
     }
 
@@ -209,9 +215,24 @@ impl ServerConn {
         self.count = Some(Arc::clone(count));
     }
 
+    /// It can be seen for as long as it lives.
+    pub(crate) fn show(&mut self) -> Weak<Sight> {
+        Arc::downgrade(self.sight.insert(Arc::new(Sight::new(&self.line))))
+    }
+
+    /// A client of this number has it.
+    pub(crate) fn taken_by(&self, client: i32, now: Instant) {
+        if let Some(sight) = &self.sight {
+            sight.taken_by(client, now);
+        }
+    }
+
     /// It goes to the pool.
     pub(crate) fn rest(&mut self) {
         self.rested = Instant::now();
+        if let Some(sight) = &self.sight {
+            sight.rests();
+        }
         if KEEP < self.inbox.capacity() {
             self.inbox = BytesMut::new();
         }

@@ -7,6 +7,7 @@
 //! has.
 
 use super::scan::{Scan, scan};
+use super::shown::shortened;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -20,6 +21,8 @@ pub(crate) struct Statement {
     /// Text and types, as `Parse` has them behind the name.
     pub(crate) body: Box<[u8]>,
     pub(crate) scan: Scan,
+    /// As much of its text as is shown.
+    pub(crate) text: Arc<str>,
 }
 
 /// What it is found by: the `search_path` and the body.
@@ -55,8 +58,8 @@ impl Statements {
         }
         let number = self.last.fetch_add(1, Relaxed) + 1;
         let text = body.split(|&byte| byte == 0).next().unwrap_or_default();
-        let statement =
-            Arc::new(Statement { number, name: name_of(number).into(), body: body.into(), scan: scan(text) });
+        let (name, scan, text) = (name_of(number).into(), scan(text), shortened(text));
+        let statement = Arc::new(Statement { number, name, body: body.into(), scan, text });
         by_content.insert(key, Arc::downgrade(&statement));
         statement
     }

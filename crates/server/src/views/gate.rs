@@ -8,7 +8,7 @@ use sql::system::{Lines, ProvidedTable};
 use sql::{Datum, Kind};
 
 /// Rows of one of them; none of others.
-pub(super) fn lines(door: &Door, table: &str) -> Lines {
+pub(crate) fn lines(door: &Door, table: &str) -> Lines {
     match table {
         "gate" => classes(door),
         "mpl" => mpl(door),
@@ -19,7 +19,7 @@ pub(super) fn lines(door: &Door, table: &str) -> Lines {
 }
 
 /// Their columns.
-pub(super) fn tables() -> [ProvidedTable; 4] {
+pub(crate) fn tables() -> [ProvidedTable; 4] {
     use Kind::{Bool, Float8, Int8, Text};
     let gate = [
         &[("class", Text), ("slots", Int8), ("waiting", Int8), ("lent", Int8), ("done", Int8), ("failed", Int8)][..],

@@ -89,6 +89,12 @@ impl Defaults {
         find(name).and_then(|at| self.values.get(at)).map_or("", |(value, _)| value)
     }
 
+    /// Names, values and defaults of those that are the server's.
+    pub fn of_server(&self) -> impl Iterator<Item = (&'static str, &str, &'static str)> {
+        let all = DEFS.iter().zip(&self.values).filter(|(def, _)| def.context == Context::Postmaster);
+        all.map(|(def, (value, _))| (def.name, &**value, def.default))
+    }
+
     /// Who has said it.
     pub fn source(&self, name: &str) -> Source {
         find(name).and_then(|at| self.values.get(at)).map_or(Source::Default, |(_, source)| *source)

@@ -1,5 +1,6 @@
 //! The front of a real PostgreSQL 15.
 
+pub mod admin;
 pub mod cluster;
 pub mod differential;
 pub mod flow;
@@ -11,7 +12,7 @@ pub mod trouble;
 
 use crate::support::{PATIENCE, Raw};
 use cluster::Cluster;
-use server::upstream::{Limits, Upstream};
+use server::upstream::{Limits, Upstream, UpstreamOptions};
 use server::{Config, Door, DoorOptions, Mode, Server};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
@@ -38,12 +39,18 @@ impl Front {
         Some(Front::over(cluster, &url, Limits { size, ..Limits::default() }, slots, change))
     }
 
-    pub fn over(cluster: Cluster, url: &str, limits: Limits, slots: usize, change: impl FnOnce(&mut Config)) -> Front {
+    pub fn over(
+        cluster: Cluster,
+        url: &str,
+        options: impl Into<UpstreamOptions>,
+        slots: usize,
+        change: impl FnOnce(&mut Config),
+    ) -> Front {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let slots = u32::try_from(slots).unwrap();
         let gate = ::gate::Settings::of_priorities(slots);
         let door = Door::new(&DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }).unwrap();
-        let upstream = Upstream::new(url.parse().unwrap(), limits, door.clone()).unwrap();
+        let upstream = Upstream::new(url.parse().unwrap(), options, door.clone()).unwrap();
         let mut config = Config { listen: vec!["127.0.0.1:0".parse().unwrap()], door, ..Config::default() };
         change(&mut config);
         let server = Server::bind(config, upstream.clone()).unwrap();

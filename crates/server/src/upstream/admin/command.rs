@@ -1,0 +1,112 @@
+//! What is said to the administration database.
+//!
+//! **Invariant:** a text is one command in whole, or none.
+
+use sql::{SqlError, SqlState};
+
+/// One command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Show(Show),
+    /// Of a database, or of all.
+    Pause(Option<String>),
+    Resume(Option<String>),
+    Reconnect(Option<String>),
+    Reload,
+}
+
+/// What can be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Show {
+    Pools,
+    Clients,
+    Servers,
+    Stats,
+    Databases,
+    Config,
+    Version,
+    Help,
+    /// A table of the schema `overtake`.
+    Gate(&'static str),
+}
+
+impl Command {
+    /// The command of a text; nothing if the text is empty.
+    ///
+    /// # Errors
+    /// `42601`: there is no such command.
+    pub(super) fn of(text: &str) -> Result<Option<Command>, SqlError> {
+        let whole = text.trim().trim_end_matches(';').trim_end();
+        let words: Vec<&str> = whole.split_whitespace().collect();
+        let lower: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
+        let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
+        let name = |at: usize| {
+            let word = words.get(at)?;
+            let quoted = word.strip_prefix('"').and_then(|word| word.strip_suffix('"'));
+            Some(quoted.map_or_else(|| (*word).to_owned(), |name| name.replace("\"\"", "\"")))
+        };
+        Ok(Some(match lower[..] {
+            [] => return Ok(None),
+            ["show", ref what @ ..] => Command::Show(Show::of(what).ok_or_else(|| invalid(whole))?),
+            ["pause"] | ["pause", _] => Command::Pause(name(1)),
+            ["resume"] | ["resume", _] => Command::Resume(name(1)),
+            ["reconnect"] | ["reconnect", _] => Command::Reconnect(name(1)),
+            ["reload"] => Command::Reload,
+            _ => return Err(invalid(whole)),
+        }))
+    }
+
+    pub(super) fn tag(&self) -> &'static str {
+        match self {
+            Command::Show(_) => "SHOW",
+            Command::Pause(_) => "PAUSE",
+            Command::Resume(_) => "RESUME",
+            Command::Reconnect(_) => "RECONNECT",
+            Command::Reload => "RELOAD",
+        }
+    }
+}
+
+impl Show {
+    fn of(words: &[&str]) -> Option<Show> {
+        Some(match words {
+            ["pools"] => Show::Pools,
+            ["clients"] => Show::Clients,
+            ["servers"] => Show::Servers,
+            ["stats"] => Show::Stats,
+            ["databases"] => Show::Databases,
+            ["config"] => Show::Config,
+            ["version"] => Show::Version,
+            ["help"] => Show::Help,
+            ["gate"] => Show::Gate("gate"),
+            ["mpl"] => Show::Gate("mpl"),
+            ["mpl", "log"] => Show::Gate("mpl_log"),
+            ["forecast"] => Show::Gate("mpl_forecast"),
+            _ => return None,
+        })
+    }
+}
+
+fn invalid(text: &str) -> SqlError {
+    SqlError::new(SqlState("42601"), format!("invalid command '{text}', use SHOW HELP;"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_whole() {
+        let is = |text: &str, wanted: Option<Command>| assert_eq!(Command::of(text), Ok(wanted), "{text}");
+        is(" ; ", None);
+        is("show Pools;", Some(Command::Show(Show::Pools)));
+        is("SHOW MPL", Some(Command::Show(Show::Gate("mpl"))));
+        is("show mpl  log ;", Some(Command::Show(Show::Gate("mpl_log"))));
+        is("pause", Some(Command::Pause(None)));
+        is("RESUME \"Sales\"", Some(Command::Resume(Some("Sales".to_owned()))));
+        is("reconnect sales", Some(Command::Reconnect(Some("sales".to_owned()))));
+        for wrong in ["select 1", "show", "show pools; show stats", "show foo", "pause a b", "set a = 1", "reload x"] {
+            assert_eq!(Command::of(wrong).expect_err(wrong).state().0, "42601", "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! `SHOW POOLS`: those of servers, and the administration database's own clients.
+
+use super::super::Shared;
+use super::clients::waited_us;
+use super::is_name;
+use super::table::{Table, ZERO, count, text};
+use crate::stats::Stats;
+use sql::Kind::{Int4, Text};
+use sql::observe::Observe;
+use std::collections::BTreeMap;
+
+const COLUMNS: [(&str, sql::Kind); 16] = [
+    ("database", Text),
+    ("user", Text),
+    ("cl_active", Int4),
+    ("cl_waiting", Int4),
+    ("cl_active_cancel_req", Int4),
+    ("cl_waiting_cancel_req", Int4),
+    ("sv_active", Int4),
+    ("sv_active_cancel", Int4),
+    ("sv_being_canceled", Int4),
+    ("sv_idle", Int4),
+    ("sv_used", Int4),
+    ("sv_tested", Int4),
+    ("sv_login", Int4),
+    ("maxwait", Int4),
+    ("maxwait_us", Int4),
+    ("pool_mode", Text),
+];
+
+/// Of one user and database.
+#[derive(Default)]
+struct Sums {
+    active: usize,
+    waiting: usize,
+    servers_active: usize,
+    servers_idle: usize,
+    waited_us: usize,
+}
+
+pub(super) fn table(shared: &Shared, stats: &Stats) -> Table {
+    let mut all: BTreeMap<(String, String), Sums> = BTreeMap::new();
+    for pool in shared.all_pools() {
+        let sums = all.entry((pool.name.to_string(), pool.user.to_string())).or_default();
+        let sights = pool.sights();
+        sums.servers_active = sights.iter().filter(|sight| sight.client().is_some()).count();
+        sums.servers_idle = sights.len() - sums.servers_active;
+    }
+    for row in stats.activity() {
+        let waited = waited_us(&row);
+        let sums = all.entry((row.database, row.user)).or_default();
+        *(if row.state == "waiting" { &mut sums.waiting } else { &mut sums.active }) += 1;
+        sums.waited_us = sums.waited_us.max(waited);
+    }
+    let line = |((database, user), sums): ((String, String), Sums)| {
+        vec![
+            ("database", text(&database)),
+            ("user", text(&user)),
+            ("cl_active", count(sums.active)),
+            ("cl_waiting", count(sums.waiting)),
+            ("cl_active_cancel_req", ZERO),
+            ("cl_waiting_cancel_req", ZERO),
+            ("sv_active", count(sums.servers_active)),
+            ("sv_active_cancel", ZERO),
+            ("sv_being_canceled", ZERO),
+            ("sv_idle", count(sums.servers_idle)),
+            ("sv_used", ZERO),
+            ("sv_tested", ZERO),
+            ("sv_login", ZERO),
+            ("maxwait", count(sums.waited_us / 1_000_000)),
+            ("maxwait_us", count(sums.waited_us % 1_000_000)),
+            ("pool_mode", text(if is_name(&database) { "statement" } else { "transaction" })),
+        ]
+    };
+    Table::new(&COLUMNS, all.into_iter().map(line).collect())
+}

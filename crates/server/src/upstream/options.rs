@@ -1,0 +1,106 @@
+//! What a front is told when it is made.
+//!
+//! **Invariant:** the default is that of the settings' own defaults.
+
+use super::pool::Limits;
+use super::priority;
+use crate::options::OptionError;
+use sql::SqlError;
+use sql::priority::Rules;
+use sql::session::Defaults;
+use stage::Class;
+use std::fmt;
+
+/// See the module.
+#[derive(Clone)]
+pub struct UpstreamOptions {
+    /// Connections to the servers.
+    pub limits: Limits,
+    /// Asks for a role's password, `$1` being its name: the second column of the row is as in `pg_authid`.
+    pub auth_query: String,
+    /// Classes of clients by user, database and application.
+    pub rules: Rules,
+    /// All settings, to be shown.
+    pub settings: Defaults,
+}
+
+impl fmt::Debug for UpstreamOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UpstreamOptions").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl Default for UpstreamOptions {
+    fn default() -> UpstreamOptions {
+        Limits::default().into()
+    }
+}
+
+impl From<Limits> for UpstreamOptions {
+    fn from(limits: Limits) -> UpstreamOptions {
+        let settings = Defaults::default();
+        let auth_query = settings.get("overtake.upstream_auth_query").to_owned();
+        UpstreamOptions { limits, auth_query, rules: Rules::default(), settings }
+    }
+}
+
+impl UpstreamOptions {
+    /// The class of a client that has not asked for one.
+    pub(crate) fn class(&self, user: &str, database: &str, application: &str) -> Result<Class, SqlError> {
+        let by_rule = self.rules.of_session(user, database, application);
+        by_rule.map_or_else(|| priority::class_of(self.settings.get("overtake.priority")), Ok)
+    }
+
+    /// What the settings say.
+    ///
+    /// # Errors
+    /// A question that asks for nobody; a rule that is none.
+    pub fn from_settings(settings: &Defaults) -> Result<UpstreamOptions, OptionError> {
+        let limits = Limits {
+            size: usize::try_from(settings.number("overtake.upstream_pool")).unwrap_or(1),
+            idle: settings.duration("overtake.upstream_idle"),
+            lifetime: settings.duration("overtake.upstream_lifetime"),
+        };
+        let (name, auth_query) = ("overtake.upstream_auth_query", settings.get("overtake.upstream_auth_query"));
+        if !auth_query.contains("$1") {
+            return Err(OptionError::of(name, "$1 does not stand in it, the name of the role".to_owned()));
+        }
+        let rules = Rules::parse(settings.get("overtake.priority_rules")).map_err(|error| {
+            let why = format!("{}: {}", error.message(), error.detail_text().unwrap_or_default());
+            OptionError::of("overtake.priority_rules", why)
+        })?;
+        if rules.are_about_statements() {
+            tracing::warn!("rules of overtake.priority_rules about statements do not count before other servers");
+        }
+        Ok(UpstreamOptions { limits, auth_query: auth_query.to_owned(), rules, settings: settings.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::read_flag;
+    use std::time::Duration;
+
+    #[test]
+    fn settings_reach_the_front() {
+        let mut settings = Defaults::default();
+        let by_default = UpstreamOptions::from_settings(&settings).expect("defaults").limits;
+        let wanted = Limits::default();
+        assert_eq!(
+            (by_default.size, by_default.idle, by_default.lifetime),
+            (wanted.size, wanted.idle, wanted.lifetime)
+        );
+        for flag in ["overtake.upstream_pool=7", "overtake.upstream_idle=5s", "overtake.upstream_lifetime=2min"] {
+            read_flag(flag, &mut settings).expect("a setting");
+        }
+        let limits = UpstreamOptions::from_settings(&settings).expect("settings").limits;
+        assert_eq!((limits.size, limits.idle, limits.lifetime.as_secs()), (7, Duration::from_secs(5), 120));
+        for wrong in ["overtake.upstream_auth_query=select 1", "overtake.priority_rules=urgent user=x"] {
+            let mut settings = settings.clone();
+            read_flag(wrong, &mut settings).expect("a setting");
+            let error = UpstreamOptions::from_settings(&settings).expect_err(wrong).to_string();
+            assert!(error.starts_with(wrong.split('=').next().unwrap_or_default()), "{error}");
+        }
+    }
+}
