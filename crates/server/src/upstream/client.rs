@@ -263,10 +263,12 @@ impl Talk {
         let Client { shared, pool, priority, names, .. } = &self.client;
         let body = &self.conn.input[HEAD..length];
         let class = priority.class(body);
-        self.seen.show(self.shown.message(names, kind, body), class, Instant::now());
+        let arrived = Instant::now();
+        self.seen.show(self.shown.message(names, kind, body), class, arrived);
         self.is_shown = true;
         let about = About { class, fingerprint: None, owner: self.seen.owner() };
-        Wanted { shared: Arc::clone(shared), pool: Arc::clone(pool), stats: Arc::clone(&self.stats), about }
+        let (shared, pool, stats) = (Arc::clone(shared), Arc::clone(pool), Arc::clone(&self.stats));
+        Wanted { shared, pool, stats, about, arrived }
     }
 
     /// The first message, a query of this length, is sent to the server.
