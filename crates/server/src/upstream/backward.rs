@@ -125,6 +125,7 @@ impl Link {
             return Err(Event::Refused(error_of(body)));
         }
         self.has_failed = true;
+        self.has_batch_failed = true;
         // The connection's last words are the server's own.
         self.is_told |= matches!(message::field(body, b'V'), Some("FATAL" | "PANIC"));
         // A statement has the name that the client gave it.
@@ -161,6 +162,11 @@ impl Link {
             // Whatever its tag is.
             self.taken.server.prepared.doubt_all();
         }
+        if let Some(at) = self.sets.iter().position(|(own, _)| *own == number) {
+            let (_, set) = self.sets.swap_remove(at);
+            // Its value is one, or it would not stand there; the batch may still fail.
+            let _ = talk.client.priority.set(set, true);
+        }
         match &message[HEAD..] {
             b"DISCARD ALL\0" | b"DEALLOCATE ALL\0" => talk.client.names.clear_before(number),
             b"ROLLBACK\0" => talk.client.priority.undo(),
@@ -170,8 +176,15 @@ impl Link {
 
     fn ready(&mut self, talk: &mut Talk) {
         self.commits = false;
+        let has_batch_failed = std::mem::take(&mut self.has_batch_failed);
         if self.status == b'I' {
+            if has_batch_failed {
+                talk.client.priority.undo();
+            }
             talk.client.priority.settle();
+        }
+        if self.expects.is_empty() {
+            self.sets.clear();
         }
         // What was asked meanwhile is under way.
         if self.expects.is_empty() {
@@ -241,8 +254,8 @@ impl Link {
                     talk.client.names.confirm(message);
                     replies.close_complete();
                 }
-                Own::Done(tag) => {
-                    replies.command(tag);
+                Own::Done(answer) => {
+                    answer.write(replies);
                     let status = self.transaction();
                     replies.ready(status);
                     if self.expects.is_empty() {

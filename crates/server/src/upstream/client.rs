@@ -8,7 +8,7 @@ use super::leave;
 use super::link::{Event, Link};
 use super::params::Params;
 use super::pool::Pool;
-use super::priority::{self, Priority};
+use super::priority::{self, Answer, Priority};
 use super::reach::Reach;
 use super::settings::Settings;
 use super::shown::Shown;
@@ -103,11 +103,12 @@ impl Client {
         Arc::clone(&self.reach) as Arc<dyn Cancel>
     }
 
-    /// A command that the front answers itself, and its tag.
-    pub(crate) fn command(&mut self, text: &[u8], is_open: bool) -> Option<Result<&'static str, SqlError>> {
+    /// A command that the front answers itself, and what it says.
+    pub(crate) fn command(&mut self, text: &[u8], is_open: bool) -> Option<Result<Answer, SqlError>> {
         match priority::command(text)? {
-            priority::Command::Deallocate(name) => self.names.remove(&name).then_some(Ok("DEALLOCATE")),
-            priority::Command::Set(set) => Some(self.priority.set(set, is_open)),
+            priority::Command::Deallocate(name) => self.names.remove(&name).then_some(Ok(Answer::Tag("DEALLOCATE"))),
+            priority::Command::Set(set) => Some(self.priority.set(set, is_open).map(Answer::Tag)),
+            priority::Command::Show => Some(Ok(Answer::Shows(self.priority.current()))),
         }
     }
 }
@@ -268,10 +269,12 @@ impl Talk {
         let Client { shared, pool, priority, names, .. } = &self.client;
         let body = &self.conn.input[HEAD..length];
         let class = priority.class(body);
-        self.seen.show(self.shown.message(names, kind, body), class, Instant::now());
+        let arrived = Instant::now();
+        self.seen.show(self.shown.message(names, kind, body), class, arrived);
         self.is_shown = true;
         let about = About { class, fingerprint: None, owner: self.seen.owner() };
-        Wanted { shared: Arc::clone(shared), pool: Arc::clone(pool), stats: Arc::clone(&self.stats), about }
+        let (shared, pool, stats) = (Arc::clone(shared), Arc::clone(pool), Arc::clone(&self.stats));
+        Wanted { shared, pool, stats, about, arrived }
     }
 
     /// The first message, a query of this length, is sent to the server.
@@ -293,7 +296,7 @@ impl Talk {
     fn command(&mut self, length: usize) -> bool {
         let text = &self.conn.input[HEAD..length];
         match self.client.command(text.strip_suffix(b"\0").unwrap_or(text), false) {
-            Some(Ok(tag)) => self.conn.replies.command(tag),
+            Some(Ok(answer)) => answer.write(&mut self.conn.replies),
             Some(Err(error)) => self.conn.replies.error("ERROR", &error),
             None => return false,
         }

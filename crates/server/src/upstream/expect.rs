@@ -4,6 +4,7 @@
 //! one in the extended protocol the server ignores everything up to `Sync`, and so does the queue, sent before or after. What
 //! does not fit is [`Confused`], and ends the connection.
 
+use super::priority::Answer;
 use std::collections::VecDeque;
 
 /// One kind of a server's messages, as far as it matters here.
@@ -55,8 +56,8 @@ pub(crate) enum Own {
     Parsed(u32),
     /// `CloseComplete` for one that it may keep; the client's message of this number.
     Closed(u32),
-    /// A command of the front, with this tag; then `ReadyForQuery`.
-    Done(&'static str),
+    /// A command of the front, with this answer; then `ReadyForQuery`.
+    Done(Answer),
 }
 
 /// What is to come.

@@ -8,6 +8,7 @@ use super::expect::{Expect, Own};
 use super::link::{Event, Hold, Link, Takes};
 use super::message;
 use super::prepared::Missing;
+use super::priority;
 use super::scan::{Scan, scan};
 use super::statements::{PREFIX, Statement, name_of};
 use crate::conn::Conn;
@@ -130,6 +131,7 @@ impl Link {
             b'E' => {
                 self.commits |= self.bound_commits;
                 self.count();
+                self.sets.extend(self.bound_set.clone().map(|set| (number, set)));
                 self.expects.push(Expect::Execute(number));
                 self.pass(&mut talk.conn, length);
             }
@@ -167,10 +169,10 @@ impl Link {
         // In a failed transaction the server says so.
         if self.status != b'E'
             // One with a wrong value is a setting like any other to the server.
-            && let Some(Ok(tag)) = talk.client.command(text, self.status == b'T')
+            && let Some(Ok(answer)) = talk.client.command(text, self.status == b'T')
         {
             talk.conn.input.advance(length);
-            self.expects.push(Expect::Own(Own::Done(tag)));
+            self.expects.push(Expect::Own(Own::Done(answer)));
             self.answer_own(talk);
             return Ok(());
         }
@@ -195,13 +197,24 @@ impl Link {
         let message = talk.conn.input.split_to(length);
         let unshared = Expect::Parse { statement: 0, message: number };
         let Some((name, rest)) = message::text(&message[HEAD..]) else { return self.send(&message, unshared) };
+        let text = rest.split(|&byte| byte == 0).next().unwrap_or_default();
+        let set = priority::set_of(text);
+        let replaced = set.as_ref().map(|set| [set.for_server(), &rest[text.len()..]].concat());
+        let rest = replaced.as_deref().unwrap_or(rest);
         if name.is_empty() {
-            let scan = scan(rest.split(|&byte| byte == 0).next().unwrap_or_default());
+            let scan = if set.is_some() { Scan::default() } else { scan(text) };
             self.note(talk, &scan);
             let client = &mut talk.client;
             client.names.set_unnamed(rest, scan);
-            self.taken.server.unnamed = (client.number, client.names.unnamed_number);
-            return self.send(&message, unshared);
+            client.names.unnamed_set = set;
+            let server = &mut self.taken.server;
+            server.unnamed = (client.number, client.names.unnamed_number);
+            message::put(&mut server.out, b'P', |out| {
+                out.extend_from_slice(&[0]);
+                out.extend_from_slice(rest);
+            });
+            self.expects.push(unshared);
+            return;
         }
         if let Some(taken) = self.need(talk, name) {
             // The server refuses the text, or else the name.
@@ -215,7 +228,8 @@ impl Link {
         }
         let search_path = talk.client.settings.get("search_path").unwrap_or_default();
         let statement = talk.client.shared.statements.of(search_path, rest);
-        talk.client.names.insert(name, Arc::clone(&statement), number, self.taken.server.prepared.batch);
+        let batch = self.taken.server.prepared.batch;
+        talk.client.names.insert(name, Arc::clone(&statement), set, (number, batch));
         match self.taken.server.prepared.want(statement.number) {
             // In a failed transaction the server has to say so.
             Missing::Nothing if self.status != b'E' => {
@@ -283,6 +297,7 @@ impl Link {
         let Some((portal, rest)) = message::text(body) else { return self.send(&message, Expect::Bind) };
         let Some((name, rest)) = message::text(rest) else { return self.send(&message, Expect::Bind) };
         talk.show_statement(name);
+        self.bound_set = talk.client.names.set_of(name).cloned();
         match self.need(talk, name) {
             Some(statement) => {
                 self.note_statement(talk, &statement);

@@ -9,6 +9,7 @@ use super::client::Talk;
 use super::expect::{Expect, Expects};
 use super::message;
 use super::pool::Taken;
+use super::priority::Set;
 use super::server_conn::READ;
 use super::turn::Turn;
 use crate::conn::Gone;
@@ -83,6 +84,9 @@ pub(crate) struct Link {
     pub(crate) commits: bool,
     /// Whether the statement that was bound last is one.
     pub(crate) bound_commits: bool,
+    /// The SET of the front's own that was bound last; those that are to be executed, by the client's messages.
+    pub(crate) bound_set: Option<Set>,
+    pub(crate) sets: Vec<(u32, Set)>,
     /// The check under way.
     pub(crate) check: Option<Found>,
     /// Whether the last check was not answered.
@@ -96,6 +100,8 @@ pub(crate) struct Link {
     pub(crate) is_leaving: bool,
     /// Whether something of the transaction has failed.
     pub(crate) has_failed: bool,
+    /// Whether something has since the server was last ready.
+    pub(crate) has_batch_failed: bool,
     /// Whether the server has said its last words.
     pub(crate) is_told: bool,
     server_flushes: bool,
@@ -128,6 +134,8 @@ impl Link {
             hold: Hold::Free,
             commits: false,
             bound_commits: false,
+            bound_set: None,
+            sets: Vec::new(),
             check: None,
             has_failed_check: false,
             takes_statements: Takes::Nothing,
@@ -135,6 +143,7 @@ impl Link {
             is_idle: false,
             is_leaving: false,
             has_failed: false,
+            has_batch_failed: false,
             is_told: false,
             server_flushes: false,
             client_flushes: false,

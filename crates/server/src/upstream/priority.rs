@@ -1,9 +1,12 @@
 //! The class of a client's transactions, and the few commands that the front answers itself.
 //!
 //! **Invariant:** only a query that is one such command and nothing else is answered here; everything else is the server's, which
-//! takes `overtake.priority` for a setting of two parts like any other.
+//! takes `overtake.priority` for a setting of two parts like any other. By the extended protocol the server is sent a statement
+//! in place of such a SET that is answered alike and sets nothing.
 
+use crate::backend::{Column, Format};
 use crate::frame::HEAD;
+use crate::reply::{Formats, Replies};
 use sql::{SqlError, SqlState};
 use stage::Class;
 
@@ -25,14 +28,67 @@ pub(crate) enum Command {
     Set(Set),
     /// Of one statement.
     Deallocate(Vec<u8>),
+    Show,
+}
+
+/// What the front answers, before it is ready again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Tag(&'static str),
+    /// A row with the class.
+    Shows(Class),
 }
 
 /// SET or RESET.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Set {
     is_local: bool,
+    /// `SET … TO DEFAULT`.
+    is_default: bool,
     /// None: the default.
     value: Option<String>,
+}
+
+/// The setting's name.
+const NAME: &str = "overtake.priority";
+/// `text`'s number as a type.
+const TEXT: u32 = 25;
+
+impl Answer {
+    pub(crate) fn write(self, replies: &mut Replies) {
+        match self {
+            Answer::Tag(tag) => replies.command(tag),
+            Answer::Shows(class) => {
+                let column = Column { name: NAME, table: 0, number: 0, oid: TEXT, length: -1, typmod: -1 };
+                replies.columns(Some(vec![column]), &Formats::All(Format::Text));
+                replies.text_row([Some(class.name())].into_iter());
+                replies.command("SHOW");
+            }
+        }
+    }
+}
+
+impl Set {
+    /// What the server is sent in its place: it has the same tag.
+    pub(crate) fn for_server(&self) -> &'static [u8] {
+        if self.value.is_some() || self.is_default { SET_NOTHING } else { RESET_NOTHING }
+    }
+}
+
+const SET_NOTHING: &[u8] = b"SET overtake.priority TO DEFAULT";
+const RESET_NOTHING: &[u8] = b"RESET overtake.priority";
+
+/// Whether a text is one of those that stand for others.
+pub(crate) fn is_for_server(text: &[u8]) -> bool {
+    text == SET_NOTHING || text == RESET_NOTHING
+}
+
+/// The SET that a text is, with a value that there is, and nothing else.
+pub(crate) fn set_of(text: &[u8]) -> Option<Set> {
+    match command(text)? {
+        Command::Set(set) if set.value.as_deref().is_none_or(|value| class_of(value).is_ok()) => Some(set),
+        _ => None,
+    }
 }
 
 /// The class of this name.
@@ -53,12 +109,12 @@ impl Priority {
 
     /// The class of a transaction that begins with this message, a hint before its text included.
     pub(crate) fn class(&self, body: &[u8]) -> Class {
-        hint(body).or(self.local).unwrap_or(self.session)
+        hint(body).unwrap_or_else(|| self.current())
     }
 
     pub(crate) fn set(&mut self, set: Set, is_open: bool) -> Result<&'static str, SqlError> {
         let class = set.value.as_deref().map_or(Ok(self.default), class_of)?;
-        let tag = if set.value.is_some() { "SET" } else { "RESET" };
+        let tag = if set.value.is_some() || set.is_default { "SET" } else { "RESET" };
         if set.is_local {
             self.local = Some(class);
         } else {
@@ -68,6 +124,11 @@ impl Priority {
             self.session = class;
         }
         Ok(tag)
+    }
+
+    /// The class of the next transaction, if it says nothing itself.
+    pub(crate) fn current(&self) -> Class {
+        self.local.unwrap_or(self.session)
     }
 
     /// The server says that it has this.
@@ -104,7 +165,7 @@ pub(crate) fn command(text: &[u8]) -> Option<Command> {
     // Almost no text gets further than this.
     let text = text.trim_ascii_start();
     let begins = |word: &[u8]| text.get(..word.len()).is_some_and(|own| own.eq_ignore_ascii_case(word));
-    if 256 < text.len() || !(begins(b"set") || begins(b"reset") || begins(b"deallocate")) {
+    if 256 < text.len() || !(begins(b"set") || begins(b"show") || begins(b"reset") || begins(b"deallocate")) {
         return None;
     }
     let text = std::str::from_utf8(text).ok()?.trim();
@@ -112,7 +173,7 @@ pub(crate) fn command(text: &[u8]) -> Option<Command> {
     let mut words = text.split_whitespace();
     let first = words.next()?.to_ascii_lowercase();
     let mut next = words.next()?.to_owned();
-    let is_setting = |word: &str| word.eq_ignore_ascii_case("overtake.priority");
+    let is_setting = |word: &str| word.eq_ignore_ascii_case(NAME);
     match &*first {
         "deallocate" => {
             if next.eq_ignore_ascii_case("prepare") {
@@ -124,8 +185,10 @@ pub(crate) fn command(text: &[u8]) -> Option<Command> {
             };
             words.next().is_none().then(|| Command::Deallocate(name.into_bytes()))
         }
+        "show" => (is_setting(&next) && words.next().is_none()).then_some(Command::Show),
         "reset" => {
-            (is_setting(&next) && words.next().is_none()).then_some(Command::Set(Set { is_local: false, value: None }))
+            let set = Set { is_local: false, is_default: false, value: None };
+            (is_setting(&next) && words.next().is_none()).then_some(Command::Set(set))
         }
         "set" => {
             let is_local = next.eq_ignore_ascii_case("local");
@@ -137,8 +200,9 @@ pub(crate) fn command(text: &[u8]) -> Option<Command> {
             let is_whole =
                 is_setting(&next) && (sign == "=" || sign.eq_ignore_ascii_case("to")) && words.next().is_none();
             let value = value.trim_matches(['\'', '"']);
-            let value = (!value.eq_ignore_ascii_case("default")).then(|| value.to_owned());
-            is_whole.then_some(Command::Set(Set { is_local, value }))
+            let is_default = value.eq_ignore_ascii_case("default");
+            let value = (!is_default).then(|| value.to_owned());
+            is_whole.then_some(Command::Set(Set { is_local, is_default, value }))
         }
         _ => None,
     }
@@ -150,11 +214,18 @@ mod tests {
 
     #[test]
     fn only_whole_commands_are_ours() {
-        let set = |is_local, value: Option<&str>| Some(Command::Set(Set { is_local, value: value.map(str::to_owned) }));
+        let set = |is_local, value: Option<&str>| {
+            let is_default = value.is_none();
+            Some(Command::Set(Set { is_local, is_default, value: value.map(str::to_owned) }))
+        };
         assert_eq!(command(b" SET overtake.priority = 'high';"), set(false, Some("high")));
         assert_eq!(command(b"set local overtake.priority to low"), set(true, Some("low")));
         assert_eq!(command(b"set session overtake.priority=default"), set(false, None));
-        assert_eq!(command(b"reset overtake.priority"), set(false, None));
+        let reset = Set { is_local: false, is_default: false, value: None };
+        assert_eq!(reset.for_server(), b"RESET overtake.priority");
+        assert_eq!(command(b"reset overtake.priority"), Some(Command::Set(reset)));
+        assert_eq!(command(b"SHOW overtake.priority;"), Some(Command::Show));
+        assert!(set_of(b"set overtake.priority = urgent").is_none() && set_of(b"show overtake.priority").is_none());
         assert_eq!(command(b"deallocate \"P 1\""), None);
         assert_eq!(command(b"deallocate prepare \"P\""), Some(Command::Deallocate(b"P".to_vec())));
         for text in ["set overtake.priority = high; select 1", "select 1", "set work_mem = 1", "update t set a = 1", ""]

@@ -6,6 +6,7 @@
 //! **Invariant:** a number belongs to one content for as long as the process lives. The table holds no statement that no client
 //! has.
 
+use super::priority::{self, Set};
 use super::scan::{Scan, scan};
 use super::shown::shortened;
 use std::collections::HashMap;
@@ -58,7 +59,8 @@ impl Statements {
         }
         let number = self.last.fetch_add(1, Relaxed) + 1;
         let text = body.split(|&byte| byte == 0).next().unwrap_or_default();
-        let (name, scan, text) = (name_of(number).into(), scan(text), shortened(text));
+        let scan = if priority::is_for_server(text) { Scan::default() } else { scan(text) };
+        let (name, text) = (name_of(number).into(), shortened(text));
         let statement = Arc::new(Statement { number, name, body: body.into(), scan, text });
         by_content.insert(key, Arc::downgrade(&statement));
         statement
@@ -76,11 +78,14 @@ pub(crate) struct Names {
     /// Which one it is of all unnamed ones of the client.
     pub(crate) unnamed_number: u64,
     pub(crate) unnamed_scan: Scan,
+    pub(crate) unnamed_set: Option<Set>,
 }
 
 #[derive(Debug)]
 struct Named {
     statement: Arc<Statement>,
+    /// What the front does when it is executed.
+    set: Option<Set>,
     /// The message that has named it.
     message: u32,
 }
@@ -99,9 +104,20 @@ impl Names {
         self.named.get(name).map(|named| &named.statement)
     }
 
+    /// What the front does when the statement of this name is executed.
+    pub(crate) fn set_of(&self, name: &[u8]) -> Option<&Set> {
+        if name.is_empty() { self.unnamed_set.as_ref() } else { self.named.get(name)?.set.as_ref() }
+    }
+
     /// A message of this batch names a statement, unless an error comes first.
-    pub(crate) fn insert(&mut self, name: &[u8], statement: Arc<Statement>, message: u32, batch: u64) {
-        self.named.insert(name.into(), Named { statement, message });
+    pub(crate) fn insert(
+        &mut self,
+        name: &[u8],
+        statement: Arc<Statement>,
+        set: Option<Set>,
+        (message, batch): (u32, u64),
+    ) {
+        self.named.insert(name.into(), Named { statement, set, message });
         self.unsure.push(Unsure { message, batch, name: name.into(), closed: None });
     }
 
@@ -156,9 +172,11 @@ impl Names {
         self.unnamed.extend_from_slice(body);
         self.unnamed_number += 1;
         self.unnamed_scan = scan;
+        self.unnamed_set = None;
     }
 
     pub(crate) fn forget_unnamed(&mut self) {
+        self.unnamed_set = None;
         self.unnamed.clear();
         self.unnamed_number += 1;
     }
@@ -182,8 +200,8 @@ mod tests {
     #[test]
     fn names_are_taken_back() {
         let (all, mut names) = (Statements::default(), Names::default());
-        names.insert(b"a", all.of("", b"1\0"), 1, 1);
-        names.insert(b"b", all.of("", b"2\0"), 5, 1);
+        names.insert(b"a", all.of("", b"1\0"), None, (1, 1));
+        names.insert(b"b", all.of("", b"2\0"), None, (5, 1));
         names.clear_before(3);
         assert!(names.get(b"a").is_none() && names.get(b"b").is_some());
         assert!(names.is_unsure(b"b", 2) && !names.is_unsure(b"b", 1));

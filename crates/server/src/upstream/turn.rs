@@ -11,8 +11,11 @@ use crate::door::{About, Slot, TurnedAway};
 use crate::stats::{Stage, Stats};
 use stage::Class;
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 /// What a client has in hand that wants to begin.
 pub(crate) struct Wanted {
@@ -20,6 +23,7 @@ pub(crate) struct Wanted {
     pub(crate) pool: Arc<Pool>,
     pub(crate) stats: Arc<Stats>,
     pub(crate) about: About,
+    pub(crate) arrived: Instant,
 }
 
 /// See the module.
@@ -39,13 +43,31 @@ impl fmt::Debug for Turn {
     }
 }
 
+/// Since when somebody has waited, and for how long at the door; none: not at all.
+struct Waits {
+    since: Instant,
+    at_door: Option<Duration>,
+    has_waited: bool,
+}
+
+/// Also says whether it was not there at once: only then the clock is read.
+async fn waited<T>(job: impl Future<Output = T>) -> (T, bool) {
+    let mut job = pin!(job);
+    match poll_fn(|cx| Poll::Ready(job.as_mut().poll(cx))).await {
+        Poll::Ready(done) => (done, false),
+        Poll::Pending => (job.await, true),
+    }
+}
+
 impl Wanted {
     /// Waits for a turn and a connection.
     pub(crate) async fn connected(self) -> Result<(Taken, Turn), TurnedAway> {
         loop {
-            let (slot, arrived, admitted) = self.admitted().await?;
-            let taken = self.pool.take().await?;
-            if let Some(turn) = self.turn(slot, arrived, admitted) {
+            let (slot, mut waits) = self.admitted().await?;
+            let (taken, has_waited) = waited(self.pool.take()).await;
+            waits.has_waited |= has_waited;
+            let taken = taken?;
+            if let Some(turn) = self.turn(slot, &waits) {
                 return Ok((taken, turn));
             }
             // A pause has come in between: the connection is closed, the place inside is for others.
@@ -55,25 +77,35 @@ impl Wanted {
     /// Waits for a turn of a client that has a connection.
     pub(crate) async fn turned(self) -> Result<Turn, TurnedAway> {
         loop {
-            let (slot, arrived, admitted) = self.admitted().await?;
-            if let Some(turn) = self.turn(slot, arrived, admitted) {
+            let (slot, waits) = self.admitted().await?;
+            if let Some(turn) = self.turn(slot, &waits) {
                 return Ok(turn);
             }
         }
     }
 
-    async fn admitted(&self) -> Result<(Slot, Instant, Instant), TurnedAway> {
-        self.pool.database.opened().await;
-        let arrived = Instant::now();
-        let slot = self.shared.door.enter(self.about).await?;
-        Ok((slot, arrived, Instant::now()))
+    async fn admitted(&self) -> Result<(Slot, Waits), TurnedAway> {
+        let mut since = self.arrived;
+        if self.pool.database.is_paused() {
+            self.pool.database.opened().await;
+            since = Instant::now();
+        }
+        let (slot, has_waited) = waited(self.shared.door.enter(self.about)).await;
+        let at_door = has_waited.then(|| since.elapsed());
+        Ok((slot?, Waits { since, at_door, has_waited }))
     }
 
-    fn turn(&self, slot: Slot, arrived: Instant, admitted: Instant) -> Option<Turn> {
+    fn turn(&self, slot: Slot, waits: &Waits) -> Option<Turn> {
         let passage = self.pool.database.begin()?;
-        let (class, begun) = (self.about.class, Instant::now());
-        self.stats.stage(class, Stage::Gate, admitted.saturating_duration_since(arrived));
-        passage.waited(begun.saturating_duration_since(arrived));
+        let class = self.about.class;
+        let mut begun = waits.since;
+        if waits.has_waited {
+            begun = Instant::now();
+            passage.waited(begun.saturating_duration_since(waits.since));
+        }
+        if let Some(time) = waits.at_door {
+            self.stats.stage(class, Stage::Gate, time);
+        }
         Some(Turn { slot: Some(slot), passage, stats: Arc::clone(&self.stats), class, begun, statements: 0 })
     }
 }

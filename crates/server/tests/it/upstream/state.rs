@@ -1,8 +1,13 @@
 //! What a session has set follows it; what cannot follow holds it.
 
+use super::cluster::Cluster;
 use super::{Front, try_value, value};
-use crate::support::query;
+use crate::support::{bind, execute, named, parse, query, sync};
+use server::options;
+use server::upstream::UpstreamOptions;
+use sql::session::Defaults;
 use std::time::Duration;
+use tokio_postgres::SimpleQueryMessage;
 
 /// Settings follow their client from connection to connection, and no other.
 pub fn settings_follow() {
@@ -122,5 +127,63 @@ pub fn priorities_are_the_fronts() {
     assert!(raw.ask(&query("set overtake.priority = 'urgent'")).starts_with("E(ERROR|22023"));
     raw.ask(&query("begin"));
     assert_eq!(raw.ask(&query("set local overtake.priority = low")), "C(SET) Z(T)");
+    let shows = |class: &str| format!("T(overtake.priority:25:0) D({class}) C(SHOW) Z(");
+    assert!(raw.ask(&query("show overtake.priority")).starts_with(&shows("low")));
     assert_eq!(raw.ask(&query("commit")), "C(COMMIT) Z(I)");
+    assert!(raw.ask(&query("SHOW overtake.priority;")).starts_with(&shows("high")));
+    // By the extended protocol: named, unnamed, in a pipeline that fails, in a transaction that is rolled back.
+    let run = |name: &str| [bind("", name, &[], &[], &[]), execute("", 0)].concat();
+    let set = [parse("s", "set overtake.priority = low", &[]), named(b'D', b'S', "s"), run("s"), sync()];
+    assert_eq!(raw.ask(&set.concat()), "1 t n 2 C(SET) Z(I)");
+    assert!(raw.ask(&query("show overtake.priority")).starts_with(&shows("low")));
+    let reset = [parse("", "RESET overtake.priority", &[]), run(""), sync()].concat();
+    assert_eq!(raw.ask(&reset), "1 2 C(RESET) Z(I)");
+    assert!(raw.ask(&query("show overtake.priority")).starts_with(&shows("normal")));
+    let said = raw.ask(&[run("s"), parse("", "select 1/0", &[]), run(""), sync()].concat());
+    assert!(said.contains("22012"), "{said}");
+    assert!(raw.ask(&query("show overtake.priority")).starts_with(&shows("normal")));
+    let said = raw.ask(&[parse("", "select 1/0", &[]), run(""), run("s"), sync()].concat());
+    assert!(said.contains("22012"), "{said}");
+    assert!(raw.ask(&query("show overtake.priority")).starts_with(&shows("normal")));
+    raw.ask(&query("begin"));
+    assert_eq!(raw.ask(&[run("s"), sync()].concat()), "2 C(SET) Z(T)");
+    assert!(raw.ask(&query("show overtake.priority")).starts_with(&shows("low")));
+    raw.ask(&query("rollback"));
+    assert!(raw.ask(&query("show overtake.priority")).starts_with(&shows("normal")));
+    assert_eq!(raw.ask(&[run("s"), sync()].concat()), "2 C(SET) Z(I)");
+    assert!(raw.ask(&query("show overtake.priority")).starts_with(&shows("low")));
+}
+
+/// Rules give a class at the login; what the client asks counts more, and RESET goes back to the rule's.
+pub fn rules_count_at_login() {
+    let Some(cluster) = Cluster::start("") else { return };
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
+    let mut settings = Defaults::default();
+    let rules = "overtake.priority_rules=low application=report%; high database=template1; low user=nobody";
+    for flag in [rules, "overtake.upstream_pool=2"] {
+        options::read_flag(flag, &mut settings).unwrap();
+    }
+    let front = Front::over(cluster, &url, UpstreamOptions::from_settings(&settings).unwrap(), 1_000, |_| {});
+    front.runtime.block_on(async {
+        for (login, class) in [
+            ("dbname=postgres", "normal"),
+            ("dbname=postgres application_name=report7", "low"),
+            ("dbname=template1", "high"),
+            ("dbname=template1 options='-c overtake.priority=low'", "low"),
+        ] {
+            let client = front.try_client(login).await.unwrap();
+            assert_eq!(value(&client, "show overtake.priority").await, class, "{login}");
+        }
+        let client = front.try_client("dbname=template1").await.unwrap();
+        client.batch_execute("set overtake.priority = low").await.unwrap();
+        client.batch_execute("reset overtake.priority").await.unwrap();
+        assert_eq!(value(&client, "show overtake.priority").await, "high");
+        let admin = front.try_client("dbname=overtake").await.unwrap();
+        let config = admin.simple_query("show config").await.unwrap();
+        let is = |message: &SimpleQueryMessage| match message {
+            SimpleQueryMessage::Row(row) => row.get(0) == Some("overtake.upstream_pool") && row.get(1) == Some("2"),
+            _ => false,
+        };
+        assert!(config.iter().any(is));
+    });
 }
