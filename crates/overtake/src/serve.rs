@@ -114,7 +114,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let is_realtime = settings.is_on("overtake.network_realtime");
     set_threads(&mut config, is_realtime);
     let default = if arguments.upstream.is_some() { "auto" } else { "off" };
-    let door = DoorOptions::from_settings(&settings, default).map_err(refused)?;
+    let door = DoorOptions::from_settings(&settings, default, arguments.upstream.is_none()).map_err(refused)?;
     config.door = Door::new(&door).map_err(|error| Refusal::new(format!("overtake.gate_classes: {error}")))?;
     if let Some(url) = &arguments.upstream {
         if settings.number("overtake.network_threads") == 0 {

@@ -140,7 +140,7 @@ impl Door {
     /// # Errors
     /// It is turned away, by bounds that were set.
     pub(crate) async fn enter(&self, about: About) -> Result<Slot, TurnedAway> {
-        let Some(shared) = &self.0 else { return Ok(Slot { inside: None, is_idle: false }) };
+        let Some(shared) = &self.0 else { return Ok(Slot { inside: None, class: about.class, is_idle: false }) };
         let arrival = Arrival {
             class: shared.classes[about.class as usize],
             fingerprint: about.fingerprint,
@@ -155,7 +155,8 @@ impl Door {
             Ok::<_, TurnedAway>((ticket, entrance))
         })?;
         // From here on whoever gives up leaves.
-        let slot = Slot { inside: Some((Arc::clone(shared), ticket, Ending::Failed)), is_idle: false };
+        let inside = Some((Arc::clone(shared), ticket, Ending::Failed));
+        let slot = Slot { inside, class: about.class, is_idle: false };
         if entrance == Entrance::Waits {
             shared.admission(ticket).await?;
         }
@@ -292,6 +293,7 @@ fn timed_out(class: &str, at: Whereabouts) -> TurnedAway {
 /// A place inside. Dropping it is leaving.
 pub(crate) struct Slot {
     inside: Option<(Arc<Shared>, Ticket, Ending)>,
+    class: Class,
     is_idle: bool,
 }
 
@@ -332,8 +334,10 @@ impl Slot {
     }
 
     /// The transaction is of another class from now on.
-    pub(crate) fn reclass(&self, class: Class) {
-        if let Some((shared, ticket, _)) = &self.inside {
+    pub(crate) fn reclass(&mut self, class: Class) {
+        if let Some((shared, ticket, _)) = &self.inside
+            && std::mem::replace(&mut self.class, class) != class
+        {
             let class = shared.classes[class as usize];
             shared.with(|state, now| state.gate.reclass(now, *ticket, class));
         }

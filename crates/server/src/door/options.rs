@@ -58,11 +58,12 @@ pub(crate) const UNLIMITED: u32 = u32::MAX / 2;
 const PATIENCE: f64 = 20.0;
 
 impl DoorOptions {
-    /// What the settings say; `default` is what `overtake.mpl` is where nothing was said.
+    /// What the settings say; `default` is what `overtake.mpl` is where nothing was said, `knows_stalls` whether those behind the
+    /// door say who waits for a lock.
     ///
     /// # Errors
     /// With the name of the setting that makes no gate.
-    pub fn from_settings(settings: &Defaults, default: &str) -> Result<DoorOptions, OptionError> {
+    pub fn from_settings(settings: &Defaults, default: &str, knows_stalls: bool) -> Result<DoorOptions, OptionError> {
         let said = match settings.get("overtake.mpl") {
             "" => default,
             said => said,
@@ -92,7 +93,7 @@ impl DoorOptions {
             let error = format!("overtake.mpl_min is {mpl_min}, and this is {mpl_max}: no limit is between them");
             return Err(OptionError::of("overtake.mpl_max", error));
         }
-        let mut gate = Settings { processors, mpl, ..Settings::of_priorities(mpl) };
+        let mut gate = Settings { processors, mpl, knows_stalls, ..Settings::of_priorities(mpl) };
         let never = |name: &str| (settings.number(name) != -1).then(|| settings.duration(name));
         gate.ageing = Some(settings.duration("overtake.gate_ageing")).filter(|ageing| !ageing.is_zero());
         gate.lend_after = never("overtake.gate_lend_after");
@@ -201,7 +202,7 @@ mod tests {
         for flag in flags {
             read_flag(flag, &mut settings)?;
         }
-        DoorOptions::from_settings(&settings, "off")
+        DoorOptions::from_settings(&settings, "off", true)
     }
 
     #[test]
