@@ -1,10 +1,10 @@
 //! The front of other servers: clients of this process share connections to them, transaction by transaction.
 //!
 //! From the bottom up: `url` (where the servers are), `dial`, `proof`, `login` (from there to a connection), `message`, `params`,
-//! `settings`, `scan` (what is said, what was reported, what was set, what may leave something behind), [`expect`] (what is
+//! `settings`, `scan` (what is said, what was reported, what was set, what may leave something behind), `expect` (what is
 //! still to be answered), `prepared` and `statements` (who has prepared what), `server_conn` and `pool` (connections),
 //! `reach` (cancelling), `database` and `turn` (whether a transaction may begin), `shown` and `sight` (what is seen from outside),
-//! `client` with `link`, `forward`, `backward`, `check` and `leave` (one client's session); beside them [`admin`], which needs
+//! `client` with `link`, `forward`, `backward`, `check` and `leave` (one client's session); beside them `admin`, which needs
 //! none of that.
 //!
 //! **Invariant:** messages are forwarded as the bytes that they are; a connection belongs to one client from the first
