@@ -6,7 +6,7 @@
 pub mod cost;
 pub mod tpcb;
 
-use super::postgres::{Folder, free_port, is_root, user};
+use super::postgres::{Folder, free_port, install, is_root, user};
 use super::servers::{Running, Server, Target};
 use crate::refusal::Refusal;
 use anyhow::Context;
@@ -92,14 +92,6 @@ fn find_or_install() -> anyhow::Result<PathBuf> {
     if let Some(program) = find() {
         return Ok(program);
     }
-    if is_root() && Command::new("apt-get").arg("--version").stdout(Stdio::null()).status().is_ok() {
-        tracing::info!("installing PgBouncer");
-        let install = "apt-get -qq update && apt-get -qq install -y --no-install-recommends pgbouncer";
-        let mut command = Command::new("sh");
-        command.args(["-c", install]).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
-        if !command.status().is_ok_and(|status| status.success()) {
-            return Err(Refusal::new(format!("PgBouncer could not be installed; {ADVICE}")).into());
-        }
-    }
+    install("pgbouncer", ADVICE)?;
     find().ok_or_else(|| Refusal::new(format!("PgBouncer was not found; {ADVICE}")).into())
 }

@@ -33,16 +33,8 @@ impl Programs {
         if let Some(programs) = Programs::find() {
             return Ok(programs);
         }
-        if is_root() && Command::new("apt-get").arg("--version").stdout(Stdio::null()).status().is_ok() {
-            tracing::info!("installing PostgreSQL 15");
-            // Without its own cluster: ours is made here.
-            let install = "apt-get -qq update && apt-get -qq install -y --no-install-recommends postgresql-15";
-            let mut command = Command::new("sh");
-            command.args(["-c", install]).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
-            if !command.status().is_ok_and(|status| status.success()) {
-                return Err(Refusal::new(format!("PostgreSQL 15 could not be installed; {ADVICE}")).into());
-            }
-        }
+        // Without its own cluster: ours is made here.
+        install("postgresql-15", ADVICE)?;
         Programs::find().ok_or_else(|| Refusal::new(format!("PostgreSQL 15 was not found; {ADVICE}")).into())
     }
 
@@ -60,6 +52,24 @@ impl Programs {
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
+}
+
+/// Installs a package of the system's, if this is root and there is apt-get; else nothing.
+///
+/// # Errors
+/// It cannot be installed; what to do then.
+pub fn install(package: &str, advice: &str) -> Result<(), Refusal> {
+    if !is_root() || Command::new("apt-get").arg("--version").stdout(Stdio::null()).status().is_err() {
+        return Ok(());
+    }
+    tracing::info!(package, "installing");
+    let install = format!("apt-get -qq update && apt-get -qq install -y --no-install-recommends {package}");
+    let mut command = Command::new("sh");
+    command.args(["-c", &install]).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
+    if command.status().is_ok_and(|status| status.success()) {
+        return Ok(());
+    }
+    Err(Refusal::new(format!("{package} could not be installed; {advice}")))
 }
 
 /// Whether this is what version 15 says of itself.

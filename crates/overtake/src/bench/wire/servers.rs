@@ -60,7 +60,7 @@ pub struct Server {
 }
 
 pub(super) enum Running {
-    Overtake { child: Child, _stdout: BufReader<ChildStdout>, _folder: Folder },
+    Overtake { child: Child, stdout: BufReader<ChildStdout>, _folder: Folder },
     Program { child: Child, _folder: Folder },
     Postgres(Cluster),
     Elsewhere,
@@ -169,7 +169,13 @@ impl Server {
             command.env("OVERTAKE_LOG", "warn");
         }
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("overtake serve")?;
-        let mut stdout = BufReader::new(child.stdout.take().context("overtake serve has no output")?);
+        let stdout = child.stdout.take().context("overtake serve has no output")?;
+        // It ends with this value, whatever it says.
+        let running = Running::Overtake { child, stdout: BufReader::new(stdout), _folder: folder };
+        let mut server = Server { running, base_url: String::new() };
+        let Running::Overtake { child, stdout, _folder: folder } = &mut server.running else {
+            unreachable!("it was made so");
+        };
         let mut line = String::new();
         let base_url = loop {
             line.clear();
@@ -181,8 +187,8 @@ impl Server {
             }
         };
         let port = base_url.rsplit(':').next().and_then(|port| port.parse().ok());
-        let base_url = transport.url(port.context("overtake serve printed no port")?, folder.path());
-        Ok(Server { running: Running::Overtake { child, _stdout: stdout, _folder: folder }, base_url })
+        server.base_url = transport.url(port.context("overtake serve printed no port")?, folder.path());
+        Ok(server)
     }
 
     fn postgres(connections_max: u32, transport: Transport) -> anyhow::Result<Server> {
