@@ -100,6 +100,10 @@ fn gate(door: &Door) -> String {
     if view.mode != Mode::Observe {
         family("overtake_mpl", "gauge", "Transactions that may be active.", &alone(view.gate.mpl.into()));
     }
+    if let Some(phase) = view.phase {
+        let holds = f64::from(u8::from(phase == gate::control::Phase::Holding));
+        family("overtake_mpl_holding", "gauge", "Whether the limit was found, and is only watched.", &alone(holds));
+    }
     family("overtake_gate_extra_slots", "gauge", "Slots beyond the limit, in use.", &alone(view.gate.extras.into()));
     let counters = view.gate.counters;
     for (name, help, value) in [

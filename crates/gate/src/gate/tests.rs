@@ -359,6 +359,21 @@ fn demands_are_told_from_stretched_times() {
 }
 
 #[test]
+fn pauses_of_the_load_are_not_throughput() {
+    let mut rig = Rig::new(1);
+    for at in 0..400u32 {
+        let (ticket, _) = rig.arrive("normal");
+        rig.pass(MS * 2);
+        rig.leave(ticket);
+        if at % 50 == 0 {
+            rig.pass(MS * 10_000);
+        }
+    }
+    let seen = rig.gate.observation();
+    assert!((seen.throughput.mean - 500.0).abs() < 1.0 && seen.throughput.half_width < 0.01, "{:?}", seen.throughput);
+}
+
+#[test]
 fn an_observation_leaves_out_who_was_inside_when_the_limit_changed() {
     let mut rig = Rig::new(1);
     for _ in 0..5 {

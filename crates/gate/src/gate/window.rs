@@ -19,11 +19,11 @@ pub struct Observation {
     pub failures: u64,
     /// Transactions that have come.
     pub arrivals: u64,
-    /// Completions in a second.
+    /// Completions in a second of the time in which somebody was there: pauses of the load do not count.
     pub throughput: Estimate,
     /// Seconds from arrival to end, the client's own time left out.
     pub response: Estimate,
-    /// The share of the time in which somebody waited, so that the limit was what held transactions back.
+    /// The share of that time in which somebody waited, so that the limit was what held transactions back.
     pub saturated: f64,
     /// How many were active inside, on average.
     pub active: f64,
@@ -44,12 +44,17 @@ const SATURATED: f64 = 0.9;
 const STEADY: f64 = 0.05;
 
 impl Observation {
-    /// The mean and the squared coefficient of variation over time of how many were active.
+    /// The mean and the squared coefficient of variation over time of how many were active, when anybody was.
     fn population(&self) -> (f64, f64) {
         let moment = |power: i32| {
-            let sum: f64 =
-                self.by_active.iter().enumerate().map(|(n, (seconds, _))| (n as f64).powi(power) * seconds).sum();
-            sum / self.by_active.iter().map(|(seconds, _)| seconds).sum::<f64>().max(f64::MIN_POSITIVE)
+            let sum: f64 = self
+                .by_active
+                .iter()
+                .enumerate()
+                .skip(1)
+                .map(|(n, (seconds, _))| (n as f64).powi(power) * seconds)
+                .sum();
+            sum / self.by_active.iter().skip(1).map(|(seconds, _)| seconds).sum::<f64>().max(f64::MIN_POSITIVE)
         };
         let mean = moment(1);
         (mean, (moment(2) / (mean * mean).max(f64::MIN_POSITIVE) - 1.0).max(0.0))
@@ -88,7 +93,9 @@ pub(super) struct Window {
     /// Transactions that must leave before it opens.
     left_out: u32,
     opened: Time,
-    last: Time,
+    /// Seconds in which somebody was there; and when the last one left.
+    busy_seconds: f64,
+    last_seconds: f64,
     active_seconds: f64,
     saturated_seconds: f64,
 }
@@ -109,7 +116,16 @@ impl Window {
     pub(super) fn new(now: Time, mpl: u32, classes: usize, left_out: u32) -> Window {
         let seen = Observation { mpl, classes: vec![ClassObservation::default(); classes], ..Observation::default() };
         let batches = Batches::default();
-        Window { seen, batches, left_out, opened: now, last: now, active_seconds: 0.0, saturated_seconds: 0.0 }
+        Window {
+            seen,
+            batches,
+            left_out,
+            opened: now,
+            busy_seconds: 0.0,
+            last_seconds: 0.0,
+            active_seconds: 0.0,
+            saturated_seconds: 0.0,
+        }
     }
 
     /// Time has passed, with so many active inside, and whether somebody waited.
@@ -119,6 +135,9 @@ impl Window {
         }
         let seconds = passed.as_secs_f64();
         self.active_seconds += seconds * f64::from(active);
+        if 0 < active || somebody_waits {
+            self.busy_seconds += seconds;
+        }
         if somebody_waits {
             self.saturated_seconds += seconds;
         }
@@ -145,12 +164,12 @@ impl Window {
     pub(super) fn left(&mut self, now: Time, left: &Left) {
         if 0 < self.left_out {
             self.left_out -= 1;
-            (self.opened, self.last) = (now, now);
+            self.opened = now;
             return;
         }
         let response = left.wait + left.active;
-        self.batches.add(now.since(self.last), response);
-        self.last = now;
+        self.batches.add(self.busy_seconds - self.last_seconds, response);
+        self.last_seconds = self.busy_seconds;
         self.seen.completions += 1;
         self.at(left.active_count).1 += 1;
         let demand = left.demand_ns / 1e9;
@@ -172,7 +191,7 @@ impl Window {
             lasted,
             throughput: self.batches.throughput(),
             response: self.batches.response(),
-            saturated: over(self.saturated_seconds),
+            saturated: self.saturated_seconds / self.busy_seconds.max(f64::MIN_POSITIVE),
             active: over(self.active_seconds),
             ..self.seen.clone()
         }
