@@ -72,7 +72,7 @@ impl Default for ControlSettings {
             mpl_max: 200,
             model: None,
             observation_min: Duration::from_secs(1),
-            observation_max: Duration::from_mins(2),
+            observation_max: Duration::from_secs(30),
         }
     }
 }
