@@ -177,34 +177,48 @@ impl Controller {
     /// Looks at the gate, and moves its limit if what it has observed says so. To be called now and then, some hundred times in
     /// an observation; it costs nothing until one is over. Says whether one was.
     pub fn look(&mut self, now: Time, gate: &mut Gate) -> bool {
+        let Some(seen) = self.observed(now, gate) else { return false };
+        let mpl = self.decide(now, &seen, gate.settings().processors);
+        Controller::steer(now, gate, mpl);
+        true
+    }
+
+    /// What the gate has observed, if an observation is over: the first part of [`Controller::look`], for those who must not hold up
+    /// the gate while the others compute.
+    pub fn observed(&mut self, now: Time, gate: &mut Gate) -> Option<Observation> {
         if !self.has_begun {
             // An empty system fills first.
             self.has_begun = true;
             gate.observe_anew(now, 2 * gate.mpl());
-            return false;
+            return None;
         }
         if gate.observed() < self.next_look {
-            return false;
+            return None;
         }
         // Whoever looks all the time and stops when it seems precise stops when it only seems so.
         self.next_look = gate.observed() + gate.observed() / 4;
         let seen = gate.observation();
         if !self.is_enough(&seen, gate.settings().processors) {
-            return false;
+            return None;
         }
         self.next_look = COMPLETIONS_MIN;
-        let (mpl, reason) = self.conclude(&seen, gate.settings().processors);
+        Some(seen)
+    }
+
+    /// The limit that follows from what was observed. Models may take seconds.
+    pub fn decide(&mut self, now: Time, seen: &Observation, processors: u32) -> u32 {
+        let (mpl, reason) = self.conclude(seen, processors);
         self.observations += 1;
-        self.moves.push_back(Move { at: now, from: seen.mpl, to: mpl, reason, seen: (&seen).into() });
+        self.moves.push_back(Move { at: now, from: seen.mpl, to: mpl, reason, seen: seen.into() });
         if MOVES_KEPT < self.moves.len() {
             self.moves.pop_front();
         }
-        if mpl == gate.mpl() {
-            gate.observe_anew(now, 0)
-        } else {
-            gate.set_mpl(now, mpl)
-        }
-        true
+        mpl
+    }
+
+    /// Has the gate keep this limit, and observe anew.
+    pub fn steer(now: Time, gate: &mut Gate, mpl: u32) {
+        if mpl == gate.mpl() { gate.observe_anew(now, 0) } else { gate.set_mpl(now, mpl) }
     }
 
     /// Whether an observation is as precise as it must be, or has taken as long as it may.

@@ -1,7 +1,7 @@
 //! The door: the gate, with sessions before it.
 //!
 //! A transaction enters before it runs, or gets a server connection, and leaves when it has ended. Who goes in is for
-//! [`gate::Gate`] to say; here are the clock, the waiting, and the one task that looks after time.
+//! [`gate::Gate`] to say; here are the clock, the waiting, and the one task that looks after time and the limit.
 //!
 //! **Invariant:** whoever has a [`Slot`] is known to the gate, and leaves it by dropping the slot, whatever becomes of the session.
 //! Nobody waits in a thread. What is done under the lock takes less than a microsecond, and wakes nobody; that is done after.
@@ -48,6 +48,8 @@ struct Shared {
     state: Mutex<State>,
     /// Something is due sooner than was thought.
     alarm: Notify,
+    /// There may be something for the controller to see.
+    looks: Notify,
     mode: Mode,
     /// Whether there are transactions that are cancelled when they run for too long.
     cancels: bool,
@@ -121,8 +123,9 @@ impl Door {
         let is_cancel =
             |class: &ClassSettings| class.runaway.is_some_and(|runaway| runaway.reaction == Reaction::Cancel);
         let cancels = options.gate.classes.iter().any(is_cancel);
-        let (began, state, alarm) = (Instant::now(), Mutex::new(state), Notify::new());
-        Ok(Door(Some(Arc::new(Shared { began, state, alarm, mode: options.mode, cancels, classes }))))
+        let (began, state) = (Instant::now(), Mutex::new(state));
+        let (alarm, looks) = (Notify::new(), Notify::new());
+        Ok(Door(Some(Arc::new(Shared { began, state, alarm, looks, mode: options.mode, cancels, classes }))))
     }
 
     /// What it does.
@@ -163,28 +166,10 @@ impl Door {
         Ok(slot)
     }
 
-    /// Looks after time: slots that are lent, waits that end, the controller. For ever.
+    /// Looks after time, and controls the limit. For ever.
     pub(crate) async fn watch(&self) {
         let Some(shared) = &self.0 else { return std::future::pending().await };
-        loop {
-            let wait = shared.with(|state, now| {
-                state.gate.tick(now);
-                if shared.mode == Mode::Auto
-                    && state.controller.look(now, &mut state.gate)
-                    && let Some(moved) = state.controller.moves().last()
-                    && moved.from != moved.to
-                {
-                    tracing::info!(from = moved.from, to = moved.to, reason = %moved.reason, "the limit has moved");
-                }
-                let look = (0 < state.gate.slots()).then(|| now.after(LOOK));
-                state.armed = [state.gate.due(), look].into_iter().flatten().min();
-                state.armed.map(|due| due.since(now))
-            });
-            match wait {
-                Some(wait) => drop(tokio::time::timeout(wait.max(SOONER), shared.alarm.notified()).await),
-                None => shared.alarm.notified().await,
-            }
-        }
+        tokio::join!(shared.keep_time(), shared.control());
     }
 }
 
@@ -241,6 +226,53 @@ impl Shared {
         }
         runaways.iter().for_each(|cancel| cancel.cancel());
         result
+    }
+
+    /// Slots are lent, waits end; and there may be something for the controller to see.
+    async fn keep_time(&self) {
+        loop {
+            let wait = self.with(|state, now| {
+                state.gate.tick(now);
+                let look = (0 < state.gate.slots()).then(|| now.after(LOOK));
+                state.armed = [state.gate.due(), look].into_iter().flatten().min();
+                state.armed.map(|due| due.since(now))
+            });
+            self.looks.notify_one();
+            match wait {
+                Some(wait) => drop(tokio::time::timeout(wait.max(SOONER), self.alarm.notified()).await),
+                None => self.alarm.notified().await,
+            }
+        }
+    }
+
+    /// Moves the limit under [`Mode::Auto`]. What follows from an observation is computed on a thread beside: models may take seconds,
+    /// and neither transactions nor the clock wait for them.
+    async fn control(&self) {
+        if self.mode != Mode::Auto {
+            return;
+        }
+        loop {
+            self.looks.notified().await;
+            let over = self.with(|state, now| {
+                let seen = state.controller.observed(now, &mut state.gate)?;
+                Some((state.controller.clone(), seen, state.gate.settings().processors, now))
+            });
+            let Some((mut controller, seen, processors, now)) = over else { continue };
+            let decided = tokio::task::spawn_blocking(move || {
+                let mpl = controller.decide(now, &seen, processors);
+                (controller, mpl)
+            });
+            let Ok((controller, mpl)) = decided.await else { continue };
+            if let Some(moved) = controller.moves().last()
+                && moved.from != moved.to
+            {
+                tracing::info!(from = moved.from, to = moved.to, reason = %moved.reason, "the limit has moved");
+            }
+            self.with(|state, now| {
+                state.controller = controller;
+                Controller::steer(now, &mut state.gate, mpl);
+            });
+        }
     }
 
     /// Waits until the gate has answered.

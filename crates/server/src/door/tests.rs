@@ -180,3 +180,23 @@ fn many_threads_leave_nobody_behind() {
     assert_eq!(slots(&door), (0, 0));
     assert!(door.0.as_ref().is_some_and(|shared| shared.lock().waiting.is_empty()));
 }
+
+#[test]
+fn the_limit_is_found_while_transactions_come_and_go() {
+    let mut options = DoorOptions { mode: Mode::Auto, gate: Settings::of_priorities(1), ..DoorOptions::default() };
+    options.control.observation_min = Duration::ZERO;
+    options.control.observation_max = Duration::from_millis(1);
+    let door = Door::new(&options).expect("a door");
+    runtime().block_on(async {
+        let watched = door.clone();
+        let watch = tokio::spawn(async move { watched.watch().await });
+        while door.view().is_some_and(|view| view.moves.is_empty()) {
+            door.enter(about(Class::Normal)).await.expect("it is open").done();
+            tokio::task::yield_now().await;
+        }
+        watch.abort();
+    });
+    let view = door.view().expect("there is a gate");
+    assert_eq!(view.moves[0].to, view.gate.mpl);
+    assert_eq!(slots(&door), (0, 0));
+}

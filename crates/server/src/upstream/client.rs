@@ -23,8 +23,8 @@ use crate::front::Site;
 use crate::session::Stop;
 use crate::stats::{Seen, Stats};
 use bytes::{Buf, BytesMut};
+use sql::SqlError;
 use sql::session::TransactionStatus;
-use sql::{SqlError, SqlState};
 use std::future::poll_fn;
 use std::io;
 use std::mem;
@@ -332,7 +332,7 @@ impl Talk {
                 }
                 () = &mut cancelled => {
                     reach.rests();
-                    return Err(SqlError::new(SqlState("57014"), "canceling statement due to user request").into());
+                    return Err(errors::cancelled().into());
                 }
                 () = ending => return Err(Gone::Server.into()),
                 moved = go_on(io, input, out) => moved.map_err(|_| Gone::Client)?,
