@@ -31,13 +31,12 @@ use entry::{Entries, Entry, State};
 use hot::HotKeys;
 use learned::Learned;
 use meter::Meter;
-use patience::is_due;
 use queue::{Place, Queue};
 use stage::Histogram;
 use std::collections::VecDeque;
 use std::time::Duration;
 use thiserror::Error;
-use timer::Timer;
+use timer::{Timed, Timer};
 use window::Window;
 
 /// A transaction that comes.
@@ -169,8 +168,8 @@ impl Gate {
             slots: 0,
             used: 0.0,
             expected_ns: 1e6,
-            wait_timer: Timer::new(class.wait_max),
-            run_timer: Timer::new(class.runaway.map(|runaway| runaway.after)),
+            wait_timer: Timer::new(Timed::Waiting, class.wait_max),
+            run_timer: Timer::new(Timed::Being(State::Inside), class.runaway.map(|runaway| runaway.after)),
             held_back: 0,
             lent: 0,
             done: 0,
@@ -194,8 +193,8 @@ impl Gate {
             extras: 0,
             queued: 0,
             next_number: 0,
-            lend_timer: Timer::new(settings.lend_after),
-            return_timer: Timer::new(Some(settings.return_patience)),
+            lend_timer: Timer::new(Timed::Being(State::Resting), settings.lend_after),
+            return_timer: Timer::new(Timed::Being(State::Returning), Some(settings.return_patience)),
             progress: Time::ZERO,
             interval_ns: 0.0,
             last_in: Time::ZERO,
@@ -283,8 +282,7 @@ impl Gate {
         self.deactivate(ticket);
         self.turn(ticket, State::Resting);
         self.progress = now;
-        let (entries, delay) = (&self.entries, self.lend_timer.delay());
-        self.lend_timer.set(now, ticket, |ticket, due| !is_due(entries, ticket, State::Resting, delay, due));
+        self.lend_timer.set(now, ticket, &self.entries);
     }
 
     /// Its client goes on. Whether it may go on with it.
@@ -306,9 +304,7 @@ impl Gate {
                 self.next_number += 1;
                 self.turn(ticket, State::Returning);
                 self.enqueue(ticket, place);
-                let (entries, delay) = (&self.entries, self.return_timer.delay());
-                self.return_timer
-                    .set(now, ticket, |ticket, due| !is_due(entries, ticket, State::Returning, delay, due));
+                self.return_timer.set(now, ticket, &self.entries);
                 Entrance::Waits
             }
             _ => Entrance::In,

@@ -4,7 +4,6 @@
 //! class's queue.
 
 use super::entry::{Entry, State, Ticket};
-use super::patience::{is_due, waits_since};
 use super::queue::Place;
 use super::shares::{self, Candidate};
 use super::window::Left;
@@ -68,10 +67,7 @@ impl Gate {
     }
 
     pub(super) fn set_wait_timer(&mut self, ticket: Ticket, id: ClassId) {
-        let (entries, now) = (&self.entries, self.now);
-        let timer = &mut self.classes[id.index()].wait_timer;
-        let delay = timer.delay();
-        timer.set(now, ticket, |ticket, due| !waits_since(entries, ticket, delay, due));
+        self.classes[id.index()].wait_timer.set(self.now, ticket, &self.entries);
     }
 
     /// Lets in whoever may go in.
@@ -135,9 +131,7 @@ impl Gate {
         let Some(entry) = self.entries.get_mut(ticket) else { return };
         entry.meter = reading;
         let id = entry.class;
-        let (entries, timer) = (&self.entries, &mut self.classes[id.index()].run_timer);
-        let delay = timer.delay();
-        timer.set(now, ticket, |ticket, due| !is_due(entries, ticket, State::Inside, delay, due));
+        self.classes[id.index()].run_timer.set(now, ticket, &self.entries);
     }
 
     /// It works no more.

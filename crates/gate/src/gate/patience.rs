@@ -2,11 +2,10 @@
 //!
 //! **Invariant:** whoever is due was in the same state all the while; one that has moved on is left alone.
 
-use super::entry::{Entries, Entry, State, Ticket};
+use super::entry::{Entry, State, Ticket};
 use super::{Ending, Event, Gate};
 use crate::settings::Reaction;
 use crate::time::Time;
-use std::time::Duration;
 
 impl Gate {
     /// When [`Gate::tick`] has something to do, if nothing else happens before.
@@ -20,20 +19,16 @@ impl Gate {
     /// Time has passed: slots are lent, waits end.
     pub fn tick(&mut self, now: Time) {
         self.pass(now);
-        while let Some((ticket, due)) = self.lend_timer.pop(now) {
-            if is_due(&self.entries, ticket, State::Resting, self.lend_timer.delay(), due) {
-                self.release(ticket);
-                self.turn(ticket, State::Lent);
-                self.counters.lent += 1;
-                if let Some(entry) = self.entries.get(ticket) {
-                    self.classes[entry.class.index()].lent += 1;
-                }
+        while let Some(ticket) = self.lend_timer.pop(now, &self.entries) {
+            self.release(ticket);
+            self.turn(ticket, State::Lent);
+            self.counters.lent += 1;
+            if let Some(entry) = self.entries.get(ticket) {
+                self.classes[entry.class.index()].lent += 1;
             }
         }
-        while let Some((ticket, due)) = self.return_timer.pop(now) {
-            if is_due(&self.entries, ticket, State::Returning, self.return_timer.delay(), due) {
-                self.let_in_extra(ticket);
-            }
+        while let Some(ticket) = self.return_timer.pop(now, &self.entries) {
+            self.let_in_extra(ticket);
         }
         for index in 0..self.classes.len() {
             self.end_waits(index);
@@ -45,11 +40,7 @@ impl Gate {
 
     /// Turns those away who have waited for too long.
     fn end_waits(&mut self, index: usize) {
-        let delay = self.classes[index].wait_timer.delay();
-        while let Some((ticket, due)) = self.classes[index].wait_timer.pop(self.now) {
-            if !waits_since(&self.entries, ticket, delay, due) {
-                continue;
-            }
+        while let Some(ticket) = self.classes[index].wait_timer.pop(self.now, &self.entries) {
             let Some(whereabouts) = self.whereabouts(ticket) else { continue };
             let Some(class) = self.entries.get(ticket).map(|entry| entry.class) else { continue };
             self.leave(self.now, ticket, Ending::Failed);
@@ -61,10 +52,7 @@ impl Gate {
 
     fn end_runaways(&mut self, index: usize) {
         let Some(runaway) = self.settings.classes[index].runaway else { return };
-        while let Some((ticket, due)) = self.classes[index].run_timer.pop(self.now) {
-            if !is_due(&self.entries, ticket, State::Inside, Some(runaway.after), due) {
-                continue;
-            }
+        while let Some(ticket) = self.classes[index].run_timer.pop(self.now, &self.entries) {
             match runaway.reaction {
                 Reaction::Demote(to) => {
                     self.counters.demoted += 1;
@@ -104,16 +92,4 @@ impl Gate {
             self.let_in_extra(ticket);
         }
     }
-}
-
-/// Whether this transaction has been in this state since `delay` before `due`.
-pub(super) fn is_due(entries: &Entries, ticket: Ticket, state: State, delay: Option<Duration>, due: Time) -> bool {
-    let Some((entry, delay)) = entries.get(ticket).zip(delay) else { return false };
-    entry.state == state && entry.since.after(delay) == due
-}
-
-/// Whether it still waits for the first time.
-pub(super) fn waits_since(entries: &Entries, ticket: Ticket, delay: Option<Duration>, due: Time) -> bool {
-    let Some((entry, delay)) = entries.get(ticket).zip(delay) else { return false };
-    matches!(entry.state, State::Waiting | State::HeldBack) && entry.arrived.after(delay) == due
 }

@@ -1,54 +1,77 @@
 //! Delays that are the same for all: whoever begins first is due first, so a queue does.
 
-use super::entry::Ticket;
+use super::entry::{Entries, Entry, State, Ticket};
 use crate::time::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
+
+/// What is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timed {
+    /// Being in this state, without a break.
+    Being(State),
+    /// Waiting for the first time, in the queue or for a hot key.
+    Waiting,
+}
+
+impl Timed {
+    /// Since when it goes on; nothing if it does not.
+    fn since(self, entry: &Entry) -> Option<Time> {
+        match self {
+            Timed::Being(state) => (entry.state == state).then_some(entry.since),
+            Timed::Waiting => matches!(entry.state, State::Waiting | State::HeldBack).then_some(entry.arrived),
+        }
+    }
+}
 
 /// Who is due when.
 ///
 /// **Invariant:** moments do not decrease from front to back.
 #[derive(Debug)]
 pub(super) struct Timer {
+    timed: Timed,
     delay: Option<Duration>,
     due: VecDeque<(Time, Ticket)>,
 }
 
 impl Timer {
     /// After this delay; never, without one.
-    pub(super) fn new(delay: Option<Duration>) -> Timer {
-        Timer { delay, due: VecDeque::new() }
+    pub(super) fn new(timed: Timed, delay: Option<Duration>) -> Timer {
+        Timer { timed, delay, due: VecDeque::new() }
     }
 
-    /// Sets the clock for somebody. `is_stale` says of one who was set before, and when, whether it is over.
-    pub(super) fn set(&mut self, now: Time, ticket: Ticket, is_stale: impl Fn(Ticket, Time) -> bool) {
+    /// What is timed begins for somebody.
+    pub(super) fn set(&mut self, now: Time, ticket: Ticket, entries: &Entries) {
         let Some(delay) = self.delay else { return };
         // Most are over before they are due. Two for one, so the queue stays as short as there are those that are not.
         for _ in 0..2 {
             match self.due.front() {
-                Some((due, first)) if is_stale(*first, *due) => drop(self.due.pop_front()),
+                Some((due, first)) if !self.goes_on(*first, *due, entries) => drop(self.due.pop_front()),
                 _ => break,
             }
         }
         self.due.push_back((now.after(delay), ticket));
     }
 
-    /// When the first one is due.
+    /// When the first one is due; it may be over by then.
     pub(super) fn next(&self) -> Option<Time> {
         self.due.front().map(|(due, _)| *due)
     }
 
-    /// One that is due, and when it was.
-    pub(super) fn pop(&mut self, now: Time) -> Option<(Ticket, Time)> {
-        let (due, ticket) = *self.due.front()?;
-        if now < due {
-            return None;
+    /// One that is due, and for whom it has gone on all the while.
+    pub(super) fn pop(&mut self, now: Time, entries: &Entries) -> Option<Ticket> {
+        while let Some((due, ticket)) = self.due.front().copied().filter(|(due, _)| *due <= now) {
+            self.due.pop_front();
+            if self.goes_on(ticket, due, entries) {
+                return Some(ticket);
+            }
         }
-        self.due.pop_front();
-        Some((ticket, due))
+        None
     }
 
-    pub(super) fn delay(&self) -> Option<Duration> {
-        self.delay
+    /// Whether it is still what was to be due then.
+    fn goes_on(&self, ticket: Ticket, due: Time, entries: &Entries) -> bool {
+        let since = entries.get(ticket).and_then(|entry| self.timed.since(entry));
+        since.zip(self.delay).is_some_and(|(since, delay)| since.after(delay) == due)
     }
 }
