@@ -1,18 +1,48 @@
 //! A PostgreSQL 15 of the test's own, in a folder of its own.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 use tokio_postgres::NoTls;
 
 /// Where Debian puts it; elsewhere it is on the path.
 const DEBIAN: &str = "/usr/lib/postgresql/15/bin";
 
+/// What the server has said, as it says it.
+#[derive(Default)]
+struct Log {
+    text: Mutex<String>,
+    grown: Condvar,
+}
+
+impl Log {
+    /// Takes down what comes, to its end.
+    fn follow(self: Arc<Log>, said: ChildStderr) {
+        for line in BufReader::new(said).lines().map_while(Result::ok) {
+            let mut text = self.text.lock().unwrap();
+            *text += &line;
+            text.push('\n');
+            self.grown.notify_all();
+        }
+    }
+
+    /// Waits until it has said so.
+    fn until(&self, said: &str) {
+        let text = self.text.lock().unwrap();
+        let patience = Duration::from_secs(60);
+        let (text, waited) = self.grown.wait_timeout_while(text, patience, |text| !text.contains(said)).unwrap();
+        assert!(!waited.timed_out(), "never: {said}\n{text}");
+    }
+}
+
 pub struct Cluster {
     postmaster: Child,
+    log: Arc<Log>,
     folder: PathBuf,
     pub port: u16,
 }
@@ -78,19 +108,13 @@ impl Cluster {
         for setting in ["fsync=off", "max_connections=60", "shared_buffers=16MB", "autovacuum=off"] {
             postgres.args(["-c", setting]);
         }
-        let log = fs::File::create(folder.join("log")).unwrap();
-        let postmaster = postgres.stdout(Stdio::null()).stderr(log).spawn().unwrap();
-        let cluster = Cluster { postmaster, folder, port };
-        let begun = Instant::now();
-        while !fs::read_to_string(cluster.folder.join("log")).unwrap().contains("ready to accept connections") {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{}", cluster.log());
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let mut postmaster = postgres.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let (log, said) = (Arc::new(Log::default()), postmaster.stderr.take().unwrap());
+        let follower = Arc::clone(&log);
+        std::thread::spawn(move || follower.follow(said));
+        let cluster = Cluster { postmaster, log, folder, port };
+        cluster.log.until("ready to accept connections");
         Some(cluster)
-    }
-
-    pub fn log(&self) -> String {
-        fs::read_to_string(self.folder.join("log")).unwrap()
     }
 
     /// Has psql run this by the unix socket.
@@ -115,11 +139,7 @@ impl Cluster {
         }
         self.ask("alter system set ssl = on");
         self.ask("select pg_reload_conf()");
-        let begun = Instant::now();
-        while !self.log().contains("\"ssl\" changed to \"on\"") {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{}", self.log());
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        self.log.until("\"ssl\" changed to \"on\"");
     }
 
     /// A client of the server itself.

@@ -85,7 +85,7 @@ pub fn servers_that_go() {
         let begun = std::time::Instant::now();
         while let Err(error) = try_value(&idle, "select 1").await {
             assert!(!idle.is_closed() && begun.elapsed() < Duration::from_secs(20), "{error:?}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::task::yield_now().await;
         }
     });
 }
@@ -139,7 +139,7 @@ pub fn who_waits_can_be_cancelled() {
         });
         while !waits.is_finished() {
             cancel.cancel_query(NoTls).await.unwrap();
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::task::yield_now().await;
         }
         let (two, waited) = waits.await.unwrap();
         assert_eq!(waited.unwrap_err().code().unwrap().code(), "57014");
