@@ -61,7 +61,7 @@ struct State {
     gate: Gate,
     /// Acts under [`Mode::Auto`] only; else it can be asked.
     controller: Controller,
-    waiting: HashMap<Ticket, Waiting>,
+    waiting: Waits,
     /// How those are cancelled that may be.
     cancels: HashMap<Ticket, Arc<dyn Cancel>>,
     /// When the task wakes that looks after time.
@@ -73,6 +73,35 @@ enum Waiting {
     Yet(Option<Waker>),
     Admitted,
     TimedOut(ClassId, Whereabouts),
+}
+
+/// Those before the door, each at the place that the gate has for it.
+#[derive(Default)]
+struct Waits(Vec<Option<(Ticket, Waiting)>>);
+
+impl Waits {
+    fn insert(&mut self, ticket: Ticket) {
+        if self.0.len() <= ticket.place() {
+            self.0.resize_with(ticket.place() + 1, || None);
+        }
+        self.0[ticket.place()] = Some((ticket, Waiting::Yet(None)));
+    }
+
+    fn get_mut(&mut self, ticket: Ticket) -> Option<&mut Waiting> {
+        let (own, waiting) = self.0.get_mut(ticket.place())?.as_mut()?;
+        (*own == ticket).then_some(waiting)
+    }
+
+    fn remove(&mut self, ticket: Ticket) {
+        if self.get_mut(ticket).is_some() {
+            self.0[ticket.place()] = None;
+        }
+    }
+
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
 }
 
 /// Why a transaction was turned away; what the client is told besides.
@@ -119,7 +148,7 @@ impl Door {
             named.ok_or_else(|| SettingsError::Missing(class.name().to_owned()))
         };
         let classes = [class(Class::High)?, class(Class::Normal)?, class(Class::Low)?];
-        let state = State { gate, controller, waiting: HashMap::new(), cancels: HashMap::new(), armed: None };
+        let state = State { gate, controller, waiting: Waits::default(), cancels: HashMap::new(), armed: None };
         let is_cancel =
             |class: &ClassSettings| class.runaway.is_some_and(|runaway| runaway.reaction == Reaction::Cancel);
         let cancels = options.gate.classes.iter().any(is_cancel);
@@ -138,11 +167,11 @@ impl Door {
         self.0.is_some()
     }
 
-    /// Waits to be let in.
+    /// Waits to be let in, from now on.
     ///
     /// # Errors
     /// It is turned away, by bounds that were set.
-    pub(crate) async fn enter(&self, about: About) -> Result<Slot, TurnedAway> {
+    pub(crate) async fn enter(&self, about: About, now: Instant) -> Result<Slot, TurnedAway> {
         let Some(shared) = &self.0 else { return Ok(Slot { inside: None, class: about.class, is_idle: false }) };
         let arrival = Arrival {
             class: shared.classes[about.class as usize],
@@ -150,15 +179,15 @@ impl Door {
             hot_key: None,
             owner: about.owner,
         };
-        let (ticket, entrance) = shared.with(|state, now| {
+        let (ticket, entrance) = shared.with_at(shared.time(now), |state, now| {
             let (ticket, entrance) = state.gate.arrive(now, arrival).map_err(|refused| refusal(&refused))?;
             if entrance == Entrance::Waits {
-                state.waiting.insert(ticket, Waiting::Yet(None));
+                state.waiting.insert(ticket);
             }
             Ok::<_, TurnedAway>((ticket, entrance))
         })?;
         // From here on whoever gives up leaves.
-        let inside = Some((Arc::clone(shared), ticket, Ending::Failed));
+        let inside = Some((Arc::clone(shared), ticket));
         let slot = Slot { inside, class: about.class, is_idle: false };
         if entrance == Entrance::Waits {
             shared.admission(ticket).await?;
@@ -178,13 +207,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn now(&self) -> Time {
-        Time::ZERO.after(self.began.elapsed())
+    fn time(&self, now: Instant) -> Time {
+        Time::ZERO.after(now.saturating_duration_since(self.began))
     }
 
-    /// Does something with the gate, and tells those whom it concerns.
     fn with<R>(&self, act: impl FnOnce(&mut State, Time) -> R) -> R {
-        let now = self.now();
+        self.with_at(self.time(Instant::now()), act)
+    }
+
+    /// Does something with the gate, and tells those whom it concerns. The gate takes a time that is over for its present.
+    fn with_at<R>(&self, now: Time, act: impl FnOnce(&mut State, Time) -> R) -> R {
         let mut state = self.lock();
         let result = act(&mut state, now);
         let mut woken: Option<Waker> = None;
@@ -199,7 +231,7 @@ impl Shared {
                 }
                 Event::Demoted(..) | Event::Extra(_) => continue,
             };
-            let Some(waiting) = state.waiting.get_mut(&ticket) else { continue };
+            let Some(waiting) = state.waiting.get_mut(ticket) else { continue };
             if let Waiting::Yet(Some(waker)) = std::mem::replace(waiting, answer)
                 && let Some(before) = woken.replace(waker)
             {
@@ -279,19 +311,19 @@ impl Shared {
     async fn admission(&self, ticket: Ticket) -> Result<(), TurnedAway> {
         poll_fn(|cx| {
             let mut state = self.lock();
-            let Some(waiting) = state.waiting.get_mut(&ticket) else { return Poll::Ready(Ok(())) };
+            let Some(waiting) = state.waiting.get_mut(ticket) else { return Poll::Ready(Ok(())) };
             match waiting {
                 Waiting::Yet(waker) => {
                     *waker = Some(cx.waker().clone());
                     Poll::Pending
                 }
                 Waiting::Admitted => {
-                    state.waiting.remove(&ticket);
+                    state.waiting.remove(ticket);
                     Poll::Ready(Ok(()))
                 }
                 Waiting::TimedOut(class, at) => {
                     let (class, at) = (*class, *at);
-                    state.waiting.remove(&ticket);
+                    state.waiting.remove(ticket);
                     let name = state.gate.settings().classes[class.index()].name.clone();
                     Poll::Ready(Err(timed_out(&name, at)))
                 }
@@ -324,7 +356,7 @@ fn timed_out(class: &str, at: Whereabouts) -> TurnedAway {
 
 /// A place inside. Dropping it is leaving.
 pub(crate) struct Slot {
-    inside: Option<(Arc<Shared>, Ticket, Ending)>,
+    inside: Option<(Arc<Shared>, Ticket)>,
     class: Class,
     is_idle: bool,
 }
@@ -338,7 +370,7 @@ impl fmt::Debug for Slot {
 impl Slot {
     /// The transaction waits for its client.
     pub(crate) fn idle(&mut self) {
-        if let Some((shared, ticket, _)) = &self.inside
+        if let Some((shared, ticket)) = &self.inside
             && !std::mem::replace(&mut self.is_idle, true)
         {
             shared.with(|state, now| state.gate.rest(now, *ticket));
@@ -347,14 +379,14 @@ impl Slot {
 
     /// Its client has spoken again: waits for a slot, if its own was lent.
     pub(crate) async fn active(&mut self) {
-        let Some((shared, ticket, _)) = &self.inside else { return };
+        let Some((shared, ticket)) = &self.inside else { return };
         if !self.is_idle {
             return;
         }
         let entrance = shared.with(|state, now| {
             let entrance = state.gate.resume(now, *ticket);
             if entrance == Entrance::Waits {
-                state.waiting.insert(*ticket, Waiting::Yet(None));
+                state.waiting.insert(*ticket);
             }
             entrance
         });
@@ -367,7 +399,7 @@ impl Slot {
 
     /// The transaction is of another class from now on.
     pub(crate) fn reclass(&mut self, class: Class) {
-        if let Some((shared, ticket, _)) = &self.inside
+        if let Some((shared, ticket)) = &self.inside
             && std::mem::replace(&mut self.class, class) != class
         {
             let class = shared.classes[class as usize];
@@ -377,7 +409,7 @@ impl Slot {
 
     /// If it may have to be cancelled because it runs for too long, this is how.
     pub(crate) fn cancel_by(&self, cancel: impl FnOnce() -> Arc<dyn Cancel>) {
-        if let Some((shared, ticket, _)) = &self.inside
+        if let Some((shared, ticket)) = &self.inside
             && shared.cancels
         {
             let cancel = cancel();
@@ -387,29 +419,33 @@ impl Slot {
 
     /// Whether it waits for a lock.
     pub(crate) fn stall(&self, is_stalled: bool) {
-        if let Some((shared, ticket, _)) = &self.inside {
+        if let Some((shared, ticket)) = &self.inside {
             shared.with(|state, now| state.gate.stall(now, *ticket, is_stalled));
         }
     }
 
     /// It has done what it was for.
-    pub(crate) fn done(mut self) {
-        if let Some((_, _, ending)) = &mut self.inside {
-            *ending = Ending::Done;
+    pub(crate) fn done(mut self, now: Instant) {
+        self.leave(now, Ending::Done);
+    }
+
+    fn leave(&mut self, now: Instant, ending: Ending) {
+        if let Some((shared, ticket)) = self.inside.take() {
+            shared.with_at(shared.time(now), |state, now| {
+                state.waiting.remove(ticket);
+                if shared.cancels {
+                    state.cancels.remove(&ticket);
+                }
+                state.gate.leave(now, ticket, ending);
+            });
         }
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if let Some((shared, ticket, ending)) = self.inside.take() {
-            shared.with(|state, now| {
-                state.waiting.remove(&ticket);
-                if shared.cancels {
-                    state.cancels.remove(&ticket);
-                }
-                state.gate.leave(now, ticket, ending);
-            });
+        if self.inside.is_some() {
+            self.leave(Instant::now(), Ending::Failed);
         }
     }
 }

@@ -378,7 +378,7 @@ impl<B: Backend> Session<B> {
         if let Some(slot) = self.slot.take()
             && !has_failed
         {
-            slot.done();
+            slot.done(Instant::now());
         }
     }
 
@@ -402,7 +402,7 @@ impl<B: Backend> Session<B> {
             }
             None => {
                 let about = About { class, fingerprint: None, owner: self.seen.owner() };
-                let entered = self.conn.before_door(self.door.enter(about), &self.seen.end).await;
+                let entered = self.conn.before_door(self.door.enter(about, begun), &self.seen.end).await;
                 entered.map(|entered| {
                     entered.map(|slot| {
                         slot.cancel_by(|| Arc::clone(&self.canceller));

@@ -15,6 +15,13 @@ pub struct Ticket {
     generation: u32,
 }
 
+impl Ticket {
+    /// Below the largest number of transactions that were at the gate at one time; after the end of this one it is another one's.
+    pub fn place(self) -> usize {
+        self.index as usize
+    }
+}
+
 /// Where a transaction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -46,7 +53,6 @@ impl State {
 /// What the gate knows of a transaction.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    generation: u32,
     pub(super) state: State,
     pub(super) class: ClassId,
     /// When it came.
@@ -78,7 +84,6 @@ pub(super) struct Entry {
 impl Entry {
     pub(super) fn new(class: ClassId, now: Time, place: Place) -> Entry {
         Entry {
-            generation: 0,
             state: State::Waiting,
             class,
             arrived: now,
@@ -118,65 +123,53 @@ pub(super) struct Entries {
     free: Vec<u32>,
 }
 
-#[derive(Debug)]
-enum Slot {
-    Taken(Box<Entry>),
-    /// The generation of whoever is next.
-    Free(u32),
+#[derive(Debug, Default)]
+struct Slot {
+    /// Of whoever is there, or is next.
+    generation: u32,
+    entry: Option<Entry>,
+}
+
+impl Slot {
+    fn is_of(&self, ticket: Ticket) -> bool {
+        self.generation == ticket.generation
+    }
 }
 
 impl Entries {
-    pub(super) fn insert(&mut self, mut entry: Entry) -> Ticket {
+    pub(super) fn insert(&mut self, entry: Entry) -> Ticket {
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
-                self.slots.push(Slot::Free(0));
+                self.slots.push(Slot::default());
                 u32::try_from(self.slots.len() - 1).expect("there are fewer transactions than that")
             }
         };
         let slot = &mut self.slots[index as usize];
-        let generation = match slot {
-            Slot::Free(generation) => *generation,
-            Slot::Taken(_) => unreachable!("a free place is free"),
-        };
-        entry.generation = generation;
-        *slot = Slot::Taken(Box::new(entry));
-        Ticket { index, generation }
+        slot.entry = Some(entry);
+        Ticket { index, generation: slot.generation }
     }
 
     pub(super) fn get(&self, ticket: Ticket) -> Option<&Entry> {
-        match self.slots.get(ticket.index as usize) {
-            Some(Slot::Taken(entry)) if entry.generation == ticket.generation => Some(entry),
-            _ => None,
-        }
+        self.slots.get(ticket.index as usize).filter(|slot| slot.is_of(ticket))?.entry.as_ref()
     }
 
     pub(super) fn get_mut(&mut self, ticket: Ticket) -> Option<&mut Entry> {
-        match self.slots.get_mut(ticket.index as usize) {
-            Some(Slot::Taken(entry)) if entry.generation == ticket.generation => Some(entry),
-            _ => None,
-        }
+        self.slots.get_mut(ticket.index as usize).filter(|slot| slot.is_of(ticket))?.entry.as_mut()
     }
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Entry> {
-        self.get(ticket)?;
-        let free = Slot::Free(ticket.generation.wrapping_add(1));
-        match std::mem::replace(&mut self.slots[ticket.index as usize], free) {
-            Slot::Taken(entry) => {
-                self.free.push(ticket.index);
-                Some(*entry)
-            }
-            Slot::Free(_) => None,
-        }
+        let slot = self.slots.get_mut(ticket.index as usize).filter(|slot| slot.is_of(ticket))?;
+        let entry = slot.entry.take()?;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(ticket.index);
+        Some(entry)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (Ticket, &Entry)> {
-        self.slots.iter().enumerate().filter_map(|(index, slot)| match slot {
-            Slot::Taken(entry) => {
-                let ticket = Ticket { index: index as u32, generation: entry.generation };
-                Some((ticket, &**entry))
-            }
-            Slot::Free(_) => None,
+        self.slots.iter().enumerate().filter_map(|(index, slot)| {
+            let ticket = Ticket { index: index as u32, generation: slot.generation };
+            Some((ticket, slot.entry.as_ref()?))
         })
     }
 

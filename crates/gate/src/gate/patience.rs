@@ -3,6 +3,7 @@
 //! **Invariant:** whoever is due was in the same state all the while; one that has moved on is left alone.
 
 use super::entry::{Entry, State, Ticket};
+use super::timer::Timer;
 use super::{Ending, Event, Gate};
 use crate::settings::Reaction;
 use crate::time::Time;
@@ -10,10 +11,21 @@ use crate::time::Time;
 impl Gate {
     /// When [`Gate::tick`] has something to do, if nothing else happens before.
     pub fn due(&self) -> Option<Time> {
-        let timers = self.classes.iter().flat_map(|class| [class.wait_timer.next(), class.run_timer.next()]);
-        let stall =
+        let mut due =
             self.settings.stall_patience.filter(|_| 0 < self.queued).map(|patience| self.progress.after(patience));
-        timers.chain([self.lend_timer.next(), self.return_timer.next(), stall]).flatten().min()
+        let mut also = |timer: &Timer| {
+            // Asked after each call; most have nothing to time.
+            if let Some(next) = timer.next() {
+                due = Some(due.map_or(next, |due| due.min(next)));
+            }
+        };
+        also(&self.lend_timer);
+        also(&self.return_timer);
+        for class in &self.classes {
+            also(&class.wait_timer);
+            also(&class.run_timer);
+        }
+        due
     }
 
     /// Time has passed: slots are lent, waits end.

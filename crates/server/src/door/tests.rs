@@ -37,7 +37,7 @@ fn without_a_gate_everybody_goes_in() {
     let all: Vec<Slot> = runtime().block_on(async {
         let mut all = Vec::new();
         for _ in 0..1_000 {
-            all.push(door.enter(about(Class::Low)).await.expect("it is open"));
+            all.push(door.enter(about(Class::Low), Instant::now()).await.expect("it is open"));
         }
         all
     });
@@ -48,18 +48,18 @@ fn without_a_gate_everybody_goes_in() {
 fn the_important_go_first_and_who_drops_its_wait_is_forgotten() {
     let door = door(1, |_| {});
     runtime().block_on(async {
-        let inside = door.enter(about(Class::Normal)).await.expect("the first");
-        let mut low = Box::pin(door.enter(about(Class::Low)));
-        let mut gone = Box::pin(door.enter(about(Class::High)));
-        let mut high = Box::pin(door.enter(about(Class::High)));
+        let inside = door.enter(about(Class::Normal), Instant::now()).await.expect("the first");
+        let mut low = Box::pin(door.enter(about(Class::Low), Instant::now()));
+        let mut gone = Box::pin(door.enter(about(Class::High), Instant::now()));
+        let mut high = Box::pin(door.enter(about(Class::High), Instant::now()));
         assert!(waits(low.as_mut()) && waits(gone.as_mut()) && waits(high.as_mut()));
         drop(gone);
-        inside.done();
+        inside.done(Instant::now());
         assert!(waits(low.as_mut()));
         let high = high.await.expect("its turn");
         assert!(waits(low.as_mut()));
         drop(high);
-        low.await.expect("its turn").done();
+        low.await.expect("its turn").done(Instant::now());
     });
     assert_eq!(slots(&door), (0, 0));
     let view = door.view().expect("there is a gate").gate;
@@ -75,9 +75,9 @@ fn the_important_go_first_and_who_drops_its_wait_is_forgotten() {
 fn one_that_was_let_in_and_does_not_look_gives_its_slot_back() {
     let door = door(1, |_| {});
     runtime().block_on(async {
-        let inside = door.enter(about(Class::Normal)).await.expect("the first");
-        let mut admitted = Box::pin(door.enter(about(Class::Normal)));
-        let mut next = Box::pin(door.enter(about(Class::Normal)));
+        let inside = door.enter(about(Class::Normal), Instant::now()).await.expect("the first");
+        let mut admitted = Box::pin(door.enter(about(Class::Normal), Instant::now()));
+        let mut next = Box::pin(door.enter(about(Class::Normal), Instant::now()));
         assert!(waits(admitted.as_mut()) && waits(next.as_mut()));
         drop(inside);
         // It has the slot now, and has not been polled since.
@@ -93,10 +93,10 @@ fn a_slot_is_lent_and_comes_back() {
     runtime().block_on(async {
         let watched = door.clone();
         let watch = tokio::spawn(async move { watched.watch().await });
-        let mut resting = door.enter(about(Class::Normal)).await.expect("the first");
+        let mut resting = door.enter(about(Class::Normal), Instant::now()).await.expect("the first");
         resting.idle();
         // Nobody leaves: it goes in because the slot is lent.
-        let other = door.enter(about(Class::Low)).await.expect("a lent slot");
+        let other = door.enter(about(Class::Low), Instant::now()).await.expect("a lent slot");
         {
             let mut back = pin!(resting.active());
             assert!(waits(back.as_mut()));
@@ -104,7 +104,7 @@ fn a_slot_is_lent_and_comes_back() {
             back.await;
         }
         assert_eq!(slots(&door), (1, 1));
-        resting.done();
+        resting.done(Instant::now());
         watch.abort();
     });
     assert_eq!(slots(&door), (0, 0));
@@ -116,8 +116,8 @@ fn who_waits_too_long_is_told_where_it_stood() {
     runtime().block_on(async {
         let watched = door.clone();
         let watch = tokio::spawn(async move { watched.watch().await });
-        let inside = door.enter(about(Class::Low)).await.expect("the first");
-        let away = door.enter(about(Class::Low)).await.expect_err("it waits for five milliseconds");
+        let inside = door.enter(about(Class::Low), Instant::now()).await.expect("the first");
+        let away = door.enter(about(Class::Low), Instant::now()).await.expect_err("it waits for five milliseconds");
         assert_eq!(away.error.state().0, "57014");
         let notice = away.notice.expect("it is told");
         assert_eq!(notice.message(), "transaction of class \"low\" was turned away");
@@ -132,10 +132,10 @@ fn who_waits_too_long_is_told_where_it_stood() {
 fn a_full_queue_turns_away_at_once() {
     let door = door(1, |gate| gate.classes[1].queue_max = Some(1));
     runtime().block_on(async {
-        let inside = door.enter(about(Class::Normal)).await.expect("the first");
-        let mut waiting = Box::pin(door.enter(about(Class::Normal)));
+        let inside = door.enter(about(Class::Normal), Instant::now()).await.expect("the first");
+        let mut waiting = Box::pin(door.enter(about(Class::Normal), Instant::now()));
         assert!(waits(waiting.as_mut()));
-        let away = door.enter(about(Class::Normal)).await.expect_err("one waits already");
+        let away = door.enter(about(Class::Normal), Instant::now()).await.expect_err("one waits already");
         assert_eq!(away.error.state().0, "53300");
         drop(inside);
         drop(waiting.await.expect("its turn"));
@@ -155,7 +155,7 @@ fn many_threads_leave_nobody_behind() {
             tokio::spawn(async move {
                 for turn in 0..300u64 {
                     let class = Class::ALL[((at + turn) % 3) as usize];
-                    let entering = door.enter(about(class));
+                    let entering = door.enter(about(class), Instant::now());
                     if (at * 7 + turn).is_multiple_of(11) {
                         // Given up, sometimes after it was let in.
                         drop(tokio::time::timeout(Duration::from_micros(50), entering).await);
@@ -167,7 +167,7 @@ fn many_threads_leave_nobody_behind() {
                         tokio::task::yield_now().await;
                         slot.active().await;
                     }
-                    slot.done();
+                    slot.done(Instant::now());
                 }
             })
         };
@@ -191,7 +191,7 @@ fn the_limit_is_found_while_transactions_come_and_go() {
         let watched = door.clone();
         let watch = tokio::spawn(async move { watched.watch().await });
         while door.view().is_some_and(|view| view.moves.is_empty()) {
-            door.enter(about(Class::Normal)).await.expect("it is open").done();
+            door.enter(about(Class::Normal), Instant::now()).await.expect("it is open").done(Instant::now());
             tokio::task::yield_now().await;
         }
         watch.abort();

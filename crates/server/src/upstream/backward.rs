@@ -91,8 +91,8 @@ impl Link {
                 Means::PreludeDone => {
                     self.is_careful = false;
                     talk.client.reach.works(&self.taken.server.line);
-                    let server = &self.taken.server;
-                    server.params.tell(&mut talk.client.told, &mut talk.conn.replies.out);
+                    let params = &mut self.taken.server.params;
+                    Params::tell(params, &mut talk.client.told, &mut talk.conn.replies.out);
                     fate = Fate::Stays;
                 }
                 Means::OfCheck => fate = self.of_check(talk, reply, body),

@@ -5,7 +5,7 @@
 
 use super::Shared;
 use super::leave;
-use super::link::{Event, Link};
+use super::link::{self, Event, Link};
 use super::params::Params;
 use super::pool::Pool;
 use super::priority::{self, Answer, Priority};
@@ -18,7 +18,7 @@ use crate::backend::Cancel;
 use crate::conn::{Conn, Gone, Io};
 use crate::door::{About, TurnedAway};
 use crate::errors;
-use crate::frame::HEAD;
+use crate::frame::{self, Broken, HEAD};
 use crate::front::Site;
 use crate::session::Stop;
 use crate::stats::{Seen, Stats};
@@ -28,13 +28,17 @@ use sql::session::TransactionStatus;
 use std::future::poll_fn;
 use std::io;
 use std::mem;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// While a client waits for a connection, this much is read ahead.
 const AHEAD: usize = 64 << 10;
 const READ: usize = 8 << 10;
+/// An empty buffer larger than this is given back.
+const KEEP: usize = 16 << 10;
 /// The last message of a client that leaves in order.
 const TERMINATE: &[u8] = b"X\0\0\0\x04";
 
@@ -71,6 +75,8 @@ pub(crate) struct Talk {
     pub(crate) needs: usize,
     /// Whether messages are ignored until `Sync`.
     skips: bool,
+    /// Whether something was written that may still have to be sent.
+    flushes: bool,
 }
 
 impl Client {
@@ -126,6 +132,7 @@ pub(crate) async fn serve(client: Client, conn: Conn, site: Site) {
         message_max: limits.message_max,
         needs: 0,
         skips: false,
+        flushes: false,
     };
     talk.ready();
     let last_words = talk.serve().await;
@@ -140,7 +147,6 @@ impl Talk {
     fn ready(&mut self) {
         self.seen.rest(TransactionStatus::Idle);
         self.conn.replies.ready(TransactionStatus::Idle);
-        self.conn.is_due = true;
     }
 
     /// Serves until the client leaves, or must; then there may be something left to say.
@@ -165,9 +171,8 @@ impl Talk {
             };
             // No cancel begins its way from here on; one that is under way is waited for.
             self.client.reach.rests();
-            self.conn.is_due = true;
             match event {
-                Event::Done => leave::put_back(*link, &self.client.pool),
+                Event::Done => leave::put_back(link, &self.client.pool),
                 Event::Left => {
                     leave::clean(link, &self.client.pool).await;
                     return None;
@@ -229,7 +234,7 @@ impl Talk {
     /// Answers what needs no server, up to the first message that does. Nothing if the client leaves.
     async fn first(&mut self) -> Result<Option<(u8, usize)>, Stop> {
         loop {
-            let (kind, length) = match self.conn.next(self.message_max).await? {
+            let (kind, length) = match poll_fn(|cx| self.poll_next(cx)).await? {
                 Ok(found) => found,
                 Err(broken) => return Err(errors::broken(broken).into()),
             };
@@ -253,10 +258,43 @@ impl Talk {
         }
     }
 
+    /// The next message. What was answered is written before it is waited for.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Result<(u8, usize), Broken>, Gone>> {
+        let (conn, message_max) = (&mut self.conn, self.message_max);
+        let gone = |conn: &mut Conn, cx: &mut Context<'_>| {
+            std::pin::Pin::new(conn.ending()).poll(cx).map(|()| Err(Gone::Server))
+        };
+        loop {
+            match frame::whole(&conn.input, message_max) {
+                Ok(Some(found)) => return Poll::Ready(Ok(Ok(found))),
+                Err(broken) => return Poll::Ready(Ok(Err(broken))),
+                Ok(None) => {}
+            }
+            if self.flushes || !conn.replies.out.is_empty() {
+                match link::write(&mut conn.io, &mut conn.replies.out, &mut self.flushes, cx) {
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(_)) => return Poll::Ready(Err(Gone::Client)),
+                    Poll::Pending => return gone(conn, cx),
+                }
+            }
+            // Most sessions are idle.
+            for buffer in [&mut conn.input, &mut conn.replies.out] {
+                if buffer.is_empty() && KEEP < buffer.capacity() {
+                    *buffer = BytesMut::new();
+                }
+            }
+            conn.input.reserve(READ);
+            match pin!(conn.io.read_buf(&mut conn.input)).poll(cx) {
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(Gone::Client)),
+                Poll::Ready(Ok(_)) => {}
+                Poll::Pending => return gone(conn, cx),
+            }
+        }
+    }
+
     /// The first message is not answered but by this.
     fn refuse(&mut self, kind: u8, length: usize, error: &SqlError) {
         self.conn.replies.error("ERROR", error);
-        self.conn.is_due = true;
         match kind {
             b'Q' | b'F' => self.ready(),
             _ => self.skips = true,
@@ -305,30 +343,32 @@ impl Talk {
         true
     }
 
+    fn turned_away(&mut self, away: TurnedAway) -> Stop {
+        self.client.reach.rests();
+        if let Some(notice) = &away.notice {
+            self.conn.replies.notice("NOTICE", notice);
+        }
+        away.error.into()
+    }
+
     /// Waits for a place or a connection, unless the client gives up. What was answered goes to the client first.
     async fn wait<T>(&mut self, wanted: impl Future<Output = Result<T, TurnedAway>>) -> Result<T, Stop> {
-        let reach = &self.client.reach;
+        let mut wanted = pin!(wanted);
+        // Most are served at once.
+        if let Poll::Ready(got) = poll_fn(|cx| Poll::Ready(wanted.as_mut().poll(cx))).await {
+            return got.map_err(|away| self.turned_away(away));
+        }
+        let reach = Arc::clone(&self.client.reach);
         reach.waits();
         self.seen.set_waiting(true);
-        let mut wanted = std::pin::pin!(wanted);
-        let mut cancelled = std::pin::pin!(reach.cancelled());
+        let mut cancelled = pin!(reach.cancelled());
         loop {
             let (io, input, ending, out) = self.conn.parts();
             tokio::select! {
                 biased;
                 got = &mut wanted => {
-                    let away = match got {
-                        Ok(got) => {
-                            self.seen.set_waiting(false);
-                            return Ok(got);
-                        }
-                        Err(away) => away,
-                    };
-                    reach.rests();
-                    if let Some(notice) = &away.notice {
-                        self.conn.replies.notice("NOTICE", notice);
-                    }
-                    return Err(away.error.into());
+                    self.seen.set_waiting(false);
+                    return got.map_err(|away| self.turned_away(away));
                 }
                 () = &mut cancelled => {
                     reach.rests();

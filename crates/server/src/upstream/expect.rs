@@ -140,6 +140,13 @@ pub(crate) struct Expects {
 }
 
 impl Expects {
+    /// One that expects nothing, in the same memory.
+    pub(crate) fn anew(self) -> Expects {
+        let mut queue = self.queue;
+        queue.clear();
+        Expects { queue, ..Expects::default() }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }

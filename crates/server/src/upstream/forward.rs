@@ -9,12 +9,13 @@ use super::link::{Event, Hold, Link, Takes};
 use super::message;
 use super::prepared::Missing;
 use super::priority;
-use super::scan::{Scan, scan};
+use super::scan::{Scan, scan, scan_known};
 use super::statements::{PREFIX, Statement, name_of};
 use crate::conn::Conn;
 use crate::errors;
 use crate::frame::{self, HEAD};
-use bytes::{Buf, BytesMut};
+use bytes::Buf;
+use std::mem;
 use std::sync::Arc;
 
 /// More is not forwarded before the server has taken some.
@@ -65,6 +66,9 @@ impl Link {
             }
             self.takes_statements = Takes::Nothing;
         }
+        if talk.client.names.is_sure() {
+            return false;
+        }
         let body = &talk.conn.input[HEAD..length];
         let name = match kind {
             b'P' => message::text(body),
@@ -88,7 +92,7 @@ impl Link {
             talk.conn.input.advance(length);
             return Ok(());
         }
-        self.is_touched |= std::mem::take(&mut self.has_failed_check);
+        self.is_touched |= mem::take(&mut self.has_failed_check);
         talk.client.message = talk.client.message.wrapping_add(1);
         let number = talk.client.message;
         match kind {
@@ -125,9 +129,17 @@ impl Link {
             _ => self.is_open_batch = true,
         }
         match kind {
-            b'P' => self.parse(talk, length),
-            b'B' => self.bind(talk, length),
-            b'D' | b'C' => self.about(talk, kind, length),
+            b'P' | b'B' | b'D' | b'C' => {
+                let mut input = mem::take(&mut talk.conn.input);
+                let message = &input[..length];
+                match kind {
+                    b'P' => self.parse(talk, message),
+                    b'B' => self.bind(talk, message),
+                    _ => self.about(talk, kind, message),
+                }
+                input.advance(length);
+                talk.conn.input = input;
+            }
             b'E' => {
                 self.commits |= self.bound_commits;
                 self.count();
@@ -192,17 +204,16 @@ impl Link {
         Ok(())
     }
 
-    fn parse(&mut self, talk: &mut Talk, length: usize) {
+    fn parse(&mut self, talk: &mut Talk, message: &[u8]) {
         let number = talk.client.message;
-        let message = talk.conn.input.split_to(length);
         let unshared = Expect::Parse { statement: 0, message: number };
-        let Some((name, rest)) = message::text(&message[HEAD..]) else { return self.send(&message, unshared) };
-        let text = rest.split(|&byte| byte == 0).next().unwrap_or_default();
+        let Some((name, rest)) = message::text(&message[HEAD..]) else { return self.send(message, unshared) };
+        let text = message::text(rest).map_or(rest, |(text, _)| text);
         let set = priority::set_of(text);
         let replaced = set.as_ref().map(|set| [set.for_server(), &rest[text.len()..]].concat());
         let rest = replaced.as_deref().unwrap_or(rest);
         if name.is_empty() {
-            let scan = if set.is_some() { Scan::default() } else { scan(text) };
+            let scan = if set.is_some() { Scan::default() } else { scan_known(text) };
             self.note(talk, &scan);
             let client = &mut talk.client;
             client.names.set_unnamed(rest, scan);
@@ -291,11 +302,10 @@ impl Link {
         Some(statement)
     }
 
-    fn bind(&mut self, talk: &mut Talk, length: usize) {
-        let message = talk.conn.input.split_to(length);
+    fn bind(&mut self, talk: &mut Talk, message: &[u8]) {
         let body = &message[HEAD..];
-        let Some((portal, rest)) = message::text(body) else { return self.send(&message, Expect::Bind) };
-        let Some((name, rest)) = message::text(rest) else { return self.send(&message, Expect::Bind) };
+        let Some((portal, rest)) = message::text(body) else { return self.send(message, Expect::Bind) };
+        let Some((name, rest)) = message::text(rest) else { return self.send(message, Expect::Bind) };
         talk.show_statement(name);
         self.bound_set = talk.client.names.set_of(name).cloned();
         match self.need(talk, name) {
@@ -310,12 +320,12 @@ impl Link {
             }
             None => {
                 if name.is_empty() {
-                    let scan = std::mem::take(&mut talk.client.names.unnamed_scan);
+                    let scan = mem::take(&mut talk.client.names.unnamed_scan);
                     self.note(talk, &scan);
                     self.bound_commits = scan.commits;
                     talk.client.names.unnamed_scan = scan;
                 }
-                self.send(&message, Expect::Bind);
+                self.send(message, Expect::Bind);
             }
         }
     }
@@ -326,8 +336,7 @@ impl Link {
     }
 
     /// `Describe` and `Close`.
-    fn about(&mut self, talk: &mut Talk, kind: u8, length: usize) {
-        let message = talk.conn.input.split_to(length);
+    fn about(&mut self, talk: &mut Talk, kind: u8, message: &[u8]) {
         let is_close = kind == b'C';
         let (target, rest) = message[HEAD..].split_first().unwrap_or((&0, &[]));
         let expect = match (is_close, target) {
@@ -336,7 +345,7 @@ impl Link {
             (false, _) => Expect::Columns,
         };
         let Some((name, _)) = message::text(rest).filter(|_| *target == b'S') else {
-            return self.send(&message, expect);
+            return self.send(message, expect);
         };
         if is_close {
             if name.is_empty() {
@@ -347,18 +356,18 @@ impl Link {
                 self.expects.push(Expect::Own(Own::Closed(talk.client.message)));
                 return self.answer_own(talk);
             }
-            return self.send(&message, expect);
+            return self.send(message, expect);
         }
         match self.need(talk, name) {
             Some(statement) => {
                 message::about_statement(&mut self.taken.server.out, kind, statement.name.as_bytes());
                 self.expects.push(expect);
             }
-            None => self.send(&message, expect),
+            None => self.send(message, expect),
         }
     }
 
-    fn send(&mut self, message: &BytesMut, expect: Expect) {
+    fn send(&mut self, message: &[u8], expect: Expect) {
         self.taken.server.out.extend_from_slice(message);
         self.expects.push(expect);
     }

@@ -12,7 +12,7 @@ use bytes::Buf;
 use sql::{SqlError, SqlState};
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a client that has gone has asked is run to its end for so long.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
@@ -20,23 +20,26 @@ const DRAIN_TIME: Duration = Duration::from_secs(10);
 const DRAIN_MAX: usize = 64 << 20;
 
 /// Gives back a connection that is settled.
-pub(crate) fn put_back(link: Link, pool: &Arc<Pool>) {
-    let Link { taken, turn, has_failed, .. } = link;
-    let leave = move || match turn {
-        Some(turn) if !has_failed => turn.done(),
+pub(crate) fn put_back(link: Box<Link>, pool: &Arc<Pool>) {
+    let Link { mut taken, turn, has_failed, expects, .. } = *link;
+    taken.server.expects = expects;
+    let leave = move |now| match turn {
+        Some(turn) if !has_failed => turn.done(now),
         turn => drop(turn),
     };
     // Whoever is let in next finds it there.
     if taken.server.line.is_clear() {
-        pool.put(taken);
-        return leave();
+        let now = Instant::now();
+        pool.put(taken, now);
+        return leave(now);
     }
     // A cancel is on its way to it: until it has been delivered, the connection is nobody's.
     let pool = Arc::clone(pool);
     tokio::spawn(async move {
         taken.server.line.cleared().await;
-        pool.put(taken);
-        leave();
+        let now = Instant::now();
+        pool.put(taken, now);
+        leave(now);
     });
 }
 
@@ -46,7 +49,7 @@ pub(crate) async fn clean(mut link: Box<Link>, pool: &Arc<Pool>) {
         Ok(Ok(())) => {
             // Its transaction is not what it was to be.
             link.has_failed = true;
-            put_back(*link, pool);
+            put_back(link, pool);
         }
         Ok(Err(failed)) => tracing::debug!(?failed, "the connection of a client that has gone was closed"),
         Err(_) => {

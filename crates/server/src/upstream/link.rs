@@ -8,6 +8,7 @@ use super::check::{self, Found};
 use super::client::Talk;
 use super::expect::{Expect, Expects};
 use super::message;
+use super::params::Params;
 use super::pool::Taken;
 use super::priority::Set;
 use super::server_conn::READ;
@@ -18,6 +19,7 @@ use sql::SqlError;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
 /// Answers that a client has not taken yet: with more, the server is not read.
@@ -113,19 +115,20 @@ impl Link {
     pub(crate) fn leave_door(&mut self) {
         let has_failed = std::mem::take(&mut self.has_failed);
         match self.turn.take() {
-            Some(turn) if !has_failed => turn.done(),
+            Some(turn) if !has_failed => turn.done(Instant::now()),
             turn => drop(turn),
         }
     }
 
     /// Begins. What the connection has of others' settings is changed in front of the client's first message.
-    pub(crate) fn new(taken: Taken, turn: Turn, talk: &mut Talk) -> Link {
+    pub(crate) fn new(mut taken: Taken, turn: Turn, talk: &mut Talk) -> Link {
         let begun = turn.begun();
         turn.cancel_by(|| talk.client.canceller());
+        let expects = std::mem::take(&mut taken.server.expects).anew();
         let mut link = Link {
             taken,
             turn: Some(turn),
-            expects: Expects::default(),
+            expects,
             status: b'I',
             is_open_batch: false,
             client_rest: 0,
@@ -160,7 +163,7 @@ impl Link {
             link.expects.push(Expect::Prelude);
             link.is_careful = is_careful;
         } else {
-            server.params.tell(&mut talk.client.told, &mut talk.conn.replies.out);
+            Params::tell(&mut server.params, &mut talk.client.told, &mut talk.conn.replies.out);
             talk.client.reach.works(&server.line);
         }
         server.settings = Arc::clone(wanted);
@@ -169,6 +172,8 @@ impl Link {
 
     /// Goes on as far as both sides let it.
     pub(crate) fn poll(&mut self, talk: &mut Talk, cx: &mut Context<'_>) -> Poll<Event> {
+        // Whoever has nothing to say is not asked again: its stream wakes the task.
+        let (mut server_rests, mut client_rests) = (false, false);
         loop {
             let mut has_moved = false;
             let listens = self.check.is_none() && !self.is_careful && !self.is_leaving;
@@ -189,7 +194,7 @@ impl Link {
                     Poll::Pending => {}
                 }
             }
-            if talk.conn.replies.out.len() < ANSWERS {
+            if !server_rests && talk.conn.replies.out.len() < ANSWERS {
                 let server = &mut self.taken.server;
                 server.inbox.reserve(READ);
                 match pin!(server.io.read_buf(&mut server.inbox)).poll(cx) {
@@ -200,7 +205,7 @@ impl Link {
                             return Poll::Ready(event);
                         }
                     }
-                    Poll::Pending => {}
+                    Poll::Pending => server_rests = true,
                 }
             }
             if self.is_leaving && self.expects.is_empty() {
@@ -227,6 +232,7 @@ impl Link {
                 }
             }
             if !self.is_leaving
+                && !client_rests
                 && talk.conn.input.len() < QUESTIONS + talk.needs
                 && self.taken.server.out.len() < QUESTIONS
             {
@@ -234,7 +240,7 @@ impl Link {
                 match pin!(talk.conn.io.read_buf(&mut talk.conn.input)).poll(cx) {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Event::Gone(Gone::Client)),
                     Poll::Ready(Ok(_)) => has_moved = true,
-                    Poll::Pending => {}
+                    Poll::Pending => client_rests = true,
                 }
             }
             if !has_moved {
@@ -293,7 +299,7 @@ impl Link {
 }
 
 /// Writes what there is, as far as it is taken; then has it sent.
-fn write(
+pub(crate) fn write(
     io: &mut (impl AsyncWrite + Unpin),
     out: &mut BytesMut,
     flushes: &mut bool,

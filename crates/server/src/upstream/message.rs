@@ -4,6 +4,7 @@
 
 use crate::frame::HEAD;
 use bytes::BytesMut;
+use std::ffi::CStr;
 
 /// The longest message of a server, beside rows: it is a length that went wrong.
 pub(crate) const MESSAGE_MAX: usize = 1 << 30;
@@ -47,7 +48,8 @@ pub(crate) fn head(input: &[u8]) -> Option<Option<(u8, usize)>> {
 
 /// The text up to its zero byte, and what follows.
 pub(crate) fn text(body: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = body.iter().position(|&byte| byte == 0)?;
+    // The library's search takes words, not bytes.
+    let end = CStr::from_bytes_until_nul(body).ok()?.count_bytes();
     Some((&body[..end], &body[end + 1..]))
 }
 

@@ -71,6 +71,7 @@ use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 /// The servers behind this one.
 #[derive(Clone)]
@@ -152,7 +153,7 @@ impl Upstream {
         let found = check::ask(server, &asked, &pool.user).await?;
         server.settings = Arc::new(found.settings);
         let welcome = Welcome { settings: Arc::clone(&server.settings), params: Arc::clone(&server.params) };
-        pool.put(taken);
+        pool.put(taken, Instant::now());
         pool.remember(asked, welcome.clone());
         Ok(welcome)
     }

@@ -38,11 +38,19 @@ impl Params {
     }
 
     /// Tells a client who was told `told` what is different here.
-    pub(crate) fn tell(self: &Arc<Params>, told: &mut Arc<Params>, out: &mut BytesMut) {
-        if Arc::ptr_eq(self, told) {
+    pub(crate) fn tell(here: &mut Arc<Params>, told: &mut Arc<Params>, out: &mut BytesMut) {
+        if Arc::ptr_eq(here, told) {
             return;
         }
-        for (name, value) in self.iter().filter(|(name, value)| told.get(name) != Some(value)) {
+        if here == told {
+            // Both are the one that stands first in memory from now on: so all that are equal become one.
+            match Arc::as_ptr(here) < Arc::as_ptr(told) {
+                true => told.clone_from(here),
+                false => here.clone_from(told),
+            }
+            return;
+        }
+        for (name, value) in here.iter().filter(|(name, value)| told.get(name) != Some(value)) {
             super::message::put(out, b'S', |out| {
                 out.extend_from_slice(name.as_bytes());
                 out.extend_from_slice(&[0]);
@@ -50,6 +58,6 @@ impl Params {
                 out.extend_from_slice(&[0]);
             });
         }
-        *told = Arc::clone(self);
+        *told = Arc::clone(here);
     }
 }

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// One that is idle for longer is asked whether it is still there.
@@ -65,7 +65,7 @@ pub(crate) struct Pool {
     generation: AtomicU64,
     sights: Mutex<Vec<Weak<Sight>>>,
     room: Arc<Semaphore>,
-    idle: Mutex<Vec<ServerConn>>,
+    idle: Mutex<Vec<Box<ServerConn>>>,
     /// By what clients have asked.
     welcomes: Mutex<HashMap<Settings, Welcome>>,
     /// Connections there are.
@@ -74,7 +74,7 @@ pub(crate) struct Pool {
 
 /// A connection that somebody has, with its place.
 pub(crate) struct Taken {
-    pub(crate) server: ServerConn,
+    pub(crate) server: Box<ServerConn>,
     place: OwnedSemaphorePermit,
 }
 
@@ -118,7 +118,7 @@ impl Pool {
     }
 
     /// Waits for a connection, in the runtime of the caller.
-    pub(crate) async fn take(&self) -> Result<Taken, SqlError> {
+    pub(crate) async fn take(&self, now: Instant) -> Result<Taken, SqlError> {
         let place = Arc::clone(&self.room).acquire_owned().await;
         let place = place.map_err(|_| SqlError::new(SqlState("57P01"), "the server is about to end"))?;
         while let Some(mut server) = self.pick() {
@@ -131,8 +131,9 @@ impl Pool {
             if !server.is_quiet() {
                 continue;
             }
-            if CHECK_AFTER < server.rested.elapsed() {
-                let asked = tokio::time::timeout(CHECK_TIME, server.ask("")).await;
+            if CHECK_AFTER < now.saturating_duration_since(server.rested) {
+                // In boxes, as is all that happens seldom: a future is as large as the largest of its waits, and is moved.
+                let asked = Box::pin(tokio::time::timeout(CHECK_TIME, server.ask(""))).await;
                 if !matches!(asked, Ok(Ok(_))) {
                     continue;
                 }
@@ -140,7 +141,7 @@ impl Pool {
             return Ok(Taken { server, place });
         }
         let (secret, generation) = (lock(&self.secret).clone(), self.generation.load(SeqCst));
-        let mut server = self.servers.connect(&self.user, &self.name, &secret).await?;
+        let mut server = Box::new(Box::pin(self.servers.connect(&self.user, &self.name, &secret)).await?);
         server.counted_by(&self.count);
         server.generation = generation;
         let sight = server.show();
@@ -155,7 +156,7 @@ impl Pool {
     pub(crate) async fn take_open(&self) -> Result<(Taken, Passage), SqlError> {
         loop {
             self.database.opened().await;
-            let taken = self.take().await?;
+            let taken = self.take(Instant::now()).await?;
             if let Some(passage) = self.database.begin() {
                 return Ok((taken, passage));
             }
@@ -163,7 +164,7 @@ impl Pool {
     }
 
     /// The idle one that suits best: of this thread, the last one used.
-    fn pick(&self) -> Option<ServerConn> {
+    fn pick(&self) -> Option<Box<ServerConn>> {
         let here = thread::current().id();
         let mut idle = lock(&self.idle);
         let at = idle.iter().rposition(|server| server.home == here).or_else(|| idle.len().checked_sub(1))?;
@@ -171,8 +172,8 @@ impl Pool {
     }
 
     /// Takes one back that is idle in every respect.
-    pub(crate) fn put(&self, Taken { mut server, place }: Taken) {
-        server.rest();
+    pub(crate) fn put(&self, Taken { mut server, place }: Taken, now: Instant) {
+        server.rest(now);
         let mut idle = lock(&self.idle);
         // Under the lock: a RECONNECT closes it here, or there.
         if server.generation == self.generation.load(SeqCst) {
@@ -221,7 +222,7 @@ impl Pool {
     }
 
     fn close_idle(&self) {
-        let is_old = |server: &ServerConn| {
+        let is_old = |server: &Box<ServerConn>| {
             self.limits.idle < server.rested.elapsed() || self.limits.lifetime < server.born.elapsed()
         };
         lock(&self.idle).retain(|server| !is_old(server));

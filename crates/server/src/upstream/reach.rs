@@ -97,7 +97,6 @@ impl Reach {
 
     /// The client waits for a connection.
     pub(crate) fn waits(&self) {
-        self.is_cancelled.store(false, SeqCst);
         self.set(At::Door);
     }
 
@@ -112,6 +111,8 @@ impl Reach {
     /// It has none. No cancel begins its way to the connection it had after this.
     pub(crate) fn rests(&self) {
         self.set(At::Nowhere);
+        // Nor does one that came too late for a wait.
+        self.is_cancelled.store(false, SeqCst);
     }
 
     /// Ready when somebody cancels a client that waits.

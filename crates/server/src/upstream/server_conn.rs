@@ -3,7 +3,7 @@
 //! **Invariant:** in the pool it is idle: nothing was asked that is not answered, no transaction is open, nothing stands in its
 //! buffers, and what its session has beside `settings` and `prepared` is nothing.
 
-use super::expect::Reply;
+use super::expect::{Expects, Reply};
 use super::message;
 use super::params::Params;
 use super::prepared::Prepared;
@@ -36,6 +36,8 @@ pub(crate) struct ServerConn {
     pub(crate) params: Arc<Params>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) prepared: Prepared,
+    /// Of the link that it was last in: for the memory.
+    pub(crate) expects: Expects,
     /// Which client's unnamed statement it has, and which of its.
     pub(crate) unnamed: (u64, u64),
     /// The thread whose runtime it is registered with.
@@ -115,6 +117,7 @@ impl ServerConn {
             params: Arc::default(),
             settings: Arc::default(),
             prepared: Prepared::default(),
+            expects: Expects::default(),
             unnamed: (0, 0),
             home: thread::current().id(),
             born: now,
@@ -228,8 +231,8 @@ impl ServerConn {
     }
 
     /// It goes to the pool.
-    pub(crate) fn rest(&mut self) {
-        self.rested = Instant::now();
+    pub(crate) fn rest(&mut self, now: Instant) {
+        self.rested = now;
         if let Some(sight) = &self.sight {
             sight.rests();
         }

@@ -121,6 +121,11 @@ impl Names {
         self.unsure.push(Unsure { message, batch, name: name.into(), closed: None });
     }
 
+    /// Whether what names stand for hangs on no message.
+    pub(crate) fn is_sure(&self) -> bool {
+        self.unsure.is_empty()
+    }
+
     /// Whether what this name stands for hangs on a message of an earlier batch.
     pub(crate) fn is_unsure(&self, name: &[u8], batch: u64) -> bool {
         self.unsure.iter().any(|unsure| unsure.batch != batch && *unsure.name == *name)

@@ -33,6 +33,8 @@ pub(crate) struct Turn {
     stats: Arc<Stats>,
     class: Class,
     begun: Instant,
+    /// None: it has not done what it was for.
+    ended: Option<Instant>,
     /// What its client has asked the server to run.
     pub(crate) statements: u64,
 }
@@ -64,7 +66,7 @@ impl Wanted {
     pub(crate) async fn connected(self) -> Result<(Taken, Turn), TurnedAway> {
         loop {
             let (slot, mut waits) = self.admitted().await?;
-            let (taken, has_waited) = waited(self.pool.take()).await;
+            let (taken, has_waited) = waited(self.pool.take(self.arrived)).await;
             waits.has_waited |= has_waited;
             let taken = taken?;
             if let Some(turn) = self.turn(slot, &waits) {
@@ -90,7 +92,7 @@ impl Wanted {
             self.pool.database.opened().await;
             since = Instant::now();
         }
-        let (slot, has_waited) = waited(self.shared.door.enter(self.about)).await;
+        let (slot, has_waited) = waited(self.shared.door.enter(self.about, since)).await;
         let at_door = has_waited.then(|| since.elapsed());
         Ok((slot?, Waits { since, at_door, has_waited }))
     }
@@ -106,7 +108,15 @@ impl Wanted {
         if let Some(time) = waits.at_door {
             self.stats.stage(class, Stage::Gate, time);
         }
-        Some(Turn { slot: Some(slot), passage, stats: Arc::clone(&self.stats), class, begun, statements: 0 })
+        Some(Turn {
+            slot: Some(slot),
+            passage,
+            stats: Arc::clone(&self.stats),
+            class,
+            begun,
+            ended: None,
+            statements: 0,
+        })
     }
 }
 
@@ -135,14 +145,15 @@ impl Turn {
     }
 
     /// It has done what it was for.
-    pub(crate) fn done(mut self) {
-        self.slot.take().into_iter().for_each(Slot::done);
+    pub(crate) fn done(mut self, now: Instant) {
+        self.slot.take().into_iter().for_each(|slot| slot.done(now));
+        self.ended = Some(now);
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let run = self.begun.elapsed();
+        let run = self.ended.unwrap_or_else(Instant::now).saturating_duration_since(self.begun);
         self.stats.stage(self.class, Stage::Run, run);
         self.passage.count(self.statements, run);
     }
