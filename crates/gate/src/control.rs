@@ -72,7 +72,7 @@ impl Default for ControlSettings {
             mpl_max: 200,
             model: None,
             observation_min: Duration::from_secs(1),
-            observation_max: Duration::from_secs(30),
+            observation_max: Duration::from_secs(20),
         }
     }
 }
@@ -83,6 +83,8 @@ const COMPLETIONS_MIN: u64 = 400;
 const USED: f64 = 0.9;
 /// The precision that is asked of an observation, over the loss that is allowed.
 const PRECISION: f64 = 0.08;
+/// A limit that falls short by so many half widths of its interval need not be known better.
+const SURELY: f64 = 3.0;
 /// The precision that is asked of a class's mean response.
 const RESPONSE_PRECISION: f64 = 0.1;
 /// Moves that the log keeps.
@@ -228,7 +230,8 @@ impl Controller {
         }
         let is_precise = match (self.settings.goal, seen.stands_for(processors)) {
             (Goal::Lowest { loss_max, increase_max }, Some(_)) => {
-                seen.throughput.half_width <= PRECISION * loss_max.min(increase_max)
+                let loss = loss_max.min(increase_max);
+                seen.throughput.half_width <= (PRECISION * loss).max(self.shortfall(seen, loss) / SURELY)
             }
             // What is concluded then stands on the load and on C², which are known sooner.
             (Goal::Lowest { loss_max, increase_max }, None) => {
@@ -242,6 +245,13 @@ impl Controller {
             }
         };
         is_precise || self.settings.observation_max <= seen.lasted
+    }
+
+    /// By how much less is done than may be lost, as a share of the best that was seen at other limits.
+    fn shortfall(&self, seen: &Observation, loss: f64) -> f64 {
+        let others = self.tried.iter().filter(|tried| tried.mpl != seen.mpl);
+        let best = others.map(Tried::throughput).fold(0.0, f64::max);
+        if best == 0.0 { 0.0 } else { (1.0 - loss - seen.throughput.mean / best).max(0.0) }
     }
 
     /// What follows from an observation: the next limit, and why.

@@ -9,6 +9,8 @@ use std::fmt;
 pub enum Reason {
     /// Where the model says, to begin with.
     Model,
+    /// One limit says nothing of others, and lower ones are wanted.
+    Below,
     /// More may be done there, by the curve: losses are counted from the best.
     BestMayBeThere,
     /// The lowest that keeps the thresholds, by the curve.
@@ -48,6 +50,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::Model => f.write_str("the model starts here"),
+            Reason::Below => f.write_str("lower ones may do as much"),
             Reason::BestMayBeThere => f.write_str("more may be done there; losses are counted from the best"),
             Reason::LowestByCurve => f.write_str("the lowest that keeps the thresholds, by the curve"),
             Reason::Between => f.write_str("between one that keeps the thresholds and one that does not"),

@@ -26,7 +26,8 @@ pub(super) struct Tried {
 const NEIGHBOURS: f64 = 1.06;
 /// A maximum is looked for between limits that differ by more.
 const FAR: f64 = 6.0;
-/// So many times the highest limit tried is the next one above.
+/// So many times the highest limit tried is the next one above, and such a part of the lowest the next one below: further out
+/// a curve through few points says anything, and who is sent there pays for it.
 const FURTHER: u32 = 3;
 /// Points that stand on fewer are none.
 const POINT_MIN: u64 = 1_000;
@@ -67,6 +68,10 @@ impl Tried {
         // No older ones than four times as many as there are new.
         self.completions = (self.completions + other.completions).min(4 * other.completions.max(1));
         (self.by_active, self.responses) = (other.by_active.clone(), other.responses.clone());
+    }
+
+    pub(super) fn throughput(&self) -> f64 {
+        self.throughput
     }
 
     fn point(&self) -> Point {
@@ -116,8 +121,16 @@ impl Search<'_> {
         if self.tried.len() == 1 && is_far(start, now) {
             return (start.clamp(self.range.least, self.range.most), Reason::Model);
         }
+        // One limit says nothing of others. Below is where the answer is to be, and where it costs little to look: what is too much
+        // for a database slows all down at once.
+        if let [only] = self.tried
+            && 1 < only.mpl / FURTHER
+            && self.range.least < only.mpl
+        {
+            return ((only.mpl / FURTHER).max(self.range.least), Reason::Below);
+        }
         // The best one must have been seen, or something nearly as good.
-        let peak = curve.peak(self.range.most).max(self.range.least);
+        let peak = self.within_reach(curve.peak(self.range.most));
         let more = curve.throughput(peak.into()) / best - 1.0;
         if self.loss / 5.0 < more && !self.has_tried_near(peak) {
             return (peak, Reason::BestMayBeThere);
@@ -150,6 +163,13 @@ impl Search<'_> {
             }
             _ => (middle(low.max(1), high.mpl).clamp(low + 1, high.mpl - 1), Reason::Between),
         }
+    }
+
+    /// This limit, or one on the way to it.
+    fn within_reach(&self, mpl: u32) -> u32 {
+        let (Some(lowest), Some(highest)) = (self.tried.first(), self.tried.last()) else { return mpl };
+        let least = (lowest.mpl / FURTHER).max(self.range.least);
+        mpl.clamp(least, (FURTHER * highest.mpl).min(self.range.most).max(least))
     }
 
     /// A limit above all that were tried, if the highest was the best so far and enough more is to be hoped for.

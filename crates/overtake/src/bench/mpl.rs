@@ -2,7 +2,7 @@
 //! controller finds it; the experiments of Schroeder et al., How to determine a good multi-programming level for external
 //! scheduling (ICDE 2006).
 //!
-//! **Invariant:** but for the parts `tpcb` and `cost`, all of it runs on the simulator of [`gate::sim`], which is a database on virtual time behind the gate and the
+//! **Invariant:** but for the parts `tpcb`, `real` and `cost`, all of it runs on the simulator of [`gate::sim`], which is a database on virtual time behind the gate and the
 //! controller that serve; so the same arguments give the same figures on any machine, however many threads computed them.
 
 mod arrivals;
@@ -12,7 +12,7 @@ mod lab;
 mod priorities;
 mod setups;
 
-use super::wire::fronts;
+use super::wire::fronts::{self, real::Extent};
 use crate::refusal::Refusal;
 use crate::report::{Machine, Report, number};
 use crate::stop::Stop;
@@ -55,6 +55,8 @@ enum Part {
     Controller,
     /// On a real PostgreSQL 15: pgbench's TPC-B by 100 clients without a limit, behind PgBouncer and behind the gate.
     Tpcb,
+    /// On a real PostgreSQL 15: set-ups bound by processors and by locks, their curves, and the controller by pairs of phases.
+    Real,
     /// On a real PostgreSQL 15: what the gate and PgBouncer add to a statement.
     Cost,
 }
@@ -82,6 +84,11 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
             Part::Priorities => priorities::measure(&lab, &mut report)?,
             Part::Controller => controller::measure(&lab, &mut report)?,
             Part::Tpcb => fronts::tpcb::measure(&mut report, length, rounds, stop)?,
+            Part::Real => {
+                let phase = if arguments.quick { Duration::from_secs(2) } else { Duration::from_secs(4) };
+                let extent = Extent { phase, only: &arguments.only, is_quick: arguments.quick };
+                fronts::real::measure(&mut report, extent, stop)?;
+            }
             Part::Cost => fronts::cost::measure(&mut report, length, rounds, stop)?,
         }
     }
@@ -91,7 +98,9 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
 
 fn chosen(arguments: &Arguments) -> Result<Vec<Setup>, Refusal> {
     let mut setups = Setup::all();
-    if let Some(unknown) = arguments.only.iter().find(|name| setups.iter().all(|setup| setup.name != **name)) {
+    let is_known =
+        |name: &String| setups.iter().any(|setup| setup.name == *name) || fronts::real::names().any(|own| own == *name);
+    if let Some(unknown) = arguments.only.iter().find(|name| !is_known(name)) {
         let message = format!("there is no set-up \"{unknown}\"; there are s01 to s{:02}", setups.len());
         return Err(Refusal::new(message));
     }

@@ -4,6 +4,7 @@
 //! processor time of a front is that of its own processes alone.
 
 pub mod cost;
+pub mod real;
 pub mod tpcb;
 
 use super::postgres::{Folder, free_port, install, is_root, user};

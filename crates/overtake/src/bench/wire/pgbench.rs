@@ -3,6 +3,7 @@
 //! **Invariant:** each transaction of a run is in the histogram, from pgbench's log of single transactions; a run with an
 //! aborted client or a failed transaction is an error.
 
+use super::numbers::median;
 use super::postgres::{Folder, Programs};
 use super::servers::Target;
 use crate::stop::Stop;
@@ -10,8 +11,18 @@ use anyhow::{Context, bail, ensure};
 use preempt::os;
 use stage::Histogram;
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+
+/// What pgbench runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Script<'a> {
+    /// One of its own.
+    BuiltIn(&'a str),
+    /// Files, each as often as its weight says.
+    Files(&'a [(PathBuf, u32)]),
+}
 
 /// What a run did.
 pub struct Run {
@@ -21,8 +32,42 @@ pub struct Run {
     pub per_s: f64,
     /// From sending a transaction's first statement to the answer to its last.
     pub latency: Histogram,
+    /// The same of each of its files.
+    pub by_script: Vec<Histogram>,
     /// Seconds of processor time of the server; none if it was started by somebody else.
     pub processor_s: Option<f64>,
+}
+
+/// Runs of one server, in turn with those of others.
+#[derive(Default)]
+pub struct Rounds {
+    per_s: Vec<f64>,
+    /// Transactions of all.
+    pub transactions: u64,
+    /// Of all.
+    pub latency: Histogram,
+    /// Of the server, in all, if it is known.
+    processor_s: Option<f64>,
+}
+
+impl Rounds {
+    /// One more.
+    pub fn add(&mut self, run: &Run) {
+        self.per_s.push(run.per_s);
+        self.transactions += run.transactions;
+        self.latency.add(&run.latency);
+        self.processor_s = run.processor_s.map(|seconds| seconds + self.processor_s.unwrap_or(0.0));
+    }
+
+    /// Microseconds of the server's processor time for a transaction, if it is known.
+    pub fn processor_us(&self) -> Option<f64> {
+        Some(self.processor_s? * 1e6 / self.transactions.max(1) as f64)
+    }
+
+    /// Transactions a second, the median.
+    pub fn per_s(&self) -> f64 {
+        median(&self.per_s)
+    }
 }
 
 /// Makes and fills pgbench's tables by its own standard steps.
@@ -48,14 +93,14 @@ pub enum Protocol {
     Extended,
 }
 
-/// Runs a built-in script for so long.
+/// Runs scripts for so long.
 ///
 /// # Errors
 /// A stop; what pgbench says; a failed transaction.
 pub fn run(
     programs: &Programs,
     target: &Target,
-    script: &str,
+    script: Script<'_>,
     protocol: Protocol,
     clients: u32,
     duration: Duration,
@@ -68,7 +113,19 @@ pub fn run(
         Protocol::Prepared => "prepared",
         Protocol::Extended => "extended",
     };
-    command.args(["-n", "-M", mode, "-b", script, "-l", "--log-prefix"]).arg(folder.path().join("log"));
+    command.args(["-n", "-M", mode, "-l", "--log-prefix"]).arg(folder.path().join("log"));
+    let files = match script {
+        Script::BuiltIn(name) => {
+            command.args(["-b", name]);
+            1
+        }
+        Script::Files(files) => {
+            for (file, weight) in files {
+                command.arg("-f").arg(format!("{}@{weight}", file.display()));
+            }
+            files.len()
+        }
+    };
     command.args(["-c", &clients.to_string(), "-j", &threads.to_string()]);
     // pgbench takes whole seconds.
     command.args(["-T", &duration.as_secs_f64().ceil().to_string()]).arg(&target.url);
@@ -76,14 +133,19 @@ pub fn run(
     let printed = finish(command, stop)?;
     let after = target.processor_s()?;
     let (transactions, per_s) = parse(&printed).with_context(|| format!("pgbench printed:\n{printed}"))?;
-    let mut latency = Histogram::new();
+    let mut by_script = vec![Histogram::new(); files];
     for entry in fs::read_dir(folder.path()).context("pgbench's log")? {
         let text = fs::read_to_string(entry.context("pgbench's log")?.path()).context("pgbench's log")?;
-        text.lines().try_for_each(|line| logged_us(line).map(|us| latency.record_ns(us * 1_000)))?;
+        for line in text.lines() {
+            let (us, file) = logged(line)?;
+            by_script.get_mut(file).with_context(|| format!("pgbench logged \"{line}\""))?.record_ns(us * 1_000);
+        }
     }
+    let mut latency = Histogram::new();
+    by_script.iter().for_each(|of_script| latency.add(of_script));
     ensure!(latency.count() == transactions, "pgbench logged {} of {transactions} transactions", latency.count());
     let processor_s = before.zip(after).map(|(before, after)| after - before);
-    Ok(Run { transactions, per_s, latency, processor_s })
+    Ok(Run { transactions, per_s, latency, by_script, processor_s })
 }
 
 /// Runs it to its end, unless we are stopped before.
@@ -121,10 +183,11 @@ fn parse(printed: &str) -> anyhow::Result<(u64, f64)> {
     Ok((transactions, field("tps = ")?.parse().context("tps")?))
 }
 
-/// The third field of a line of its log: microseconds.
-fn logged_us(line: &str) -> anyhow::Result<u64> {
-    match line.split(' ').nth(2).map(str::parse) {
-        Some(Ok(us)) => Ok(us),
+/// The third and the fourth field of a line of its log: microseconds, and which script.
+fn logged(line: &str) -> anyhow::Result<(u64, usize)> {
+    let mut fields = line.split(' ').skip(2);
+    match (fields.next().map(str::parse), fields.next().map(str::parse)) {
+        (Some(Ok(us)), Some(Ok(script))) => Ok((us, script)),
         _ => bail!("pgbench logged \"{line}\""),
     }
 }
@@ -154,9 +217,9 @@ mod tests {
     }
 
     #[test]
-    fn a_logged_transaction_has_its_time_third() {
-        assert_eq!(logged_us("0 199 2241 0 1175850568 995598").expect("it is one"), 2_241);
-        assert!(logged_us("0 199 skipped 0 1175850568 995598").is_err());
-        assert!(logged_us("").is_err());
+    fn a_logged_transaction_has_its_time_third_and_its_script_fourth() {
+        assert_eq!(logged("0 199 2241 1 1175850568 995598").expect("it is one"), (2_241, 1));
+        assert!(logged("0 199 skipped 0 1175850568 995598").is_err());
+        assert!(logged("").is_err());
     }
 }

@@ -32,6 +32,11 @@ impl Processes {
         Processes { parent }
     }
 
+    /// This process.
+    pub fn parent(self) -> u32 {
+        self.parent
+    }
+
     /// Seconds of processor time so far, exact to hundredths for each process.
     ///
     /// # Errors

@@ -4,8 +4,7 @@
 //! are of all of them.
 
 use super::client::Control;
-use super::numbers::median;
-use super::pgbench::{self, Run};
+use super::pgbench::{self, Rounds};
 use super::postgres::Programs;
 use super::servers::{Target, Which};
 use crate::cli::PhaseDuration;
@@ -13,7 +12,6 @@ use crate::report::{BarChart, Machine, Report, Table, number};
 use crate::stop::Stop;
 use clap::Args;
 use serde::Serialize;
-use stage::Histogram;
 use std::time::Duration;
 
 /// Arguments of `bench wire tpcb` and `select`.
@@ -70,33 +68,6 @@ impl Script {
     }
 }
 
-/// All rounds of one server at one number of clients.
-#[derive(Default)]
-struct Rounds {
-    per_s: Vec<f64>,
-    transactions: u64,
-    latency: Histogram,
-    processor_s: Option<f64>,
-}
-
-impl Rounds {
-    fn add(&mut self, run: &Run) {
-        self.per_s.push(run.per_s);
-        self.transactions += run.transactions;
-        self.latency.add(&run.latency);
-        self.processor_s = run.processor_s.map(|seconds| seconds + self.processor_s.unwrap_or(0.0));
-    }
-
-    fn per_s(&self) -> f64 {
-        median(&self.per_s)
-    }
-
-    /// Microseconds of the server's processor time for one transaction.
-    fn processor_us(&self) -> Option<f64> {
-        Some(self.processor_s? * 1e6 / self.transactions.max(1) as f64)
-    }
-}
-
 /// Measures and reports.
 ///
 /// # Errors
@@ -143,7 +114,8 @@ fn measure(
     const WARM_UP: Duration = Duration::from_secs(2);
     let run = |target: &Target, duration| {
         let protocol = pgbench::Protocol::Prepared;
-        pgbench::run(programs, target, script.pgbench_name(), protocol, clients, duration, stop)
+        let script = pgbench::Script::BuiltIn(script.pgbench_name());
+        pgbench::run(programs, target, script, protocol, clients, duration, stop)
     };
     let mut measured: Vec<Rounds> = targets.iter().map(|_| Rounds::default()).collect();
     for target in targets {

@@ -11,6 +11,7 @@ mod statements;
 mod transactions;
 
 pub use data::load;
+pub use drive::drive;
 pub use statements::Statements;
 pub use transactions::{Ending, retried};
 
@@ -21,7 +22,7 @@ use crate::memory;
 use crate::report::{BarChart, Machine, Report, Table, number};
 use crate::stop::Stop;
 use clap::Args;
-use drive::{Driven, drive};
+use drive::Driven;
 use serde::Serialize;
 use workloads::tpcc::{Kind, Mix, Scale};
 

@@ -3,15 +3,13 @@
 //! **Invariant:** the three take turns, round by round, on one cluster with one set of tables; the gate lets in as many at a time as
 //! PgBouncer's pool has connections, so that what is compared is the way through.
 
-use super::super::numbers::median;
-use super::super::pgbench::{self, Protocol, Run};
+use super::super::pgbench::{self, Protocol, Rounds, Script};
 use super::super::postgres::Programs;
 use super::super::servers::postgres;
 use super::{gate, pgbouncer};
 use crate::report::{BarChart, Report, Table, number};
 use crate::stop::Stop;
 use ::gate::{Arrival, Ending, Gate, Settings, Time};
-use stage::Histogram;
 use std::time::{Duration, Instant};
 
 /// Numbers of clients.
@@ -23,23 +21,6 @@ const HEADLINE: u32 = 16;
 
 /// pgbench's script, and how many statements one of its transactions has.
 const SCRIPTS: [(&str, &str, f64); 2] = [("select", "select-only", 1.0), ("tpcb", "tpcb-like", 7.0)];
-
-#[derive(Default)]
-struct Rounds {
-    per_s: Vec<f64>,
-    transactions: u64,
-    latency: Histogram,
-    processor_s: f64,
-}
-
-impl Rounds {
-    fn add(&mut self, run: &Run) {
-        self.per_s.push(run.per_s);
-        self.transactions += run.transactions;
-        self.latency.add(&run.latency);
-        self.processor_s += run.processor_s.unwrap_or(0.0);
-    }
-}
 
 /// Measures and reports.
 ///
@@ -65,7 +46,10 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
                 for (target, rounds) in targets.iter().zip(&mut measured) {
                     // The first one warms up.
                     let length = if round == 0 { Duration::from_secs(1) } else { duration };
-                    let run = pgbench::run(&programs, target, script, Protocol::Extended, clients, length, stop)?;
+                    let run = {
+                        let script = Script::BuiltIn(script);
+                        pgbench::run(&programs, target, script, Protocol::Extended, clients, length, stop)?
+                    };
                     tracing::info!(name, clients, round, server = target.title, per_s = run.per_s, "measured");
                     if 0 < round {
                         rounds.add(&run);
@@ -73,21 +57,21 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
                 }
             }
             let p50 = |at: usize| measured[at].latency.quantile_us(0.5);
-            let cpu_us = |rounds: &Rounds| rounds.processor_s * 1e6 / (rounds.transactions.max(1) as f64 * statements);
+            let cpu_us = |rounds: &Rounds| rounds.processor_us().unwrap_or(0.0) / statements;
             for (at, (target, rounds)) in targets.iter().zip(&measured).enumerate() {
                 let is_front = 0 < at;
                 let (cpu, added) = (cpu_us(rounds), p50(at) - p50(0));
                 let cell = |value: f64| if is_front { number(value) } else { String::new() };
                 table.row([
                     format!("{name}, {clients} clients, {}", target.title),
-                    number(median(&rounds.per_s)),
+                    number(rounds.per_s()),
                     number(p50(at)),
                     number(rounds.latency.quantile_us(0.99)),
                     cell(cpu),
                     cell(added),
                 ]);
                 let prefix = format!("cost.{name}.c{clients}.{}", target.key);
-                report.figure(format!("{prefix}.per_s"), median(&rounds.per_s));
+                report.figure(format!("{prefix}.per_s"), rounds.per_s());
                 report.quantiles(&format!("{prefix}.us"), &rounds.latency.quantiles_us());
                 if is_front {
                     report.figure(format!("{prefix}.cpu_us"), cpu);

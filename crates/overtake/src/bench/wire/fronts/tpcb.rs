@@ -3,15 +3,13 @@
 //! **Invariant:** the three take turns, round by round, on one cluster with one set of tables. The gate has found its limit before
 //! anything counts.
 
-use super::super::numbers::median;
-use super::super::pgbench::{self, Protocol, Run};
+use super::super::pgbench::{self, Protocol, Rounds, Script};
 use super::super::postgres::Programs;
 use super::super::servers::{Target, postgres};
 use super::{gate, pgbouncer};
 use crate::report::{BarChart, Report, Table, number};
 use crate::stop::Stop;
 use anyhow::Context;
-use stage::Histogram;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -21,19 +19,6 @@ const CLIENTS: u32 = 100;
 const SCALES: [u32; 2] = [1, 10];
 /// So long the gate may search.
 const SEARCH_MAX: Duration = Duration::from_secs(600);
-
-#[derive(Default)]
-struct Rounds {
-    per_s: Vec<f64>,
-    latency: Histogram,
-}
-
-impl Rounds {
-    fn add(&mut self, run: &Run) {
-        self.per_s.push(run.per_s);
-        self.latency.add(&run.latency);
-    }
-}
 
 /// Measures and reports.
 ///
@@ -53,7 +38,8 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
         let (ours, metrics) = gate(&direct, &["overtake.mpl=auto"])?;
         let targets = [direct, bouncer, ours];
         let run = |target: &Target, length: Duration| {
-            pgbench::run(&programs, target, "tpcb-like", Protocol::Extended, CLIENTS, length, stop)
+            let script = Script::BuiltIn("tpcb-like");
+            pgbench::run(&programs, target, script, Protocol::Extended, CLIENTS, length, stop)
         };
         let began = Instant::now();
         while metric(&metrics, "overtake_mpl_holding")? < 1.0 && began.elapsed() < SEARCH_MAX {
@@ -69,7 +55,7 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
             }
         }
         let mpl = metric(&metrics, "overtake_mpl")?;
-        let per_s: Vec<f64> = measured.iter().map(|rounds| median(&rounds.per_s)).collect();
+        let per_s: Vec<f64> = measured.iter().map(Rounds::per_s).collect();
         for (at, ((target, rounds), name)) in
             targets.iter().zip(&measured).zip(["ungated", "pgbouncer", "gate"]).enumerate()
         {
@@ -101,7 +87,7 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
 }
 
 /// One of the gate's metrics.
-fn metric(address: &str, name: &str) -> anyhow::Result<f64> {
+pub(super) fn metric(address: &str, name: &str) -> anyhow::Result<f64> {
     let mut stream = TcpStream::connect(address).context("the gate's metrics")?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: gate\r\n\r\n").context("the gate's metrics")?;
     let mut text = String::new();

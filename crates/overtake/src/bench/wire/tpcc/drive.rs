@@ -47,6 +47,13 @@ impl Driven {
         self.latencies.get(&kind).cloned().unwrap_or_default()
     }
 
+    /// Of all kinds.
+    pub fn latency_of_all(&self) -> Histogram {
+        let mut all = Histogram::new();
+        self.latencies.values().for_each(|latency| all.add(latency));
+        all
+    }
+
     /// Adds what another one counted.
     pub fn add(&mut self, other: &Driven) {
         for (kind, latency) in &other.latencies {

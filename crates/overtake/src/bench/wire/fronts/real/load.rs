@@ -1,0 +1,67 @@
+//! The load of a set-up: tables made once, then phases through whichever front.
+
+use super::super::super::pgbench::{self, Protocol, Script};
+use super::super::super::postgres::Programs;
+use super::super::super::servers::Target;
+use super::super::super::tpcc;
+use super::setups::{self, Files, Setup, Work};
+use crate::stop::Stop;
+use std::time::Duration;
+use workloads::tpcc::Scale;
+
+/// As many as the paper has.
+pub const CLIENTS: u32 = 100;
+
+/// See the module.
+pub struct Load<'a> {
+    programs: &'a Programs,
+    work: Work,
+    files: Option<Files>,
+    seed: u64,
+    stop: &'a Stop,
+}
+
+/// What a phase came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Phase {
+    /// Transactions a second.
+    pub per_s: f64,
+    /// Their mean response.
+    pub mean_ms: f64,
+}
+
+impl<'a> Load<'a> {
+    /// Makes the tables.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub fn new(setup: &Setup, programs: &'a Programs, direct: &Target, stop: &'a Stop) -> anyhow::Result<Load<'a>> {
+        let mut load = Load { programs, work: setup.work, files: None, seed: 0, stop };
+        match setup.work {
+            Work::Tpcc(warehouses) => {
+                tpcc::load(std::slice::from_ref(direct), Scale::small(warehouses), 42, stop)?;
+            }
+            Work::Tpcb(scale) => pgbench::initialise(programs, direct, scale, stop)?,
+            Work::Scripts { tables, scripts } => load.files = Some(setups::make(direct, tables, scripts)?),
+        }
+        Ok(load)
+    }
+
+    /// All clients, for so long.
+    ///
+    /// # Errors
+    /// A stop; a transaction that fails.
+    pub fn phase(&mut self, target: &Target, length: Duration) -> anyhow::Result<Phase> {
+        let script = match (&self.work, &self.files) {
+            (Work::Tpcc(warehouses), _) => {
+                self.seed += 1;
+                let driven = tpcc::drive(target, Scale::small(*warehouses), CLIENTS, self.seed, length, self.stop)?;
+                return Ok(Phase { per_s: driven.committed_per_s(), mean_ms: driven.latency_of_all().mean_us() / 1e3 });
+            }
+            (_, Some(files)) => Script::Files(&files.all),
+            (_, None) => Script::BuiltIn("tpcb-like"),
+        };
+        let run = pgbench::run(self.programs, target, script, Protocol::Extended, CLIENTS, length, self.stop)?;
+        Ok(Phase { per_s: run.per_s, mean_ms: run.latency.mean_us() / 1e3 })
+    }
+}

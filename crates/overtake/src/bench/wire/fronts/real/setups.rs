@@ -1,0 +1,116 @@
+//! The paper's set-ups that one machine can be, on PostgreSQL.
+//!
+//! What is mapped how: a number of processors is a set of them that the server is pinned to. Isolation levels of the paper's
+//! database differ by the locks that readers take; readers of PostgreSQL take none, so what the paper runs under repeatable read
+//! locks here the rows that it reads, explicitly (`FOR SHARE`, `FOR UPDATE`), and what it runs under uncommitted read does not.
+//!
+//! **Invariant:** names are the paper's set-ups' of [`gate::sim::Setup`]; a script is one transaction.
+
+use super::super::super::client::Control;
+use super::super::super::postgres::Folder;
+use super::super::super::servers::Target;
+use anyhow::Context;
+use std::fs;
+use std::path::PathBuf;
+
+/// What clients do.
+#[derive(Clone, Copy, Debug)]
+pub enum Work {
+    /// TPC-C with so many warehouses, by an ordinary driver.
+    Tpcc(i32),
+    /// pgbench's TPC-B at this scale.
+    Tpcb(u32),
+    /// Scripts, with their weights, on tables made by these statements.
+    Scripts { tables: &'static str, scripts: &'static [(&'static str, u32)] },
+}
+
+/// One of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// The paper's, or what it is.
+    pub name: &'static str,
+    pub description: &'static str,
+    /// Processors that the server is pinned to.
+    pub processors: usize,
+    pub work: Work,
+}
+
+/// Short reads by key, and a few reports that take a thousand times as long: TPC-W's browsing has a C² of 15.
+const BROWSING: Work = Work::Scripts {
+    tables: "create table item (id int primary key, subject int not null, price numeric not null, title text not null);
+        insert into item select g, g % 24, g % 9973 / 100.0, md5(g::text) from generate_series(1, 50000) g;
+        create index on item (subject); analyze item",
+    scripts: &[
+        ("\\set id random(1, 50000)\nselect title, price from item where id = :id;\n", 600),
+        ("\\set s random(0, 23)\nselect id, title from item where subject = :s order by price desc limit 20;\n", 60),
+        ("select subject, avg(price), max(md5(title)) from item group by subject;\n", 4),
+    ],
+};
+
+const ITEMS: &str = "create table stock (id int primary key, quantity int not null) with (fillfactor = 50);
+    insert into stock select g, 1000000 from generate_series(1, 10) g;
+    create table orders (id bigserial primary key, item int not null, at timestamptz not null default now());
+    analyze stock";
+
+/// Orders of few items, whose rows are locked from the first look on.
+const ORDERING_LOCKED: Work = Work::Scripts {
+    tables: ITEMS,
+    scripts: &[(
+        "\\set a random(1, 10)\n\\set b random(1, 10)\nbegin;\n\
+         select quantity from stock where id in (:a, :b) order by id for update;\n\
+         update stock set quantity = quantity - 1 where id = :a;\ninsert into orders (item) values (:a);\nend;\n",
+        1,
+    )],
+};
+
+/// The same, and rows are locked only by what is written, at the end.
+const ORDERING: Work = Work::Scripts {
+    tables: ITEMS,
+    scripts: &[(
+        "\\set a random(1, 10)\n\\set b random(1, 10)\nbegin;\n\
+         select quantity from stock where id in (:a, :b) order by id;\ninsert into orders (item) values (:a);\n\
+         update stock set quantity = quantity - 1 where id = :a;\nend;\n",
+        1,
+    )],
+};
+
+/// All of them, those that show most in least time first.
+pub const ALL: [Setup; 10] = [
+    Setup { name: "s15", description: "ordering, rows locked when read", processors: 2, work: ORDERING_LOCKED },
+    Setup { name: "s04", description: "browsing", processors: 2, work: BROWSING },
+    Setup { name: "s02", description: "TPC-C, 10 warehouses", processors: 2, work: Work::Tpcc(10) },
+    Setup { name: "few", description: "TPC-C, 1 warehouse", processors: 2, work: Work::Tpcc(1) },
+    Setup { name: "tpcb", description: "TPC-B, scale 1", processors: 2, work: Work::Tpcb(1) },
+    Setup { name: "s16", description: "ordering, rows locked when written", processors: 2, work: ORDERING },
+    Setup { name: "s01", description: "TPC-C, 10 warehouses", processors: 1, work: Work::Tpcc(10) },
+    Setup { name: "s03", description: "browsing", processors: 1, work: BROWSING },
+    Setup { name: "s13", description: "ordering, rows locked when read", processors: 1, work: ORDERING_LOCKED },
+    Setup { name: "s14", description: "ordering, rows locked when written", processors: 1, work: ORDERING },
+];
+
+/// Those of `--quick`.
+pub const QUICK: [&str; 2] = ["s15", "s04"];
+
+/// Scripts in files, as pgbench wants them.
+pub struct Files {
+    _folder: Folder,
+    /// Each with its weight.
+    pub all: Vec<(PathBuf, u32)>,
+}
+
+/// Makes the tables, and the files.
+///
+/// # Errors
+/// What the server or the file system say.
+pub fn make(target: &Target, tables: &str, scripts: &[(&str, u32)]) -> anyhow::Result<Files> {
+    let control = Control::connect(target)?;
+    tables.split(';').try_for_each(|statement| control.batch(statement))?;
+    let folder = Folder::new("overtake-scripts")?;
+    let mut all = Vec::new();
+    for (at, (text, weight)) in scripts.iter().enumerate() {
+        let path = folder.path().join(format!("{at}.sql"));
+        fs::write(&path, text).context("a script")?;
+        all.push((path, *weight));
+    }
+    Ok(Files { _folder: folder, all })
+}
