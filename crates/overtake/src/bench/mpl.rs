@@ -2,7 +2,7 @@
 //! controller finds it; the experiments of Schroeder et al., How to determine a good multi-programming level for external
 //! scheduling (ICDE 2006).
 //!
-//! **Invariant:** but for the parts `tpcb`, `real` and `cost`, all of it runs on the simulator of [`gate::sim`], which is a database on virtual time behind the gate and the
+//! **Invariant:** but for the parts `tpcb`, `real`, `internal` and `cost`, all of it runs on the simulator of [`gate::sim`], which is a database on virtual time behind the gate and the
 //! controller that serve; so the same arguments give the same figures on any machine, however many threads computed them.
 
 mod arrivals;
@@ -57,6 +57,8 @@ enum Part {
     Tpcb,
     /// On a real PostgreSQL 15: set-ups bound by processors and by locks, their curves, and the controller by pairs of phases.
     Real,
+    /// On a real PostgreSQL 15: important transactions first outside the server and inside it (Figures 12 and 13).
+    Internal,
     /// On a real PostgreSQL 15: what the gate and PgBouncer add to a statement.
     Cost,
 }
@@ -89,6 +91,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
                 let extent = Extent { phase, only: &arguments.only, is_quick: arguments.quick };
                 fronts::real::measure(&mut report, extent, stop)?;
             }
+            Part::Internal => fronts::internal::measure(&mut report, length, rounds, stop)?,
             Part::Cost => fronts::cost::measure(&mut report, length, rounds, stop)?,
         }
     }

@@ -4,6 +4,7 @@
 //! processor time of a front is that of its own processes alone.
 
 pub mod cost;
+pub mod internal;
 pub mod real;
 pub mod tpcb;
 

@@ -148,6 +148,18 @@ pub fn postgres(connections_max: u32) -> anyhow::Result<Target> {
     which.start(true, connections_max)?.pop().context("PostgreSQL was asked for")
 }
 
+/// The same, tuned for a machine with little memory.
+///
+/// # Errors
+/// As [`Which::start`].
+pub fn small_postgres(connections_max: u32) -> anyhow::Result<Target> {
+    let server = Arc::new(Server::postgres_of(connections_max, Transport::Tcp, 512 << 20)?);
+    let url = format!("{}/postgres", server.base_url);
+    let target = Target { key: "postgres", title: "PostgreSQL 15", url, is_unlogged: false, server };
+    target.wait()?;
+    Ok(target)
+}
+
 impl Server {
     fn overtake(connections_max: u32, transport: Transport) -> anyhow::Result<Server> {
         Server::serve(connections_max, transport, |_| {})
@@ -192,8 +204,12 @@ impl Server {
     }
 
     fn postgres(connections_max: u32, transport: Transport) -> anyhow::Result<Server> {
+        Server::postgres_of(connections_max, transport, memory::total_bytes().unwrap_or(4 << 30))
+    }
+
+    fn postgres_of(connections_max: u32, transport: Transport, memory_bytes: u64) -> anyhow::Result<Server> {
         let programs = Programs::find_or_install()?;
-        let cluster = Cluster::start(&programs, memory::total_bytes().unwrap_or(4 << 30), connections_max)?;
+        let cluster = Cluster::start(&programs, memory_bytes, connections_max)?;
         let base_url = transport.url(cluster.port(), cluster.folder());
         Ok(Server { running: Running::Postgres(cluster), base_url })
     }
@@ -238,6 +254,14 @@ impl Target {
             Running::Overtake { child, .. } | Running::Program { child, .. } => Some(Processes::of(child.id())),
             Running::Postgres(cluster) => Some(Processes::of(cluster.pid())),
             Running::Elsewhere => None,
+        }
+    }
+
+    /// Where its files are, if it is PostgreSQL started here.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.server.running {
+            Running::Postgres(cluster) => Some(cluster.folder()),
+            Running::Overtake { .. } | Running::Program { .. } | Running::Elsewhere => None,
         }
     }
 

@@ -3,13 +3,14 @@
 //! **Invariant:** what the gate costs is not what the limit costs: without a limit is behind a gate that has none. Phases with the
 //! limit that the controller has found and without one take turns, so that what a machine does beside meets both.
 
-mod load;
+pub(super) mod load;
 mod pin;
-mod setups;
+pub(super) mod setups;
+mod throttle;
 
 use super::super::client::Control;
 use super::super::postgres::Programs;
-use super::super::servers::{Target, postgres};
+use super::super::servers::{Target, postgres, small_postgres};
 use super::gate;
 use super::tpcb::metric;
 use crate::report::{LineChart, Report, Table, number};
@@ -19,6 +20,7 @@ use load::{CLIENTS, Load, Phase};
 use pin::Pinned;
 use setups::Setup;
 use std::time::{Duration, Instant};
+use throttle::Throttled;
 
 /// Limits whose throughput is measured.
 const LIMITS: [u32; 9] = [1, 2, 3, 4, 6, 10, 16, 32, CLIENTS];
@@ -172,10 +174,12 @@ fn tell(setup: &Setup, found: &Found, report: &mut Report, table: &mut Table) {
 }
 
 fn find(setup: &Setup, programs: &Programs, phase: Duration, stop: &Stop) -> anyhow::Result<Found> {
-    let direct = postgres(3 * CLIENTS)?;
+    let start = if setup.is_on_disk { small_postgres } else { postgres };
+    let direct = start(3 * CLIENTS)?;
     let mut load = Load::new(setup, programs, &direct, stop)?;
     Control::connect(&direct)?.batch("checkpoint")?;
     let _pinned = Pinned::new(&direct, setup.processors)?;
+    let _throttled = setup.is_on_disk.then(|| Throttled::new(&direct)).transpose()?;
     let mut curve = Vec::new();
     for mpl in LIMITS {
         let (fixed, _) = gate(&direct, &[&format!("overtake.mpl={mpl}")])?;
