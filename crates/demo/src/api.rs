@@ -2,15 +2,13 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, Json, State};
-use axum::http::{StatusCode, Uri};
+use axum::http::StatusCode;
 use axum::response::sse::{Event, Sse};
-use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures::stream::{self, Stream};
 use serde::{Deserialize, Serialize};
@@ -19,13 +17,11 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::facts::{Policy, Progress};
 use crate::records::{Cursor, InstanceInfo, Update};
-use crate::serve::Shutdown;
-use crate::{Demo, Error, assets, guard};
+use crate::{Demo, Error, assets};
+use web::{OpenPages, Refusal, Shutdown};
 
 /// Between two updates of one page.
 const UPDATE_MS: u64 = 100;
-/// Pages open at once.
-const PAGES_MAX: usize = 16;
 /// A command is a few words.
 const COMMAND_BYTES_MAX: usize = 4_096;
 
@@ -34,7 +30,7 @@ const COMMAND_BYTES_MAX: usize = 4_096;
 pub struct Shared {
     demo: Arc<dyn Demo>,
     shutdown: Shutdown,
-    pages: Arc<AtomicUsize>,
+    pages: OpenPages,
 }
 
 /// All routes.
@@ -54,18 +50,10 @@ pub fn router(demo: Arc<dyn Demo>, shutdown: Shutdown) -> Router {
         .route("/api/rate", post(rate))
         .route("/api/clear", post(clear));
     for (path, kind, text) in assets::FILES {
-        router = router.route(path, get(move || async move { assets::file(kind, text) }));
+        router = router.route(path, get(move || async move { web::file(kind, text) }));
     }
-    router
-        .fallback(|uri: Uri| async move {
-            Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {}", uri.path()))
-        })
-        .method_not_allowed_fallback(|| async {
-            Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method", "this path does not take that method")
-        })
-        .layer(DefaultBodyLimit::max(COMMAND_BYTES_MAX))
-        .layer(axum::middleware::from_fn(guard::check))
-        .with_state(Shared { demo, shutdown, pages: Arc::default() })
+    let router = router.layer(DefaultBodyLimit::max(COMMAND_BYTES_MAX));
+    web::guarded(router.with_state(Shared { demo, shutdown, pages: OpenPages::default() }))
 }
 
 #[derive(Deserialize)]
@@ -171,7 +159,7 @@ struct Message {
 /// Ten updates a second. The next one is made when the connection has taken the last: a slow page gets fewer, larger
 /// ones (bounded by what the implementation keeps), and costs nothing in between.
 async fn events(State(shared): State<Shared>) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
-    let page = OpenPage::count(&shared.pages)?;
+    let page = shared.pages.open()?;
     let mut ticks = interval(Duration::from_millis(UPDATE_MS));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let state = Some((shared, ticks, Cursor::default(), page));
@@ -187,31 +175,6 @@ async fn events(State(shared): State<Shared>) -> Result<Sse<impl Stream<Item = R
         let event = Event::default().json_data(&message).expect("plain structs of numbers and strings become JSON");
         Some((Ok(event), Some((shared, ticks, cursor, page))))
     })))
-}
-
-/// Counts one open stream for as long as it lives.
-struct OpenPage(Arc<AtomicUsize>);
-
-impl OpenPage {
-    fn count(pages: &Arc<AtomicUsize>) -> Result<OpenPage, Refusal> {
-        // Relaxed: a bare count, nothing is published by it.
-        let page = OpenPage(pages.clone());
-        if PAGES_MAX <= pages.fetch_add(1, Ordering::Relaxed) {
-            return Err(Refusal::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too_many_pages",
-                format!("{PAGES_MAX} pages are open already"),
-            )
-            .hint("Close one of them."));
-        }
-        Ok(page)
-    }
-}
-
-impl Drop for OpenPage {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// The JSON body of a command; what is wrong with it becomes a [`Refusal`].
@@ -231,36 +194,6 @@ where
     }
 }
 
-/// An answer other than success.
-#[derive(Debug)]
-pub struct Refusal {
-    status: StatusCode,
-    code: &'static str,
-    message: String,
-    hint: Option<String>,
-}
-
-impl Refusal {
-    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Refusal {
-        Refusal { status, code, message: message.into(), hint: None }
-    }
-
-    fn invalid(message: impl Into<String>) -> Refusal {
-        Refusal::new(StatusCode::BAD_REQUEST, "invalid", message)
-    }
-
-    /// A request that no page of ours sends.
-    pub fn foreign(message: impl Into<String>) -> Refusal {
-        Refusal::new(StatusCode::FORBIDDEN, "foreign", message)
-    }
-
-    /// Adds what to do about it.
-    pub fn hint(mut self, hint: impl Into<String>) -> Refusal {
-        self.hint = Some(hint.into());
-        self
-    }
-}
-
 impl From<Error> for Refusal {
     fn from(error: Error) -> Refusal {
         let (status, code) = match error {
@@ -270,12 +203,5 @@ impl From<Error> for Refusal {
             Error::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         };
         Refusal::new(status, code, error.to_string())
-    }
-}
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let body = json!({ "error": { "code": self.code, "message": self.message, "hint": self.hint } });
-        (self.status, Json(body)).into_response()
     }
 }

@@ -5,10 +5,7 @@ use std::sync::LazyLock;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-
-const HTML: &str = "text/html; charset=utf-8";
-const CSS: &str = "text/css; charset=utf-8";
-const SCRIPT: &str = "text/javascript; charset=utf-8";
+use web::kind::{CSS, HTML, SCRIPT};
 
 /// Path, type and text of each file of ours.
 pub const FILES: [(&str, &str, &str); 9] = [
@@ -30,11 +27,6 @@ const CHART_TAG: &str = concat!("\"plotly-3.0.1-", env!("CARGO_PKG_VERSION"), "\
 const SCRIPT_OPEN: &str = "<script type=\"text/javascript\">";
 
 static CHART_LIBRARY: LazyLock<Bytes> = LazyLock::new(|| Bytes::from(chart_library()));
-
-/// One of our own files.
-pub fn file(kind: &'static str, text: &'static str) -> Response {
-    ([(header::CONTENT_TYPE, kind)], text).into_response()
-}
 
 /// plotly.js, as the `plotly` crate carries it.
 pub async fn charts(headers: HeaderMap) -> Response {

@@ -14,14 +14,25 @@ pub mod records;
 
 mod api;
 mod assets;
-mod guard;
 mod history;
-mod serve;
 mod spectacle;
 
 #[cfg(feature = "chromium")]
 pub mod chromium;
 
 pub use history::History;
-pub use serve::{Shutdown, serve, shutdown_on_ctrl_c};
 pub use spectacle::{Demo, Error};
+pub use web::{Shutdown, shutdown_on_ctrl_c};
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+
+/// Serves the page on `listener` until `shutdown`: pages are told, open connections get a second, then it returns. The
+/// calling thread is the server; it must not be a worker. (Bind to a loopback address: the page has no password.)
+///
+/// # Errors
+/// What the listener or the thread's runtime says.
+pub fn serve(listener: TcpListener, demo: Arc<dyn Demo>, shutdown: Shutdown) -> io::Result<()> {
+    web::serve(listener, api::router(demo, shutdown.clone()), shutdown)
+}

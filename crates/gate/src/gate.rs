@@ -17,11 +17,15 @@ mod patience;
 mod queue;
 mod shares;
 mod timer;
+mod times;
+mod totals;
 mod view;
 mod window;
 
 pub use batches::{Estimate, Moments};
 pub use entry::Ticket;
+pub use times::Times;
+pub use totals::Totals;
 pub use view::{ClassView, Counters, View, Whereabouts};
 pub use window::{ClassObservation, Observation};
 
@@ -32,7 +36,6 @@ use hot::HotKeys;
 use learned::Learned;
 use meter::Meter;
 use queue::{Place, Queue};
-use stage::Histogram;
 use std::collections::VecDeque;
 use std::time::Duration;
 use thiserror::Error;
@@ -120,11 +123,12 @@ struct Class {
     run_timer: Timer,
     held_back: usize,
     lent: usize,
+    arrived: u64,
     done: u64,
     failed: u64,
-    wait: Histogram,
-    inside: Histogram,
-    idle: Histogram,
+    wait: Times,
+    inside: Times,
+    idle: Times,
     demand: Moments,
 }
 
@@ -154,6 +158,7 @@ pub struct Gate {
     interval_ns: f64,
     last_in: Time,
     counters: Counters,
+    totals: Totals,
 }
 
 impl Gate {
@@ -172,11 +177,12 @@ impl Gate {
             run_timer: Timer::new(Timed::Being(State::Inside), class.runaway.map(|runaway| runaway.after)),
             held_back: 0,
             lent: 0,
+            arrived: 0,
             done: 0,
             failed: 0,
-            wait: Histogram::new(),
-            inside: Histogram::new(),
-            idle: Histogram::new(),
+            wait: Times::default(),
+            inside: Times::default(),
+            idle: Times::default(),
             demand: Moments::default(),
         };
         Ok(Gate {
@@ -199,6 +205,7 @@ impl Gate {
             interval_ns: 0.0,
             last_in: Time::ZERO,
             counters: Counters::default(),
+            totals: Totals::default(),
             settings,
         })
     }
@@ -254,6 +261,7 @@ impl Gate {
         self.next_number += 1;
         let expected_ns = fingerprint.and_then(|print| self.learned.expected_ns(print)).unwrap_or(class.expected_ns);
         let place = Place::new(settings.order, now, expected_ns, number);
+        self.classes[id.index()].arrived += 1;
         let mut entry = Entry::new(id, now, place);
         (entry.fingerprint, entry.hot, entry.owner, entry.charged) = (fingerprint, hot_key, owner, expected_ns);
         let ticket = self.entries.insert(entry);
@@ -412,7 +420,13 @@ impl Gate {
     /// Time has passed.
     fn pass(&mut self, now: Time) {
         if self.now < now {
-            self.window.pass(now.since(self.now), self.meter.active(), 0 < self.queued);
+            let passed = now.since(self.now);
+            self.window.pass(passed, self.meter.active(), 0 < self.queued);
+            self.totals.pass(
+                passed,
+                self.meter.active(),
+                self.queued + self.classes.iter().map(|class| class.held_back).sum::<usize>(),
+            );
             self.now = now;
         }
     }

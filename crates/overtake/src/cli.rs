@@ -5,6 +5,7 @@ use crate::live;
 use crate::mpl;
 use crate::report::Output;
 use crate::serve;
+use crate::top;
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 use std::time::Duration;
@@ -26,6 +27,9 @@ pub enum Command {
     Demo(live::Arguments),
     /// Serve a database over PostgreSQL's wire protocol: psql and drivers connect to it. Data is in memory.
     Serve(serve::Arguments),
+    /// Show what the gate of a running server does, live in the terminal, like top: the limit and its moves, classes and their times,
+    /// the model beside what is seen. As text where standard output is no terminal.
+    Top(top::Arguments),
     /// Measure this machine; each benchmark prints a table and can write JSON and an SVG chart.
     #[command(subcommand)]
     Bench(Bench),
@@ -96,7 +100,11 @@ impl PhaseDuration {
 const SECONDS_MIN: f64 = 0.1;
 const SECONDS_MAX: f64 = 86_400.0;
 
-fn seconds(text: &str) -> Result<f64, String> {
+/// Parses a time.
+///
+/// # Errors
+/// A sentence that says what is allowed.
+pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (SECONDS_MIN..=SECONDS_MAX).contains(&seconds) => Ok(seconds),
         _ => Err(format!("a number of seconds from {SECONDS_MIN} to {SECONDS_MAX} is needed")),

@@ -17,6 +17,7 @@ mod refusal;
 mod report;
 mod serve;
 pub mod stop;
+mod top;
 mod workers;
 
 use clap::Parser;
@@ -45,6 +46,7 @@ fn run(command: cli::Command) -> anyhow::Result<()> {
         cli::Command::Bench(bench) => bench::run(bench, &stop),
         cli::Command::Mpl(question) => mpl::run(question, &stop),
         cli::Command::Serve(arguments) => serve::run(&arguments, &stop),
+        cli::Command::Top(arguments) => top::run(&arguments, &stop),
     }
 }
 

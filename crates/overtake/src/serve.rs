@@ -3,7 +3,9 @@
 //! **Invariant:** the housekeeping runs as long as sessions do, because waits end by it.
 
 mod analytics;
+mod console;
 
+use self::console::Console;
 use crate::bench::background;
 use crate::refusal::Refusal;
 use crate::stop::Stop;
@@ -56,6 +58,9 @@ pub struct Arguments {
     /// Where metrics, /healthz and /readyz are served by HTTP. The setting overtake.metrics.
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
+    /// A page that shows what the gate does, for browsers on this machine: 127.0.0.1:PORT. Port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = loopback)]
+    console: Option<SocketAddr>,
 }
 
 /// An address or a name, with its port.
@@ -66,6 +71,15 @@ fn address(text: &str) -> Result<(String, u16), String> {
         return Err("it is no ADDRESS:PORT".to_owned());
     }
     Ok((text.to_owned(), port))
+}
+
+/// An address of this machine for itself: the console has no password.
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text.parse().map_err(|_| "it is no ADDRESS:PORT".to_owned())?;
+    match address.ip().is_loopback() {
+        true => Ok(address),
+        false => Err("the page has no password, so it is for this machine only: take 127.0.0.1".to_owned()),
+    }
 }
 
 impl Arguments {
@@ -147,6 +161,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
         config.dispatch = Dispatch::Worker;
     }
     let network_begun = Arc::clone(&config.network_begun);
+    let door = config.door.clone();
     let server = Server::bind(config, database).map_err(|error| {
         let (addresses, is_default) = &wanted;
         let how = if *is_default { "choose another by --listen" } else { "choose another" };
@@ -158,6 +173,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     for address in addresses {
         println!("  psql \"postgresql://postgres@{address}/postgres\"");
     }
+    let _console = Console::start(arguments.console, &door)?;
     // Of those who connect; sessions have threads of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("the server's runtime")?;
     let stopped = stop.clone();
@@ -212,12 +228,14 @@ fn serve_upstream(
         return Ok(());
     }
     let network_begun = Arc::clone(&config.network_begun);
+    let door = config.door.clone();
     let server = Server::bind(config, upstream).map_err(|error| Refusal::new(format!("cannot listen: {error}")))?;
     let hosts: Vec<String> = url.hosts.iter().map(ToString::to_string).collect();
     println!("Overtake is listening before {}.", hosts.join(", "));
     for address in server.addresses().context("the server's addresses")? {
         println!("  psql \"postgresql://{}@{address}/{}\"", url.user, url.database);
     }
+    let _console = Console::start(arguments.console, &door)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("the server's runtime")?;
     network_begun();
     let result = runtime.block_on(server.run(until(stop.clone())));

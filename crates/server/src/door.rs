@@ -6,9 +6,11 @@
 //! **Invariant:** whoever has a [`Slot`] is known to the gate, and leaves it by dropping the slot, whatever becomes of the session.
 //! Nobody waits in a thread. What is done under the lock takes less than a microsecond, and wakes nobody; that is done after.
 
+mod history;
 mod options;
 mod view;
 
+pub use history::Moment;
 pub use options::{DoorOptions, Mode};
 pub use view::DoorView;
 
@@ -46,6 +48,7 @@ pub struct Door(Option<Arc<Shared>>);
 struct Shared {
     began: Instant,
     state: Mutex<State>,
+    history: Mutex<history::History>,
     /// Something is due sooner than was thought.
     alarm: Notify,
     /// There may be something for the controller to see.
@@ -153,8 +156,8 @@ impl Door {
             |class: &ClassSettings| class.runaway.is_some_and(|runaway| runaway.reaction == Reaction::Cancel);
         let cancels = options.gate.classes.iter().any(is_cancel);
         let (began, state) = (Instant::now(), Mutex::new(state));
-        let (alarm, looks) = (Notify::new(), Notify::new());
-        Ok(Door(Some(Arc::new(Shared { began, state, alarm, looks, mode: options.mode, cancels, classes }))))
+        let (alarm, looks, history) = (Notify::new(), Notify::new(), Mutex::default());
+        Ok(Door(Some(Arc::new(Shared { began, state, history, alarm, looks, mode: options.mode, cancels, classes }))))
     }
 
     /// What it does.
@@ -198,7 +201,7 @@ impl Door {
     /// Looks after time, and controls the limit. For ever.
     pub(crate) async fn watch(&self) {
         let Some(shared) = &self.0 else { return std::future::pending().await };
-        tokio::join!(shared.keep_time(), shared.control());
+        tokio::join!(shared.keep_time(), shared.control(), shared.keep_history());
     }
 }
 

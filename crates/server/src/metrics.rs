@@ -4,6 +4,7 @@
 
 use crate::door::{Door, Mode};
 use crate::stats::Stats;
+use gate::{ClassView, Times};
 use sql::observe::Observe;
 use std::fmt::Write;
 use std::net::TcpListener as StdTcpListener;
@@ -119,7 +120,7 @@ fn gate(door: &Door) -> String {
     ] {
         family(name, "counter", help, &alone(value as f64));
     }
-    let classes = |value: &dyn Fn(&gate::ClassView) -> f64| -> Vec<(String, f64)> {
+    let classes = |value: &dyn Fn(&ClassView) -> f64| -> Vec<(String, f64)> {
         view.gate.classes.iter().map(|class| (format!("{{class=\"{}\"}}", class.name), value(class))).collect()
     };
     family("overtake_gate_slots", "gauge", "Slots that a class has.", &classes(&|class| class.slots.into()));
@@ -136,17 +137,49 @@ fn gate(door: &Door) -> String {
         &classes(&|class| class.done as f64),
     );
     family("overtake_gate_c2", "gauge", "Squared coefficient of variation of demands.", &classes(&|class| class.c2));
-    for (name, help, part) in [
-        ("overtake_gate_wait_seconds", "Time outside.", 0),
-        ("overtake_gate_inside_seconds", "Time active inside.", 1),
-        ("overtake_gate_idle_seconds", "Time in which it was the client's turn.", 2),
+    for (name, help, times) in [
+        ("overtake_gate_wait_seconds", "Time outside.", (|class| &class.wait) as fn(&ClassView) -> &Times),
+        ("overtake_gate_inside_seconds", "Time active inside.", |class| &class.inside),
+        ("overtake_gate_idle_seconds", "Time in which it was the client's turn.", |class| &class.idle),
     ] {
-        let quantiles = view.gate.classes.iter().flat_map(|class| {
-            let times = [class.wait, class.inside, class.idle][part];
-            [("0.5", times.p50), ("0.99", times.p99), ("1", times.max)]
-                .map(|(quantile, us)| (format!("{{class=\"{}\",quantile=\"{quantile}\"}}", class.name), us / 1e6))
-        });
-        family(name, "summary", help, &quantiles.collect::<Vec<_>>());
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} histogram");
+        for class in &view.gate.classes {
+            histogram(&mut out, name, &format!("class=\"{}\"", class.name), times(class));
+        }
     }
     out
+}
+
+/// Bounds of buckets are these powers of two, in microseconds: 16 us to 67 s.
+const BOUNDS: std::ops::RangeInclusive<u32> = 4..=26;
+
+fn histogram(out: &mut String, name: &str, labels: &str, times: &Times) {
+    for power in BOUNDS {
+        let us = 1u64 << power;
+        let _ = writeln!(out, "{name}_bucket{{{labels},le=\"{}\"}} {}", us as f64 / 1e6, times.below_us(us));
+    }
+    let (sum, count) = (times.sum(), times.count());
+    let _ = writeln!(out, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}");
+    let _ = writeln!(out, "{name}_sum{{{labels}}} {sum}\n{name}_count{{{labels}}} {count}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::door::DoorOptions;
+
+    #[test]
+    fn the_gates_times_are_histograms() {
+        let options =
+            DoorOptions { mode: Mode::Fixed, gate: gate::Settings::of_priorities(4), ..DoorOptions::default() };
+        let out = gate(&Door::new(&options).expect("these settings make a gate"));
+        for line in [
+            "# TYPE overtake_gate_idle_seconds histogram",
+            "overtake_gate_wait_seconds_bucket{class=\"high\",le=\"0.000016\"} 0",
+            "overtake_gate_wait_seconds_bucket{class=\"high\",le=\"+Inf\"} 0",
+            "overtake_gate_inside_seconds_count{class=\"low\"} 0",
+        ] {
+            assert!(out.lines().any(|own| own == line), "{line} is not in {out}");
+        }
+    }
 }

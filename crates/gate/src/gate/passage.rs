@@ -182,6 +182,7 @@ impl Gate {
             return;
         }
         class.done += 1;
+        self.totals.left(waited + active);
         class.demand.add(demand / 1e9);
         if let Some(print) = fingerprint {
             self.learned.learn(print, demand);

@@ -1,9 +1,9 @@
 //! What a gate shows of itself.
 
 use super::entry::{State, Ticket};
+use super::times::Times;
 use super::{Class, Gate};
 use crate::settings::ClassId;
-use stage::Quantiles;
 use std::time::Duration;
 
 /// What has happened, counted.
@@ -45,16 +45,18 @@ pub struct ClassView {
     pub waiting: usize,
     /// Transactions that wait for their clients and have lent their slots.
     pub lent: usize,
+    /// Transactions that have come, those that were turned away left out.
+    pub arrived: u64,
     /// Transactions that have done what they were for.
     pub done: u64,
     /// Transactions that have failed.
     pub failed: u64,
-    /// Times outside, in microseconds.
-    pub wait: Quantiles,
-    /// Times active inside, in microseconds.
-    pub inside: Quantiles,
-    /// Times in which it was the client's turn, in microseconds.
-    pub idle: Quantiles,
+    /// Times outside.
+    pub wait: Times,
+    /// Times active inside.
+    pub inside: Times,
+    /// Times in which it was the client's turn.
+    pub idle: Times,
     /// The mean work of a transaction in seconds of a processor.
     pub demand: f64,
     /// Its squared coefficient of variation.
@@ -79,18 +81,19 @@ pub struct View {
 }
 
 impl Gate {
-    /// What there is to see.
+    /// What there is to see: a copy, so that whoever looks holds nobody up.
     pub fn view(&self) -> View {
         let class = |(class, settings): (&Class, &crate::settings::ClassSettings)| ClassView {
             name: settings.name.clone(),
             slots: class.slots,
             waiting: class.queue.len() + class.held_back,
             lent: class.lent,
+            arrived: class.arrived,
             done: class.done,
             failed: class.failed,
-            wait: class.wait.quantiles_us(),
-            inside: class.inside.quantiles_us(),
-            idle: class.idle.quantiles_us(),
+            wait: class.wait.clone(),
+            inside: class.inside.clone(),
+            idle: class.idle.clone(),
             demand: class.demand.mean(),
             c2: class.demand.c2(),
         };

@@ -3,8 +3,15 @@
 use crate::{run, text};
 
 pub fn version_and_help_exist_on_every_level() {
-    let levels: [&[&str]; 6] =
-        [&[], &["bench"], &["bench", "delivery"], &["bench", "mpl"], &["bench", "wire", "mixed"], &["mpl", "response"]];
+    let levels: [&[&str]; 7] = [
+        &[],
+        &["top"],
+        &["bench"],
+        &["bench", "delivery"],
+        &["bench", "mpl"],
+        &["bench", "wire", "mixed"],
+        &["mpl", "response"],
+    ];
     for level in levels {
         for flag in ["--version", "--help"] {
             let output = run(&[level, &[flag]].concat());
@@ -16,7 +23,7 @@ pub fn version_and_help_exist_on_every_level() {
 }
 
 pub fn a_bad_argument_is_refused() {
-    let wrong: [&[&str]; 32] = [
+    let wrong: [&[&str]; 37] = [
         &[],
         &["bench"],
         &["bench", "nothing"],
@@ -39,6 +46,11 @@ pub fn a_bad_argument_is_refused() {
         &["bench", "wire", "tpcc", "--url", "postgresql://localhost", "--servers", "postgres"],
         &["bench", "wire", "mixed", "--rate", "0"],
         &["bench", "wire", "mixed", "--query", "23"],
+        &["top", "5432"],
+        &["top", "--interval", "0"],
+        &["top", "--once", "--count", "2"],
+        &["serve", "--console", "8080"],
+        &["serve", "--console", "0.0.0.0:0", "--listen", "127.0.0.1:0", "--check-config"],
         &["mpl"],
         &["mpl", "throughput"],
         &["mpl", "throughput", "--demand", "1,x"],

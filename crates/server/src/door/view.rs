@@ -5,6 +5,7 @@
 use super::{Door, Mode};
 use gate::control::{Controller, Forecast, Move, Phase};
 use gate::{Observation, View};
+use sql::system::Lines;
 
 /// What there is to see.
 #[derive(Clone, Debug)]
@@ -37,6 +38,17 @@ impl Door {
             moves: state.controller.moves().copied().collect(),
             seconds: shared.began.elapsed().as_secs_f64(),
         })
+    }
+
+    /// The rows of a view of the schema `overtake` that is about the gate, for those who show it without SQL: each value with its
+    /// column's name. The forecast takes a while.
+    pub fn lines(&self, view: &str) -> Lines {
+        crate::views::gate::lines(self, view)
+    }
+
+    /// Those of `overtake.mpl_history` of the last so many seconds.
+    pub fn history_lines(&self, seconds: f64) -> Lines {
+        crate::views::gate::history(self, seconds)
     }
 
     /// What other limits would do; nothing, if there is no gate, or too little was seen.

@@ -1,9 +1,9 @@
-//! The gate's tables: classes, the limit, why it has moved, what others would do.
+//! The gate's tables: classes and their times, the limit now and over time, why it has moved, what others would do.
 
 use super::{count, ms, table, text};
-use crate::door::{Door, Mode};
+use crate::door::{Door, Mode, Moment};
 use gate::control::{Expected, Move, Phase};
-use gate::{ClassObservation, ClassView, Time};
+use gate::{ClassObservation, ClassView, Time, Times};
 use sql::system::{Lines, ProvidedTable};
 use sql::{Datum, Kind};
 
@@ -11,21 +11,30 @@ use sql::{Datum, Kind};
 pub(crate) fn lines(door: &Door, table: &str) -> Lines {
     match table {
         "gate" => classes(door),
+        "gate_histogram" => histograms(door),
         "mpl" => mpl(door),
         "mpl_forecast" => mpl_forecast(door),
+        "mpl_history" => history(door, f64::INFINITY),
         "mpl_log" => mpl_log(door),
         _ => Lines::new(),
     }
 }
 
 /// Their columns.
-pub(crate) fn tables() -> [ProvidedTable; 4] {
+pub(crate) fn tables() -> [ProvidedTable; 6] {
     use Kind::{Bool, Float8, Int8, Text};
     let gate = [
-        &[("class", Text), ("slots", Int8), ("waiting", Int8), ("lent", Int8), ("done", Int8), ("failed", Int8)][..],
+        &[("class", Text), ("slots", Int8), ("waiting", Int8), ("lent", Int8)][..],
+        &["arrived", "done", "failed"].map(|name| (name, Int8)),
         &["response_ms", "demand_ms", "c2", "wait_p50_ms", "wait_p99_ms", "wait_max_ms"].map(|name| (name, Float8)),
         &["inside_p50_ms", "inside_p99_ms", "inside_max_ms"].map(|name| (name, Float8)),
         &["idle_p50_ms", "idle_p99_ms", "idle_max_ms"].map(|name| (name, Float8)),
+    ]
+    .concat();
+    let gate_histogram = [
+        &[("class", Text), ("what", Text)][..],
+        &["lower_us", "upper_us"].map(|name| (name, Float8)),
+        &[("count", Int8)],
     ]
     .concat();
     let mpl = [
@@ -47,35 +56,88 @@ pub(crate) fn tables() -> [ProvidedTable; 4] {
         &[("is_enough", Bool)],
     ]
     .concat();
-    [table("gate", &gate), table("mpl", &mpl), table("mpl_forecast", &mpl_forecast), table("mpl_log", &mpl_log)]
+    let mpl_history = [
+        &["seconds_ago", "seconds"].map(|name| (name, Float8))[..],
+        &[("mpl", Int8)],
+        &["active", "waiting", "throughput", "response_ms"].map(|name| (name, Float8)),
+    ]
+    .concat();
+    [
+        table("gate", &gate),
+        table("gate_histogram", &gate_histogram),
+        table("mpl", &mpl),
+        table("mpl_forecast", &mpl_forecast),
+        table("mpl_history", &mpl_history),
+        table("mpl_log", &mpl_log),
+    ]
 }
 
 fn classes(door: &Door) -> Lines {
     let Some(view) = door.view() else { return Lines::new() };
     let seconds = |value: f64| Datum::Float8(value * 1e3);
     let row = |(class, seen): (&ClassView, &ClassObservation)| {
+        let [wait, inside, idle] = [&class.wait, &class.inside, &class.idle].map(Times::quantiles_us);
         vec![
             ("class", text(&class.name)),
             ("slots", count(class.slots.into())),
             ("waiting", count(class.waiting as u64)),
             ("lent", count(class.lent as u64)),
+            ("arrived", count(class.arrived)),
             ("done", count(class.done)),
             ("failed", count(class.failed)),
             ("response_ms", seconds(seen.response.mean())),
             ("demand_ms", seconds(class.demand)),
             ("c2", Datum::Float8(class.c2)),
-            ("wait_p50_ms", ms(class.wait.p50)),
-            ("wait_p99_ms", ms(class.wait.p99)),
-            ("wait_max_ms", ms(class.wait.max)),
-            ("inside_p50_ms", ms(class.inside.p50)),
-            ("inside_p99_ms", ms(class.inside.p99)),
-            ("inside_max_ms", ms(class.inside.max)),
-            ("idle_p50_ms", ms(class.idle.p50)),
-            ("idle_p99_ms", ms(class.idle.p99)),
-            ("idle_max_ms", ms(class.idle.max)),
+            ("wait_p50_ms", ms(wait.p50)),
+            ("wait_p99_ms", ms(wait.p99)),
+            ("wait_max_ms", ms(wait.max)),
+            ("inside_p50_ms", ms(inside.p50)),
+            ("inside_p99_ms", ms(inside.p99)),
+            ("inside_max_ms", ms(inside.max)),
+            ("idle_p50_ms", ms(idle.p50)),
+            ("idle_p99_ms", ms(idle.p99)),
+            ("idle_max_ms", ms(idle.max)),
         ]
     };
     view.gate.classes.iter().zip(&view.seen.classes).map(row).collect()
+}
+
+/// The buckets that are not empty.
+fn histograms(door: &Door) -> Lines {
+    let Some(view) = door.view() else { return Lines::new() };
+    let mut lines = Lines::new();
+    for class in &view.gate.classes {
+        for (what, times) in [("wait", &class.wait), ("inside", &class.inside), ("idle", &class.idle)] {
+            lines.extend(times.buckets().map(|(lower, upper, seen)| {
+                vec![
+                    ("class", text(&class.name)),
+                    ("what", text(what)),
+                    ("lower_us", Datum::Float8(lower)),
+                    ("upper_us", Datum::Float8(upper)),
+                    ("count", count(seen)),
+                ]
+            }));
+        }
+    }
+    lines
+}
+
+/// The last so many seconds, the oldest first.
+pub(crate) fn history(door: &Door, seconds: f64) -> Lines {
+    let Some(now) = door.seconds() else { return Lines::new() };
+    let is_limited = door.mode() != Mode::Observe;
+    let row = |moment: &Moment| {
+        vec![
+            ("seconds_ago", Datum::Float8((now - moment.at).max(0.0))),
+            ("seconds", Datum::Float8(moment.seconds)),
+            ("mpl", if is_limited { count(moment.mpl.into()) } else { Datum::Null }),
+            ("active", Datum::Float8(moment.active)),
+            ("waiting", Datum::Float8(moment.waiting)),
+            ("throughput", Datum::Float8(moment.throughput)),
+            ("response_ms", moment.response.map_or(Datum::Null, |response| Datum::Float8(response * 1e3))),
+        ]
+    };
+    door.history(seconds).iter().map(row).collect()
 }
 
 fn mpl(door: &Door) -> Lines {

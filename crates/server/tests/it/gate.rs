@@ -225,6 +225,24 @@ pub fn the_gate_shows_itself() {
         let row = ask("select count(*), bool_or(is_enough) from overtake.mpl_forecast where 0 < first_ms").await;
         assert!(0 < row.get::<_, i64>(0) && row.get::<_, bool>(1));
         assert_eq!(ask("select count(*) from overtake.mpl_log").await.get::<_, i64>(0), 0);
+        let row = ask(
+            "select sum(count)::int8, bool_and(lower_us < upper_us and 0 < count) from overtake.gate_histogram
+             where class = 'normal' and what = 'inside'",
+        )
+        .await;
+        assert!(1_100 <= row.get::<_, i64>(0) && row.get::<_, bool>(1));
+        // A point is made each second.
+        let begun = Instant::now();
+        let past = "select count(*), max(mpl), sum(throughput * seconds), bool_and(0 <= seconds_ago and response_ms is not null)
+                    from overtake.mpl_history where 0 < throughput";
+        loop {
+            let row = ask(past).await;
+            if 0 < row.get::<_, i64>(0) {
+                assert!(row.get::<_, i64>(1) == 1 && 1.0 <= row.get::<_, f64>(2) && row.get::<_, bool>(3));
+                break;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "there is no history");
+        }
         let row = ask("select calls from overtake.stages where class = 'normal' and stage = 'gate'").await;
         assert!(1_100 <= row.get::<_, i64>(0));
     });

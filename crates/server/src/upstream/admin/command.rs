@@ -28,6 +28,8 @@ pub(super) enum Show {
     Help,
     /// A table of the schema `overtake`.
     Gate(&'static str),
+    /// What the gate did in the last so many seconds, or ever.
+    History(Option<u32>),
 }
 
 impl Command {
@@ -80,6 +82,9 @@ impl Show {
             ["help"] => Show::Help,
             ["gate"] => Show::Gate("gate"),
             ["mpl"] => Show::Gate("mpl"),
+            ["gate", "histogram"] => Show::Gate("gate_histogram"),
+            ["mpl", "history"] => Show::History(None),
+            ["mpl", "history", seconds] => Show::History(Some(seconds.parse().ok()?)),
             ["mpl", "log"] => Show::Gate("mpl_log"),
             ["forecast"] => Show::Gate("mpl_forecast"),
             _ => return None,
@@ -102,10 +107,21 @@ mod tests {
         is("show Pools;", Some(Command::Show(Show::Pools)));
         is("SHOW MPL", Some(Command::Show(Show::Gate("mpl"))));
         is("show mpl  log ;", Some(Command::Show(Show::Gate("mpl_log"))));
+        is("show mpl history", Some(Command::Show(Show::History(None))));
+        is("show mpl history 60", Some(Command::Show(Show::History(Some(60)))));
         is("pause", Some(Command::Pause(None)));
         is("RESUME \"Sales\"", Some(Command::Resume(Some("Sales".to_owned()))));
         is("reconnect sales", Some(Command::Reconnect(Some("sales".to_owned()))));
-        for wrong in ["select 1", "show", "show pools; show stats", "show foo", "pause a b", "set a = 1", "reload x"] {
+        for wrong in [
+            "select 1",
+            "show",
+            "show pools; show stats",
+            "show foo",
+            "show mpl history x",
+            "pause a b",
+            "set a = 1",
+            "reload x",
+        ] {
             assert_eq!(Command::of(wrong).expect_err(wrong).state().0, "42601", "{wrong}");
         }
     }

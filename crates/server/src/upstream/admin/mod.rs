@@ -197,6 +197,7 @@ async fn table_of(shared: &Shared, stats: &Stats, what: Show) -> Result<Table, S
         Show::Databases => databases::table(shared),
         Show::Config => config::table(shared),
         Show::Help | Show::Version => help::version(),
+        Show::History(seconds) => gate::history(&shared.door, seconds),
         Show::Gate(table) => {
             // What other limits would do takes long to find out.
             let door = shared.door.clone();

@@ -248,6 +248,12 @@ pub fn the_gate_is_shown() {
         let (mut raw, _) = raw(&front, "overtake");
         for (text, columns) in [
             ("show mpl log", "T(seconds_ago:701:0,mpl:20:0,next_mpl:20:0,reason:25:0"),
+            (
+                "show mpl history",
+                "T(seconds_ago:701:0,seconds:701:0,mpl:20:0,active:701:0,waiting:701:0,throughput:701:0",
+            ),
+            ("show mpl history 60", "T(seconds_ago:701:0,seconds:701:0"),
+            ("show gate histogram", "T(class:25:0,what:25:0,lower_us:701:0,upper_us:701:0,count:20:0"),
             ("show forecast", "T(mpl:20:0,throughput:701:0,response_ms:701:0,first_ms:701:0"),
         ] {
             let said = raw.ask(&query(text));

@@ -10,8 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::Demo;
-use crate::api::router;
+use axum::Router;
 
 /// Given to open connections after the end was asked for.
 const GRACE_MS: u64 = 1_000;
@@ -44,25 +43,24 @@ impl Shutdown {
     }
 
     /// Returns when asked.
-    pub(crate) async fn wait(&self) {
+    pub async fn wait(&self) {
         let mut asked = self.flag.subscribe();
         asked.wait_for(|asked| *asked).await.expect("self keeps the sender alive");
     }
 }
 
-/// Serves the page on `listener` until `shutdown`: pages are told, open connections get a second, then it returns. The
+/// Serves a page on `listener` until `shutdown`: pages are told, open connections get a second, then it returns. The
 /// calling thread is the server; it must not be a worker. (Bind to a loopback address: the page has no password.)
 ///
 /// # Errors
 /// What the listener or the thread's runtime says.
-pub fn serve(listener: TcpListener, demo: Arc<dyn Demo>, shutdown: Shutdown) -> io::Result<()> {
+pub fn serve(listener: TcpListener, routes: Router, shutdown: Shutdown) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = runtime()?;
     let served = runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let asked = shutdown.clone();
-        let server = axum::serve(listener, router(demo, shutdown.clone()))
-            .with_graceful_shutdown(async move { asked.wait().await });
+        let server = axum::serve(listener, routes).with_graceful_shutdown(async move { asked.wait().await });
         let out_of_grace = async {
             shutdown.wait().await;
             tokio::time::sleep(Duration::from_millis(GRACE_MS)).await;

@@ -11,14 +11,24 @@ use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::api::Refusal;
+use crate::Refusal;
+use axum::Router;
+use axum::http::Uri;
 
 /// Same origin only; styles may be set from script (the chart library does), scripts come from files only.
 const CONTENT_POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; \
      object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'";
 
-/// Refuses requests of foreign pages; adds the headers that every answer carries.
-pub async fn check(request: Request, next: Next) -> Response {
+/// These routes, for pages of this program only, and with the headers that every answer carries. What is not there is refused in
+/// words.
+pub fn guarded(routes: Router) -> Router {
+    routes
+        .fallback(|uri: Uri| async move { Refusal::nothing_at(&uri) })
+        .method_not_allowed_fallback(|| async { Refusal::wrong_method() })
+        .layer(axum::middleware::from_fn(check))
+}
+
+async fn check(request: Request, next: Next) -> Response {
     if let Err(refusal) = admit(request.method(), request.headers()) {
         return refusal.into_response();
     }
@@ -44,7 +54,7 @@ fn admit(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
         && origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://")) != Some(host)
     {
         return Err(Refusal::foreign("the command comes from another page")
-            .hint("Only the demonstration's own page may give commands."));
+            .hint("Only the program's own page may give commands."));
     }
     Ok(())
 }

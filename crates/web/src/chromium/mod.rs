@@ -5,7 +5,6 @@
 //! Speaks the DevTools protocol over one WebSocket, with the few commands that the checks need: the crates that wrap all of
 //! it generate tens of thousands of lines.
 
-mod checks;
 mod protocol;
 
 use std::env;
@@ -17,7 +16,6 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-pub use checks::{Options, check};
 use protocol::Connection;
 
 /// Why a check could not be made or did not pass.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Browser, Error, Page};
+pub use web::chromium::{Browser, Error, Page, is_installed};
 
 /// Phones that are still in use.
 const SMALL_PX: (u32, u32) = (360, 740);

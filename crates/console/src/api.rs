@@ -1,0 +1,96 @@
+//! Requests and answers.
+
+use crate::{Row, Source};
+use axum::Router;
+use axum::extract::{Json, Query, State};
+use axum::http::StatusCode;
+use axum::routing::get;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+use web::Refusal;
+use web::kind::{CSS, HTML, SCRIPT};
+
+/// Path, type and text of each file.
+const FILES: [(&str, &str, &str); 6] = [
+    ("/", HTML, include_str!("page/index.html")),
+    ("/style.css", CSS, include_str!("page/style.css")),
+    ("/main.js", SCRIPT, include_str!("page/main.js")),
+    ("/charts.js", SCRIPT, include_str!("page/charts.js")),
+    ("/tables.js", SCRIPT, include_str!("page/tables.js")),
+    ("/format.js", SCRIPT, include_str!("page/format.js")),
+];
+
+/// A forecast serves all pages for so long.
+const FORECAST: Duration = Duration::from_secs(5);
+/// As far back as there is anything.
+const PAST_MAX_S: f64 = 172_800.0;
+
+#[derive(Clone)]
+struct Shared {
+    source: Arc<dyn Source>,
+    forecast: Arc<Mutex<Option<(Instant, Vec<Row>)>>>,
+}
+
+/// All routes.
+pub(crate) fn routes(source: Arc<dyn Source>) -> Router {
+    let mut router = Router::new().route("/api/look", get(look)).route("/api/forecast", get(forecast));
+    for (path, kind, text) in FILES {
+        router = router.route(path, get(move || async move { web::file(kind, text) }));
+    }
+    web::guarded(router.with_state(Shared { source, forecast: Arc::default() }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Past {
+    /// How far back the history is to go, in seconds.
+    past: f64,
+}
+
+#[derive(Serialize)]
+struct Look {
+    mpl: Option<Row>,
+    classes: Vec<Row>,
+    histogram: Vec<Row>,
+    log: Vec<Row>,
+    history: Vec<Row>,
+}
+
+async fn look(
+    State(shared): State<Shared>,
+    past: Result<Query<Past>, axum::extract::rejection::QueryRejection>,
+) -> Result<Json<Look>, Refusal> {
+    let Query(Past { past }) = past.map_err(|error| Refusal::invalid(error.body_text()))?;
+    if !(0.0..=PAST_MAX_S).contains(&past) {
+        return Err(Refusal::invalid(format!("{past} seconds are not within the history")));
+    }
+    let source = shared.source;
+    let looked = tokio::task::spawn_blocking(move || Look {
+        mpl: source.mpl(),
+        classes: source.classes(),
+        histogram: source.histogram(),
+        log: source.log(),
+        history: source.history(past),
+    });
+    Ok(Json(looked.await.map_err(|_| failed())?))
+}
+
+async fn forecast(State(shared): State<Shared>) -> Result<Json<Vec<Row>>, Refusal> {
+    // Whoever comes meanwhile waits for the same.
+    let mut known = shared.forecast.lock().await;
+    if let Some((at, rows)) = &*known
+        && at.elapsed() < FORECAST
+    {
+        return Ok(Json(rows.clone()));
+    }
+    let source = shared.source;
+    let rows = tokio::task::spawn_blocking(move || source.forecast()).await.map_err(|_| failed())?;
+    *known = Some((Instant::now(), rows.clone()));
+    Ok(Json(rows))
+}
+
+fn failed() -> Refusal {
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the look ended unexpectedly")
+}

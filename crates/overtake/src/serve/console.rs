@@ -1,0 +1,96 @@
+//! The console's page, beside the server.
+
+use crate::refusal::Refusal;
+use anyhow::Context;
+use console::{Row, Shutdown, Source};
+use serde_json::Value;
+use server::Door;
+use sql::Datum;
+use sql::system::Lines;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+/// Ends with this object.
+pub struct Console {
+    shutdown: Shutdown,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Console {
+    /// Takes the address and serves there what the door says, if there is to be a page.
+    ///
+    /// # Errors
+    /// A [`Refusal`]: the address is taken, or not ours.
+    pub fn start(address: Option<SocketAddr>, door: &Door) -> anyhow::Result<Option<Console>> {
+        let Some(address) = address else { return Ok(None) };
+        let listener = TcpListener::bind(address)
+            .map_err(|error| Refusal::new(format!("--console {address}: {error}; choose another")))?;
+        let address = listener.local_addr().context("the console's address")?;
+        let (shutdown, source) = (Shutdown::new(), Arc::new(Shown(door.clone())));
+        let asked = shutdown.clone();
+        let thread = thread::Builder::new().name("console".to_owned()).spawn(move || {
+            if let Err(error) = console::serve(listener, source, asked) {
+                tracing::error!(%error, "the console cannot be served");
+            }
+        });
+        println!("  console: http://{address}/");
+        Ok(Some(Console { shutdown, thread: Some(thread.context("the console's thread")?) }))
+    }
+}
+
+impl Drop for Console {
+    fn drop(&mut self) {
+        self.shutdown.trigger();
+        if let Some(thread) = self.thread.take() {
+            // It has told what it died of.
+            drop(thread.join());
+        }
+    }
+}
+
+struct Shown(Door);
+
+impl Source for Shown {
+    fn mpl(&self) -> Option<Row> {
+        rows(self.0.lines("mpl")).pop()
+    }
+
+    fn classes(&self) -> Vec<Row> {
+        rows(self.0.lines("gate"))
+    }
+
+    fn histogram(&self) -> Vec<Row> {
+        rows(self.0.lines("gate_histogram"))
+    }
+
+    fn log(&self) -> Vec<Row> {
+        rows(self.0.lines("mpl_log"))
+    }
+
+    fn history(&self, seconds: f64) -> Vec<Row> {
+        rows(self.0.history_lines(seconds))
+    }
+
+    fn forecast(&self) -> Vec<Row> {
+        rows(self.0.lines("mpl_forecast"))
+    }
+}
+
+fn rows(lines: Lines) -> Vec<Row> {
+    let row = |line: Vec<(&'static str, Datum)>| line.into_iter().map(|(name, value)| (name.to_owned(), json(&value)));
+    lines.into_iter().map(|line| row(line).collect()).collect()
+}
+
+/// What the gate's views are made of.
+fn json(value: &Datum) -> Value {
+    match value {
+        Datum::Null => Value::Null,
+        Datum::Bool(value) => (*value).into(),
+        Datum::Int8(value) => (*value).into(),
+        // What is no number is null.
+        Datum::Float8(value) => (*value).into(),
+        Datum::Text(text) => text.to_string().into(),
+        other => format!("{other:?}").into(),
+    }
+}

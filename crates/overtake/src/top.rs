@@ -1,0 +1,43 @@
+//! `overtake top`: what the gate of a running server does.
+
+use crate::refusal::Refusal;
+use crate::stop::Stop;
+use clap::Args;
+use std::time::Duration;
+use top::{Error, Options, Target};
+
+/// Arguments of `top`.
+#[derive(Args, Clone, Debug)]
+pub struct Arguments {
+    /// The server, as psql takes it: postgresql://user@host:port/database, or "host=... port=...". What it does not say is taken from
+    /// PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE; without those it is postgres at 127.0.0.1:5432.
+    #[arg(value_name = "URL")]
+    url: Option<String>,
+    /// Seconds between two looks.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = crate::cli::seconds)]
+    interval: f64,
+    /// One look, as text; the same as --count 1.
+    #[arg(long, conflicts_with = "count")]
+    once: bool,
+    /// So many looks, as text.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// One JSON object for each look, on a line of its own.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows it until it is stopped.
+///
+/// # Errors
+/// A [`Refusal`] for a URL that makes no sense; nobody is there, or no Overtake.
+pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
+    let target = Target::new(arguments.url.as_deref(), |name| std::env::var(name).ok());
+    let options = Options {
+        target: target.map_err(|error| Refusal::new(error.to_string()))?,
+        interval: Duration::from_secs_f64(arguments.interval),
+        count: if arguments.once { Some(1) } else { arguments.count },
+        json: arguments.json,
+    };
+    top::run(&options, &|limit| stop.wait(limit).is_err()).map_err(|error: Error| error.into())
+}

@@ -1,0 +1,170 @@
+//! What the gate did over time: a point for each second of the last hour, and one for each minute of the last day.
+//!
+//! **Invariant:** its memory is bounded, whatever happens; points follow one another without gaps or overlaps.
+
+use super::{Door, Shared};
+use gate::Totals;
+use std::collections::VecDeque;
+use std::sync::PoisonError;
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// A fine point stands for so long.
+const PERIOD: Duration = Duration::from_secs(1);
+/// An hour of them.
+const FINE_MAX: usize = 3_600;
+/// A coarse one stands for so many of them.
+const FINE_IN_COARSE: usize = 60;
+/// A day of those.
+const COARSE_MAX: usize = 1_440;
+
+/// What the gate did between two looks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moment {
+    /// When it was over, in seconds since the door was made.
+    pub at: f64,
+    /// For how long, in seconds.
+    pub seconds: f64,
+    /// The limit at its end.
+    pub mpl: u32,
+    /// How many were active inside, on average.
+    pub active: f64,
+    /// How many waited, on average.
+    pub waiting: f64,
+    /// Transactions in a second that have done what they were for.
+    pub throughput: f64,
+    /// Their mean seconds from arrival to end, the client's own time left out; none if there were none.
+    pub response: Option<f64>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    fine: VecDeque<Moment>,
+    coarse: VecDeque<Moment>,
+    last: Totals,
+    /// At the end of the last coarse point, and how many fine ones there were since.
+    last_coarse: Totals,
+    since_coarse: usize,
+}
+
+fn between(before: &Totals, after: &Totals, mpl: u32) -> Option<Moment> {
+    let seconds = after.seconds - before.seconds;
+    let done = (after.done - before.done) as f64;
+    (0.0 < seconds).then(|| Moment {
+        at: after.seconds,
+        seconds,
+        mpl,
+        active: (after.active_seconds - before.active_seconds) / seconds,
+        waiting: (after.waiting_seconds - before.waiting_seconds) / seconds,
+        throughput: done / seconds,
+        response: (0.0 < done).then(|| (after.response_seconds - before.response_seconds) / done),
+    })
+}
+
+fn push(ring: &mut VecDeque<Moment>, most: usize, moment: Moment) {
+    if ring.len() == most {
+        ring.pop_front();
+    }
+    ring.push_back(moment);
+}
+
+impl History {
+    pub(super) fn look(&mut self, totals: Totals, mpl: u32) {
+        let Some(fine) = between(&self.last, &totals, mpl) else { return };
+        push(&mut self.fine, FINE_MAX, fine);
+        self.last = totals;
+        self.since_coarse += 1;
+        if self.since_coarse == FINE_IN_COARSE
+            && let Some(coarse) = between(&self.last_coarse, &totals, mpl)
+        {
+            push(&mut self.coarse, COARSE_MAX, coarse);
+            (self.last_coarse, self.since_coarse) = (totals, 0);
+        }
+    }
+
+    /// What was after this moment, the oldest first: as fine as it is known.
+    pub(super) fn since(&self, at: f64) -> Vec<Moment> {
+        // What is known by the second is not said by the minute.
+        let begin = self.fine.front().map_or(0.0, |first| first.at - first.seconds);
+        let coarse = self.coarse.iter().filter(|moment| moment.at <= begin + PERIOD.as_secs_f64() / 2.0);
+        let end = coarse.clone().next_back().map_or(0.0, |last| last.at);
+        let fine = self.fine.iter().filter(|moment| end < moment.at - moment.seconds / 2.0);
+        coarse.chain(fine).filter(|moment| at < moment.at).copied().collect()
+    }
+}
+
+impl Door {
+    /// Seconds since it was made, if there is a gate: what [`Moment::at`] counts from.
+    pub(crate) fn seconds(&self) -> Option<f64> {
+        self.0.as_ref().map(|shared| shared.began.elapsed().as_secs_f64())
+    }
+
+    /// What the gate did in the last so many seconds, the oldest first: each second of the last hour, each minute of the last
+    /// day. Nothing, if there is no gate.
+    pub fn history(&self, seconds: f64) -> Vec<Moment> {
+        let Some(shared) = self.0.as_ref() else { return Vec::new() };
+        let at = shared.began.elapsed().as_secs_f64() - seconds;
+        shared.history.lock().unwrap_or_else(PoisonError::into_inner).since(at)
+    }
+}
+
+impl Shared {
+    /// Looks once in a while. For ever.
+    pub(super) async fn keep_history(&self) {
+        let mut ticks = interval(PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let (totals, mpl) = {
+                let now = self.now();
+                let mut state = self.lock();
+                (state.gate.totals(now), state.gate.mpl())
+            };
+            self.history.lock().unwrap_or_else(PoisonError::into_inner).look(totals, mpl);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After so many seconds, of a gate that does 100 in each, 10 ms each, with two active and three waiting.
+    fn steady(seconds: f64) -> Totals {
+        let done = (seconds * 100.0).round() as u64;
+        let response_seconds = done as f64 * 0.01;
+        Totals { seconds, done, response_seconds, active_seconds: 2.0 * seconds, waiting_seconds: 3.0 * seconds }
+    }
+
+    #[test]
+    fn a_point_says_what_was_between() {
+        let mut history = History::default();
+        history.look(Totals::default(), 4);
+        assert!(history.since(0.0).is_empty(), "no time has passed");
+        history.look(steady(1.0), 4);
+        history.look(Totals { seconds: 3.0, ..steady(1.0) }, 5);
+        let [one, two] = history.since(0.0)[..] else { panic!("two were made") };
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(close(one.throughput, 100.0) && close(one.active, 2.0) && close(one.waiting, 3.0), "{one:?}");
+        assert!(one.response.is_some_and(|response| close(response, 0.01)) && one.mpl == 4, "{one:?}");
+        assert_eq!((two.throughput, two.response, two.mpl, two.seconds), (0.0, None, 5, 2.0));
+        assert_eq!(history.since(1.0).len(), 1);
+    }
+
+    #[test]
+    fn two_days_are_bounded_and_without_gaps() {
+        let mut history = History::default();
+        for second in 1..=172_800 {
+            history.look(steady(second.into()), 1);
+        }
+        let all = history.since(0.0);
+        assert!(all.len() <= FINE_MAX + COARSE_MAX && FINE_MAX <= all.len(), "{}", all.len());
+        for pair in all.windows(2) {
+            assert!((pair[1].at - pair[1].seconds - pair[0].at).abs() < 1e-6, "{pair:?}");
+        }
+        assert_eq!(all.last().map(|last| last.at), Some(172_800.0));
+        assert!((all[0].at - 172_800.0 + 86_400.0).abs() < 120.0, "{:?}", all[0]);
+        assert!(all.iter().all(|moment| (moment.throughput - 100.0).abs() < 1e-6));
+    }
+}

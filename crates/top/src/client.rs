@@ -1,0 +1,170 @@
+//! Asks the views.
+//!
+//! Before an upstream the administration database answers, which needs no place at the gate; our own engine has the views in its
+//! database, and asking them is a transaction like any other, which is made important.
+
+use crate::error::{Error, reason};
+use crate::look::{Class, Expected, Look, Moment, Move, Mpl};
+use crate::rows::split;
+use crate::target::Target;
+use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Config, NoTls, SimpleQueryRow};
+
+/// The administration database.
+const ADMIN: &str = "overtake";
+/// So much of the past is asked for first, in seconds.
+const PAST: u32 = 300;
+/// What other limits would do takes the server a while, and changes slowly.
+const FORECAST: Duration = Duration::from_secs(10);
+/// Moves that are asked for.
+const MOVES_MAX: usize = 64;
+/// An answer that takes longer is a lost connection.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How its views are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dialect {
+    /// `SHOW`, one at a time.
+    Admin,
+    /// `SELECT`, all together.
+    Views,
+}
+
+/// A connection; it has to be in a tokio runtime.
+#[derive(Debug)]
+pub struct Client {
+    client: tokio_postgres::Client,
+    driver: JoinHandle<()>,
+    dialect: Dialect,
+    /// The look before: when, and what it saw of the classes.
+    before: Option<(Instant, Vec<Class>)>,
+    forecast_at: Option<Instant>,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+async fn connect(config: &Config) -> Result<(tokio_postgres::Client, JoinHandle<()>), tokio_postgres::Error> {
+    let (client, connection) = config.connect(NoTls).await?;
+    Ok((client, tokio::spawn(async move { drop(connection.await) })))
+}
+
+impl Client {
+    /// Connects.
+    ///
+    /// # Errors
+    /// Nobody is there, we are not let in, or there is no Overtake.
+    pub async fn connect(target: &Target) -> Result<Client, Error> {
+        let told = |error: &tokio_postgres::Error| Error::Connect { target: target.to_string(), reason: reason(error) };
+        let (found, dialect) = match connect(&target.of(ADMIN)).await {
+            Ok(found) => (found, Dialect::Admin),
+            // No upstream is behind it, or it is no Overtake.
+            Err(error) if error.code() == Some(&SqlState::UNDEFINED_DATABASE) => {
+                let database = if target.database() == ADMIN { "postgres" } else { target.database() };
+                let found = connect(&target.of(database)).await.map_err(|error| told(&error))?;
+                (found, Dialect::Views)
+            }
+            Err(error) => return Err(told(&error)),
+        };
+        let (client, driver) = found;
+        let client = Client { client, driver, dialect, before: None, forecast_at: None };
+        let test = match dialect {
+            Dialect::Admin => "SHOW MPL",
+            Dialect::Views => "SELECT mpl FROM overtake.mpl",
+        };
+        client
+            .client
+            .simple_query(test)
+            .await
+            .map_err(|error| Error::Foreign { target: target.to_string(), reason: reason(&error) })?;
+        if dialect == Dialect::Views {
+            // Whoever may not waits with the others.
+            drop(client.client.simple_query("SET overtake.priority = high").await);
+        }
+        Ok(client)
+    }
+
+    /// Looks once.
+    ///
+    /// # Errors
+    /// [`Error::Lost`].
+    pub async fn look(&mut self) -> Result<Look, Error> {
+        match tokio::time::timeout(PATIENCE, self.ask()).await {
+            Ok(look) => look,
+            Err(_) => Err(Error::Lost(format!("no answer within {} s", PATIENCE.as_secs()))),
+        }
+    }
+
+    async fn ask(&mut self) -> Result<Look, Error> {
+        let now = Instant::now();
+        let past = match &self.before {
+            Some((at, _)) => u32::try_from(now.duration_since(*at).as_secs()).unwrap_or(PAST).min(PAST) + 2,
+            None => PAST,
+        };
+        let wants_forecast = self.forecast_at.is_none_or(|at| FORECAST <= now.duration_since(at));
+        let mut questions = match self.dialect {
+            Dialect::Admin => vec![
+                "SHOW MPL".to_owned(),
+                "SHOW GATE".to_owned(),
+                "SHOW MPL LOG".to_owned(),
+                format!("SHOW MPL HISTORY {past}"),
+            ],
+            Dialect::Views => vec![
+                "SELECT * FROM overtake.mpl".to_owned(),
+                "SELECT * FROM overtake.gate".to_owned(),
+                "SELECT * FROM overtake.mpl_log ORDER BY seconds_ago DESC".to_owned(),
+                format!("SELECT * FROM overtake.mpl_history WHERE seconds_ago < {past} ORDER BY seconds_ago DESC"),
+            ],
+        };
+        if wants_forecast {
+            let question = match self.dialect {
+                Dialect::Admin => "SHOW FORECAST",
+                Dialect::Views => "SELECT * FROM overtake.mpl_forecast ORDER BY mpl",
+            };
+            questions.push(question.to_owned());
+        }
+        let mut answers = self.answers(&questions).await?.into_iter();
+        let mut next = || answers.next().unwrap_or_default();
+        let mpl = next().first().map(Mpl::of);
+        let mut classes: Vec<Class> = next().iter().map(Class::of).collect();
+        let mut moves: Vec<Move> = next().iter().map(Move::of).collect();
+        moves.reverse();
+        moves.truncate(MOVES_MAX);
+        let history: Vec<Moment> = next().iter().map(Moment::of).collect();
+        let forecast: Option<Vec<Expected>> = wants_forecast.then(|| next().iter().map(Expected::of).collect());
+        if forecast.as_ref().is_some_and(|forecast| !forecast.is_empty()) {
+            self.forecast_at = Some(now);
+        }
+        if let Some((at, before)) = &self.before {
+            rates(&mut classes, before, now.duration_since(*at).as_secs_f64());
+        }
+        self.before = Some((now, classes.clone()));
+        Ok(Look { mpl, classes, moves, history, forecast })
+    }
+
+    async fn answers(&self, questions: &[String]) -> Result<Vec<Vec<SimpleQueryRow>>, Error> {
+        let lost = |error: tokio_postgres::Error| Error::Lost(reason(&error));
+        if self.dialect == Dialect::Views {
+            return Ok(split(self.client.simple_query(&questions.join("; ")).await.map_err(lost)?));
+        }
+        let mut answers = Vec::new();
+        for question in questions {
+            answers.extend(split(self.client.simple_query(question).await.map_err(lost)?));
+        }
+        Ok(answers)
+    }
+}
+
+fn rates(classes: &mut [Class], before: &[Class], seconds: f64) {
+    for class in classes {
+        let Some(old) = before.iter().find(|old| old.class == class.class) else { continue };
+        let rate = |now: u64, then: u64| Some(now.saturating_sub(then) as f64 / seconds.max(1e-3));
+        class.arrivals_per_second = rate(class.arrived, old.arrived);
+        class.done_per_second = rate(class.done, old.done);
+    }
+}

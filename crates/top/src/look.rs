@@ -1,0 +1,194 @@
+//! What one look has seen: the views, by the names of their columns.
+
+use crate::rows::Says;
+use serde::Serialize;
+
+/// `overtake.mpl`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "docs/operation.md describes the view's columns")]
+pub struct Mpl {
+    pub mode: String,
+    pub mpl: Option<u32>,
+    pub phase: Option<String>,
+    pub slots: u32,
+    pub extra_slots: u32,
+    pub transactions: u64,
+    pub throughput: f64,
+    pub response_ms: f64,
+    pub active: f64,
+    pub saturated: f64,
+    pub c2: f64,
+    pub lent_total: u64,
+    pub extra_total: u64,
+    pub turned_away_total: u64,
+    pub timed_out_total: u64,
+    pub given_up_total: u64,
+    pub demoted_total: u64,
+    pub cancelled_total: u64,
+}
+
+/// A row of `overtake.gate`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "docs/operation.md describes the view's columns")]
+pub struct Class {
+    pub class: String,
+    pub slots: u32,
+    pub waiting: u64,
+    pub lent: u64,
+    pub arrived: u64,
+    pub done: u64,
+    pub failed: u64,
+    pub demand_ms: f64,
+    pub c2: f64,
+    pub wait_p50_ms: f64,
+    pub wait_p99_ms: f64,
+    pub inside_p50_ms: f64,
+    pub inside_p99_ms: f64,
+    pub idle_p50_ms: f64,
+    pub idle_p99_ms: f64,
+    /// Arrivals in a second since the look before; none at the first.
+    pub arrivals_per_second: Option<f64>,
+    /// The same of those that have done what they were for.
+    pub done_per_second: Option<f64>,
+}
+
+/// A row of `overtake.mpl_log`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "docs/operation.md describes the view's columns")]
+pub struct Move {
+    pub seconds_ago: f64,
+    pub mpl: u32,
+    pub next_mpl: u32,
+    pub reason: String,
+    pub throughput: f64,
+    pub response_ms: f64,
+    pub c2: f64,
+}
+
+/// A row of `overtake.mpl_history`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "docs/operation.md describes the view's columns")]
+pub struct Moment {
+    pub seconds_ago: f64,
+    pub seconds: f64,
+    pub mpl: Option<u32>,
+    pub active: f64,
+    pub waiting: f64,
+    pub throughput: f64,
+    pub response_ms: Option<f64>,
+}
+
+/// A row of `overtake.mpl_forecast`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "docs/operation.md describes the view's columns")]
+pub struct Expected {
+    pub mpl: u32,
+    pub throughput: f64,
+    pub response_ms: f64,
+    pub first_ms: f64,
+    pub is_enough: bool,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Look {
+    /// The gate; none if it is off.
+    pub mpl: Option<Mpl>,
+    /// Each class.
+    pub classes: Vec<Class>,
+    /// Why the limit has moved, the latest first.
+    pub moves: Vec<Move>,
+    /// What was done since the look before, the oldest first.
+    pub history: Vec<Moment>,
+    /// What other limits would do; none if that was not asked for.
+    pub forecast: Option<Vec<Expected>>,
+}
+
+impl Mpl {
+    pub(crate) fn of(row: &impl Says) -> Mpl {
+        Mpl {
+            mode: row.text("mode"),
+            mpl: row.maybe("mpl"),
+            phase: row.maybe("phase"),
+            slots: row.number("slots"),
+            extra_slots: row.number("extra_slots"),
+            transactions: row.number("transactions"),
+            throughput: row.number("throughput"),
+            response_ms: row.number("response_ms"),
+            active: row.number("active"),
+            saturated: row.number("saturated"),
+            c2: row.number("c2"),
+            lent_total: row.number("lent_total"),
+            extra_total: row.number("extra_total"),
+            turned_away_total: row.number("turned_away_total"),
+            timed_out_total: row.number("timed_out_total"),
+            given_up_total: row.number("given_up_total"),
+            demoted_total: row.number("demoted_total"),
+            cancelled_total: row.number("cancelled_total"),
+        }
+    }
+}
+
+impl Class {
+    pub(crate) fn of(row: &impl Says) -> Class {
+        Class {
+            class: row.text("class"),
+            slots: row.number("slots"),
+            waiting: row.number("waiting"),
+            lent: row.number("lent"),
+            arrived: row.number("arrived"),
+            done: row.number("done"),
+            failed: row.number("failed"),
+            demand_ms: row.number("demand_ms"),
+            c2: row.number("c2"),
+            wait_p50_ms: row.number("wait_p50_ms"),
+            wait_p99_ms: row.number("wait_p99_ms"),
+            inside_p50_ms: row.number("inside_p50_ms"),
+            inside_p99_ms: row.number("inside_p99_ms"),
+            idle_p50_ms: row.number("idle_p50_ms"),
+            idle_p99_ms: row.number("idle_p99_ms"),
+            arrivals_per_second: None,
+            done_per_second: None,
+        }
+    }
+}
+
+impl Move {
+    pub(crate) fn of(row: &impl Says) -> Move {
+        Move {
+            seconds_ago: row.number("seconds_ago"),
+            mpl: row.number("mpl"),
+            next_mpl: row.number("next_mpl"),
+            reason: row.text("reason"),
+            throughput: row.number("throughput"),
+            response_ms: row.number("response_ms"),
+            c2: row.number("c2"),
+        }
+    }
+}
+
+impl Moment {
+    pub(crate) fn of(row: &impl Says) -> Moment {
+        Moment {
+            seconds_ago: row.number("seconds_ago"),
+            seconds: row.number("seconds"),
+            mpl: row.maybe("mpl"),
+            active: row.number("active"),
+            waiting: row.number("waiting"),
+            throughput: row.number("throughput"),
+            response_ms: row.maybe("response_ms"),
+        }
+    }
+}
+
+impl Expected {
+    pub(crate) fn of(row: &impl Says) -> Expected {
+        Expected {
+            mpl: row.number("mpl"),
+            throughput: row.number("throughput"),
+            response_ms: row.number("response_ms"),
+            first_ms: row.number("first_ms"),
+            is_enough: row.say("is_enough") == Some("t"),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Rows as text, and what is in them.
+
+use std::str::FromStr;
+use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
+
+/// The rows of each statement of an answer.
+pub(crate) fn split(messages: Vec<SimpleQueryMessage>) -> Vec<Vec<SimpleQueryRow>> {
+    let mut answers = vec![Vec::new()];
+    for message in messages {
+        match message {
+            SimpleQueryMessage::Row(row) => answers.last_mut().expect("there is one from the beginning").push(row),
+            SimpleQueryMessage::CommandComplete(_) => answers.push(Vec::new()),
+            _ => {}
+        }
+    }
+    answers.pop();
+    answers
+}
+
+/// What a row says in a column; none if that is NULL, or an older server does not have it.
+pub(crate) trait Says {
+    fn say(&self, column: &str) -> Option<&str>;
+
+    fn text(&self, column: &str) -> String {
+        self.say(column).unwrap_or_default().to_owned()
+    }
+
+    fn maybe<T: FromStr>(&self, column: &str) -> Option<T> {
+        self.say(column)?.parse().ok()
+    }
+
+    fn number<T: FromStr + Default>(&self, column: &str) -> T {
+        self.maybe(column).unwrap_or_default()
+    }
+}
+
+impl Says for SimpleQueryRow {
+    fn say(&self, column: &str) -> Option<&str> {
+        self.try_get(column).ok().flatten()
+    }
+}

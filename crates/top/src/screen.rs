@@ -1,0 +1,170 @@
+//! How it is drawn.
+//!
+//! **Invariant:** what does not fit is left out, the least important first; nothing depends on colour alone.
+
+mod format;
+mod limits;
+mod parts;
+
+pub(crate) use format::{ms, rate};
+
+use crate::look::{Class, Look, Mpl};
+use crate::watch::Watch;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style, Stylize};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
+
+/// A look that is older is shown as such.
+const STALE_S: f64 = 3.0;
+/// From this width on all columns fit.
+const WIDE: u16 = 112;
+
+/// What classes are ordered by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Order {
+    /// As the gate has them.
+    #[default]
+    Class,
+    Waiting,
+    Arrivals,
+    Wait,
+    Inside,
+}
+
+impl Order {
+    const ALL: [Order; 5] = [Order::Class, Order::Waiting, Order::Arrivals, Order::Wait, Order::Inside];
+
+    fn name(self) -> &'static str {
+        match self {
+            Order::Class => "class",
+            Order::Waiting => "waiting",
+            Order::Arrivals => "arrivals",
+            Order::Wait => "wait p99",
+            Order::Inside => "inside p99",
+        }
+    }
+
+    fn by(self, class: &Class) -> f64 {
+        match self {
+            Order::Class => 0.0,
+            Order::Waiting => class.waiting as f64,
+            Order::Arrivals => class.arrivals_per_second.unwrap_or(0.0),
+            Order::Wait => class.wait_p99_ms,
+            Order::Inside => class.inside_p99_ms,
+        }
+    }
+}
+
+/// What the keys have chosen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Screen {
+    order: usize,
+    is_help: bool,
+    is_paused: bool,
+}
+
+impl Screen {
+    /// A key; whether the program is to end.
+    pub fn key(&mut self, key: char) -> bool {
+        match key {
+            'q' => return true,
+            '?' | 'h' => self.is_help = !self.is_help,
+            's' | '>' => self.order = (self.order + 1) % Order::ALL.len(),
+            '<' => self.order = (self.order + Order::ALL.len() - 1) % Order::ALL.len(),
+            ' ' | 'p' => self.is_paused = !self.is_paused,
+            // Escape.
+            '\u{1b}' if self.is_help => self.is_help = false,
+            '\u{1b}' => return true,
+            _ => {}
+        }
+        false
+    }
+
+    /// Whether looks are to be left aside.
+    pub fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    /// Draws what was seen, at this moment of the clock by which it was.
+    pub fn render(&self, watch: &Watch, now: f64, frame: &mut Frame<'_>) {
+        let [head, rest] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(frame.area());
+        frame.render_widget(Paragraph::new(self.title(watch, now)), head);
+        match &watch.look {
+            Some(Look { mpl: Some(mpl), .. }) => self.gate(watch, mpl, frame, rest),
+            Some(_) => frame.render_widget(Paragraph::new(crate::plain::NO_GATE).wrap(Wrap { trim: true }), rest),
+            None => {}
+        }
+        if self.is_help {
+            help(frame);
+        }
+    }
+
+    fn title(&self, watch: &Watch, now: f64) -> Line<'static> {
+        let mut spans = vec![Span::from("overtake top").bold(), Span::from(format!("  {}", watch.target))];
+        let age = now - watch.looked_at;
+        let state = match (&watch.trouble, &watch.look) {
+            (Some(reason), _) => Some(format!("connection lost, trying again: {reason}")),
+            (None, None) => Some("connecting".to_owned()),
+            (None, Some(_)) if self.is_paused => Some("paused".to_owned()),
+            (None, Some(_)) if STALE_S < age => Some(format!("no answer for {age:.0} s")),
+            _ => None,
+        };
+        match state {
+            Some(state) => spans.push(Span::styled(format!("  {state}"), Style::new().fg(Color::Red).bold())),
+            None => spans.push(Span::from("  ? help  q quit").dim()),
+        }
+        Line::from(spans)
+    }
+
+    fn gate(&self, watch: &Watch, mpl: &Mpl, frame: &mut Frame<'_>, area: Rect) {
+        let look = watch.look.as_ref().expect("whoever has a gate has looked");
+        let classes = u16::try_from(look.classes.len()).unwrap_or(u16::MAX).saturating_add(2);
+        let [summary, lines, table, rest] = Layout::vertical([
+            Constraint::Length(2),
+            Constraint::Length(if area.height < 16 { 0 } else { 5 }),
+            Constraint::Length(classes),
+            Constraint::Min(0),
+        ])
+        .areas(area);
+        frame.render_widget(Paragraph::new(parts::summary(watch, mpl)), summary);
+        parts::past(watch, frame, lines);
+        let order = Order::ALL[self.order];
+        let mut sorted = look.classes.clone();
+        sorted.sort_by(|a, b| order.by(b).total_cmp(&order.by(a)));
+        parts::classes(&sorted, order.name(), WIDE <= area.width, frame, table);
+        let [limits, moves] = if WIDE <= rest.width {
+            Layout::horizontal([Constraint::Length(62), Constraint::Min(0)]).areas(rest)
+        } else {
+            Layout::vertical([Constraint::Percentage(55), Constraint::Min(0)]).areas(rest)
+        };
+        limits::render(watch, mpl, frame, limits);
+        parts::moves(&look.moves, frame, moves);
+    }
+}
+
+const HELP: &str = "\
+q  Esc     end
+s  <  >    order of classes
+p  space   pause, go on
+?          this text
+
+slots    transactions that are active inside
+wait     time outside; inside: time active inside
+idle     time in which it was the client's turn
+C\u{b2}       how much demands vary; 1: exponential
+lent     waits for its client, slot lent
+
+All times of classes are since the server began.";
+
+fn help(frame: &mut Frame<'_>) {
+    let area = frame.area();
+    let (width, height) = (56.min(area.width), 15.min(area.height));
+    let inner = Rect { x: (area.width - width) / 2, y: (area.height - height) / 2, width, height };
+    frame.render_widget(Clear, inner);
+    frame.render_widget(Paragraph::new(HELP).block(Block::bordered().title(" Keys and words ")), inner);
+}
+
+#[cfg(test)]
+mod tests;

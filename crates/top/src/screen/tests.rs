@@ -1,0 +1,152 @@
+use super::*;
+use crate::look::{Expected, Moment, Move};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+/// A gate that has found its limit.
+fn watch() -> Watch {
+    let class = |name: &str, waiting, wait_p99_ms| Class {
+        class: name.to_owned(),
+        slots: 2,
+        waiting,
+        wait_p50_ms: 0.2,
+        wait_p99_ms,
+        inside_p50_ms: 0.91,
+        inside_p99_ms: 4.4,
+        idle_p50_ms: 0.0,
+        c2: 1.25,
+        arrivals_per_second: Some(1_234.0),
+        ..Class::default()
+    };
+    let mpl = Mpl {
+        mode: "auto".to_owned(),
+        mpl: Some(8),
+        phase: Some("holding".to_owned()),
+        slots: 7,
+        throughput: 8_000.0,
+        response_ms: 12.5,
+        lent_total: 3,
+        ..Mpl::default()
+    };
+    let point = |ago: u32| Moment {
+        seconds_ago: ago.into(),
+        seconds: 1.0,
+        mpl: Some(8),
+        waiting: 42.0,
+        throughput: 8_123.0 - f64::from(ago),
+        response_ms: Some(12.3),
+        ..Moment::default()
+    };
+    let expected = |mpl| Expected { mpl, throughput: 900.0 * f64::from(mpl), response_ms: 11.0, ..Expected::default() };
+    let moved = Move {
+        seconds_ago: 75.0,
+        mpl: 12,
+        next_mpl: 8,
+        reason: "the lowest that keeps the thresholds, by the curve".to_owned(),
+        throughput: 8_200.0,
+        response_ms: 12.0,
+        ..Move::default()
+    };
+    let look = Look {
+        mpl: Some(mpl),
+        classes: vec![class("high", 0, 0.5), class("normal", 40, 80.0), class("low", 2, 2_500.0)],
+        moves: vec![moved],
+        history: (0..200).rev().map(point).collect(),
+        forecast: Some([1, 2, 4, 6, 8, 12, 16].map(expected).to_vec()),
+    };
+    let mut watch = Watch::new("postgres@127.0.0.1:5432");
+    watch.see(200.0, look);
+    watch
+}
+
+/// What stands on a screen of this size.
+fn drawn(screen: &Screen, watch: &Watch, now: f64, width: u16, height: u16) -> Vec<String> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test's backend does not fail");
+    terminal.draw(|frame| screen.render(watch, now, frame)).expect("a test's backend does not fail");
+    let buffer = terminal.backend().buffer();
+    let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+    (0..height).map(line).collect()
+}
+
+fn row<'a>(lines: &'a [String], begin: &str) -> &'a str {
+    lines.iter().find(|line| line.trim_start().starts_with(begin)).unwrap_or_else(|| panic!("no {begin} in {lines:#?}"))
+}
+
+#[test]
+fn everything_is_there_on_a_usual_terminal() {
+    let lines = drawn(&Screen::default(), &watch(), 200.5, 120, 40);
+    assert_eq!(lines[0], "overtake top  postgres@127.0.0.1:5432  ? help  q quit");
+    assert_eq!(row(&lines, "MPL 8"), "MPL 8 (auto, holding)   active 7   waiting 42   8,123 tx/s   response 12.3 ms");
+    assert!(
+        row(&lines, "at this limit").contains("8,000 tx/s, 12.5 ms") && lines[2].ends_with(", lent 3"),
+        "{}",
+        lines[2]
+    );
+    assert!(row(&lines, "tx/s ").ends_with("max 8,123"));
+    let normal: Vec<&str> = row(&lines, "normal").split_whitespace().collect();
+    assert_eq!(normal[..9], ["normal", "2", "40", "0", "1,234", "-", "0", "200", "\u{b5}s"]);
+    assert_eq!(normal[9..], ["80.0", "ms", "910", "\u{b5}s", "4.40", "ms", "0", "0", "1.2"]);
+    let present = row(&lines, ">");
+    assert!(
+        present
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .starts_with(&[">", "8", "7,200", "8,000", "11.0", "ms", "12.5", "ms"]),
+        "{present}"
+    );
+    let observed = row(&lines, "12 ");
+    assert!(observed.contains("10,800") && observed.contains("8,200"), "{observed}");
+    assert!(lines.iter().any(|line| line.contains("75 s ago   12 \u{2192} 8   the lowest that keeps")), "{lines:#?}");
+}
+
+#[test]
+fn a_small_terminal_shows_what_matters() {
+    let lines = drawn(&Screen::default(), &watch(), 200.0, 80, 24);
+    for begin in ["overtake top", "MPL 8", "tx/s", "high", "normal", "low", ">"] {
+        row(&lines, begin);
+    }
+    assert!(row(&lines, "low").ends_with("1.2"), "C\u{b2} is the last column: {}", row(&lines, "low"));
+    assert!(lines.iter().any(|line| line.contains("12 \u{2192} 8")), "{lines:#?}");
+    // However small, nothing breaks.
+    for (width, height) in [(20, 5), (1, 1), (300, 3)] {
+        drawn(&Screen::default(), &watch(), 200.0, width, height);
+    }
+}
+
+#[test]
+fn keys_order_help_and_end() {
+    let (mut screen, watch) = (Screen::default(), watch());
+    let order = |screen: &Screen| {
+        let lines = drawn(screen, &watch, 200.0, 120, 40);
+        let at = |name: &str| lines.iter().position(|line| line.starts_with(name)).expect("it is there");
+        let mut classes = ["high", "normal", "low"];
+        classes.sort_by_key(|name| at(name));
+        classes
+    };
+    assert_eq!(order(&screen), ["high", "normal", "low"]);
+    assert!(!screen.key('s'));
+    assert_eq!(order(&screen), ["normal", "low", "high"]);
+    assert!(!screen.key('>') && !screen.key('>'));
+    assert_eq!(order(&screen), ["low", "normal", "high"]);
+    assert!(!screen.key('?'));
+    assert!(drawn(&screen, &watch, 200.0, 80, 24).iter().any(|line| line.contains("order of classes")));
+    // Escape closes the help first.
+    assert!(!screen.key('\u{1b}') && screen.key('\u{1b}') && screen.key('q'));
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let screen = Screen::default();
+    let title = |watch: &Watch, now| drawn(&screen, watch, now, 120, 10).remove(0);
+    assert!(title(&Watch::new("x"), 0.0).ends_with("connecting"));
+    let mut watch = watch();
+    assert!(title(&watch, 210.0).ends_with("no answer for 10 s"));
+    watch.lose("connection closed");
+    let lines = drawn(&screen, &watch, 210.0, 120, 40);
+    assert!(lines[0].ends_with("connection lost, trying again: connection closed"), "{}", lines[0]);
+    assert!(lines[1].starts_with("MPL 8"), "what was seen last stays");
+    let mut none = Watch::new("x");
+    none.see(0.0, Look::default());
+    let lines = drawn(&screen, &none, 0.0, 80, 10);
+    assert!(lines[1].starts_with("There is no gate: overtake.mpl is off."), "{}", lines[1]);
+}

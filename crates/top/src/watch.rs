@@ -1,0 +1,136 @@
+//! What all looks together have seen: the present, the past minutes, the model beside what was observed.
+//!
+//! **Invariant:** its memory is bounded; points of the past follow one another, though looks overlap.
+
+use crate::look::{Expected, Look, Moment};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Points of the past that are kept.
+const PAST_MAX: usize = 3_600;
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    /// Whose gate it is.
+    pub target: String,
+    /// The last look; none yet, or it was before the connection was lost.
+    pub look: Option<Look>,
+    /// When that was, by the caller's clock, in seconds.
+    pub looked_at: f64,
+    /// Why there is no connection.
+    pub trouble: Option<String>,
+    /// What other limits would do, as of late.
+    pub forecast: Vec<Expected>,
+    past: VecDeque<(f64, Moment)>,
+}
+
+/// What is known of one limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limit {
+    /// Transactions in a second and milliseconds of a mean response: by the model.
+    pub model: Option<(f64, f64)>,
+    /// The same, as last observed.
+    pub seen: Option<(f64, f64)>,
+}
+
+impl Watch {
+    /// Of this gate.
+    pub fn new(target: impl Into<String>) -> Watch {
+        Watch { target: target.into(), ..Watch::default() }
+    }
+
+    /// A look at this moment of the caller's clock, in seconds.
+    pub fn see(&mut self, at: f64, look: Look) {
+        for moment in &look.history {
+            let then = at - moment.seconds_ago;
+            if self.past.back().is_none_or(|(last, _)| last + moment.seconds / 2.0 < then) {
+                self.past.push_back((then, moment.clone()));
+            }
+        }
+        while PAST_MAX < self.past.len() {
+            self.past.pop_front();
+        }
+        if let Some(forecast) = &look.forecast {
+            self.forecast.clone_from(forecast);
+        }
+        (self.look, self.looked_at, self.trouble) = (Some(look), at, None);
+    }
+
+    /// The connection was lost.
+    pub fn lose(&mut self, reason: impl Into<String>) {
+        self.trouble = Some(reason.into());
+    }
+
+    /// The past minutes in so many steps of equal length, the oldest first, as the mean of each; nothing where nothing is known.
+    pub fn past(&self, seconds: f64, steps: usize, value: impl Fn(&Moment) -> Option<f64>) -> Vec<Option<f64>> {
+        let mut sums = vec![(0.0, 0.0); steps];
+        let Some(end) = self.past.back().map(|(at, _)| *at) else { return vec![None; steps] };
+        for (at, moment) in &self.past {
+            let (ago, Some(value)) = (end - at, value(moment)) else { continue };
+            let step = (ago / seconds * steps as f64) as usize;
+            if let Some(sum) = steps.checked_sub(step + 1).and_then(|step| sums.get_mut(step)) {
+                *sum = (sum.0 + value * moment.seconds, sum.1 + moment.seconds);
+            }
+        }
+        sums.into_iter().map(|(sum, seconds)| (0.0 < seconds).then(|| sum / seconds)).collect()
+    }
+
+    /// The last point of the past.
+    pub fn latest(&self) -> Option<&Moment> {
+        self.past.back().map(|(_, moment)| moment)
+    }
+
+    /// The model beside what was observed.
+    pub fn limits(&self) -> BTreeMap<u32, Limit> {
+        let mut limits: BTreeMap<u32, Limit> = BTreeMap::new();
+        for expected in &self.forecast {
+            limits.entry(expected.mpl).or_default().model = Some((expected.throughput, expected.response_ms));
+        }
+        let Some(look) = &self.look else { return limits };
+        // The latest last.
+        for moved in look.moves.iter().rev() {
+            limits.entry(moved.mpl).or_default().seen = Some((moved.throughput, moved.response_ms));
+        }
+        if let Some(mpl) = &look.mpl
+            && let (Some(limit), true) = (mpl.mpl, 0.0 < mpl.throughput)
+        {
+            limits.entry(limit).or_default().seen = Some((mpl.throughput, mpl.response_ms));
+        }
+        limits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::look::{Move, Mpl};
+
+    fn point(seconds_ago: f64, throughput: f64) -> Moment {
+        Moment { seconds_ago, seconds: 1.0, throughput, ..Moment::default() }
+    }
+
+    #[test]
+    fn looks_that_overlap_are_one_past() {
+        let mut watch = Watch::new("x");
+        watch.see(100.0, Look { history: vec![point(2.0, 1.0), point(1.0, 2.0), point(0.0, 3.0)], ..Look::default() });
+        watch.see(101.1, Look { history: vec![point(1.1, 3.0), point(0.1, 4.0)], ..Look::default() });
+        let past = |steps| watch.past(4.0, steps, |moment| Some(moment.throughput));
+        assert_eq!(past(4), [Some(1.0), Some(2.0), Some(3.0), Some(4.0)]);
+        assert_eq!(past(2), [Some(1.5), Some(3.5)]);
+        assert_eq!(watch.past(8.0, 4, |moment| Some(moment.throughput)), [None, None, Some(1.5), Some(3.5)]);
+    }
+
+    #[test]
+    fn a_forecast_stays_until_the_next() {
+        let mut watch = Watch::new("x");
+        let expected = Expected { mpl: 4, throughput: 90.0, response_ms: 5.0, ..Expected::default() };
+        watch.see(1.0, Look { forecast: Some(vec![expected]), ..Look::default() });
+        let moved = |throughput| Move { mpl: 8, throughput, response_ms: 6.0, ..Move::default() };
+        let mpl = Mpl { mpl: Some(4), throughput: 95.0, response_ms: 5.5, ..Mpl::default() };
+        let look = Look { mpl: Some(mpl), moves: vec![moved(110.0), moved(100.0)], ..Look::default() };
+        watch.see(2.0, look);
+        let limits = watch.limits();
+        assert_eq!(limits[&4], Limit { model: Some((90.0, 5.0)), seen: Some((95.0, 5.5)) });
+        assert_eq!(limits[&8], Limit { model: None, seen: Some((110.0, 6.0)) });
+    }
+}

@@ -1,0 +1,180 @@
+//! What is seen of a gate before our own engine, and by the administration database before an upstream.
+
+use engine::{Engine, EngineConfig};
+use server::upstream::{Upstream, UpstreamOptions};
+use server::{Config, Door, DoorOptions, Mode, Server, Views};
+use sql::session::{Database, Defaults};
+use std::cell::RefCell;
+use std::net::{SocketAddr, TcpListener};
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use tokio_postgres::NoTls;
+use top::{Client, Error, Look, Options, Target, plain};
+
+/// A server; it ends with this object.
+struct Served {
+    runtime: Runtime,
+    address: SocketAddr,
+}
+
+fn door(mode: Mode) -> Door {
+    Door::new(&DoorOptions { mode, gate: gate::Settings::of_priorities(4), ..DoorOptions::default() }).unwrap()
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+fn config(listen: &str, door: Door) -> Config {
+    Config { listen: vec![listen.parse().unwrap()], door, ..Config::default() }
+}
+
+/// Our own engine.
+fn engine(listen: &str, mode: Mode) -> Served {
+    let (runtime, engine) = (runtime(), Engine::new(EngineConfig::in_memory()));
+    let mut config = config(listen, door(mode));
+    let views = Views::new(config.stats.clone(), engine.clone());
+    views.let_in_by(config.door.clone());
+    let database = Database::new(engine).with_defaults(Defaults::default()).unwrap().with_provider(views);
+    config.roles = database.roles().clone();
+    let server = Server::bind(config, database).unwrap();
+    let address = server.addresses().unwrap()[0];
+    runtime.spawn(server.run(std::future::pending()));
+    Served { runtime, address }
+}
+
+/// Before a server that nobody is.
+fn front() -> Served {
+    let runtime = runtime();
+    let door = door(Mode::Fixed);
+    let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("postgres://postgres@{nowhere}/postgres").parse().unwrap();
+    let upstream = Upstream::new(url, UpstreamOptions::default(), door.clone()).unwrap();
+    let server = Server::bind(config("127.0.0.1:0", door), upstream).unwrap();
+    let address = server.addresses().unwrap()[0];
+    runtime.spawn(server.run(std::future::pending()));
+    Served { runtime, address }
+}
+
+impl Served {
+    fn target(&self) -> Target {
+        Target::new(Some(&format!("postgresql://postgres@{}/postgres", self.address)), |_| None).unwrap()
+    }
+
+    fn options(&self, count: Option<u64>, json: bool) -> Options {
+        Options { target: self.target(), interval: Duration::from_millis(20), count, json }
+    }
+
+    /// Looks until it sees that.
+    fn look_until(&self, client: &mut Client, what: &str, is_so: impl Fn(&Look) -> bool) -> Look {
+        let begun = Instant::now();
+        loop {
+            let look = self.runtime.block_on(client.look()).unwrap();
+            if is_so(&look) {
+                return look;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "never: {what}: {look:?}");
+        }
+    }
+}
+
+/// Goal: limit, classes, rates, the past and the forecast arrive. Method: transactions, then looks.
+pub fn the_gate_is_seen() {
+    let served = engine("127.0.0.1:0", Mode::Fixed);
+    let mut client = served.runtime.block_on(async {
+        let (worker, connection) =
+            tokio_postgres::connect(&format!("postgresql://postgres@{}/postgres", served.address), NoTls)
+                .await
+                .unwrap();
+        tokio::spawn(async { drop(connection.await) });
+        for _ in 0..600 {
+            worker.batch_execute("/*+ priority=low */ select 1").await.unwrap();
+        }
+        Client::connect(&served.target()).await.unwrap()
+    });
+    let first = served.look_until(&mut client, "it is seen", |_| true);
+    let mpl = first.mpl.unwrap();
+    // The one that asks is inside.
+    assert_eq!((&*mpl.mode, mpl.mpl, mpl.phase, mpl.slots), ("fixed", Some(4), None, 1));
+    let names: Vec<&str> = first.classes.iter().map(|class| &*class.class).collect();
+    assert_eq!(names, ["high", "normal", "low"]);
+    let low = &first.classes[2];
+    assert!(600 <= low.arrived && 600 <= low.done && low.arrivals_per_second.is_none(), "{low:?}");
+    assert!(0.0 < low.inside_p50_ms && low.inside_p50_ms <= low.inside_p99_ms, "{low:?}");
+    assert!(!first.forecast.unwrap().is_empty());
+    let second = served.look_until(&mut client, "it is seen again", |_| true);
+    assert!(second.classes[0].arrivals_per_second.unwrap() > 0.0, "looks are important transactions themselves");
+    assert!(second.forecast.is_none(), "it was asked for a moment ago");
+    let past = served.look_until(&mut client, "there is a past", |look| !look.history.is_empty()).history;
+    assert!(past.iter().all(|moment| moment.mpl == Some(4) && 0.0 < moment.seconds), "{past:?}");
+}
+
+/// Goal: what scripts get. Method: our own engine as text and JSON, an upstream's gate by the administration database.
+pub fn text_and_json_are_written() {
+    for served in [engine("127.0.0.1:0", Mode::Fixed), front()] {
+        let mut out = Vec::new();
+        plain::run(&served.options(Some(2), false), &mut out, &|_| false).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.matches("MPL 4 (fixed)  active ").count(), 2, "{text}");
+        assert!(text.lines().any(|line| line.starts_with("normal ")), "{text}");
+        let mut out = Vec::new();
+        plain::run(&served.options(Some(2), true), &mut out, &|_| false).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let looks: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let [first, second] = &looks[..] else { panic!("{text}") };
+        assert_eq!((&first["mpl"]["mpl"], &first["classes"][0]["class"]), (&4.into(), &"high".into()));
+        assert!(
+            first["classes"][0]["arrivals_per_second"].is_null()
+                && second["classes"][0]["arrivals_per_second"].is_f64()
+        );
+    }
+    let served = engine("127.0.0.1:0", Mode::Off);
+    let mut out = Vec::new();
+    plain::run(&served.options(Some(1), false), &mut out, &|_| false).unwrap();
+    assert!(String::from_utf8(out).unwrap().starts_with("There is no gate: overtake.mpl is off."));
+}
+
+/// Goal: it goes on when the server is back. Method: the server ends between two looks, and another one takes its address.
+pub fn a_lost_connection_is_found_again() {
+    let served = engine("127.0.0.1:0", Mode::Fixed);
+    let address = served.address.to_string();
+    let options = served.options(Some(3), true);
+    let turns = RefCell::new((0, Some(served)));
+    let mut out = Vec::new();
+    plain::run(&options, &mut out, &|_| {
+        let mut turns = turns.borrow_mut();
+        turns.0 += 1;
+        match turns.0 {
+            1 => drop(turns.1.take()),
+            3 => turns.1 = Some(engine(&address, Mode::Fixed)),
+            _ => {}
+        }
+        50 < turns.0
+    })
+    .unwrap();
+    assert_eq!(String::from_utf8(out).unwrap().lines().count(), 3, "one before, two after");
+    assert!(turns.borrow().0 < 50);
+    // The only look there is to be is not tried again.
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let target = Target::new(Some(&format!("postgresql://postgres@{nobody}/postgres")), |_| None).unwrap();
+    let options = Options { target, ..options };
+    let error = plain::run(&options, &mut Vec::new(), &|_| false).unwrap_err();
+    assert!(error.to_string().starts_with(&format!("cannot connect to postgres@{nobody}: ")), "{error}");
+}
+
+/// Goal: a server without our views is told apart. Method: the engine without them, and a role that does not exist.
+pub fn who_is_no_gate_is_told() {
+    let runtime = runtime();
+    let database = Database::new(Engine::new(EngineConfig::in_memory()));
+    let mut config = config("127.0.0.1:0", Door::default());
+    config.roles = database.roles().clone();
+    let server = Server::bind(config, database).unwrap();
+    let address = server.addresses().unwrap()[0];
+    runtime.spawn(server.run(std::future::pending()));
+    let served = Served { runtime, address };
+    let error = served.runtime.block_on(Client::connect(&served.target())).unwrap_err();
+    assert!(matches!(&error, Error::Foreign { reason, .. } if reason.contains("overtake")), "{error}");
+    let target = Target::new(Some(&format!("postgresql://nobody@{}/postgres", served.address)), |_| None).unwrap();
+    let error = served.runtime.block_on(Client::connect(&target)).unwrap_err();
+    assert!(matches!(&error, Error::Connect { reason, .. } if reason.contains("nobody")), "{error}");
+}

@@ -1,0 +1,18 @@
+//! Integration tests of `top`: a real gate before our own engine, asked over a socket.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod looks;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    testkit::main(
+        env!("CARGO_PKG_NAME"),
+        &[
+            testkit::test!(looks::the_gate_is_seen),
+            testkit::test!(looks::text_and_json_are_written),
+            testkit::test!(looks::a_lost_connection_is_found_again),
+            testkit::test!(looks::who_is_no_gate_is_told),
+        ],
+    )
+}
