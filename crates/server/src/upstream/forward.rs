@@ -8,7 +8,6 @@ use super::expect::{Expect, Own};
 use super::link::{Event, Hold, Link, Takes};
 use super::message;
 use super::prepared::Missing;
-use super::priority;
 use super::scan::{Scan, scan};
 use super::statements::{PREFIX, Statement, name_of};
 use crate::conn::Conn;
@@ -198,8 +197,8 @@ impl Link {
         let unshared = Expect::Parse { statement: 0, message: number };
         let Some((name, rest)) = message::text(&message[HEAD..]) else { return self.send(&message, unshared) };
         let text = rest.split(|&byte| byte == 0).next().unwrap_or_default();
-        let set = priority::set_of(text);
-        let replaced = set.as_ref().map(|set| [set.for_server(), &rest[text.len()..]].concat());
+        let set = talk.client.served(text);
+        let replaced = set.as_ref().map(|set| [&set.for_server(), &rest[text.len()..]].concat());
         let rest = replaced.as_deref().unwrap_or(rest);
         if name.is_empty() {
             let scan = if set.is_some() { Scan::default() } else { scan(text) };
