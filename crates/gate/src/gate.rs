@@ -8,6 +8,7 @@
 //! goes in until they are. As long as a slot is free, nobody waits who may have it.
 
 mod batches;
+mod change;
 mod entry;
 mod hot;
 mod learned;
@@ -269,6 +270,7 @@ impl Gate {
             && !self.hot.take(key)
         {
             self.turn(ticket, State::HeldBack);
+            self.counters.held_back += 1;
             self.classes[id.index()].held_back += 1;
             self.hot.wait(key, self.settings.classes[id.index()].level, number, ticket);
             self.set_wait_timer(ticket, id);

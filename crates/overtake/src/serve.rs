@@ -135,7 +135,9 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
             // They only pass messages on, and one that is busy sleeps less often than two that are not.
             config.network_threads = (os::cpus().len() / 2).max(1);
         }
-        let options = UpstreamOptions::from_settings(&settings).map_err(refused)?;
+        let mut options = UpstreamOptions::from_settings(&settings).map_err(refused)?;
+        let own = arguments.clone();
+        options.again = Some(Arc::new(move || own.settings()));
         return serve_upstream(arguments, config, url, options, stop);
     }
     let wanted = (settings.get("listen_addresses").to_owned(), settings.source("listen_addresses") == Source::Default);
@@ -229,6 +231,7 @@ fn serve_upstream(
     }
     let network_begun = Arc::clone(&config.network_begun);
     let door = config.door.clone();
+    let front = upstream.clone();
     let server = Server::bind(config, upstream).map_err(|error| Refusal::new(format!("cannot listen: {error}")))?;
     let hosts: Vec<String> = url.hosts.iter().map(ToString::to_string).collect();
     println!("Overtake is listening before {}.", hosts.join(", "));
@@ -238,6 +241,11 @@ fn serve_upstream(
     let _console = Console::start(arguments.console, &door)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("the server's runtime")?;
     network_begun();
+    runtime.spawn(async move {
+        if let Err(error) = front.reload_on_hangup().await {
+            tracing::warn!(%error, "SIGHUP cannot be heard: settings are read again by RELOAD only");
+        }
+    });
     let result = runtime.block_on(server.run(until(stop.clone())));
     stop.request_now();
     result.context("the server")

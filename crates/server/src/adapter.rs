@@ -225,6 +225,22 @@ impl Backend for Session {
         Session::class_of(self, portal)
     }
 
+    fn hot_key(&self) -> Option<u64> {
+        Session::hot_key(self)
+    }
+
+    fn does_nothing_inside(&self, portal: &Portal) -> bool {
+        Session::does_nothing_inside(self, portal)
+    }
+
+    fn statement_timeout(&self) -> Option<Duration> {
+        Session::statement_timeout(self)
+    }
+
+    fn has_waited(&mut self, time: Duration) {
+        Session::has_waited(self, time);
+    }
+
     fn holds_nothing(&self, portal: &Portal) -> bool {
         Session::holds_nothing(self, portal)
     }

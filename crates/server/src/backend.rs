@@ -265,6 +265,24 @@ pub trait Backend: Send + 'static {
         self.class()
     }
 
+    /// What the next transaction meets others at, as the session says.
+    fn hot_key(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether no transaction has begun, and the portal begins none: it needs no place inside.
+    fn does_nothing_inside(&self, _portal: &Self::Portal) -> bool {
+        false
+    }
+
+    /// How long a statement may take from its begin, waits included.
+    fn statement_timeout(&self) -> Option<Duration> {
+        None
+    }
+
+    /// What is executed next has waited for so long, as part of its time.
+    fn has_waited(&mut self, _time: Duration) {}
+
     /// Whether nobody can come to wait for this session while it runs the portal: a query outside of any transaction, that
     /// takes no locks.
     fn holds_nothing(&self, _portal: &Self::Portal) -> bool {

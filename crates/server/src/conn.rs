@@ -321,8 +321,14 @@ impl Conn {
         }
     }
 
-    /// Waits to be let in, or to go on. Given up when the client has gone, the server ends, or somebody cancels.
-    pub(crate) async fn before_door<R>(&mut self, job: impl Future<Output = R>, end: &End) -> Result<R, Stop> {
+    /// Waits to be let in, or to go on. Given up when the client has gone, the server ends, somebody cancels, or it takes longer than
+    /// this `statement_timeout`.
+    pub(crate) async fn before_door<R>(
+        &mut self,
+        job: impl Future<Output = R>,
+        end: &End,
+        timeout: Option<Duration>,
+    ) -> Result<R, Stop> {
         let mut job = std::pin::pin!(job);
         // Most are let in at once.
         if let Poll::Ready(done) = poll_fn(|cx| Poll::Ready(job.as_mut().poll(cx))).await {
@@ -334,6 +340,7 @@ impl Conn {
         }
         let mut cancelled = std::pin::pin!(end.cancelled());
         cancelled.as_mut().enable();
+        let until = timeout.and_then(|timeout| self.now.checked_add(timeout)).map(tokio::time::Instant::from_std);
         loop {
             // As in a wait for a lock: past this much, the client's end is not noticed.
             let listens = self.input.len() < AHEAD;
@@ -344,6 +351,7 @@ impl Conn {
                 biased;
                 done = &mut job => return Ok(done),
                 () = &mut cancelled => return Err(Stop::Error(errors::cancelled())),
+                () = over(until) => return Err(errors::late_at_the_door(timeout).into()),
                 () = &mut self.ending => return Err(Gone::Server.into()),
                 read = self.io.read_buf(&mut self.input), if listens => match read {
                     Ok(0) | Err(_) => return Err(Gone::Client.into()),

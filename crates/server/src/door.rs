@@ -7,25 +7,29 @@
 //! Nobody waits in a thread. What is done under the lock takes less than a microsecond, and wakes nobody; that is done after.
 
 mod history;
+mod hot;
+mod marks;
 mod options;
+mod reload;
 mod view;
 
 pub use history::Moment;
+pub use hot::HotRules;
+pub(crate) use marks::{Hot, Marks};
 pub use options::{DoorOptions, Mode};
 pub use view::DoorView;
 
 use crate::backend::Cancel;
 use gate::control::Controller;
-use gate::{
-    Arrival, ClassId, ClassSettings, Ending, Entrance, Event, Gate, Reaction, Refused, SettingsError, Ticket, Time,
-    Whereabouts,
-};
+use gate::{Arrival, ClassId, Ending, Entrance, Event, Gate, Refused, SettingsError, Ticket, Time, Whereabouts};
+use marks::Asked;
 use sql::{SqlError, SqlState};
 use stage::Class;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -37,6 +41,8 @@ pub(crate) struct About {
     pub(crate) class: Class,
     /// Its first statement with the literals left out, as a number; none if that is not known.
     pub(crate) fingerprint: Option<u64>,
+    /// What it will meet others at, as a number; none if it will not, or that is not known.
+    pub(crate) hot_key: Option<u64>,
     /// Whose it is; who has several at once may wait for itself. 0: nobody's in particular.
     pub(crate) owner: u64,
 }
@@ -53,15 +59,22 @@ struct Shared {
     alarm: Notify,
     /// There may be something for the controller to see.
     looks: Notify,
-    mode: Mode,
     /// Whether there are transactions that are cancelled when they run for too long.
-    cancels: bool,
+    cancels: AtomicBool,
+    /// Whether anything is asked of statements.
+    asks: AtomicBool,
+    asked: RwLock<Asked>,
+    /// How often the settings were read.
+    generation: AtomicU32,
     /// The gate's classes for those of sessions.
     classes: [ClassId; Class::ALL.len()],
 }
 
 struct State {
     gate: Gate,
+    mode: Mode,
+    /// How many controllers there were: what is computed for an earlier one does not count.
+    controllers: u64,
     /// Acts under [`Mode::Auto`] only; else it can be asked.
     controller: Controller,
     waiting: Waits,
@@ -151,23 +164,52 @@ impl Door {
             named.ok_or_else(|| SettingsError::Missing(class.name().to_owned()))
         };
         let classes = [class(Class::High)?, class(Class::Normal)?, class(Class::Low)?];
-        let state = State { gate, controller, waiting: Waits::default(), cancels: HashMap::new(), armed: None };
-        let is_cancel =
-            |class: &ClassSettings| class.runaway.is_some_and(|runaway| runaway.reaction == Reaction::Cancel);
-        let cancels = options.gate.classes.iter().any(is_cancel);
-        let (began, state) = (Instant::now(), Mutex::new(state));
-        let (alarm, looks, history) = (Notify::new(), Notify::new(), Mutex::default());
-        Ok(Door(Some(Arc::new(Shared { began, state, history, alarm, looks, mode: options.mode, cancels, classes }))))
+        let state = State {
+            gate,
+            mode: options.mode,
+            controllers: 0,
+            controller,
+            waiting: Waits::default(),
+            cancels: HashMap::new(),
+            armed: None,
+        };
+        let asked = options.asked();
+        Ok(Door(Some(Arc::new(Shared {
+            began: Instant::now(),
+            state: Mutex::new(state),
+            history: Mutex::default(),
+            alarm: Notify::new(),
+            looks: Notify::new(),
+            cancels: AtomicBool::new(options.cancels()),
+            asks: AtomicBool::new(!asked.is_nothing()),
+            asked: RwLock::new(asked),
+            generation: AtomicU32::new(0),
+            classes,
+        }))))
     }
 
     /// What it does.
     pub fn mode(&self) -> Mode {
-        self.0.as_ref().map_or(Mode::Off, |shared| shared.mode)
+        self.0.as_ref().map_or(Mode::Off, |shared| shared.lock().mode)
     }
 
     /// Whether anybody may have to wait.
     pub(crate) fn is_there(&self) -> bool {
         self.0.is_some()
+    }
+
+    /// What it is to be told of a transaction that begins with this text.
+    pub(crate) fn marks(&self, text: &[u8]) -> Marks {
+        let Some(shared) = &self.0 else { return Marks::default() };
+        if !shared.asks.load(Relaxed) {
+            return Marks { fingerprint: None, hot: marks::tagged(text) };
+        }
+        shared.asked.read().unwrap_or_else(PoisonError::into_inner).marks(text)
+    }
+
+    /// Marks of an earlier number may be others now.
+    pub(crate) fn generation(&self) -> u32 {
+        self.0.as_ref().map_or(0, |shared| shared.generation.load(Acquire))
     }
 
     /// Waits to be let in, from now on.
@@ -179,7 +221,7 @@ impl Door {
         let arrival = Arrival {
             class: shared.classes[about.class as usize],
             fingerprint: about.fingerprint,
-            hot_key: None,
+            hot_key: about.hot_key,
             owner: about.owner,
         };
         let (ticket, entrance) = shared.with_at(shared.time(now), |state, now| {
@@ -283,16 +325,16 @@ impl Shared {
     /// Moves the limit under [`Mode::Auto`]. What follows from an observation is computed on a thread beside: models may take seconds,
     /// and neither transactions nor the clock wait for them.
     async fn control(&self) {
-        if self.mode != Mode::Auto {
-            return;
-        }
         loop {
             self.looks.notified().await;
             let over = self.with(|state, now| {
+                if state.mode != Mode::Auto {
+                    return None;
+                }
                 let seen = state.controller.observed(now, &mut state.gate)?;
-                Some((state.controller.clone(), seen, state.gate.settings().processors, now))
+                Some((state.controller.clone(), seen, state.gate.settings().processors, now, state.controllers))
             });
-            let Some((mut controller, seen, processors, now)) = over else { continue };
+            let Some((mut controller, seen, processors, now, number)) = over else { continue };
             let decided = tokio::task::spawn_blocking(move || {
                 let mpl = controller.decide(now, &seen, processors);
                 (controller, mpl)
@@ -304,8 +346,10 @@ impl Shared {
                 tracing::info!(from = moved.from, to = moved.to, reason = %moved.reason, "the limit has moved");
             }
             self.with(|state, now| {
-                state.controller = controller;
-                Controller::steer(now, &mut state.gate, mpl);
+                if state.controllers == number {
+                    state.controller = controller;
+                    Controller::steer(now, &mut state.gate, mpl);
+                }
             });
         }
     }
@@ -413,7 +457,7 @@ impl Slot {
     /// If it may have to be cancelled because it runs for too long, this is how.
     pub(crate) fn cancel_by(&self, cancel: impl FnOnce() -> Arc<dyn Cancel>) {
         if let Some((shared, ticket)) = &self.inside
-            && shared.cancels
+            && shared.cancels.load(Relaxed)
         {
             let cancel = cancel();
             shared.with(|state, _| state.cancels.insert(*ticket, cancel));
@@ -436,7 +480,7 @@ impl Slot {
         if let Some((shared, ticket)) = self.inside.take() {
             shared.with_at(shared.time(now), |state, now| {
                 state.waiting.remove(ticket);
-                if shared.cancels {
+                if !state.cancels.is_empty() {
                     state.cancels.remove(&ticket);
                 }
                 state.gate.leave(now, ticket, ending);

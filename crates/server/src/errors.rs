@@ -5,6 +5,7 @@
 use crate::conn::Gone;
 use crate::frame::{Broken, Malformed};
 use sql::{SqlError, SqlState};
+use std::time::Duration;
 
 fn error(state: &'static str, message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState(state), message)
@@ -72,6 +73,14 @@ pub(crate) fn copy_failed(why: &str) -> SqlError {
 /// Somebody has cancelled a statement that had not begun.
 pub(crate) fn cancelled() -> SqlError {
     error("57014", "canceling statement due to user request")
+}
+
+/// A statement that has not begun, and has no time left.
+pub(crate) fn late_at_the_door(timeout: Option<Duration>) -> SqlError {
+    let ms = timeout.unwrap_or_default().as_millis();
+    error("57014", "canceling statement due to statement timeout")
+        .detail(format!("It waited for all of its {ms} ms at the gate, or for a connection."))
+        .hint("Raise statement_timeout, or the transaction's class by overtake.priority.")
 }
 
 pub(crate) fn unexpected_in_copy(kind: u8) -> SqlError {

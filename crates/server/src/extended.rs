@@ -3,6 +3,7 @@
 //! **Invariant:** a message that fails has answered nothing but its error.
 
 use crate::backend::{Backend, Format};
+use crate::door::{Hot, Marks};
 use crate::errors;
 use crate::frame::{self, Bind, Codes, Parse};
 use crate::lent::Lent;
@@ -67,7 +68,8 @@ impl<B: Backend> Session<B> {
 
     /// Keeps it by its name.
     pub(crate) fn keep_statement(&mut self, name: &str, statement: B::Statement, text: &str) {
-        let prepared = Prepared { statement, text: text.into(), totals: self.stats.statement(text) };
+        let (marks, generation) = self.marks(text);
+        let prepared = Prepared { statement, text: text.into(), totals: self.stats.statement(text), marks, generation };
         self.statements.put(name, Arc::new(prepared), weight_of(name, text));
     }
 
@@ -100,12 +102,13 @@ impl<B: Backend> Session<B> {
             self.portals.take("");
         }
         self.check_room(weight)?;
+        let hot = self.marks_of(&prepared).hot.bound(&bind);
         let mut portal = self.backend.bind(statement, values)?;
         if !bind.portal.is_empty() {
             portal = self.backend.name_portal(bind.portal, portal)?;
         }
         let portal = Lent::new(portal);
-        self.portals.put(bind.portal, Held { prepared, portal, formats, state: State::Ready }, weight);
+        self.portals.put(bind.portal, Held { prepared, portal, formats, hot, state: State::Ready }, weight);
         self.notices();
         self.conn.replies.bind_complete();
         Ok(())
@@ -174,17 +177,21 @@ impl<B: Backend> Session<B> {
         }
         let Some((portal, statement, format)) = self.backend.portal_named(name) else { return };
         let text = Arc::from(format!("FETCH FROM {name}"));
-        let prepared = Arc::new(Prepared { statement, totals: self.stats.statement(&text), text });
+        let totals = self.stats.statement(&text);
+        // It is of a transaction that has begun.
+        let (marks, generation, hot) = (Marks::default(), self.door.generation(), Hot::Unknown);
+        let prepared = Arc::new(Prepared { statement, totals, text, marks, generation });
         let (portal, formats) = (Lent::new(portal), Formats::All(format));
-        self.portals.put(name, Held { prepared, portal, formats, state: State::Ready }, PORTAL_BYTES);
+        self.portals.put(name, Held { prepared, portal, formats, hot, state: State::Ready }, PORTAL_BYTES);
     }
 
     async fn start(&mut self, name: &str, limit: Option<usize>) -> Result<(), Stop> {
         let held = self.portals.get_mut(name).ok_or_else(|| errors::no_portal(name))?;
-        let (prepared, mut portal) = (Arc::clone(&held.prepared), held.portal.take());
+        let (prepared, hot, mut portal) = (Arc::clone(&held.prepared), held.hot, held.portal.take());
         let goes_on = !name.is_empty() && self.backend.advance(&mut portal, limit);
         let before = self.backend.status();
-        let outcome = self.run(&prepared.text, &prepared.totals, &mut portal).await;
+        let marks = Marks { hot, ..self.marks_of(&prepared) };
+        let outcome = self.run(&prepared.text, &prepared.totals, marks, &mut portal).await;
         if outcome.as_ref().is_ok_and(|outcome| self.has_ended(before, outcome)) {
             self.portals.clear();
         } else if let Some(held) = self.portals.get_mut(name) {

@@ -108,6 +108,11 @@ fn gate(door: &Door) -> String {
     family("overtake_gate_extra_slots", "gauge", "Slots beyond the limit, in use.", &alone(view.gate.extras.into()));
     let counters = view.gate.counters;
     for (name, help, value) in [
+        (
+            "overtake_gate_held_back_total",
+            "Transactions that waited for others with their hot keys.",
+            counters.held_back,
+        ),
         ("overtake_gate_lent_total", "Slots lent by transactions that waited for their clients.", counters.lent),
         ("overtake_gate_extra_total", "Slots given beyond the limit.", counters.extra),
         ("overtake_gate_turned_away_total", "Transactions turned away because too many waited.", counters.turned_away),

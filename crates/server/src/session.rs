@@ -5,7 +5,7 @@
 
 use crate::backend::{Backend, Cancel, Parked, Run};
 use crate::conn::{Conn, Gone};
-use crate::door::{About, Door, Slot};
+use crate::door::{About, Door, Hot, Marks, Slot};
 use crate::errors;
 use crate::frame::{self, Malformed};
 use crate::lent::Lent;
@@ -55,6 +55,9 @@ pub(crate) struct Prepared<S> {
     pub(crate) text: Arc<str>,
     /// Where it is counted.
     pub(crate) totals: Arc<Totals>,
+    /// What the door is told of it, as it was asked when the door's settings had this number.
+    pub(crate) marks: Marks,
+    pub(crate) generation: u32,
 }
 
 /// A portal as the protocol sees it.
@@ -62,6 +65,8 @@ pub(crate) struct Held<B: Backend> {
     pub(crate) prepared: Arc<Prepared<B::Statement>>,
     pub(crate) portal: Lent<B::Portal>,
     pub(crate) formats: Formats,
+    /// What its values meet others at.
+    pub(crate) hot: Hot,
     pub(crate) state: State,
 }
 
@@ -113,7 +118,7 @@ pub(crate) struct Session<B: Backend> {
     pub(crate) seen: Arc<Seen>,
     /// What the statement under way has taken.
     pub(crate) spent: Spent,
-    door: Door,
+    pub(crate) door: Door,
     /// The transaction's place inside, from its first statement to its end.
     slot: Option<Slot>,
     /// Whether something in it has failed.
@@ -343,13 +348,16 @@ impl<B: Backend> Session<B> {
         &mut self,
         text: &Arc<str>,
         totals: &Totals,
+        marks: Marks,
         portal: &mut Lent<B::Portal>,
     ) -> Result<Outcome, Stop> {
         let class = self.backend.class_of(portal);
         self.spent.parse += self.conn.lap();
         let begun = self.conn.now;
         self.seen.begin(text, class, begun);
-        let outcome = match self.enter(class).await {
+        let needs_slot = self.door.is_there() && (self.slot.is_some() || !self.backend.does_nothing_inside(portal));
+        let entered = if needs_slot { self.enter(class, marks).await } else { Ok(()) };
+        let outcome = match entered {
             Ok(()) => self.run_portal(totals, portal).await,
             Err(stop) => Err(stop),
         };
@@ -389,20 +397,19 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// The transaction has a place inside when it goes on.
-    async fn enter(&mut self, class: Class) -> Result<(), Stop> {
-        if !self.door.is_there() {
-            return Ok(());
-        }
+    /// The transaction has a place inside when it goes on. What it waits for that is part of the statement's time.
+    async fn enter(&mut self, class: Class, marks: Marks) -> Result<(), Stop> {
         let begun = self.conn.now;
+        let timeout = self.backend.statement_timeout();
         let entered = match self.slot.as_mut() {
             Some(slot) => {
                 slot.reclass(class);
-                self.conn.before_door(slot.active(), &self.seen.end).await.map(Ok)
+                self.conn.before_door(slot.active(), &self.seen.end, timeout).await.map(Ok)
             }
             None => {
-                let about = About { class, fingerprint: None, owner: self.seen.owner() };
-                let entered = self.conn.before_door(self.door.enter(about, begun), &self.seen.end).await;
+                let hot_key = marks.hot.key(self.backend.hot_key());
+                let about = About { class, fingerprint: marks.fingerprint, hot_key, owner: self.seen.owner() };
+                let entered = self.conn.before_door(self.door.enter(about, begun), &self.seen.end, timeout).await;
                 entered.map(|entered| {
                     entered.map(|slot| {
                         slot.cancel_by(|| Arc::clone(&self.canceller));
@@ -412,7 +419,9 @@ impl<B: Backend> Session<B> {
             }
         };
         self.conn.lap();
-        self.spent.gate += self.conn.now.saturating_duration_since(begun);
+        let waited = self.conn.now.saturating_duration_since(begun);
+        self.spent.gate += waited;
+        self.backend.has_waited(waited);
         match entered? {
             Ok(()) => Ok(()),
             Err(away) => {
@@ -422,6 +431,20 @@ impl<B: Backend> Session<B> {
                 Err(Stop::Error(away.error))
             }
         }
+    }
+
+    /// What the door is told of a statement.
+    pub(crate) fn marks_of(&self, prepared: &Prepared<B::Statement>) -> Marks {
+        if prepared.generation == self.door.generation() {
+            return prepared.marks;
+        }
+        self.door.marks(prepared.text.as_bytes())
+    }
+
+    /// The same of a text, with the number of the settings by which it was found out.
+    pub(crate) fn marks(&self, text: &str) -> (Marks, u32) {
+        let generation = self.door.generation();
+        (self.door.marks(text.as_bytes()), generation)
     }
 
     /// Names that the statement has given or taken away stand for that here, too.

@@ -43,7 +43,8 @@ impl<B: Backend> Session<B> {
         let mut portal = Lent::new(self.backend.bind(&statement, Vec::new())?);
         let before = self.backend.status();
         let totals = self.stats.statement(text);
-        let outcome = self.run(&text.into(), &totals, &mut portal).await?;
+        let (marks, _) = self.marks(text);
+        let outcome = self.run(&text.into(), &totals, marks, &mut portal).await?;
         if self.has_ended(before, &outcome) {
             self.portals.clear();
         }

@@ -17,6 +17,7 @@ mod ddl;
 pub mod error;
 mod exec;
 pub mod explain;
+pub mod fingerprint;
 pub mod observe;
 pub mod ops;
 mod overriding;
@@ -30,6 +31,7 @@ pub mod session;
 mod settings;
 pub mod storage;
 pub mod system;
+pub mod tags;
 pub mod types;
 
 pub use datum::Datum;

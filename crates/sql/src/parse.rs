@@ -13,11 +13,13 @@ pub(crate) mod sequences;
 mod typos;
 
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::tags::Tags;
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Whitespace};
+use std::ops::Range;
 
 /// How deep expressions and queries may nest.
 const DEPTH_MAX: usize = 64;
@@ -91,8 +93,22 @@ pub(crate) fn texts(text: &str) -> SqlResult<Vec<String>> {
             let last = words.next_back().unwrap_or(first);
             Ok(Some(text[offset(text, first.span.start)..offset(text, last.span.end)].to_owned()))
         }
-        parsed => parsed.map(|one| one.map(|one| one.text)),
+        parsed => parsed.map(|one| one.map(|_| text[extent(text, piece)].to_owned())),
     })
+}
+
+/// Where a statement begins and ends, with its hint and its tags.
+fn extent(text: &str, piece: &[TokenWithSpan]) -> Range<usize> {
+    let is_word = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_) | Token::EOF);
+    let belongs = |token: &&TokenWithSpan| match &token.token {
+        Token::Whitespace(Whitespace::MultiLineComment(comment)) => {
+            comment.starts_with('+') || Tags::of(&format!("/*{comment}*/")).is_some()
+        }
+        _ => is_word(token),
+    };
+    let (first, last) = (piece.iter().find(belongs), piece.iter().rfind(belongs));
+    let begin = first.map_or(0, |token| offset(text, token.span.start));
+    begin..last.map_or(begin, |token| offset(text, token.span.end))
 }
 
 /// What is made of each statement of a text, and of its tokens.
@@ -494,6 +510,15 @@ mod tests {
         assert_eq!(texts, ["select 1", "select 'a;b'", "select 3"]);
         assert!(parse(" ; -- nothing\n ;").unwrap().is_empty());
         assert!(parse("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_statement_keeps_its_hint_and_its_tags() {
+        let text =
+            "/* no */ select 1 /*a='1'*/ ; /*+ priority=low */ select 2 /* no */; /*b='2'*/ select 3\n/*c='\u{e9}'*/";
+        let wanted = ["select 1 /*a='1'*/", "/*+ priority=low */ select 2", "/*b='2'*/ select 3\n/*c='\u{e9}'*/"];
+        assert_eq!(texts(text).unwrap(), wanted);
+        assert_eq!(texts("/*a='1'*/").unwrap(), Vec::<String>::new());
     }
 
     #[test]

@@ -1,14 +1,18 @@
 //! Classes by rule and by hint.
 //!
-//! A rule names a class and what it is for: `low user=report; high application=till%; low statement="%from lineitem%"`.
-//! The first that fits decides. A hint is a comment before a statement: `/*+ priority=high */`.
+//! A rule names a class and what it is for: `low user=report; high application=till%; low statement="%from lineitem%"; high
+//! tag.action=pay%`. The first that fits decides. A hint is a comment before a statement: `/*+ priority=high */`.
 //!
-//! **Invariant:** rules are the administrator's and may give any class; a hint gives no more than the role's highest.
+//! **Invariant:** rules are the administrator's and may give any class; a hint gives no more than the role's highest. What a session
+//! is does not change the rules about statements that fit it but by its application's name.
 
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::fingerprint;
 use crate::ops::like;
 use crate::settings::class_named;
+use crate::tags::Tags;
 use stage::Class;
+use std::cell::OnceCell;
 
 /// All rules, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,12 +26,19 @@ struct Rule {
     database: Option<String>,
     application: Option<String>,
     statement: Option<String>,
+    /// What a statement's tags are to be, by their names.
+    tags: Vec<(String, String)>,
+    /// Of the statement that it names.
+    fingerprint: Option<u64>,
 }
 
 fn wrong(text: &str, why: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("invalid priority rule \"{}\"", text.trim()))
         .detail(why)
-        .hint("A rule is CLASS [user=NAME] [database=NAME] [application=PATTERN] [statement=PATTERN].")
+        .hint(
+            "A rule is CLASS [user=NAME] [database=NAME] [application=PATTERN] [tag.NAME=PATTERN] [statement=PATTERN] \
+             [fingerprint=STATEMENT].",
+        )
 }
 
 fn class(name: &str) -> Option<Class> {
@@ -61,24 +72,30 @@ impl Rules {
 
     /// The class of a session's statements that have none of their own.
     pub fn of_session(&self, user: &str, database: &str, application: &str) -> Option<Class> {
-        let mut fit = self.0.iter().filter(|rule| rule.statement.is_none());
+        let mut fit = self.0.iter().filter(|rule| !rule.is_about_statements());
         fit.find(|rule| rule.fits(user, database, application)).map(|rule| rule.class)
     }
 
     /// The class of a statement.
-    pub(crate) fn of_statement(&self, user: &str, database: &str, application: &str, text: &str) -> Option<Class> {
-        let mut fit = self.0.iter().filter(|rule| rule.fits(user, database, application));
-        let matches = |rule: &&Rule| {
-            let pattern = rule.statement.as_deref();
-            pattern.is_some_and(|pattern| like::matches(text.trim(), pattern, true).unwrap_or(false))
-        };
-        fit.find(matches).map(|rule| rule.class)
+    pub fn of_statement(&self, user: &str, database: &str, application: &str, text: &str) -> Option<Class> {
+        let statement = Statement { text, tags: OnceCell::new(), fingerprint: OnceCell::new() };
+        let mut about = self.0.iter().filter(|rule| rule.is_about_statements());
+        about
+            .find(|rule| rule.fits(user, database, application) && rule.fits_statement(&statement))
+            .map(|rule| rule.class)
     }
 
     /// Whether any is about statements.
     pub fn are_about_statements(&self) -> bool {
-        self.0.iter().any(|rule| rule.statement.is_some())
+        self.0.iter().any(Rule::is_about_statements)
     }
+}
+
+/// What rules look at; found out when the first one does.
+struct Statement<'t> {
+    text: &'t str,
+    tags: OnceCell<Option<Tags<'t>>>,
+    fingerprint: OnceCell<u64>,
 }
 
 impl Rule {
@@ -86,26 +103,56 @@ impl Rule {
         let mut words = cut(text, char::is_whitespace).into_iter().filter(|word| !word.is_empty());
         let class = words.next().and_then(class);
         let class = class.ok_or_else(|| wrong(text, "It does not begin with low, normal or high."))?;
-        let mut rule = Rule { class, user: None, database: None, application: None, statement: None };
+        let mut rule = Rule {
+            class,
+            user: None,
+            database: None,
+            application: None,
+            statement: None,
+            tags: Vec::new(),
+            fingerprint: None,
+        };
         for word in words {
             let (name, value) = word.split_once('=').ok_or_else(|| wrong(text, "A part of it has no \"=\"."))?;
             let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
-            let part = match name {
-                "user" => &mut rule.user,
-                "database" => &mut rule.database,
-                "application" => &mut rule.application,
-                "statement" => &mut rule.statement,
-                _ => return Err(wrong(text, "Only user, database, application and statement can be named.")),
-            };
-            if part.replace(value.to_owned()).is_some() {
-                return Err(wrong(text, "A part of it is there twice."));
-            }
-            if matches!(name, "application" | "statement") {
+            let is_pattern = matches!(name, "application" | "statement") || name.starts_with("tag.");
+            if is_pattern {
                 // Whether it is a pattern shows with any text.
                 like::matches(&"x".repeat(value.len()), value, true).map_err(|error| wrong(text, error.message()))?;
             }
+            let is_twice = match (name, name.strip_prefix("tag.")) {
+                ("user", _) => rule.user.replace(value.to_owned()).is_some(),
+                ("database", _) => rule.database.replace(value.to_owned()).is_some(),
+                ("application", _) => rule.application.replace(value.to_owned()).is_some(),
+                ("statement", _) => rule.statement.replace(value.to_owned()).is_some(),
+                ("fingerprint", _) => rule.fingerprint.replace(fingerprint::of(value.as_bytes())).is_some(),
+                (_, Some(tag)) if !tag.is_empty() => {
+                    rule.tags.push((tag.to_owned(), value.to_owned()));
+                    rule.tags.iter().filter(|(own, _)| own == tag).count() == 2
+                }
+                _ => {
+                    let why = "Only user, database, application, tag.NAME, statement and fingerprint can be named.";
+                    return Err(wrong(text, why));
+                }
+            };
+            if is_twice {
+                return Err(wrong(text, "A part of it is there twice."));
+            }
         }
         Ok(rule)
+    }
+
+    fn is_about_statements(&self) -> bool {
+        self.statement.is_some() || !self.tags.is_empty() || self.fingerprint.is_some()
+    }
+
+    fn fits_statement(&self, statement: &Statement<'_>) -> bool {
+        let matches = |pattern: &str, text: &str, folds| like::matches(text, pattern, folds).unwrap_or(false);
+        let tag = |name: &str| (*statement.tags.get_or_init(|| Tags::of(statement.text)))?.get(name);
+        let own = || *statement.fingerprint.get_or_init(|| fingerprint::of(statement.text.as_bytes()));
+        self.statement.as_deref().is_none_or(|pattern| matches(pattern, statement.text.trim(), true))
+            && self.tags.iter().all(|(name, pattern)| tag(name).is_some_and(|value| matches(pattern, &value, false)))
+            && self.fingerprint.is_none_or(|fingerprint| fingerprint == own())
     }
 
     fn fits(&self, user: &str, database: &str, application: &str) -> bool {
@@ -160,6 +207,24 @@ mod tests {
             assert_eq!(Rules::parse(wrong).expect_err(wrong).state().0, "22023");
         }
         assert_eq!(Rules::parse(" ; "), Ok(Rules::default()));
+    }
+
+    #[test]
+    fn rules_look_at_tags_and_fingerprints() {
+        let text = "high tag.action=pay% tag.application=till; low user=report tag.action=%;
+                    normal fingerprint=\"update t set a = 1 where id = 2\"";
+        let rules = Rules::parse(text).expect("rules");
+        let class = |user: &str, text: &str| rules.of_statement(user, "d", "", text);
+        assert_eq!(class("ann", "update t set a = 2 /*action='pay%20out',application='till'*/"), Some(Class::High));
+        assert_eq!(class("ann", "update t set a = 2 /*action='pay',application='web'*/"), None);
+        assert_eq!(class("report", "select 1 /*action='list'*/"), Some(Class::Low));
+        assert_eq!(class("ann", "UPDATE t SET a = $1 WHERE id=$2"), Some(Class::Normal));
+        assert_eq!(class("ann", "update t set b = 1 where id = 2"), None);
+        assert!(rules.are_about_statements());
+        assert_eq!(rules.of_session("report", "d", ""), None);
+        for wrong in ["low tag.=x", "low tag.a=x tag.a=y", "low fingerprint=x fingerprint=x", "low tag.a=x\\"] {
+            assert_eq!(Rules::parse(wrong).expect_err(wrong).state().0, "22023");
+        }
     }
 
     #[test]

@@ -69,6 +69,8 @@ struct Hot {
     path: Path,
     statement_timeout: Option<Duration>,
     lock_timeout: Option<Duration>,
+    /// The number of `overtake.hot_key`.
+    hot_key: Option<u64>,
     idle_in_transaction: Option<Duration>,
     idle: Option<Duration>,
     /// Statements that take longer are logged.
@@ -479,6 +481,10 @@ impl Settings {
         self.hot.lock_timeout
     }
 
+    pub(crate) fn hot_key(&self) -> Option<u64> {
+        self.hot.hot_key
+    }
+
     /// How long a client may say nothing.
     pub(crate) fn idle_limit(&self, in_transaction: bool) -> Option<Duration> {
         if in_transaction { self.hot.idle_in_transaction } else { self.hot.idle }
@@ -507,6 +513,7 @@ impl Hot {
             },
             statement_timeout: limit("statement_timeout"),
             lock_timeout: limit("lock_timeout"),
+            hot_key: crate::fingerprint::of_key(value("overtake.hot_key")),
             idle_in_transaction: limit("idle_in_transaction_session_timeout"),
             idle: limit("idle_session_timeout"),
             log_from: duration(value("log_min_duration_statement")),

@@ -217,6 +217,41 @@ fn a_key_is_passed_on_by_one_that_had_it_and_gave_up_waiting() {
 }
 
 #[test]
+fn other_settings_count_for_those_who_are_there() {
+    let mut rig = Rig::with(2, |settings| settings.lend_after = None);
+    let hot = |rig: &Rig, class: &str| Arrival { hot_key: Some(1), ..Arrival::new(rig.class(class)) };
+    let (has_key, _) = rig.arrive_as(hot(&rig, "normal"));
+    let (idle, _) = rig.arrive("normal");
+    let (low, _) = rig.arrive_as(hot(&rig, "low"));
+    let (normal, _) = rig.arrive_as(hot(&rig, "normal"));
+    let (waits, _) = rig.arrive("low");
+    rig.gate.rest(rig.now, idle);
+    rig.pass(100 * MS);
+    // The low one goes before the normal one from now on, waits are bounded, and slots are lent.
+    let mut settings = rig.gate.settings().clone();
+    settings.lend_after = Some(150 * MS);
+    settings.classes[2].level = 0;
+    settings.classes[2].wait_max = Some(200 * MS);
+    settings.classes[1].runaway = Some(Runaway { after: 120 * MS, reaction: Reaction::Cancel });
+    let now = rig.now;
+    rig.gate.change(now, settings).expect("these are right");
+    assert_eq!(rig.events(), []);
+    rig.pass(60 * MS);
+    // The idle one has lent its slot, and the one that has run for too long is known.
+    assert_eq!(rig.events(), [Event::Runaway(has_key), Event::Admitted(waits)]);
+    assert_eq!(rig.leave(has_key), [low]);
+    rig.pass(60 * MS);
+    assert_eq!(rig.events(), []);
+    assert_eq!(rig.leave(low), [normal]);
+    assert_eq!(rig.gate.view().counters.held_back, 2);
+    // A slot less is one for nobody, and another number of classes is no gate's.
+    let mut settings = rig.gate.settings().clone();
+    settings.classes.pop();
+    assert!(rig.gate.change(now, settings).is_err());
+    assert_eq!(rig.gate.settings().classes.len(), 3);
+}
+
+#[test]
 fn the_shortest_expected_goes_first_but_not_for_ever() {
     let mut rig = Rig::with(1, |settings| settings.classes[1].order = Order::ShortestExpected { patience: 10.0 });
     let statement = |rig: &Rig, print| Arrival { fingerprint: Some(print), ..Arrival::new(rig.class("normal")) };

@@ -40,6 +40,17 @@ impl Timer {
         Timer { timed, delay, due: VecDeque::new() }
     }
 
+    /// The same, for those for whom it goes on already.
+    pub(super) fn of(timed: Timed, delay: Option<Duration>, entries: &[(Ticket, &Entry)]) -> Timer {
+        let mut timer = Timer::new(timed, delay);
+        if let Some(delay) = delay {
+            let due = entries.iter().filter_map(|(ticket, entry)| Some((timed.since(entry)?.after(delay), *ticket)));
+            timer.due.extend(due);
+            timer.due.make_contiguous().sort_by_key(|(due, _)| *due);
+        }
+        timer
+    }
+
     /// What is timed begins for somebody.
     pub(super) fn set(&mut self, now: Time, ticket: Ticket, entries: &Entries) {
         let Some(delay) = self.delay else { return };

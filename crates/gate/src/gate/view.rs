@@ -11,6 +11,8 @@ use std::time::Duration;
 pub struct Counters {
     /// Slots lent by transactions that waited for their clients.
     pub lent: u64,
+    /// Transactions that had to wait because of their hot keys.
+    pub held_back: u64,
     /// Extra slots given.
     pub extra: u64,
     /// Transactions turned away because too many waited.
@@ -43,6 +45,8 @@ pub struct ClassView {
     pub slots: u32,
     /// Transactions that wait, those for hot keys included.
     pub waiting: usize,
+    /// Of them, those that wait for hot keys.
+    pub held_back: usize,
     /// Transactions that wait for their clients and have lent their slots.
     pub lent: usize,
     /// Transactions that have come, those that were turned away left out.
@@ -87,6 +91,7 @@ impl Gate {
             name: settings.name.clone(),
             slots: class.slots,
             waiting: class.queue.len() + class.held_back,
+            held_back: class.held_back,
             lent: class.lent,
             arrived: class.arrived,
             done: class.done,

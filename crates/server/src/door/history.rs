@@ -6,7 +6,7 @@ use super::{Door, Shared};
 use gate::Totals;
 use std::collections::VecDeque;
 use std::sync::PoisonError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::{MissedTickBehavior, interval};
 
 /// A fine point stands for so long.
@@ -117,7 +117,7 @@ impl Shared {
         loop {
             ticks.tick().await;
             let (totals, mpl) = {
-                let now = self.now();
+                let now = self.time(Instant::now());
                 let mut state = self.lock();
                 (state.gate.totals(now), state.gate.mpl())
             };

@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** what is wrong is said with the setting's name and what would be right, before the server begins.
 
+use super::hot::HotRules;
+use super::marks::Asked;
 use crate::options::OptionError;
 use gate::control::{ControlSettings, Goal};
 use gate::{ClassSettings, Most, Order, Reaction, Runaway, Settings};
@@ -43,12 +45,14 @@ pub struct DoorOptions {
     pub gate: Settings,
     /// The controller, under [`Mode::Auto`].
     pub control: ControlSettings,
+    /// What transactions meet others at, by their first statements.
+    pub hot: HotRules,
 }
 
 impl Default for DoorOptions {
     fn default() -> DoorOptions {
         let control = ControlSettings::default();
-        DoorOptions { mode: Mode::Off, gate: Settings::of_priorities(UNLIMITED), control }
+        DoorOptions { mode: Mode::Off, gate: Settings::of_priorities(UNLIMITED), control, hot: HotRules::default() }
     }
 }
 
@@ -117,7 +121,22 @@ impl DoorOptions {
             ),
         };
         let control = ControlSettings { goal, mpl_min, mpl_max, ..ControlSettings::default() };
-        Ok(DoorOptions { mode, gate, control })
+        let hot = HotRules::parse(settings.get("overtake.gate_hot"))
+            .map_err(|error| OptionError::of("overtake.gate_hot", error))?;
+        Ok(DoorOptions { mode, gate, control, hot })
+    }
+
+    /// What is to be found out about statements.
+    pub(super) fn asked(&self) -> Asked {
+        let by_length = |class: &ClassSettings| matches!(class.order, Order::ShortestExpected { .. });
+        Asked { fingerprints: self.gate.classes.iter().any(by_length), hot: self.hot.clone() }
+    }
+
+    /// Whether some are cancelled when they run for too long.
+    pub(super) fn cancels(&self) -> bool {
+        let is_cancel =
+            |class: &ClassSettings| class.runaway.is_some_and(|runaway| runaway.reaction == Reaction::Cancel);
+        self.gate.classes.iter().any(is_cancel)
     }
 }
 
@@ -212,7 +231,13 @@ mod tests {
         assert_eq!(mode(&["overtake.mpl=auto"]).map(|(mode, _)| mode), Some(Mode::Auto));
         assert_eq!(mode(&["overtake.mpl=observe"]), Some((Mode::Observe, UNLIMITED)));
         assert_eq!(mode(&["overtake.mpl=12"]), Some((Mode::Fixed, 12)));
-        for wrong in ["overtake.mpl=0", "overtake.mpl=x", "overtake.mpl_loss=0", "overtake.mpl_best_for=nobody"] {
+        for wrong in [
+            "overtake.mpl=0",
+            "overtake.mpl=x",
+            "overtake.mpl_loss=0",
+            "overtake.mpl_best_for=nobody",
+            "overtake.gate_hot=select 1",
+        ] {
             let error = options(&[wrong]).expect_err(wrong).to_string();
             assert!(error.starts_with(wrong.split('=').next().unwrap_or_default()), "{error}");
         }

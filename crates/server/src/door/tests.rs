@@ -18,7 +18,7 @@ fn runtime() -> Runtime {
 }
 
 fn about(class: Class) -> About {
-    About { class, fingerprint: None, owner: 0 }
+    About { class, fingerprint: None, hot_key: None, owner: 0 }
 }
 
 /// Whether it is not over yet.

@@ -29,9 +29,9 @@ impl Door {
     pub fn view(&self) -> Option<DoorView> {
         let shared = self.0.as_ref()?;
         let state = shared.lock();
-        let acts = shared.mode == Mode::Auto;
+        let acts = state.mode == Mode::Auto;
         Some(DoorView {
-            mode: shared.mode,
+            mode: state.mode,
             gate: state.gate.view(),
             seen: state.gate.observation(),
             phase: acts.then(|| state.controller.phase()),

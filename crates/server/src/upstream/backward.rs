@@ -8,12 +8,14 @@ use super::expect::{Expect, Means, Own, Reply};
 use super::link::{Event, Link, Takes};
 use super::message;
 use super::params::Params;
+use super::priority::Served;
 use super::server_conn::error_of;
 use super::turn::Turn;
 use crate::frame::HEAD;
 use bytes::{Buf, BytesMut};
 use sql::session::TransactionStatus;
 use std::mem;
+use std::sync::Arc;
 
 impl Link {
     /// Takes what is in the inbox.
@@ -48,7 +50,8 @@ impl Link {
             let is_there = length <= inbox.len() - at;
             // Rows pass as they come, unless they are for the front.
             let is_bulk = matches!(reply, Reply::Row | Reply::CopyData)
-                && !matches!(self.expects.front(), Some(Expect::Check { .. } | Expect::Prelude));
+                && !matches!(self.expects.front(), Some(Expect::Check { .. } | Expect::Prelude))
+                && self.showing().is_none();
             if is_bulk {
                 self.server_rest = length;
                 continue;
@@ -72,6 +75,7 @@ impl Link {
             match means {
                 Means::Pass => match reply {
                     Reply::Parameter => fate = self.parameter(talk, body),
+                    Reply::Row => fate = self.shown(talk),
                     Reply::Error => fate = self.error(talk, body)?,
                     _ => {}
                 },
@@ -83,7 +87,7 @@ impl Link {
                         message => talk.client.names.confirm(message),
                     }
                 }
-                Means::Executed(number) => self.executed(talk, number, whole),
+                Means::Executed(number) => fate = self.executed(talk, number, whole),
                 Means::Ready => {
                     self.status = body.first().copied().unwrap_or(b'E');
                     self.ready(talk);
@@ -147,31 +151,57 @@ impl Link {
         let (name, value) = (super::text_of(name), super::text_of(value));
         let is_news = Params::note(&mut talk.client.told, name, value);
         if is_news && name == "application_name" {
-            talk.client.application = value.into();
+            talk.client.rename(value);
             talk.seen.set_application(value);
         }
         if is_news { Fate::Passes } else { Fate::Stays }
     }
 
+    /// The setting whose value the server has nothing to say about, if the next row has it.
+    fn showing(&self) -> Option<&Arc<str>> {
+        let Some(Expect::Execute(number)) = self.expects.front() else { return None };
+        self.sets.iter().find_map(|(own, served)| match served {
+            Served::Show(name) if own == number => Some(name),
+            _ => None,
+        })
+    }
+
+    /// A row of the front's, in place of the server's.
+    fn shown(&self, talk: &Talk) -> Fate {
+        let Some(name) = self.showing() else { return Fate::Passes };
+        let value = talk.client.shown(name);
+        let mut out = BytesMut::new();
+        message::put(&mut out, b'D', |out| {
+            out.extend_from_slice(&[0, 1]);
+            // No setting is as long as that.
+            out.extend_from_slice(&(value.len() as u32).to_be_bytes());
+            out.extend_from_slice(value.as_bytes());
+        });
+        Fate::Becomes(out.to_vec().into())
+    }
+
     /// What a command's tag says beyond the command.
-    fn executed(&mut self, talk: &mut Talk, number: u32, message: &[u8]) {
+    fn executed(&mut self, talk: &mut Talk, number: u32, message: &[u8]) -> Fate {
         if message.first() != Some(&b'C') {
-            return;
+            return Fate::Passes;
         }
         if self.takes_statements != Takes::Nothing {
             // Whatever its tag is.
             self.taken.server.prepared.doubt_all();
         }
         if let Some(at) = self.sets.iter().position(|(own, _)| *own == number) {
-            let (_, set) = self.sets.swap_remove(at);
-            // Its value is one, or it would not stand there; the batch may still fail.
-            let _ = talk.client.priority.set(set, true);
+            match self.sets.swap_remove(at).1 {
+                // Its value is one, or it would not stand there; the batch may still fail.
+                Served::Set(set) => drop(talk.client.priority.set(set, true)),
+                Served::Show(_) => return Fate::Becomes(Box::from(&b"C\0\0\0\x09SHOW\0"[..])),
+            }
         }
         match &message[HEAD..] {
             b"DISCARD ALL\0" | b"DEALLOCATE ALL\0" => talk.client.names.clear_before(number),
             b"ROLLBACK\0" => talk.client.priority.undo(),
             _ => {}
         }
+        Fate::Passes
     }
 
     fn ready(&mut self, talk: &mut Talk) {

@@ -8,7 +8,7 @@ use super::leave;
 use super::link::{self, Event, Link};
 use super::params::Params;
 use super::pool::Pool;
-use super::priority::{self, Answer, Priority};
+use super::priority::{self, Answer, Priority, Served};
 use super::reach::Reach;
 use super::settings::Settings;
 use super::shown::Shown;
@@ -16,7 +16,7 @@ use super::statements::Names;
 use super::turn::Wanted;
 use crate::backend::Cancel;
 use crate::conn::{Conn, Gone, Io};
-use crate::door::{About, TurnedAway};
+use crate::door::TurnedAway;
 use crate::errors;
 use crate::frame::{self, Broken, HEAD};
 use crate::front::Site;
@@ -24,6 +24,7 @@ use crate::session::Stop;
 use crate::stats::{Seen, Stats};
 use bytes::{Buf, BytesMut};
 use sql::SqlError;
+use sql::priority::Rules;
 use sql::session::TransactionStatus;
 use std::future::poll_fn;
 use std::io;
@@ -31,7 +32,7 @@ use std::mem;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// While a client waits for a connection, this much is read ahead.
@@ -41,6 +42,9 @@ const READ: usize = 8 << 10;
 const KEEP: usize = 16 << 10;
 /// The last message of a client that leaves in order.
 const TERMINATE: &[u8] = b"X\0\0\0\x04";
+
+/// Kind and length of the next message, which stands first in the input.
+type Next = Result<(u8, usize), Broken>;
 
 /// What a client is, wherever it is served.
 pub(crate) struct Client {
@@ -58,6 +62,9 @@ pub(crate) struct Client {
     pub(crate) customs: Vec<String>,
     pub(crate) application: Arc<str>,
     pub(crate) priority: Priority,
+    pub(crate) rules: Arc<Rules>,
+    /// Changes with whatever the class of a statement hangs on: the front's settings, in the upper half, and the application.
+    pub(crate) knowledge: u64,
     pub(crate) reach: Arc<Reach>,
 }
 
@@ -89,6 +96,7 @@ impl Client {
         told: Arc<Params>,
     ) -> Client {
         let application = told.get("application_name").unwrap_or_default().into();
+        let (rules, knowledge) = (Arc::clone(&shared.options().rules), u64::from(shared.generation()) << 32);
         Client {
             shared,
             pool,
@@ -100,6 +108,8 @@ impl Client {
             customs: Vec::new(),
             application,
             priority,
+            rules,
+            knowledge,
             reach: Arc::default(),
         }
     }
@@ -114,8 +124,46 @@ impl Client {
         match priority::command(text)? {
             priority::Command::Deallocate(name) => self.names.remove(&name).then_some(Ok(Answer::Tag("DEALLOCATE"))),
             priority::Command::Set(set) => Some(self.priority.set(set, is_open).map(Answer::Tag)),
-            priority::Command::Show => Some(Ok(Answer::Shows(self.priority.current()))),
+            priority::Command::Show(name) => {
+                let has = self.has_setting(&name);
+                has.then(|| Ok(Answer::Shows(Arc::clone(&name), self.shown(&name))))
+            }
         }
+    }
+
+    /// The front's own statement that a text is.
+    pub(crate) fn served(&self, text: &[u8]) -> Option<Served> {
+        priority::served(text, |name| self.has_setting(name))
+    }
+
+    fn has_setting(&self, name: &str) -> bool {
+        self.shared.options().settings.has(name)
+    }
+
+    /// A setting of the front's, as it is shown.
+    pub(crate) fn shown(&self, name: &str) -> Arc<str> {
+        self.priority.shown(name).unwrap_or_else(|| self.shared.options().settings.get(name).into())
+    }
+
+    /// It calls itself something else.
+    pub(crate) fn rename(&mut self, application: &str) {
+        self.application = application.into();
+        self.knowledge += 1;
+    }
+
+    /// Settings that were read again since count from now on.
+    fn learn(&mut self) {
+        let generation = self.shared.generation();
+        if self.knowledge >> 32 != u64::from(generation) {
+            self.rules = Arc::clone(&self.shared.options().rules);
+            self.knowledge = u64::from(generation) << 32;
+        }
+    }
+
+    /// How long a statement may take, as the client has set it.
+    fn statement_timeout(&self) -> Option<Duration> {
+        let ms = self.settings.get("statement_timeout")?.parse().ok()?;
+        Some(Duration::from_millis(ms)).filter(|timeout| !timeout.is_zero())
     }
 }
 
@@ -259,7 +307,7 @@ impl Talk {
     }
 
     /// The next message. What was answered is written before it is waited for.
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Result<(u8, usize), Broken>, Gone>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Next, Gone>> {
         let (conn, message_max) = (&mut self.conn, self.message_max);
         let gone = |conn: &mut Conn, cx: &mut Context<'_>| {
             std::pin::Pin::new(conn.ending()).poll(cx).map(|()| Err(Gone::Server))
@@ -304,13 +352,13 @@ impl Talk {
 
     /// A transaction that begins with the first message.
     fn wanted(&mut self, kind: u8, length: usize) -> Wanted {
-        let Client { shared, pool, priority, names, .. } = &self.client;
+        self.client.learn();
+        let about = self.client.about(kind, length, &self.conn.input, self.seen.owner());
+        let Client { shared, pool, names, .. } = &self.client;
         let body = &self.conn.input[HEAD..length];
-        let class = priority.class(body);
         let arrived = Instant::now();
-        self.seen.show(self.shown.message(names, kind, body), class, arrived);
+        self.seen.show(self.shown.message(names, kind, body), about.class, arrived);
         self.is_shown = true;
-        let about = About { class, fingerprint: None, owner: self.seen.owner() };
         let (shared, pool, stats) = (Arc::clone(shared), Arc::clone(pool), Arc::clone(&self.stats));
         Wanted { shared, pool, stats, about, arrived }
     }
@@ -362,6 +410,7 @@ impl Talk {
         reach.waits();
         self.seen.set_waiting(true);
         let mut cancelled = pin!(reach.cancelled());
+        let mut late = pin!(over(self.client.statement_timeout()));
         loop {
             let (io, input, ending, out) = self.conn.parts();
             tokio::select! {
@@ -374,10 +423,25 @@ impl Talk {
                     reach.rests();
                     return Err(errors::cancelled().into());
                 }
+                timeout = &mut late => {
+                    reach.rests();
+                    return Err(errors::late_at_the_door(Some(timeout)).into());
+                }
                 () = ending => return Err(Gone::Server.into()),
                 moved = go_on(io, input, out) => moved.map_err(|_| Gone::Client)?,
             }
         }
+    }
+}
+
+/// Ready when a statement has taken all of its time, and says how long that is.
+async fn over(timeout: Option<Duration>) -> Duration {
+    match timeout {
+        Some(timeout) => {
+            tokio::time::sleep(timeout).await;
+            timeout
+        }
+        None => std::future::pending().await,
     }
 }
 

@@ -50,7 +50,7 @@ impl Reply {
 }
 
 /// An answer that the front gives itself, when its turn comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Own {
     /// `ParseComplete` for a statement that the server has already; the client's message of this number.
     Parsed(u32),
@@ -178,10 +178,15 @@ impl Expects {
 
     /// The next answer is the front's own.
     pub(crate) fn take_own(&mut self) -> Option<Own> {
-        let Some(&Expect::Own(own)) = self.queue.front() else { return None };
-        self.queue.pop_front();
+        if !matches!(self.queue.front(), Some(Expect::Own(_))) {
+            return None;
+        }
+        let own = self.queue.pop_front();
         self.pass_ends();
-        Some(own)
+        match own {
+            Some(Expect::Own(own)) => Some(own),
+            _ => None,
+        }
     }
 
     /// What a message means. `dropped` is told of what will not be answered any more.

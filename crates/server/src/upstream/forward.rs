@@ -8,7 +8,6 @@ use super::expect::{Expect, Own};
 use super::link::{Event, Hold, Link, Takes};
 use super::message;
 use super::prepared::Missing;
-use super::priority;
 use super::scan::{Scan, scan, scan_known};
 use super::statements::{PREFIX, Statement, name_of};
 use crate::conn::Conn;
@@ -209,8 +208,8 @@ impl Link {
         let unshared = Expect::Parse { statement: 0, message: number };
         let Some((name, rest)) = message::text(&message[HEAD..]) else { return self.send(message, unshared) };
         let text = message::text(rest).map_or(rest, |(text, _)| text);
-        let set = priority::set_of(text);
-        let replaced = set.as_ref().map(|set| [set.for_server(), &rest[text.len()..]].concat());
+        let set = talk.client.served(text);
+        let replaced = set.as_ref().map(|set| [&set.for_server(), &rest[text.len()..]].concat());
         let rest = replaced.as_deref().unwrap_or(rest);
         if name.is_empty() {
             let scan = if set.is_some() { Scan::default() } else { scan_known(text) };

@@ -10,7 +10,7 @@ use super::expect::{Expect, Expects};
 use super::message;
 use super::params::Params;
 use super::pool::Taken;
-use super::priority::Set;
+use super::priority::{Served, Setting};
 use super::server_conn::READ;
 use super::turn::Turn;
 use crate::conn::Gone;
@@ -86,9 +86,9 @@ pub(crate) struct Link {
     pub(crate) commits: bool,
     /// Whether the statement that was bound last is one.
     pub(crate) bound_commits: bool,
-    /// The SET of the front's own that was bound last; those that are to be executed, by the client's messages.
-    pub(crate) bound_set: Option<Set>,
-    pub(crate) sets: Vec<(u32, Set)>,
+    /// The statement of the front's own that was bound last; those that are to be executed, by the client's messages.
+    pub(crate) bound_set: Option<Served>,
+    pub(crate) sets: Vec<(u32, Served)>,
     /// The check under way.
     pub(crate) check: Option<Found>,
     /// Whether the last check was not answered.
@@ -285,8 +285,10 @@ impl Link {
             return;
         }
         if *talk.client.settings != settings {
-            if let Some(value) = settings.get("overtake.priority") {
-                talk.client.priority.follow(value);
+            for setting in Setting::ALL {
+                if let Some(value) = settings.get(setting.name()) {
+                    talk.client.priority.follow(setting, value);
+                }
             }
             let settings = Arc::new(settings);
             self.taken.server.settings = Arc::clone(&settings);

@@ -13,6 +13,7 @@
 
 mod admin;
 mod backward;
+mod begin;
 mod check;
 mod client;
 mod database;
@@ -31,6 +32,7 @@ mod prepared;
 mod priority;
 mod proof;
 mod reach;
+mod reload;
 mod roles;
 mod scan;
 mod server_conn;
@@ -42,7 +44,7 @@ mod turn;
 mod url;
 
 pub use opened::Opened;
-pub use options::UpstreamOptions;
+pub use options::{Again, UpstreamOptions};
 pub use pool::Limits;
 pub use url::{Host, SslMode, Url, UrlError};
 
@@ -60,10 +62,11 @@ use params::Params;
 use pool::{Pool, Welcome};
 use priority::Priority;
 use proof::Secret;
+use reload::Live;
 use settings::Settings;
 use sight::Sight;
 use sql::roles::{Role, Roles};
-use sql::session::{Connect, Defaults};
+use sql::session::Connect;
 use sql::{SqlError, SqlResult};
 use statements::Statements;
 use std::collections::HashMap;
@@ -80,7 +83,7 @@ pub struct Upstream(Arc<Shared>);
 /// What all clients share.
 pub(crate) struct Shared {
     servers: Arc<Servers>,
-    options: UpstreamOptions,
+    live: Live,
     pub(crate) door: Door,
     pub(crate) statements: Statements,
     pools: Mutex<HashMap<(String, String), Arc<Pool>>>,
@@ -105,7 +108,7 @@ impl Upstream {
         let encryption = dial::encryption(&url)?;
         Ok(Upstream(Arc::new(Shared {
             servers: Arc::new(Servers { url, encryption }),
-            options: options.into(),
+            live: Live::new(options.into()),
             door,
             statements: Statements::default(),
             pools: Mutex::default(),
@@ -136,7 +139,7 @@ impl Upstream {
         // Users of one database share what is known of it.
         let known = pools.values().find(|pool| *pool.name == *database).map(|pool| Arc::clone(&pool.database));
         let known = known.unwrap_or_else(|| Arc::new(Database::new(shared.is_paused.load(SeqCst))));
-        let pool = Pool::new(Arc::clone(&shared.servers), (user, database), known, secret, shared.options.limits);
+        let pool = Pool::new(Arc::clone(&shared.servers), (user, database), known, secret, shared.options().limits);
         pools.insert(key, Arc::clone(&pool));
         pool
     }
@@ -184,12 +187,8 @@ impl Shared {
         pools.iter().map(|pool| (Arc::clone(&pool.name), Arc::clone(&pool.database))).collect()
     }
 
-    pub(crate) fn settings(&self) -> &Defaults {
-        &self.options.settings
-    }
-
     pub(crate) fn pool_size(&self) -> usize {
-        self.options.limits.size
+        self.options().limits.size
     }
 
     pub(crate) fn first_host(&self) -> Option<&Host> {
@@ -229,8 +228,9 @@ impl Front for Upstream {
         }
         let class = match asked.remove("overtake.priority") {
             Some(value) => priority::class_of(&value)?,
-            None => self.0.options.class(&user, &database, &application)?,
+            None => self.0.options().class(&user, &database, &application)?,
         };
+        let hot_key = asked.remove("overtake.hot_key").unwrap_or_default();
         let pool = self.pool(&user, &database);
         if let Some(keys) = proof {
             pool.learn(keys);
@@ -251,7 +251,7 @@ impl Front for Upstream {
             Params::note(&mut params, "application_name", &name);
         }
         let number = self.0.clients.fetch_add(1, Relaxed) + 1;
-        let client = Client::new(Arc::clone(&self.0), pool, number, Priority::new(class), settings, params);
+        let client = Client::new(Arc::clone(&self.0), pool, number, Priority::new(class, &hot_key), settings, params);
         Ok(Opened(Whom::Servers(Box::new(client))))
     }
 }

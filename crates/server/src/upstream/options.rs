@@ -10,6 +10,7 @@ use sql::priority::Rules;
 use sql::session::Defaults;
 use stage::Class;
 use std::fmt;
+use std::sync::Arc;
 
 /// See the module.
 #[derive(Clone)]
@@ -19,10 +20,15 @@ pub struct UpstreamOptions {
     /// Asks for a role's password, `$1` being its name: the second column of the row is as in `pg_authid`.
     pub auth_query: String,
     /// Classes of clients by user, database and application.
-    pub rules: Rules,
+    pub rules: Arc<Rules>,
     /// All settings, to be shown.
     pub settings: Defaults,
+    /// Reads them again, wherever they come from; without it they stay what they are.
+    pub again: Option<Again>,
 }
+
+/// Reads all settings from where they come from.
+pub type Again = Arc<dyn Fn() -> Result<Defaults, OptionError> + Send + Sync>;
 
 impl fmt::Debug for UpstreamOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,7 +46,7 @@ impl From<Limits> for UpstreamOptions {
     fn from(limits: Limits) -> UpstreamOptions {
         let settings = Defaults::default();
         let auth_query = settings.get("overtake.upstream_auth_query").to_owned();
-        UpstreamOptions { limits, auth_query, rules: Rules::default(), settings }
+        UpstreamOptions { limits, auth_query, rules: Arc::default(), settings, again: None }
     }
 }
 
@@ -69,10 +75,8 @@ impl UpstreamOptions {
             let why = format!("{}: {}", error.message(), error.detail_text().unwrap_or_default());
             OptionError::of("overtake.priority_rules", why)
         })?;
-        if rules.are_about_statements() {
-            tracing::warn!("rules of overtake.priority_rules about statements do not count before other servers");
-        }
-        Ok(UpstreamOptions { limits, auth_query: auth_query.to_owned(), rules, settings: settings.clone() })
+        let (auth_query, rules, settings) = (auth_query.to_owned(), Arc::new(rules), settings.clone());
+        Ok(UpstreamOptions { limits, auth_query, rules, settings, again: None })
     }
 }
 

@@ -60,11 +60,12 @@ pub(crate) struct Pool {
     pub(crate) name: Arc<str>,
     pub(crate) database: Arc<Database>,
     secret: Mutex<Secret>,
-    limits: Limits,
+    limits: Mutex<Limits>,
     /// Counts RECONNECTs: connections of an earlier one serve nobody any more.
     generation: AtomicU64,
     sights: Mutex<Vec<Weak<Sight>>>,
     room: Arc<Semaphore>,
+    #[expect(clippy::vec_box, reason = "they come and go with each transaction, and are large to be moved")]
     idle: Mutex<Vec<Box<ServerConn>>>,
     /// By what clients have asked.
     welcomes: Mutex<HashMap<Settings, Welcome>>,
@@ -97,7 +98,7 @@ impl Pool {
             name: name.into(),
             database,
             secret: Mutex::new(secret),
-            limits,
+            limits: Mutex::new(limits),
             generation: AtomicU64::new(0),
             sights: Mutex::default(),
             room: Arc::new(Semaphore::new(limits.size)),
@@ -221,10 +222,21 @@ impl Pool {
         lock(&self.idle).clear();
     }
 
+    /// Other limits count from now on. Places too many go as they become free.
+    pub(crate) fn set_limits(&self, limits: Limits) {
+        let before = std::mem::replace(&mut *lock(&self.limits), limits);
+        self.room.add_permits(limits.size.saturating_sub(before.size));
+        lock(&self.idle).truncate(limits.size);
+        for _ in limits.size..before.size {
+            let room = Arc::clone(&self.room);
+            // Whoever waits already has its turn first.
+            tokio::spawn(async move { room.acquire_owned().await.into_iter().for_each(OwnedSemaphorePermit::forget) });
+        }
+    }
+
     fn close_idle(&self) {
-        let is_old = |server: &Box<ServerConn>| {
-            self.limits.idle < server.rested.elapsed() || self.limits.lifetime < server.born.elapsed()
-        };
+        let Limits { idle, lifetime, .. } = *lock(&self.limits);
+        let is_old = |server: &ServerConn| idle < server.rested.elapsed() || lifetime < server.born.elapsed();
         lock(&self.idle).retain(|server| !is_old(server));
     }
 }

@@ -1,47 +1,106 @@
-//! The class of a client's transactions, and the few commands that the front answers itself.
+//! What is the front's of a client's settings, and the few commands that it answers itself: the class of the client's transactions,
+//! what they meet others at, and what the front was told.
 //!
 //! **Invariant:** only a query that is one such command and nothing else is answered here; everything else is the server's, which
 //! takes `overtake.priority` for a setting of two parts like any other. By the extended protocol the server is sent a statement
-//! in place of such a SET that is answered alike and sets nothing.
+//! in place of such a command that is described alike and does nothing; what it answers is put right on its way back.
 
 use crate::backend::{Column, Format};
-use crate::frame::HEAD;
 use crate::reply::{Formats, Replies};
-use sql::{SqlError, SqlState};
+use sql::{SqlError, SqlState, fingerprint};
 use stage::Class;
+use std::borrow::Cow;
+use std::sync::Arc;
 
-/// A client's class.
-#[derive(Clone, Debug)]
-pub(crate) struct Priority {
-    /// Of its login.
-    default: Class,
-    session: Class,
-    /// Until the transaction ends.
-    local: Option<Class>,
-    /// What it was before the open transaction.
-    before: Option<Class>,
+mod command;
+pub(crate) use command::{Command, command};
+
+/// One of the front's settings of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Setting {
+    Priority,
+    HotKey,
 }
 
-/// A command of the front's.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Command {
-    Set(Set),
-    /// Of one statement.
-    Deallocate(Vec<u8>),
-    Show,
+impl Setting {
+    pub(crate) const ALL: [Setting; 2] = [Setting::Priority, Setting::HotKey];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Setting::Priority => "overtake.priority",
+            Setting::HotKey => "overtake.hot_key",
+        }
+    }
+
+    fn of(name: &str) -> Option<Setting> {
+        Setting::ALL.into_iter().find(|setting| setting.name().eq_ignore_ascii_case(name))
+    }
+}
+
+/// A value that follows transactions as settings do.
+#[derive(Clone, Debug)]
+struct Follows<T> {
+    /// Of its login.
+    default: T,
+    session: T,
+    /// Until the transaction ends.
+    local: Option<T>,
+    /// What it was before the open transaction.
+    before: Option<T>,
+}
+
+impl<T: Clone> Follows<T> {
+    fn new(default: T) -> Follows<T> {
+        Follows { session: default.clone(), default, local: None, before: None }
+    }
+
+    fn current(&self) -> &T {
+        self.local.as_ref().unwrap_or(&self.session)
+    }
+
+    fn set(&mut self, value: Option<T>, is_local: bool, is_open: bool) {
+        let value = value.unwrap_or_else(|| self.default.clone());
+        if is_local {
+            self.local = Some(value);
+            return;
+        }
+        let before = std::mem::replace(&mut self.session, value);
+        if is_open {
+            self.before.get_or_insert(before);
+        }
+    }
+
+    fn undo(&mut self) {
+        if let Some(before) = self.before.take() {
+            self.session = before;
+        }
+    }
+
+    fn settle(&mut self) {
+        self.before = None;
+        self.local = None;
+    }
+}
+
+/// A client's class, and its hot key.
+#[derive(Clone, Debug)]
+pub(crate) struct Priority {
+    class: Follows<Class>,
+    hot_key: Follows<Arc<str>>,
 }
 
 /// What the front answers, before it is ready again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Tag(&'static str),
-    /// A row with the class.
-    Shows(Class),
+    /// A row with the value of this setting.
+    Shows(Arc<str>, Arc<str>),
 }
 
 /// SET or RESET.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Set {
+    setting: Setting,
     is_local: bool,
     /// `SET … TO DEFAULT`.
     is_default: bool,
@@ -49,8 +108,14 @@ pub(crate) struct Set {
     value: Option<String>,
 }
 
-/// The setting's name.
-const NAME: &str = "overtake.priority";
+/// A prepared statement that is the front's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Served {
+    Set(Set),
+    /// The setting of this name.
+    Show(Arc<str>),
+}
+
 /// `text`'s number as a type.
 const TEXT: u32 = 25;
 
@@ -58,36 +123,42 @@ impl Answer {
     pub(crate) fn write(self, replies: &mut Replies) {
         match self {
             Answer::Tag(tag) => replies.command(tag),
-            Answer::Shows(class) => {
-                let column = Column { name: NAME, table: 0, number: 0, oid: TEXT, length: -1, typmod: -1 };
+            Answer::Shows(name, value) => {
+                let column = Column { name: &name, table: 0, number: 0, oid: TEXT, length: -1, typmod: -1 };
                 replies.columns(Some(vec![column]), &Formats::All(Format::Text));
-                replies.text_row([Some(class.name())].into_iter());
+                replies.text_row([Some(&*value)].into_iter());
                 replies.command("SHOW");
             }
         }
     }
 }
 
-impl Set {
-    /// What the server is sent in its place: it has the same tag.
-    pub(crate) fn for_server(&self) -> &'static [u8] {
-        if self.value.is_some() || self.is_default { SET_NOTHING } else { RESET_NOTHING }
+impl Served {
+    /// What the server is sent in its place: it is described alike.
+    pub(crate) fn for_server(&self) -> Cow<'static, [u8]> {
+        match self {
+            Served::Set(set) if set.value.is_some() || set.is_default => SET_NOTHING.into(),
+            Served::Set(_) => RESET_NOTHING.into(),
+            Served::Show(name) => format!("SELECT NULL::pg_catalog.text AS \"{name}\"").into_bytes().into(),
+        }
     }
 }
 
 const SET_NOTHING: &[u8] = b"SET overtake.priority TO DEFAULT";
 const RESET_NOTHING: &[u8] = b"RESET overtake.priority";
 
-/// Whether a text is one of those that stand for others.
+/// Whether a text is one of those that stand for others and would be taken to leave something behind.
 pub(crate) fn is_for_server(text: &[u8]) -> bool {
     text == SET_NOTHING || text == RESET_NOTHING
 }
 
-/// The SET that a text is, with a value that there is, and nothing else.
-pub(crate) fn set_of(text: &[u8]) -> Option<Set> {
+/// The front's statement that a text is, with a value that there is, and nothing else; `has` says which settings can be shown.
+pub(crate) fn served(text: &[u8], has: impl Fn(&str) -> bool) -> Option<Served> {
     match command(text)? {
-        Command::Set(set) if set.value.as_deref().is_none_or(|value| class_of(value).is_ok()) => Some(set),
-        _ => None,
+        Command::Set(Set { setting: Setting::Priority, value: Some(value), .. }) if class_of(&value).is_err() => None,
+        Command::Set(set) => Some(Served::Set(set)),
+        Command::Show(name) if has(&name) => Some(Served::Show(name)),
+        Command::Show(_) | Command::Deallocate(_) => None,
     }
 }
 
@@ -103,151 +174,121 @@ pub(crate) fn class_of(value: &str) -> Result<Class, SqlError> {
 }
 
 impl Priority {
-    pub(crate) fn new(default: Class) -> Priority {
-        Priority { default, session: default, local: None, before: None }
+    pub(crate) fn new(class: Class, hot_key: &str) -> Priority {
+        Priority { class: Follows::new(class), hot_key: Follows::new(hot_key.into()) }
     }
 
-    /// The class of a transaction that begins with this message, a hint before its text included.
-    pub(crate) fn class(&self, body: &[u8]) -> Class {
-        hint(body).unwrap_or_else(|| self.current())
-    }
-
+    /// # Errors
+    /// `22023`: there is no such class.
     pub(crate) fn set(&mut self, set: Set, is_open: bool) -> Result<&'static str, SqlError> {
-        let class = set.value.as_deref().map_or(Ok(self.default), class_of)?;
         let tag = if set.value.is_some() || set.is_default { "SET" } else { "RESET" };
-        if set.is_local {
-            self.local = Some(class);
-        } else {
-            if is_open {
-                self.before.get_or_insert(self.session);
+        match set.setting {
+            Setting::Priority => {
+                let class = set.value.as_deref().map(class_of).transpose()?;
+                self.class.set(class, set.is_local, is_open);
             }
-            self.session = class;
+            Setting::HotKey => self.hot_key.set(set.value.map(Arc::from), set.is_local, is_open),
         }
         Ok(tag)
     }
 
     /// The class of the next transaction, if it says nothing itself.
-    pub(crate) fn current(&self) -> Class {
-        self.local.unwrap_or(self.session)
+    pub(crate) fn class(&self) -> Class {
+        *self.class.current()
+    }
+
+    /// What the next transaction meets others at, if it says nothing itself.
+    pub(crate) fn hot_key(&self) -> Option<u64> {
+        fingerprint::of_key(self.hot_key.current())
+    }
+
+    /// How this setting is shown, if it is one of these.
+    pub(crate) fn shown(&self, name: &str) -> Option<Arc<str>> {
+        Some(match Setting::of(name)? {
+            Setting::Priority => self.class().name().into(),
+            Setting::HotKey => Arc::clone(self.hot_key.current()),
+        })
     }
 
     /// The server says that it has this.
-    pub(crate) fn follow(&mut self, value: &str) {
-        if let Ok(class) = class_of(value) {
-            self.session = class;
+    pub(crate) fn follow(&mut self, setting: Setting, value: &str) {
+        match setting {
+            Setting::Priority => self.class.session = class_of(value).unwrap_or(self.class.session),
+            Setting::HotKey => self.hot_key.session = value.into(),
         }
     }
 
     /// The transaction was rolled back.
     pub(crate) fn undo(&mut self) {
-        self.session = self.before.take().unwrap_or(self.session);
+        self.class.undo();
+        self.hot_key.undo();
     }
 
     /// It has ended.
     pub(crate) fn settle(&mut self) {
-        self.before = None;
-        self.local = None;
+        self.class.settle();
+        self.hot_key.settle();
     }
 }
 
-/// `/*+ priority=high */` before the text of a `Query`, or of a `Parse`, whose name stands before it.
-fn hint(body: &[u8]) -> Option<Class> {
-    let begin = body.iter().take(2 * HEAD).position(|&byte| byte == b'/')?;
-    let text = body[begin..].strip_prefix(b"/*+")?;
+/// `/*+ priority=high */` before a text.
+pub(crate) fn hint(text: &[u8]) -> Option<Class> {
+    let text = text.trim_ascii_start().strip_prefix(b"/*+")?;
     let end = text.windows(2).position(|window| window == b"*/")?;
     let mut words = text[..end].split(u8::is_ascii_whitespace);
     let value = words.find_map(|word| word.strip_prefix(b"priority="))?;
     class_of(std::str::from_utf8(value).ok()?).ok()
 }
 
-/// The command that a text is, if it is one of the front's and nothing else.
-pub(crate) fn command(text: &[u8]) -> Option<Command> {
-    // Almost no text gets further than this.
-    let text = text.trim_ascii_start();
-    let begins = |word: &[u8]| text.get(..word.len()).is_some_and(|own| own.eq_ignore_ascii_case(word));
-    if 256 < text.len() || !(begins(b"set") || begins(b"show") || begins(b"reset") || begins(b"deallocate")) {
-        return None;
-    }
-    let text = std::str::from_utf8(text).ok()?.trim();
-    let text = text.strip_suffix(';').unwrap_or(text).replace('=', " = ");
-    let mut words = text.split_whitespace();
-    let first = words.next()?.to_ascii_lowercase();
-    let mut next = words.next()?.to_owned();
-    let is_setting = |word: &str| word.eq_ignore_ascii_case(NAME);
-    match &*first {
-        "deallocate" => {
-            if next.eq_ignore_ascii_case("prepare") {
-                words.next()?.clone_into(&mut next);
-            }
-            let name = match next.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
-                Some(name) => name.replace("\"\"", "\""),
-                None => next.to_ascii_lowercase(),
-            };
-            words.next().is_none().then(|| Command::Deallocate(name.into_bytes()))
-        }
-        "show" => (is_setting(&next) && words.next().is_none()).then_some(Command::Show),
-        "reset" => {
-            let set = Set { is_local: false, is_default: false, value: None };
-            (is_setting(&next) && words.next().is_none()).then_some(Command::Set(set))
-        }
-        "set" => {
-            let is_local = next.eq_ignore_ascii_case("local");
-            if is_local || next.eq_ignore_ascii_case("session") {
-                words.next()?.clone_into(&mut next);
-            }
-            let sign = words.next()?;
-            let value = words.next()?;
-            let is_whole =
-                is_setting(&next) && (sign == "=" || sign.eq_ignore_ascii_case("to")) && words.next().is_none();
-            let value = value.trim_matches(['\'', '"']);
-            let is_default = value.eq_ignore_ascii_case("default");
-            let value = (!is_default).then(|| value.to_owned());
-            is_whole.then_some(Command::Set(Set { is_local, is_default, value }))
-        }
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_whole_commands_are_ours() {
-        let set = |is_local, value: Option<&str>| {
-            let is_default = value.is_none();
-            Some(Command::Set(Set { is_local, is_default, value: value.map(str::to_owned) }))
-        };
-        assert_eq!(command(b" SET overtake.priority = 'high';"), set(false, Some("high")));
-        assert_eq!(command(b"set local overtake.priority to low"), set(true, Some("low")));
-        assert_eq!(command(b"set session overtake.priority=default"), set(false, None));
-        let reset = Set { is_local: false, is_default: false, value: None };
-        assert_eq!(reset.for_server(), b"RESET overtake.priority");
-        assert_eq!(command(b"reset overtake.priority"), Some(Command::Set(reset)));
-        assert_eq!(command(b"SHOW overtake.priority;"), Some(Command::Show));
-        assert!(set_of(b"set overtake.priority = urgent").is_none() && set_of(b"show overtake.priority").is_none());
-        assert_eq!(command(b"deallocate \"P 1\""), None);
-        assert_eq!(command(b"deallocate prepare \"P\""), Some(Command::Deallocate(b"P".to_vec())));
-        for text in ["set overtake.priority = high; select 1", "select 1", "set work_mem = 1", "update t set a = 1", ""]
-        {
-            assert_eq!(command(text.as_bytes()), None, "{text}");
+    fn set(text: &str) -> Set {
+        match command(text.as_bytes()) {
+            Some(Command::Set(set)) => set,
+            other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn a_class_is_undone_with_its_transaction() {
-        let mut priority = Priority::new(Class::Normal);
-        let set = |text: &str| match command(text.as_bytes()) {
-            Some(Command::Set(set)) => set,
-            other => panic!("{other:?}"),
+    fn what_stands_for_others_is_described_alike() {
+        let of = |text: &str| {
+            let served = served(text.as_bytes(), |name| name == "overtake.mpl")?;
+            Some(String::from_utf8(served.for_server().into_owned()).expect("a text"))
         };
+        assert_eq!(of("set overtake.priority = low").as_deref(), Some("SET overtake.priority TO DEFAULT"));
+        assert_eq!(of("reset overtake.hot_key").as_deref(), Some("RESET overtake.priority"));
+        assert_eq!(of("SHOW Overtake.MPL;").as_deref(), Some("SELECT NULL::pg_catalog.text AS \"overtake.mpl\""));
+        for none in ["set overtake.priority = urgent", "show overtake.nothing", "deallocate p", "select 1"] {
+            assert_eq!(of(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn values_are_undone_with_their_transaction() {
+        let mut priority = Priority::new(Class::Normal, "");
         priority.set(set("set overtake.priority = high"), true).expect("a class");
-        assert_eq!(priority.class(b"select"), Class::High);
+        priority.set(set("set overtake.hot_key = 'a:7'"), true).expect("a key");
+        assert_eq!((priority.class(), priority.hot_key()), (Class::High, fingerprint::of_key("a:7")));
+        assert_eq!(priority.shown("Overtake.Hot_Key").as_deref(), Some("a:7"));
         priority.undo();
         priority.settle();
-        assert_eq!(priority.class(b"select"), Class::Normal);
-        assert_eq!(priority.class(b"/*+ priority=low */ select"), Class::Low);
-        assert_eq!(priority.class(b"\0/*+ priority=high */ select\0\0\0"), Class::High);
+        assert_eq!((priority.class(), priority.hot_key()), (Class::Normal, None));
+        priority.set(set("set local overtake.hot_key = b"), true).expect("a key");
+        assert!(priority.hot_key().is_some());
+        priority.settle();
+        assert_eq!(priority.hot_key(), None);
         assert!(priority.set(set("set overtake.priority = urgent"), false).is_err());
+    }
+
+    #[test]
+    fn hints_stand_before_the_text() {
+        assert_eq!(hint(b" /*+ priority=low */ select"), Some(Class::Low));
+        for none in
+            ["select /*+ priority=low */", "/* priority=low */ select", "/*+ priority=urgent */", "/*+ priority=low"]
+        {
+            assert_eq!(hint(none.as_bytes()), None, "{none}");
+        }
     }
 }

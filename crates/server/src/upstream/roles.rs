@@ -42,7 +42,7 @@ impl Upstream {
         let (mut taken, _passage) = pool.take_open().await?;
         let mut name = String::new();
         literal(&mut name, user);
-        let rows = taken.server.ask(&self.0.options.auth_query.replace("$1", &name)).await?;
+        let rows = taken.server.ask(&self.0.options().auth_query.replace("$1", &name)).await?;
         pool.put(taken, Instant::now());
         let password = rows.into_iter().next().map(|row| row.into_iter().nth(1).flatten());
         let role = password.map(|password| Role { may_log_in: true, password, ..Role::default() });

@@ -89,9 +89,12 @@ fn end_of_comment(text: &[u8], begin: usize) -> usize {
     at
 }
 
+/// A text, and what was seen in it.
+type Known = (Box<[u8]>, Scan);
+
 thread_local! {
     /// What was seen in texts that come again and again; each has one place where it may be.
-    static KNOWN: RefCell<Vec<Option<(Box<[u8]>, Scan)>>> = RefCell::new(vec![None; 256]);
+    static KNOWN: RefCell<Vec<Option<Known>>> = RefCell::new(vec![None; 256]);
 }
 
 /// Longer ones are looked through each time.

@@ -6,7 +6,8 @@
 //! **Invariant:** a number belongs to one content for as long as the process lives. The table holds no statement that no client
 //! has.
 
-use super::priority::{self, Set};
+use super::begin::Known;
+use super::priority::{self, Served};
 use super::scan::{Scan, scan};
 use super::shown::shortened;
 use std::collections::HashMap;
@@ -78,16 +79,18 @@ pub(crate) struct Names {
     /// Which one it is of all unnamed ones of the client.
     pub(crate) unnamed_number: u64,
     pub(crate) unnamed_scan: Scan,
-    pub(crate) unnamed_set: Option<Set>,
+    pub(crate) unnamed_set: Option<Served>,
 }
 
 #[derive(Debug)]
 struct Named {
     statement: Arc<Statement>,
     /// What the front does when it is executed.
-    set: Option<Set>,
+    set: Option<Served>,
     /// The message that has named it.
     message: u32,
+    /// What a transaction is that begins with it, if somebody has asked.
+    known: Option<Known>,
 }
 
 #[derive(Debug)]
@@ -104,8 +107,19 @@ impl Names {
         self.named.get(name).map(|named| &named.statement)
     }
 
+    /// What was found out about the statement of this name.
+    pub(crate) fn known(&self, name: &[u8]) -> Option<Known> {
+        self.named.get(name)?.known
+    }
+
+    pub(crate) fn know(&mut self, name: &[u8], known: Known) {
+        if let Some(named) = self.named.get_mut(name) {
+            named.known = Some(known);
+        }
+    }
+
     /// What the front does when the statement of this name is executed.
-    pub(crate) fn set_of(&self, name: &[u8]) -> Option<&Set> {
+    pub(crate) fn set_of(&self, name: &[u8]) -> Option<&Served> {
         if name.is_empty() { self.unnamed_set.as_ref() } else { self.named.get(name)?.set.as_ref() }
     }
 
@@ -114,10 +128,10 @@ impl Names {
         &mut self,
         name: &[u8],
         statement: Arc<Statement>,
-        set: Option<Set>,
+        set: Option<Served>,
         (message, batch): (u32, u64),
     ) {
-        self.named.insert(name.into(), Named { statement, set, message });
+        self.named.insert(name.into(), Named { statement, set, message, known: None });
         self.unsure.push(Unsure { message, batch, name: name.into(), closed: None });
     }
 

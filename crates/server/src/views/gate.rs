@@ -24,8 +24,8 @@ pub(crate) fn lines(door: &Door, table: &str) -> Lines {
 pub(crate) fn tables() -> [ProvidedTable; 6] {
     use Kind::{Bool, Float8, Int8, Text};
     let gate = [
-        &[("class", Text), ("slots", Int8), ("waiting", Int8), ("lent", Int8)][..],
-        &["arrived", "done", "failed"].map(|name| (name, Int8)),
+        &[("class", Text)][..],
+        &["slots", "waiting", "held_back", "lent", "arrived", "done", "failed"].map(|name| (name, Int8)),
         &["response_ms", "demand_ms", "c2", "wait_p50_ms", "wait_p99_ms", "wait_max_ms"].map(|name| (name, Float8)),
         &["inside_p50_ms", "inside_p99_ms", "inside_max_ms"].map(|name| (name, Float8)),
         &["idle_p50_ms", "idle_p99_ms", "idle_max_ms"].map(|name| (name, Float8)),
@@ -41,7 +41,8 @@ pub(crate) fn tables() -> [ProvidedTable; 6] {
         &[("mode", Text), ("mpl", Int8), ("phase", Text)][..],
         &["slots", "extra_slots", "transactions"].map(|name| (name, Int8)),
         &["throughput", "response_ms", "active", "saturated", "c2"].map(|name| (name, Float8)),
-        &["lent_total", "extra_total", "turned_away_total", "timed_out_total"].map(|name| (name, Int8)),
+        &["lent_total", "held_back_total", "extra_total", "turned_away_total", "timed_out_total"]
+            .map(|name| (name, Int8)),
         &["given_up_total", "demoted_total", "cancelled_total"].map(|name| (name, Int8)),
     ]
     .concat();
@@ -81,6 +82,7 @@ fn classes(door: &Door) -> Lines {
             ("class", text(&class.name)),
             ("slots", count(class.slots.into())),
             ("waiting", count(class.waiting as u64)),
+            ("held_back", count(class.held_back as u64)),
             ("lent", count(class.lent as u64)),
             ("arrived", count(class.arrived)),
             ("done", count(class.done)),
@@ -160,6 +162,7 @@ fn mpl(door: &Door) -> Lines {
         ("saturated", Datum::Float8(view.seen.saturated)),
         ("c2", Datum::Float8(view.seen.demand.c2())),
         ("lent_total", count(counters.lent)),
+        ("held_back_total", count(counters.held_back)),
         ("extra_total", count(counters.extra)),
         ("turned_away_total", count(counters.turned_away)),
         ("timed_out_total", count(counters.timed_out)),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 
 /// A server that lets one transaction in at a time.
-fn narrow(change: impl FnOnce(&mut Settings)) -> (Real, Door) {
+pub fn narrow(change: impl FnOnce(&mut Settings)) -> (Real, Door) {
     let mut gate = Settings::of_priorities(1);
     gate.knows_stalls = true;
     change(&mut gate);
@@ -16,17 +16,17 @@ fn narrow(change: impl FnOnce(&mut Settings)) -> (Real, Door) {
     (Real::with("", |config| config.door = door.clone()), door)
 }
 
-fn keep_slots(gate: &mut Settings) {
+pub fn keep_slots(gate: &mut Settings) {
     gate.lend_after = None;
     gate.stall_patience = None;
 }
 
 /// How many wait, of all classes.
-fn waiting(door: &Door) -> usize {
+pub fn waiting(door: &Door) -> usize {
     door.view().unwrap().gate.classes.iter().map(|class| class.waiting).sum()
 }
 
-async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(20), "never: {what}");
@@ -34,7 +34,7 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn state(error: &tokio_postgres::Error) -> String {
+pub fn state(error: &tokio_postgres::Error) -> String {
     error.as_db_error().unwrap().code().code().to_owned()
 }
 
@@ -66,7 +66,7 @@ pub fn one_at_a_time_and_the_important_first() {
 }
 
 /// Nobody is inside, and nobody waits.
-fn until_empty(real: &Real, door: &Door) {
+pub fn until_empty(real: &Real, door: &Door) {
     real.runtime.block_on(until("nobody is inside", || {
         let view = door.view().unwrap().gate;
         view.slots == 0 && view.transactions == 0 && view.extras == 0

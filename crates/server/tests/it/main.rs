@@ -8,6 +8,7 @@ mod extended;
 mod fuzz;
 mod gate;
 mod interleavings;
+mod marks;
 mod names;
 mod operation;
 mod others;
@@ -55,6 +56,11 @@ fn main() -> ExitCode {
             testkit::test!(gate::who_is_turned_away_is_told_why),
             testkit::test!(gate::who_runs_for_too_long_is_cancelled),
             testkit::test!(gate::the_gate_shows_itself),
+            testkit::test!(marks::rules_look_at_tags_and_fingerprints),
+            testkit::test!(marks::the_shortest_expected_goes_first),
+            testkit::test!(marks::who_would_meet_at_a_row_waits_outside),
+            testkit::test!(marks::a_wait_at_the_gate_is_part_of_the_time),
+            testkit::test!(marks::the_gate_is_told_something_else),
             testkit::test!(copy::data_come_in),
             testkit::test!(copy::data_come_in_by_the_extended_protocol),
             testkit::test!(copy::an_error_swallows_the_rest),
@@ -136,6 +142,15 @@ fn main() -> ExitCode {
             testkit::test!(upstream::trouble::lost_connections_have_their_codes),
             testkit::test!(upstream::trouble::cancels_are_exact),
             testkit::test!(upstream::trouble::who_waits_can_be_cancelled),
+            testkit::test!(upstream::marks::rules_look_at_tags_and_fingerprints),
+            testkit::test!(upstream::marks::the_shortest_expected_goes_first),
+            testkit::test!(upstream::marks::who_would_meet_at_a_row_waits_outside),
+            testkit::test!(upstream::marks::a_wait_at_the_gate_is_part_of_the_time),
+            testkit::test!(upstream::marks::settings_of_the_front_are_shown),
+            testkit::test!(upstream::reload::settings_are_read_again),
+            testkit::test!(upstream::crowd::two_thousand_clients_on_twenty_connections),
+            testkit::test!(upstream::crowd::servers_that_are_killed_and_come_back),
+            testkit::test!(upstream::crowd::clients_that_go_in_any_state_leave_nothing),
             testkit::case!(cost::a_thousand_executions),
         ],
     )

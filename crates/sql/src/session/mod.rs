@@ -49,7 +49,7 @@ use sqlparser::ast;
 use stage::Class;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 pub use wire::Canceller;
 
 /// What all sessions share.
@@ -281,6 +281,8 @@ pub struct Session {
     role_undo: Vec<Undo>,
     /// When the statement under way has taken too long.
     deadline: Option<Instant>,
+    /// What it has waited before it was executed.
+    waited: Duration,
 }
 
 /// A savepoint, and what else there was then.
@@ -370,6 +372,7 @@ impl Database {
             hinted: None,
             role_undo: Vec::new(),
             deadline: None,
+            waited: Duration::ZERO,
         })
     }
 }

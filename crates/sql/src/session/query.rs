@@ -255,7 +255,7 @@ impl Session {
 
     /// When a statement that begins now has taken too long.
     pub(super) fn deadline_now(&self) -> Option<Instant> {
-        self.settings.statement_timeout().and_then(|timeout| Instant::now().checked_add(timeout))
+        self.timeout_left().and_then(|left| Instant::now().checked_add(left))
     }
 
     /// What a run of this transaction is given now.

@@ -127,11 +127,53 @@ impl Session {
         Canceller(self.engine.canceller(), self.analysis.0.clone(), Arc::clone(&self.copy_flag), Arc::clone(&self.bed))
     }
 
+    /// `statement_timeout`, if there is one.
+    pub fn statement_timeout(&self) -> Option<Duration> {
+        self.settings.statement_timeout()
+    }
+
+    /// What the next transaction meets others at: `overtake.hot_key`.
+    pub fn hot_key(&self) -> Option<u64> {
+        self.settings.hot_key()
+    }
+
+    /// The statement that is executed next has waited for so long already, which counts as its own time.
+    pub fn has_waited(&mut self, time: Duration) {
+        self.waited = time;
+    }
+
+    /// Whether no transaction has begun in the engine, and the portal begins none: it opens or ends a block, sets or shows
+    /// something.
+    pub fn does_nothing_inside(&self, portal: &Portal) -> bool {
+        use super::action::Action;
+        let is_without = |action: &Action| {
+            matches!(
+                action,
+                Action::Empty
+                    | Action::Begin { .. }
+                    | Action::Commit
+                    | Action::Rollback
+                    | Action::SetTransaction(_)
+                    | Action::SetCharacteristics(_)
+                    | Action::Set { .. }
+                    | Action::ResetAll
+                    | Action::Show(_)
+                    | Action::ShowAll
+            )
+        };
+        !self.engine.is_open() && is_without(&portal.statement.bound().action)
+    }
+
+    /// Of `statement_timeout`, what a statement has left that begins now.
+    pub(super) fn timeout_left(&self) -> Option<Duration> {
+        self.settings.statement_timeout().map(|timeout| timeout.saturating_sub(self.waited))
+    }
+
     /// How long the statement that begins may take, or, if it is a piece of a COPY, how long the rest of it may.
     pub(super) fn time_left(&mut self) -> Option<Duration> {
         let now = Instant::now();
         if !self.copy_flag.is_on() {
-            self.deadline = self.settings.statement_timeout().and_then(|timeout| now.checked_add(timeout));
+            self.deadline = self.timeout_left().and_then(|left| now.checked_add(left));
         }
         self.deadline.map(|deadline| deadline.saturating_duration_since(now))
     }

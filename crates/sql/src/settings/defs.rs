@@ -298,6 +298,12 @@ pub static DEFS: &[Def] = &[
         "Slots, shares, order and bounds of classes at the gate: CLASS [weight=] [slots_min=] [slots_max=] ...; ...",
     ),
     server(
+        "overtake.gate_hot",
+        "",
+        Takes::Text,
+        "Statements that meet at a row, with $key where its value stands, one at a time inside: [NAME:] STATEMENT; ...",
+    ),
+    server(
         "overtake.gate_lend_after",
         "100ms",
         Takes::MillisecondsOrNever,
@@ -314,6 +320,12 @@ pub static DEFS: &[Def] = &[
         "1s",
         Takes::MillisecondsOrNever,
         "Sets after how long without any progress inside one that waits gets a slot beyond the limit; -1 is never.",
+    ),
+    def(
+        "overtake.hot_key",
+        "",
+        Takes::Text,
+        "Sets what the session's transactions meet others at: of those with one key, one at a time is let in at the gate.",
     ),
     server(
         "overtake.message_max",

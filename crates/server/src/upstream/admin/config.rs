@@ -1,6 +1,7 @@
 //! `SHOW CONFIG`: the settings of the server by their own names, and where the servers are.
 
 use super::super::Shared;
+use super::super::reload::is_changeable;
 use super::table::{Table, text};
 use sql::Kind::Text;
 
@@ -8,10 +9,12 @@ const COLUMNS: [(&str, sql::Kind); 4] = [("key", Text), ("value", Text), ("defau
 
 pub(super) fn table(shared: &Shared) -> Table {
     let line = |name: &str, value: &str, default: &str| {
-        // They are read at the start.
-        vec![("key", text(name)), ("value", text(value)), ("default", text(default)), ("changeable", text("no"))]
+        // The others are read at the start.
+        let changeable = text(if is_changeable(name) { "yes" } else { "no" });
+        vec![("key", text(name)), ("value", text(value)), ("default", text(default)), ("changeable", changeable)]
     };
-    let settings = shared.settings().of_server().map(|(name, value, default)| line(name, value, default));
+    let options = shared.options();
+    let settings = options.settings.of_server().map(|(name, value, default)| line(name, value, default));
     let upstream = line("upstream", &shared.hosts(), "");
     Table::new(&COLUMNS, settings.chain([upstream]).collect())
 }

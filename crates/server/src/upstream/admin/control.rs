@@ -52,7 +52,7 @@ impl Session {
         };
         self.site.seen.set_waiting(true);
         let end = Arc::clone(&self.site.seen.end);
-        if !self.conn.before_door(settled, &end).await? {
+        if !self.conn.before_door(settled, &end, None).await? {
             pausing.is_done = true;
             return Err(wrong_state("RESUME came before all transactions had ended").into());
         }
@@ -107,7 +107,7 @@ impl Shared {
     }
 
     /// What the servers have said of logins is forgotten.
-    pub(super) fn reload(&self) {
+    pub(in super::super) fn forget_logins(&self) {
         self.roles.forget();
         self.all_pools().iter().for_each(|pool| pool.forget_welcomes());
     }

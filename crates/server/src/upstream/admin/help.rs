@@ -1,6 +1,7 @@
 //! `SHOW HELP`, `SHOW VERSION`, and what RELOAD has done.
 
 use super::table::{Table, text};
+use crate::options::OptionError;
 use sql::Kind::Text;
 use sql::{SqlError, SqlState};
 
@@ -26,8 +27,18 @@ pub(super) fn version() -> Table {
     Table::new(&[("version", Text)], vec![vec![("version", text(version))]])
 }
 
-pub(super) fn reloaded() -> SqlError {
+/// `changed` are the settings that have other values now; none: they come from nowhere that could be read again.
+pub(super) fn reloaded(changed: Option<Vec<&'static str>>) -> SqlError {
+    let detail = match changed.as_deref() {
+        None => "The settings were not read: they come from no file.".to_owned(),
+        Some([]) => "No setting that can be changed has another value.".to_owned(),
+        Some(names) => format!("Other values now: {}.", names.join(", ")),
+    };
     notice("passwords and settings of logins are asked of the servers again")
-        .detail("Settings of the front, rules and certificates are read at its start, and were not reloaded.")
-        .hint("RECONNECT replaces server connections.")
+        .detail(detail)
+        .hint("Rules of hba_file and certificates are read at the start only. RECONNECT replaces server connections.")
+}
+
+pub(super) fn unreadable(error: &OptionError) -> SqlError {
+    SqlError::new(SqlState("F0000"), error.to_string()).detail("All settings stay as they were.")
 }

@@ -180,8 +180,11 @@ impl Session {
             Command::Resume(database) => self.shared.resume(database.as_deref())?,
             Command::Reconnect(database) => self.shared.reconnect(database.as_deref())?,
             Command::Reload => {
-                self.shared.reload();
-                self.conn.replies.notice("NOTICE", &help::reloaded());
+                // The files are read on a thread beside.
+                let shared = Arc::clone(&self.shared);
+                let read = tokio::task::spawn_blocking(move || shared.reload()).await;
+                let read = read.map_err(|_| SqlError::new(SqlState("XX000"), "the settings could not be read"))?;
+                self.conn.replies.notice("NOTICE", &help::reloaded(read.map_err(|error| help::unreadable(&error))?));
             }
         }
         Ok(tag)

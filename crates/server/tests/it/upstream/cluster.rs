@@ -33,10 +33,17 @@ impl Log {
 
     /// Waits until it has said so.
     fn until(&self, said: &str) {
+        assert!(self.until_either(said, said));
+    }
+
+    /// Waits until it has said one of these, and says whether it was the first.
+    fn until_either(&self, one: &str, other: &str) -> bool {
         let text = self.text.lock().unwrap();
         let patience = Duration::from_secs(60);
-        let (text, waited) = self.grown.wait_timeout_while(text, patience, |text| !text.contains(said)).unwrap();
-        assert!(!waited.timed_out(), "never: {said}\n{text}");
+        let is_silent = |text: &mut String| !text.contains(one) && !text.contains(other);
+        let (text, waited) = self.grown.wait_timeout_while(text, patience, is_silent).unwrap();
+        assert!(!waited.timed_out(), "never: {one}\n{text}");
+        text.contains(one)
     }
 }
 
@@ -103,20 +110,43 @@ impl Cluster {
             fs::write(folder.join("pg_hba.conf"), hba).unwrap();
         }
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut postgres = as_owner("postgres");
-        postgres.arg("-D").arg(&folder).args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k"]).arg(&folder);
-        for setting in ["fsync=off", "max_connections=60", "shared_buffers=16MB", "autovacuum=off"] {
-            postgres.args(["-c", setting]);
-        }
-        let mut postmaster = postgres.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let (log, said) = (Arc::new(Log::default()), postmaster.stderr.take().unwrap());
-        let follower = Arc::clone(&log);
-        std::thread::spawn(move || follower.follow(said));
+        let (postmaster, log) = launch(&folder, port);
         let cluster = Cluster { postmaster, log, folder, port };
         cluster.log.until("ready to accept connections");
         Some(cluster)
     }
 
+    /// Kills the postmaster, in the hardest way or by an immediate shutdown, and starts another on the same data.
+    pub fn restart(&mut self, signal: &str) {
+        assert!(Command::new("kill").args([signal, &self.postmaster.id().to_string()]).status().unwrap().success());
+        self.postmaster.wait().unwrap();
+        loop {
+            let (postmaster, log) = launch(&self.folder, self.port);
+            (self.postmaster, self.log) = (postmaster, log);
+            // Until the last of its processes has noticed, its memory is in use.
+            if self.log.until_either("ready to accept connections", "pre-existing shared memory block") {
+                return;
+            }
+            self.postmaster.wait().unwrap();
+        }
+    }
+}
+
+/// Starts a postmaster, and follows what it says.
+fn launch(folder: &Path, port: u16) -> (Child, Arc<Log>) {
+    let mut postgres = as_owner("postgres");
+    postgres.arg("-D").arg(folder).args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k"]).arg(folder);
+    for setting in ["fsync=off", "max_connections=60", "shared_buffers=16MB", "autovacuum=off"] {
+        postgres.args(["-c", setting]);
+    }
+    let mut postmaster = postgres.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let (log, said) = (Arc::new(Log::default()), postmaster.stderr.take().unwrap());
+    let follower = Arc::clone(&log);
+    std::thread::spawn(move || follower.follow(said));
+    (postmaster, log)
+}
+
+impl Cluster {
     /// Has psql run this by the unix socket.
     pub fn ask(&self, text: &str) {
         let mut psql = as_owner("psql");

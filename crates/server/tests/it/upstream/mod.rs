@@ -2,10 +2,13 @@
 
 pub mod admin;
 pub mod cluster;
+pub mod crowd;
 pub mod differential;
 pub mod flow;
 pub mod isolation;
+pub mod marks;
 pub mod passwords;
+pub mod reload;
 pub mod state;
 pub mod statements;
 pub mod trouble;
@@ -24,6 +27,7 @@ pub struct Front {
     pub runtime: Runtime,
     pub cluster: Cluster,
     pub upstream: Upstream,
+    pub door: Door,
     pub address: SocketAddr,
 }
 
@@ -46,17 +50,28 @@ impl Front {
         slots: usize,
         change: impl FnOnce(&mut Config),
     ) -> Front {
+        let gate = ::gate::Settings::of_priorities(u32::try_from(slots).unwrap());
+        Front::behind(cluster, url, options, &DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }, change)
+    }
+
+    /// Behind such a door.
+    pub fn behind(
+        cluster: Cluster,
+        url: &str,
+        options: impl Into<UpstreamOptions>,
+        door: &DoorOptions,
+        change: impl FnOnce(&mut Config),
+    ) -> Front {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let slots = u32::try_from(slots).unwrap();
-        let gate = ::gate::Settings::of_priorities(slots);
-        let door = Door::new(&DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }).unwrap();
+        let door = Door::new(door).unwrap();
         let upstream = Upstream::new(url.parse().unwrap(), options, door.clone()).unwrap();
-        let mut config = Config { listen: vec!["127.0.0.1:0".parse().unwrap()], door, ..Config::default() };
+        let listen = vec!["127.0.0.1:0".parse().unwrap()];
+        let mut config = Config { listen, door: door.clone(), ..Config::default() };
         change(&mut config);
         let server = Server::bind(config, upstream.clone()).unwrap();
         let address = server.addresses().unwrap()[0];
         runtime.spawn(server.run(std::future::pending()));
-        Front { runtime, cluster, upstream, address }
+        Front { runtime, cluster, upstream, door, address }
     }
 
     /// A driver.

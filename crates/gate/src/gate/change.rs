@@ -1,0 +1,50 @@
+//! A gate is told something else while it works.
+//!
+//! **Invariant:** who is there stays there: places, slots and keys are kept, and whoever waits or runs is timed by the new bounds from
+//! the moment that it began to.
+
+use super::Gate;
+use super::entry::State;
+use super::timer::{Timed, Timer};
+use crate::settings::{Settings, SettingsError};
+use crate::time::Time;
+
+impl Gate {
+    /// Goes by these settings from now on, but for the limit, which is [`Gate::set_mpl`]'s, and the processors. Who waits keeps its
+    /// place, though its class may have another order now.
+    ///
+    /// # Errors
+    /// Settings that make no gate, or one with other classes; it stays as it was.
+    pub fn change(&mut self, now: Time, settings: Settings) -> Result<(), SettingsError> {
+        settings.check()?;
+        let names = |settings: &Settings| settings.classes.iter().map(|class| class.name.clone()).collect::<Vec<_>>();
+        let own = names(&self.settings);
+        if let Some(missing) = own.iter().find(|name| settings.class(name).is_none()) {
+            return Err(SettingsError::Missing(missing.clone()));
+        }
+        if own != names(&settings) {
+            return Err(SettingsError::Classes(settings.classes.len()));
+        }
+        self.pass(now);
+        let settings = Settings { processors: self.settings.processors, ..settings };
+        let before = std::mem::replace(&mut self.settings, settings);
+        // Who waits for a key stands by its level.
+        for (ticket, entry) in self.entries.iter().filter(|(_, entry)| entry.state == State::HeldBack) {
+            let Some(key) = entry.hot else { continue };
+            let (index, number) = (entry.class.index(), entry.place.number());
+            self.hot.forget(key, before.classes[index].level, number, ticket);
+            self.hot.wait(key, self.settings.classes[index].level, number, ticket);
+        }
+        for (index, (class, settings)) in self.classes.iter_mut().zip(&self.settings.classes).enumerate() {
+            let of_class: Vec<_> = self.entries.iter().filter(|(_, entry)| entry.class.index() == index).collect();
+            class.wait_timer = Timer::of(Timed::Waiting, settings.wait_max, &of_class);
+            let after = settings.runaway.map(|runaway| runaway.after);
+            class.run_timer = Timer::of(Timed::Being(State::Inside), after, &of_class);
+        }
+        let all: Vec<_> = self.entries.iter().collect();
+        self.lend_timer = Timer::of(Timed::Being(State::Resting), self.settings.lend_after, &all);
+        self.return_timer = Timer::of(Timed::Being(State::Returning), Some(self.settings.return_patience), &all);
+        self.admit();
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! The door is told something else while transactions go through it.
+//!
+//! **Invariant:** all of the new settings count, or none. Whoever waits or is inside stays there.
+
+use super::{Door, DoorOptions, Mode};
+use gate::SettingsError;
+use gate::control::Controller;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+impl Door {
+    /// Goes by these from now on. Says whether it can: where there is no door, none can be put while transactions are under way, nor
+    /// can it be taken away.
+    ///
+    /// # Errors
+    /// Settings that make no gate; it stays as it was.
+    pub fn change(&self, options: &DoorOptions) -> Result<bool, SettingsError> {
+        let Some(shared) = &self.0 else { return Ok(options.mode == Mode::Off) };
+        if options.mode == Mode::Off {
+            return Ok(false);
+        }
+        shared.with(|state, now| {
+            state.gate.change(now, options.gate.clone())?;
+            let was_auto = state.mode == Mode::Auto;
+            let is_same = options.control == *state.controller.settings();
+            if !is_same || (options.mode == Mode::Auto) != was_auto {
+                state.controller = Controller::new(options.control.clone());
+                state.controllers += 1;
+            }
+            state.mode = options.mode;
+            let (least, most) = (options.control.mpl_min, options.control.mpl_max);
+            let mpl = match options.mode {
+                // It goes on from where it is.
+                Mode::Auto if was_auto => state.gate.mpl().clamp(least, most.max(least)),
+                Mode::Auto => state.controller.start(state.gate.settings().processors),
+                Mode::Off | Mode::Observe | Mode::Fixed => options.gate.mpl,
+            };
+            if mpl != state.gate.mpl() {
+                state.gate.set_mpl(now, mpl);
+            }
+            Ok(())
+        })?;
+        let asked = options.asked();
+        shared.cancels.store(options.cancels(), Relaxed);
+        shared.asks.store(!asked.is_nothing(), Relaxed);
+        *shared.asked.write().unwrap_or_else(PoisonError::into_inner) = asked;
+        // Whoever sees the number finds what it stands for.
+        shared.generation.fetch_add(1, Release);
+        // Times may be due sooner.
+        shared.alarm.notify_one();
+        Ok(true)
+    }
+}

@@ -1,0 +1,101 @@
+//! What a transaction is, by the message that begins it: its class, and what the door is told besides.
+//!
+//! **Invariant:** what a named statement says is found out once for each client and kept until the client's application or the
+//! settings are others.
+
+use super::client::Client;
+use super::message;
+use super::priority;
+use crate::door::{About, Hot, Marks};
+use crate::frame::{Bind, HEAD};
+use stage::Class;
+
+/// What is known of a statement.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Known {
+    /// By a hint or a rule.
+    class: Option<Class>,
+    marks: Marks,
+    /// How often what it hangs on has changed before.
+    by: u64,
+}
+
+/// The text behind the name in the body of a `Parse`.
+fn text_of(body: &[u8]) -> &[u8] {
+    body.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
+impl Client {
+    /// A transaction that begins with the first message of this input, of this kind and length.
+    pub(crate) fn about(&mut self, kind: u8, length: usize, input: &[u8], owner: u64) -> About {
+        let body = &input[HEAD..length];
+        let (known, bind) = match (kind, message::text(body)) {
+            (b'Q', Some((text, _))) => (self.known(text), None),
+            (b'P', Some((_, rest))) => (self.known(text_of(rest)), bind_in(&input[length..])),
+            (b'B', Some((_, rest))) => {
+                let name = message::text(rest).map_or(&b""[..], |(name, _)| name);
+                (self.known_by_name(name), Some(body))
+            }
+            _ => (Known::default(), None),
+        };
+        let Marks { fingerprint, mut hot } = known.marks;
+        if matches!(hot, Hot::Parameter { .. }) {
+            // Whose values have not come yet meets nobody.
+            hot = bind.and_then(|body| Bind::read(body).ok()).map_or(Hot::Unknown, |bind| hot.bound(&bind));
+        }
+        let class = known.class.unwrap_or_else(|| self.priority.class());
+        About { class, fingerprint, hot_key: hot.key(self.priority.hot_key()), owner }
+    }
+
+    fn known(&self, text: &[u8]) -> Known {
+        let rules = &self.rules;
+        let by_rule = || {
+            let text = std::str::from_utf8(text).ok().filter(|_| rules.are_about_statements())?;
+            rules.of_statement(&self.pool.user, &self.pool.name, &self.application, text)
+        };
+        let class = priority::hint(text).or_else(by_rule);
+        Known { class, marks: self.shared.door.marks(text), by: self.knowledge }
+    }
+
+    fn known_by_name(&mut self, name: &[u8]) -> Known {
+        if name.is_empty() {
+            return self.known(text_of(&self.names.unnamed));
+        }
+        match self.names.known(name) {
+            Some(known) if known.by == self.knowledge => return known,
+            _ => {}
+        }
+        let Some(statement) = self.names.get(name) else { return Known::default() };
+        let known = self.known(text_of(&statement.body));
+        self.names.know(name, known);
+        known
+    }
+}
+
+/// The body of the `Bind` that follows, perhaps behind a `Describe`, if it has come.
+fn bind_in(mut input: &[u8]) -> Option<&[u8]> {
+    loop {
+        let (kind, length) = message::head(input)??;
+        match kind {
+            b'B' => return input.get(HEAD..length),
+            b'D' => input = input.get(length..)?,
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bind_is_found_if_it_has_come() {
+        let bind = [&b"B\0\0\0\x0c\0\0\0\0\0\0\0\0"[..], b"E\0\0\0\x09\0\0\0\0\0"].concat();
+        let described = [&b"D\0\0\0\x06S\0"[..], &bind].concat();
+        assert_eq!(bind_in(&bind), Some(&[0; 8][..]));
+        assert_eq!(bind_in(&described), Some(&[0; 8][..]));
+        for none in [&described[..10], &bind[..12], &b"S\0\0\0\x04"[..], b""] {
+            assert_eq!(bind_in(none), None);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Settings of the front that are read again while it serves: the gate's, the rules, those of the pools.
+//!
+//! **Invariant:** all that was read counts, or nothing of it. A setting that cannot be changed while the front serves keeps its value,
+//! and the log says so.
+
+use super::Upstream;
+use super::options::UpstreamOptions;
+use crate::door::DoorOptions;
+use crate::options::OptionError;
+use sql::session::{Defaults, Source};
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// The options in force.
+pub(super) struct Live {
+    options: RwLock<Arc<UpstreamOptions>>,
+    generation: AtomicU32,
+    /// One reads at a time.
+    reading: Mutex<()>,
+}
+
+impl Live {
+    pub(super) fn new(options: UpstreamOptions) -> Live {
+        Live { options: RwLock::new(Arc::new(options)), generation: AtomicU32::new(0), reading: Mutex::new(()) }
+    }
+}
+
+/// What `overtake.mpl` is before an upstream unless it is said.
+const MPL: &str = "auto";
+
+/// Whether a setting's new value counts without a new start.
+pub(super) fn is_changeable(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "overtake.priority_rules",
+        "overtake.upstream_auth_query",
+        "overtake.upstream_idle",
+        "overtake.upstream_lifetime",
+        "overtake.upstream_pool",
+    ];
+    let is_of_gate = name.starts_with("overtake.mpl") || name.starts_with("overtake.gate_");
+    NAMES.contains(&name) || (is_of_gate && name != "overtake.mpl_processors")
+}
+
+impl super::Shared {
+    pub(crate) fn options(&self) -> Arc<UpstreamOptions> {
+        Arc::clone(&self.live.options.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How often they were read.
+    pub(crate) fn generation(&self) -> u32 {
+        self.live.generation.load(Acquire)
+    }
+
+    /// Reads the settings again, and goes by them. Says whose values are others now; nothing, if they come from nowhere.
+    ///
+    /// # Errors
+    /// What cannot be read, or makes no front; all stays as it was.
+    pub(super) fn read_again(&self) -> Result<Option<Vec<&'static str>>, OptionError> {
+        let _reading = self.live.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.options();
+        let Some(again) = &before.again else { return Ok(None) };
+        let mut settings = again()?;
+        let changed = differing(&before.settings, &mut settings);
+        let options = UpstreamOptions::from_settings(&settings)?;
+        let door = DoorOptions::from_settings(&settings, MPL, false)?;
+        let is_possible =
+            self.door.change(&door).map_err(|error| OptionError::of("overtake.gate_classes", error.to_string()))?;
+        if !is_possible {
+            let why = "a gate cannot be put up or taken away without restarting the server";
+            return Err(OptionError::of("overtake.mpl", why.to_owned()));
+        }
+        let options = UpstreamOptions { again: before.again.clone(), ..options };
+        self.all_pools().iter().for_each(|pool| pool.set_limits(options.limits));
+        *self.live.options.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(options);
+        // Whoever sees the number finds what it stands for.
+        self.live.generation.fetch_add(1, Release);
+        Ok(Some(changed))
+    }
+
+    /// The same, and what servers have said of logins is forgotten; all of it in the log.
+    ///
+    /// # Errors
+    /// As [`Shared::read_again`](super::Shared::read_again).
+    pub(super) fn reload(&self) -> Result<Option<Vec<&'static str>>, OptionError> {
+        let read = self.read_again();
+        match &read {
+            Ok(Some(changed)) => tracing::info!(changed = %changed.join(", "), "the settings were read again"),
+            Ok(None) => {}
+            Err(error) => tracing::error!(%error, "the settings stay as they were: they cannot be read again"),
+        }
+        self.forget_logins();
+        read
+    }
+}
+
+impl Upstream {
+    /// Reads the settings again, as `RELOAD` does.
+    ///
+    /// # Errors
+    /// What cannot be read, or makes no front; all stays as it was.
+    pub fn reload(&self) -> Result<(), OptionError> {
+        self.0.reload().map(drop)
+    }
+
+    /// Reads the settings again at each SIGHUP, for ever, in the runtime of the caller. What is wrong with them is in the log.
+    ///
+    /// # Errors
+    /// The signal cannot be heard.
+    pub async fn reload_on_hangup(&self) -> io::Result<()> {
+        let mut hangups = signal(SignalKind::hangup())?;
+        while hangups.recv().await.is_some() {
+            let upstream = self.clone();
+            // Files are read on a thread beside.
+            drop(tokio::task::spawn_blocking(move || upstream.reload()).await);
+        }
+        Ok(())
+    }
+}
+
+/// The server's settings whose values are others now and may be. What may not be is what it was.
+fn differing(before: &Defaults, now: &mut Defaults) -> Vec<&'static str> {
+    let is_other = |now: &Defaults, name: &str, value: &str| now.get(name) != value;
+    let others: Vec<(&'static str, String)> = before
+        .of_server()
+        .filter(|(name, value, _)| is_other(now, name, value))
+        .map(|(name, value, _)| (name, value.to_owned()))
+        .collect();
+    let (changed, fixed): (Vec<_>, Vec<_>) = others.into_iter().partition(|(name, _)| is_changeable(name));
+    for (name, value) in fixed {
+        tracing::warn!("parameter \"{name}\" cannot be changed without restarting the server");
+        // It was taken when the server began.
+        if let Err(error) = now.set(name, &value, Source::CommandLine) {
+            tracing::error!(error = error.message(), "a setting that was good is not any more");
+        }
+    }
+    changed.into_iter().map(|(name, _)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::read_flag;
+
+    #[test]
+    fn only_some_settings_change() {
+        let before = Defaults::default();
+        let mut now = before.clone();
+        for flag in ["port=7", "overtake.mpl=7", "overtake.priority_rules=low user=x", "overtake.mpl_processors=9"] {
+            read_flag(flag, &mut now).expect("a setting");
+        }
+        assert_eq!(differing(&before, &mut now), ["overtake.mpl", "overtake.priority_rules"]);
+        assert_eq!((now.get("port"), now.get("overtake.mpl"), now.get("overtake.mpl_processors")), ("5432", "7", "0"));
+    }
+}

@@ -1,0 +1,240 @@
+//! What a transaction is by its first statement, before an upstream: the same rules, fingerprints and hot keys as before our own
+//! engine, and what the front shows of its settings.
+
+use super::cluster::Cluster;
+use super::{Front, value};
+use crate::gate::{keep_slots, state, until, waiting};
+use crate::support::{bind, execute, named, parse, query, sync};
+use ::gate::{Order, Settings};
+use server::upstream::UpstreamOptions;
+use server::{DoorOptions, HotRules, Mode, options};
+use sql::session::Defaults;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// With these settings, and so many transactions at a time.
+fn front(mpl: u32, flags: &[&str], change: impl FnOnce(&mut DoorOptions)) -> Option<Front> {
+    let cluster = Cluster::start("")?;
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
+    let mut settings = Defaults::default();
+    for flag in flags {
+        options::read_flag(flag, &mut settings).unwrap();
+    }
+    let mut gate = Settings::of_priorities(mpl);
+    keep_slots(&mut gate);
+    let mut door = DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() };
+    change(&mut door);
+    Some(Front::behind(cluster, &url, UpstreamOptions::from_settings(&settings).unwrap(), &door, |_| {}))
+}
+
+/// How a client has a text run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Query,
+    /// A statement that was prepared before.
+    Name,
+    /// Parse and all that follows at once.
+    Pipeline,
+}
+
+/// Runs these while the only slot is taken, in this order, and says in which order they were done: each says
+/// when.
+fn order_of(front: &Front, texts: &[(By, &'static str)]) -> Vec<&'static str> {
+    let mut holder = front.raw();
+    let done = Arc::new(Mutex::new(Vec::new()));
+    let mut clients: Vec<_> = texts.iter().map(|_| front.raw()).collect();
+    for (client, (by, text)) in clients.iter_mut().zip(texts) {
+        if *by == By::Name {
+            assert_eq!(client.ask(&[parse("s", text, &[]), sync()].concat()), "1 Z(I)");
+        }
+    }
+    holder.ask(&query("begin"));
+    std::thread::scope(|scope| {
+        for (at, (mut client, &(by, text))) in clients.into_iter().zip(texts).enumerate() {
+            let done = Arc::clone(&done);
+            scope.spawn(move || {
+                let run = |name| [bind("", name, &[], &[], &[]), execute("", 0), sync()].concat();
+                let said = client.ask(&match by {
+                    By::Query => query(text),
+                    By::Name => run("s"),
+                    By::Pipeline => [parse("", text, &[]), run("")].concat(),
+                });
+                assert!(said.ends_with("C(SELECT 1) Z(I)"), "{said}");
+                let at = said.split("D(").nth(1).unwrap().to_owned();
+                done.lock().unwrap().push((at, text));
+            });
+            front.runtime.block_on(until("it waits", || waiting(&front.door) == at + 1));
+        }
+        holder.ask(&query("commit"));
+    });
+    let mut done = Arc::into_inner(done).unwrap().into_inner().unwrap();
+    done.sort();
+    done.into_iter().map(|(_, text)| text).collect()
+}
+
+fn until_empty(front: &Front) {
+    front.runtime.block_on(until("nobody is inside", || front.door.view().unwrap().gate.transactions == 0));
+    front.all_idle();
+}
+
+pub fn rules_look_at_tags_and_fingerprints() {
+    let rules = "overtake.priority_rules=high tag.action=pay%; low fingerprint=\"select clock_timestamp(), 1 as low\"";
+    let Some(front) = front(1, &[rules], |_| {}) else { return };
+    for by in [By::Query, By::Name, By::Pipeline] {
+        let texts = [
+            (by, "SELECT Clock_Timestamp(), 7 AS low"),
+            (by, "select clock_timestamp(), 'first'"),
+            (by, "select clock_timestamp() /*action='pay%20out',route='%2F'*/"),
+        ];
+        assert_eq!(order_of(&front, &texts), [texts[2].1, texts[1].1, texts[0].1]);
+    }
+    // A hint is one of a prepared statement, too.
+    let texts = [(By::Query, "select clock_timestamp()"), (By::Name, "/*+ priority=high */ select clock_timestamp()")];
+    assert_eq!(order_of(&front, &texts), [texts[1].1, texts[0].1]);
+    until_empty(&front);
+}
+
+pub fn the_shortest_expected_goes_first() {
+    let order = |options: &mut DoorOptions| {
+        options.gate.classes[1].order = Order::ShortestExpected { patience: 1e6 };
+    };
+    let Some(front) = front(1, &[], order) else { return };
+    let mut raw = front.raw();
+    for number in 0..20 {
+        raw.ask(&query(&format!("select clock_timestamp(), pg_sleep(0.0{}1)", number % 2)));
+        raw.ask(&query(&format!("select clock_timestamp(), {number}")));
+    }
+    for by in [By::Query, By::Name, By::Pipeline] {
+        let texts = [(by, "select clock_timestamp(), pg_sleep(0.01)"), (by, "select clock_timestamp(), 3")];
+        assert_eq!(order_of(&front, &texts), [texts[1].1, texts[0].1]);
+    }
+    until_empty(&front);
+}
+
+pub fn who_would_meet_at_a_row_waits_outside() {
+    let rule = |options: &mut DoorOptions| {
+        options.hot = HotRules::parse("a: update t set n = n + $1 where id = $key").unwrap();
+    };
+    let Some(front) = front(10, &[], rule) else { return };
+    let held_back = || front.door.view().unwrap().gate.classes[1].held_back;
+    front.runtime.block_on(async {
+        let holder = front.client().await;
+        holder
+            .batch_execute("create table t (id int primary key, n int); insert into t values (7, 0), (8, 0)")
+            .await
+            .unwrap();
+        let update = "update t set n = n + $1 where id = $2";
+        for (before, begin) in [("", "begin /*hot_key='a%3A7'*/"), ("set overtake.hot_key = 'a:7'", "begin")] {
+            holder.batch_execute(before).await.unwrap();
+            holder.batch_execute(begin).await.unwrap();
+            let (by_parameter, by_text) = (front.client().await, front.client().await);
+            let tasks = [
+                tokio::spawn(async move { by_parameter.execute(update, &[&1, &7]).await.unwrap() }),
+                tokio::spawn(async move {
+                    by_text.batch_execute("UPDATE t SET n = n + 5 WHERE id = 7").await.unwrap();
+                    1
+                }),
+            ];
+            until("both wait", || held_back() == 2).await;
+            let other = front.client().await;
+            other.execute(update, &[&1, &8]).await.unwrap();
+            holder.batch_execute("commit").await.unwrap();
+            for task in tasks {
+                assert_eq!(task.await.unwrap(), 1);
+            }
+            // One that is held back can be given up.
+            holder.batch_execute(begin).await.unwrap();
+            let cancel = other.cancel_token();
+            let waits = tokio::spawn(async move { other.execute(update, &[&1, &7]).await });
+            until("it waits", || held_back() == 1).await;
+            cancel.cancel_query(tokio_postgres::NoTls).await.unwrap();
+            assert_eq!(state(&waits.await.unwrap().unwrap_err()), "57014");
+            holder.batch_execute("commit").await.unwrap();
+        }
+        holder.batch_execute("reset overtake.hot_key").await.unwrap();
+        assert_eq!(value(&holder, "select n from t where id = 7").await, "12");
+        let admin = front.try_client("dbname=overtake").await.unwrap();
+        let rows = admin.simple_query("show gate").await.unwrap();
+        let held_back = rows.iter().find_map(|row| match row {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get("held_back"),
+            _ => None,
+        });
+        assert_eq!(held_back, Some("0"));
+    });
+    assert!(6 <= front.door.view().unwrap().gate.counters.held_back);
+    until_empty(&front);
+}
+
+pub fn a_wait_at_the_gate_is_part_of_the_time() {
+    let Some(front) = front(1, &[], |_| {}) else { return };
+    front.runtime.block_on(async {
+        let (holder, client) = (front.client().await, front.client().await);
+        client.batch_execute("set statement_timeout = '30ms'; set lock_timeout = '1ms'").await.unwrap();
+        let other = front.try_client("options='-c statement_timeout=40ms'").await.unwrap();
+        holder.batch_execute("begin").await.unwrap();
+        for (client, ms) in [(&client, "30 ms"), (&other, "40 ms")] {
+            let begun = Instant::now();
+            let error = client.query("select 2", &[]).await.unwrap_err();
+            assert_eq!(state(&error), "57014");
+            let error = error.as_db_error().unwrap();
+            assert_eq!(error.message(), "canceling statement due to statement timeout");
+            assert!(error.detail().unwrap().contains(ms), "{error:?}");
+            assert!(Duration::from_millis(30) <= begun.elapsed());
+        }
+        client.batch_execute("set overtake.priority = low").await.unwrap();
+        assert_eq!(waiting(&front.door), 0);
+        holder.batch_execute("commit").await.unwrap();
+        assert_eq!(value(&client, "select 2").await, "2");
+    });
+    until_empty(&front);
+}
+
+/// By both protocols, in and outside of transactions, and as their own.
+pub fn settings_of_the_front_are_shown() {
+    let Some(front) = front(5, &["overtake.mpl_loss=7"], |_| {}) else { return };
+    let mut raw = front.raw();
+    let run = |name: &str| [bind("", name, &[], &[], &[]), execute("", 0), sync()].concat();
+    let show = |name: &str| [parse("", &format!("SHOW {name}"), &[]), named(b'D', b'S', ""), run("")].concat();
+    let shows = |name: &str, value: &str| format!("1 t T({name}:25:0) 2 D({value}) C(SHOW) Z(I)");
+    let (class, key) = ("overtake.priority", "overtake.hot_key");
+    assert_eq!(raw.ask(&show("Overtake.Priority")), shows(class, "normal"));
+    assert_eq!(raw.ask(&show("overtake.mpl_loss")), shows("overtake.mpl_loss", "7"));
+    assert_eq!(raw.ask(&query("show overtake.mpl_loss")), "T(overtake.mpl_loss:25:0) D(7) C(SHOW) Z(I)");
+    assert!(raw.ask(&query("show overtake.nothing")).contains("42704"));
+    raw.ask(&query("set overtake.hot_key = 'it''s 7'"));
+    assert_eq!(raw.ask(&show(key)), shows(key, "it's 7"));
+    // A named one shows what there is when it is run: set in the same pipeline, rolled back, reset.
+    let prepare = [parse("k", "show overtake.priority", &[]), parse("h", "set overtake.priority = high", &[]), sync()];
+    assert_eq!(raw.ask(&prepare.concat()), "1 1 Z(I)");
+    let two = |first: &str, second: &str| {
+        [bind("", first, &[], &[], &[]), execute("", 0), bind("", second, &[], &[], &[]), execute("", 0), sync()]
+            .concat()
+    };
+    assert_eq!(raw.ask(&two("h", "k")), "2 C(SET) 2 D(high) C(SHOW) Z(I)");
+    raw.ask(&query("begin"));
+    raw.ask(&query("set overtake.priority = low"));
+    assert_eq!(raw.ask(&run("k")), "2 D(low) C(SHOW) Z(T)");
+    assert!(raw.ask(&query("select 1/0")).contains("22012"));
+    assert!(raw.ask(&run("k")).contains("25P02"));
+    raw.ask(&query("rollback"));
+    assert_eq!(raw.ask(&run("k")), "2 D(high) C(SHOW) Z(I)");
+    raw.ask(&query("reset overtake.priority"));
+    assert_eq!(raw.ask(&run("k")), "2 D(normal) C(SHOW) Z(I)");
+    // Row by row, and beside ordinary rows.
+    let portal = [bind("p", "k", &[], &[], &[]), execute("p", 1), execute("p", 1), sync()].concat();
+    assert_eq!(raw.ask(&portal), "2 D(normal) s C(SHOW) Z(I)");
+    let beside = [parse("", "select 1 as a", &[]), bind("", "", &[], &[], &[]), execute("", 0), run("k")].concat();
+    assert_eq!(raw.ask(&beside), "1 2 D(1) C(SELECT 1) 2 D(normal) C(SHOW) Z(I)");
+    front.runtime.block_on(async {
+        let client = front.client().await;
+        let row = client.query_one("show overtake.priority", &[]).await.unwrap();
+        assert_eq!(row.get::<_, String>("overtake.priority"), "normal");
+        // At login, as a setting of the front.
+        let client = front.try_client("options='-c overtake.hot_key=b -c overtake.priority=low'").await.unwrap();
+        assert_eq!(value(&client, "show overtake.hot_key").await, "b");
+        client.batch_execute("set overtake.hot_key = c").await.unwrap();
+        client.batch_execute("reset overtake.hot_key").await.unwrap();
+        assert_eq!(value(&client, "show overtake.hot_key").await, "b");
+    });
+    until_empty(&front);
+}

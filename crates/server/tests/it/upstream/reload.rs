@@ -1,0 +1,105 @@
+//! Settings that are read again while clients are served.
+
+use super::cluster::Cluster;
+use super::{Front, try_value, value};
+use crate::gate::{state, until};
+use server::upstream::UpstreamOptions;
+use server::{DoorOptions, options};
+use sql::session::Defaults;
+use std::fs;
+use std::process::Command;
+use std::sync::Arc;
+
+/// By RELOAD and by SIGHUP: the gate, rules and pools go by them, what is wrong leaves all as it was, and what is there stays.
+pub fn settings_are_read_again() {
+    let Some(cluster) = Cluster::start("") else { return };
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
+    let file = std::env::temp_dir().join(format!("overtake-reload-{}.conf", std::process::id()));
+    let write = |text: &str| fs::write(&file, text).unwrap();
+    write("overtake.mpl = 3\novertake.upstream_pool = 4\n");
+    let path = file.clone();
+    let again = move || {
+        let mut settings = Defaults::default();
+        options::read_file(&path, &mut settings)?;
+        Ok(settings)
+    };
+    let settings = again().unwrap();
+    let door = DoorOptions::from_settings(&settings, "auto", false).unwrap();
+    let options =
+        UpstreamOptions { again: Some(Arc::new(again)), ..UpstreamOptions::from_settings(&settings).unwrap() };
+    let front = Front::behind(cluster, &url, options, &door, |_| {});
+    let mpl = || front.door.view().unwrap().gate.mpl;
+    front.runtime.block_on(async {
+        let admin = front.try_client("dbname=overtake").await.unwrap();
+        let client = front.try_client("application_name=till").await.unwrap();
+        let prepared = client.prepare("select 'pay'").await.unwrap();
+        client.query(&prepared, &[]).await.unwrap();
+        // One that is under way stays so.
+        let open = front.client().await;
+        open.batch_execute("begin").await.unwrap();
+        assert_eq!(mpl(), 3);
+        write(
+            "overtake.mpl = 7\novertake.upstream_pool = 2\nport = 7777\n\
+             overtake.priority_rules = 'high application=till; low fingerprint=\"select 1\"'\n\
+             overtake.gate_classes = 'low queue_max=0 slots_max=1'\n",
+        );
+        admin.batch_execute("reload").await.unwrap();
+        assert_eq!(mpl(), 7);
+        assert_eq!(value(&open, "show overtake.priority_rules").await.split(' ').next(), Some("high"));
+        // Ports are not changed by that.
+        let config = admin.simple_query("show config").await.unwrap();
+        let value_of = |name: &str| {
+            config.iter().find_map(|message| match message {
+                tokio_postgres::SimpleQueryMessage::Row(row) if row.get(0) == Some(name) => {
+                    Some((row.get(1).unwrap().to_owned(), row.get(3).unwrap().to_owned()))
+                }
+                _ => None,
+            })
+        };
+        let pair = |value: &str, changeable: &str| Some((value.to_owned(), changeable.to_owned()));
+        assert_eq!((value_of("port"), value_of("overtake.mpl")), (pair("5432", "no"), pair("7", "yes")));
+        // Rules count for those who are there as to statements, and for who logs in as to sessions.
+        assert_eq!(value(&client, "show overtake.priority").await, "normal");
+        let late = front.try_client("application_name=till").await.unwrap();
+        assert_eq!(value(&late, "show overtake.priority").await, "high");
+        // Statements that were prepared before are looked at again: there is room for one low one.
+        let class = |at: usize| front.door.view().unwrap().gate.classes[at].done;
+        open.batch_execute("commit").await.unwrap();
+        until("it has left", || front.door.view().unwrap().gate.transactions == 0).await;
+        let before = class(2);
+        client.query(&prepared, &[]).await.unwrap();
+        until("a low one is done", || class(2) == before + 1).await;
+        // What is wrong is refused, and all stays.
+        for wrong in
+            ["overtake.mpl = 0\n", "overtake.gate_classes = 'lwo weight=1'\n", "overtake.mpl = off\n", "prot = 1\n"]
+        {
+            write(wrong);
+            let error = admin.batch_execute("reload").await.unwrap_err();
+            assert_eq!(state(&error), "F0000", "{wrong}");
+            assert_eq!(mpl(), 7);
+        }
+        assert_eq!(value(&late, "show overtake.mpl").await, "7");
+        // As PostgreSQL is told.
+        let upstream = front.upstream.clone();
+        let listens = tokio::spawn(async move { upstream.reload_on_hangup().await });
+        write("overtake.mpl = auto\novertake.mpl_min = 5\n");
+        let pid = std::process::id().to_string();
+        // Before it listens, the signal would end the process.
+        tokio::task::yield_now().await;
+        until("the signal is heard", || is_caught(&pid)).await;
+        assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+        until("it is read", || front.door.mode() == server::Mode::Auto).await;
+        assert!(5 <= mpl());
+        assert_eq!(try_value(&late, "show overtake.mpl").await.unwrap(), "auto");
+        listens.abort();
+    });
+    front.all_idle();
+    fs::remove_file(&file).unwrap();
+}
+
+/// Whether a process has a handler for SIGHUP.
+fn is_caught(pid: &str) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() & 1 == 1
+}
