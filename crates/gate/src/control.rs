@@ -134,6 +134,11 @@ impl Controller {
         &self.settings
     }
 
+    /// What the database is like, as was learned by now.
+    pub fn know_model(&mut self, model: Network) {
+        self.settings.model = Some(model);
+    }
+
     /// What it is doing.
     pub fn phase(&self) -> Phase {
         self.phase

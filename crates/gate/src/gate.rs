@@ -16,6 +16,7 @@ mod passage;
 mod patience;
 mod queue;
 mod shares;
+mod stalls;
 mod timer;
 mod view;
 mod window;

@@ -7,23 +7,29 @@
 //! Nobody waits in a thread. What is done under the lock takes less than a microsecond, and wakes nobody; that is done after.
 
 mod options;
+mod resources;
+mod stalls;
 mod view;
 
 pub use options::{DoorOptions, Mode};
+pub(crate) use resources::{Resource, Row, Sample, Source};
+pub(crate) use stalls::Stalls;
 pub use view::DoorView;
 
 use crate::backend::Cancel;
+use crate::stats::Stats;
 use gate::control::Controller;
 use gate::{
     Arrival, ClassId, ClassSettings, Ending, Entrance, Event, Gate, Reaction, Refused, SettingsError, Ticket, Time,
     Whereabouts,
 };
+use resources::Resources;
 use sql::{SqlError, SqlState};
 use stage::Class;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -53,6 +59,10 @@ struct Shared {
     mode: Mode,
     /// Whether there are transactions that are cancelled when they run for too long.
     cancels: bool,
+    /// What transactions spend their time on, if somebody looks.
+    resources: Mutex<Resources>,
+    /// The clock of stages, before our own engine.
+    clock: OnceLock<Arc<Stats>>,
     /// The gate's classes for those of sessions.
     classes: [ClassId; Class::ALL.len()],
 }
@@ -61,6 +71,8 @@ struct State {
     gate: Gate,
     /// Acts under [`Mode::Auto`] only; else it can be asked.
     controller: Controller,
+    /// Where its model comes from.
+    source: Source,
     waiting: HashMap<Ticket, Waiting>,
     /// How those are cancelled that may be.
     cancels: HashMap<Ticket, Arc<dyn Cancel>>,
@@ -119,13 +131,15 @@ impl Door {
             named.ok_or_else(|| SettingsError::Missing(class.name().to_owned()))
         };
         let classes = [class(Class::High)?, class(Class::Normal)?, class(Class::Low)?];
-        let state = State { gate, controller, waiting: HashMap::new(), cancels: HashMap::new(), armed: None };
+        let source = if options.control.model.is_some() { Source::Configured } else { Source::Assumed };
+        let state = State { gate, controller, source, waiting: HashMap::new(), cancels: HashMap::new(), armed: None };
         let is_cancel =
             |class: &ClassSettings| class.runaway.is_some_and(|runaway| runaway.reaction == Reaction::Cancel);
         let cancels = options.gate.classes.iter().any(is_cancel);
         let (began, state) = (Instant::now(), Mutex::new(state));
         let (alarm, looks) = (Notify::new(), Notify::new());
-        Ok(Door(Some(Arc::new(Shared { began, state, alarm, looks, mode: options.mode, cancels, classes }))))
+        let (mode, resources, clock) = (options.mode, Mutex::default(), OnceLock::new());
+        Ok(Door(Some(Arc::new(Shared { began, state, alarm, looks, mode, cancels, resources, clock, classes }))))
     }
 
     /// What it does.
@@ -258,6 +272,7 @@ impl Shared {
                 Some((state.controller.clone(), seen, state.gate.settings().processors, now))
             });
             let Some((mut controller, seen, processors, now)) = over else { continue };
+            self.teach(&mut controller);
             let decided = tokio::task::spawn_blocking(move || {
                 let mpl = controller.decide(now, &seen, processors);
                 (controller, mpl)

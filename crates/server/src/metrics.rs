@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** who asks costs a small task and a bounded time; nothing of the database is touched.
 
-use crate::door::{Door, Mode};
+use crate::door::{Door, Mode, Row};
 use crate::stats::Stats;
 use sql::observe::Observe;
 use std::fmt::Write;
@@ -105,6 +105,12 @@ fn gate(door: &Door) -> String {
         family("overtake_mpl_holding", "gauge", "Whether the limit was found, and is only watched.", &alone(holds));
     }
     family("overtake_gate_extra_slots", "gauge", "Slots beyond the limit, in use.", &alone(view.gate.extras.into()));
+    let resources = door.resources();
+    if !resources.is_empty() {
+        let share = |row: &Row| (format!("{{resource=\"{}\"}}", row.resource.name()), row.share);
+        let shares: Vec<(String, f64)> = resources.iter().map(share).collect();
+        family("overtake_gate_resource_share", "gauge", "Where transactions inside spend their time, lately.", &shares);
+    }
     let counters = view.gate.counters;
     for (name, help, value) in [
         ("overtake_gate_lent_total", "Slots lent by transactions that waited for their clients.", counters.lent),

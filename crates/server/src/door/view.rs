@@ -42,10 +42,11 @@ impl Door {
     /// What other limits would do; nothing, if there is no gate, or too little was seen.
     pub fn forecast(&self) -> Option<Forecast> {
         let shared = self.0.as_ref()?;
-        let (controller, seen, processors): (Controller, Observation, u32) = {
+        let (mut controller, seen, processors): (Controller, Observation, u32) = {
             let state = shared.lock();
             (state.controller.clone(), state.gate.observation(), state.gate.settings().processors)
         };
+        shared.teach(&mut controller);
         controller.forecast(&seen, processors)
     }
 }

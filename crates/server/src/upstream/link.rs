@@ -120,7 +120,7 @@ impl Link {
 
     /// Begins. What the connection has of others' settings is changed in front of the client's first message.
     pub(crate) fn new(taken: Taken, turn: Turn, talk: &mut Talk) -> Link {
-        let begun = turn.begun();
+        let (begun, class, ticket) = (turn.begun(), turn.class(), turn.ticket());
         turn.cancel_by(|| talk.client.canceller());
         let mut link = Link {
             taken,
@@ -150,6 +150,8 @@ impl Link {
         };
         let server = &mut link.taken.server;
         server.taken_by(talk.seen.pid(), begun);
+        server.works_for(ticket);
+        talk.client.shared.internal.begins(server, class);
         server.prepared.next_batch();
         let wanted = &talk.client.settings;
         if !Arc::ptr_eq(&server.settings, wanted) && server.settings != *wanted {

@@ -10,6 +10,7 @@ use sql::priority::Rules;
 use sql::session::Defaults;
 use stage::Class;
 use std::fmt;
+use std::time::Duration;
 
 /// See the module.
 #[derive(Clone)]
@@ -18,6 +19,10 @@ pub struct UpstreamOptions {
     pub limits: Limits,
     /// Asks for a role's password, `$1` being its name: the second column of the row is as in `pg_authid`.
     pub auth_query: String,
+    /// Whether server processes that run transactions of class `low` have a lower processor priority meanwhile.
+    pub internal_priorities: bool,
+    /// Between two looks at what server processes wait for; none: nobody looks.
+    pub watch: Option<Duration>,
     /// Classes of clients by user, database and application.
     pub rules: Rules,
     /// All settings, to be shown.
@@ -40,8 +45,15 @@ impl From<Limits> for UpstreamOptions {
     fn from(limits: Limits) -> UpstreamOptions {
         let settings = Defaults::default();
         let auth_query = settings.get("overtake.upstream_auth_query").to_owned();
-        UpstreamOptions { limits, auth_query, rules: Rules::default(), settings }
+        let watch = watch_of(&settings);
+        UpstreamOptions { limits, auth_query, internal_priorities: false, watch, rules: Rules::default(), settings }
     }
+}
+
+/// More often than every 10 ms helps nobody.
+fn watch_of(settings: &Defaults) -> Option<Duration> {
+    let name = "overtake.upstream_watch";
+    (settings.number(name) != -1).then(|| settings.duration(name).max(Duration::from_millis(10)))
 }
 
 impl UpstreamOptions {
@@ -72,7 +84,9 @@ impl UpstreamOptions {
         if rules.are_about_statements() {
             tracing::warn!("rules of overtake.priority_rules about statements do not count before other servers");
         }
-        Ok(UpstreamOptions { limits, auth_query: auth_query.to_owned(), rules, settings: settings.clone() })
+        let internal_priorities = settings.is_on("overtake.internal_priorities");
+        let (auth_query, watch, settings) = (auth_query.to_owned(), watch_of(settings), settings.clone());
+        Ok(UpstreamOptions { limits, auth_query, internal_priorities, watch, rules, settings })
     }
 }
 
@@ -80,7 +94,6 @@ impl UpstreamOptions {
 mod tests {
     use super::*;
     use crate::options::read_flag;
-    use std::time::Duration;
 
     #[test]
     fn settings_reach_the_front() {
@@ -96,6 +109,12 @@ mod tests {
         }
         let limits = UpstreamOptions::from_settings(&settings).expect("settings").limits;
         assert_eq!((limits.size, limits.idle, limits.lifetime.as_secs()), (7, Duration::from_secs(5), 120));
+        let watch = |value: &str| {
+            let mut settings = settings.clone();
+            read_flag(&format!("overtake.upstream_watch={value}"), &mut settings).expect("a setting");
+            UpstreamOptions::from_settings(&settings).expect("settings").watch
+        };
+        assert_eq!((watch("-1"), watch("1s")), (None, Some(Duration::from_secs(1))));
         for wrong in ["overtake.upstream_auth_query=select 1", "overtake.priority_rules=urgent user=x"] {
             let mut settings = settings.clone();
             read_flag(wrong, &mut settings).expect("a setting");

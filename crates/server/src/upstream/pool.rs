@@ -155,7 +155,8 @@ impl Pool {
     pub(crate) async fn take_open(&self) -> Result<(Taken, Passage), SqlError> {
         loop {
             self.database.opened().await;
-            let taken = self.take().await?;
+            let mut taken = self.take().await?;
+            taken.server.lever.release();
             if let Some(passage) = self.database.begin() {
                 return Ok((taken, passage));
             }
@@ -224,7 +225,11 @@ impl Pool {
         let is_old = |server: &ServerConn| {
             self.limits.idle < server.rested.elapsed() || self.limits.lifetime < server.born.elapsed()
         };
-        lock(&self.idle).retain(|server| !is_old(server));
+        let mut idle = lock(&self.idle);
+        idle.retain(|server| !is_old(server));
+        // Who is not used any more has no reason to stay low.
+        let rested = idle.iter_mut().filter(|server| SWEEP < server.rested.elapsed());
+        rested.for_each(|server| server.lever.release());
     }
 }
 

@@ -1,7 +1,7 @@
 //! The gate's tables: classes, the limit, why it has moved, what others would do.
 
 use super::{count, ms, table, text};
-use crate::door::{Door, Mode};
+use crate::door::{Door, Mode, Row};
 use gate::control::{Expected, Move, Phase};
 use gate::{ClassObservation, ClassView, Time};
 use sql::system::{Lines, ProvidedTable};
@@ -14,12 +14,13 @@ pub(crate) fn lines(door: &Door, table: &str) -> Lines {
         "mpl" => mpl(door),
         "mpl_forecast" => mpl_forecast(door),
         "mpl_log" => mpl_log(door),
+        "gate_resources" => resources(door),
         _ => Lines::new(),
     }
 }
 
 /// Their columns.
-pub(crate) fn tables() -> [ProvidedTable; 4] {
+pub(crate) fn tables() -> [ProvidedTable; 5] {
     use Kind::{Bool, Float8, Int8, Text};
     let gate = [
         &[("class", Text), ("slots", Int8), ("waiting", Int8), ("lent", Int8), ("done", Int8), ("failed", Int8)][..],
@@ -34,6 +35,7 @@ pub(crate) fn tables() -> [ProvidedTable; 4] {
         &["throughput", "response_ms", "active", "saturated", "c2"].map(|name| (name, Float8)),
         &["lent_total", "extra_total", "turned_away_total", "timed_out_total"].map(|name| (name, Int8)),
         &["given_up_total", "demoted_total", "cancelled_total"].map(|name| (name, Int8)),
+        &[("dominating", Text), ("source", Text)],
     ]
     .concat();
     let mpl_log = [
@@ -44,10 +46,22 @@ pub(crate) fn tables() -> [ProvidedTable; 4] {
     let mpl_forecast = [
         &[("mpl", Int8)][..],
         &["throughput", "response_ms", "first_ms", "first_times"].map(|name| (name, Float8)),
-        &[("is_enough", Bool)],
+        &[("is_enough", Bool), ("source", Text)],
     ]
     .concat();
-    [table("gate", &gate), table("mpl", &mpl), table("mpl_forecast", &mpl_forecast), table("mpl_log", &mpl_log)]
+    let resources = [
+        &[("resource", Text), ("share", Float8), ("dominates", Bool)][..],
+        &["busy", "host_busy", "demand_ms"].map(|name| (name, Float8)),
+        &[("samples", Int8), ("source", Text)],
+    ]
+    .concat();
+    [
+        table("gate", &gate),
+        table("gate_resources", &resources),
+        table("mpl", &mpl),
+        table("mpl_forecast", &mpl_forecast),
+        table("mpl_log", &mpl_log),
+    ]
 }
 
 fn classes(door: &Door) -> Lines {
@@ -104,8 +118,28 @@ fn mpl(door: &Door) -> Lines {
         ("given_up_total", count(counters.given_up)),
         ("demoted_total", count(counters.demoted)),
         ("cancelled_total", count(counters.cancelled)),
+        ("dominating", door.dominating().map_or(Datum::Null, |resource| text(resource.name()))),
+        ("source", text(door.model_source().name())),
     ];
     vec![line]
+}
+
+/// What transactions inside spend their time on.
+fn resources(door: &Door) -> Lines {
+    let known = |value: Option<f64>| value.map_or(Datum::Null, Datum::Float8);
+    let row = |row: &Row| {
+        vec![
+            ("resource", text(row.resource.name())),
+            ("share", Datum::Float8(row.share)),
+            ("dominates", Datum::Bool(row.dominates)),
+            ("busy", known(row.busy)),
+            ("host_busy", known(row.host_busy)),
+            ("demand_ms", known(row.demand.map(|seconds| seconds * 1e3))),
+            ("samples", count(row.samples)),
+            ("source", text(row.source.name())),
+        ]
+    };
+    door.resources().iter().map(row).collect()
 }
 
 fn mpl_log(door: &Door) -> Lines {
@@ -130,6 +164,7 @@ fn mpl_log(door: &Door) -> Lines {
 
 fn mpl_forecast(door: &Door) -> Lines {
     let Some(forecast) = door.forecast() else { return Lines::new() };
+    let source = door.model_source().name();
     let row = |limit: &Expected| {
         vec![
             ("mpl", count(limit.mpl.into())),
@@ -138,6 +173,7 @@ fn mpl_forecast(door: &Door) -> Lines {
             ("first_ms", Datum::Float8(limit.first * 1e3)),
             ("first_times", Datum::Float8(forecast.now / limit.first)),
             ("is_enough", Datum::Bool(forecast.lowest <= limit.mpl)),
+            ("source", text(source)),
         ]
     };
     forecast.limits.iter().map(row).collect()

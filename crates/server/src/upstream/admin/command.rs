@@ -82,6 +82,7 @@ impl Show {
             ["mpl"] => Show::Gate("mpl"),
             ["mpl", "log"] => Show::Gate("mpl_log"),
             ["forecast"] => Show::Gate("mpl_forecast"),
+            ["resources"] => Show::Gate("gate_resources"),
             _ => return None,
         })
     }

@@ -1,4 +1,4 @@
-//! `SHOW GATE`, `SHOW MPL`, `SHOW MPL LOG`, `SHOW FORECAST`: the views of the schema `overtake`.
+//! `SHOW GATE`, `SHOW MPL`, `SHOW MPL LOG`, `SHOW FORECAST`, `SHOW RESOURCES`: the views of the schema `overtake`.
 
 use super::table::Table;
 use crate::door::Door;

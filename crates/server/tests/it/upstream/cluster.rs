@@ -142,6 +142,11 @@ impl Cluster {
         self.log.until("\"ssl\" changed to \"on\"");
     }
 
+    /// Of its unix socket.
+    pub fn socket_url(&self) -> String {
+        format!("postgres://postgres@/postgres?host={}&port={}", self.folder.display(), self.port)
+    }
+
     /// A client of the server itself.
     pub async fn client(&self) -> tokio_postgres::Client {
         let config = format!("host=127.0.0.1 port={} user=postgres", self.port);

@@ -4,11 +4,13 @@ pub mod admin;
 pub mod cluster;
 pub mod differential;
 pub mod flow;
+pub mod internal;
 pub mod isolation;
 pub mod passwords;
 pub mod state;
 pub mod statements;
 pub mod trouble;
+pub mod watch;
 
 use crate::support::{PATIENCE, Raw};
 use cluster::Cluster;
@@ -25,6 +27,7 @@ pub struct Front {
     pub cluster: Cluster,
     pub upstream: Upstream,
     pub address: SocketAddr,
+    pub door: Door,
 }
 
 impl Front {
@@ -46,17 +49,28 @@ impl Front {
         slots: usize,
         change: impl FnOnce(&mut Config),
     ) -> Front {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let slots = u32::try_from(slots).unwrap();
-        let gate = ::gate::Settings::of_priorities(slots);
+        Front::gated(cluster, url, options, ::gate::Settings::of_priorities(slots), change)
+    }
+
+    /// Behind such a gate.
+    pub fn gated(
+        cluster: Cluster,
+        url: &str,
+        options: impl Into<UpstreamOptions>,
+        gate: ::gate::Settings,
+        change: impl FnOnce(&mut Config),
+    ) -> Front {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let door = Door::new(&DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }).unwrap();
         let upstream = Upstream::new(url.parse().unwrap(), options, door.clone()).unwrap();
-        let mut config = Config { listen: vec!["127.0.0.1:0".parse().unwrap()], door, ..Config::default() };
+        let mut config =
+            Config { listen: vec!["127.0.0.1:0".parse().unwrap()], door: door.clone(), ..Config::default() };
         change(&mut config);
         let server = Server::bind(config, upstream.clone()).unwrap();
         let address = server.addresses().unwrap()[0];
         runtime.spawn(server.run(std::future::pending()));
-        Front { runtime, cluster, upstream, address }
+        Front { runtime, cluster, upstream, address, door }
     }
 
     /// A driver.
