@@ -59,6 +59,8 @@ struct Shared {
     mode: Mode,
     /// Whether there are transactions that are cancelled when they run for too long.
     cancels: bool,
+    /// Whether the number of processors was said.
+    has_processors: bool,
     /// What transactions spend their time on, if somebody looks.
     resources: Mutex<Resources>,
     /// The clock of stages, before our own engine.
@@ -139,7 +141,9 @@ impl Door {
         let (began, state) = (Instant::now(), Mutex::new(state));
         let (alarm, looks) = (Notify::new(), Notify::new());
         let (mode, resources, clock) = (options.mode, Mutex::default(), OnceLock::new());
-        Ok(Door(Some(Arc::new(Shared { began, state, alarm, looks, mode, cancels, resources, clock, classes }))))
+        let has_processors = options.has_processors;
+        let shared = Shared { began, state, alarm, looks, mode, cancels, has_processors, resources, clock, classes };
+        Ok(Door(Some(Arc::new(shared))))
     }
 
     /// What it does.

@@ -156,3 +156,21 @@ fn gate(door: &Door) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::door::{DoorOptions, Resource, Sample};
+
+    #[test]
+    fn what_transactions_spend_their_time_on_is_a_family() {
+        let door = Door::new(&DoorOptions { mode: Mode::Fixed, ..DoorOptions::default() }).expect("a door");
+        let mut sample = Sample::default();
+        (sample.at[Resource::Lock as usize], sample.at[Resource::Io as usize]) = (3, 1);
+        door.record(Duration::from_secs(1), &sample);
+        let said = gate(&door);
+        for line in ["{resource=\"lock\"} 0.75\n", "{resource=\"io\"} 0.25\n", "{resource=\"processor\"} 0\n"] {
+            assert!(said.contains(&format!("overtake_gate_resource_share{line}")), "{said}");
+        }
+    }
+}

@@ -224,6 +224,21 @@ fn who_waits_for_itself_gets_an_extra_slot_at_once() {
 }
 
 #[test]
+fn processors_that_are_found_out_later_count_from_then_on() {
+    let mut rig = Rig::new(4);
+    let (first, _) = rig.arrive("low");
+    let (second, _) = rig.arrive("low");
+    rig.pass(MS * 100);
+    // On one, each had half of it; on two, each has one.
+    rig.gate.know_processors(rig.now, 2);
+    rig.pass(MS * 100);
+    rig.leave(first);
+    rig.leave(second);
+    let demand = rig.gate.view().classes[rig.class("low").index()].demand;
+    assert!((demand - 0.15).abs() < 1e-6, "{demand}");
+}
+
+#[test]
 fn one_hot_key_is_inside_once() {
     let mut rig = Rig::new(8);
     let hot = |rig: &Rig, class: &str, key| Arrival { hot_key: Some(key), ..Arrival::new(rig.class(class)) };

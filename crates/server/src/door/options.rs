@@ -43,6 +43,8 @@ pub struct DoorOptions {
     pub mode: Mode,
     /// The gate.
     pub gate: Settings,
+    /// Whether the number of processors was said, and is not to be found out.
+    pub has_processors: bool,
     /// The controller, under [`Mode::Auto`].
     pub control: ControlSettings,
 }
@@ -50,7 +52,7 @@ pub struct DoorOptions {
 impl Default for DoorOptions {
     fn default() -> DoorOptions {
         let control = ControlSettings::default();
-        DoorOptions { mode: Mode::Off, gate: Settings::of_priorities(UNLIMITED), control }
+        DoorOptions { mode: Mode::Off, gate: Settings::of_priorities(UNLIMITED), has_processors: false, control }
     }
 }
 
@@ -120,7 +122,8 @@ impl DoorOptions {
         };
         let model = demands(settings.get("overtake.mpl_demands"), processors)?;
         let control = ControlSettings { goal, mpl_min, mpl_max, model, ..ControlSettings::default() };
-        Ok(DoorOptions { mode, gate, control })
+        let has_processors = number("overtake.mpl_processors") != 0;
+        Ok(DoorOptions { mode, gate, has_processors, control })
     }
 }
 

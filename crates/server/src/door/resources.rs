@@ -92,9 +92,9 @@ pub(crate) struct Resources {
     seconds: f64,
     /// Transactions that have ended.
     done: f64,
-    /// Seconds of processors, and those in which they were looked at; the share of the host's.
+    /// Seconds of processors that server processes have had.
     used: f64,
-    used_in: f64,
+    /// The share of the host's.
     host_busy: Option<f64>,
     last_done: Option<u64>,
     samples: u64,
@@ -139,6 +139,8 @@ impl Demands {
 
 /// After so long a sample counts half.
 const HALF_LIFE: Duration = Duration::from_mins(1);
+/// Between two samples that belong together.
+const GAP: Duration = Duration::from_secs(20);
 /// Without so many samples of transactions, and so many that ended, nothing is concluded.
 const SEEN_MIN: u64 = 50;
 const DONE_MIN: f64 = 50.0;
@@ -147,12 +149,17 @@ impl Resources {
     /// Adds what was seen so long after the last sample; `done` have ended up to now, of which a database with so many
     /// processors has done.
     pub(crate) fn record(&mut self, passed: Duration, sample: &Sample, done: u64, processors: u32) {
+        if GAP < passed {
+            // Nobody has looked, and one moment does not stand for so long.
+            self.last_done = Some(done);
+            return;
+        }
         let seconds = passed.as_secs_f64();
         let kept = (-seconds / HALF_LIFE.as_secs_f64()).exp2();
         for sum in self.at.iter_mut().chain(&mut self.busy) {
             *sum *= kept;
         }
-        for sum in [&mut self.seconds, &mut self.done, &mut self.used, &mut self.used_in] {
+        for sum in [&mut self.seconds, &mut self.done, &mut self.used] {
             *sum *= kept;
         }
         for (index, resource) in Resource::ALL.into_iter().enumerate() {
@@ -162,10 +169,7 @@ impl Resources {
             self.busy[index] += f64::from(count.min(servers)) * seconds;
             self.seen[index] += u64::from(count);
         }
-        if let Some(used) = sample.used {
-            self.used += used;
-            self.used_in += seconds;
-        }
+        self.used += sample.used.unwrap_or(0.0);
         self.host_busy = sample.host_busy.or(self.host_busy);
         self.seconds += seconds;
         self.done += done.saturating_sub(self.last_done.unwrap_or(done)) as f64;
@@ -181,9 +185,18 @@ impl Resources {
     fn working(&self, resource: Resource) -> f64 {
         // What the system counts is exact; who waits for nothing may wait for a processor.
         if resource == Resource::Processor && 0.0 < self.used {
-            return self.used / self.used_in;
+            return self.used / self.seconds;
         }
         self.busy[resource as usize] / self.seconds
+    }
+
+    /// A network of what a transaction needs. The log is a delay here: who waits for it is served together with others (group
+    /// commit), and a station that is always busy would say that no more can be done with more.
+    fn network(&self, processors: u32) -> Option<Network> {
+        let demands = self.demands()?;
+        let waits = self.at[Resource::Log as usize] / self.done;
+        let demands = Demands { log: 0.0, think: demands.think + waits, ..demands };
+        demands.network(processors).ok()
     }
 
     /// What a transaction needs: what is done of it over how many do it (the utilisation law).
@@ -276,15 +289,16 @@ impl Shared {
     /// Has the controller know what was learned of the database, unless somebody has said it.
     pub(super) fn teach(&self, controller: &mut Controller) {
         let (done, processors) = self.done();
-        let (demands, source) = match self.clock.get() {
+        let (network, source) = match self.clock.get() {
             Some(stats) => {
                 let rows = rows_of_stages(&stats.stages(), done);
                 let processor = rows.first().and_then(|row| row.demand).filter(|_| DONE_MIN <= done as f64);
-                (processor.map(|processor| Demands { processor, ..Demands::default() }), Source::StageClock)
+                let demands = processor.map(|processor| Demands { processor, ..Demands::default() });
+                (demands.and_then(|demands| demands.network(processors).ok()), Source::StageClock)
             }
-            None => (self.resources().demands(), Source::WaitEvents),
+            None => (self.resources().network(processors), Source::WaitEvents),
         };
-        let Some(network) = demands.and_then(|demands| demands.network(processors).ok()) else { return };
+        let Some(network) = network else { return };
         let mut state = self.lock();
         if state.source != Source::Configured {
             state.source = source;
@@ -299,6 +313,13 @@ impl Door {
         if let Some(shared) = &self.0 {
             // The first one counts.
             let _ = shared.clock.set(Arc::clone(stats));
+        }
+    }
+
+    /// The database may use so many processors, as its host says.
+    pub(crate) fn know_processors(&self, processors: u32) {
+        if let Some(shared) = self.0.as_ref().filter(|shared| !shared.has_processors) {
+            shared.with(|state, now| state.gate.know_processors(now, processors));
         }
     }
 
@@ -383,11 +404,11 @@ mod tests {
         near(Resource::Io, 0.005);
         near(Resource::Client, 0.04);
         assert_eq!(demand_of(&rows, Resource::Lock), None);
-        let network = seen.demands().and_then(|demands| demands.network(2).ok()).expect("a network");
+        let network = seen.network(2).expect("a network");
         assert!((network.throughput_max() / 100.0 - 1.0).abs() < 0.03);
         // The system's count of processor time is worth more.
-        let mut counted = seen.clone();
-        for tick in 100..200 {
+        let mut counted = Resources::default();
+        for tick in 0..100 {
             let at = Sample { used: Some(0.1), host_busy: Some(0.5), ..sample(&[(Resource::Processor, 5)]) };
             counted.record(TICK, &at, 10 * tick, 2);
         }
@@ -400,6 +421,10 @@ mod tests {
     fn nothing_is_concluded_from_little() {
         let mut seen = Resources::default();
         seen.record(TICK, &sample(&[(Resource::Processor, 200)]), 0, 2);
+        assert_eq!(seen.demands(), None);
+        // Nor from what ended while nobody looked.
+        seen.record(GAP * 2, &sample(&[(Resource::Processor, 200)]), 1_000, 2);
+        seen.record(TICK, &sample(&[(Resource::Processor, 200)]), 1_001, 2);
         assert_eq!(seen.demands(), None);
         assert!(Demands { think: 1.0, ..Demands::default() }.network(2).is_err());
     }

@@ -13,6 +13,8 @@ pub struct DoorView {
     pub mode: Mode,
     /// The gate.
     pub gate: View,
+    /// How many processors the database has.
+    pub processors: u32,
     /// What was seen since the limit last changed.
     pub seen: Observation,
     /// Whether the controller searches or holds, under [`Mode::Auto`].
@@ -32,6 +34,7 @@ impl Door {
         Some(DoorView {
             mode: shared.mode,
             gate: state.gate.view(),
+            processors: state.gate.settings().processors,
             seen: state.gate.observation(),
             phase: acts.then(|| state.controller.phase()),
             moves: state.controller.moves().copied().collect(),

@@ -236,7 +236,7 @@ mod tests {
 
     fn process(change: impl FnOnce(&mut Process)) -> Process {
         let stat = Stat { parent: 1, nice: 0, began: 1, used: 0 };
-        let mut process = Process { pid: 7, user: 101, stat, nice_min: 20, is_autogrouped: false };
+        let mut process = Process { pid: 7, user: 101, stat, nice_min: 20, processors: None, is_autogrouped: false };
         change(&mut process);
         process
     }

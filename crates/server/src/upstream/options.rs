@@ -50,10 +50,11 @@ impl From<Limits> for UpstreamOptions {
     }
 }
 
-/// More often than every 10 ms helps nobody.
+/// More often than every 10 ms helps nobody, and more seldom than every 10 s says nothing.
 fn watch_of(settings: &Defaults) -> Option<Duration> {
     let name = "overtake.upstream_watch";
-    (settings.number(name) != -1).then(|| settings.duration(name).max(Duration::from_millis(10)))
+    (settings.number(name) != -1)
+        .then(|| settings.duration(name).clamp(Duration::from_millis(10), Duration::from_secs(10)))
 }
 
 impl UpstreamOptions {

@@ -17,6 +17,8 @@ pub(crate) struct Process {
     pub(crate) stat: Stat,
     /// The highest priority that may be given to it without a right to any, as a nice value.
     pub(crate) nice_min: i32,
+    /// How many processors it may use.
+    pub(crate) processors: Option<u32>,
     /// Whether the kernel counts its session as a group of its own, besides which its nice value says nothing.
     pub(crate) is_autogrouped: bool,
 }
@@ -83,7 +85,8 @@ impl Process {
         let user = line(&status, "Uid:")?.first()?.parse().ok()?;
         let nice_min = nice_min(&read(pid, "limits").unwrap_or_default());
         let is_autogrouped = has_autogroups() && is_in_root_group(&read(pid, "cgroup").unwrap_or_default());
-        Some(Process { pid, user, stat, nice_min, is_autogrouped })
+        let processors = line(&status, "Cpus_allowed_list:").and_then(|words| count(words.first()?));
+        Some(Process { pid, user, stat, nice_min, processors, is_autogrouped })
     }
 
     /// Whether it is still there, and no other one of its number.
@@ -100,6 +103,15 @@ fn is_here(address: IpAddr) -> bool {
 /// `postgres: user database 127.0.0.1(43210) idle`
 fn is_titled(title: &str, port: u16) -> bool {
     title.starts_with("postgres") && title.contains(&format!("({port})"))
+}
+
+/// How many are in `0-3,8`.
+fn count(list: &str) -> Option<u32> {
+    let part = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(last.parse::<u32>().ok()?.checked_sub(first.parse().ok()?)? + 1)
+    };
+    list.split(',').map(part).sum()
 }
 
 /// By the soft limit of `Max nice priority`, from 1, which is nice 19, to 40.
@@ -165,6 +177,13 @@ mod tests {
             assert_eq!(nice_min(&limits(soft)), nice, "{soft}");
         }
         assert_eq!(nice_min(""), 20);
+    }
+
+    #[test]
+    fn processors_are_counted() {
+        for (list, wanted) in [("0", Some(1)), ("0-1", Some(2)), ("0-3,8,10-11", Some(7)), ("", None), ("3-1", None)] {
+            assert_eq!(count(list), wanted, "{list}");
+        }
     }
 
     #[test]

@@ -28,6 +28,8 @@ const RETRY: Duration = Duration::from_secs(30);
 const KEEP: Duration = Duration::from_mins(1);
 /// A server that takes longer to say what it does has other worries.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// Processes of connections that are closed are forgotten with all others.
+const PIDS_MAX: usize = 10_000;
 /// Of times in `/proc`, in a second.
 const TICKS: f64 = 100.0;
 
@@ -136,6 +138,9 @@ fn stalls(seen: &[Seen], sights: &[Arc<Sight>]) -> Stalls {
 impl Host {
     /// What processes and processors have done since the last time; of processes that are new, nothing.
     fn look(&mut self, sights: &[Arc<Sight>]) -> (Option<f64>, Option<f64>) {
+        if PIDS_MAX < self.used.len() {
+            self.used.clear();
+        }
         let mut ticks = 0;
         for sight in sights {
             if let Some(stat) = Stat::of(sight.pid) {
@@ -166,8 +171,11 @@ impl Eye {
         let secret = url.password.clone().map_or(Secret::Nothing, Secret::Password);
         let mut server = servers.connect(&url.user, &url.database, &secret).await?;
         server.ask("SET application_name = 'overtake watcher'").await?;
-        let is_here = Process::serving(server.io.peer(), server.line.pid()).is_some();
-        Ok(Eye { server, host: is_here.then(Host::default) })
+        let process = Process::serving(server.io.peer(), server.line.pid());
+        if let Some(processors) = process.as_ref().and_then(|process| process.processors) {
+            shared.door.know_processors(processors);
+        }
+        Ok(Eye { server, host: process.map(|_| Host::default()) })
     }
 
     async fn look(&mut self, sights: &[Arc<Sight>], for_whom: bool) -> Result<(Sample, Stalls), Blind> {

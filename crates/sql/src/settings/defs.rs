@@ -369,7 +369,7 @@ pub static DEFS: &[Def] = &[
         "overtake.mpl_processors",
         "0",
         Takes::Integer(0, 10_000),
-        "Sets how many processors the database behind the gate has; 0 is as many as this machine.",
+        "Sets how many processors the database behind the gate has; 0 is as many as it may use if it is here, else this machine's.",
     ),
     server(
         "overtake.network_realtime",

@@ -14,6 +14,7 @@ use tokio_postgres::Client;
 fn front(user: &str, gate: Settings) -> Option<Front> {
     let cluster = Cluster::start("")?;
     cluster.ask("create role app login");
+    cluster.pin();
     let url = format!("postgres://{user}@127.0.0.1:{}/postgres", cluster.port);
     let watch = Some(Duration::from_millis(10));
     let options = UpstreamOptions { watch, ..Limits { size: 20, ..Limits::default() }.into() };
@@ -58,8 +59,9 @@ pub fn the_resource_that_dominates_is_named() {
         let number = |resource, column| of(resource, column).parse::<f64>().unwrap();
         assert_eq!((of("processor", "dominates"), of("lock", "dominates")), ("t", "f"));
         assert!(0.5 < number("processor", "share") && 1.0 < number("processor", "demand_ms"), "{found:?}");
-        // This host is the server's.
+        // This host is the server's, and it may use one of its processors.
         assert!(0.0 < number("processor", "host_busy") && number("processor", "host_busy") <= 1.0, "{found:?}");
+        assert_eq!(front.door.view().unwrap().processors, 1);
         // One transaction holds a lock and waits for its client, others wait for it.
         let holder = front.client().await;
         holder.batch_execute("begin; update t set a = 2").await.unwrap();
