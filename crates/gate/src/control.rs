@@ -103,6 +103,10 @@ pub enum Phase {
 #[derive(Clone, Debug)]
 pub struct Controller {
     settings: ControlSettings,
+    /// What the database is like, as far as that was found out. It says where to start, and what to forecast; how the search goes is
+    /// not for it to say: a device that works for several at a time looks like a slow one from the outside while few are inside,
+    /// and who believes it never tries more.
+    learned: Option<Network>,
     phase: Phase,
     /// What was seen at the limits tried since the load last changed.
     tried: Vec<Tried>,
@@ -121,6 +125,7 @@ impl Controller {
         let (phase, tried, moves) = (Phase::Searching, Vec::new(), VecDeque::new());
         Controller {
             settings,
+            learned: None,
             phase,
             tried,
             before: None,
@@ -134,6 +139,15 @@ impl Controller {
     /// What it was told.
     pub fn settings(&self) -> &ControlSettings {
         &self.settings
+    }
+
+    /// What the database is like, as was found out by now. What was said in [`ControlSettings::model`] counts more.
+    pub fn know_model(&mut self, model: Network) {
+        self.learned = Some(model);
+    }
+
+    fn model(&self) -> Option<&Network> {
+        self.settings.model.as_ref().or(self.learned.as_ref())
     }
 
     /// What it is doing.
@@ -162,7 +176,7 @@ impl Controller {
             Goal::Lowest { loss_max, .. } => 1.0 - loss_max * USED,
             Goal::BestFor(_) => 0.8,
         };
-        let network = match &self.settings.model {
+        let network = match self.model() {
             Some(network) => Ok(network.clone()),
             // So many processors are one station, and there is a log or a disk.
             None => Network::balanced(2),
@@ -330,13 +344,17 @@ impl Controller {
     }
 
     /// And, with little weight, what the model or the load before lets expect.
-    fn with_guesses(&self, mut points: Vec<Point>) -> Vec<Point> {
+    fn with_guesses(&self, points: Vec<Point>) -> Vec<Point> {
+        self.with_guesses_of(self.settings.model.as_ref(), points)
+    }
+
+    fn with_guesses_of(&self, model: Option<&Network>, mut points: Vec<Point>) -> Vec<Point> {
         let Some(best) = points.iter().max_by(|a, b| a.throughput.total_cmp(&b.throughput)).copied() else {
             return points;
         };
         const GUESSED: f64 = 0.5;
         let guessed = |n: u32| -> Option<f64> {
-            match (&self.before, &self.settings.model) {
+            match (&self.before, model) {
                 (Some(curve), _) => Some(curve.throughput(n.into())),
                 (None, Some(network)) => network.throughput(n as usize).last().copied(),
                 (None, None) => Some(f64::from(n) / (f64::from(n) + 1.0)),

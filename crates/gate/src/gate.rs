@@ -17,6 +17,7 @@ mod passage;
 mod patience;
 mod queue;
 mod shares;
+mod stalls;
 mod timer;
 mod times;
 mod totals;
@@ -224,6 +225,17 @@ impl Gate {
     /// How many have a slot.
     pub fn slots(&self) -> u32 {
         self.slots
+    }
+
+    /// The database has so many processors, as was found out by now. What is observed begins anew.
+    pub fn know_processors(&mut self, now: Time, processors: u32) {
+        let processors = processors.max(1);
+        if processors != self.settings.processors {
+            self.pass(now);
+            self.meter.set_processors(now, processors);
+            self.settings.processors = processors;
+            self.observe_anew(now, self.slots);
+        }
     }
 
     /// Lets so many be active from now on. What is observed begins anew, when as many have left as were inside.

@@ -14,6 +14,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use std::future::poll_fn;
 use std::io;
 use std::mem;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -23,8 +24,25 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
 
+/// Who is at the other end of a stream, as the system knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    Unknown,
+    Tcp {
+        ours: SocketAddr,
+        theirs: SocketAddr,
+    },
+    /// The process that listens on the unix socket, if it can be seen from here.
+    Unix(Option<i32>),
+}
+
 /// A stream of any kind.
 pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send {
+    /// Who is at its other end.
+    fn peer(&self) -> Peer {
+        Peer::Unknown
+    }
+
     /// The same stream in the runtime of the caller, from whichever it was in.
     ///
     /// # Errors
@@ -33,12 +51,24 @@ pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send {
 }
 
 impl Io for TcpStream {
+    fn peer(&self) -> Peer {
+        match (self.local_addr(), self.peer_addr()) {
+            (Ok(ours), Ok(theirs)) => Peer::Tcp { ours, theirs },
+            _ => Peer::Unknown,
+        }
+    }
+
     fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
         Ok(Box::new(TcpStream::from_std(self.into_std()?)?))
     }
 }
 
 impl Io for UnixStream {
+    fn peer(&self) -> Peer {
+        let pid = self.peer_cred().ok().and_then(|peer| peer.pid());
+        Peer::Unix(pid.filter(|&pid| 0 < pid))
+    }
+
     fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
         Ok(Box::new(UnixStream::from_std(self.into_std()?)?))
     }

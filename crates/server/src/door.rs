@@ -11,25 +11,31 @@ mod hot;
 mod marks;
 mod options;
 mod reload;
+mod resources;
+mod stalls;
 mod view;
 
 pub use history::Moment;
 pub use hot::HotRules;
 pub(crate) use marks::{Hot, Marks};
 pub use options::{DoorOptions, Mode};
+pub(crate) use resources::{Resource, Row, Sample, Source};
+pub(crate) use stalls::Stalls;
 pub use view::DoorView;
 
 use crate::backend::Cancel;
+use crate::stats::Stats;
 use gate::control::Controller;
 use gate::{Arrival, ClassId, Ending, Entrance, Event, Gate, Refused, SettingsError, Ticket, Time, Whereabouts};
 use marks::Asked;
+use resources::Resources;
 use sql::{SqlError, SqlState};
 use stage::Class;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -66,6 +72,12 @@ struct Shared {
     asked: RwLock<Asked>,
     /// How often the settings were read.
     generation: AtomicU32,
+    /// Whether the number of processors was said.
+    has_processors: bool,
+    /// What transactions spend their time on, if somebody looks.
+    resources: Mutex<Resources>,
+    /// The clock of stages, before our own engine.
+    clock: OnceLock<Arc<Stats>>,
     /// The gate's classes for those of sessions.
     classes: [ClassId; Class::ALL.len()],
 }
@@ -77,6 +89,8 @@ struct State {
     controllers: u64,
     /// Acts under [`Mode::Auto`] only; else it can be asked.
     controller: Controller,
+    /// Where its model comes from.
+    source: Source,
     waiting: Waits,
     /// How those are cancelled that may be.
     cancels: HashMap<Ticket, Arc<dyn Cancel>>,
@@ -169,6 +183,7 @@ impl Door {
             mode: options.mode,
             controllers: 0,
             controller,
+            source: Source::of(&options.control),
             waiting: Waits::default(),
             cancels: HashMap::new(),
             armed: None,
@@ -184,6 +199,9 @@ impl Door {
             asks: AtomicBool::new(!asked.is_nothing()),
             asked: RwLock::new(asked),
             generation: AtomicU32::new(0),
+            has_processors: options.has_processors,
+            resources: Mutex::default(),
+            clock: OnceLock::new(),
             classes,
         }))))
     }
@@ -335,6 +353,7 @@ impl Shared {
                 Some((state.controller.clone(), seen, state.gate.settings().processors, now, state.controllers))
             });
             let Some((mut controller, seen, processors, now, number)) = over else { continue };
+            self.teach(&mut controller);
             let decided = tokio::task::spawn_blocking(move || {
                 let mpl = controller.decide(now, &seen, processors);
                 (controller, mpl)

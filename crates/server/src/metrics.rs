@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** who asks costs a small task and a bounded time; nothing of the database is touched.
 
-use crate::door::{Door, Mode};
+use crate::door::{Door, Mode, Row};
 use crate::stats::Stats;
 use gate::{ClassView, Times};
 use sql::observe::Observe;
@@ -106,6 +106,12 @@ fn gate(door: &Door) -> String {
         family("overtake_mpl_holding", "gauge", "Whether the limit was found, and is only watched.", &alone(holds));
     }
     family("overtake_gate_extra_slots", "gauge", "Slots beyond the limit, in use.", &alone(view.gate.extras.into()));
+    let resources = door.resources();
+    if !resources.is_empty() {
+        let share = |row: &Row| (format!("{{resource=\"{}\"}}", row.resource.name()), row.share);
+        let shares: Vec<(String, f64)> = resources.iter().map(share).collect();
+        family("overtake_gate_resource_share", "gauge", "Where transactions inside spend their time, lately.", &shares);
+    }
     let counters = view.gate.counters;
     for (name, help, value) in [
         (
@@ -171,7 +177,19 @@ fn histogram(out: &mut String, name: &str, labels: &str, times: &Times) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::door::DoorOptions;
+    use crate::door::{DoorOptions, Resource, Sample};
+
+    #[test]
+    fn what_transactions_spend_their_time_on_is_a_family() {
+        let door = Door::new(&DoorOptions { mode: Mode::Fixed, ..DoorOptions::default() }).expect("a door");
+        let mut sample = Sample::default();
+        (sample.at[Resource::Lock as usize], sample.at[Resource::Io as usize]) = (3, 1);
+        door.record(Duration::from_secs(1), &sample);
+        let said = gate(&door);
+        for line in ["{resource=\"lock\"} 0.75\n", "{resource=\"io\"} 0.25\n", "{resource=\"processor\"} 0\n"] {
+            assert!(said.contains(&format!("overtake_gate_resource_share{line}")), "{said}");
+        }
+    }
 
     #[test]
     fn the_gates_times_are_histograms() {

@@ -41,6 +41,7 @@ impl Views {
 
     /// And of who lets transactions in. The first one counts.
     pub fn let_in_by(&self, door: Door) {
+        door.clocked_by(&self.stats);
         let _ = self.door.set(door);
     }
 }

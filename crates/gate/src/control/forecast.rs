@@ -46,7 +46,7 @@ impl Controller {
         }
         let mut points = self.points();
         points.extend(Tried::of(seen, processors).points());
-        let curve = Curve::through(&self.with_guesses(points))?;
+        let curve = Curve::through(&self.with_guesses_of(self.model(), points))?;
         let c2 = seen.demand.c2();
         let present = (seen.throughput.mean * seen.response.mean).max(1.0);
         let (loss_max, increase_max) = match self.settings.goal {

@@ -42,6 +42,25 @@ fn it_finds_the_lowest_limit_of_a_balanced_network_from_any_start() {
 }
 
 #[test]
+fn a_model_that_was_found_out_says_where_to_start_and_no_more() {
+    // As if the disks had looked like one that is always busy: then one transaction at a time would do.
+    let mut controller = control(TEN);
+    let before = controller.start(1);
+    controller.know_model(Network::balanced(1).expect("a network"));
+    assert!(1 < before);
+    assert_eq!(controller.start(1), 1);
+    let mut simulation = closed(&Setup::balanced_disks(3, 0.03), 1, 1);
+    let mpl = search(&mut controller, &mut simulation, 10);
+    assert!((16..=22).contains(&mpl), "{mpl}");
+    // Who says it is believed more.
+    let model = Some(Network::balanced(3).expect("a network"));
+    let mut told = Controller::new(ControlSettings { model, ..ControlSettings::default() });
+    let start = told.start(1);
+    told.know_model(Network::balanced(1).expect("a network"));
+    assert_eq!(told.start(1), start);
+}
+
+#[test]
 fn it_finds_the_best_before_it_counts_losses() {
     // Locks: the best is done with a few; without a limit, half of it.
     let setup = &Setup::all()[14];

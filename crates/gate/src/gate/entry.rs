@@ -20,6 +20,16 @@ impl Ticket {
     pub fn place(self) -> usize {
         self.index as usize
     }
+
+    /// It as a number, to be kept where there is room for no more.
+    pub fn to_bits(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    /// The one that was this number. One that never was means nobody, as one does whose transaction is over.
+    pub fn from_bits(bits: u64) -> Ticket {
+        Ticket { index: bits as u32, generation: (bits >> 32) as u32 }
+    }
 }
 
 /// Where a transaction is.
@@ -79,6 +89,8 @@ pub(super) struct Entry {
     pub(super) is_extra: bool,
     /// It waits for a lock in the database, as the caller says.
     pub(super) is_stalled: bool,
+    /// What its client got an extra slot for because others wait for this one.
+    pub(super) helper: Option<Ticket>,
 }
 
 impl Entry {
@@ -100,6 +112,7 @@ impl Entry {
             meter: 0.0,
             is_extra: false,
             is_stalled: false,
+            helper: None,
         }
     }
 

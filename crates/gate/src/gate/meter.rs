@@ -32,6 +32,12 @@ impl Meter {
         self.reading
     }
 
+    /// There are so many processors from now on.
+    pub(super) fn set_processors(&mut self, now: Time, processors: u32) {
+        self.read(now);
+        self.processors = processors.into();
+    }
+
     /// One more is active from now on. What the meter says.
     pub(super) fn begin(&mut self, now: Time) -> f64 {
         let reading = self.read(now);

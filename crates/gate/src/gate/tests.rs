@@ -186,6 +186,59 @@ fn nobody_gets_an_extra_slot_while_somebody_inside_is_known_to_run() {
 }
 
 #[test]
+fn who_waits_for_itself_gets_an_extra_slot_at_once() {
+    let mut rig = Rig::with(2, |settings| settings.knows_stalls = true);
+    let low = rig.class("low");
+    let own = Arrival { owner: 7, ..Arrival::new(low) };
+    let (blocker, _) = rig.arrive_as(own);
+    rig.gate.rest(rig.now, blocker);
+    // A long one, which has nothing to do with it, and one that waits for the blocker.
+    rig.arrive("low");
+    rig.pass(MS * 50);
+    rig.gate.blocks(rig.now, blocker);
+    let (stuck, entrance) = rig.arrive("low");
+    assert_eq!(entrance, Entrance::Waits);
+    rig.pass(MS * 60);
+    assert_eq!(rig.admitted(), [stuck]);
+    rig.gate.stall(rig.now, stuck, true);
+    let (other, _) = rig.arrive_as(Arrival { owner: 8, ..Arrival::new(rig.class("high")) });
+    // Its client is only slow, as far as is known.
+    rig.gate.blocks(rig.now, blocker);
+    assert_eq!(rig.events(), []);
+    let [(second, _), (third, _)] = [rig.arrive_as(own), rig.arrive_as(own)];
+    for _ in 0..3 {
+        rig.gate.blocks(rig.now, blocker);
+    }
+    // One is enough, and the long one is no reason to wait.
+    assert_eq!(rig.events(), [Event::Extra(second), Event::Admitted(second)]);
+    assert_eq!(rig.gate.slots(), 3);
+    assert_eq!(rig.leave(second), []);
+    rig.gate.blocks(rig.now, blocker);
+    assert_eq!(rig.admitted(), [third]);
+    rig.leave(third);
+    rig.leave(blocker);
+    rig.gate.blocks(rig.now, blocker);
+    assert_eq!(rig.admitted(), []);
+    assert_eq!(rig.leave(stuck), [other]);
+    assert_eq!(Ticket::from_bits(stuck.to_bits()), stuck);
+}
+
+#[test]
+fn processors_that_are_found_out_later_count_from_then_on() {
+    let mut rig = Rig::new(4);
+    let (first, _) = rig.arrive("low");
+    let (second, _) = rig.arrive("low");
+    rig.pass(MS * 100);
+    // On one, each had half of it; on two, each has one.
+    rig.gate.know_processors(rig.now, 2);
+    rig.pass(MS * 100);
+    rig.leave(first);
+    rig.leave(second);
+    let demand = rig.gate.view().classes[rig.class("low").index()].demand;
+    assert!((demand - 0.15).abs() < 1e-6, "{demand}");
+}
+
+#[test]
 fn one_hot_key_is_inside_once() {
     let mut rig = Rig::new(8);
     let hot = |rig: &Rig, class: &str, key| Arrival { hot_key: Some(key), ..Arrival::new(rig.class(class)) };

@@ -112,6 +112,11 @@ impl Gate {
         }
     }
 
+    /// How many have done what they were for.
+    pub fn done(&self) -> u64 {
+        self.classes.iter().map(|class| class.done).sum()
+    }
+
     /// Where somebody stands; nothing if it does not wait.
     pub fn whereabouts(&self, ticket: Ticket) -> Option<Whereabouts> {
         let entry = self.entries.get(ticket)?;

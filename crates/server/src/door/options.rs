@@ -4,8 +4,10 @@
 
 use super::hot::HotRules;
 use super::marks::Asked;
+use super::resources::Demands;
 use crate::options::OptionError;
 use gate::control::{ControlSettings, Goal};
+use gate::model::Network;
 use gate::{ClassSettings, Most, Order, Reaction, Runaway, Settings};
 use sql::session::Defaults;
 use std::time::Duration;
@@ -43,6 +45,8 @@ pub struct DoorOptions {
     pub mode: Mode,
     /// The gate.
     pub gate: Settings,
+    /// Whether the number of processors was said, and is not to be found out.
+    pub has_processors: bool,
     /// The controller, under [`Mode::Auto`].
     pub control: ControlSettings,
     /// What transactions meet others at, by their first statements.
@@ -51,8 +55,13 @@ pub struct DoorOptions {
 
 impl Default for DoorOptions {
     fn default() -> DoorOptions {
-        let control = ControlSettings::default();
-        DoorOptions { mode: Mode::Off, gate: Settings::of_priorities(UNLIMITED), control, hot: HotRules::default() }
+        DoorOptions {
+            mode: Mode::Off,
+            gate: Settings::of_priorities(UNLIMITED),
+            has_processors: false,
+            control: ControlSettings::default(),
+            hot: HotRules::default(),
+        }
     }
 }
 
@@ -120,10 +129,12 @@ impl DoorOptions {
                     .ok_or_else(|| OptionError::of("overtake.mpl_best_for", format!("there is no class \"{name}\"")))?,
             ),
         };
-        let control = ControlSettings { goal, mpl_min, mpl_max, ..ControlSettings::default() };
+        let model = demands(settings.get("overtake.mpl_demands"), processors)?;
+        let control = ControlSettings { goal, mpl_min, mpl_max, model, ..ControlSettings::default() };
+        let has_processors = number("overtake.mpl_processors") != 0;
         let hot = HotRules::parse(settings.get("overtake.gate_hot"))
             .map_err(|error| OptionError::of("overtake.gate_hot", error))?;
-        Ok(DoorOptions { mode, gate, control, hot })
+        Ok(DoorOptions { mode, gate, has_processors, control, hot })
     }
 
     /// What is to be found out about statements.
@@ -138,6 +149,33 @@ impl DoorOptions {
             |class: &ClassSettings| class.runaway.is_some_and(|runaway| runaway.reaction == Reaction::Cancel);
         self.gate.classes.iter().any(is_cancel)
     }
+}
+
+/// Reads `resource=milliseconds …` as a network; none if nothing is said.
+fn demands(text: &str, processors: u32) -> Result<Option<Network>, OptionError> {
+    let mut demands = Demands::default();
+    let wrong = |why: String| {
+        let known =
+            "Known are processor, io, log and think, each with the milliseconds that a transaction needs of it.";
+        OptionError::of("overtake.mpl_demands", format!("{why}. {known}"))
+    };
+    for word in text.split_whitespace() {
+        let (name, ms) =
+            word.split_once('=').ok_or_else(|| wrong(format!("\"{word}\" is no RESOURCE=MILLISECONDS")))?;
+        let ms: f64 = ms.parse().map_err(|_| wrong(format!("\"{ms}\" is no number of milliseconds")))?;
+        let demand = match name {
+            "processor" => &mut demands.processor,
+            "io" => &mut demands.io,
+            "log" => &mut demands.log,
+            "think" => &mut demands.think,
+            _ => return Err(wrong(format!("there is no resource \"{name}\""))),
+        };
+        *demand = ms / 1e3;
+    }
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    demands.network(processors).map(Some).map_err(|error| wrong(error.to_string()))
 }
 
 /// Reads `CLASS word=value …; …` into the classes that are there.
@@ -240,6 +278,19 @@ mod tests {
         ] {
             let error = options(&[wrong]).expect_err(wrong).to_string();
             assert!(error.starts_with(wrong.split('=').next().unwrap_or_default()), "{error}");
+        }
+    }
+
+    #[test]
+    fn demands_are_a_network() {
+        let model = |text: &str| options(&[&format!("overtake.mpl_demands={text}"), "overtake.mpl_processors=4"]);
+        assert_eq!(model("").expect("none").control.model, None);
+        let network = model("processor=8 log=0.5 think=3").expect("demands").control.model.expect("a network");
+        // Four processors do 500 a second.
+        assert!((network.throughput_max() - 500.0).abs() < 1e-6, "{network:?}");
+        for wrong in ["processor", "processor=x", "cpu=1", "processor=-1", "io=0", "think=5", "log=inf"] {
+            let error = model(wrong).expect_err(wrong).to_string();
+            assert!(error.starts_with("overtake.mpl_demands: "), "{error}");
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** all of the new settings count, or none. Whoever waits or is inside stays there.
 
-use super::{Door, DoorOptions, Mode};
+use super::{Door, DoorOptions, Mode, Source};
 use gate::SettingsError;
 use gate::control::Controller;
 use std::sync::PoisonError;
@@ -20,12 +20,18 @@ impl Door {
             return Ok(false);
         }
         shared.with(|state, now| {
-            state.gate.change(now, options.gate.clone())?;
+            let mut gate = options.gate.clone();
+            if !options.has_processors {
+                // What was found out meanwhile is better than what is assumed.
+                gate.processors = state.gate.settings().processors;
+            }
+            state.gate.change(now, gate)?;
             let was_auto = state.mode == Mode::Auto;
             let is_same = options.control == *state.controller.settings();
             if !is_same || (options.mode == Mode::Auto) != was_auto {
                 state.controller = Controller::new(options.control.clone());
                 state.controllers += 1;
+                state.source = Source::of(&options.control);
             }
             state.mode = options.mode;
             let (least, most) = (options.control.mpl_min, options.control.mpl_max);

@@ -14,6 +14,8 @@ pub struct DoorView {
     pub mode: Mode,
     /// The gate.
     pub gate: View,
+    /// How many processors the database has.
+    pub processors: u32,
     /// What was seen since the limit last changed.
     pub seen: Observation,
     /// Whether the controller searches or holds, under [`Mode::Auto`].
@@ -33,6 +35,7 @@ impl Door {
         Some(DoorView {
             mode: state.mode,
             gate: state.gate.view(),
+            processors: state.gate.settings().processors,
             seen: state.gate.observation(),
             phase: acts.then(|| state.controller.phase()),
             moves: state.controller.moves().copied().collect(),
@@ -54,10 +57,11 @@ impl Door {
     /// What other limits would do; nothing, if there is no gate, or too little was seen.
     pub fn forecast(&self) -> Option<Forecast> {
         let shared = self.0.as_ref()?;
-        let (controller, seen, processors): (Controller, Observation, u32) = {
+        let (mut controller, seen, processors): (Controller, Observation, u32) = {
             let state = shared.lock();
             (state.controller.clone(), state.gate.observation(), state.gate.settings().processors)
         };
+        shared.teach(&mut controller);
         controller.forecast(&seen, processors)
     }
 }

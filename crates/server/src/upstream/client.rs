@@ -268,6 +268,8 @@ impl Talk {
             let wanted = self.wanted(kind, length);
             match self.wait(wanted.turned()).await {
                 Ok(turn) => {
+                    self.client.shared.internal.begins(&mut link.taken.server, turn.class());
+                    link.taken.server.works_for(turn.ticket());
                     link.turn = Some(turn);
                     self.client.reach.works(&link.taken.server.line);
                     return Ok(true);

@@ -4,7 +4,7 @@
 //! said unencrypted.
 
 use super::url::{Host, SslMode, Url};
-use crate::conn::Io;
+use crate::conn::{Io, Peer};
 use std::io;
 use std::mem;
 use std::sync::Arc;
@@ -23,6 +23,10 @@ use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error as TlsErro
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 impl Io for TlsStream<Box<dyn Io>> {
+    fn peer(&self) -> Peer {
+        self.get_ref().0.peer()
+    }
+
     fn settled(mut self: Box<Self>) -> io::Result<Box<dyn Io>> {
         let plain = self.get_mut().0;
         *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled()?;

@@ -122,7 +122,7 @@ impl Link {
 
     /// Begins. What the connection has of others' settings is changed in front of the client's first message.
     pub(crate) fn new(mut taken: Taken, turn: Turn, talk: &mut Talk) -> Link {
-        let begun = turn.begun();
+        let (begun, class, ticket) = (turn.begun(), turn.class(), turn.ticket());
         turn.cancel_by(|| talk.client.canceller());
         let expects = std::mem::take(&mut taken.server.expects).anew();
         let mut link = Link {
@@ -153,6 +153,8 @@ impl Link {
         };
         let server = &mut link.taken.server;
         server.taken_by(talk.seen.pid(), begun);
+        server.works_for(ticket);
+        talk.client.shared.internal.begins(server, class);
         server.prepared.next_batch();
         let wanted = &talk.client.settings;
         if !Arc::ptr_eq(&server.settings, wanted) && server.settings != *wanted {

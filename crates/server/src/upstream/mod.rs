@@ -3,8 +3,8 @@
 //! From the bottom up: `url` (where the servers are), `dial`, `proof`, `login` (from there to a connection), `message`, `params`,
 //! `settings`, `scan` (what is said, what was reported, what was set, what may leave something behind), `expect` (what is
 //! still to be answered), `prepared` and `statements` (who has prepared what), `server_conn` and `pool` (connections),
-//! `reach` (cancelling), `database` and `turn` (whether a transaction may begin), `shown` and `sight` (what is seen from outside),
-//! `client` with `link`, `forward`, `backward`, `check` and `leave` (one client's session); beside them `admin`, which needs
+//! `reach` (cancelling), `process` and `internal` (the processor priority of server processes), `database` and `turn` (whether a transaction may begin), `shown` and `sight` (what is seen from outside),
+//! `watch` (what server processes wait for), `client` with `link`, `forward`, `backward`, `check` and `leave` (one client's session); beside them `admin`, which needs
 //! none of that.
 //!
 //! **Invariant:** messages are forwarded as the bytes that they are; a connection belongs to one client from the first
@@ -20,6 +20,7 @@ mod database;
 mod dial;
 mod expect;
 mod forward;
+mod internal;
 mod leave;
 mod link;
 mod login;
@@ -30,6 +31,7 @@ mod params;
 mod pool;
 mod prepared;
 mod priority;
+mod process;
 mod proof;
 mod reach;
 mod reload;
@@ -42,6 +44,7 @@ mod sight;
 mod statements;
 mod turn;
 mod url;
+mod watch;
 
 pub use opened::Opened;
 pub use options::{Again, UpstreamOptions};
@@ -56,6 +59,7 @@ use crate::scram::Keys;
 use admin::Admin;
 use client::Client;
 use database::Database;
+use internal::Internal;
 use login::Servers;
 use opened::Whom;
 use params::Params;
@@ -88,6 +92,8 @@ pub(crate) struct Shared {
     pub(crate) statements: Statements,
     pools: Mutex<HashMap<(String, String), Arc<Pool>>>,
     roles: roles::Known,
+    pub(crate) internal: Internal,
+    is_watched: AtomicBool,
     clients: AtomicU64,
     /// Whether databases that nobody has asked for yet are paused, too. Changes under the lock of `pools`.
     is_paused: AtomicBool,
@@ -106,13 +112,17 @@ impl Upstream {
     /// Certificates cannot be read.
     pub fn new(url: Url, options: impl Into<UpstreamOptions>, door: Door) -> io::Result<Upstream> {
         let encryption = dial::encryption(&url)?;
+        let options = options.into();
+        let internal = Internal::new(options.internal_priorities);
         Ok(Upstream(Arc::new(Shared {
             servers: Arc::new(Servers { url, encryption }),
-            live: Live::new(options.into()),
+            live: Live::new(options),
             door,
             statements: Statements::default(),
             pools: Mutex::default(),
             roles: roles::Known::default(),
+            internal,
+            is_watched: AtomicBool::new(false),
             clients: AtomicU64::new(0),
             is_paused: AtomicBool::new(false),
         })))
@@ -139,9 +149,21 @@ impl Upstream {
         // Users of one database share what is known of it.
         let known = pools.values().find(|pool| *pool.name == *database).map(|pool| Arc::clone(&pool.database));
         let known = known.unwrap_or_else(|| Arc::new(Database::new(shared.is_paused.load(SeqCst))));
+        self.begin_watch();
         let pool = Pool::new(Arc::clone(&shared.servers), (user, database), known, secret, shared.options().limits);
         pools.insert(key, Arc::clone(&pool));
         pool
+    }
+
+    /// In a runtime, with the first pool: before that there is nobody to be looked at.
+    fn begin_watch(&self) {
+        let shared = &self.0;
+        if let Some(every) = shared.options().watch
+            && shared.door.is_there()
+            && !shared.is_watched.swap(true, Relaxed)
+        {
+            tokio::spawn(watch::watch(Arc::downgrade(shared), every));
+        }
     }
 
     /// What a client is told that asks for these settings. The server is asked when that is not known.

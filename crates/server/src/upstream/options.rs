@@ -11,6 +11,7 @@ use sql::session::Defaults;
 use stage::Class;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// See the module.
 #[derive(Clone)]
@@ -19,6 +20,10 @@ pub struct UpstreamOptions {
     pub limits: Limits,
     /// Asks for a role's password, `$1` being its name: the second column of the row is as in `pg_authid`.
     pub auth_query: String,
+    /// Whether server processes that run transactions of class `low` have a lower processor priority meanwhile.
+    pub internal_priorities: bool,
+    /// Between two looks at what server processes wait for; none: nobody looks.
+    pub watch: Option<Duration>,
     /// Classes of clients by user, database and application.
     pub rules: Arc<Rules>,
     /// All settings, to be shown.
@@ -46,8 +51,16 @@ impl From<Limits> for UpstreamOptions {
     fn from(limits: Limits) -> UpstreamOptions {
         let settings = Defaults::default();
         let auth_query = settings.get("overtake.upstream_auth_query").to_owned();
-        UpstreamOptions { limits, auth_query, rules: Arc::default(), settings, again: None }
+        let (rules, watch) = (Arc::default(), watch_of(&settings));
+        UpstreamOptions { limits, auth_query, internal_priorities: false, watch, rules, settings, again: None }
     }
+}
+
+/// More often than every 10 ms helps nobody, and more seldom than every 10 s says nothing.
+fn watch_of(settings: &Defaults) -> Option<Duration> {
+    let name = "overtake.upstream_watch";
+    (settings.number(name) != -1)
+        .then(|| settings.duration(name).clamp(Duration::from_millis(10), Duration::from_secs(10)))
 }
 
 impl UpstreamOptions {
@@ -75,8 +88,10 @@ impl UpstreamOptions {
             let why = format!("{}: {}", error.message(), error.detail_text().unwrap_or_default());
             OptionError::of("overtake.priority_rules", why)
         })?;
-        let (auth_query, rules, settings) = (auth_query.to_owned(), Arc::new(rules), settings.clone());
-        Ok(UpstreamOptions { limits, auth_query, rules, settings, again: None })
+        let internal_priorities = settings.is_on("overtake.internal_priorities");
+        let (auth_query, rules, watch) = (auth_query.to_owned(), Arc::new(rules), watch_of(settings));
+        let settings = settings.clone();
+        Ok(UpstreamOptions { limits, auth_query, internal_priorities, watch, rules, settings, again: None })
     }
 }
 
@@ -84,7 +99,6 @@ impl UpstreamOptions {
 mod tests {
     use super::*;
     use crate::options::read_flag;
-    use std::time::Duration;
 
     #[test]
     fn settings_reach_the_front() {
@@ -100,6 +114,12 @@ mod tests {
         }
         let limits = UpstreamOptions::from_settings(&settings).expect("settings").limits;
         assert_eq!((limits.size, limits.idle, limits.lifetime.as_secs()), (7, Duration::from_secs(5), 120));
+        let watch = |value: &str| {
+            let mut settings = settings.clone();
+            read_flag(&format!("overtake.upstream_watch={value}"), &mut settings).expect("a setting");
+            UpstreamOptions::from_settings(&settings).expect("settings").watch
+        };
+        assert_eq!((watch("-1"), watch("1s")), (None, Some(Duration::from_secs(1))));
         for wrong in ["overtake.upstream_auth_query=select 1", "overtake.priority_rules=urgent user=x"] {
             let mut settings = settings.clone();
             read_flag(wrong, &mut settings).expect("a setting");

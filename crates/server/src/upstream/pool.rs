@@ -157,7 +157,8 @@ impl Pool {
     pub(crate) async fn take_open(&self) -> Result<(Taken, Passage), SqlError> {
         loop {
             self.database.opened().await;
-            let taken = self.take(Instant::now()).await?;
+            let mut taken = self.take(Instant::now()).await?;
+            taken.server.lever.release();
             if let Some(passage) = self.database.begin() {
                 return Ok((taken, passage));
             }
@@ -235,9 +236,13 @@ impl Pool {
     }
 
     fn close_idle(&self) {
-        let Limits { idle, lifetime, .. } = *lock(&self.limits);
-        let is_old = |server: &ServerConn| idle < server.rested.elapsed() || lifetime < server.born.elapsed();
-        lock(&self.idle).retain(|server| !is_old(server));
+        let Limits { idle: longest, lifetime, .. } = *lock(&self.limits);
+        let is_old = |server: &ServerConn| longest < server.rested.elapsed() || lifetime < server.born.elapsed();
+        let mut idle = lock(&self.idle);
+        idle.retain(|server| !is_old(server));
+        // Who is not used any more has no reason to stay low.
+        let rested = idle.iter_mut().filter(|server| SWEEP < server.rested.elapsed());
+        rested.for_each(|server| server.lever.release());
     }
 }
 

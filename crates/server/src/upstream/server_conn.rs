@@ -4,6 +4,7 @@
 //! buffers, and what its session has beside `settings` and `prepared` is nothing.
 
 use super::expect::{Expects, Reply};
+use super::internal::Lever;
 use super::message;
 use super::params::Params;
 use super::prepared::Prepared;
@@ -12,6 +13,7 @@ use super::settings::Settings;
 use super::sight::Sight;
 use crate::conn::Io;
 use bytes::{Buf, BytesMut};
+use gate::Ticket;
 use sql::{SqlError, SqlState};
 use std::io;
 use std::mem;
@@ -50,6 +52,8 @@ pub(crate) struct ServerConn {
     /// Which one it is of those between two RECONNECTs.
     pub(crate) generation: u64,
     sight: Option<Arc<Sight>>,
+    /// The priority of the server process.
+    pub(crate) lever: Lever,
 }
 
 /// Where a connection was before it was taken into a runtime.
@@ -125,6 +129,7 @@ impl ServerConn {
             count: None,
             generation: 0,
             sight: None,
+            lever: Lever::default(),
         }
     }
 
@@ -230,6 +235,13 @@ impl ServerConn {
         }
     }
 
+    /// It runs this transaction of the gate's.
+    pub(crate) fn works_for(&self, ticket: Option<Ticket>) {
+        if let Some(sight) = &self.sight {
+            sight.works_for(ticket);
+        }
+    }
+
     /// It goes to the pool.
     pub(crate) fn rest(&mut self, now: Instant) {
         self.rested = now;
@@ -247,6 +259,8 @@ impl ServerConn {
 
 impl Drop for ServerConn {
     fn drop(&mut self) {
+        // While the process is there.
+        self.lever = Lever::Fixed;
         if let Some(count) = self.count.take() {
             count.fetch_sub(1, Relaxed);
         }

@@ -1,9 +1,10 @@
 //! What is shown of one server connection.
 //!
-//! **Invariant:** whoever looks holds nobody up: the connection's owner writes two numbers when it comes and one when it goes.
+//! **Invariant:** whoever looks holds nobody up: the connection's owner writes three numbers when it comes and one when it goes.
 
 use super::reach::Line;
 use super::url::Host;
+use gate::Ticket;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -20,6 +21,8 @@ pub(crate) struct Sight {
     client: AtomicI32,
     /// When that one got it, in microseconds of its age.
     taken_us: AtomicU64,
+    /// The number of its transaction at the gate, and one; 0: there is none.
+    ticket: AtomicU64,
 }
 
 impl Sight {
@@ -32,6 +35,7 @@ impl Sight {
             born_us: i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
             client: AtomicI32::new(0),
             taken_us: AtomicU64::new(0),
+            ticket: AtomicU64::new(0),
         }
     }
 
@@ -39,6 +43,16 @@ impl Sight {
         let age = now.saturating_duration_since(self.born).as_micros();
         self.taken_us.store(u64::try_from(age).unwrap_or(u64::MAX), Relaxed);
         self.client.store(client, Relaxed);
+    }
+
+    /// It runs this transaction of the gate's.
+    pub(crate) fn works_for(&self, ticket: Option<Ticket>) {
+        self.ticket.store(ticket.map_or(0, |ticket| ticket.to_bits().wrapping_add(1)), Relaxed);
+    }
+
+    /// The last one that it ran; it may be over.
+    pub(crate) fn ticket(&self) -> Option<Ticket> {
+        Some(self.ticket.load(Relaxed)).filter(|&bits| bits != 0).map(|bits| Ticket::from_bits(bits.wrapping_sub(1)))
     }
 
     pub(crate) fn rests(&self) {

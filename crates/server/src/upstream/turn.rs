@@ -9,6 +9,7 @@ use super::pool::{Pool, Taken};
 use crate::backend::Cancel;
 use crate::door::{About, Slot, TurnedAway};
 use crate::stats::{Stage, Stats};
+use gate::Ticket;
 use stage::Class;
 use std::fmt;
 use std::future::poll_fn;
@@ -123,6 +124,15 @@ impl Wanted {
 impl Turn {
     pub(crate) fn begun(&self) -> Instant {
         self.begun
+    }
+
+    pub(crate) fn class(&self) -> Class {
+        self.class
+    }
+
+    /// Its number at the gate.
+    pub(crate) fn ticket(&self) -> Option<Ticket> {
+        self.slot.as_ref().and_then(Slot::ticket)
     }
 
     /// The transaction waits for its client.

@@ -1,7 +1,7 @@
 //! The gate's tables: classes and their times, the limit now and over time, why it has moved, what others would do.
 
 use super::{count, ms, table, text};
-use crate::door::{Door, Mode, Moment};
+use crate::door::{Door, Mode, Moment, Row};
 use gate::control::{Expected, Move, Phase};
 use gate::{ClassObservation, ClassView, Time, Times};
 use sql::system::{Lines, ProvidedTable};
@@ -16,12 +16,13 @@ pub(crate) fn lines(door: &Door, table: &str) -> Lines {
         "mpl_forecast" => mpl_forecast(door),
         "mpl_history" => history(door, f64::INFINITY),
         "mpl_log" => mpl_log(door),
+        "gate_resources" => resources(door),
         _ => Lines::new(),
     }
 }
 
 /// Their columns.
-pub(crate) fn tables() -> [ProvidedTable; 6] {
+pub(crate) fn tables() -> [ProvidedTable; 7] {
     use Kind::{Bool, Float8, Int8, Text};
     let gate = [
         &[("class", Text)][..],
@@ -44,6 +45,7 @@ pub(crate) fn tables() -> [ProvidedTable; 6] {
         &["lent_total", "held_back_total", "extra_total", "turned_away_total", "timed_out_total"]
             .map(|name| (name, Int8)),
         &["given_up_total", "demoted_total", "cancelled_total"].map(|name| (name, Int8)),
+        &[("dominating", Text), ("source", Text)],
     ]
     .concat();
     let mpl_log = [
@@ -54,7 +56,7 @@ pub(crate) fn tables() -> [ProvidedTable; 6] {
     let mpl_forecast = [
         &[("mpl", Int8)][..],
         &["throughput", "response_ms", "first_ms", "first_times"].map(|name| (name, Float8)),
-        &[("is_enough", Bool)],
+        &[("is_enough", Bool), ("source", Text)],
     ]
     .concat();
     let mpl_history = [
@@ -63,9 +65,16 @@ pub(crate) fn tables() -> [ProvidedTable; 6] {
         &["active", "waiting", "throughput", "response_ms"].map(|name| (name, Float8)),
     ]
     .concat();
+    let resources = [
+        &[("resource", Text), ("share", Float8), ("dominates", Bool)][..],
+        &["busy", "host_busy", "demand_ms"].map(|name| (name, Float8)),
+        &[("samples", Int8), ("source", Text)],
+    ]
+    .concat();
     [
         table("gate", &gate),
         table("gate_histogram", &gate_histogram),
+        table("gate_resources", &resources),
         table("mpl", &mpl),
         table("mpl_forecast", &mpl_forecast),
         table("mpl_history", &mpl_history),
@@ -169,8 +178,28 @@ fn mpl(door: &Door) -> Lines {
         ("given_up_total", count(counters.given_up)),
         ("demoted_total", count(counters.demoted)),
         ("cancelled_total", count(counters.cancelled)),
+        ("dominating", door.dominating().map_or(Datum::Null, |resource| text(resource.name()))),
+        ("source", text(door.model_source().name())),
     ];
     vec![line]
+}
+
+/// What transactions inside spend their time on.
+fn resources(door: &Door) -> Lines {
+    let known = |value: Option<f64>| value.map_or(Datum::Null, Datum::Float8);
+    let row = |row: &Row| {
+        vec![
+            ("resource", text(row.resource.name())),
+            ("share", Datum::Float8(row.share)),
+            ("dominates", Datum::Bool(row.dominates)),
+            ("busy", known(row.busy)),
+            ("host_busy", known(row.host_busy)),
+            ("demand_ms", known(row.demand.map(|seconds| seconds * 1e3))),
+            ("samples", count(row.samples)),
+            ("source", text(row.source.name())),
+        ]
+    };
+    door.resources().iter().map(row).collect()
 }
 
 fn mpl_log(door: &Door) -> Lines {
@@ -195,6 +224,7 @@ fn mpl_log(door: &Door) -> Lines {
 
 fn mpl_forecast(door: &Door) -> Lines {
     let Some(forecast) = door.forecast() else { return Lines::new() };
+    let source = door.model_source().name();
     let row = |limit: &Expected| {
         vec![
             ("mpl", count(limit.mpl.into())),
@@ -203,6 +233,7 @@ fn mpl_forecast(door: &Door) -> Lines {
             ("first_ms", Datum::Float8(limit.first * 1e3)),
             ("first_times", Datum::Float8(forecast.now / limit.first)),
             ("is_enough", Datum::Bool(forecast.lowest <= limit.mpl)),
+            ("source", text(source)),
         ]
     };
     forecast.limits.iter().map(row).collect()

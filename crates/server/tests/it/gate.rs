@@ -222,6 +222,11 @@ pub fn the_gate_shows_itself() {
             ask("select done, waiting, wait_p50_ms, inside_p50_ms from overtake.gate where class = 'normal'").await;
         assert!(1_100 <= row.get::<_, i64>(0) && row.get::<_, i64>(1) == 0);
         assert!(0.0 < row.get::<_, f64>(3) && row.get::<_, f64>(2) < row.get::<_, f64>(3));
+        // Its own clock says what they did.
+        let row = ask("select share, demand_ms, source from overtake.gate_resources where dominates").await;
+        assert!(0.5 < row.get::<_, f64>(0) && 0.0 < row.get::<_, f64>(1) && row.get::<_, &str>(2) == "stage clock");
+        let row = ask("select dominating, source from overtake.mpl").await;
+        assert_eq!((row.get::<_, &str>(0), row.get::<_, &str>(1)), ("processor", "stage clock"));
         let row = ask("select count(*), bool_or(is_enough) from overtake.mpl_forecast where 0 < first_ms").await;
         assert!(0 < row.get::<_, i64>(0) && row.get::<_, bool>(1));
         assert_eq!(ask("select count(*) from overtake.mpl_log").await.get::<_, i64>(0), 0);

@@ -328,6 +328,12 @@ pub static DEFS: &[Def] = &[
         "Sets what the session's transactions meet others at: of those with one key, one at a time is let in at the gate.",
     ),
     server(
+        "overtake.internal_priorities",
+        "off",
+        Takes::Switch,
+        "Whether the server process behind that runs a transaction of class low has a lower processor priority meanwhile.",
+    ),
+    server(
         "overtake.message_max",
         "64MB",
         Takes::Kilobytes,
@@ -345,6 +351,12 @@ pub static DEFS: &[Def] = &[
         "",
         Takes::Text,
         "Sets the class for which overtake.mpl = auto finds the limit, instead of the lowest that costs little.",
+    ),
+    server(
+        "overtake.mpl_demands",
+        "",
+        Takes::Text,
+        "Sets what a transaction needs of the database behind the gate, in milliseconds: [processor=] [io=] [log=] [think=].",
     ),
     server(
         "overtake.mpl_increase",
@@ -369,7 +381,7 @@ pub static DEFS: &[Def] = &[
         "overtake.mpl_processors",
         "0",
         Takes::Integer(0, 10_000),
-        "Sets how many processors the database behind the gate has; 0 is as many as this machine.",
+        "Sets how many processors the database behind the gate has; 0 is as many as it may use if it is here, else this machine's.",
     ),
     server(
         "overtake.network_realtime",
@@ -440,6 +452,12 @@ pub static DEFS: &[Def] = &[
         "100",
         Takes::Integer(1, 10_000),
         "Sets how many connections to the server behind each user has to each database at most.",
+    ),
+    server(
+        "overtake.upstream_watch",
+        "250ms",
+        Takes::MillisecondsOrNever,
+        "Sets how often it is looked at what the server processes behind wait for; -1 is never.",
     ),
     def("password_encryption", "scram-sha-256", Takes::OneOf(&["scram-sha-256"]), "Chooses how passwords are kept."),
     inert("plan_cache_mode", "auto", Takes::OneOf(&["auto", "force_generic_plan", "force_custom_plan"])),

@@ -87,6 +87,7 @@ impl Show {
             ["mpl", "history", seconds] => Show::History(Some(seconds.parse().ok()?)),
             ["mpl", "log"] => Show::Gate("mpl_log"),
             ["forecast"] => Show::Gate("mpl_forecast"),
+            ["resources"] => Show::Gate("gate_resources"),
             _ => return None,
         })
     }

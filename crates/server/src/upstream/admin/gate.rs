@@ -1,4 +1,4 @@
-//! `SHOW GATE`, `GATE HISTOGRAM`, `MPL`, `MPL LOG`, `MPL HISTORY`, `FORECAST`: the views of the schema `overtake`.
+//! `SHOW GATE`, `GATE HISTOGRAM`, `MPL`, `MPL LOG`, `MPL HISTORY`, `FORECAST`, `RESOURCES`: the views of the schema `overtake`.
 
 use super::table::Table;
 use crate::door::Door;

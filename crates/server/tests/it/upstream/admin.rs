@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-async fn admin(front: &Front) -> Client {
+pub async fn admin(front: &Front) -> Client {
     front.try_client("dbname=overtake").await.unwrap()
 }
 
 /// Rows of a table, each as its columns' names and values.
-async fn rows(client: &Client, text: &str) -> Vec<Vec<(String, String)>> {
+pub async fn rows(client: &Client, text: &str) -> Vec<Vec<(String, String)>> {
     let messages = client.simple_query(text).await.unwrap();
     let row = |message: SimpleQueryMessage| match message {
         SimpleQueryMessage::Row(row) => {
@@ -29,7 +29,7 @@ async fn rows(client: &Client, text: &str) -> Vec<Vec<(String, String)>> {
 }
 
 /// A column of the first row in which these columns are so.
-fn cell<'r>(rows: &'r [Vec<(String, String)>], is: &[(&str, &str)], column: &str) -> &'r str {
+pub fn cell<'r>(rows: &'r [Vec<(String, String)>], is: &[(&str, &str)], column: &str) -> &'r str {
     let get = |row: &'r Vec<(String, String)>, name: &str| {
         row.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value.as_str())
     };

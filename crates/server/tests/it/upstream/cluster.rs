@@ -172,6 +172,17 @@ impl Cluster {
         self.log.until("\"ssl\" changed to \"on\"");
     }
 
+    /// Of its unix socket.
+    pub fn socket_url(&self) -> String {
+        format!("postgres://postgres@/postgres?host={}&port={}", self.folder.display(), self.port)
+    }
+
+    /// Has all processes that begin from now on use one processor only.
+    pub fn pin(&self) {
+        let pinned = Command::new("taskset").args(["-cp", "0", &self.postmaster.id().to_string()]).output().unwrap();
+        assert!(pinned.status.success(), "{}", String::from_utf8_lossy(&pinned.stderr));
+    }
+
     /// A client of the server itself.
     pub async fn client(&self) -> tokio_postgres::Client {
         let config = format!("host=127.0.0.1 port={} user=postgres", self.port);

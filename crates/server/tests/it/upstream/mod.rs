@@ -5,6 +5,7 @@ pub mod cluster;
 pub mod crowd;
 pub mod differential;
 pub mod flow;
+pub mod internal;
 pub mod isolation;
 pub mod marks;
 pub mod passwords;
@@ -12,6 +13,7 @@ pub mod reload;
 pub mod state;
 pub mod statements;
 pub mod trouble;
+pub mod watch;
 
 use crate::support::{PATIENCE, Raw};
 use cluster::Cluster;
@@ -51,6 +53,17 @@ impl Front {
         change: impl FnOnce(&mut Config),
     ) -> Front {
         let gate = ::gate::Settings::of_priorities(u32::try_from(slots).unwrap());
+        Front::gated(cluster, url, options, gate, change)
+    }
+
+    /// Behind such a gate.
+    pub fn gated(
+        cluster: Cluster,
+        url: &str,
+        options: impl Into<UpstreamOptions>,
+        gate: ::gate::Settings,
+        change: impl FnOnce(&mut Config),
+    ) -> Front {
         Front::behind(cluster, url, options, &DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }, change)
     }
 
