@@ -53,6 +53,8 @@ struct Shared {
     mode: Mode,
     /// Whether there are transactions that are cancelled when they run for too long.
     cancels: bool,
+    /// As it was made.
+    options: DoorOptions,
     /// The gate's classes for those of sessions.
     classes: [ClassId; Class::ALL.len()],
 }
@@ -125,7 +127,15 @@ impl Door {
         let cancels = options.gate.classes.iter().any(is_cancel);
         let (began, state) = (Instant::now(), Mutex::new(state));
         let (alarm, looks) = (Notify::new(), Notify::new());
-        Ok(Door(Some(Arc::new(Shared { began, state, alarm, looks, mode: options.mode, cancels, classes }))))
+        let (mode, options) = (options.mode, options.clone());
+        Ok(Door(Some(Arc::new(Shared { began, state, alarm, looks, mode, cancels, options, classes }))))
+    }
+
+    /// One of the same kind that nobody has come to yet, for another server.
+    #[must_use]
+    pub fn another(&self) -> Door {
+        // What makes a door once makes it again.
+        self.0.as_ref().map_or(Door(None), |shared| Door::new(&shared.options).unwrap_or_default())
     }
 
     /// What it does.

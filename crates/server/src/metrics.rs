@@ -2,7 +2,8 @@
 //!
 //! **Invariant:** who asks costs a small task and a bounded time; nothing of the database is touched.
 
-use crate::door::{Door, Mode};
+use crate::door::{Door, DoorView, Mode};
+use crate::front::Front;
 use crate::stats::Stats;
 use sql::observe::Observe;
 use std::fmt::Write;
@@ -17,24 +18,29 @@ use tokio::net::{TcpListener, TcpStream};
 const PATIENCE: Duration = Duration::from_secs(5);
 const REQUEST_MAX: usize = 8 << 10;
 
+/// Doors with the names of the servers behind them; an empty one is no label.
+type Doors = Vec<(Arc<str>, Door)>;
+
 /// Answers for ever.
-pub(crate) async fn serve(listener: StdTcpListener, stats: Arc<Stats>, door: Door) {
+pub(crate) async fn serve(listener: StdTcpListener, stats: Arc<Stats>, doors: Doors, front: impl Front) {
     let listener = match listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "the metrics cannot be served"),
     };
+    let doors = Arc::new(doors);
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let (stats, door) = (Arc::clone(&stats), door.clone());
-                tokio::spawn(async move { drop(tokio::time::timeout(PATIENCE, answer(stream, &stats, &door)).await) });
+                let (stats, doors, front) = (Arc::clone(&stats), Arc::clone(&doors), front.clone());
+                let text = move || text(&stats) + &gate(&doors) + &front.metrics();
+                tokio::spawn(async move { drop(tokio::time::timeout(PATIENCE, answer(stream, text)).await) });
             }
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
 }
 
-async fn answer(mut stream: TcpStream, stats: &Stats, door: &Door) -> std::io::Result<()> {
+async fn answer(mut stream: TcpStream, text: impl Fn() -> String) -> std::io::Result<()> {
     let mut request = Vec::new();
     while !request.windows(4).any(|window| window == b"\r\n\r\n") {
         if REQUEST_MAX < request.len() || stream.read_buf(&mut request).await? == 0 {
@@ -44,7 +50,7 @@ async fn answer(mut stream: TcpStream, stats: &Stats, door: &Door) -> std::io::R
     let line = request.split(|&byte| byte == b'\r').next().unwrap_or_default();
     let mut words = line.split(|&byte| byte == b' ');
     let (status, body) = match (words.next(), words.next()) {
-        (Some(b"GET" | b"HEAD"), Some(b"/metrics")) => ("200 OK", text(stats) + &gate(door)),
+        (Some(b"GET" | b"HEAD"), Some(b"/metrics")) => ("200 OK", text()),
         // It listens, so it accepts.
         (Some(b"GET" | b"HEAD"), Some(b"/healthz" | b"/readyz")) => ("200 OK", "ok\n".to_owned()),
         (Some(b"GET" | b"HEAD"), _) => ("404 Not Found", "There are /metrics, /healthz and /readyz.\n".to_owned()),
@@ -86,41 +92,65 @@ fn text(stats: &Stats) -> String {
     out
 }
 
-/// What the gate has to say, if there is one.
-fn gate(door: &Door) -> String {
+/// One family of values, by labels.
+pub(crate) fn family(out: &mut String, (name, kind, help): (&str, &str, &str), values: &[(String, f64)]) {
+    if values.is_empty() {
+        return;
+    }
+    // Writing to a string does not fail.
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    for (labels, value) in values {
+        let _ = match &**labels {
+            "" => writeln!(out, "{name} {value}"),
+            labels => writeln!(out, "{name}{{{labels}}} {value}"),
+        };
+    }
+}
+
+/// What the gates have to say, if there are any.
+fn gate(doors: &Doors) -> String {
     let mut out = String::new();
-    let Some(view) = door.view() else { return out };
+    let label = |server: &str| if server.is_empty() { String::new() } else { format!("server=\"{server}\"") };
+    let views: Vec<(String, DoorView)> =
+        doors.iter().filter_map(|(server, door)| Some((label(server), door.view()?))).collect();
     let mut family = |name: &str, kind: &str, help: &str, values: &[(String, f64)]| {
-        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for (labels, value) in values {
-            let _ = writeln!(out, "{name}{labels} {value}");
-        }
+        family(&mut out, (name, kind, help), values);
     };
-    let alone = |value: f64| vec![(String::new(), value)];
-    if view.mode != Mode::Observe {
-        family("overtake_mpl", "gauge", "Transactions that may be active.", &alone(view.gate.mpl.into()));
+    let alone = |value: &dyn Fn(&DoorView) -> Option<f64>| -> Vec<(String, f64)> {
+        views.iter().filter_map(|(server, view)| Some((server.clone(), value(view)?))).collect()
+    };
+    let mpl = alone(&|view| (view.mode != Mode::Observe).then(|| view.gate.mpl.into()));
+    family("overtake_mpl", "gauge", "Transactions that may be active.", &mpl);
+    let holding = alone(&|view| view.phase.map(|phase| f64::from(u8::from(phase == gate::control::Phase::Holding))));
+    family("overtake_mpl_holding", "gauge", "Whether the limit was found, and is only watched.", &holding);
+    let extras = alone(&|view| Some(view.gate.extras.into()));
+    family("overtake_gate_extra_slots", "gauge", "Slots beyond the limit, in use.", &extras);
+    type Count = fn(&DoorView) -> u64;
+    let counters: [(&str, &str, Count); 5] = [
+        ("overtake_gate_lent_total", "Slots lent by transactions that waited for their clients.", |view| {
+            view.gate.counters.lent
+        }),
+        ("overtake_gate_extra_total", "Slots given beyond the limit.", |view| view.gate.counters.extra),
+        ("overtake_gate_turned_away_total", "Transactions turned away because too many waited.", |view| {
+            view.gate.counters.turned_away
+        }),
+        ("overtake_gate_timed_out_total", "Transactions turned away because they had waited too long.", |view| {
+            view.gate.counters.timed_out
+        }),
+        ("overtake_gate_demoted_total", "Transactions demoted because they ran too long.", |view| {
+            view.gate.counters.demoted
+        }),
+    ];
+    for (name, help, count) in counters {
+        family(name, "counter", help, &alone(&|view| Some(count(view) as f64)));
     }
-    if let Some(phase) = view.phase {
-        let holds = f64::from(u8::from(phase == gate::control::Phase::Holding));
-        family("overtake_mpl_holding", "gauge", "Whether the limit was found, and is only watched.", &alone(holds));
-    }
-    family("overtake_gate_extra_slots", "gauge", "Slots beyond the limit, in use.", &alone(view.gate.extras.into()));
-    let counters = view.gate.counters;
-    for (name, help, value) in [
-        ("overtake_gate_lent_total", "Slots lent by transactions that waited for their clients.", counters.lent),
-        ("overtake_gate_extra_total", "Slots given beyond the limit.", counters.extra),
-        ("overtake_gate_turned_away_total", "Transactions turned away because too many waited.", counters.turned_away),
-        (
-            "overtake_gate_timed_out_total",
-            "Transactions turned away because they had waited too long.",
-            counters.timed_out,
-        ),
-        ("overtake_gate_demoted_total", "Transactions demoted because they ran too long.", counters.demoted),
-    ] {
-        family(name, "counter", help, &alone(value as f64));
-    }
+    let of_class = |server: &str, class: &str| match server {
+        "" => format!("class=\"{class}\""),
+        server => format!("{server},class=\"{class}\""),
+    };
     let classes = |value: &dyn Fn(&gate::ClassView) -> f64| -> Vec<(String, f64)> {
-        view.gate.classes.iter().map(|class| (format!("{{class=\"{}\"}}", class.name), value(class))).collect()
+        let all = views.iter().flat_map(|(server, view)| view.gate.classes.iter().map(move |class| (server, class)));
+        all.map(|(server, class)| (of_class(server, &class.name), value(class))).collect()
     };
     family("overtake_gate_slots", "gauge", "Slots that a class has.", &classes(&|class| class.slots.into()));
     family(
@@ -141,10 +171,12 @@ fn gate(door: &Door) -> String {
         ("overtake_gate_inside_seconds", "Time active inside.", 1),
         ("overtake_gate_idle_seconds", "Time in which it was the client's turn.", 2),
     ] {
-        let quantiles = view.gate.classes.iter().flat_map(|class| {
+        let all = views.iter().flat_map(|(server, view)| view.gate.classes.iter().map(move |class| (server, class)));
+        let quantiles = all.flat_map(|(server, class)| {
             let times = [class.wait, class.inside, class.idle][part];
+            let labels = of_class(server, &class.name);
             [("0.5", times.p50), ("0.99", times.p99), ("1", times.max)]
-                .map(|(quantile, us)| (format!("{{class=\"{}\",quantile=\"{quantile}\"}}", class.name), us / 1e6))
+                .map(|(quantile, us)| (format!("{labels},quantile=\"{quantile}\""), us / 1e6))
         });
         family(name, "summary", help, &quantiles.collect::<Vec<_>>());
     }

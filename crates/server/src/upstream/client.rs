@@ -13,6 +13,7 @@ use super::reach::Reach;
 use super::settings::Settings;
 use super::shown::Shown;
 use super::statements::Names;
+use super::target::{self, Targets};
 use super::turn::Wanted;
 use crate::backend::Cancel;
 use crate::conn::{Conn, Gone, Io};
@@ -54,6 +55,7 @@ pub(crate) struct Client {
     pub(crate) customs: Vec<String>,
     pub(crate) application: Arc<str>,
     pub(crate) priority: Priority,
+    pub(crate) targets: Targets,
     pub(crate) reach: Arc<Reach>,
 }
 
@@ -78,7 +80,7 @@ impl Client {
         shared: Arc<Shared>,
         pool: Arc<Pool>,
         number: u64,
-        priority: Priority,
+        (priority, targets): (Priority, Targets),
         settings: Arc<Settings>,
         told: Arc<Params>,
     ) -> Client {
@@ -94,6 +96,7 @@ impl Client {
             customs: Vec::new(),
             application,
             priority,
+            targets,
             reach: Arc::default(),
         }
     }
@@ -101,6 +104,23 @@ impl Client {
     /// How others cancel what it is doing.
     pub(crate) fn canceller(&self) -> Arc<dyn Cancel> {
         Arc::clone(&self.reach) as Arc<dyn Cancel>
+    }
+
+    /// A command about the target of the next transactions.
+    fn aim(&mut self, command: &target::Command) -> Result<Answer, SqlError> {
+        let target::Command::Set { is_local, tag, value } = command else {
+            return Ok(Answer::Aims(self.targets.current()));
+        };
+        let target = self.targets.set(*is_local, value.as_deref())?;
+        if !is_local {
+            // It goes with the client to whatever server it gets.
+            let settings = Arc::make_mut(&mut self.settings);
+            match value {
+                Some(_) => settings.set(target::NAME, target.name()),
+                None => drop(settings.remove(target::NAME)),
+            }
+        }
+        Ok(Answer::Tag(tag))
     }
 
     /// A command that the front answers itself, and what it says.
@@ -183,7 +203,10 @@ impl Talk {
                     leave::clean(link, &self.client.pool).await;
                     return Some(error);
                 }
-                Event::ServerGone => return link.last_words(),
+                Event::ServerGone => {
+                    self.client.pool.nodes.suspect(&link.taken.node);
+                    return link.last_words();
+                }
                 Event::Speaks => {}
             }
         }
@@ -194,7 +217,10 @@ impl Talk {
         while let Some((kind, length)) = self.first().await? {
             let wanted = self.wanted(kind, length);
             match self.wait(wanted.connected()).await {
-                Ok((taken, turn)) => return Ok(Some(Box::new(Link::new(taken, turn, self)))),
+                Ok((taken, turn)) => {
+                    self.client.targets.begun();
+                    return Ok(Some(Box::new(Link::new(taken, turn, self))));
+                }
                 Err(Stop::Error(error)) => self.refuse(kind, length, &error),
                 Err(gone) => return Err(gone),
             }
@@ -204,6 +230,9 @@ impl Talk {
 
     /// The client of a link speaks again. Says whether it stays.
     async fn come_back(&mut self, link: &mut Link) -> Result<bool, Stop> {
+        if let Some(error) = link.taken.node.left_behind() {
+            return Err(error.into());
+        }
         if let Some(turn) = &mut link.turn {
             self.seen.set_waiting(true);
             // Who comes back waits for no longer than the gate's patience.
@@ -213,7 +242,7 @@ impl Talk {
         }
         while let Some((kind, length)) = self.first().await? {
             let wanted = self.wanted(kind, length);
-            match self.wait(wanted.turned()).await {
+            match self.wait(wanted.turned(link.taken.node.enter())).await {
                 Ok(turn) => {
                     link.turn = Some(turn);
                     self.client.reach.works(&link.taken.server.line);
@@ -266,15 +295,16 @@ impl Talk {
 
     /// A transaction that begins with the first message.
     fn wanted(&mut self, kind: u8, length: usize) -> Wanted {
-        let Client { shared, pool, priority, names, .. } = &self.client;
+        let Client { pool, priority, targets, names, .. } = &self.client;
         let body = &self.conn.input[HEAD..length];
         let class = priority.class(body);
+        let target = targets.for_message(kind, body);
         let arrived = Instant::now();
         self.seen.show(self.shown.message(names, kind, body), class, arrived);
         self.is_shown = true;
         let about = About { class, fingerprint: None, owner: self.seen.owner() };
-        let (shared, pool, stats) = (Arc::clone(shared), Arc::clone(pool), Arc::clone(&self.stats));
-        Wanted { shared, pool, stats, about, arrived }
+        let (pool, stats) = (Arc::clone(pool), Arc::clone(&self.stats));
+        Wanted { pool, stats, about, target, arrived }
     }
 
     /// The first message, a query of this length, is sent to the server.
@@ -295,7 +325,12 @@ impl Talk {
     /// A query that is the front's, answered.
     fn command(&mut self, length: usize) -> bool {
         let text = &self.conn.input[HEAD..length];
-        match self.client.command(text.strip_suffix(b"\0").unwrap_or(text), false) {
+        let text = text.strip_suffix(b"\0").unwrap_or(text);
+        let answer = match target::command(text) {
+            Some(command) => Some(self.client.aim(&command)),
+            None => self.client.command(text, false),
+        };
+        match answer {
             Some(Ok(answer)) => answer.write(&mut self.conn.replies),
             Some(Err(error)) => self.conn.replies.error("ERROR", &error),
             None => return false,

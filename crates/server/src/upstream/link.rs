@@ -11,6 +11,7 @@ use super::message;
 use super::pool::Taken;
 use super::priority::Set;
 use super::server_conn::READ;
+use super::target;
 use super::turn::Turn;
 use crate::conn::Gone;
 use bytes::{Buf, BytesMut};
@@ -282,6 +283,7 @@ impl Link {
             if let Some(value) = settings.get("overtake.priority") {
                 talk.client.priority.follow(value);
             }
+            talk.client.targets.follow(settings.get(target::NAME));
             let settings = Arc::new(settings);
             self.taken.server.settings = Arc::clone(&settings);
             talk.client.settings = settings;

@@ -2,7 +2,8 @@
 //!
 //! From the bottom up: `url` (where the servers are), `dial`, `proof`, `login` (from there to a connection), `message`, `params`,
 //! `settings`, `scan` (what is said, what was reported, what was set, what may leave something behind), `expect` (what is
-//! still to be answered), `prepared` and `statements` (who has prepared what), `server_conn` and `pool` (connections),
+//! still to be answered), `prepared` and `statements` (who has prepared what), `target`, `node`, `nodes` and `watch` (which servers
+//! there are, what they say that they are, and who goes where), `server_conn` and `pool` (connections),
 //! `reach` (cancelling), `database` and `turn` (whether a transaction may begin), `shown` and `sight` (what is seen from outside),
 //! `client` with `link`, `forward`, `backward`, `check` and `leave` (one client's session); beside them `admin`, which needs
 //! none of that.
@@ -23,6 +24,8 @@ mod leave;
 mod link;
 mod login;
 mod message;
+mod node;
+mod nodes;
 mod opened;
 mod options;
 mod params;
@@ -38,12 +41,16 @@ mod settings;
 mod shown;
 mod sight;
 mod statements;
+mod target;
 mod turn;
 mod url;
+mod watch;
 
+pub use nodes::Watching;
 pub use opened::Opened;
 pub use options::UpstreamOptions;
 pub use pool::Limits;
+pub use target::Target;
 pub use url::{Host, SslMode, Url, UrlError};
 
 use crate::door::Door;
@@ -55,6 +62,8 @@ use admin::Admin;
 use client::Client;
 use database::Database;
 use login::Servers;
+use node::Node;
+use nodes::Nodes;
 use opened::Whom;
 use params::Params;
 use pool::{Pool, Welcome};
@@ -71,6 +80,7 @@ use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
+use target::Targets;
 
 /// The servers behind this one.
 #[derive(Clone)]
@@ -78,9 +88,8 @@ pub struct Upstream(Arc<Shared>);
 
 /// What all clients share.
 pub(crate) struct Shared {
-    servers: Arc<Servers>,
+    pub(crate) nodes: Arc<Nodes>,
     options: UpstreamOptions,
-    pub(crate) door: Door,
     pub(crate) statements: Statements,
     pools: Mutex<HashMap<(String, String), Arc<Pool>>>,
     roles: roles::Known,
@@ -91,21 +100,22 @@ pub(crate) struct Shared {
 
 impl fmt::Debug for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Upstream").field("url", &self.0.servers.url).finish_non_exhaustive()
+        f.debug_struct("Upstream").field("url", &self.0.nodes.servers.url).finish_non_exhaustive()
     }
 }
 
 impl Upstream {
-    /// Before these servers, behind this door: one for all pools together.
+    /// Before these servers, the first behind this door, each other one behind one of the same kind: one for all pools together.
     ///
     /// # Errors
     /// Certificates cannot be read.
     pub fn new(url: Url, options: impl Into<UpstreamOptions>, door: Door) -> io::Result<Upstream> {
         let encryption = dial::encryption(&url)?;
+        let options = options.into();
+        let nodes = Nodes::new(Servers { url, encryption }, &door, options.watching);
         Ok(Upstream(Arc::new(Shared {
-            servers: Arc::new(Servers { url, encryption }),
-            options: options.into(),
-            door,
+            nodes: Arc::new(nodes),
+            options,
             statements: Statements::default(),
             pools: Mutex::default(),
             roles: roles::Known::default(),
@@ -122,7 +132,7 @@ impl Upstream {
 
     fn pool(&self, user: &str, database: &str) -> Arc<Pool> {
         let shared = &self.0;
-        let url = &shared.servers.url;
+        let url = &shared.nodes.servers.url;
         let mut pools = shared.pools.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (user.to_owned(), database.to_owned());
         if let Some(pool) = pools.get(&key) {
@@ -135,26 +145,31 @@ impl Upstream {
         // Users of one database share what is known of it.
         let known = pools.values().find(|pool| *pool.name == *database).map(|pool| Arc::clone(&pool.database));
         let known = known.unwrap_or_else(|| Arc::new(Database::new(shared.is_paused.load(SeqCst))));
-        let pool = Pool::new(Arc::clone(&shared.servers), (user, database), known, secret, shared.options.limits);
+        let pool = Pool::new(Arc::clone(&shared.nodes), (user, database), known, secret, shared.options.limits);
         pools.insert(key, Arc::clone(&pool));
         pool
     }
 
     /// What a client is told that asks for these settings. The server is asked when that is not known.
-    async fn welcome(&self, pool: &Arc<Pool>, asked: Settings) -> Result<Welcome, SqlError> {
+    async fn welcome(&self, pool: &Arc<Pool>, asked: Settings, target: Target) -> Result<Welcome, SqlError> {
         if let Some(welcome) = pool.welcome(&asked) {
             return Ok(welcome);
         }
-        let (mut taken, _passage) = pool.take_open().await?;
+        let (mut taken, _passage) = pool.take_open(target).await?;
         let server = &mut taken.server;
         let (change, _) = asked.change_from(&server.settings);
         server.ask(&change).await?;
-        let found = check::ask(server, &asked, &pool.user).await?;
+        let found = check::ask(server, &asked, &pool.user, target::NAME).await?;
         server.settings = Arc::new(found.settings);
         let welcome = Welcome { settings: Arc::clone(&server.settings), params: Arc::clone(&server.params) };
         pool.put(taken);
         pool.remember(asked, welcome.clone());
         Ok(welcome)
+    }
+
+    /// Of clients that have not asked for another.
+    fn target(&self) -> Target {
+        self.0.nodes.servers.url.target.unwrap_or_else(|| self.0.options.target())
     }
 
     /// Pools of which nothing has come are not kept: names of users and databases are the clients'.
@@ -192,17 +207,34 @@ impl Shared {
     }
 
     pub(crate) fn first_host(&self) -> Option<&Host> {
-        self.servers.url.hosts.first()
+        self.nodes.servers.url.hosts.first()
+    }
+
+    /// Their names without ports, as PgBouncer lists them.
+    pub(crate) fn host_names(&self) -> String {
+        let names: Vec<&str> = self.nodes.all().iter().map(|node| admin::place(&node.host).0).collect();
+        names.join(",")
     }
 
     /// All of them, as the URL has them.
     pub(crate) fn hosts(&self) -> String {
-        self.servers.url.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+        self.nodes.servers.url.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
     }
 }
 
 impl Front for Upstream {
     type Opened = Opened;
+
+    fn doors(&self) -> Vec<(Arc<str>, Door)> {
+        let nodes = self.0.nodes.all();
+        // A single one needs no name.
+        let name = |node: &Node| if nodes.len() == 1 { Arc::from("") } else { Arc::clone(&node.name) };
+        nodes.iter().map(|node| (name(node), node.door.clone())).collect()
+    }
+
+    fn metrics(&self) -> String {
+        admin::metrics(&self.0.nodes)
+    }
 
     async fn role(&self, roles: &Roles, user: &str, method: Method) -> SqlResult<Option<Role>> {
         let own = roles.get(user);
@@ -230,11 +262,12 @@ impl Front for Upstream {
             Some(value) => priority::class_of(&value)?,
             None => self.0.options.class(&user, &database, &application)?,
         };
+        let target = asked.get(target::NAME).map_or_else(|| Ok(self.target()), Target::of)?;
         let pool = self.pool(&user, &database);
         if let Some(keys) = proof {
             pool.learn(keys);
         }
-        let welcome = match self.welcome(&pool, asked).await {
+        let welcome = match self.welcome(&pool, asked, target).await {
             Ok(welcome) => welcome,
             Err(error) => {
                 self.forget(&pool);
@@ -250,7 +283,10 @@ impl Front for Upstream {
             Params::note(&mut params, "application_name", &name);
         }
         let number = self.0.clients.fetch_add(1, Relaxed) + 1;
-        let client = Client::new(Arc::clone(&self.0), pool, number, Priority::new(class), settings, params);
+        // What the database or the role has for it counts where the client has not asked.
+        let target = settings.get(target::NAME).and_then(Target::named).unwrap_or(target);
+        let classes = (Priority::new(class), Targets::new(target));
+        let client = Client::new(Arc::clone(&self.0), pool, number, classes, settings, params);
         Ok(Opened(Whom::Servers(Box::new(client))))
     }
 }

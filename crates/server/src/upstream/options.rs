@@ -2,20 +2,28 @@
 //!
 //! **Invariant:** the default is that of the settings' own defaults.
 
+use super::nodes::Watching;
 use super::pool::Limits;
 use super::priority;
+use super::target::Target;
 use crate::options::OptionError;
 use sql::SqlError;
 use sql::priority::Rules;
 use sql::session::Defaults;
 use stage::Class;
 use std::fmt;
+use std::time::Duration;
+
+/// Servers are not asked more often what they are.
+const PERIOD_MIN: Duration = Duration::from_millis(10);
 
 /// See the module.
 #[derive(Clone)]
 pub struct UpstreamOptions {
     /// Connections to the servers.
     pub limits: Limits,
+    /// The servers.
+    pub watching: Watching,
     /// Asks for a role's password, `$1` being its name: the second column of the row is as in `pg_authid`.
     pub auth_query: String,
     /// Classes of clients by user, database and application.
@@ -40,7 +48,7 @@ impl From<Limits> for UpstreamOptions {
     fn from(limits: Limits) -> UpstreamOptions {
         let settings = Defaults::default();
         let auth_query = settings.get("overtake.upstream_auth_query").to_owned();
-        UpstreamOptions { limits, auth_query, rules: Rules::default(), settings }
+        UpstreamOptions { limits, watching: Watching::default(), auth_query, rules: Rules::default(), settings }
     }
 }
 
@@ -49,6 +57,11 @@ impl UpstreamOptions {
     pub(crate) fn class(&self, user: &str, database: &str, application: &str) -> Result<Class, SqlError> {
         let by_rule = self.rules.of_session(user, database, application);
         by_rule.map_or_else(|| priority::class_of(self.settings.get("overtake.priority")), Ok)
+    }
+
+    /// That of a client that has not asked for one, unless the URL has.
+    pub(crate) fn target(&self) -> Target {
+        Target::named(self.settings.get("overtake.target")).unwrap_or_default()
     }
 
     /// What the settings say.
@@ -61,6 +74,10 @@ impl UpstreamOptions {
             idle: settings.duration("overtake.upstream_idle"),
             lifetime: settings.duration("overtake.upstream_lifetime"),
         };
+        let watching = Watching {
+            period: settings.duration("overtake.upstream_check").max(PERIOD_MIN),
+            patience: settings.duration("overtake.upstream_wait"),
+        };
         let (name, auth_query) = ("overtake.upstream_auth_query", settings.get("overtake.upstream_auth_query"));
         if !auth_query.contains("$1") {
             return Err(OptionError::of(name, "$1 does not stand in it, the name of the role".to_owned()));
@@ -72,7 +89,10 @@ impl UpstreamOptions {
         if rules.are_about_statements() {
             tracing::warn!("rules of overtake.priority_rules about statements do not count before other servers");
         }
-        Ok(UpstreamOptions { limits, auth_query: auth_query.to_owned(), rules, settings: settings.clone() })
+        Target::of(settings.get("overtake.target"))
+            .map_err(|error| OptionError::of("overtake.target", error.message().to_owned()))?;
+        let auth_query = auth_query.to_owned();
+        Ok(UpstreamOptions { limits, watching, auth_query, rules, settings: settings.clone() })
     }
 }
 
@@ -80,7 +100,6 @@ impl UpstreamOptions {
 mod tests {
     use super::*;
     use crate::options::read_flag;
-    use std::time::Duration;
 
     #[test]
     fn settings_reach_the_front() {

@@ -4,6 +4,7 @@
 //! takes `overtake.priority` for a setting of two parts like any other. By the extended protocol the server is sent a statement
 //! in place of such a SET that is answered alike and sets nothing.
 
+use super::target::{self, Target};
 use crate::backend::{Column, Format};
 use crate::frame::HEAD;
 use crate::reply::{Formats, Replies};
@@ -37,6 +38,8 @@ pub(crate) enum Answer {
     Tag(&'static str),
     /// A row with the class.
     Shows(Class),
+    /// A row with the target.
+    Aims(Target),
 }
 
 /// SET or RESET.
@@ -58,14 +61,17 @@ impl Answer {
     pub(crate) fn write(self, replies: &mut Replies) {
         match self {
             Answer::Tag(tag) => replies.command(tag),
-            Answer::Shows(class) => {
-                let column = Column { name: NAME, table: 0, number: 0, oid: TEXT, length: -1, typmod: -1 };
-                replies.columns(Some(vec![column]), &Formats::All(Format::Text));
-                replies.text_row([Some(class.name())].into_iter());
-                replies.command("SHOW");
-            }
+            Answer::Shows(class) => show(replies, NAME, class.name()),
+            Answer::Aims(target) => show(replies, target::NAME, target.name()),
         }
     }
+}
+
+fn show(replies: &mut Replies, name: &str, value: &str) {
+    let column = Column { name, table: 0, number: 0, oid: TEXT, length: -1, typmod: -1 };
+    replies.columns(Some(vec![column]), &Formats::All(Format::Text));
+    replies.text_row([Some(value)].into_iter());
+    replies.command("SHOW");
 }
 
 impl Set {
