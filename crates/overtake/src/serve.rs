@@ -49,10 +49,11 @@ pub struct Arguments {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     connections: Option<u32>,
     /// Servers to stand before, in place of a database of its own: postgres://user:password@host:port/database. Clients share
-    /// connections to them, transaction by transaction; other hosts, separated by commas, are tried when the first does not
-    /// answer. The password is that of this user; others prove theirs.
+    /// connections to them, transaction by transaction. Of several hosts, separated by commas or given by several of these, the
+    /// one that says that it is the primary gets transactions; the others get those of clients that ask for a standby
+    /// (overtake.target). The password is that of this user; others prove theirs.
     #[arg(long, value_name = "URL")]
-    upstream: Option<Url>,
+    upstream: Vec<Url>,
     /// Where metrics, /healthz and /readyz are served by HTTP. The setting overtake.metrics.
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -113,16 +114,18 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let mut config = Config::from_settings(&settings).map_err(refused)?;
     let is_realtime = settings.is_on("overtake.network_realtime");
     set_threads(&mut config, is_realtime);
-    let default = if arguments.upstream.is_some() { "auto" } else { "off" };
-    let door = DoorOptions::from_settings(&settings, default, arguments.upstream.is_none()).map_err(refused)?;
+    let default = if arguments.upstream.is_empty() { "off" } else { "auto" };
+    let door = DoorOptions::from_settings(&settings, default, arguments.upstream.is_empty()).map_err(refused)?;
     config.door = Door::new(&door).map_err(|error| Refusal::new(format!("overtake.gate_classes: {error}")))?;
-    if let Some(url) = &arguments.upstream {
+    if !arguments.upstream.is_empty() {
+        let url = Url::joined(arguments.upstream.iter().cloned());
+        let url = url.map_err(|error| Refusal::new(format!("--upstream: {error}")))?;
         if settings.number("overtake.network_threads") == 0 {
             // They only pass messages on, and one that is busy sleeps less often than two that are not.
             config.network_threads = (os::cpus().len() / 2).max(1);
         }
         let options = UpstreamOptions::from_settings(&settings).map_err(refused)?;
-        return serve_upstream(arguments, config, url, options, stop);
+        return serve_upstream(arguments, config, &url, options, stop);
     }
     let wanted = (settings.get("listen_addresses").to_owned(), settings.source("listen_addresses") == Source::Default);
     let is_handed_over = settings.get("overtake.dispatch") == "worker";

@@ -197,8 +197,8 @@ impl Talk {
                     leave::clean(link, &self.client.pool).await;
                     return None;
                 }
-                // The server undoes what is open when its connection closes.
-                Event::Gone(gone) => return errors::gone(gone),
+                // The server undoes what is open when its connection closes, unless it has just committed it.
+                Event::Gone(gone) => return link.outcome.unknown().or_else(|| errors::gone(gone)),
                 Event::Refused(error) => {
                     leave::clean(link, &self.client.pool).await;
                     return Some(error);

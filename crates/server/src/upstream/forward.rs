@@ -7,6 +7,7 @@ use super::client::Talk;
 use super::expect::{Expect, Own};
 use super::link::{Event, Hold, Link, Takes};
 use super::message;
+use super::outcome::Act;
 use super::prepared::Missing;
 use super::priority;
 use super::scan::{Scan, scan};
@@ -104,6 +105,7 @@ impl Link {
                 return Ok(());
             }
             b'F' => {
+                self.outcome.sent(Act::States);
                 self.expects.push(Expect::Function);
                 self.pass(&mut talk.conn, length);
                 return Ok(());
@@ -129,7 +131,7 @@ impl Link {
             b'B' => self.bind(talk, length),
             b'D' | b'C' => self.about(talk, kind, length),
             b'E' => {
-                self.commits |= self.bound_commits;
+                self.outcome.sent(self.bound_act);
                 self.count();
                 self.sets.extend(self.bound_set.clone().map(|set| (number, set)));
                 self.expects.push(Expect::Execute(number));
@@ -177,7 +179,7 @@ impl Link {
             return Ok(());
         }
         let scan = scan(text);
-        self.commits |= scan.commits;
+        self.outcome.sent(Act::of_query(text, &scan));
         self.note(talk, &scan);
         if scan.takes_statements {
             self.takes_statements = Takes::Sent;
@@ -312,7 +314,7 @@ impl Link {
                 if name.is_empty() {
                     let scan = std::mem::take(&mut talk.client.names.unnamed_scan);
                     self.note(talk, &scan);
-                    self.bound_commits = scan.commits;
+                    self.bound_act = Act::of_statement(&talk.client.names.unnamed, &scan);
                     talk.client.names.unnamed_scan = scan;
                 }
                 self.send(&message, Expect::Bind);
@@ -321,7 +323,7 @@ impl Link {
     }
 
     fn note_statement(&mut self, talk: &mut Talk, statement: &Statement) {
-        self.bound_commits = statement.scan.commits;
+        self.bound_act = Act::of_statement(&statement.body, &statement.scan);
         self.note(talk, &statement.scan);
     }
 

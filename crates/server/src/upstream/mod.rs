@@ -28,6 +28,7 @@ mod node;
 mod nodes;
 mod opened;
 mod options;
+mod outcome;
 mod params;
 mod pool;
 mod prepared;

@@ -136,6 +136,13 @@ fn main() -> ExitCode {
             testkit::test!(upstream::trouble::lost_connections_have_their_codes),
             testkit::test!(upstream::trouble::cancels_are_exact),
             testkit::test!(upstream::trouble::who_waits_can_be_cancelled),
+            testkit::test!(upstream::servers::transactions_go_where_they_belong),
+            testkit::test!(upstream::servers::roles_are_followed),
+            testkit::test!(upstream::servers::a_later_timeline_counts),
+            testkit::test!(upstream::servers::clients_choose_their_servers),
+            testkit::test!(upstream::servers::lost_outcomes_are_unknown),
+            testkit::test!(upstream::servers::servers_have_gates_of_their_own),
+            testkit::test!(upstream::patroni::nothing_acknowledged_is_lost),
             testkit::case!(cost::a_thousand_executions),
         ],
     )

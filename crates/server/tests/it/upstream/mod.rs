@@ -6,6 +6,8 @@ pub mod differential;
 pub mod flow;
 pub mod isolation;
 pub mod passwords;
+pub mod patroni;
+pub mod servers;
 pub mod state;
 pub mod statements;
 pub mod trouble;
@@ -19,12 +21,25 @@ use std::time::Instant;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls};
 
-/// A front before a cluster.
-pub struct Front {
+/// A front before whatever a URL names.
+pub struct Gate {
     pub runtime: Runtime,
-    pub cluster: Cluster,
     pub upstream: Upstream,
     pub address: SocketAddr,
+}
+
+/// A front before a cluster.
+pub struct Front {
+    pub gate: Gate,
+    pub cluster: Cluster,
+}
+
+impl std::ops::Deref for Front {
+    type Target = Gate;
+
+    fn deref(&self) -> &Gate {
+        &self.gate
+    }
 }
 
 impl Front {
@@ -46,6 +61,17 @@ impl Front {
         slots: usize,
         change: impl FnOnce(&mut Config),
     ) -> Front {
+        Front { gate: Gate::over(url, options, slots, change), cluster }
+    }
+}
+
+impl Gate {
+    pub fn over(
+        url: &str,
+        options: impl Into<UpstreamOptions>,
+        slots: usize,
+        change: impl FnOnce(&mut Config),
+    ) -> Gate {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let slots = u32::try_from(slots).unwrap();
         let gate = ::gate::Settings::of_priorities(slots);
@@ -56,7 +82,7 @@ impl Front {
         let server = Server::bind(config, upstream.clone()).unwrap();
         let address = server.addresses().unwrap()[0];
         runtime.spawn(server.run(std::future::pending()));
-        Front { runtime, cluster, upstream, address }
+        Gate { runtime, upstream, address }
     }
 
     /// A driver.
