@@ -140,6 +140,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::servers::roles_are_followed),
             testkit::test!(upstream::servers::a_later_timeline_counts),
             testkit::test!(upstream::servers::clients_choose_their_servers),
+            testkit::test!(upstream::servers::targets_follow_their_clients),
             testkit::test!(upstream::servers::lost_outcomes_are_unknown),
             testkit::test!(upstream::servers::servers_have_gates_of_their_own),
             testkit::test!(upstream::patroni::nothing_acknowledged_is_lost),

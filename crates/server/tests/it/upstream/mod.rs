@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod cluster;
 pub mod differential;
+pub mod fake;
 pub mod flow;
 pub mod isolation;
 pub mod passwords;
