@@ -298,9 +298,11 @@ impl Talk {
         let Client { pool, priority, targets, names, .. } = &self.client;
         let body = &self.conn.input[HEAD..length];
         let class = priority.class(body);
-        let target = targets.for_message(kind, body);
         let arrived = Instant::now();
-        self.seen.show(self.shown.message(names, kind, body), class, arrived);
+        let text = self.shown.message(names, kind, body);
+        // Other messages are about what was sent before.
+        let target = if matches!(kind, b'Q' | b'P' | b'B') { targets.for_text(text) } else { targets.current() };
+        self.seen.show(text, class, arrived);
         self.is_shown = true;
         let about = About { class, fingerprint: None, owner: self.seen.owner() };
         let (pool, stats) = (Arc::clone(pool), Arc::clone(&self.stats));
