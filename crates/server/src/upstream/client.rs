@@ -390,9 +390,11 @@ impl Talk {
         let about = self.client.about(kind, length, &self.conn.input, self.seen.owner());
         let Client { pool, targets, names, .. } = &self.client;
         let body = &self.conn.input[HEAD..length];
-        let target = targets.for_message(kind, body);
         let arrived = Instant::now();
-        self.seen.show(self.shown.message(names, kind, body), about.class, arrived);
+        let text = self.shown.message(names, kind, body);
+        // Other messages are about what was sent before.
+        let target = if matches!(kind, b'Q' | b'P' | b'B') { targets.for_text(text) } else { targets.current() };
+        self.seen.show(text, about.class, arrived);
         self.is_shown = true;
         let (pool, stats) = (Arc::clone(pool), Arc::clone(&self.stats));
         Wanted { pool, stats, about, target, arrived }
@@ -451,11 +453,17 @@ impl Talk {
         self.seen.set_waiting(true);
         let mut cancelled = pin!(reach.cancelled());
         let mut late = pin!(over(self.client.statement_timeout()));
+        // Whoever yields to the runtime yields to it, and is not asked again at once.
+        let mut was_just_asked = true;
         loop {
+            let asked = poll_fn(|cx| match mem::take(&mut was_just_asked) {
+                true => Poll::Pending,
+                false => wanted.as_mut().poll(cx),
+            });
             let (io, input, ending, out) = self.conn.parts();
             tokio::select! {
                 biased;
-                got = &mut wanted => {
+                got = asked => {
                     self.seen.set_waiting(false);
                     return got.map_err(|away| self.turned_away(away));
                 }

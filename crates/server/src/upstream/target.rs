@@ -110,15 +110,9 @@ impl Targets {
         self.session = value.map_or(Some(self.default), Target::named).unwrap_or(self.session);
     }
 
-    /// Of a transaction that begins with this message.
-    pub(crate) fn for_message(&self, kind: u8, body: &[u8]) -> Target {
-        let text = match kind {
-            b'Q' => body,
-            // The name stands before it.
-            b'P' => body.splitn(2, |&byte| byte == 0).nth(1).unwrap_or_default(),
-            _ => return self.current(),
-        };
-        if is_named_in(text) { Target::Any } else { self.current() }
+    /// Of a transaction that begins with this text.
+    pub(crate) fn for_text(&self, text: &str) -> Target {
+        if is_named_in(text.as_bytes()) { Target::Any } else { self.current() }
     }
 
     /// A transaction has begun.
@@ -127,11 +121,12 @@ impl Targets {
     }
 }
 
-/// Whether a text names the setting: what may change it must not wait for what it says now.
+/// Whether a text is a SET, a RESET or a SHOW of the setting: what may change it must not wait for what it says now.
 pub(crate) fn is_named_in(text: &[u8]) -> bool {
-    // Almost no text is looked through: it is long, or does not begin so.
+    // Almost no text gets further than this.
     let text = text.trim_ascii_start();
-    let may_be = matches!(text.first(), Some(b's' | b'S' | b'r' | b'R')) && text.len() <= 256;
+    let begins = |word: &[u8]| text.get(..word.len()).is_some_and(|own| own.eq_ignore_ascii_case(word));
+    let may_be = text.len() <= 256 && (begins(b"set") || begins(b"show") || begins(b"reset"));
     may_be && text.windows(NAME.len()).any(|part| part.eq_ignore_ascii_case(NAME.as_bytes()))
 }
 
@@ -177,7 +172,9 @@ mod tests {
         for text in ["set overtake.target = any; select 1", "select 1", "set work_mem = 1", "show overtake.priority"] {
             assert_eq!(command(text.as_bytes()), None, "{text}");
         }
-        assert!(is_named_in(b"select set_config('overtake.target', 'any', false)") && !is_named_in(b"select 1"));
+        let targets = Targets::new(Target::Standby);
+        assert_eq!(targets.for_text("RESET overtake.target"), Target::Any);
+        assert_eq!(targets.for_text("select 'overtake.target'"), Target::Standby);
     }
 
     #[test]

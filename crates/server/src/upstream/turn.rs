@@ -17,7 +17,6 @@ use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// What a client has in hand that wants to begin.
@@ -59,10 +58,15 @@ struct Waits {
 /// Also says whether it was not there at once: only then the clock is read.
 async fn waited<T>(job: impl Future<Output = T>) -> (T, bool) {
     let mut job = pin!(job);
-    match poll_fn(|cx| Poll::Ready(job.as_mut().poll(cx))).await {
-        Poll::Ready(done) => (done, false),
-        Poll::Pending => (job.await, true),
-    }
+    let mut has_waited = false;
+    // Whoever yields to the runtime yields to it, and is not asked again at once.
+    let done = poll_fn(|cx| {
+        let polled = job.as_mut().poll(cx);
+        has_waited |= polled.is_pending();
+        polled
+    });
+    let done = done.await;
+    (done, has_waited)
 }
 
 impl Wanted {

@@ -127,6 +127,10 @@ impl Session {
                     if text.contains("lost") {
                         return None;
                     }
+                    if text == "sleep" {
+                        // To the end of the connection.
+                        continue;
+                    }
                     [self.query(&text), message(b'Z', &[self.status])].concat()
                 }
                 b'P' => {
