@@ -27,10 +27,13 @@ const FORECAST: Duration = Duration::from_secs(5);
 /// As far back as there is anything.
 const PAST_MAX_S: f64 = 172_800.0;
 
+/// What was computed last, and when.
+type Forecast = (Instant, Vec<Row>);
+
 #[derive(Clone)]
 struct Shared {
     source: Arc<dyn Source>,
-    forecast: Arc<Mutex<Option<(Instant, Vec<Row>)>>>,
+    forecast: Arc<Mutex<Option<Forecast>>>,
 }
 
 /// All routes.

@@ -51,10 +51,11 @@ pub struct Arguments {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     connections: Option<u32>,
     /// Servers to stand before, in place of a database of its own: postgres://user:password@host:port/database. Clients share
-    /// connections to them, transaction by transaction; other hosts, separated by commas, are tried when the first does not
-    /// answer. The password is that of this user; others prove theirs.
+    /// connections to them, transaction by transaction. Of several hosts, separated by commas or given by several of these, the
+    /// one that says that it is the primary gets transactions; the others get those of clients that ask for a standby
+    /// (overtake.target). The password is that of this user; others prove theirs.
     #[arg(long, value_name = "URL")]
-    upstream: Option<Url>,
+    upstream: Vec<Url>,
     /// Where metrics, /healthz and /readyz are served by HTTP. The setting overtake.metrics.
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -127,10 +128,12 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let mut config = Config::from_settings(&settings).map_err(refused)?;
     let is_realtime = settings.is_on("overtake.network_realtime");
     set_threads(&mut config, is_realtime);
-    let default = if arguments.upstream.is_some() { "auto" } else { "off" };
-    let door = DoorOptions::from_settings(&settings, default, arguments.upstream.is_none()).map_err(refused)?;
+    let default = if arguments.upstream.is_empty() { "off" } else { "auto" };
+    let door = DoorOptions::from_settings(&settings, default, arguments.upstream.is_empty()).map_err(refused)?;
     config.door = Door::new(&door).map_err(|error| Refusal::new(format!("overtake.gate_classes: {error}")))?;
-    if let Some(url) = &arguments.upstream {
+    if !arguments.upstream.is_empty() {
+        let url = Url::joined(arguments.upstream.iter().cloned());
+        let url = url.map_err(|error| Refusal::new(format!("--upstream: {error}")))?;
         if settings.number("overtake.network_threads") == 0 {
             // They only pass messages on, and one that is busy sleeps less often than two that are not.
             config.network_threads = (os::cpus().len() / 2).max(1);
@@ -138,7 +141,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
         let mut options = UpstreamOptions::from_settings(&settings).map_err(refused)?;
         let own = arguments.clone();
         options.again = Some(Arc::new(move || own.settings()));
-        return serve_upstream(arguments, config, url, options, stop);
+        return serve_upstream(arguments, config, &url, options, stop);
     }
     let wanted = (settings.get("listen_addresses").to_owned(), settings.source("listen_addresses") == Source::Default);
     let is_handed_over = settings.get("overtake.dispatch") == "worker";
@@ -175,7 +178,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     for address in addresses {
         println!("  psql \"postgresql://postgres@{address}/postgres\"");
     }
-    let _console = Console::start(arguments.console, &door)?;
+    let _console = Console::start(arguments.console, move || door.clone())?;
     // Of those who connect; sessions have threads of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("the server's runtime")?;
     let stopped = stop.clone();
@@ -230,15 +233,14 @@ fn serve_upstream(
         return Ok(());
     }
     let network_begun = Arc::clone(&config.network_begun);
-    let door = config.door.clone();
-    let front = upstream.clone();
+    let (front, shown) = (upstream.clone(), upstream.clone());
     let server = Server::bind(config, upstream).map_err(|error| Refusal::new(format!("cannot listen: {error}")))?;
     let hosts: Vec<String> = url.hosts.iter().map(ToString::to_string).collect();
     println!("Overtake is listening before {}.", hosts.join(", "));
     for address in server.addresses().context("the server's addresses")? {
         println!("  psql \"postgresql://{}@{address}/{}\"", url.user, url.database);
     }
-    let _console = Console::start(arguments.console, &door)?;
+    let _console = Console::start(arguments.console, move || shown.door())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("the server's runtime")?;
     network_begun();
     runtime.spawn(async move {

@@ -72,6 +72,8 @@ struct Shared {
     asked: RwLock<Asked>,
     /// How often the settings were read.
     generation: AtomicU32,
+    /// As they were last read.
+    options: Mutex<DoorOptions>,
     /// Whether the number of processors was said.
     has_processors: bool,
     /// What transactions spend their time on, if somebody looks.
@@ -199,11 +201,20 @@ impl Door {
             asks: AtomicBool::new(!asked.is_nothing()),
             asked: RwLock::new(asked),
             generation: AtomicU32::new(0),
+            options: Mutex::new(options.clone()),
             has_processors: options.has_processors,
             resources: Mutex::default(),
             clock: OnceLock::new(),
             classes,
         }))))
+    }
+
+    /// One of the same kind that nobody has come to yet, for another server.
+    #[must_use]
+    pub fn another(&self) -> Door {
+        let options = |shared: &Arc<Shared>| shared.options.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // What makes a door once makes it again.
+        self.0.as_ref().map_or(Door(None), |shared| Door::new(&options(shared)).unwrap_or_default())
     }
 
     /// What it does.

@@ -7,6 +7,7 @@
 
 use crate::backend::{Backend, Backends, Cancel};
 use crate::conn::Conn;
+use crate::door::Door;
 use crate::rules::Method;
 use crate::scram::Keys;
 use crate::session::{Limits, Session};
@@ -27,6 +28,16 @@ pub trait Front: Clone + Send + Sync + 'static {
     fn role(&self, roles: &Roles, user: &str, _method: Method) -> impl Future<Output = SqlResult<Option<Role>>> + Send {
         let role = roles.get(user);
         async { Ok(role) }
+    }
+
+    /// Doors of servers behind the front, with their names; none: there is but the server's own.
+    fn doors(&self) -> Vec<(Arc<str>, Door)> {
+        Vec::new()
+    }
+
+    /// More of Prometheus' text.
+    fn metrics(&self) -> String {
+        String::new()
     }
 
     /// Opens one for a client that has this role and has proved it, if it had to, by this.

@@ -128,10 +128,17 @@ impl<D: Front> Server<D> {
         let (sender, mut incoming) = mpsc::channel(64);
         let mut helpers = JoinSet::new();
         helpers.spawn(shared.bells.clone().listen(tokio::net::UnixStream::from_std(heard)?));
-        let door = shared.config.door.clone();
-        helpers.spawn(async move { door.watch().await });
+        let mut doors = shared.front.doors();
+        if doors.is_empty() {
+            doors.push((Arc::from(""), shared.config.door.clone()));
+        }
+        for (_, door) in &doors {
+            let door = door.clone();
+            helpers.spawn(async move { door.watch().await });
+        }
         if let Some(listener) = metrics {
-            helpers.spawn(crate::metrics::serve(listener, shared.config.stats.clone(), shared.config.door.clone()));
+            let front = shared.front.clone();
+            helpers.spawn(crate::metrics::serve(listener, shared.config.stats.clone(), doors, front));
         }
         for listener in tcp {
             listener.set_nonblocking(true)?;

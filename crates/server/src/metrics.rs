@@ -2,7 +2,8 @@
 //!
 //! **Invariant:** who asks costs a small task and a bounded time; nothing of the database is touched.
 
-use crate::door::{Door, Mode, Row};
+use crate::door::{Door, DoorView, Mode};
+use crate::front::Front;
 use crate::stats::Stats;
 use gate::{ClassView, Times};
 use sql::observe::Observe;
@@ -18,24 +19,29 @@ use tokio::net::{TcpListener, TcpStream};
 const PATIENCE: Duration = Duration::from_secs(5);
 const REQUEST_MAX: usize = 8 << 10;
 
+/// Doors with the names of the servers behind them; an empty one is no label.
+type Doors = Vec<(Arc<str>, Door)>;
+
 /// Answers for ever.
-pub(crate) async fn serve(listener: StdTcpListener, stats: Arc<Stats>, door: Door) {
+pub(crate) async fn serve(listener: StdTcpListener, stats: Arc<Stats>, doors: Doors, front: impl Front) {
     let listener = match listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "the metrics cannot be served"),
     };
+    let doors = Arc::new(doors);
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let (stats, door) = (Arc::clone(&stats), door.clone());
-                tokio::spawn(async move { drop(tokio::time::timeout(PATIENCE, answer(stream, &stats, &door)).await) });
+                let (stats, doors, front) = (Arc::clone(&stats), Arc::clone(&doors), front.clone());
+                let text = move || text(&stats) + &gate(&doors) + &front.metrics();
+                tokio::spawn(async move { drop(tokio::time::timeout(PATIENCE, answer(stream, text)).await) });
             }
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
 }
 
-async fn answer(mut stream: TcpStream, stats: &Stats, door: &Door) -> std::io::Result<()> {
+async fn answer(mut stream: TcpStream, text: impl Fn() -> String) -> std::io::Result<()> {
     let mut request = Vec::new();
     while !request.windows(4).any(|window| window == b"\r\n\r\n") {
         if REQUEST_MAX < request.len() || stream.read_buf(&mut request).await? == 0 {
@@ -45,7 +51,7 @@ async fn answer(mut stream: TcpStream, stats: &Stats, door: &Door) -> std::io::R
     let line = request.split(|&byte| byte == b'\r').next().unwrap_or_default();
     let mut words = line.split(|&byte| byte == b' ');
     let (status, body) = match (words.next(), words.next()) {
-        (Some(b"GET" | b"HEAD"), Some(b"/metrics")) => ("200 OK", text(stats) + &gate(door)),
+        (Some(b"GET" | b"HEAD"), Some(b"/metrics")) => ("200 OK", text()),
         // It listens, so it accepts.
         (Some(b"GET" | b"HEAD"), Some(b"/healthz" | b"/readyz")) => ("200 OK", "ok\n".to_owned()),
         (Some(b"GET" | b"HEAD"), _) => ("404 Not Found", "There are /metrics, /healthz and /readyz.\n".to_owned()),
@@ -87,52 +93,74 @@ fn text(stats: &Stats) -> String {
     out
 }
 
-/// What the gate has to say, if there is one.
-fn gate(door: &Door) -> String {
+/// One family of values, by labels.
+pub(crate) fn family(out: &mut String, (name, kind, help): (&str, &str, &str), values: &[(String, f64)]) {
+    if values.is_empty() {
+        return;
+    }
+    // Writing to a string does not fail.
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    for (labels, value) in values {
+        let _ = match &**labels {
+            "" => writeln!(out, "{name} {value}"),
+            labels => writeln!(out, "{name}{{{labels}}} {value}"),
+        };
+    }
+}
+
+/// What the gates have to say, if there are any.
+fn gate(doors: &Doors) -> String {
     let mut out = String::new();
-    let Some(view) = door.view() else { return out };
+    let label = |server: &str| if server.is_empty() { String::new() } else { format!("server=\"{server}\"") };
+    let views: Vec<(String, DoorView, &Door)> =
+        doors.iter().filter_map(|(server, door)| Some((label(server), door.view()?, door))).collect();
     let mut family = |name: &str, kind: &str, help: &str, values: &[(String, f64)]| {
-        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for (labels, value) in values {
-            let _ = writeln!(out, "{name}{labels} {value}");
-        }
+        family(&mut out, (name, kind, help), values);
     };
-    let alone = |value: f64| vec![(String::new(), value)];
-    if view.mode != Mode::Observe {
-        family("overtake_mpl", "gauge", "Transactions that may be active.", &alone(view.gate.mpl.into()));
+    let alone = |value: &dyn Fn(&DoorView) -> Option<f64>| -> Vec<(String, f64)> {
+        views.iter().filter_map(|(server, view, _)| Some((server.clone(), value(view)?))).collect()
+    };
+    let mpl = alone(&|view| (view.mode != Mode::Observe).then(|| view.gate.mpl.into()));
+    family("overtake_mpl", "gauge", "Transactions that may be active.", &mpl);
+    let holding = alone(&|view| view.phase.map(|phase| f64::from(u8::from(phase == gate::control::Phase::Holding))));
+    family("overtake_mpl_holding", "gauge", "Whether the limit was found, and is only watched.", &holding);
+    let extras = alone(&|view| Some(view.gate.extras.into()));
+    family("overtake_gate_extra_slots", "gauge", "Slots beyond the limit, in use.", &extras);
+    let with = |server: &str, name: &str, value: &str| match server {
+        "" => format!("{name}=\"{value}\""),
+        server => format!("{server},{name}=\"{value}\""),
+    };
+    let shares = views.iter().flat_map(|(server, _, door)| {
+        door.resources().into_iter().map(|row| (with(server, "resource", row.resource.name()), row.share))
+    });
+    let shares: Vec<(String, f64)> = shares.collect();
+    family("overtake_gate_resource_share", "gauge", "Where transactions inside spend their time, lately.", &shares);
+    type Count = fn(&DoorView) -> u64;
+    let counters: [(&str, &str, Count); 6] = [
+        ("overtake_gate_held_back_total", "Transactions that waited for others with their hot keys.", |view| {
+            view.gate.counters.held_back
+        }),
+        ("overtake_gate_lent_total", "Slots lent by transactions that waited for their clients.", |view| {
+            view.gate.counters.lent
+        }),
+        ("overtake_gate_extra_total", "Slots given beyond the limit.", |view| view.gate.counters.extra),
+        ("overtake_gate_turned_away_total", "Transactions turned away because too many waited.", |view| {
+            view.gate.counters.turned_away
+        }),
+        ("overtake_gate_timed_out_total", "Transactions turned away because they had waited too long.", |view| {
+            view.gate.counters.timed_out
+        }),
+        ("overtake_gate_demoted_total", "Transactions demoted because they ran too long.", |view| {
+            view.gate.counters.demoted
+        }),
+    ];
+    for (name, help, count) in counters {
+        family(name, "counter", help, &alone(&|view| Some(count(view) as f64)));
     }
-    if let Some(phase) = view.phase {
-        let holds = f64::from(u8::from(phase == gate::control::Phase::Holding));
-        family("overtake_mpl_holding", "gauge", "Whether the limit was found, and is only watched.", &alone(holds));
-    }
-    family("overtake_gate_extra_slots", "gauge", "Slots beyond the limit, in use.", &alone(view.gate.extras.into()));
-    let resources = door.resources();
-    if !resources.is_empty() {
-        let share = |row: &Row| (format!("{{resource=\"{}\"}}", row.resource.name()), row.share);
-        let shares: Vec<(String, f64)> = resources.iter().map(share).collect();
-        family("overtake_gate_resource_share", "gauge", "Where transactions inside spend their time, lately.", &shares);
-    }
-    let counters = view.gate.counters;
-    for (name, help, value) in [
-        (
-            "overtake_gate_held_back_total",
-            "Transactions that waited for others with their hot keys.",
-            counters.held_back,
-        ),
-        ("overtake_gate_lent_total", "Slots lent by transactions that waited for their clients.", counters.lent),
-        ("overtake_gate_extra_total", "Slots given beyond the limit.", counters.extra),
-        ("overtake_gate_turned_away_total", "Transactions turned away because too many waited.", counters.turned_away),
-        (
-            "overtake_gate_timed_out_total",
-            "Transactions turned away because they had waited too long.",
-            counters.timed_out,
-        ),
-        ("overtake_gate_demoted_total", "Transactions demoted because they ran too long.", counters.demoted),
-    ] {
-        family(name, "counter", help, &alone(value as f64));
-    }
+    let all_classes =
+        || views.iter().flat_map(|(server, view, _)| view.gate.classes.iter().map(move |class| (server, class)));
     let classes = |value: &dyn Fn(&ClassView) -> f64| -> Vec<(String, f64)> {
-        view.gate.classes.iter().map(|class| (format!("{{class=\"{}\"}}", class.name), value(class))).collect()
+        all_classes().map(|(server, class)| (with(server, "class", &class.name), value(class))).collect()
     };
     family("overtake_gate_slots", "gauge", "Slots that a class has.", &classes(&|class| class.slots.into()));
     family(
@@ -153,9 +181,12 @@ fn gate(door: &Door) -> String {
         ("overtake_gate_inside_seconds", "Time active inside.", |class| &class.inside),
         ("overtake_gate_idle_seconds", "Time in which it was the client's turn.", |class| &class.idle),
     ] {
+        if views.is_empty() {
+            continue;
+        }
         let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} histogram");
-        for class in &view.gate.classes {
-            histogram(&mut out, name, &format!("class=\"{}\"", class.name), times(class));
+        for (server, class) in all_classes() {
+            histogram(&mut out, name, &with(server, "class", &class.name), times(class));
         }
     }
     out
@@ -185,7 +216,7 @@ mod tests {
         let mut sample = Sample::default();
         (sample.at[Resource::Lock as usize], sample.at[Resource::Io as usize]) = (3, 1);
         door.record(Duration::from_secs(1), &sample);
-        let said = gate(&door);
+        let said = gate(&vec![(Arc::from(""), door)]);
         for line in ["{resource=\"lock\"} 0.75\n", "{resource=\"io\"} 0.25\n", "{resource=\"processor\"} 0\n"] {
             assert!(said.contains(&format!("overtake_gate_resource_share{line}")), "{said}");
         }
@@ -195,7 +226,8 @@ mod tests {
     fn the_gates_times_are_histograms() {
         let options =
             DoorOptions { mode: Mode::Fixed, gate: gate::Settings::of_priorities(4), ..DoorOptions::default() };
-        let out = gate(&Door::new(&options).expect("these settings make a gate"));
+        let door = Door::new(&options).expect("these settings make a gate");
+        let out = gate(&vec![(Arc::from(""), door)]);
         for line in [
             "# TYPE overtake_gate_idle_seconds histogram",
             "overtake_gate_wait_seconds_bucket{class=\"high\",le=\"0.000016\"} 0",

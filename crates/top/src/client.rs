@@ -5,7 +5,7 @@
 
 use crate::error::{Error, reason};
 use crate::look::{Class, Expected, Look, Moment, Move, Mpl};
-use crate::rows::split;
+use crate::rows::{Says, split};
 use crate::target::Target;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
@@ -100,6 +100,21 @@ impl Client {
         }
     }
 
+    /// The server before whose gate somebody looks, of several: the primary, or the first while there is none.
+    async fn server(&self) -> Result<Option<String>, Error> {
+        if self.dialect == Dialect::Views {
+            return Ok(None);
+        }
+        let servers = match self.client.simple_query("SHOW UPSTREAM").await {
+            Ok(messages) => split(messages).pop().unwrap_or_default(),
+            // An older one has but one.
+            Err(error) if error.as_db_error().is_some() => return Ok(None),
+            Err(error) => return Err(Error::Lost(reason(&error))),
+        };
+        let primary = servers.iter().find(|row| row.say("role") == Some("primary"));
+        Ok(primary.or(servers.first()).map(|row| row.text("server")))
+    }
+
     async fn ask(&mut self) -> Result<Look, Error> {
         let now = Instant::now();
         let past = match &self.before {
@@ -128,7 +143,12 @@ impl Client {
             };
             questions.push(question.to_owned());
         }
-        let mut answers = self.answers(&questions).await?.into_iter();
+        let server = self.server().await?;
+        let mut answers = self.answers(&questions).await?.into_iter().map(|mut rows| {
+            let is_other = |row: &SimpleQueryRow| row.say("server").is_some_and(|own| Some(own) != server.as_deref());
+            rows.retain(|row| server.is_none() || !is_other(row));
+            rows
+        });
         let mut next = || answers.next().unwrap_or_default();
         let mpl = next().first().map(Mpl::of);
         let mut classes: Vec<Class> = next().iter().map(Class::of).collect();

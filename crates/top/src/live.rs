@@ -25,7 +25,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 enum Event {
     Key(Key),
-    Look(Result<Look, Error>),
+    Look(Box<Look>),
+    Lost(Error),
 }
 
 pub(crate) fn run(options: &Options, wait: &dyn Fn(Duration) -> bool) -> Result<(), Error> {
@@ -67,11 +68,14 @@ async fn look(client: Client, options: &Options, to: &Sender<Event>) {
                 Err(error) => Err(error),
             },
         };
-        let pause = if looked.is_ok() { options.interval } else { PAUSE };
-        if looked.is_err() {
-            client = None;
-        }
-        if to.send(Event::Look(looked)).is_err() {
+        let (event, pause) = match looked {
+            Ok(look) => (Event::Look(Box::new(look)), options.interval),
+            Err(error) => {
+                client = None;
+                (Event::Lost(error), PAUSE)
+            }
+        };
+        if to.send(event).is_err() {
             return;
         }
         tokio::time::sleep(pause).await;
@@ -107,9 +111,9 @@ where
                     return Ok(());
                 }
             }
-            Ok(Event::Look(_)) if screen.is_paused() => {}
-            Ok(Event::Look(Ok(look))) => watch.see(began.elapsed().as_secs_f64(), look),
-            Ok(Event::Look(Err(error))) => watch.lose(error.to_string()),
+            Ok(Event::Look(_) | Event::Lost(_)) if screen.is_paused() => {}
+            Ok(Event::Look(look)) => watch.see(began.elapsed().as_secs_f64(), *look),
+            Ok(Event::Lost(error)) => watch.lose(error.to_string()),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         }

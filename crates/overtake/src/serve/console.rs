@@ -18,16 +18,19 @@ pub struct Console {
 }
 
 impl Console {
-    /// Takes the address and serves there what the door says, if there is to be a page.
+    /// Takes the address and serves there what the door says that counts at the moment, if there is to be a page.
     ///
     /// # Errors
     /// A [`Refusal`]: the address is taken, or not ours.
-    pub fn start(address: Option<SocketAddr>, door: &Door) -> anyhow::Result<Option<Console>> {
+    pub fn start(
+        address: Option<SocketAddr>,
+        door: impl Fn() -> Door + Send + Sync + 'static,
+    ) -> anyhow::Result<Option<Console>> {
         let Some(address) = address else { return Ok(None) };
         let listener = TcpListener::bind(address)
             .map_err(|error| Refusal::new(format!("--console {address}: {error}; choose another")))?;
         let address = listener.local_addr().context("the console's address")?;
-        let (shutdown, source) = (Shutdown::new(), Arc::new(Shown(door.clone())));
+        let (shutdown, source) = (Shutdown::new(), Arc::new(Shown(door)));
         let asked = shutdown.clone();
         let thread = thread::Builder::new().name("console".to_owned()).spawn(move || {
             if let Err(error) = console::serve(listener, source, asked) {
@@ -49,31 +52,31 @@ impl Drop for Console {
     }
 }
 
-struct Shown(Door);
+struct Shown<D>(D);
 
-impl Source for Shown {
+impl<D: Fn() -> Door + Send + Sync> Source for Shown<D> {
     fn mpl(&self) -> Option<Row> {
-        rows(self.0.lines("mpl")).pop()
+        rows((self.0)().lines("mpl")).pop()
     }
 
     fn classes(&self) -> Vec<Row> {
-        rows(self.0.lines("gate"))
+        rows((self.0)().lines("gate"))
     }
 
     fn histogram(&self) -> Vec<Row> {
-        rows(self.0.lines("gate_histogram"))
+        rows((self.0)().lines("gate_histogram"))
     }
 
     fn log(&self) -> Vec<Row> {
-        rows(self.0.lines("mpl_log"))
+        rows((self.0)().lines("mpl_log"))
     }
 
     fn history(&self, seconds: f64) -> Vec<Row> {
-        rows(self.0.history_lines(seconds))
+        rows((self.0)().history_lines(seconds))
     }
 
     fn forecast(&self) -> Vec<Row> {
-        rows(self.0.lines("mpl_forecast"))
+        rows((self.0)().lines("mpl_forecast"))
     }
 }
 

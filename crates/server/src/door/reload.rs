@@ -46,6 +46,7 @@ impl Door {
             }
             Ok(())
         })?;
+        *shared.options.lock().unwrap_or_else(PoisonError::into_inner) = options.clone();
         let asked = options.asked();
         shared.cancels.store(options.cancels(), Relaxed);
         shared.asks.store(!asked.is_nothing(), Relaxed);

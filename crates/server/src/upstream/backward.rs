@@ -130,6 +130,11 @@ impl Link {
         }
         self.has_failed = true;
         self.has_batch_failed = true;
+        self.outcome.has_failed();
+        // A transaction that only reads says so, too: the server is asked.
+        if message::field(body, b'C') == Some("25006") {
+            talk.client.pool.nodes.suspect(&self.taken.node);
+        }
         // The connection's last words are the server's own.
         self.is_told |= matches!(message::field(body, b'V'), Some("FATAL" | "PANIC"));
         // A statement has the name that the client gave it.
@@ -205,7 +210,9 @@ impl Link {
     }
 
     fn ready(&mut self, talk: &mut Talk) {
-        self.commits = false;
+        if self.expects.is_empty() {
+            self.outcome.settled(self.status != b'I');
+        }
         let has_batch_failed = std::mem::take(&mut self.has_batch_failed);
         if self.status == b'I' {
             if has_batch_failed {

@@ -54,7 +54,7 @@ impl Client {
             rules.of_statement(&self.pool.user, &self.pool.name, &self.application, text)
         };
         let class = priority::hint(text).or_else(by_rule);
-        Known { class, marks: self.shared.door.marks(text), by: self.knowledge }
+        Known { class, marks: self.shared.door().marks(text), by: self.knowledge }
     }
 
     fn known_by_name(&mut self, name: &[u8]) -> Known {

@@ -71,9 +71,10 @@ impl Found {
     }
 }
 
-/// Asks at once, on a connection that nothing else is asked on.
-pub(crate) async fn ask(server: &mut ServerConn, asked: &Settings, user: &str) -> Result<Found, Failed> {
-    let customs = asked.iter().map(|(name, _)| name).filter(|name| name.contains('.'));
+/// Asks at once, on a connection that nothing else is asked on; after this setting of two parts, too.
+pub(crate) async fn ask(server: &mut ServerConn, asked: &Settings, user: &str, custom: &str) -> Result<Found, Failed> {
+    let customs = asked.iter().map(|(name, _)| name).filter(|&name| name.contains('.') && name != custom);
+    let customs = customs.chain([custom]);
     let rows = server.ask(&question(customs)).await?;
     let mut found = Found::default();
     for row in rows {

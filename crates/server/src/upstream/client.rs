@@ -13,6 +13,7 @@ use super::reach::Reach;
 use super::settings::Settings;
 use super::shown::Shown;
 use super::statements::Names;
+use super::target::{self, Targets};
 use super::turn::Wanted;
 use crate::backend::Cancel;
 use crate::conn::{Conn, Gone, Io};
@@ -65,6 +66,7 @@ pub(crate) struct Client {
     pub(crate) rules: Arc<Rules>,
     /// Changes with whatever the class of a statement hangs on: the front's settings, in the upper half, and the application.
     pub(crate) knowledge: u64,
+    pub(crate) targets: Targets,
     pub(crate) reach: Arc<Reach>,
 }
 
@@ -91,7 +93,7 @@ impl Client {
         shared: Arc<Shared>,
         pool: Arc<Pool>,
         number: u64,
-        priority: Priority,
+        (priority, targets): (Priority, Targets),
         settings: Arc<Settings>,
         told: Arc<Params>,
     ) -> Client {
@@ -110,6 +112,7 @@ impl Client {
             priority,
             rules,
             knowledge,
+            targets,
             reach: Arc::default(),
         }
     }
@@ -117,6 +120,23 @@ impl Client {
     /// How others cancel what it is doing.
     pub(crate) fn canceller(&self) -> Arc<dyn Cancel> {
         Arc::clone(&self.reach) as Arc<dyn Cancel>
+    }
+
+    /// A command about the target of the next transactions.
+    fn aim(&mut self, command: &target::Command) -> Result<Answer, SqlError> {
+        let target::Command::Set { is_local, tag, value } = command else {
+            return Ok(Answer::Shows(target::NAME.into(), self.targets.current().name().into()));
+        };
+        let target = self.targets.set(*is_local, value.as_deref())?;
+        if !is_local {
+            // It goes with the client to whatever server it gets.
+            let settings = Arc::make_mut(&mut self.settings);
+            match value {
+                Some(_) => settings.set(target::NAME, target.name()),
+                None => drop(settings.remove(target::NAME)),
+            }
+        }
+        Ok(Answer::Tag(tag))
     }
 
     /// A command that the front answers itself, and what it says.
@@ -142,6 +162,9 @@ impl Client {
 
     /// A setting of the front's, as it is shown.
     pub(crate) fn shown(&self, name: &str) -> Arc<str> {
+        if name == target::NAME {
+            return self.targets.current().name().into();
+        }
         self.priority.shown(name).unwrap_or_else(|| self.shared.options().settings.get(name).into())
     }
 
@@ -230,13 +253,16 @@ impl Talk {
                     leave::clean(link, &self.client.pool).await;
                     return None;
                 }
-                // The server undoes what is open when its connection closes.
-                Event::Gone(gone) => return errors::gone(gone),
+                // The server undoes what is open when its connection closes, unless it has just committed it.
+                Event::Gone(gone) => return link.outcome.unknown().or_else(|| errors::gone(gone)),
                 Event::Refused(error) => {
                     leave::clean(link, &self.client.pool).await;
                     return Some(error);
                 }
-                Event::ServerGone => return link.last_words(),
+                Event::ServerGone => {
+                    self.client.pool.nodes.suspect(&link.taken.node);
+                    return link.last_words();
+                }
                 Event::Speaks => {}
             }
         }
@@ -247,7 +273,10 @@ impl Talk {
         while let Some((kind, length)) = self.first().await? {
             let wanted = self.wanted(kind, length);
             match self.wait(wanted.connected()).await {
-                Ok((taken, turn)) => return Ok(Some(Box::new(Link::new(taken, turn, self)))),
+                Ok((taken, turn)) => {
+                    self.client.targets.begun();
+                    return Ok(Some(Box::new(Link::new(taken, turn, self))));
+                }
                 Err(Stop::Error(error)) => self.refuse(kind, length, &error),
                 Err(gone) => return Err(gone),
             }
@@ -257,6 +286,9 @@ impl Talk {
 
     /// The client of a link speaks again. Says whether it stays.
     async fn come_back(&mut self, link: &mut Link) -> Result<bool, Stop> {
+        if let Some(error) = link.taken.node.left_behind() {
+            return Err(error.into());
+        }
         if let Some(turn) = &mut link.turn {
             self.seen.set_waiting(true);
             // Who comes back waits for no longer than the gate's patience.
@@ -266,7 +298,7 @@ impl Talk {
         }
         while let Some((kind, length)) = self.first().await? {
             let wanted = self.wanted(kind, length);
-            match self.wait(wanted.turned()).await {
+            match self.wait(wanted.turned(link.taken.node.enter())).await {
                 Ok(turn) => {
                     self.client.shared.internal.begins(&mut link.taken.server, turn.class());
                     link.taken.server.works_for(turn.ticket());
@@ -356,13 +388,16 @@ impl Talk {
     fn wanted(&mut self, kind: u8, length: usize) -> Wanted {
         self.client.learn();
         let about = self.client.about(kind, length, &self.conn.input, self.seen.owner());
-        let Client { shared, pool, names, .. } = &self.client;
+        let Client { pool, targets, names, .. } = &self.client;
         let body = &self.conn.input[HEAD..length];
         let arrived = Instant::now();
-        self.seen.show(self.shown.message(names, kind, body), about.class, arrived);
+        let text = self.shown.message(names, kind, body);
+        // Other messages are about what was sent before.
+        let target = if matches!(kind, b'Q' | b'P' | b'B') { targets.for_text(text) } else { targets.current() };
+        self.seen.show(text, about.class, arrived);
         self.is_shown = true;
-        let (shared, pool, stats) = (Arc::clone(shared), Arc::clone(pool), Arc::clone(&self.stats));
-        Wanted { shared, pool, stats, about, arrived }
+        let (pool, stats) = (Arc::clone(pool), Arc::clone(&self.stats));
+        Wanted { pool, stats, about, target, arrived }
     }
 
     /// The first message, a query of this length, is sent to the server.
@@ -383,7 +418,12 @@ impl Talk {
     /// A query that is the front's, answered.
     fn command(&mut self, length: usize) -> bool {
         let text = &self.conn.input[HEAD..length];
-        match self.client.command(text.strip_suffix(b"\0").unwrap_or(text), false) {
+        let text = text.strip_suffix(b"\0").unwrap_or(text);
+        let answer = match target::command(text) {
+            Some(command) => Some(self.client.aim(&command)),
+            None => self.client.command(text, false),
+        };
+        match answer {
             Some(Ok(answer)) => answer.write(&mut self.conn.replies),
             Some(Err(error)) => self.conn.replies.error("ERROR", &error),
             None => return false,
@@ -413,11 +453,17 @@ impl Talk {
         self.seen.set_waiting(true);
         let mut cancelled = pin!(reach.cancelled());
         let mut late = pin!(over(self.client.statement_timeout()));
+        // Whoever yields to the runtime yields to it, and is not asked again at once.
+        let mut was_just_asked = true;
         loop {
+            let asked = poll_fn(|cx| match mem::take(&mut was_just_asked) {
+                true => Poll::Pending,
+                false => wanted.as_mut().poll(cx),
+            });
             let (io, input, ending, out) = self.conn.parts();
             tokio::select! {
                 biased;
-                got = &mut wanted => {
+                got = asked => {
                     self.seen.set_waiting(false);
                     return got.map_err(|away| self.turned_away(away));
                 }

@@ -7,9 +7,11 @@ use super::client::Talk;
 use super::expect::{Expect, Own};
 use super::link::{Event, Hold, Link, Takes};
 use super::message;
+use super::outcome::Act;
 use super::prepared::Missing;
 use super::scan::{Scan, scan, scan_known};
 use super::statements::{PREFIX, Statement, name_of};
+use super::target;
 use crate::conn::Conn;
 use crate::errors;
 use crate::frame::{self, HEAD};
@@ -107,6 +109,7 @@ impl Link {
                 return Ok(());
             }
             b'F' => {
+                self.outcome.sent(Act::States);
                 self.expects.push(Expect::Function);
                 self.pass(&mut talk.conn, length);
                 return Ok(());
@@ -140,7 +143,7 @@ impl Link {
                 talk.conn.input = input;
             }
             b'E' => {
-                self.commits |= self.bound_commits;
+                self.outcome.sent(self.bound_act);
                 self.count();
                 self.sets.extend(self.bound_set.clone().map(|set| (number, set)));
                 self.expects.push(Expect::Execute(number));
@@ -168,6 +171,11 @@ impl Link {
         }
     }
 
+    /// Whether a text shows the target while only the server knows what it is: something was set of which it was not asked yet.
+    fn may_have_set_target(&self, text: &[u8]) -> bool {
+        self.is_touched && target::is_named_in(text)
+    }
+
     /// One more statement.
     fn count(&mut self) {
         self.turn.iter_mut().for_each(|turn| turn.statements += 1);
@@ -179,6 +187,7 @@ impl Link {
         let text = body.strip_suffix(b"\0").unwrap_or(body);
         // In a failed transaction the server says so.
         if self.status != b'E'
+            && !self.may_have_set_target(text)
             // One with a wrong value is a setting like any other to the server.
             && let Some(Ok(answer)) = talk.client.command(text, self.status == b'T')
         {
@@ -188,7 +197,7 @@ impl Link {
             return Ok(());
         }
         let scan = scan(text);
-        self.commits |= scan.commits;
+        self.outcome.sent(Act::of_query(text, &scan));
         self.note(talk, &scan);
         if scan.takes_statements {
             self.takes_statements = Takes::Sent;
@@ -208,7 +217,7 @@ impl Link {
         let unshared = Expect::Parse { statement: 0, message: number };
         let Some((name, rest)) = message::text(&message[HEAD..]) else { return self.send(message, unshared) };
         let text = message::text(rest).map_or(rest, |(text, _)| text);
-        let set = talk.client.served(text);
+        let set = if self.may_have_set_target(text) { None } else { talk.client.served(text) };
         let replaced = set.as_ref().map(|set| [&set.for_server(), &rest[text.len()..]].concat());
         let rest = replaced.as_deref().unwrap_or(rest);
         if name.is_empty() {
@@ -321,7 +330,7 @@ impl Link {
                 if name.is_empty() {
                     let scan = mem::take(&mut talk.client.names.unnamed_scan);
                     self.note(talk, &scan);
-                    self.bound_commits = scan.commits;
+                    self.bound_act = Act::of_statement(&talk.client.names.unnamed, &scan);
                     talk.client.names.unnamed_scan = scan;
                 }
                 self.send(message, Expect::Bind);
@@ -330,7 +339,7 @@ impl Link {
     }
 
     fn note_statement(&mut self, talk: &mut Talk, statement: &Statement) {
-        self.bound_commits = statement.scan.commits;
+        self.bound_act = Act::of_statement(&statement.body, &statement.scan);
         self.note(talk, &statement.scan);
     }
 

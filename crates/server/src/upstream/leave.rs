@@ -153,19 +153,13 @@ impl Link {
         if self.is_told {
             return None;
         }
-        let unknown = "Whether what was under way has taken effect is not known.";
-        let error = |state, message: &str| SqlError::new(SqlState(state), message);
-        Some(if self.commits {
-            error("08007", "the connection to the server was lost during COMMIT")
-                .detail("Whether the transaction has been committed is not known.")
-                .hint("Look for its effects before you run it again.")
-        } else if !self.expects.is_empty() {
-            error("08006", "the connection to the server was lost").detail(unknown)
-        } else if self.status == b'I' {
-            error("57P01", "the connection to the server was lost")
-                .detail("What the session had on its connection is gone.")
-        } else {
-            error("08006", "the connection to the server was lost").detail("The open transaction has been rolled back.")
-        })
+        let lost = |state| SqlError::new(SqlState(state), "the connection to the server was lost");
+        Some(self.outcome.unknown().unwrap_or_else(|| {
+            if self.expects.is_empty() && self.status == b'I' {
+                lost("57P01").detail("What the session had on its connection is gone.")
+            } else {
+                lost("08006").detail("The open transaction has been rolled back.")
+            }
+        }))
     }
 }

@@ -8,10 +8,12 @@ use super::check::{self, Found};
 use super::client::Talk;
 use super::expect::{Expect, Expects};
 use super::message;
+use super::outcome::{Act, Outcome};
 use super::params::Params;
 use super::pool::Taken;
 use super::priority::{Served, Setting};
 use super::server_conn::READ;
+use super::target;
 use super::turn::Turn;
 use crate::conn::Gone;
 use bytes::{Buf, BytesMut};
@@ -82,10 +84,10 @@ pub(crate) struct Link {
     /// Whether the session may have been left different.
     pub(crate) is_touched: bool,
     pub(crate) hold: Hold,
-    /// Whether an explicit COMMIT is under way.
-    pub(crate) commits: bool,
-    /// Whether the statement that was bound last is one.
-    pub(crate) bound_commits: bool,
+    /// What is known of the transaction if the connection is lost now.
+    pub(crate) outcome: Outcome,
+    /// What the statement does that was bound last.
+    pub(crate) bound_act: Act,
     /// The statement of the front's own that was bound last; those that are to be executed, by the client's messages.
     pub(crate) bound_set: Option<Served>,
     pub(crate) sets: Vec<(u32, Served)>,
@@ -135,8 +137,8 @@ impl Link {
             server_rest: 0,
             is_touched: false,
             hold: Hold::Free,
-            commits: false,
-            bound_commits: false,
+            outcome: Outcome::default(),
+            bound_act: Act::default(),
             bound_set: None,
             sets: Vec::new(),
             check: None,
@@ -292,6 +294,7 @@ impl Link {
                     talk.client.priority.follow(setting, value);
                 }
             }
+            talk.client.targets.follow(settings.get(target::NAME));
             let settings = Arc::new(settings);
             self.taken.server.settings = Arc::clone(&settings);
             talk.client.settings = settings;

@@ -31,20 +31,17 @@ fn failed(message: &'static str) -> Failed {
 }
 
 impl Servers {
-    /// Connects to the first server that answers.
-    pub(crate) async fn connect(&self, user: &str, database: &str, secret: &Secret) -> Result<ServerConn, SqlError> {
-        let mut last = None;
-        for host in &self.url.hosts {
-            match tokio::time::timeout(LOGIN_TIME, self.log_in(host, user, database, secret)).await {
-                Ok(Ok(server)) => return Ok(server),
-                // It is there, and has an opinion.
-                Ok(Err(Failed::Said(error))) => return Err(error),
-                Ok(Err(Failed::Broken(error))) => last = Some(format!("{host}: {error}.")),
-                Err(_) => last = Some(format!("{host}: it did not answer in time.")),
-            }
-        }
-        let error = SqlError::new(SqlState("08006"), "no server can be reached");
-        Err(error.detail(last.unwrap_or_else(|| "There is none.".to_owned())))
+    /// Connects to a server.
+    pub(crate) async fn connect(
+        &self,
+        host: &Host,
+        user: &str,
+        database: &str,
+        secret: &Secret,
+    ) -> Result<ServerConn, Failed> {
+        let limit = self.url.connect_timeout.unwrap_or(LOGIN_TIME);
+        let in_time = tokio::time::timeout(limit, self.log_in(host, user, database, secret)).await;
+        in_time.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time").into()))
     }
 
     async fn log_in(&self, host: &Host, user: &str, database: &str, secret: &Secret) -> Result<ServerConn, Failed> {

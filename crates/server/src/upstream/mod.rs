@@ -2,10 +2,12 @@
 //!
 //! From the bottom up: `url` (where the servers are), `dial`, `proof`, `login` (from there to a connection), `message`, `params`,
 //! `settings`, `scan` (what is said, what was reported, what was set, what may leave something behind), `expect` (what is
-//! still to be answered), `prepared` and `statements` (who has prepared what), `server_conn` and `pool` (connections),
-//! `reach` (cancelling), `process` and `internal` (the processor priority of server processes), `database` and `turn` (whether a transaction may begin), `shown` and `sight` (what is seen from outside),
-//! `watch` (what server processes wait for), `client` with `link`, `forward`, `backward`, `check` and `leave` (one client's session); beside them `admin`, which needs
-//! none of that.
+//! still to be answered), `prepared` and `statements` (who has prepared what), `target`, `node`, `nodes` and `health` (which servers
+//! there are, what they say that they are, and who goes where), `server_conn` and `pool` (connections),
+//! `reach` (cancelling), `process` and `internal` (the processor priority of server processes), `database` and `turn` (whether a
+//! transaction may begin), `shown` and `sight` (what is seen from outside), `watch` (what server processes wait for), `outcome` (what
+//! is known of a transaction that was cut off), `client` with `link`, `forward`, `backward`, `check` and `leave` (one client's
+//! session); beside them `reload` (settings that are read again) and `admin`, which needs none of that.
 //!
 //! **Invariant:** messages are forwarded as the bytes that they are; a connection belongs to one client from the first
 //! message of a transaction to the answer to its last, and when it leaves a client, nothing of that client stays on it but what
@@ -20,13 +22,17 @@ mod database;
 mod dial;
 mod expect;
 mod forward;
+mod health;
 mod internal;
 mod leave;
 mod link;
 mod login;
 mod message;
+mod node;
+mod nodes;
 mod opened;
 mod options;
+mod outcome;
 mod params;
 mod pool;
 mod prepared;
@@ -42,13 +48,16 @@ mod settings;
 mod shown;
 mod sight;
 mod statements;
+mod target;
 mod turn;
 mod url;
 mod watch;
 
+pub use nodes::Watching;
 pub use opened::Opened;
 pub use options::{Again, UpstreamOptions};
 pub use pool::Limits;
+pub use target::Target;
 pub use url::{Host, SslMode, Url, UrlError};
 
 use crate::door::Door;
@@ -61,6 +70,8 @@ use client::Client;
 use database::Database;
 use internal::Internal;
 use login::Servers;
+use node::{Node, Standing};
+use nodes::Nodes;
 use opened::Whom;
 use params::Params;
 use pool::{Pool, Welcome};
@@ -79,6 +90,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+use target::Targets;
 
 /// The servers behind this one.
 #[derive(Clone)]
@@ -86,9 +98,8 @@ pub struct Upstream(Arc<Shared>);
 
 /// What all clients share.
 pub(crate) struct Shared {
-    servers: Arc<Servers>,
+    pub(crate) nodes: Arc<Nodes>,
     live: Live,
-    pub(crate) door: Door,
     pub(crate) statements: Statements,
     pools: Mutex<HashMap<(String, String), Arc<Pool>>>,
     roles: roles::Known,
@@ -101,12 +112,12 @@ pub(crate) struct Shared {
 
 impl fmt::Debug for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Upstream").field("url", &self.0.servers.url).finish_non_exhaustive()
+        f.debug_struct("Upstream").field("url", &self.0.nodes.servers.url).finish_non_exhaustive()
     }
 }
 
 impl Upstream {
-    /// Before these servers, behind this door: one for all pools together.
+    /// Before these servers, the first behind this door, each other one behind one of the same kind: one for all pools together.
     ///
     /// # Errors
     /// Certificates cannot be read.
@@ -114,10 +125,10 @@ impl Upstream {
         let encryption = dial::encryption(&url)?;
         let options = options.into();
         let internal = Internal::new(options.internal_priorities);
+        let nodes = Nodes::new(Servers { url, encryption }, &door, options.watching);
         Ok(Upstream(Arc::new(Shared {
-            servers: Arc::new(Servers { url, encryption }),
+            nodes: Arc::new(nodes),
             live: Live::new(options),
-            door,
             statements: Statements::default(),
             pools: Mutex::default(),
             roles: roles::Known::default(),
@@ -134,9 +145,16 @@ impl Upstream {
         pools.values().fold((0, 0), |(all, idle), pool| (all + pool.count.load(Relaxed), idle + pool.idle_count()))
     }
 
+    /// Of the primary, or of the first server while there is none.
+    pub fn door(&self) -> Door {
+        let nodes = self.0.nodes.all();
+        let primary = nodes.iter().find(|node| node.standing() == Standing::Primary);
+        primary.unwrap_or(&nodes[0]).door.clone()
+    }
+
     fn pool(&self, user: &str, database: &str) -> Arc<Pool> {
         let shared = &self.0;
-        let url = &shared.servers.url;
+        let url = &shared.nodes.servers.url;
         let mut pools = shared.pools.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (user.to_owned(), database.to_owned());
         if let Some(pool) = pools.get(&key) {
@@ -150,7 +168,7 @@ impl Upstream {
         let known = pools.values().find(|pool| *pool.name == *database).map(|pool| Arc::clone(&pool.database));
         let known = known.unwrap_or_else(|| Arc::new(Database::new(shared.is_paused.load(SeqCst))));
         self.begin_watch();
-        let pool = Pool::new(Arc::clone(&shared.servers), (user, database), known, secret, shared.options().limits);
+        let pool = Pool::new(Arc::clone(&shared.nodes), (user, database), known, secret, shared.options().limits);
         pools.insert(key, Arc::clone(&pool));
         pool
     }
@@ -159,28 +177,35 @@ impl Upstream {
     fn begin_watch(&self) {
         let shared = &self.0;
         if let Some(every) = shared.options().watch
-            && shared.door.is_there()
+            && shared.door().is_there()
             && !shared.is_watched.swap(true, Relaxed)
         {
-            tokio::spawn(watch::watch(Arc::downgrade(shared), every));
+            for node in shared.nodes.all() {
+                tokio::spawn(watch::watch(Arc::downgrade(shared), Arc::clone(node), every));
+            }
         }
     }
 
     /// What a client is told that asks for these settings. The server is asked when that is not known.
-    async fn welcome(&self, pool: &Arc<Pool>, asked: Settings) -> Result<Welcome, SqlError> {
+    async fn welcome(&self, pool: &Arc<Pool>, asked: Settings, target: Target) -> Result<Welcome, SqlError> {
         if let Some(welcome) = pool.welcome(&asked) {
             return Ok(welcome);
         }
-        let (mut taken, _passage) = pool.take_open().await?;
+        let (mut taken, _passage) = pool.take_open(target).await?;
         let server = &mut taken.server;
         let (change, _) = asked.change_from(&server.settings);
         server.ask(&change).await?;
-        let found = check::ask(server, &asked, &pool.user).await?;
+        let found = check::ask(server, &asked, &pool.user, target::NAME).await?;
         server.settings = Arc::new(found.settings);
         let welcome = Welcome { settings: Arc::clone(&server.settings), params: Arc::clone(&server.params) };
         pool.put(taken, Instant::now());
         pool.remember(asked, welcome.clone());
         Ok(welcome)
+    }
+
+    /// Of clients that have not asked for another.
+    fn target(&self) -> Target {
+        self.0.nodes.servers.url.target.unwrap_or_else(|| self.0.options().target())
     }
 
     /// Pools of which nothing has come are not kept: names of users and databases are the clients'.
@@ -209,22 +234,44 @@ impl Shared {
         pools.iter().map(|pool| (Arc::clone(&pool.name), Arc::clone(&pool.database))).collect()
     }
 
+    /// The first server's. What is asked of statements is the same at all of them.
+    pub(crate) fn door(&self) -> &Door {
+        &self.nodes.all()[0].door
+    }
+
     pub(crate) fn pool_size(&self) -> usize {
         self.options().limits.size
     }
 
     pub(crate) fn first_host(&self) -> Option<&Host> {
-        self.servers.url.hosts.first()
+        self.nodes.servers.url.hosts.first()
+    }
+
+    /// Their names without ports, as PgBouncer lists them.
+    pub(crate) fn host_names(&self) -> String {
+        let names: Vec<&str> = self.nodes.all().iter().map(|node| admin::place(&node.host).0).collect();
+        names.join(",")
     }
 
     /// All of them, as the URL has them.
     pub(crate) fn hosts(&self) -> String {
-        self.servers.url.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+        self.nodes.servers.url.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
     }
 }
 
 impl Front for Upstream {
     type Opened = Opened;
+
+    fn doors(&self) -> Vec<(Arc<str>, Door)> {
+        let nodes = self.0.nodes.all();
+        // A single one needs no name.
+        let name = |node: &Node| if nodes.len() == 1 { Arc::from("") } else { Arc::clone(&node.name) };
+        nodes.iter().map(|node| (name(node), node.door.clone())).collect()
+    }
+
+    fn metrics(&self) -> String {
+        admin::metrics(&self.0.nodes)
+    }
 
     async fn role(&self, roles: &Roles, user: &str, method: Method) -> SqlResult<Option<Role>> {
         let own = roles.get(user);
@@ -253,11 +300,12 @@ impl Front for Upstream {
             None => self.0.options().class(&user, &database, &application)?,
         };
         let hot_key = asked.remove("overtake.hot_key").unwrap_or_default();
+        let target = asked.get(target::NAME).map_or_else(|| Ok(self.target()), Target::of)?;
         let pool = self.pool(&user, &database);
         if let Some(keys) = proof {
             pool.learn(keys);
         }
-        let welcome = match self.welcome(&pool, asked).await {
+        let welcome = match self.welcome(&pool, asked, target).await {
             Ok(welcome) => welcome,
             Err(error) => {
                 self.forget(&pool);
@@ -273,7 +321,10 @@ impl Front for Upstream {
             Params::note(&mut params, "application_name", &name);
         }
         let number = self.0.clients.fetch_add(1, Relaxed) + 1;
-        let client = Client::new(Arc::clone(&self.0), pool, number, Priority::new(class, &hot_key), settings, params);
+        // What the database or the role has for it counts where the client has not asked.
+        let target = settings.get(target::NAME).and_then(Target::named).unwrap_or(target);
+        let classes = (Priority::new(class, &hot_key), Targets::new(target));
+        let client = Client::new(Arc::clone(&self.0), pool, number, classes, settings, params);
         Ok(Opened(Whom::Servers(Box::new(client))))
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! **Invariant:** the default is that of the settings' own defaults.
 
+use super::nodes::Watching;
 use super::pool::Limits;
 use super::priority;
+use super::target::Target;
 use crate::options::OptionError;
 use sql::SqlError;
 use sql::priority::Rules;
@@ -13,11 +15,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Servers are not asked more often what they are.
+const PERIOD_MIN: Duration = Duration::from_millis(10);
+
 /// See the module.
 #[derive(Clone)]
 pub struct UpstreamOptions {
     /// Connections to the servers.
     pub limits: Limits,
+    /// The servers.
+    pub watching: Watching,
     /// Asks for a role's password, `$1` being its name: the second column of the row is as in `pg_authid`.
     pub auth_query: String,
     /// Whether server processes that run transactions of class `low` have a lower processor priority meanwhile.
@@ -51,8 +58,17 @@ impl From<Limits> for UpstreamOptions {
     fn from(limits: Limits) -> UpstreamOptions {
         let settings = Defaults::default();
         let auth_query = settings.get("overtake.upstream_auth_query").to_owned();
-        let (rules, watch) = (Arc::default(), watch_of(&settings));
-        UpstreamOptions { limits, auth_query, internal_priorities: false, watch, rules, settings, again: None }
+        let (rules, watch, watching) = (Arc::default(), watch_of(&settings), Watching::default());
+        UpstreamOptions {
+            limits,
+            watching,
+            auth_query,
+            internal_priorities: false,
+            watch,
+            rules,
+            settings,
+            again: None,
+        }
     }
 }
 
@@ -70,6 +86,11 @@ impl UpstreamOptions {
         by_rule.map_or_else(|| priority::class_of(self.settings.get("overtake.priority")), Ok)
     }
 
+    /// That of a client that has not asked for one, unless the URL has.
+    pub(crate) fn target(&self) -> Target {
+        Target::named(self.settings.get("overtake.target")).unwrap_or_default()
+    }
+
     /// What the settings say.
     ///
     /// # Errors
@@ -80,6 +101,10 @@ impl UpstreamOptions {
             idle: settings.duration("overtake.upstream_idle"),
             lifetime: settings.duration("overtake.upstream_lifetime"),
         };
+        let watching = Watching {
+            period: settings.duration("overtake.upstream_check").max(PERIOD_MIN),
+            patience: settings.duration("overtake.upstream_wait"),
+        };
         let (name, auth_query) = ("overtake.upstream_auth_query", settings.get("overtake.upstream_auth_query"));
         if !auth_query.contains("$1") {
             return Err(OptionError::of(name, "$1 does not stand in it, the name of the role".to_owned()));
@@ -88,10 +113,12 @@ impl UpstreamOptions {
             let why = format!("{}: {}", error.message(), error.detail_text().unwrap_or_default());
             OptionError::of("overtake.priority_rules", why)
         })?;
+        Target::of(settings.get("overtake.target"))
+            .map_err(|error| OptionError::of("overtake.target", error.message().to_owned()))?;
         let internal_priorities = settings.is_on("overtake.internal_priorities");
         let (auth_query, rules, watch) = (auth_query.to_owned(), Arc::new(rules), watch_of(settings));
         let settings = settings.clone();
-        Ok(UpstreamOptions { limits, auth_query, internal_priorities, watch, rules, settings, again: None })
+        Ok(UpstreamOptions { limits, watching, auth_query, internal_priorities, watch, rules, settings, again: None })
     }
 }
 

@@ -1,15 +1,18 @@
 //! Server connections of one user to one database.
 //!
-//! **Invariant:** as many connections at most as there is room for, idle ones included: whoever has one has a place, and an idle
-//! one stands in a place that nobody has taken. What is put back is idle in every respect.
+//! **Invariant:** as many connections to each server at most as there is room for, idle ones included: whoever has one has a place,
+//! and an idle one stands in a place that nobody has taken. What is put back is idle in every respect. Whoever wants the primary
+//! gets a connection whose server has said on it that it is.
 
 use super::database::{Database, Passage};
-use super::login::Servers;
+use super::node::Node;
+use super::nodes::{Nodes, Patience};
 use super::params::Params;
 use super::proof::Secret;
-use super::server_conn::{ServerConn, Settled};
+use super::server_conn::{Failed, ServerConn, Settled};
 use super::settings::Settings;
 use super::sight::Sight;
+use super::target::Target;
 use crate::scram::Keys;
 use sql::{SqlError, SqlState};
 use std::collections::HashMap;
@@ -31,7 +34,7 @@ const WELCOMES_MAX: usize = 1_000;
 /// How many connections a pool has, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Server connections of one user to one database.
+    /// Server connections of one user to one database, to each server.
     pub size: usize,
     /// One that is idle for longer is closed.
     pub idle: Duration,
@@ -54,7 +57,7 @@ pub(crate) struct Welcome {
 }
 
 pub(crate) struct Pool {
-    servers: Arc<Servers>,
+    pub(crate) nodes: Arc<Nodes>,
     pub(crate) user: Arc<str>,
     /// The database's.
     pub(crate) name: Arc<str>,
@@ -64,19 +67,39 @@ pub(crate) struct Pool {
     /// Counts RECONNECTs: connections of an earlier one serve nobody any more.
     generation: AtomicU64,
     sights: Mutex<Vec<Weak<Sight>>>,
-    room: Arc<Semaphore>,
-    #[expect(clippy::vec_box, reason = "they come and go with each transaction, and are large to be moved")]
-    idle: Mutex<Vec<Box<ServerConn>>>,
+    /// Of each node, in their order.
+    shelves: Box<[Shelf]>,
     /// By what clients have asked.
     welcomes: Mutex<HashMap<Settings, Welcome>>,
     /// Connections there are.
     pub(crate) count: Arc<AtomicUsize>,
 }
 
+/// Connections to one server.
+struct Shelf {
+    room: Arc<Semaphore>,
+    #[expect(clippy::vec_box, reason = "they come and go with each transaction, and are large to be moved")]
+    idle: Mutex<Vec<Box<ServerConn>>>,
+}
+
 /// A connection that somebody has, with its place.
 pub(crate) struct Taken {
     pub(crate) server: Box<ServerConn>,
+    pub(crate) node: Arc<Node>,
     place: OwnedSemaphorePermit,
+}
+
+/// Why there is no connection.
+pub(crate) struct NotTaken {
+    pub(crate) error: SqlError,
+    /// The server is not there, or not what it was taken for: there may be another one.
+    pub(crate) is_away: bool,
+}
+
+impl From<SqlError> for NotTaken {
+    fn from(error: SqlError) -> NotTaken {
+        NotTaken { error, is_away: false }
+    }
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -86,14 +109,16 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Pool {
     /// In a runtime: idle connections are looked after there.
     pub(crate) fn new(
-        servers: Arc<Servers>,
+        nodes: Arc<Nodes>,
         (user, name): (&str, &str),
         database: Arc<Database>,
         secret: Secret,
         limits: Limits,
     ) -> Arc<Pool> {
+        let shelf = |_| Shelf { room: Arc::new(Semaphore::new(limits.size)), idle: Mutex::default() };
+        let shelves = nodes.all().iter().map(shelf).collect();
         let pool = Arc::new(Pool {
-            servers,
+            nodes,
             user: user.into(),
             name: name.into(),
             database,
@@ -101,8 +126,7 @@ impl Pool {
             limits: Mutex::new(limits),
             generation: AtomicU64::new(0),
             sights: Mutex::default(),
-            room: Arc::new(Semaphore::new(limits.size)),
-            idle: Mutex::default(),
+            shelves,
             welcomes: Mutex::default(),
             count: Arc::default(),
         });
@@ -118,11 +142,13 @@ impl Pool {
         }
     }
 
-    /// Waits for a connection, in the runtime of the caller.
-    pub(crate) async fn take(&self, now: Instant) -> Result<Taken, SqlError> {
-        let place = Arc::clone(&self.room).acquire_owned().await;
+    /// Waits for a connection to this node for a transaction with this target, in the runtime of the caller.
+    pub(crate) async fn take(&self, node: &Arc<Node>, target: Target, now: Instant) -> Result<Taken, NotTaken> {
+        let shelf = &self.shelves[node.number];
+        let place = Arc::clone(&shelf.room).acquire_owned().await;
         let place = place.map_err(|_| SqlError::new(SqlState("57P01"), "the server is about to end"))?;
-        while let Some(mut server) = self.pick() {
+        let must_be_primary = self.nodes.are_asked && target == Target::Primary;
+        while let Some(mut server) = shelf.pick() {
             match server.settle() {
                 Ok(Settled::Here) => {}
                 // The runtime looks once whether anything has come of it.
@@ -139,10 +165,23 @@ impl Pool {
                     continue;
                 }
             }
-            return Ok(Taken { server, place });
+            // A standby that was promoted keeps its connections.
+            if must_be_primary && !matches!(Box::pin(server.is_of_primary()).await, Ok(true)) {
+                continue;
+            }
+            return Ok(Taken { server, node: Arc::clone(node), place });
         }
         let (secret, generation) = (lock(&self.secret).clone(), self.generation.load(SeqCst));
-        let mut server = Box::new(Box::pin(self.servers.connect(&self.user, &self.name, &secret)).await?);
+        let connected = Box::pin(self.nodes.servers.connect(&node.host, &self.user, &self.name, &secret)).await;
+        let mut server = Box::new(connected.map_err(|failed| self.not_taken(node, failed))?);
+        if must_be_primary {
+            let is_primary = Box::pin(server.is_of_primary()).await;
+            if !is_primary.map_err(|failed| self.not_taken(node, failed))? {
+                self.nodes.is_no_primary(node);
+                let error = SqlError::new(SqlState("57P03"), "the server is a standby");
+                return Err(NotTaken { error, is_away: true });
+            }
+        }
         server.counted_by(&self.count);
         server.generation = generation;
         let sight = server.show();
@@ -150,14 +189,40 @@ impl Pool {
         sights.retain(|sight| 0 < sight.strong_count());
         sights.push(sight);
         drop(sights);
-        Ok(Taken { server, place })
+        Ok(Taken { server, node: Arc::clone(node), place })
+    }
+
+    /// A server has not let somebody in.
+    fn not_taken(&self, node: &Node, failed: Failed) -> NotTaken {
+        let (error, is_away) = match failed {
+            Failed::Broken(error) => {
+                let detail = format!("{}: {error}.", node.name);
+                (SqlError::new(SqlState("08006"), "no server can be reached").detail(detail), true)
+            }
+            // It is there, and has an opinion.
+            Failed::Said(error) => {
+                let is_away = matches!(error.state().0, "57P01" | "57P02" | "57P03");
+                (error, is_away)
+            }
+        };
+        if is_away {
+            self.nodes.is_down(node, error.detail_text().unwrap_or(error.message()).trim_end_matches('.'));
+        }
+        NotTaken { error, is_away }
     }
 
     /// For a question of the front's own, which a pause holds up, too.
-    pub(crate) async fn take_open(&self) -> Result<(Taken, Passage), SqlError> {
+    pub(crate) async fn take_open(&self, target: Target) -> Result<(Taken, Passage), SqlError> {
+        let mut patience = Patience::default();
         loop {
             self.database.opened().await;
-            let mut taken = self.take(Instant::now()).await?;
+            let presence = self.nodes.choose(target, &mut patience).await?;
+            let taking = self.take(&presence.0, target, Instant::now());
+            let mut taken = match self.nodes.while_suited(&presence.0, target, taking).await {
+                Some(Ok(taken)) => taken,
+                Some(Err(not)) if !not.is_away || !self.nodes.may_retry(&mut patience) => return Err(not.error),
+                _ => continue,
+            };
             taken.server.lever.release();
             if let Some(passage) = self.database.begin() {
                 return Ok((taken, passage));
@@ -165,18 +230,10 @@ impl Pool {
         }
     }
 
-    /// The idle one that suits best: of this thread, the last one used.
-    fn pick(&self) -> Option<Box<ServerConn>> {
-        let here = thread::current().id();
-        let mut idle = lock(&self.idle);
-        let at = idle.iter().rposition(|server| server.home == here).or_else(|| idle.len().checked_sub(1))?;
-        Some(idle.remove(at))
-    }
-
     /// Takes one back that is idle in every respect.
-    pub(crate) fn put(&self, Taken { mut server, place }: Taken, now: Instant) {
+    pub(crate) fn put(&self, Taken { mut server, node, place }: Taken, now: Instant) {
         server.rest(now);
-        let mut idle = lock(&self.idle);
+        let mut idle = lock(&self.shelves[node.number].idle);
         // Under the lock: a RECONNECT closes it here, or there.
         if server.generation == self.generation.load(SeqCst) {
             idle.push(server);
@@ -187,7 +244,7 @@ impl Pool {
 
     /// How many are idle.
     pub(crate) fn idle_count(&self) -> usize {
-        lock(&self.idle).len()
+        self.shelves.iter().map(|shelf| lock(&shelf.idle).len()).sum()
     }
 
     /// What is said to a client that asks for these settings, if that is known.
@@ -220,29 +277,46 @@ impl Pool {
     }
 
     pub(crate) fn close_all_idle(&self) {
-        lock(&self.idle).clear();
+        self.shelves.iter().for_each(|shelf| lock(&shelf.idle).clear());
     }
 
-    /// Other limits count from now on. Places too many go as they become free.
+    /// Other limits count from now on.
     pub(crate) fn set_limits(&self, limits: Limits) {
         let before = std::mem::replace(&mut *lock(&self.limits), limits);
-        self.room.add_permits(limits.size.saturating_sub(before.size));
-        lock(&self.idle).truncate(limits.size);
-        for _ in limits.size..before.size {
-            let room = Arc::clone(&self.room);
-            // Whoever waits already has its turn first.
-            tokio::spawn(async move { room.acquire_owned().await.into_iter().for_each(OwnedSemaphorePermit::forget) });
-        }
+        self.shelves.iter().for_each(|shelf| shelf.resize(before.size, limits.size));
     }
 
     fn close_idle(&self) {
         let Limits { idle: longest, lifetime, .. } = *lock(&self.limits);
         let is_old = |server: &ServerConn| longest < server.rested.elapsed() || lifetime < server.born.elapsed();
+        for shelf in &self.shelves {
+            let mut idle = lock(&shelf.idle);
+            idle.retain(|server| !is_old(server));
+            // Who is not used any more has no reason to stay low.
+            let rested = idle.iter_mut().filter(|server| SWEEP < server.rested.elapsed());
+            rested.for_each(|server| server.lever.release());
+        }
+    }
+}
+
+impl Shelf {
+    /// The idle one that suits best: of this thread, the last one used.
+    fn pick(&self) -> Option<Box<ServerConn>> {
+        let here = thread::current().id();
         let mut idle = lock(&self.idle);
-        idle.retain(|server| !is_old(server));
-        // Who is not used any more has no reason to stay low.
-        let rested = idle.iter_mut().filter(|server| SWEEP < server.rested.elapsed());
-        rested.for_each(|server| server.lever.release());
+        let at = idle.iter().rposition(|server| server.home == here).or_else(|| idle.len().checked_sub(1))?;
+        Some(idle.remove(at))
+    }
+
+    /// There is room for so many from now on. Places too many go as they become free.
+    fn resize(&self, before: usize, size: usize) {
+        self.room.add_permits(size.saturating_sub(before));
+        lock(&self.idle).truncate(size);
+        for _ in size..before {
+            let room = Arc::clone(&self.room);
+            // Whoever waits already has its turn first.
+            tokio::spawn(async move { room.acquire_owned().await.into_iter().for_each(OwnedSemaphorePermit::forget) });
+        }
     }
 }
 

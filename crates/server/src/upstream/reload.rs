@@ -34,6 +34,7 @@ const MPL: &str = "auto";
 pub(super) fn is_changeable(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "overtake.priority_rules",
+        "overtake.target",
         "overtake.upstream_auth_query",
         "overtake.upstream_idle",
         "overtake.upstream_lifetime",
@@ -65,8 +66,10 @@ impl super::Shared {
         let changed = differing(&before.settings, &mut settings);
         let options = UpstreamOptions::from_settings(&settings)?;
         let door = DoorOptions::from_settings(&settings, MPL, false)?;
-        let is_possible =
-            self.door.change(&door).map_err(|error| OptionError::of("overtake.gate_classes", error.to_string()))?;
+        let is_possible = self
+            .nodes
+            .change_doors(&door)
+            .map_err(|error| OptionError::of("overtake.gate_classes", error.to_string()))?;
         if !is_possible {
             let why = "a gate cannot be put up or taken away without restarting the server";
             return Err(OptionError::of("overtake.mpl", why.to_owned()));

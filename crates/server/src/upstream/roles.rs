@@ -37,9 +37,9 @@ impl Upstream {
         {
             return Ok(role.clone());
         }
-        let url = &self.0.servers.url;
+        let url = &self.0.nodes.servers.url;
         let pool = self.pool(&url.user, &url.database);
-        let (mut taken, _passage) = pool.take_open().await?;
+        let (mut taken, _passage) = pool.take_open(self.0.nodes.target_of_own()).await?;
         let mut name = String::new();
         literal(&mut name, user);
         let rows = taken.server.ask(&self.0.options().auth_query.replace("$1", &name)).await?;

@@ -64,7 +64,7 @@ fn is_word(byte: u8) -> bool {
 }
 
 /// Where the blanks and comments end that begin here.
-fn skip_blanks(text: &[u8], mut at: usize) -> usize {
+pub(super) fn skip_blanks(text: &[u8], mut at: usize) -> usize {
     loop {
         match &text[at..] {
             [b' ' | b'\t' | b'\n' | b'\r' | 0x0c | 0x0b, ..] => at += 1,

@@ -51,6 +51,8 @@ pub(crate) struct ServerConn {
     count: Option<Arc<AtomicUsize>>,
     /// Which one it is of those between two RECONNECTs.
     pub(crate) generation: u64,
+    /// Whether its server has said that it is no standby. For as long as the connection lives it becomes none.
+    is_of_primary: bool,
     sight: Option<Arc<Sight>>,
     /// The priority of the server process.
     pub(crate) lever: Lever,
@@ -128,6 +130,7 @@ impl ServerConn {
             rested: now,
             count: None,
             generation: 0,
+            is_of_primary: false,
             sight: None,
             lever: Lever::default(),
         }
@@ -188,6 +191,20 @@ impl ServerConn {
         self.unnamed = (0, 0);
         self.flush().await?;
         self.answer().await
+    }
+
+    /// Whether its server says that it is no standby, or is none any more.
+    pub(crate) async fn is_of_primary(&mut self) -> Result<bool, Failed> {
+        // Servers from 14 on have said so at the login.
+        if !self.is_of_primary && self.params.get("in_hot_standby") != Some("off") {
+            let rows = self.ask("SELECT pg_catalog.pg_is_in_recovery()").await?;
+            let is_standby = rows.first().and_then(|row| row.first()).and_then(Option::as_deref) != Some("f");
+            if is_standby {
+                return Ok(false);
+            }
+        }
+        self.is_of_primary = true;
+        Ok(true)
     }
 
     /// What comes up to `ReadyForQuery`.

@@ -3,9 +3,11 @@
 //! **Invariant:** whoever waits at the door, for a connection or for the end of a pause is not under way; a turn ends by being
 //! dropped, whatever becomes of its client, and is counted then. Counting takes a few additions and reads of the clock.
 
-use super::Shared;
 use super::database::Passage;
+use super::node::Presence;
+use super::nodes::Patience;
 use super::pool::{Pool, Taken};
+use super::target::Target;
 use crate::backend::Cancel;
 use crate::door::{About, Slot, TurnedAway};
 use crate::stats::{Stage, Stats};
@@ -15,15 +17,14 @@ use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// What a client has in hand that wants to begin.
 pub(crate) struct Wanted {
-    pub(crate) shared: Arc<Shared>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) stats: Arc<Stats>,
     pub(crate) about: About,
+    pub(crate) target: Target,
     pub(crate) arrived: Instant,
 }
 
@@ -31,6 +32,7 @@ pub(crate) struct Wanted {
 pub(crate) struct Turn {
     slot: Option<Slot>,
     passage: Passage,
+    _presence: Presence,
     stats: Arc<Stats>,
     class: Class,
     begun: Instant,
@@ -56,50 +58,76 @@ struct Waits {
 /// Also says whether it was not there at once: only then the clock is read.
 async fn waited<T>(job: impl Future<Output = T>) -> (T, bool) {
     let mut job = pin!(job);
-    match poll_fn(|cx| Poll::Ready(job.as_mut().poll(cx))).await {
-        Poll::Ready(done) => (done, false),
-        Poll::Pending => (job.await, true),
-    }
+    let mut has_waited = false;
+    // Whoever yields to the runtime yields to it, and is not asked again at once.
+    let done = poll_fn(|cx| {
+        let polled = job.as_mut().poll(cx);
+        has_waited |= polled.is_pending();
+        polled
+    });
+    let done = done.await;
+    (done, has_waited)
 }
 
 impl Wanted {
     /// Waits for a turn and a connection.
     pub(crate) async fn connected(self) -> Result<(Taken, Turn), TurnedAway> {
+        let nodes = &self.pool.nodes;
+        let mut patience = Patience::default();
+        let mut was_elsewhere = false;
         loop {
-            let (slot, mut waits) = self.admitted().await?;
-            let (taken, has_waited) = waited(self.pool.take(self.arrived)).await;
-            waits.has_waited |= has_waited;
-            let taken = taken?;
-            if let Some(turn) = self.turn(slot, &waits) {
-                return Ok((taken, turn));
+            let (presence, has_chosen_late) = waited(nodes.choose(self.target, &mut patience)).await;
+            let presence = presence?;
+            let node = &presence.0;
+            let is_late = has_chosen_late || was_elsewhere;
+            let admitted = nodes.while_suited(node, self.target, self.admitted(&presence, is_late)).await;
+            let Some(admitted) = admitted else {
+                was_elsewhere = true;
+                continue;
+            };
+            let (slot, mut waits) = admitted?;
+            let taking = self.pool.take(node, self.target, self.arrived);
+            let (taken, has_waited) = waited(nodes.while_suited(node, self.target, taking)).await;
+            waits.has_waited |= has_waited || is_late;
+            match taken {
+                Some(Ok(taken)) => {
+                    if let Some(passage) = self.pool.database.begin() {
+                        return Ok((taken, self.begun(slot, passage, presence, &waits)));
+                    }
+                    // A pause has come in between: the connection is closed, the place inside is for others.
+                }
+                Some(Err(not)) if !not.is_away || !nodes.may_retry(&mut patience) => return Err(not.error.into()),
+                // The server has gone, or has ceased to be what it was: there may be another one.
+                _ => was_elsewhere = true,
             }
-            // A pause has come in between: the connection is closed, the place inside is for others.
         }
     }
 
     /// Waits for a turn of a client that has a connection.
-    pub(crate) async fn turned(self) -> Result<Turn, TurnedAway> {
+    pub(crate) async fn turned(self, presence: Presence) -> Result<Turn, TurnedAway> {
         loop {
-            let (slot, waits) = self.admitted().await?;
-            if let Some(turn) = self.turn(slot, &waits) {
-                return Ok(turn);
+            let (slot, waits) = self.admitted(&presence, false).await?;
+            if let Some(passage) = self.pool.database.begin() {
+                return Ok(self.begun(slot, passage, presence, &waits));
             }
         }
     }
 
-    async fn admitted(&self) -> Result<(Slot, Waits), TurnedAway> {
+    /// Who has waited for the server before comes to its door now.
+    async fn admitted(&self, Presence(node): &Presence, is_late: bool) -> Result<(Slot, Waits), TurnedAway> {
         let mut since = self.arrived;
+        let mut came = if is_late { Instant::now() } else { since };
         if self.pool.database.is_paused() {
             self.pool.database.opened().await;
             since = Instant::now();
+            came = since;
         }
-        let (slot, has_waited) = waited(self.shared.door.enter(self.about, since)).await;
-        let at_door = has_waited.then(|| since.elapsed());
+        let (slot, has_waited) = waited(node.door.enter(self.about, came)).await;
+        let at_door = has_waited.then(|| came.elapsed());
         Ok((slot?, Waits { since, at_door, has_waited }))
     }
 
-    fn turn(&self, slot: Slot, waits: &Waits) -> Option<Turn> {
-        let passage = self.pool.database.begin()?;
+    fn begun(&self, slot: Slot, passage: Passage, presence: Presence, waits: &Waits) -> Turn {
         let class = self.about.class;
         let mut begun = waits.since;
         if waits.has_waited {
@@ -109,15 +137,16 @@ impl Wanted {
         if let Some(time) = waits.at_door {
             self.stats.stage(class, Stage::Gate, time);
         }
-        Some(Turn {
+        Turn {
             slot: Some(slot),
             passage,
+            _presence: presence,
             stats: Arc::clone(&self.stats),
             class,
             begun,
             ended: None,
             statements: 0,
-        })
+        }
     }
 }
 

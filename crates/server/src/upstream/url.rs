@@ -1,10 +1,12 @@
-//! Where the servers are: `postgres://user:password@host:port,host:port/database?sslmode=require`, as libpq reads it.
+//! Where the servers are: `postgres://user:password@host:port,host:port/database?target_session_attrs=primary`, as libpq reads it.
 //!
 //! **Invariant:** what is not understood is refused: a parameter that is ignored may be one that was to protect something.
 
+use super::target::Target;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// PostgreSQL's port.
 const PORT: u16 = 5432;
@@ -43,7 +45,7 @@ pub enum SslMode {
 /// What the URL says.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
-    /// The servers, in the order in which they are tried.
+    /// The servers; among equals the first counts.
     pub hosts: Vec<Host>,
     /// The user for the front's own questions, and the one whose password this is.
     pub user: String,
@@ -55,6 +57,10 @@ pub struct Url {
     pub ssl_mode: SslMode,
     /// Who vouches for certificates: a file of PEM.
     pub ssl_root_cert: Option<PathBuf>,
+    /// Where the transactions of clients go that have not asked for anything else: `target_session_attrs`.
+    pub target: Option<Target>,
+    /// How long a server may take to let somebody in.
+    pub connect_timeout: Option<Duration>,
 }
 
 impl fmt::Debug for Url {
@@ -136,14 +142,23 @@ impl FromStr for Url {
             database.clone_from(&user);
         }
         let mut hosts = places.split(',').map(host).collect::<Result<Vec<_>, _>>()?;
-        let (mut ssl_mode, mut ssl_root_cert, mut port) = (SslMode::Prefer, None, PORT);
-        let mut folder = None;
+        let (mut ssl_mode, mut ssl_root_cert, mut port) = (SslMode::Prefer, None, None);
+        let (mut named, mut target, mut connect_timeout) = (None, None, None);
         for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
             let (name, value) = parameter.split_once('=').ok_or_else(|| wrong(format!("{parameter} has no value")))?;
             let value = decoded(value)?;
             match name {
-                "host" => folder = Some(value),
-                "port" => port = value.parse().map_err(|_| wrong("the port is no number"))?,
+                "host" => named = Some(value),
+                "port" => port = Some(value),
+                "target_session_attrs" => {
+                    let known =
+                        "target_session_attrs is one of any, read-write, read-only, primary, standby, prefer-standby";
+                    target = Some(Target::named(&value).ok_or_else(|| wrong(known))?);
+                }
+                "connect_timeout" => {
+                    let seconds: u64 = value.parse().map_err(|_| wrong("connect_timeout is no number of seconds"))?;
+                    connect_timeout = (0 < seconds).then(|| Duration::from_secs(seconds));
+                }
                 "sslrootcert" => ssl_root_cert = Some(PathBuf::from(value)),
                 "sslmode" => {
                     ssl_mode = match &*value {
@@ -157,13 +172,47 @@ impl FromStr for Url {
                 _ => return Err(wrong(format!("the parameter {name} is not known"))),
             }
         }
-        if let Some(folder) = folder {
-            hosts = vec![host(&format!("{folder}:{port}"))?];
+        if let Some(named) = named {
+            hosts = listed(&named, port.as_deref().unwrap_or_default())?;
+        } else if port.is_some() {
+            return Err(wrong("the parameter port is not known without host: it stands behind the host's name"));
         }
         if ssl_mode == SslMode::VerifyFull && ssl_root_cert.is_none() {
             return Err(wrong("sslmode=verify-full needs sslrootcert"));
         }
-        Ok(Url { hosts, user, password, database, ssl_mode, ssl_root_cert })
+        Ok(Url { hosts, user, password, database, ssl_mode, ssl_root_cert, target, connect_timeout })
+    }
+}
+
+/// The parameters `host` and `port`: a port for each host, or one for all.
+fn listed(names: &str, ports: &str) -> Result<Vec<Host>, UrlError> {
+    let (names, ports): (Vec<&str>, Vec<&str>) = (names.split(',').collect(), ports.split(',').collect());
+    if ports.len() != 1 && ports.len() != names.len() {
+        return Err(wrong(format!("there are {} ports for {} hosts", ports.len(), names.len())));
+    }
+    let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or_default();
+    let bracketed = |name: &str| if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
+    names.iter().enumerate().map(|(at, name)| host(&format!("{}:{}", bracketed(name), port(at)))).collect()
+}
+
+impl Url {
+    /// All servers of several URLs, which must agree on the rest.
+    ///
+    /// # Errors
+    /// They do not, or there is none.
+    pub fn joined(urls: impl IntoIterator<Item = Url>) -> Result<Url, UrlError> {
+        let mut urls = urls.into_iter();
+        let mut all = urls.next().ok_or_else(|| wrong("there is none"))?;
+        for mut url in urls {
+            let hosts = std::mem::take(&mut url.hosts);
+            if (Url { hosts: all.hosts.clone(), ..url }) != all {
+                return Err(wrong(
+                    "servers of one upstream differ in their hosts and ports only, not in anything else",
+                ));
+            }
+            all.hosts.extend(hosts);
+        }
+        Ok(all)
     }
 }
 
@@ -181,11 +230,28 @@ mod tests {
         let url: Url = "postgresql:///?host=/tmp/pg&port=7".parse().expect("a URL");
         assert_eq!(url.hosts, [Host::Unix("/tmp/pg/.s.PGSQL.7".into())]);
         assert_eq!((&*url.user, &*url.database), ("postgres", "postgres"));
+        let url: Url =
+            "postgres:///?host=a,b&port=7,8&target_session_attrs=read-write&connect_timeout=3".parse().expect("a URL");
+        assert_eq!(url.hosts, [tcp("a", 7), tcp("b", 8)]);
+        assert_eq!((url.target, url.connect_timeout), (Some(Target::Primary), Some(Duration::from_secs(3))));
+        let url: Url = "postgres:///?host=::1,/tmp&port=7&target_session_attrs=prefer-standby".parse().expect("a URL");
+        assert_eq!(url.hosts, [tcp("::1", 7), Host::Unix("/tmp/.s.PGSQL.7".into())]);
+        assert_eq!(url.target, Some(Target::PreferStandby));
+        let urls = ["postgres://u@a/d", "postgres://u@b:6/d"].map(|url| url.parse::<Url>().expect("a URL"));
+        assert_eq!(Url::joined(urls).expect("one").hosts, [tcp("a", 5432), tcp("b", 6)]);
+        let urls = ["postgres://u@a/d", "postgres://v@b/d"].map(|url| url.parse::<Url>().expect("a URL"));
+        assert!(Url::joined(urls).is_err());
         let url: Url = "postgres://%2Ftmp:7".parse().expect("a URL");
         assert_eq!(url.hosts, [Host::Unix("/tmp/.s.PGSQL.7".into())]);
-        for wrong in
-            ["mysql://a", "postgres://a:b", "postgres://a?x=1", "postgres://a?sslmode=verify-full", "postgres://%zz"]
-        {
+        for wrong in [
+            "mysql://a",
+            "postgres:///?host=a,b&port=1,2,3",
+            "postgres://a?target_session_attrs=x",
+            "postgres://a:b",
+            "postgres://a?x=1",
+            "postgres://a?sslmode=verify-full",
+            "postgres://%zz",
+        ] {
             assert!(wrong.parse::<Url>().is_err(), "{wrong}");
         }
     }

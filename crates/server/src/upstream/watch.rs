@@ -1,4 +1,4 @@
-//! The watcher: looks, on a connection of its own, at what the server processes wait for that run clients' transactions.
+//! The watchers: each looks, on a connection of its own, at what the processes of one server wait for that run clients' transactions.
 //!
 //! From that come the resource that dominates, the demands of the gate's model, and who waits for whom. It looks every
 //! `overtake.upstream_watch` while anybody is inside, more often while the limit is being looked for and while somebody waits at the
@@ -7,6 +7,7 @@
 //! **Invariant:** no transaction waits for it, and whoever does not see says so: then the gate goes by time again.
 
 use super::Shared;
+use super::node::Node;
 use super::process::{Process, Stat};
 use super::proof::Secret;
 use super::server_conn::{Failed, ServerConn};
@@ -165,15 +166,15 @@ fn processors(text: &str) -> (u64, u64) {
 }
 
 impl Eye {
-    async fn open(shared: &Shared) -> Result<Eye, SqlError> {
-        let servers = &shared.servers;
+    async fn open(shared: &Shared, node: &Node) -> Result<Eye, SqlError> {
+        let servers = &shared.nodes.servers;
         let url = &servers.url;
         let secret = url.password.clone().map_or(Secret::Nothing, Secret::Password);
-        let mut server = servers.connect(&url.user, &url.database, &secret).await?;
+        let mut server = servers.connect(&node.host, &url.user, &url.database, &secret).await?;
         server.ask("SET application_name = 'overtake watcher'").await?;
         let process = Process::serving(server.io.peer(), server.line.pid());
         if let Some(processors) = process.as_ref().and_then(|process| process.processors) {
-            shared.door.know_processors(processors);
+            node.door.know_processors(processors);
         }
         Ok(Eye { server, host: process.map(|_| Host::default()) })
     }
@@ -196,21 +197,22 @@ impl Eye {
     }
 }
 
-/// Watches for as long as there are clients that may come.
-pub(super) async fn watch(shared: Weak<Shared>, every: Duration) {
+/// Watches a server for as long as there are clients that may come.
+pub(super) async fn watch(shared: Weak<Shared>, node: Arc<Node>, every: Duration) {
+    let door = &node.door;
     let mut eye: Option<Eye> = None;
     let (mut retry, mut last) = (Instant::now(), Instant::now());
     let (mut wait, mut used) = (every, Instant::now());
     loop {
         time::sleep(wait).await;
         let Some(shared) = shared.upgrade() else { return };
-        let (is_busy, is_stuck) = shared.door.is_busy(SOON);
+        let (is_busy, is_stuck) = door.is_busy(SOON);
         let now = Instant::now();
-        let is_time = is_stuck || shared.door.is_searching() || every <= now - last;
+        let is_time = is_stuck || door.is_searching() || every <= now - last;
         wait = if is_busy { SOON.min(every) } else { every };
         if !is_busy {
             // Nothing was at anything, which takes no question.
-            shared.door.record(now - last, &Sample::default());
+            door.record(now - last, &Sample::default());
             last = now;
             // A server that is to be restarted waits for who is connected.
             let is_paused = shared.all_databases().iter().any(|(_, database)| database.is_paused());
@@ -224,32 +226,34 @@ pub(super) async fn watch(shared: Weak<Shared>, every: Duration) {
             continue;
         }
         if eye.is_none() {
-            match Eye::open(&shared).await {
+            match Eye::open(&shared, &node).await {
                 Ok(open) => eye = Some(open),
                 Err(error) => {
                     retry = now + RETRY;
-                    tracing::info!(error = error.message(), "what the server waits for cannot be looked at");
+                    tracing::info!(server = %node.name, error = error.message(), "what the server waits for cannot be looked at");
                     continue;
                 }
             }
         }
         let Some(open) = &mut eye else { continue };
-        let host = open.server.line.host();
         let sights: Vec<Arc<Sight>> = shared.all_pools().iter().flat_map(|pool| pool.sights()).collect();
-        let sights: Vec<_> = sights.into_iter().filter(|it| it.client().is_some() && it.host == *host).collect();
+        let sights: Vec<_> = sights.into_iter().filter(|it| it.client().is_some() && it.host == node.host).collect();
         match open.look(&sights, is_stuck).await {
             Ok((sample, stalls)) => {
-                shared.door.know_stalls(true);
-                shared.door.stalls(&stalls);
-                shared.door.record(now - last, &sample);
+                door.know_stalls(true);
+                door.stalls(&stalls);
+                door.record(now - last, &sample);
             }
             Err(blind) => {
                 eye = None;
                 retry = now + RETRY;
-                shared.door.know_stalls(false);
+                door.know_stalls(false);
                 match blind {
-                    Blind::Failed(failed) => tracing::info!(?failed, "what the server waits for cannot be looked at"),
+                    Blind::Failed(failed) => {
+                        tracing::info!(server = %node.name, ?failed, "what the server waits for cannot be looked at")
+                    }
                     Blind::Rights => tracing::warn!(
+                        server = %node.name,
                         "what the server's processes wait for cannot be seen: grant pg_read_all_stats to the user of --upstream, \
                          and set track_activities = on"
                     ),

@@ -429,11 +429,23 @@ pub static DEFS: &[Def] = &[
         "Sets the memory that prepared statements and portals of one session may take.",
     ),
     server("overtake.shutdown_grace", "5s", Takes::Milliseconds, "Sets how long a shutdown waits for sessions to end."),
+    def(
+        "overtake.target",
+        "primary",
+        Takes::OneOf(&["primary", "standby", "prefer_standby", "any"]),
+        "Chooses to which of several servers behind the session's transactions go; there is one, if data are kept here.",
+    ),
     server(
         "overtake.upstream_auth_query",
         "SELECT rolname, rolpassword FROM pg_authid WHERE rolname = $1 AND rolcanlogin",
         Takes::Text,
         "Sets how the server behind is asked for the password of role $1, the second column of the row.",
+    ),
+    server(
+        "overtake.upstream_check",
+        "1s",
+        Takes::Milliseconds,
+        "Sets how often each of several servers behind is asked whether it is the primary.",
     ),
     server(
         "overtake.upstream_idle",
@@ -452,6 +464,12 @@ pub static DEFS: &[Def] = &[
         "100",
         Takes::Integer(1, 10_000),
         "Sets how many connections to the server behind each user has to each database at most.",
+    ),
+    server(
+        "overtake.upstream_wait",
+        "30s",
+        Takes::Milliseconds,
+        "Sets how long a transaction waits for a server behind that suits it, a new primary for instance.",
     ),
     server(
         "overtake.upstream_watch",

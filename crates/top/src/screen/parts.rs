@@ -67,7 +67,8 @@ pub(super) fn past(watch: &Watch, frame: &mut Frame<'_>, area: Rect) {
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let rows = Layout::vertical([Constraint::Length(1), Constraint::Length(2), Constraint::Length(1)]).split(inner);
-    let lines: [(&str, Color, fn(&Moment) -> Option<f64>); 3] = [
+    type Value = fn(&Moment) -> Option<f64>;
+    let lines: [(&str, Color, Value); 3] = [
         ("MPL", Color::Cyan, |moment| moment.mpl.map(f64::from)),
         ("tx/s", Color::Green, |moment| Some(moment.throughput)),
         ("waiting", Color::Yellow, |moment| Some(moment.waiting)),

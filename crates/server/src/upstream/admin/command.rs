@@ -24,6 +24,7 @@ pub(super) enum Show {
     Stats,
     Databases,
     Config,
+    Upstream,
     Version,
     Help,
     /// A table of the schema `overtake`.
@@ -78,6 +79,7 @@ impl Show {
             ["stats"] => Show::Stats,
             ["databases"] => Show::Databases,
             ["config"] => Show::Config,
+            ["upstream"] => Show::Upstream,
             ["version"] => Show::Version,
             ["help"] => Show::Help,
             ["gate"] => Show::Gate("gate"),

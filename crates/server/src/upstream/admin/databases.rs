@@ -24,12 +24,13 @@ const COLUMNS: [(&str, sql::Kind); 13] = [
 
 pub(super) fn table(shared: &Shared) -> Table {
     let pools = shared.all_pools();
-    let (host, port) = shared.first_host().map_or(("", ZERO), place);
+    let (_, port) = shared.first_host().map_or(("", ZERO), place);
+    let host = shared.host_names();
     let lines = shared.all_databases().into_iter().map(|(name, database)| {
         let connections = pools.iter().filter(|pool| *pool.name == *name).map(|pool| pool.sights().len()).sum();
         vec![
             ("name", text(&name)),
-            ("host", text(host)),
+            ("host", text(&host)),
             ("port", port.clone()),
             ("database", text(&name)),
             ("force_user", Datum::Null),

@@ -16,6 +16,7 @@ mod pools;
 mod servers;
 mod stats;
 mod table;
+mod upstream;
 
 use super::Shared;
 use crate::conn::{Conn, Gone};
@@ -26,12 +27,14 @@ use crate::session::Stop;
 use crate::stats::Stats;
 use bytes::Buf;
 use command::{Command, Show};
+pub(super) use servers::place;
 use sql::roles::Role;
 use sql::session::{Defaults, TransactionStatus};
 use sql::{SqlError, SqlState};
 use std::borrow::Cow;
 use std::sync::Arc;
 use table::Table;
+pub(super) use upstream::metrics;
 
 /// Names of it.
 const NAMES: [&str; 2] = ["overtake", "pgbouncer"];
@@ -199,12 +202,13 @@ async fn table_of(shared: &Shared, stats: &Stats, what: Show) -> Result<Table, S
         Show::Stats => stats::table(shared),
         Show::Databases => databases::table(shared),
         Show::Config => config::table(shared),
+        Show::Upstream => upstream::table(shared),
         Show::Help | Show::Version => help::version(),
-        Show::History(seconds) => gate::history(&shared.door, seconds),
+        Show::History(seconds) => gate::history(&shared.nodes, seconds),
         Show::Gate(table) => {
             // What other limits would do takes long to find out.
-            let door = shared.door.clone();
-            let found = tokio::task::spawn_blocking(move || gate::table(&door, table)).await;
+            let nodes = Arc::clone(&shared.nodes);
+            let found = tokio::task::spawn_blocking(move || gate::table(&nodes, table)).await;
             found.map_err(|_| SqlError::new(SqlState("XX000"), "the table could not be computed"))?
         }
     })

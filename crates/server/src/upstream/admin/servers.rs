@@ -7,7 +7,7 @@ use sql::Datum;
 use std::sync::Arc;
 
 /// Where a server is, as PgBouncer names it.
-pub(super) fn place(host: &Host) -> (&str, Datum) {
+pub(crate) fn place(host: &Host) -> (&str, Datum) {
     match host {
         Host::Tcp(name, port) => (name, Datum::Int4((*port).into())),
         Host::Unix(path) => {

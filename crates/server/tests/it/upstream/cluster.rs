@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio_postgres::NoTls;
 
 /// Where Debian puts it; elsewhere it is on the path.
-const DEBIAN: &str = "/usr/lib/postgresql/15/bin";
+pub const DEBIAN: &str = "/usr/lib/postgresql/15/bin";
 
 /// What the server has said, as it says it.
 #[derive(Default)]
@@ -60,7 +60,7 @@ fn program(name: &str) -> PathBuf {
 }
 
 /// PostgreSQL refuses root: the user postgres, then.
-fn owner() -> Option<(u32, u32)> {
+pub fn owner() -> Option<(u32, u32)> {
     let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let line = users.lines().find(|line| is_root && line.starts_with("postgres:"))?;
@@ -68,7 +68,7 @@ fn owner() -> Option<(u32, u32)> {
     Some((numbers.next()?, numbers.next()?))
 }
 
-fn as_owner(name: &str) -> Command {
+pub fn as_owner(name: &str) -> Command {
     let mut command = Command::new(program(name));
     if let Some((user, group)) = owner() {
         command.uid(user).gid(group);
@@ -94,13 +94,21 @@ fn template() -> PathBuf {
     template
 }
 
+/// Whether a program is installed and says this of its version. Where all is to be tested, it has to be.
+pub fn is_there(name: &str, version: &str, title: &str) -> bool {
+    let output = Command::new(program(name)).arg("--version").output();
+    let is_there = output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(version));
+    if !is_there {
+        assert!(std::env::var_os("OVERTAKE_CI").is_none(), "{title} is not installed");
+        println!("SKIPPED: {title} is not installed");
+    }
+    is_there
+}
+
 impl Cluster {
     /// None, with a word, where there is no PostgreSQL 15.
     pub fn start(hba: &str) -> Option<Cluster> {
-        let version = Command::new(program("initdb")).arg("--version").output();
-        if !version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("(PostgreSQL) 15.")) {
-            assert!(std::env::var_os("OVERTAKE_CI").is_none(), "PostgreSQL 15 is not installed");
-            println!("SKIPPED: PostgreSQL 15 is not installed");
+        if !is_there("initdb", "(PostgreSQL) 15.", "PostgreSQL 15") {
             return None;
         }
         let folder = std::env::temp_dir().join(format!("overtake-upstream-{}", std::process::id()));

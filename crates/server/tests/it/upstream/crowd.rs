@@ -186,12 +186,13 @@ pub fn two_thousand_clients_on_twenty_connections() {
 /// or wait, and go on.
 pub fn servers_that_are_killed_and_come_back() {
     let Some(mut front) = front(8, 8, |_| {}) else { return };
-    let (address, cluster) = (front.address, &mut front.cluster);
+    let Front { gate, cluster } = &mut front;
+    let address = gate.address;
     let (ends, turns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let mut tasks = Vec::new();
     for who in 0..100 {
         let (ends, turns) = (Arc::clone(&ends), Arc::clone(&turns));
-        tasks.push(front.runtime.spawn(async move {
+        tasks.push(gate.runtime.spawn(async move {
             let (mut light, mut turn, mut failures) = (None, 0, 0);
             while !ends.load(SeqCst) {
                 turn += 1;
@@ -220,7 +221,7 @@ pub fn servers_that_are_killed_and_come_back() {
         }
     };
     goes_on();
-    let pid = front.runtime.block_on(async {
+    let pid = gate.runtime.block_on(async {
         let direct = cluster.client().await;
         value(&direct, "select min(pid) from pg_stat_activity where application_name = '' and pid <> pg_backend_pid()")
             .await
@@ -232,7 +233,7 @@ pub fn servers_that_are_killed_and_come_back() {
         goes_on();
     }
     ends.store(true, SeqCst);
-    let failures: i32 = front.runtime.block_on(async {
+    let failures: i32 = gate.runtime.block_on(async {
         let mut all = 0;
         for task in tasks {
             all += task.await.unwrap();

@@ -4,12 +4,15 @@ pub mod admin;
 pub mod cluster;
 pub mod crowd;
 pub mod differential;
+pub mod fake;
 pub mod flow;
 pub mod internal;
 pub mod isolation;
 pub mod marks;
 pub mod passwords;
+pub mod patroni;
 pub mod reload;
+pub mod servers;
 pub mod state;
 pub mod statements;
 pub mod trouble;
@@ -24,13 +27,26 @@ use std::time::Instant;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls};
 
-/// A front before a cluster.
-pub struct Front {
+/// A front before whatever a URL names.
+pub struct Gate {
     pub runtime: Runtime,
-    pub cluster: Cluster,
     pub upstream: Upstream,
     pub door: Door,
     pub address: SocketAddr,
+}
+
+/// A front before a cluster.
+pub struct Front {
+    pub gate: Gate,
+    pub cluster: Cluster,
+}
+
+impl std::ops::Deref for Front {
+    type Target = Gate;
+
+    fn deref(&self) -> &Gate {
+        &self.gate
+    }
 }
 
 impl Front {
@@ -75,6 +91,28 @@ impl Front {
         door: &DoorOptions,
         change: impl FnOnce(&mut Config),
     ) -> Front {
+        Front { gate: Gate::behind(url, options, door, change), cluster }
+    }
+}
+
+impl Gate {
+    pub fn over(
+        url: &str,
+        options: impl Into<UpstreamOptions>,
+        slots: usize,
+        change: impl FnOnce(&mut Config),
+    ) -> Gate {
+        let gate = ::gate::Settings::of_priorities(u32::try_from(slots).unwrap());
+        Gate::behind(url, options, &DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }, change)
+    }
+
+    /// Behind such a door.
+    pub fn behind(
+        url: &str,
+        options: impl Into<UpstreamOptions>,
+        door: &DoorOptions,
+        change: impl FnOnce(&mut Config),
+    ) -> Gate {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let door = Door::new(door).unwrap();
         let upstream = Upstream::new(url.parse().unwrap(), options, door.clone()).unwrap();
@@ -84,7 +122,7 @@ impl Front {
         let server = Server::bind(config, upstream.clone()).unwrap();
         let address = server.addresses().unwrap()[0];
         runtime.spawn(server.run(std::future::pending()));
-        Front { runtime, cluster, upstream, door, address }
+        Gate { runtime, upstream, door, address }
     }
 
     /// A driver.

@@ -1,0 +1,114 @@
+//! Servers are asked what they are: one connection to each, of the URL's user to its database.
+//!
+//! **Invariant:** who does not answer in time is down, and nobody waits for it longer than that. A connection that breaks is news,
+//! and the server is asked at once, by a new one.
+
+use super::login::Servers;
+use super::node::{Node, Standing};
+use super::nodes::{Nodes, Said};
+use super::proof::Secret;
+use super::server_conn::{Failed, ServerConn};
+use sql::SqlError;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// A server that takes longer to say what it is, is down.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// While somebody waits for a server, all are asked so often.
+const HURRY: Duration = Duration::from_millis(100);
+
+/// Whether it is a standby, its timeline (none on a standby), its cluster, and whether its configuration makes transactions
+/// read only: what was set for the user that asks is not the server's.
+const QUESTION: &str = "\
+SELECT pg_catalog.pg_is_in_recovery(), \
+CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL \
+ELSE pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8) END, \
+(SELECT system_identifier FROM pg_catalog.pg_control_system()), \
+(SELECT count(*) FROM pg_catalog.pg_settings WHERE name = 'default_transaction_read_only' AND setting = 'on' \
+AND source NOT IN ('database', 'user', 'database user', 'client', 'session'))";
+
+/// One node's.
+struct Watch {
+    servers: Arc<Servers>,
+    connection: Option<ServerConn>,
+}
+
+/// In the runtime of the caller, for as long as there are the nodes.
+pub(super) fn begin(nodes: &Arc<Nodes>) {
+    for node in nodes.all() {
+        let watch = Watch { servers: Arc::clone(&nodes.servers), connection: None };
+        tokio::spawn(watch.go_on(Arc::downgrade(nodes), Arc::clone(node)));
+    }
+}
+
+impl Watch {
+    async fn go_on(mut self, nodes: Weak<Nodes>, node: Arc<Node>) {
+        loop {
+            let found = tokio::time::timeout(ANSWER_TIME, self.look(&node)).await;
+            let Some(nodes) = nodes.upgrade() else { return };
+            node.word().asked = Some(Instant::now());
+            match found {
+                Ok(Ok(said)) => nodes.has_said(&node, said),
+                Ok(Err(failed)) => {
+                    self.connection = None;
+                    let error = SqlError::from(failed);
+                    let detail = error.detail_text().map_or_else(String::new, |detail| format!(": {detail}"));
+                    nodes.stand(&node, Standing::Down, &format!("{}{detail}", error.message()));
+                }
+                Err(_) => {
+                    self.connection = None;
+                    nodes.stand(&node, Standing::Down, "it did not answer in time");
+                }
+            }
+            let period = if nodes.are_waited_for() { HURRY.min(nodes.watching.period) } else { nodes.watching.period };
+            drop(nodes);
+            tokio::select! {
+                () = tokio::time::sleep(period) => {}
+                () = node.is_asked_for.notified() => {}
+                // Whatever it says without being asked: it ends.
+                () = ended(&mut self.connection) => {}
+            }
+        }
+    }
+
+    async fn look(&mut self, node: &Node) -> Result<Said, Failed> {
+        if let Some(connection) = &mut self.connection
+            && let Ok(rows) = connection.ask(QUESTION).await
+        {
+            return said(rows);
+        }
+        // The old one says nothing of the server: somebody may have ended it.
+        let url = &self.servers.url;
+        let secret = url.password.clone().map_or(Secret::Nothing, Secret::Password);
+        let fresh = self.servers.connect(&node.host, &url.user, &url.database, &secret).await?;
+        said(self.connection.insert(fresh).ask(QUESTION).await?)
+    }
+}
+
+/// Ready when a connection that nothing was asked on says something, or has ended.
+async fn ended(connection: &mut Option<ServerConn>) {
+    match connection {
+        Some(own) => drop(own.next().await),
+        None => std::future::pending().await,
+    }
+}
+
+fn said(rows: Vec<Vec<Option<String>>>) -> Result<Said, Failed> {
+    let confused = || std::io::Error::new(std::io::ErrorKind::InvalidData, "the server has not said what it is");
+    let row = rows.into_iter().next().ok_or_else(confused)?;
+    let mut columns = row.into_iter().map(Option::unwrap_or_default);
+    let mut next = || columns.next().unwrap_or_default();
+    let (is_standby, timeline, system, read_only) = (next(), next(), next(), next());
+    let is_standby = match &*is_standby {
+        "t" => true,
+        "f" => false,
+        _ => return Err(confused().into()),
+    };
+    Ok(Said {
+        is_standby,
+        is_read_only: read_only != "0",
+        // It is signed there.
+        system: system.parse::<i64>().map_err(|_| confused())?.cast_unsigned(),
+        timeline: u32::from_str_radix(&timeline, 16).unwrap_or(0),
+    })
+}

@@ -1,0 +1,332 @@
+//! All servers behind the front, and the choice among them.
+//!
+//! A list of one is taken for what it is, without a question. Of several, each is asked what it is (`health`), and a transaction
+//! begins only where that suits its target.
+//!
+//! **Invariant:** of those that say that they are the primary, at most one is: the one with the latest timeline that was ever
+//! seen of the cluster. A timeline begins with each promotion, so whoever has an earlier one was left behind, and what it would
+//! still acknowledge would be lost.
+
+use super::health;
+use super::login::Servers;
+use super::node::{Node, Presence, Standing};
+use super::target::Target;
+use super::url::Host;
+use crate::door::{Door, DoorOptions};
+use gate::SettingsError;
+use sql::{SqlError, SqlState};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// How servers are looked after.
+#[derive(Clone, Copy, Debug)]
+pub struct Watching {
+    /// How often each of several servers is asked what it is.
+    pub period: Duration,
+    /// How long a transaction waits for a server that suits it.
+    pub patience: Duration,
+}
+
+impl Default for Watching {
+    fn default() -> Watching {
+        Watching { period: Duration::from_secs(1), patience: Duration::from_secs(30) }
+    }
+}
+
+/// See the module.
+pub(crate) struct Nodes {
+    pub(crate) servers: Arc<Servers>,
+    all: Box<[Arc<Node>]>,
+    pub(crate) watching: Watching,
+    /// Whether it matters what they are: there are several, or the URL asks for one of a kind.
+    pub(crate) are_asked: bool,
+    is_watched: AtomicBool,
+    /// The latest timelines that were seen, by clusters.
+    timelines: Mutex<HashMap<u64, u32>>,
+    /// Transactions that wait for a server.
+    waiting: AtomicUsize,
+    /// A standing is another one.
+    changed: Notify,
+}
+
+/// What a server that has answered says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) is_standby: bool,
+    /// Its configuration makes transactions read only.
+    pub(crate) is_read_only: bool,
+    pub(crate) system: u64,
+    /// The one that it writes; 0: none.
+    pub(crate) timeline: u32,
+}
+
+/// How long somebody still waits for servers: from the first one that was not there.
+#[derive(Debug, Default)]
+pub(crate) struct Patience(Option<Instant>);
+
+/// Somebody waits: servers are asked more often.
+struct Waiting<'n>(&'n Nodes);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Nodes {
+    /// The first has this door, the others their own of the same kind.
+    pub(crate) fn new(servers: Servers, door: &Door, watching: Watching) -> Nodes {
+        let node = |(number, host): (usize, &Host)| {
+            let door = if number == 0 { door.clone() } else { door.another() };
+            Arc::new(Node::new(number, host.clone(), door))
+        };
+        let url = &servers.url;
+        Nodes {
+            all: url.hosts.iter().enumerate().map(node).collect(),
+            watching,
+            are_asked: 1 < url.hosts.len() || url.target.is_some(),
+            servers: Arc::new(servers),
+            is_watched: AtomicBool::new(false),
+            timelines: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            changed: Notify::new(),
+        }
+    }
+
+    /// All doors go by these from now on, if they can.
+    ///
+    /// # Errors
+    /// Settings that make no gate; all doors stay as they were.
+    pub(crate) fn change_doors(&self, options: &DoorOptions) -> Result<bool, SettingsError> {
+        // They are of one kind: what the first can become, all can.
+        for node in &self.all {
+            if !node.door.change(options)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn all(&self) -> &[Arc<Node>] {
+        &self.all
+    }
+
+    /// Whether what a server is matters to a transaction with this target.
+    pub(crate) fn must_ask(&self, target: Target) -> bool {
+        self.are_asked || target == Target::Standby
+    }
+
+    /// Whether transactions with this target may begin there.
+    pub(crate) fn suits(&self, node: &Node, target: Target) -> bool {
+        !self.must_ask(target) || node.suits(target)
+    }
+
+    /// Whether some of them wait for a server.
+    pub(crate) fn are_waited_for(&self) -> bool {
+        0 < self.waiting.load(Relaxed)
+    }
+
+    /// For what the front asks itself: the primary's word counts more, if there is one.
+    pub(crate) fn target_of_own(&self) -> Target {
+        let is_there = self.all.iter().any(|node| node.standing() == Standing::Primary);
+        if !self.are_asked || is_there { Target::Primary } else { Target::Any }
+    }
+
+    /// The best of those that suit: where the fewest are, the first of the list among equals.
+    fn pick(&self, target: Target) -> Option<Presence> {
+        let suited = self.all.iter().filter(|node| self.suits(node, target));
+        let by_need = |node: &&Arc<Node>| {
+            let is_second = target == Target::PreferStandby && node.standing() != Standing::Standby;
+            (is_second, node.active())
+        };
+        suited.min_by_key(by_need).map(Node::enter)
+    }
+
+    /// Waits for a server that suits, for as long as there is patience.
+    ///
+    /// # Errors
+    /// `57P03`: there is none.
+    pub(crate) async fn choose(
+        self: &Arc<Nodes>,
+        target: Target,
+        patience: &mut Patience,
+    ) -> Result<Presence, SqlError> {
+        if !self.must_ask(target) {
+            return Ok(self.all[0].enter());
+        }
+        self.watch();
+        if let Some(presence) = self.pick(target) {
+            return Ok(presence);
+        }
+        // Seldom, so it is not to make the future of each transaction large.
+        Box::pin(self.wait_for(target, patience)).await
+    }
+
+    async fn wait_for(&self, target: Target, patience: &mut Patience) -> Result<Presence, SqlError> {
+        let until = *patience.0.get_or_insert_with(|| Instant::now() + self.watching.patience);
+        self.waiting.fetch_add(1, Relaxed);
+        let _waiting = Waiting(self);
+        self.ask_all();
+        loop {
+            let changed = self.changed.notified();
+            if let Some(presence) = self.pick(target) {
+                return Ok(presence);
+            }
+            // A primary will be there again. Whether there are standbys is for their owner to say.
+            let is_hopeless = target == Target::Standby && self.all.iter().all(|node| is_known(node));
+            if is_hopeless || tokio::time::timeout_at(until, changed).await.is_err() {
+                return Err(self.nobody(target));
+            }
+        }
+    }
+
+    /// Whether one that was not let in by a server is to try again.
+    pub(crate) fn may_retry(&self, patience: &mut Patience) -> bool {
+        let until = *patience.0.get_or_insert_with(|| Instant::now() + self.watching.patience);
+        self.are_asked && Instant::now() < until
+    }
+
+    /// Does something for as long as a node suits; nothing, if it ceases to.
+    pub(crate) async fn while_suited<T>(&self, node: &Node, target: Target, job: impl Future<Output = T>) -> Option<T> {
+        if !self.must_ask(target) {
+            return Some(job.await);
+        }
+        tokio::select! {
+            biased;
+            done = job => Some(done),
+            () = self.ceased(node, target) => None,
+        }
+    }
+
+    /// Ready when a node does not suit any more.
+    async fn ceased(&self, node: &Node, target: Target) {
+        loop {
+            let changed = self.changed.notified();
+            if !node.suits(target) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Has somebody look after them, in the runtime of the caller.
+    fn watch(self: &Arc<Nodes>) {
+        if !self.is_watched.load(Relaxed) && !self.is_watched.swap(true, SeqCst) {
+            health::begin(self);
+        }
+    }
+
+    /// Has all of them asked now.
+    fn ask_all(&self) {
+        self.all.iter().for_each(|node| node.is_asked_for.notify_one());
+    }
+
+    /// Something has happened that may mean that a server is not what it was.
+    pub(crate) fn suspect(&self, node: &Node) {
+        node.is_asked_for.notify_one();
+    }
+
+    /// A server has let nobody in, or does not answer: it is not taken before it says again what it is.
+    pub(crate) fn is_down(&self, node: &Node, trouble: &str) {
+        self.stand(node, Standing::Down, trouble);
+        node.is_asked_for.notify_one();
+    }
+
+    /// A connection has said that its server is a standby, which was taken for the primary.
+    pub(crate) fn is_no_primary(&self, node: &Node) {
+        self.stand(node, Standing::Standby, "");
+        node.is_asked_for.notify_one();
+    }
+
+    /// A server has said what it is.
+    pub(super) fn has_said(&self, node: &Node, said: Said) {
+        {
+            let mut word = node.word();
+            (word.system, word.timeline) = (said.system, said.timeline);
+        }
+        if said.is_standby {
+            return self.stand(node, Standing::Standby, "");
+        }
+        if said.is_read_only {
+            return self.stand(node, Standing::Fenced, "its default_transaction_read_only is on");
+        }
+        // To the end: of two that say so at the same time, one is judged after the other.
+        let mut timelines = self.timelines.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = timelines.entry(said.system).or_default();
+        *latest = said.timeline.max(*latest);
+        let latest = *latest;
+        let others = self.all.iter().filter(|other| other.number != node.number);
+        let mut primaries = others.filter(|other| other.standing() == Standing::Primary);
+        let earlier = |other: &Node, timeline| {
+            let word = other.word();
+            word.system == said.system && word.timeline < timeline
+        };
+        if said.timeline < latest {
+            let trouble = format!("another server has gone on since, on timeline {latest}");
+            return self.stand(node, Standing::Fenced, &trouble);
+        }
+        // The one that was there first is, unless this one has gone on from it.
+        let Some(rival) = primaries.find(|other| !earlier(other, said.timeline)) else {
+            for other in self.all.iter().filter(|other| other.number != node.number) {
+                if other.standing() == Standing::Primary {
+                    let trouble = format!("another server has gone on since, on timeline {latest}");
+                    self.stand(other, Standing::Fenced, &trouble);
+                }
+            }
+            return self.stand(node, Standing::Primary, "");
+        };
+        let trouble = format!("{} says as well that it is the primary, and was there first", rival.name);
+        self.stand(node, Standing::Fenced, &trouble);
+    }
+
+    /// A server stands so from now on.
+    pub(super) fn stand(&self, node: &Node, standing: Standing, trouble: &str) {
+        {
+            let mut word = node.word();
+            trouble.clone_into(&mut word.trouble);
+        }
+        let before = node.stand(standing);
+        if before == standing {
+            return;
+        }
+        match standing {
+            Standing::Primary | Standing::Standby => {
+                tracing::info!(server = %node.name, from = before.name(), to = standing.name(), "a server's role is known");
+            }
+            _ => {
+                tracing::warn!(server = %node.name, from = before.name(), to = standing.name(), trouble, "a server cannot be used");
+            }
+        }
+        self.changed.notify_waiters();
+    }
+
+    fn nobody(&self, target: Target) -> SqlError {
+        let what = match target {
+            Target::Primary => "no server is the primary",
+            Target::Standby => "no server is a standby",
+            Target::PreferStandby | Target::Any => "no server can be reached",
+        };
+        let one = |node: &Arc<Node>| {
+            let trouble = node.word().trouble.clone();
+            let why = if trouble.is_empty() { String::new() } else { format!(" ({trouble})") };
+            format!("{}: {}{why}", node.name, node.standing().name())
+        };
+        let all: Vec<String> = self.all.iter().map(one).collect();
+        let hint = match target {
+            Target::Standby => "SET overtake.target = prefer_standby takes the primary where there is none.",
+            _ => {
+                "Transactions wait for one for overtake.upstream_wait. SHOW UPSTREAM in the administration database says more."
+            }
+        };
+        SqlError::new(SqlState("57P03"), what).detail(format!("{}.", all.join("; "))).hint(hint)
+    }
+}
+
+/// Whether a server has answered, or has not in time.
+fn is_known(node: &Node) -> bool {
+    node.word().asked.is_some() && node.standing() != Standing::Unknown
+}

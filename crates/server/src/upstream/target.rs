@@ -1,0 +1,195 @@
+//! Which of the servers a client's transactions go to: the setting `overtake.target`.
+//!
+//! **Invariant:** to a server it is a setting of two parts like any other, so it follows its client and its transactions wherever
+//! they go. What the front answers itself, without a server and between transactions only, are the commands that are one SET,
+//! RESET or SHOW of it and nothing else: who is bound to servers that are not there must be able to choose others.
+
+use sql::{SqlError, SqlState};
+
+/// See the module. The names are those of libpq's `target_session_attrs`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// The one that says that it is the primary.
+    #[default]
+    Primary,
+    /// One that says that it is a standby.
+    Standby,
+    /// A standby, or else the primary.
+    PreferStandby,
+    /// Either.
+    Any,
+}
+
+/// The setting's name.
+pub(crate) const NAME: &str = "overtake.target";
+
+impl Target {
+    const ALL: [Target; 4] = [Target::Primary, Target::Standby, Target::PreferStandby, Target::Any];
+
+    /// As the setting has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Target::Primary => "primary",
+            Target::Standby => "standby",
+            Target::PreferStandby => "prefer_standby",
+            Target::Any => "any",
+        }
+    }
+
+    /// The one of this name, as the setting has it or as libpq writes it.
+    pub(crate) fn named(name: &str) -> Option<Target> {
+        let name = name.to_ascii_lowercase().replace('-', "_");
+        match &*name {
+            "read_write" => Some(Target::Primary),
+            "read_only" => Some(Target::Standby),
+            name => Target::ALL.into_iter().find(|target| target.name() == name),
+        }
+    }
+
+    /// The one of this name.
+    ///
+    /// # Errors
+    /// `22023`: there is none.
+    pub(crate) fn of(name: &str) -> Result<Target, SqlError> {
+        Target::named(name).ok_or_else(|| {
+            let message = format!("invalid value for parameter \"{NAME}\": \"{name}\"");
+            SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+                .hint("Available values: primary, standby, prefer_standby, any.")
+        })
+    }
+}
+
+/// A client's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Targets {
+    /// Of its login.
+    default: Target,
+    session: Target,
+    /// Of the next transaction only.
+    local: Option<Target>,
+}
+
+/// A command of the front's.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// None: the default.
+    Set {
+        is_local: bool,
+        tag: &'static str,
+        value: Option<String>,
+    },
+    Show,
+}
+
+impl Targets {
+    pub(crate) fn new(default: Target) -> Targets {
+        Targets { default, session: default, local: None }
+    }
+
+    /// Of the next transaction.
+    pub(crate) fn current(&self) -> Target {
+        self.local.unwrap_or(self.session)
+    }
+
+    /// Does what a SET says, none being the default, and gives the target that it means.
+    ///
+    /// # Errors
+    /// `22023`: there is no such target.
+    pub(crate) fn set(&mut self, is_local: bool, value: Option<&str>) -> Result<Target, SqlError> {
+        let target = value.map_or(Ok(self.default), Target::of)?;
+        if is_local {
+            self.local = Some(target);
+        } else {
+            self.session = target;
+        }
+        Ok(target)
+    }
+
+    /// The server says that the session has this; nothing: it has none of its own.
+    pub(crate) fn follow(&mut self, value: Option<&str>) {
+        self.session = value.map_or(Some(self.default), Target::named).unwrap_or(self.session);
+    }
+
+    /// Of a transaction that begins with this text.
+    pub(crate) fn for_text(&self, text: &str) -> Target {
+        if is_named_in(text.as_bytes()) { Target::Any } else { self.current() }
+    }
+
+    /// A transaction has begun.
+    pub(crate) fn begun(&mut self) {
+        self.local = None;
+    }
+}
+
+/// Whether a text is a SET, a RESET or a SHOW of the setting: what may change it must not wait for what it says now.
+pub(crate) fn is_named_in(text: &[u8]) -> bool {
+    // Almost no text gets further than this.
+    let text = text.trim_ascii_start();
+    let begins = |word: &[u8]| text.get(..word.len()).is_some_and(|own| own.eq_ignore_ascii_case(word));
+    let may_be = text.len() <= 256 && (begins(b"set") || begins(b"show") || begins(b"reset"));
+    may_be && text.windows(NAME.len()).any(|part| part.eq_ignore_ascii_case(NAME.as_bytes()))
+}
+
+/// The command that a text is, if it is one of the front's and nothing else.
+pub(crate) fn command(text: &[u8]) -> Option<Command> {
+    if !is_named_in(text) {
+        return None;
+    }
+    let text = std::str::from_utf8(text).ok()?.trim();
+    let text = text.strip_suffix(';').unwrap_or(text).replace('=', " = ");
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let lower: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
+    let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
+    let set = |is_local, value: &str| {
+        let value = value.trim_matches(['\'', '"']);
+        let value = (!value.eq_ignore_ascii_case("default")).then(|| value.to_owned());
+        Some(Command::Set { is_local, tag: "SET", value })
+    };
+    match lower[..] {
+        ["show", NAME] => Some(Command::Show),
+        ["reset", NAME] => Some(Command::Set { is_local: false, tag: "RESET", value: None }),
+        ["set", NAME, "=" | "to", value] | ["set", "session", NAME, "=" | "to", value] => set(false, value),
+        ["set", "local", NAME, "=" | "to", value] => set(true, value),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_commands_are_ours() {
+        let set = |is_local, value: Option<&str>| {
+            Some(Command::Set { is_local, tag: "SET", value: value.map(str::to_owned) })
+        };
+        assert_eq!(command(b" SET overtake.target = 'standby';"), set(false, Some("standby")));
+        assert_eq!(command(b"set local Overtake.Target to any"), set(true, Some("any")));
+        assert_eq!(command(b"set session overtake.target=default"), set(false, None));
+        let reset = Command::Set { is_local: false, tag: "RESET", value: None };
+        assert_eq!(command(b"reset overtake.target"), Some(reset));
+        assert_eq!(command(b"SHOW overtake.target"), Some(Command::Show));
+        for text in ["set overtake.target = any; select 1", "select 1", "set work_mem = 1", "show overtake.priority"] {
+            assert_eq!(command(text.as_bytes()), None, "{text}");
+        }
+        let targets = Targets::new(Target::Standby);
+        assert_eq!(targets.for_text("RESET overtake.target"), Target::Any);
+        assert_eq!(targets.for_text("select 'overtake.target'"), Target::Standby);
+    }
+
+    #[test]
+    fn a_target_is_the_sessions_or_the_next_transactions() {
+        let mut targets = Targets::new(Target::Primary);
+        assert_eq!(targets.set(false, Some("prefer-standby")), Ok(Target::PreferStandby));
+        assert_eq!(targets.set(true, Some("any")), Ok(Target::Any));
+        assert_eq!(targets.current(), Target::Any);
+        targets.begun();
+        assert_eq!(targets.current(), Target::PreferStandby);
+        targets.follow(Some("standby"));
+        targets.follow(Some("nonsense"));
+        assert_eq!(targets.current(), Target::Standby);
+        targets.follow(None);
+        assert_eq!(targets.current(), Target::Primary);
+        assert_eq!(targets.set(false, Some("slave")).map_err(|error| error.state().0), Err("22023"));
+    }
+}

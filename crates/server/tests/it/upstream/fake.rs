@@ -1,0 +1,180 @@
+//! A server that says what a test wants it to say, and has no data.
+
+use crate::support::message;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// What it says that it is.
+#[derive(Clone, Copy)]
+pub struct Role {
+    pub is_standby: bool,
+    pub timeline: u32,
+    /// Whether it lets nobody in.
+    pub is_down: bool,
+}
+
+pub const PRIMARY: Role = Role { is_standby: false, timeline: 1, is_down: false };
+pub const STANDBY: Role = Role { is_standby: true, ..PRIMARY };
+pub const DOWN: Role = Role { is_down: true, ..PRIMARY };
+
+struct State {
+    role: Mutex<Role>,
+    streams: Mutex<Vec<TcpStream>>,
+}
+
+pub struct Fake {
+    pub port: u16,
+    state: Arc<State>,
+}
+
+fn row(values: &[Option<&str>]) -> Vec<u8> {
+    let mut columns = u16::try_from(values.len()).unwrap().to_be_bytes().to_vec();
+    let mut row = columns.clone();
+    for value in values {
+        columns.extend([&b"c\0"[..], &[0; 6], &25_u32.to_be_bytes(), &[0xff; 6], &[0; 2]].concat());
+        match value {
+            Some(value) => {
+                row.extend(u32::try_from(value.len()).unwrap().to_be_bytes());
+                row.extend(value.as_bytes());
+            }
+            None => row.extend((-1_i32).to_be_bytes()),
+        }
+    }
+    [message(b'T', &columns), message(b'D', &row)].concat()
+}
+
+fn tag(text: &str) -> Vec<u8> {
+    message(b'C', format!("{text}\0").as_bytes())
+}
+
+fn error(severity: &str, code: &str) -> Vec<u8> {
+    message(b'E', format!("S{severity}\0V{severity}\0C{code}\0Mit is so\0\0").as_bytes())
+}
+
+impl Fake {
+    pub fn new(role: Role) -> Fake {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(State { role: Mutex::new(role), streams: Mutex::default() });
+        let own = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                own.streams.lock().unwrap().push(stream.try_clone().unwrap());
+                let state = Arc::clone(&own);
+                std::thread::spawn(move || Session { stream, state, port, status: b'I' }.serve());
+            }
+        });
+        Fake { port, state }
+    }
+
+    /// Is another one from now on. Those who are there stay.
+    pub fn is(&self, role: Role) {
+        *self.state.role.lock().unwrap() = role;
+    }
+
+    /// Ends all connections, without a word.
+    pub fn cut(&self) {
+        self.state.streams.lock().unwrap().drain(..).for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
+    }
+}
+
+struct Session {
+    stream: TcpStream,
+    state: Arc<State>,
+    port: u16,
+    status: u8,
+}
+
+impl Session {
+    fn exactly(&mut self, count: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; count];
+        self.stream.read_exact(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    fn length(&mut self) -> Option<usize> {
+        let length = self.exactly(4)?;
+        Some(u32::from_be_bytes(length.try_into().ok()?) as usize - 4)
+    }
+
+    fn serve(mut self) {
+        // Whoever has gone has gone.
+        let _ = self.talk();
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
+    fn talk(&mut self) -> Option<()> {
+        let length = self.length()?;
+        self.exactly(length)?;
+        let role = *self.state.role.lock().unwrap();
+        if role.is_down {
+            return self.stream.write_all(&error("FATAL", "57P03")).ok();
+        }
+        let hot = if role.is_standby { "on" } else { "off" };
+        let said = [("server_version", "15.0"), ("client_encoding", "UTF8"), ("in_hot_standby", hot)]
+            .map(|(name, value)| message(b'S', format!("{name}\0{value}\0").as_bytes()));
+        let key = message(b'K', &[0; 8]);
+        self.stream.write_all(&[message(b'R', &[0; 4]), said.concat(), key, message(b'Z', b"I")].concat()).ok()?;
+        let mut text = String::new();
+        loop {
+            let kind = self.exactly(1)?[0];
+            let length = self.length()?;
+            let body = self.exactly(length)?;
+            let out = match kind {
+                b'Q' => {
+                    text = String::from_utf8_lossy(body.strip_suffix(b"\0").unwrap_or(&body)).into_owned();
+                    if text.contains("lost") {
+                        return None;
+                    }
+                    if text == "sleep" {
+                        // To the end of the connection.
+                        continue;
+                    }
+                    [self.query(&text), message(b'Z', &[self.status])].concat()
+                }
+                b'P' => {
+                    text += &String::from_utf8_lossy(&body);
+                    message(b'1', b"")
+                }
+                b'B' => message(b'2', b""),
+                b'D' => message(b'n', b""),
+                b'C' => message(b'3', b""),
+                b'E' if text.contains("lost") => return None,
+                b'E' => tag("INSERT 0 1"),
+                b'S' => {
+                    text.clear();
+                    message(b'Z', &[self.status])
+                }
+                _ => return None,
+            };
+            self.stream.write_all(&out).ok()?;
+        }
+    }
+
+    fn query(&mut self, text: &str) -> Vec<u8> {
+        let role = *self.state.role.lock().unwrap();
+        let is_standby = if role.is_standby { "t" } else { "f" };
+        let timeline = format!("{:08X}", role.timeline);
+        match text {
+            text if text.starts_with("SELECT pg_catalog.pg_is_in_recovery(), ") => {
+                let timeline = (!role.is_standby).then_some(&*timeline);
+                [row(&[Some(is_standby), timeline, Some("7"), Some("0")]), tag("SELECT 1")].concat()
+            }
+            "SELECT pg_catalog.pg_is_in_recovery()" => [row(&[Some(is_standby)]), tag("SELECT 1")].concat(),
+            // What the session has left behind: nothing.
+            text if text.starts_with("SELECT 's'") => [message(b'T', &[0, 0]), tag("SELECT 0")].concat(),
+            "who" => [row(&[Some(&self.port.to_string())]), tag("SELECT 1")].concat(),
+            "write" if role.is_standby => error("ERROR", "25006"),
+            "begin" => {
+                self.status = b'T';
+                tag("BEGIN")
+            }
+            "commit" | "rollback" => {
+                self.status = b'I';
+                tag(&text.to_uppercase())
+            }
+            _ => tag("INSERT 0 1"),
+        }
+    }
+}
