@@ -39,7 +39,8 @@ impl Candidate<'_> {
 
     fn level(&self, ageing: Option<Duration>) -> u8 {
         let raised = match ageing {
-            Some(ageing) if !ageing.is_zero() => self.waited.as_nanos() / ageing.as_nanos(),
+            // Most wait for less: two comparisons are less than a division.
+            Some(ageing) if !ageing.is_zero() && ageing <= self.waited => self.waited.as_nanos() / ageing.as_nanos(),
             _ => 0,
         };
         self.settings.level.saturating_sub(u8::try_from(raised).unwrap_or(u8::MAX))
