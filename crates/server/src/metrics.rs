@@ -237,4 +237,23 @@ mod tests {
             assert!(out.lines().any(|own| own == line), "{line} is not in {out}");
         }
     }
+
+    #[test]
+    fn several_servers_have_labels() {
+        let options =
+            DoorOptions { mode: Mode::Fixed, gate: gate::Settings::of_priorities(4), ..DoorOptions::default() };
+        let door = || Door::new(&options).expect("these settings make a gate");
+        let out = gate(&vec![(Arc::from("one:1"), door()), (Arc::from("two:2"), door())]);
+        for line in [
+            "overtake_mpl{server=\"two:2\"} 4",
+            "overtake_gate_held_back_total{server=\"one:1\"} 0",
+            "overtake_gate_slots{server=\"two:2\",class=\"low\"} 0",
+            "overtake_gate_resource_share{server=\"one:1\",resource=\"lock\"} 0",
+            "overtake_gate_inside_seconds_count{server=\"two:2\",class=\"low\"} 0",
+        ] {
+            assert!(out.lines().any(|own| own == line), "{line} is not in {out}");
+        }
+        let types = out.lines().filter(|line| line.starts_with("# TYPE overtake_gate_wait_seconds "));
+        assert_eq!(types.count(), 1);
+    }
 }

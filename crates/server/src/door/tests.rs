@@ -200,3 +200,16 @@ fn the_limit_is_found_while_transactions_come_and_go() {
     assert_eq!(view.moves[0].to, view.gate.mpl);
     assert_eq!(slots(&door), (0, 0));
 }
+
+#[test]
+fn another_door_is_of_the_same_kind() {
+    let door = door(3, |_| {});
+    let mpl = |door: &Door| door.view().expect("there is a gate").gate.mpl;
+    let before = door.another();
+    let gate = Settings::of_priorities(5);
+    let options = DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() };
+    assert_eq!(door.change(&options), Ok(true));
+    // As it is now; and each by itself.
+    assert_eq!((mpl(&door), mpl(&before), mpl(&door.another())), (5, 3, 5));
+    assert!(!Door::default().another().is_there());
+}

@@ -151,6 +151,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::marks::a_wait_at_the_gate_is_part_of_the_time),
             testkit::test!(upstream::marks::settings_of_the_front_are_shown),
             testkit::test!(upstream::reload::settings_are_read_again),
+            testkit::test!(upstream::reload::settings_reach_each_gate),
             testkit::test!(upstream::crowd::two_thousand_clients_on_twenty_connections),
             testkit::test!(upstream::crowd::servers_that_are_killed_and_come_back),
             testkit::test!(upstream::crowd::clients_that_go_in_any_state_leave_nothing),

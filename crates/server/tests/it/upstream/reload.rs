@@ -1,7 +1,8 @@
 //! Settings that are read again while clients are served.
 
 use super::cluster::Cluster;
-use super::{Front, try_value, value};
+use super::fake::{Fake, PRIMARY, STANDBY};
+use super::{Front, Gate, try_value, value};
 use crate::gate::{state, until};
 use server::upstream::UpstreamOptions;
 use server::{DoorOptions, options};
@@ -9,6 +10,8 @@ use sql::session::Defaults;
 use std::fs;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use tokio_postgres::SimpleQueryMessage;
 
 /// By RELOAD and by SIGHUP: the gate, rules and pools go by them, what is wrong leaves all as it was, and what is there stays.
 pub fn settings_are_read_again() {
@@ -95,6 +98,39 @@ pub fn settings_are_read_again() {
     });
     front.all_idle();
     fs::remove_file(&file).unwrap();
+}
+
+/// Of several servers each has a gate, and all of them go by the settings.
+pub fn settings_reach_each_gate() {
+    let (one, two) = (Fake::new(PRIMARY), Fake::new(STANDBY));
+    let url = format!("postgres://postgres@127.0.0.1:{},127.0.0.1:{}/postgres?sslmode=disable", one.port, two.port);
+    let mpl = Arc::new(AtomicU32::new(3));
+    let said = Arc::clone(&mpl);
+    let again = move || {
+        let mut settings = Defaults::default();
+        options::read_flag(&format!("overtake.mpl={}", said.load(SeqCst)), &mut settings)?;
+        Ok(settings)
+    };
+    let settings = again().unwrap();
+    let door = DoorOptions::from_settings(&settings, "auto", false).unwrap();
+    let options =
+        UpstreamOptions { again: Some(Arc::new(again)), ..UpstreamOptions::from_settings(&settings).unwrap() };
+    let gate = Gate::behind(&url, options, &door, |_| {});
+    gate.runtime.block_on(async {
+        let admin = gate.try_client("dbname=overtake").await.unwrap();
+        let limits = async || {
+            let rows = admin.simple_query("show mpl").await.unwrap();
+            let limit = |message: &SimpleQueryMessage| match message {
+                SimpleQueryMessage::Row(row) => Some(row.get("mpl").unwrap().to_owned()),
+                _ => None,
+            };
+            rows.iter().filter_map(limit).collect::<Vec<_>>()
+        };
+        assert_eq!(limits().await, ["3", "3"]);
+        mpl.store(5, SeqCst);
+        admin.batch_execute("reload").await.unwrap();
+        assert_eq!(limits().await, ["5", "5"]);
+    });
 }
 
 /// Whether a process has a handler for SIGHUP.
