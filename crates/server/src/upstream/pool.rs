@@ -16,17 +16,23 @@ use super::target::Target;
 use crate::scram::Keys;
 use sql::{SqlError, SqlState};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// One that is idle for longer is asked whether it is still there.
 const CHECK_AFTER: Duration = Duration::from_secs(30);
 /// And has so long to answer.
 const CHECK_TIME: Duration = Duration::from_secs(5);
 /// Between two looks at who is idle.
+/// `too_many_connections`: of the server, of the database or of the role.
+const TOO_MANY: SqlState = SqlState("53300");
+/// Without any connection that could come back, so long.
+const ROOM_PATIENCE: Duration = Duration::from_secs(2);
+/// After so long the server may have room that others have left.
+const ROOM_AGAIN: Duration = Duration::from_millis(100);
 const SWEEP: Duration = Duration::from_secs(1);
 /// Logins that are remembered.
 const WELCOMES_MAX: usize = 1_000;
@@ -80,6 +86,8 @@ struct Shelf {
     room: Arc<Semaphore>,
     #[expect(clippy::vec_box, reason = "they come and go with each transaction, and are large to be moved")]
     idle: Mutex<Vec<Box<ServerConn>>>,
+    /// One has come back.
+    returned: Notify,
 }
 
 /// A connection that somebody has, with its place.
@@ -115,7 +123,8 @@ impl Pool {
         secret: Secret,
         limits: Limits,
     ) -> Arc<Pool> {
-        let shelf = |_| Shelf { room: Arc::new(Semaphore::new(limits.size)), idle: Mutex::default() };
+        let shelf =
+            |_| Shelf { room: Arc::new(Semaphore::new(limits.size)), idle: Mutex::default(), returned: Notify::new() };
         let shelves = nodes.all().iter().map(shelf).collect();
         let pool = Arc::new(Pool {
             nodes,
@@ -148,6 +157,29 @@ impl Pool {
         let place = Arc::clone(&shelf.room).acquire_owned().await;
         let place = place.map_err(|_| SqlError::new(SqlState("57P01"), "the server is about to end"))?;
         let must_be_primary = self.nodes.are_asked && target == Target::Primary;
+        let mut alone_since = None;
+        loop {
+            if let Some(server) = self.idle_of(shelf, must_be_primary, now).await {
+                return Ok(Taken { server, node: Arc::clone(node), place });
+            }
+            match Box::pin(self.connected(node, must_be_primary)).await {
+                Ok(server) => return Ok(Taken { server, node: Arc::clone(node), place }),
+                // It has no room for more than there are, and nobody is turned away for that: one of them will come back.
+                Err(not) if not.error.state() == TOO_MANY => {
+                    if 0 < self.count.load(Relaxed) {
+                        alone_since = None;
+                    } else if ROOM_PATIENCE < alone_since.get_or_insert_with(Instant::now).elapsed() {
+                        return Err(not);
+                    }
+                    let _ = tokio::time::timeout(ROOM_AGAIN, shelf.returned.notified()).await;
+                }
+                Err(not) => return Err(not),
+            }
+        }
+    }
+
+    /// An idle one that is as good as new, if there is any.
+    async fn idle_of(&self, shelf: &Shelf, must_be_primary: bool, now: Instant) -> Option<Box<ServerConn>> {
         while let Some(mut server) = shelf.pick() {
             match server.settle() {
                 Ok(Settled::Here) => {}
@@ -169,13 +201,18 @@ impl Pool {
             if must_be_primary && !matches!(Box::pin(server.is_of_primary()).await, Ok(true)) {
                 continue;
             }
-            return Ok(Taken { server, node: Arc::clone(node), place });
+            return Some(server);
         }
+        None
+    }
+
+    /// A new one.
+    async fn connected(&self, node: &Arc<Node>, must_be_primary: bool) -> Result<Box<ServerConn>, NotTaken> {
         let (secret, generation) = (lock(&self.secret).clone(), self.generation.load(SeqCst));
-        let connected = Box::pin(self.nodes.servers.connect(&node.host, &self.user, &self.name, &secret)).await;
+        let connected = self.nodes.servers.connect(&node.host, &self.user, &self.name, &secret).await;
         let mut server = Box::new(connected.map_err(|failed| self.not_taken(node, failed))?);
         if must_be_primary {
-            let is_primary = Box::pin(server.is_of_primary()).await;
+            let is_primary = server.is_of_primary().await;
             if !is_primary.map_err(|failed| self.not_taken(node, failed))? {
                 self.nodes.is_no_primary(node);
                 let error = SqlError::new(SqlState("57P03"), "the server is a standby");
@@ -189,7 +226,7 @@ impl Pool {
         sights.retain(|sight| 0 < sight.strong_count());
         sights.push(sight);
         drop(sights);
-        Ok(Taken { server, node: Arc::clone(node), place })
+        Ok(server)
     }
 
     /// A server has not let somebody in.
@@ -233,13 +270,15 @@ impl Pool {
     /// Takes one back that is idle in every respect.
     pub(crate) fn put(&self, Taken { mut server, node, place }: Taken, now: Instant) {
         server.rest(now);
-        let mut idle = lock(&self.shelves[node.number].idle);
+        let shelf = &self.shelves[node.number];
+        let mut idle = lock(&shelf.idle);
         // Under the lock: a RECONNECT closes it here, or there.
         if server.generation == self.generation.load(SeqCst) {
             idle.push(server);
         }
         drop(idle);
         drop(place);
+        shelf.returned.notify_one();
     }
 
     /// How many are idle.

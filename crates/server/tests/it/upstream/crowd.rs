@@ -23,9 +23,13 @@ struct Light {
 
 impl Light {
     async fn connect(address: SocketAddr) -> Result<Light, String> {
+        Light::connect_as(address, "postgres").await
+    }
+
+    async fn connect_as(address: SocketAddr, user: &str) -> Result<Light, String> {
         let stream = tokio::net::TcpStream::connect(address).await.map_err(|error| error.to_string())?;
         let mut light = Light { stream, input: Vec::new() };
-        light.ask(&startup(3 << 16, &[("user", "postgres")])).await?;
+        light.ask(&startup(3 << 16, &[("user", user), ("database", "postgres")])).await?;
         Ok(light)
     }
 
@@ -347,4 +351,26 @@ pub fn clients_that_go_in_any_state_leave_nothing() {
     clean(&mut first);
     drop(first);
     nothing_is_left(&front, 1);
+}
+
+/// A role may have fewer connections than the pool would have: nobody is turned away for that.
+pub fn a_server_with_little_room() {
+    let Some(front) = Front::with(8, 8, |_| {}) else { return };
+    front.cluster.ask("create role few login connection limit 2");
+    let address = front.address;
+    front.runtime.block_on(async {
+        let client = |who: usize| {
+            tokio::spawn(async move {
+                let mut light = Light::connect_as(address, "few").await?;
+                for turn in 0..5 {
+                    light.turn(who, turn).await?;
+                }
+                Ok::<_, String>(())
+            })
+        };
+        let clients: Vec<_> = (0..16).map(client).collect();
+        for client in clients {
+            client.await.unwrap().unwrap();
+        }
+    });
 }
