@@ -6,30 +6,37 @@
 //! **Invariant:** whoever has a [`Slot`] is known to the gate, and leaves it by dropping the slot, whatever becomes of the session.
 //! Nobody waits in a thread. What is done under the lock takes less than a microsecond, and wakes nobody; that is done after.
 
+mod away;
 mod history;
 mod hot;
+mod keeper;
 mod marks;
 mod options;
 mod reload;
 mod resources;
+mod slot;
 mod stalls;
 mod view;
+mod waits;
 
+pub(crate) use away::TurnedAway;
 pub use history::Moment;
 pub use hot::HotRules;
 pub(crate) use marks::{Hot, Marks};
 pub use options::{DoorOptions, Mode};
 pub(crate) use resources::{Resource, Row, Sample, Source};
+pub(crate) use slot::Slot;
 pub(crate) use stalls::Stalls;
 pub use view::DoorView;
 
 use crate::backend::Cancel;
 use crate::stats::Stats;
+use away::{refusal, timed_out};
 use gate::control::Controller;
-use gate::{Arrival, ClassId, Ending, Entrance, Event, Gate, Refused, SettingsError, Ticket, Time, Whereabouts};
+use gate::{Arrival, ClassId, Entrance, Event, Gate, SettingsError, Ticket, Time};
+use keeper::SOONER;
 use marks::Asked;
 use resources::Resources;
-use sql::{SqlError, SqlState};
 use stage::Class;
 use std::collections::HashMap;
 use std::fmt;
@@ -37,8 +44,9 @@ use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::Notify;
+use waits::{Waiting, Waits};
 
 /// What is known of a transaction at the door.
 #[derive(Clone, Copy, Debug)]
@@ -100,66 +108,11 @@ struct State {
     armed: Option<Time>,
 }
 
-/// Somebody before the door.
-enum Waiting {
-    Yet(Option<Waker>),
-    Admitted,
-    TimedOut(ClassId, Whereabouts),
-}
-
-/// Those before the door, each at the place that the gate has for it.
-#[derive(Default)]
-struct Waits(Vec<Option<(Ticket, Waiting)>>);
-
-impl Waits {
-    fn insert(&mut self, ticket: Ticket) {
-        if self.0.len() <= ticket.place() {
-            self.0.resize_with(ticket.place() + 1, || None);
-        }
-        self.0[ticket.place()] = Some((ticket, Waiting::Yet(None)));
-    }
-
-    fn get_mut(&mut self, ticket: Ticket) -> Option<&mut Waiting> {
-        let (own, waiting) = self.0.get_mut(ticket.place())?.as_mut()?;
-        (*own == ticket).then_some(waiting)
-    }
-
-    fn remove(&mut self, ticket: Ticket) {
-        if self.get_mut(ticket).is_some() {
-            self.0[ticket.place()] = None;
-        }
-    }
-
-    #[cfg(test)]
-    fn is_empty(&self) -> bool {
-        self.0.iter().all(Option::is_none)
-    }
-}
-
-/// Why a transaction was turned away; what the client is told besides.
-#[derive(Debug)]
-pub(crate) struct TurnedAway {
-    pub(crate) error: SqlError,
-    /// Class, place and expected wait.
-    pub(crate) notice: Option<SqlError>,
-}
-
-impl From<SqlError> for TurnedAway {
-    fn from(error: SqlError) -> TurnedAway {
-        TurnedAway { error, notice: None }
-    }
-}
-
 impl fmt::Debug for Door {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Door").field("mode", &self.mode()).finish_non_exhaustive()
     }
 }
-
-/// How often the controller looks, if there is anything to see.
-const LOOK: Duration = Duration::from_millis(100);
-/// The task that looks after time is not woken for less.
-const SOONER: Duration = Duration::from_millis(1);
 
 impl Door {
     /// A door that does as it is told; one that is always open, if there is to be none.
@@ -334,56 +287,6 @@ impl Shared {
         result
     }
 
-    /// Slots are lent, waits end; and there may be something for the controller to see.
-    async fn keep_time(&self) {
-        loop {
-            let wait = self.with(|state, now| {
-                state.gate.tick(now);
-                let look = (0 < state.gate.slots()).then(|| now.after(LOOK));
-                state.armed = [state.gate.due(), look].into_iter().flatten().min();
-                state.armed.map(|due| due.since(now))
-            });
-            self.looks.notify_one();
-            match wait {
-                Some(wait) => drop(tokio::time::timeout(wait.max(SOONER), self.alarm.notified()).await),
-                None => self.alarm.notified().await,
-            }
-        }
-    }
-
-    /// Moves the limit under [`Mode::Auto`]. What follows from an observation is computed on a thread beside: models may take seconds,
-    /// and neither transactions nor the clock wait for them.
-    async fn control(&self) {
-        loop {
-            self.looks.notified().await;
-            let over = self.with(|state, now| {
-                if state.mode != Mode::Auto {
-                    return None;
-                }
-                let seen = state.controller.observed(now, &mut state.gate)?;
-                Some((state.controller.clone(), seen, state.gate.settings().processors, now, state.controllers))
-            });
-            let Some((mut controller, seen, processors, now, number)) = over else { continue };
-            self.teach(&mut controller);
-            let decided = tokio::task::spawn_blocking(move || {
-                let mpl = controller.decide(now, &seen, processors);
-                (controller, mpl)
-            });
-            let Ok((controller, mpl)) = decided.await else { continue };
-            if let Some(moved) = controller.moves().last()
-                && moved.from != moved.to
-            {
-                tracing::info!(from = moved.from, to = moved.to, reason = %moved.reason, "the limit has moved");
-            }
-            self.with(|state, now| {
-                if state.controllers == number {
-                    state.controller = controller;
-                    Controller::steer(now, &mut state.gate, mpl);
-                }
-            });
-        }
-    }
-
     /// Waits until the gate has answered.
     async fn admission(&self, ticket: Ticket) -> Result<(), TurnedAway> {
         poll_fn(|cx| {
@@ -407,123 +310,6 @@ impl Shared {
             }
         })
         .await
-    }
-}
-
-fn told(class: &str, ahead: usize, expected: Duration) -> SqlError {
-    let ms = expected.as_secs_f64() * 1e3;
-    SqlError::new(SqlState("00000"), format!("transaction of class \"{class}\" was turned away"))
-        .detail(format!("{ahead} transactions were to go before it; the expected wait was {ms:.0} ms."))
-}
-
-fn refusal(refused: &Refused) -> TurnedAway {
-    let Refused::Full { class, waiting, expected } = refused;
-    let error = SqlError::new(SqlState("53300"), refused.to_string())
-        .detail(format!("{waiting} of them are waiting, as many as may."))
-        .hint("Try again later, or raise queue_max of the class in overtake.gate_classes.");
-    TurnedAway { error, notice: Some(told(class, *waiting, *expected)) }
-}
-
-fn timed_out(class: &str, at: Whereabouts) -> TurnedAway {
-    let error =
-        SqlError::new(SqlState("57014"), format!("transaction of class \"{class}\" waited too long to be let in"))
-            .hint("Try again later, or raise wait_max of the class in overtake.gate_classes.");
-    TurnedAway { error, notice: Some(told(class, at.ahead, at.expected)) }
-}
-
-/// A place inside. Dropping it is leaving.
-pub(crate) struct Slot {
-    inside: Option<(Arc<Shared>, Ticket)>,
-    class: Class,
-    is_idle: bool,
-}
-
-impl fmt::Debug for Slot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slot").field("is_idle", &self.is_idle).finish_non_exhaustive()
-    }
-}
-
-impl Slot {
-    /// The transaction waits for its client.
-    pub(crate) fn idle(&mut self) {
-        if let Some((shared, ticket)) = &self.inside
-            && !std::mem::replace(&mut self.is_idle, true)
-        {
-            shared.with(|state, now| state.gate.rest(now, *ticket));
-        }
-    }
-
-    /// Its client has spoken again: waits for a slot, if its own was lent.
-    pub(crate) async fn active(&mut self) {
-        let Some((shared, ticket)) = &self.inside else { return };
-        if !self.is_idle {
-            return;
-        }
-        let entrance = shared.with(|state, now| {
-            let entrance = state.gate.resume(now, *ticket);
-            if entrance == Entrance::Waits {
-                state.waiting.insert(*ticket);
-            }
-            entrance
-        });
-        self.is_idle = false;
-        if entrance == Entrance::Waits {
-            // Who comes back is not turned away.
-            let _: Result<(), TurnedAway> = shared.admission(*ticket).await;
-        }
-    }
-
-    /// The transaction is of another class from now on.
-    pub(crate) fn reclass(&mut self, class: Class) {
-        if let Some((shared, ticket)) = &self.inside
-            && std::mem::replace(&mut self.class, class) != class
-        {
-            let class = shared.classes[class as usize];
-            shared.with(|state, now| state.gate.reclass(now, *ticket, class));
-        }
-    }
-
-    /// If it may have to be cancelled because it runs for too long, this is how.
-    pub(crate) fn cancel_by(&self, cancel: impl FnOnce() -> Arc<dyn Cancel>) {
-        if let Some((shared, ticket)) = &self.inside
-            && shared.cancels.load(Relaxed)
-        {
-            let cancel = cancel();
-            shared.with(|state, _| state.cancels.insert(*ticket, cancel));
-        }
-    }
-
-    /// Whether it waits for a lock.
-    pub(crate) fn stall(&self, is_stalled: bool) {
-        if let Some((shared, ticket)) = &self.inside {
-            shared.with(|state, now| state.gate.stall(now, *ticket, is_stalled));
-        }
-    }
-
-    /// It has done what it was for.
-    pub(crate) fn done(mut self, now: Instant) {
-        self.leave(now, Ending::Done);
-    }
-
-    fn leave(&mut self, now: Instant, ending: Ending) {
-        if let Some((shared, ticket)) = self.inside.take() {
-            shared.with_at(shared.time(now), |state, now| {
-                state.waiting.remove(ticket);
-                if !state.cancels.is_empty() {
-                    state.cancels.remove(&ticket);
-                }
-                state.gate.leave(now, ticket, ending);
-            });
-        }
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        if self.inside.is_some() {
-            self.leave(Instant::now(), Ending::Failed);
-        }
     }
 }
 

@@ -5,6 +5,7 @@ use gate::Settings;
 use std::future::Future;
 use std::pin::pin;
 use std::task::Context;
+use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 fn door(mpl: u32, change: impl FnOnce(&mut Settings)) -> Door {

@@ -3,13 +3,13 @@
 //! **Invariant:** what passes, passes unchanged and in order. Answers to what the front has asked itself do not pass; nor do
 //! reports of settings that are no news to the client.
 
-use super::client::Talk;
 use super::expect::{Expect, Means, Own, Reply};
 use super::link::{Event, Link, Takes};
 use super::message;
 use super::params::Params;
 use super::priority::Served;
 use super::server_conn::error_of;
+use super::talk::Talk;
 use super::turn::Turn;
 use crate::frame::HEAD;
 use bytes::{Buf, BytesMut};

@@ -1,51 +1,20 @@
 //! One client's session: without a server connection most of the time.
 //!
-//! **Invariant:** what a client is, has named and has set is here, so that any connection can be made to serve it. It waits for a
-//! connection only with a whole message in hand.
+//! **Invariant:** what a client is, has named and has set is here, so that any connection can be made to serve it.
 
 use super::Shared;
-use super::leave;
-use super::link::{self, Event, Link};
 use super::params::Params;
 use super::pool::Pool;
 use super::priority::{self, Answer, Priority, Served};
 use super::reach::Reach;
 use super::settings::Settings;
-use super::shown::Shown;
 use super::statements::Names;
 use super::target::{self, Targets};
-use super::turn::Wanted;
 use crate::backend::Cancel;
-use crate::conn::{Conn, Gone, Io};
-use crate::door::TurnedAway;
-use crate::errors;
-use crate::frame::{self, Broken, HEAD};
-use crate::front::Site;
-use crate::session::Stop;
-use crate::stats::{Seen, Stats};
-use bytes::{Buf, BytesMut};
 use sql::SqlError;
 use sql::priority::Rules;
-use sql::session::TransactionStatus;
-use std::future::poll_fn;
-use std::io;
-use std::mem;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-/// While a client waits for a connection, this much is read ahead.
-const AHEAD: usize = 64 << 10;
-const READ: usize = 8 << 10;
-/// An empty buffer larger than this is given back.
-const KEEP: usize = 16 << 10;
-/// The last message of a client that leaves in order.
-const TERMINATE: &[u8] = b"X\0\0\0\x04";
-
-/// Kind and length of the next message, which stands first in the input.
-type Next = Result<(u8, usize), Broken>;
+use std::time::Duration;
 
 /// What a client is, wherever it is served.
 pub(crate) struct Client {
@@ -68,24 +37,6 @@ pub(crate) struct Client {
     pub(crate) knowledge: u64,
     pub(crate) targets: Targets,
     pub(crate) reach: Arc<Reach>,
-}
-
-/// A client with its connection to us.
-pub(crate) struct Talk {
-    pub(crate) client: Client,
-    pub(crate) conn: Conn,
-    pub(crate) seen: Arc<Seen>,
-    pub(crate) stats: Arc<Stats>,
-    pub(crate) shown: Shown,
-    /// Whether the first statement of the transaction is shown already.
-    is_shown: bool,
-    pub(crate) message_max: usize,
-    /// How long the message is that has not come in whole.
-    pub(crate) needs: usize,
-    /// Whether messages are ignored until `Sync`.
-    skips: bool,
-    /// Whether something was written that may still have to be sent.
-    flushes: bool,
 }
 
 impl Client {
@@ -123,7 +74,7 @@ impl Client {
     }
 
     /// A command about the target of the next transactions.
-    fn aim(&mut self, command: &target::Command) -> Result<Answer, SqlError> {
+    pub(super) fn aim(&mut self, command: &target::Command) -> Result<Answer, SqlError> {
         let target::Command::Set { is_local, tag, value } = command else {
             return Ok(Answer::Shows(target::NAME.into(), self.targets.current().name().into()));
         };
@@ -175,7 +126,7 @@ impl Client {
     }
 
     /// Settings that were read again since count from now on.
-    fn learn(&mut self) {
+    pub(super) fn learn(&mut self) {
         let generation = self.shared.generation();
         if self.knowledge >> 32 != u64::from(generation) {
             self.rules = Arc::clone(&self.shared.options().rules);
@@ -184,331 +135,8 @@ impl Client {
     }
 
     /// How long a statement may take, as the client has set it.
-    fn statement_timeout(&self) -> Option<Duration> {
+    pub(super) fn statement_timeout(&self) -> Option<Duration> {
         let ms = self.settings.get("statement_timeout")?.parse().ok()?;
         Some(Duration::from_millis(ms)).filter(|timeout| !timeout.is_zero())
-    }
-}
-
-/// Serves a client to its end.
-pub(crate) async fn serve(client: Client, conn: Conn, site: Site) {
-    let Site { limits, stats, seen, .. } = site;
-    let mut talk = Talk {
-        client,
-        conn,
-        seen,
-        stats,
-        shown: Shown::default(),
-        is_shown: false,
-        message_max: limits.message_max,
-        needs: 0,
-        skips: false,
-        flushes: false,
-    };
-    talk.ready();
-    let last_words = talk.serve().await;
-    talk.stats.leave(&talk.seen);
-    if let Some(error) = last_words {
-        talk.conn.replies.error("FATAL", &error);
-    }
-    talk.conn.close().await;
-}
-
-impl Talk {
-    fn ready(&mut self) {
-        self.seen.rest(TransactionStatus::Idle);
-        self.conn.replies.ready(TransactionStatus::Idle);
-    }
-
-    /// Serves until the client leaves, or must; then there may be something left to say.
-    async fn serve(&mut self) -> Option<SqlError> {
-        loop {
-            let mut link = match self.seek().await {
-                Ok(Some(link)) => link,
-                Ok(None) => return None,
-                Err(Stop::Gone(gone)) => return errors::gone(gone),
-                Err(Stop::Error(error)) => return Some(error),
-            };
-            let event = loop {
-                match poll_fn(|cx| link.poll(self, cx)).await {
-                    Event::Speaks => match self.come_back(&mut link).await {
-                        Ok(true) => link.is_idle = false,
-                        Ok(false) => break Event::Left,
-                        Err(Stop::Gone(gone)) => break Event::Gone(gone),
-                        Err(Stop::Error(error)) => break Event::Refused(error),
-                    },
-                    event => break event,
-                }
-            };
-            // No cancel begins its way from here on; one that is under way is waited for.
-            self.client.reach.rests();
-            match event {
-                Event::Done => leave::put_back(link, &self.client.pool),
-                Event::Left => {
-                    leave::clean(link, &self.client.pool).await;
-                    return None;
-                }
-                Event::Gone(Gone::Client) => {
-                    self.conn.replies.out.clear();
-                    leave::clean(link, &self.client.pool).await;
-                    return None;
-                }
-                // The server undoes what is open when its connection closes, unless it has just committed it.
-                Event::Gone(gone) => return link.outcome.unknown().or_else(|| errors::gone(gone)),
-                Event::Refused(error) => {
-                    leave::clean(link, &self.client.pool).await;
-                    return Some(error);
-                }
-                Event::ServerGone => {
-                    self.client.pool.nodes.suspect(&link.taken.node);
-                    return link.last_words();
-                }
-                Event::Speaks => {}
-            }
-        }
-    }
-
-    /// Gets a connection for the first message that needs one. Nothing if the client leaves.
-    async fn seek(&mut self) -> Result<Option<Box<Link>>, Stop> {
-        while let Some((kind, length)) = self.first().await? {
-            let wanted = self.wanted(kind, length);
-            match self.wait(wanted.connected()).await {
-                Ok((taken, turn)) => {
-                    self.client.targets.begun();
-                    return Ok(Some(Box::new(Link::new(taken, turn, self))));
-                }
-                Err(Stop::Error(error)) => self.refuse(kind, length, &error),
-                Err(gone) => return Err(gone),
-            }
-        }
-        Ok(None)
-    }
-
-    /// The client of a link speaks again. Says whether it stays.
-    async fn come_back(&mut self, link: &mut Link) -> Result<bool, Stop> {
-        if let Some(error) = link.taken.node.left_behind() {
-            return Err(error.into());
-        }
-        if let Some(turn) = &mut link.turn {
-            self.seen.set_waiting(true);
-            // Who comes back waits for no longer than the gate's patience.
-            turn.active().await;
-            self.seen.set_waiting(false);
-            return Ok(true);
-        }
-        while let Some((kind, length)) = self.first().await? {
-            let wanted = self.wanted(kind, length);
-            match self.wait(wanted.turned(link.taken.node.enter())).await {
-                Ok(turn) => {
-                    self.client.shared.internal.begins(&mut link.taken.server, turn.class());
-                    link.taken.server.works_for(turn.ticket());
-                    link.turn = Some(turn);
-                    self.client.reach.works(&link.taken.server.line);
-                    return Ok(true);
-                }
-                Err(Stop::Error(error)) => self.refuse(kind, length, &error),
-                Err(gone) => return Err(gone),
-            }
-        }
-        Ok(false)
-    }
-
-    /// Answers what needs no server, up to the first message that does. Nothing if the client leaves.
-    async fn first(&mut self) -> Result<Option<(u8, usize)>, Stop> {
-        loop {
-            let (kind, length) = match poll_fn(|cx| self.poll_next(cx)).await? {
-                Ok(found) => found,
-                Err(broken) => return Err(errors::broken(broken).into()),
-            };
-            if self.seen.end.is_ended() {
-                return Err(Gone::Server.into());
-            }
-            match kind {
-                b'X' => return Ok(None),
-                b'p' => return Err(errors::unexpected(b'p').into()),
-                b'S' => {
-                    self.skips = false;
-                    self.ready();
-                }
-                // A COPY that there is not; what there would be to flush is flushed.
-                b'd' | b'c' | b'f' | b'H' => {}
-                _ if self.skips => {}
-                b'Q' if self.command(length) => {}
-                _ => return Ok(Some((kind, length))),
-            }
-            self.conn.input.advance(length);
-        }
-    }
-
-    /// The next message. What was answered is written before it is waited for.
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Next, Gone>> {
-        let (conn, message_max) = (&mut self.conn, self.message_max);
-        let gone = |conn: &mut Conn, cx: &mut Context<'_>| {
-            std::pin::Pin::new(conn.ending()).poll(cx).map(|()| Err(Gone::Server))
-        };
-        loop {
-            match frame::whole(&conn.input, message_max) {
-                Ok(Some(found)) => return Poll::Ready(Ok(Ok(found))),
-                Err(broken) => return Poll::Ready(Ok(Err(broken))),
-                Ok(None) => {}
-            }
-            if self.flushes || !conn.replies.out.is_empty() {
-                match link::write(&mut conn.io, &mut conn.replies.out, &mut self.flushes, cx) {
-                    Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(_)) => return Poll::Ready(Err(Gone::Client)),
-                    Poll::Pending => return gone(conn, cx),
-                }
-            }
-            // Most sessions are idle.
-            for buffer in [&mut conn.input, &mut conn.replies.out] {
-                if buffer.is_empty() && KEEP < buffer.capacity() {
-                    *buffer = BytesMut::new();
-                }
-            }
-            conn.input.reserve(READ);
-            match pin!(conn.io.read_buf(&mut conn.input)).poll(cx) {
-                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(Gone::Client)),
-                Poll::Ready(Ok(_)) => {}
-                Poll::Pending => return gone(conn, cx),
-            }
-        }
-    }
-
-    /// The first message is not answered but by this.
-    fn refuse(&mut self, kind: u8, length: usize, error: &SqlError) {
-        self.conn.replies.error("ERROR", error);
-        match kind {
-            b'Q' | b'F' => self.ready(),
-            _ => self.skips = true,
-        }
-        self.conn.input.advance(length);
-    }
-
-    /// A transaction that begins with the first message.
-    fn wanted(&mut self, kind: u8, length: usize) -> Wanted {
-        self.client.learn();
-        let about = self.client.about(kind, length, &self.conn.input, self.seen.owner());
-        let Client { pool, targets, names, .. } = &self.client;
-        let body = &self.conn.input[HEAD..length];
-        let arrived = Instant::now();
-        let text = self.shown.message(names, kind, body);
-        // Other messages are about what was sent before.
-        let target = if matches!(kind, b'Q' | b'P' | b'B') { targets.for_text(text) } else { targets.current() };
-        self.seen.show(text, about.class, arrived);
-        self.is_shown = true;
-        let (pool, stats) = (Arc::clone(pool), Arc::clone(&self.stats));
-        Wanted { pool, stats, about, target, arrived }
-    }
-
-    /// The first message, a query of this length, is sent to the server.
-    pub(crate) fn show_query(&mut self, length: usize) {
-        if !mem::take(&mut self.is_shown) {
-            let text = self.conn.input[HEAD..length].strip_suffix(b"\0").unwrap_or_default();
-            self.seen.show_next(self.shown.text(text), Instant::now());
-        }
-    }
-
-    /// A statement of this name is.
-    pub(crate) fn show_statement(&mut self, name: &[u8]) {
-        if !mem::take(&mut self.is_shown) {
-            self.seen.show_next(self.shown.statement(&self.client.names, name), Instant::now());
-        }
-    }
-
-    /// A query that is the front's, answered.
-    fn command(&mut self, length: usize) -> bool {
-        let text = &self.conn.input[HEAD..length];
-        let text = text.strip_suffix(b"\0").unwrap_or(text);
-        let answer = match target::command(text) {
-            Some(command) => Some(self.client.aim(&command)),
-            None => self.client.command(text, false),
-        };
-        match answer {
-            Some(Ok(answer)) => answer.write(&mut self.conn.replies),
-            Some(Err(error)) => self.conn.replies.error("ERROR", &error),
-            None => return false,
-        }
-        self.client.priority.settle();
-        self.ready();
-        true
-    }
-
-    fn turned_away(&mut self, away: TurnedAway) -> Stop {
-        self.client.reach.rests();
-        if let Some(notice) = &away.notice {
-            self.conn.replies.notice("NOTICE", notice);
-        }
-        away.error.into()
-    }
-
-    /// Waits for a place or a connection, unless the client gives up. What was answered goes to the client first.
-    async fn wait<T>(&mut self, wanted: impl Future<Output = Result<T, TurnedAway>>) -> Result<T, Stop> {
-        let mut wanted = pin!(wanted);
-        // Most are served at once.
-        if let Poll::Ready(got) = poll_fn(|cx| Poll::Ready(wanted.as_mut().poll(cx))).await {
-            return got.map_err(|away| self.turned_away(away));
-        }
-        let reach = Arc::clone(&self.client.reach);
-        reach.waits();
-        self.seen.set_waiting(true);
-        let mut cancelled = pin!(reach.cancelled());
-        let mut late = pin!(over(self.client.statement_timeout()));
-        // Whoever yields to the runtime yields to it, and is not asked again at once.
-        let mut was_just_asked = true;
-        loop {
-            let asked = poll_fn(|cx| match mem::take(&mut was_just_asked) {
-                true => Poll::Pending,
-                false => wanted.as_mut().poll(cx),
-            });
-            let (io, input, ending, out) = self.conn.parts();
-            tokio::select! {
-                biased;
-                got = asked => {
-                    self.seen.set_waiting(false);
-                    return got.map_err(|away| self.turned_away(away));
-                }
-                () = &mut cancelled => {
-                    reach.rests();
-                    return Err(errors::cancelled().into());
-                }
-                timeout = &mut late => {
-                    reach.rests();
-                    return Err(errors::late_at_the_door(Some(timeout)).into());
-                }
-                () = ending => return Err(Gone::Server.into()),
-                moved = go_on(io, input, out) => moved.map_err(|_| Gone::Client)?,
-            }
-        }
-    }
-}
-
-/// Ready when a statement has taken all of its time, and says how long that is.
-async fn over(timeout: Option<Duration>) -> Duration {
-    match timeout {
-        Some(timeout) => {
-            tokio::time::sleep(timeout).await;
-            timeout
-        }
-        None => std::future::pending().await,
-    }
-}
-
-/// What a wait leaves room for: answers to what came before do not wait, too; then a little is read ahead. Nothing is lost if
-/// it is given up.
-async fn go_on(io: &mut Box<dyn Io>, input: &mut BytesMut, out: &mut BytesMut) -> io::Result<()> {
-    if !out.is_empty() {
-        io.write_buf(out).await?;
-        return if out.is_empty() { io.flush().await } else { Ok(()) };
-    }
-    if AHEAD <= input.len() {
-        // Past this much, the client's end is not noticed until the wait is over.
-        return std::future::pending().await;
-    }
-    input.reserve(READ);
-    match io.read_buf(input).await? {
-        // It has said good-bye: what it has asked before is done all the same.
-        0 if input.ends_with(TERMINATE) => std::future::pending().await,
-        0 => Err(io::ErrorKind::UnexpectedEof.into()),
-        _ => Ok(()),
     }
 }

@@ -3,7 +3,6 @@
 //! **Invariant:** each message that the server is sent has its entry in the queue of answers, in the same order. Of a message only
 //! names of prepared statements are ever changed. Data of a COPY pass as they come; all else is looked at when it is whole.
 
-use super::client::Talk;
 use super::expect::{Expect, Own};
 use super::link::{Event, Hold, Link, Takes};
 use super::message;
@@ -11,6 +10,7 @@ use super::outcome::Act;
 use super::prepared::Missing;
 use super::scan::{Scan, scan, scan_known};
 use super::statements::{PREFIX, Statement, name_of};
+use super::talk::Talk;
 use super::target;
 use crate::conn::Conn;
 use crate::errors;

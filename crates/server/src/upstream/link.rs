@@ -5,7 +5,6 @@
 //! transaction is open, and nothing holds the client to the connection.
 
 use super::check::{self, Found};
-use super::client::Talk;
 use super::expect::{Expect, Expects};
 use super::message;
 use super::outcome::{Act, Outcome};
@@ -13,6 +12,7 @@ use super::params::Params;
 use super::pool::Taken;
 use super::priority::{Served, Setting};
 use super::server_conn::READ;
+use super::talk::Talk;
 use super::target;
 use super::turn::Turn;
 use crate::conn::Gone;

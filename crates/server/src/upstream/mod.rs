@@ -6,7 +6,7 @@
 //! there are, what they say that they are, and who goes where), `server_conn` and `pool` (connections),
 //! `reach` (cancelling), `process` and `internal` (the processor priority of server processes), `database` and `turn` (whether a
 //! transaction may begin), `shown` and `sight` (what is seen from outside), `watch` (what server processes wait for), `outcome` (what
-//! is known of a transaction that was cut off), `client` with `link`, `forward`, `backward`, `check` and `leave` (one client's
+//! is known of a transaction that was cut off), `client` and `talk` with `link`, `forward`, `backward`, `check` and `leave` (one client's
 //! session); beside them `reload` (settings that are read again) and `admin`, which needs none of that.
 //!
 //! **Invariant:** messages are forwarded as the bytes that they are; a connection belongs to one client from the first
@@ -48,6 +48,7 @@ mod settings;
 mod shown;
 mod sight;
 mod statements;
+mod talk;
 mod target;
 mod turn;
 mod url;

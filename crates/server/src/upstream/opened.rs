@@ -3,7 +3,8 @@
 //! **Invariant:** the administration database needs no server, and no place at the door.
 
 use super::admin::Admin;
-use super::client::{self, Client};
+use super::client::Client;
+use super::talk;
 use crate::backend::Cancel;
 use crate::conn::Conn;
 use crate::front::{self, Site};
@@ -49,7 +50,7 @@ impl front::Opened for Opened {
             return;
         }
         match self.0 {
-            Whom::Servers(client) => client::serve(*client, conn, site).await,
+            Whom::Servers(client) => talk::serve(*client, conn, site).await,
             Whom::Admin(admin) => admin.serve(conn, site).await,
         }
     }

@@ -1,0 +1,64 @@
+//! The tasks that look after time and the limit.
+//!
+//! **Invariant:** neither transactions nor the clock wait for a model.
+
+use super::{Mode, Shared};
+use gate::control::Controller;
+use std::time::Duration;
+
+/// How often the controller looks, if there is anything to see.
+const LOOK: Duration = Duration::from_millis(100);
+/// The task that looks after time is not woken for less.
+pub(super) const SOONER: Duration = Duration::from_millis(1);
+
+impl Shared {
+    /// Slots are lent, waits end; and there may be something for the controller to see.
+    pub(super) async fn keep_time(&self) {
+        loop {
+            let wait = self.with(|state, now| {
+                state.gate.tick(now);
+                let look = (0 < state.gate.slots()).then(|| now.after(LOOK));
+                state.armed = [state.gate.due(), look].into_iter().flatten().min();
+                state.armed.map(|due| due.since(now))
+            });
+            self.looks.notify_one();
+            match wait {
+                Some(wait) => drop(tokio::time::timeout(wait.max(SOONER), self.alarm.notified()).await),
+                None => self.alarm.notified().await,
+            }
+        }
+    }
+
+    /// Moves the limit under [`Mode::Auto`]. What follows from an observation is computed on a thread beside: models may take seconds,
+    /// and neither transactions nor the clock wait for them.
+    pub(super) async fn control(&self) {
+        loop {
+            self.looks.notified().await;
+            let over = self.with(|state, now| {
+                if state.mode != Mode::Auto {
+                    return None;
+                }
+                let seen = state.controller.observed(now, &mut state.gate)?;
+                Some((state.controller.clone(), seen, state.gate.settings().processors, now, state.controllers))
+            });
+            let Some((mut controller, seen, processors, now, number)) = over else { continue };
+            self.teach(&mut controller);
+            let decided = tokio::task::spawn_blocking(move || {
+                let mpl = controller.decide(now, &seen, processors);
+                (controller, mpl)
+            });
+            let Ok((controller, mpl)) = decided.await else { continue };
+            if let Some(moved) = controller.moves().last()
+                && moved.from != moved.to
+            {
+                tracing::info!(from = moved.from, to = moved.to, reason = %moved.reason, "the limit has moved");
+            }
+            self.with(|state, now| {
+                if state.controllers == number {
+                    state.controller = controller;
+                    Controller::steer(now, &mut state.gate, mpl);
+                }
+            });
+        }
+    }
+}

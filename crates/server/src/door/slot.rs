@@ -1,0 +1,108 @@
+//! A place inside.
+//!
+//! **Invariant:** whoever has one is known to the gate, and leaves it once, by ending or by dropping it.
+
+use super::{Shared, TurnedAway};
+use crate::backend::Cancel;
+use gate::{Ending, Entrance, Ticket};
+use stage::Class;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+/// A place inside. Dropping it is leaving.
+pub(crate) struct Slot {
+    pub(super) inside: Option<(Arc<Shared>, Ticket)>,
+    pub(super) class: Class,
+    pub(super) is_idle: bool,
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot").field("is_idle", &self.is_idle).finish_non_exhaustive()
+    }
+}
+
+impl Slot {
+    /// The transaction waits for its client.
+    pub(crate) fn idle(&mut self) {
+        if let Some((shared, ticket)) = &self.inside
+            && !std::mem::replace(&mut self.is_idle, true)
+        {
+            shared.with(|state, now| state.gate.rest(now, *ticket));
+        }
+    }
+
+    /// Its client has spoken again: waits for a slot, if its own was lent.
+    pub(crate) async fn active(&mut self) {
+        let Some((shared, ticket)) = &self.inside else { return };
+        if !self.is_idle {
+            return;
+        }
+        let entrance = shared.with(|state, now| {
+            let entrance = state.gate.resume(now, *ticket);
+            if entrance == Entrance::Waits {
+                state.waiting.insert(*ticket);
+            }
+            entrance
+        });
+        self.is_idle = false;
+        if entrance == Entrance::Waits {
+            // Who comes back is not turned away.
+            let _: Result<(), TurnedAway> = shared.admission(*ticket).await;
+        }
+    }
+
+    /// The transaction is of another class from now on.
+    pub(crate) fn reclass(&mut self, class: Class) {
+        if let Some((shared, ticket)) = &self.inside
+            && std::mem::replace(&mut self.class, class) != class
+        {
+            let class = shared.classes[class as usize];
+            shared.with(|state, now| state.gate.reclass(now, *ticket, class));
+        }
+    }
+
+    /// If it may have to be cancelled because it runs for too long, this is how.
+    pub(crate) fn cancel_by(&self, cancel: impl FnOnce() -> Arc<dyn Cancel>) {
+        if let Some((shared, ticket)) = &self.inside
+            && shared.cancels.load(Relaxed)
+        {
+            let cancel = cancel();
+            shared.with(|state, _| state.cancels.insert(*ticket, cancel));
+        }
+    }
+
+    /// Whether it waits for a lock.
+    pub(crate) fn stall(&self, is_stalled: bool) {
+        if let Some((shared, ticket)) = &self.inside {
+            shared.with(|state, now| state.gate.stall(now, *ticket, is_stalled));
+        }
+    }
+
+    /// It has done what it was for.
+    pub(crate) fn done(mut self, now: Instant) {
+        self.leave(now, Ending::Done);
+    }
+
+    fn leave(&mut self, now: Instant, ending: Ending) {
+        if let Some((shared, ticket)) = self.inside.take() {
+            shared.with_at(shared.time(now), |state, now| {
+                state.waiting.remove(ticket);
+                if !state.cancels.is_empty() {
+                    state.cancels.remove(&ticket);
+                }
+                state.gate.leave(now, ticket, ending);
+            });
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if self.inside.is_some() {
+            self.leave(Instant::now(), Ending::Failed);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Those before the door, and what they are told.
+
+use gate::{ClassId, Ticket, Whereabouts};
+use std::task::Waker;
+
+/// Somebody before the door.
+pub(super) enum Waiting {
+    Yet(Option<Waker>),
+    Admitted,
+    TimedOut(ClassId, Whereabouts),
+}
+
+/// Those before the door, each at the place that the gate has for it.
+#[derive(Default)]
+pub(super) struct Waits(Vec<Option<(Ticket, Waiting)>>);
+
+impl Waits {
+    pub(super) fn insert(&mut self, ticket: Ticket) {
+        if self.0.len() <= ticket.place() {
+            self.0.resize_with(ticket.place() + 1, || None);
+        }
+        self.0[ticket.place()] = Some((ticket, Waiting::Yet(None)));
+    }
+
+    pub(super) fn get_mut(&mut self, ticket: Ticket) -> Option<&mut Waiting> {
+        let (own, waiting) = self.0.get_mut(ticket.place())?.as_mut()?;
+        (*own == ticket).then_some(waiting)
+    }
+
+    pub(super) fn remove(&mut self, ticket: Ticket) {
+        if self.get_mut(ticket).is_some() {
+            self.0[ticket.place()] = None;
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
+}
