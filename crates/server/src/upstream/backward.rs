@@ -4,7 +4,7 @@
 //! reports of settings that are no news to the client.
 
 use super::expect::{Expect, Means, Own, Reply};
-use super::link::{Event, Link, Takes};
+use super::link::{Event, Hold, Link, Takes};
 use super::message;
 use super::params::Params;
 use super::priority::Served;
@@ -61,6 +61,13 @@ impl Link {
             }
             let body = &inbox[at + HEAD..at + length];
             let whole = &inbox[at..at + length];
+            if reply == Reply::Error && self.concerns_nobody() {
+                // The server ends, and the client has nothing there: it gets another connection, as if this had come in the pool.
+                talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
+                at += length;
+                from = at;
+                continue;
+            }
             let mut fate = Fate::Passes;
             if reply == Reply::Error && self.expects.copies_in && message::field(body, b'C') == Some("08P01") {
                 self.expects.was_unexpected();
@@ -122,6 +129,12 @@ impl Link {
             self.turn.iter_mut().for_each(Turn::idle);
         }
         Ok(at)
+    }
+
+    /// Whether nothing is under way, and nothing of the session is on the connection.
+    fn concerns_nobody(&self) -> bool {
+        let is_idle = self.status == b'I' && self.expects.is_empty() && !self.is_open_batch;
+        is_idle && self.hold == Hold::Free && !self.is_touched && !self.has_failed_check
     }
 
     fn error(&mut self, talk: &Talk, body: &[u8]) -> Result<Fate, Event> {

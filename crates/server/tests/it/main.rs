@@ -167,6 +167,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::servers::targets_follow_their_clients),
             testkit::test!(upstream::servers::lost_outcomes_are_unknown),
             testkit::test!(upstream::servers::servers_have_gates_of_their_own),
+            testkit::test!(upstream::servers::last_words_are_for_those_whom_they_concern),
             testkit::test!(upstream::patroni::nothing_acknowledged_is_lost),
             testkit::case!(cost::a_thousand_executions),
         ],

@@ -131,7 +131,12 @@ impl Session {
                         // To the end of the connection.
                         continue;
                     }
-                    [self.query(&text), message(b'Z', &[self.status])].concat()
+                    let said = [self.query(&text), message(b'Z', &[self.status])].concat();
+                    if text == "last" {
+                        // It ends in the same breath.
+                        return self.stream.write_all(&[said, error("FATAL", "57P01")].concat()).ok();
+                    }
+                    said
                 }
                 b'P' => {
                     text += &String::from_utf8_lossy(&body);

@@ -225,3 +225,13 @@ pub fn servers_have_gates_of_their_own() {
     let said = waits.answer();
     assert!(said.ends_with(&is(&two)), "{said}");
 }
+
+/// A server that says good-bye behind its last answer is heard by nobody who has nothing there.
+pub fn last_words_are_for_those_whom_they_concern() {
+    let one = Fake::new(PRIMARY);
+    let gate = before(&[&one], PATIENCE, 1);
+    let mut client = client(&gate, &[]);
+    assert_eq!(client.ask(&query("last")), "C(INSERT 0 1) Z(I)");
+    let said = client.ask(&query("who"));
+    assert!(said.ends_with(&is(&one)), "{said}");
+}
