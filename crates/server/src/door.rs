@@ -4,7 +4,8 @@
 //! [`gate::Gate`] to say; here are the clock, the waiting, and the one task that looks after time and the limit.
 //!
 //! **Invariant:** whoever has a [`Slot`] is known to the gate, and leaves it by dropping the slot, whatever becomes of the session.
-//! Nobody waits in a thread. What is done under the lock takes less than a microsecond, and wakes nobody; that is done after.
+//! Nobody waits in a thread. What is done under the lock takes less than a microsecond for a transaction and some microseconds for who looks,
+//! and wakes nobody; that is done after.
 
 mod away;
 mod history;

@@ -27,7 +27,8 @@ impl Target {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
         let mut config = match url {
             Some(url) => Config::from_str(url).map_err(|error| {
-                Error::Target(format!("\"{url}\" is no postgresql://user@host:port/database: {}", cause(&error)))
+                // Not the text: there may be a password in it.
+                Error::Target(format!("the URL is no postgresql://user@host:port/database: {}", cause(&error)))
             })?,
             None => Config::new(),
         };

@@ -228,6 +228,7 @@ impl Link {
         }
         let has_batch_failed = std::mem::take(&mut self.has_batch_failed);
         if self.status == b'I' {
+            self.acts.forget();
             if has_batch_failed {
                 talk.client.priority.undo();
             }

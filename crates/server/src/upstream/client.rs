@@ -49,7 +49,9 @@ impl Client {
         told: Arc<Params>,
     ) -> Client {
         let application = told.get("application_name").unwrap_or_default().into();
-        let (rules, knowledge) = (Arc::clone(&shared.options().rules), u64::from(shared.generation()) << 32);
+        // In this order: rules that are read again meanwhile are read once more.
+        let knowledge = u64::from(shared.generation()) << 32;
+        let rules = Arc::clone(&shared.options().rules);
         Client {
             shared,
             pool,

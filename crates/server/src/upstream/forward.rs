@@ -143,7 +143,8 @@ impl Link {
                 talk.conn.input = input;
             }
             b'E' => {
-                self.outcome.sent(self.bound_act);
+                let portal = message::text(&talk.conn.input[HEAD..length]).map_or(&b""[..], |(portal, _)| portal);
+                self.outcome.sent(self.acts.of(portal));
                 self.count();
                 self.sets.extend(self.bound_set.clone().map(|set| (number, set)));
                 self.expects.push(Expect::Execute(number));
@@ -318,7 +319,8 @@ impl Link {
         self.bound_set = talk.client.names.set_of(name).cloned();
         match self.need(talk, name) {
             Some(statement) => {
-                self.note_statement(talk, &statement);
+                self.acts.bound(portal, Act::of_statement(&statement.body, &statement.scan));
+                self.note(talk, &statement.scan);
                 message::put(&mut self.taken.server.out, b'B', |out| {
                     for part in [portal, b"\0", statement.name.as_bytes(), b"\0", rest] {
                         out.extend_from_slice(part);
@@ -327,20 +329,18 @@ impl Link {
                 self.expects.push(Expect::Bind);
             }
             None => {
+                let mut act = Act::Mixes;
                 if name.is_empty() {
                     let scan = mem::take(&mut talk.client.names.unnamed_scan);
                     self.note(talk, &scan);
-                    self.bound_act = Act::of_statement(&talk.client.names.unnamed, &scan);
+                    act = Act::of_statement(&talk.client.names.unnamed, &scan);
                     talk.client.names.unnamed_scan = scan;
                 }
+                // What only the server knows may be anything.
+                self.acts.bound(portal, act);
                 self.send(message, Expect::Bind);
             }
         }
-    }
-
-    fn note_statement(&mut self, talk: &mut Talk, statement: &Statement) {
-        self.bound_act = Act::of_statement(&statement.body, &statement.scan);
-        self.note(talk, &statement.scan);
     }
 
     /// `Describe` and `Close`.

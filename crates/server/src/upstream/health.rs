@@ -8,7 +8,7 @@ use super::node::{Node, Standing};
 use super::nodes::{Nodes, Said};
 use super::proof::Secret;
 use super::server_conn::{Failed, ServerConn};
-use sql::SqlError;
+use sql::{SqlError, SqlState};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -52,8 +52,14 @@ impl Watch {
                 Ok(Err(failed)) => {
                     self.connection = None;
                     let error = SqlError::from(failed);
-                    let detail = error.detail_text().map_or_else(String::new, |detail| format!(": {detail}"));
-                    nodes.stand(&node, Standing::Down, &format!("{}{detail}", error.message()));
+                    let is_full = error.state() == SqlState("53300");
+                    if is_full && matches!(node.standing(), Standing::Primary | Standing::Standby) {
+                        // It is there and has no room, which says nothing of what it is; connections to it say that themselves.
+                        tracing::info!(server = %node.name, "the server has no room for who asks what it is");
+                    } else {
+                        let detail = error.detail_text().map_or_else(String::new, |detail| format!(": {detail}"));
+                        nodes.stand(&node, Standing::Down, &format!("{}{detail}", error.message()));
+                    }
                 }
                 Err(_) => {
                     self.connection = None;

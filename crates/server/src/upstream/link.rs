@@ -7,7 +7,7 @@
 use super::check::{self, Found};
 use super::expect::{Expect, Expects};
 use super::message;
-use super::outcome::{Act, Outcome};
+use super::outcome::{Acts, Outcome};
 use super::params::Params;
 use super::pool::Taken;
 use super::priority::{Served, Setting};
@@ -86,8 +86,8 @@ pub(crate) struct Link {
     pub(crate) hold: Hold,
     /// What is known of the transaction if the connection is lost now.
     pub(crate) outcome: Outcome,
-    /// What the statement does that was bound last.
-    pub(crate) bound_act: Act,
+    /// What the statements do that were bound.
+    pub(crate) acts: Acts,
     /// The statement of the front's own that was bound last; those that are to be executed, by the client's messages.
     pub(crate) bound_set: Option<Served>,
     pub(crate) sets: Vec<(u32, Served)>,
@@ -138,7 +138,7 @@ impl Link {
             is_touched: false,
             hold: Hold::Free,
             outcome: Outcome::default(),
-            bound_act: Act::default(),
+            acts: Acts::default(),
             bound_set: None,
             sets: Vec::new(),
             check: None,

@@ -143,7 +143,7 @@ impl Upstream {
     /// How many server connections there are, and how many of them are idle.
     pub fn connections(&self) -> (usize, usize) {
         let pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        pools.values().fold((0, 0), |(all, idle), pool| (all + pool.count.load(Relaxed), idle + pool.idle_count()))
+        pools.values().fold((0, 0), |(all, idle), pool| (all + pool.count(), idle + pool.idle_count()))
     }
 
     /// Of the primary, or of the first server while there is none.
@@ -212,7 +212,7 @@ impl Upstream {
     /// Pools of which nothing has come are not kept: names of users and databases are the clients'.
     fn forget(&self, pool: &Arc<Pool>) {
         let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        if pool.count.load(Relaxed) == 0 {
+        if pool.count() == 0 {
             pools.remove(&(pool.user.to_string(), pool.name.to_string()));
         }
     }

@@ -45,20 +45,80 @@ impl Act {
         let text = &text[skip_blanks(text, 0)..];
         let length = text.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
         let is = |own: &[u8]| text[..length].eq_ignore_ascii_case(own);
-        // ROLLBACK TO stays inside, ROLLBACK PREPARED is about another one.
-        let is_about_another = || has_word(text, b"to") || has_word(text, b"prepared");
         match text.first().map(u8::to_ascii_lowercase) {
             Some(b'b') if is(b"begin") => Act::Begins,
             Some(b's') if is(b"start") => Act::Begins,
-            Some(b'r') if is(b"rollback") && !is_about_another() => Act::RollsBack,
-            Some(b'a') if is(b"abort") => Act::RollsBack,
+            Some(b'r') if is(b"rollback") => Act::of_rollback(text, length),
+            Some(b'a') if is(b"abort") => Act::of_rollback(text, length),
             _ => Act::States,
+        }
+    }
+}
+
+impl Act {
+    /// Of a ROLLBACK, whose first word ends there.
+    fn of_rollback(text: &[u8], mut at: usize) -> Act {
+        loop {
+            at = skip_blanks(text, at);
+            let length = text[at..].iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+            let is = |own: &[u8]| text[at..at + length].eq_ignore_ascii_case(own);
+            return match text.get(at) {
+                None | Some(b';' | 0) => Act::RollsBack,
+                _ if is(b"work") || is(b"transaction") => {
+                    at += length;
+                    continue;
+                }
+                // ROLLBACK TO stays inside, ROLLBACK PREPARED is about another one.
+                _ if is(b"to") || is(b"prepared") => Act::States,
+                // AND CHAIN, for instance.
+                _ => Act::Mixes,
+            };
         }
     }
 }
 
 fn has_word(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
+}
+
+/// What the portals of a client do.
+#[derive(Debug, Default)]
+pub(crate) struct Acts {
+    unnamed: Act,
+    named: Vec<(Box<[u8]>, Act)>,
+}
+
+/// Of more it is not known what they do.
+const NAMED_MAX: usize = 64;
+
+impl Acts {
+    /// A statement that does this is bound to a portal.
+    pub(crate) fn bound(&mut self, portal: &[u8], act: Act) {
+        if portal.is_empty() {
+            self.unnamed = act;
+            return;
+        }
+        self.named.retain(|(own, _)| **own != *portal);
+        if self.named.len() == NAMED_MAX {
+            self.named.clear();
+        }
+        self.named.push((portal.into(), act));
+    }
+
+    /// What running a portal does; one that was not bound by a message may do anything.
+    pub(crate) fn of(&self, portal: &[u8]) -> Act {
+        if portal.is_empty() {
+            return self.unnamed;
+        }
+        self.named.iter().find(|(own, _)| **own == *portal).map_or(Act::Mixes, |(_, act)| *act)
+    }
+
+    /// The transaction has ended, and its portals with it.
+    pub(crate) fn forget(&mut self) {
+        if !self.named.is_empty() {
+            self.named.clear();
+        }
+    }
 }
 
 /// See the module.
@@ -145,11 +205,27 @@ mod tests {
         assert_eq!(doubt(&["begin", "insert into t values (1)", "end"]), commit);
         assert_eq!(doubt(&["begin", "rollback"]), None);
         assert_eq!(doubt(&["begin", "rollback", "insert into t values (1)"]), statement);
+        assert_eq!(doubt(&["begin", "ROLLBACK work /*app='to store'*/;", "insert into t values (1)"]), statement);
+        assert_eq!(doubt(&["begin", "abort and chain", "insert into t values (1)"]), statement);
+        assert_eq!(doubt(&["begin", "rollback transaction to savepoint a", "insert into t values (1)"]), None);
+        assert_eq!(doubt(&["begin", "prepare  transaction 'a'"]), commit);
         assert_eq!(doubt(&["begin", "rollback; insert into t values (1)"]), statement);
         assert_eq!(doubt(&["begin; insert into t values (1)"]), statement);
         assert_eq!(doubt(&["rollback prepared 'a'"]), statement);
         assert_eq!(doubt(&["begin", "prepare transaction 'a'"]), commit);
         assert_eq!(doubt(&["begin", "commit and chain", "insert into t values (1)"]), commit);
+    }
+
+    #[test]
+    fn portals_do_what_was_bound_to_them() {
+        let mut acts = Acts::default();
+        acts.bound(b"c", Act::Commits);
+        acts.bound(b"", Act::States);
+        assert_eq!((acts.of(b""), acts.of(b"c"), acts.of(b"d")), (Act::States, Act::Commits, Act::Mixes));
+        acts.bound(b"c", Act::RollsBack);
+        assert_eq!(acts.of(b"c"), Act::RollsBack);
+        acts.forget();
+        assert_eq!(acts.of(b"c"), Act::Mixes);
     }
 
     #[test]

@@ -26,13 +26,13 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 const CHECK_AFTER: Duration = Duration::from_secs(30);
 /// And has so long to answer.
 const CHECK_TIME: Duration = Duration::from_secs(5);
-/// Between two looks at who is idle.
 /// `too_many_connections`: of the server, of the database or of the role.
 const TOO_MANY: SqlState = SqlState("53300");
 /// Without any connection that could come back, so long.
 const ROOM_PATIENCE: Duration = Duration::from_secs(2);
 /// After so long the server may have room that others have left.
-const ROOM_AGAIN: Duration = Duration::from_millis(100);
+const ROOM_AGAIN: Duration = Duration::from_millis(300);
+/// Between two looks at who is idle.
 const SWEEP: Duration = Duration::from_secs(1);
 /// Logins that are remembered.
 const WELCOMES_MAX: usize = 1_000;
@@ -77,8 +77,6 @@ pub(crate) struct Pool {
     shelves: Box<[Shelf]>,
     /// By what clients have asked.
     welcomes: Mutex<HashMap<Settings, Welcome>>,
-    /// Connections there are.
-    pub(crate) count: Arc<AtomicUsize>,
 }
 
 /// Connections to one server.
@@ -88,6 +86,26 @@ struct Shelf {
     idle: Mutex<Vec<Box<ServerConn>>>,
     /// One has come back.
     returned: Notify,
+    /// How many wait for that.
+    waiting: AtomicUsize,
+    /// Connections there are.
+    count: Arc<AtomicUsize>,
+}
+
+/// Somebody who waits for one to come back, for as long as this lives.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Waiting<'a> {
+        count.fetch_add(1, SeqCst);
+        Waiting(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
 }
 
 /// A connection that somebody has, with its place.
@@ -123,8 +141,13 @@ impl Pool {
         secret: Secret,
         limits: Limits,
     ) -> Arc<Pool> {
-        let shelf =
-            |_| Shelf { room: Arc::new(Semaphore::new(limits.size)), idle: Mutex::default(), returned: Notify::new() };
+        let shelf = |_| Shelf {
+            room: Arc::new(Semaphore::new(limits.size)),
+            idle: Mutex::default(),
+            returned: Notify::new(),
+            waiting: AtomicUsize::new(0),
+            count: Arc::default(),
+        };
         let shelves = nodes.all().iter().map(shelf).collect();
         let pool = Arc::new(Pool {
             nodes,
@@ -137,7 +160,6 @@ impl Pool {
             sights: Mutex::default(),
             shelves,
             welcomes: Mutex::default(),
-            count: Arc::default(),
         });
         tokio::spawn(sweep(Arc::downgrade(&pool)));
         pool
@@ -166,11 +188,12 @@ impl Pool {
                 Ok(server) => return Ok(Taken { server, node: Arc::clone(node), place }),
                 // It has no room for more than there are, and nobody is turned away for that: one of them will come back.
                 Err(not) if not.error.state() == TOO_MANY => {
-                    if 0 < self.count.load(Relaxed) {
+                    if 0 < shelf.count.load(Relaxed) {
                         alone_since = None;
                     } else if ROOM_PATIENCE < alone_since.get_or_insert_with(Instant::now).elapsed() {
                         return Err(not);
                     }
+                    let _waiting = Waiting::new(&shelf.waiting);
                     let _ = tokio::time::timeout(ROOM_AGAIN, shelf.returned.notified()).await;
                 }
                 Err(not) => return Err(not),
@@ -219,7 +242,7 @@ impl Pool {
                 return Err(NotTaken { error, is_away: true });
             }
         }
-        server.counted_by(&self.count);
+        server.counted_by(&self.shelves[node.number].count);
         server.generation = generation;
         let sight = server.show();
         let mut sights = lock(&self.sights);
@@ -242,7 +265,8 @@ impl Pool {
                 (error, is_away)
             }
         };
-        if is_away {
+        // A single server that nobody asks stays what it is.
+        if is_away && self.nodes.are_asked {
             self.nodes.is_down(node, error.detail_text().unwrap_or(error.message()).trim_end_matches('.'));
         }
         NotTaken { error, is_away }
@@ -278,7 +302,14 @@ impl Pool {
         }
         drop(idle);
         drop(place);
-        shelf.returned.notify_one();
+        if 0 < shelf.waiting.load(SeqCst) {
+            shelf.returned.notify_one();
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.shelves.iter().map(|shelf| shelf.count.load(Relaxed)).sum()
     }
 
     /// How many are idle.

@@ -75,8 +75,10 @@ impl super::Shared {
             return Err(OptionError::of("overtake.mpl", why.to_owned()));
         }
         let options = UpstreamOptions { again: before.again.clone(), ..options };
-        self.all_pools().iter().for_each(|pool| pool.set_limits(options.limits));
+        let limits = options.limits;
         *self.live.options.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(options);
+        // Behind that: a pool that is made meanwhile has them already, or is among these.
+        self.all_pools().iter().for_each(|pool| pool.set_limits(limits));
         // Whoever sees the number finds what it stands for.
         self.live.generation.fetch_add(1, Release);
         Ok(Some(changed))

@@ -167,7 +167,9 @@ impl Scan {
                 self.touches = true;
                 self.binds |= is(b"load") && is_first;
                 self.takes_statements |= is(b"discard") || is(b"deallocate");
-                self.commits |= is(b"prepare") && contains(text, b"prepare transaction");
+                let next = &text[skip_blanks(text, end)..];
+                let is_transaction = next.get(..11).is_some_and(|next| next.eq_ignore_ascii_case(b"transaction"));
+                self.commits |= is(b"prepare") && is_transaction;
             }
             _ => {}
         }

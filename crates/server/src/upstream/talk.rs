@@ -160,12 +160,18 @@ impl Talk {
             // Who comes back waits for no longer than the gate's patience.
             turn.active().await;
             self.seen.set_waiting(false);
-            return Ok(true);
+            // Another server may have taken its place meanwhile.
+            return link.taken.node.left_behind().map_or(Ok(true), |error| Err(error.into()));
         }
         while let Some((kind, length)) = self.first().await? {
             let wanted = self.wanted(kind, length);
             match self.wait(wanted.turned(link.taken.node.enter())).await {
                 Ok(turn) => {
+                    if let Some(error) = link.taken.node.left_behind() {
+                        return Err(error.into());
+                    }
+                    turn.cancel_by(|| self.client.canceller());
+                    self.client.targets.begun();
                     self.client.shared.internal.begins(&mut link.taken.server, turn.class());
                     link.taken.server.works_for(turn.ticket());
                     link.turn = Some(turn);

@@ -57,12 +57,19 @@ struct Waits {
 
 /// Also says whether it was not there at once: only then the clock is read.
 async fn waited<T>(job: impl Future<Output = T>) -> (T, bool) {
+    waited_for(job, || {}).await
+}
+
+/// The same; `begins` is called when the wait does.
+async fn waited_for<T>(job: impl Future<Output = T>, begins: impl Fn()) -> (T, bool) {
     let mut job = pin!(job);
     let mut has_waited = false;
-    // Whoever yields to the runtime yields to it, and is not asked again at once.
     let done = poll_fn(|cx| {
         let polled = job.as_mut().poll(cx);
-        has_waited |= polled.is_pending();
+        if polled.is_pending() && !has_waited {
+            has_waited = true;
+            begins();
+        }
         polled
     });
     let done = done.await;
@@ -87,9 +94,16 @@ impl Wanted {
             };
             let (slot, mut waits) = admitted?;
             let taking = self.pool.take(node, self.target, self.arrived);
-            let (taken, has_waited) = waited(nodes.while_suited(node, self.target, taking)).await;
+            // Those who could go on may wait at the door, with the connections that this one waits for.
+            let (taken, has_waited) =
+                waited_for(nodes.while_suited(node, self.target, taking), || slot.stall(true)).await;
+            if has_waited {
+                slot.stall(false);
+            }
             waits.has_waited |= has_waited || is_late;
             match taken {
+                // It may have ceased to be what it was in the same moment.
+                Some(Ok(_)) if !nodes.suits(node, self.target) => was_elsewhere = true,
                 Some(Ok(taken)) => {
                     if let Some(passage) = self.pool.database.begin() {
                         return Ok((taken, self.begun(slot, passage, presence, &waits)));

@@ -13,7 +13,7 @@ use super::proof::Secret;
 use super::server_conn::{Failed, ServerConn};
 use super::sight::Sight;
 use crate::door::{Resource, Sample, Stalls};
-use sql::SqlError;
+use sql::{SqlError, SqlState};
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs;
@@ -190,8 +190,17 @@ impl Eye {
         for resource in seen.iter().filter_map(|one| one.at) {
             sample.at[resource as usize] += 1;
         }
-        if let Some(host) = &mut self.host {
-            (sample.used, sample.host_busy) = host.look(sights);
+        if let Some(mut host) = self.host.take() {
+            let sights = sights.to_vec();
+            // A file for each of them: not on a thread that serves.
+            let looked = tokio::task::spawn_blocking(move || {
+                let found = host.look(&sights);
+                (host, found)
+            });
+            if let Ok((host, found)) = looked.await {
+                self.host = Some(host);
+                (sample.used, sample.host_busy) = found;
+            }
         }
         Ok((sample, stalls(&seen, sights)))
     }
@@ -218,6 +227,7 @@ pub(super) async fn watch(shared: Weak<Shared>, node: Arc<Node>, every: Duration
             let is_paused = shared.all_databases().iter().any(|(_, database)| database.is_paused());
             if is_paused || KEEP < now - used {
                 eye = None;
+                door.know_stalls(false);
             }
             continue;
         }
@@ -226,9 +236,13 @@ pub(super) async fn watch(shared: Weak<Shared>, node: Arc<Node>, every: Duration
             continue;
         }
         if eye.is_none() {
-            match Eye::open(&shared, &node).await {
+            let late = || SqlError::new(SqlState("08006"), "it did not answer in time");
+            let open = time::timeout(ANSWER_TIME, Eye::open(&shared, &node)).await;
+            match open.unwrap_or_else(|_| Err(late())) {
                 Ok(open) => eye = Some(open),
                 Err(error) => {
+                    // Who does not see goes by time.
+                    door.know_stalls(false);
                     retry = now + RETRY;
                     tracing::info!(server = %node.name, error = error.message(), "what the server waits for cannot be looked at");
                     continue;

@@ -21,6 +21,7 @@ use pin::Pinned;
 use setups::Setup;
 use std::time::{Duration, Instant};
 use throttle::Throttled;
+use tokio_postgres::SimpleQueryMessage;
 
 /// Limits whose throughput is measured.
 const LIMITS: [u32; 9] = [1, 2, 3, 4, 6, 10, 16, 32, CLIENTS];
@@ -229,18 +230,23 @@ fn find(setup: &Setup, programs: &Programs, phase: Duration, stop: &Stop) -> any
 
 /// Rows of a command of the administration database.
 fn admin(front: &Target, command: &str) -> anyhow::Result<Vec<Vec<Option<String>>>> {
+    of_admin(front)?.rows(command)
+}
+
+fn of_admin(front: &Target) -> anyhow::Result<Control> {
     let (base, _) = front.url.rsplit_once('/').context("the front's address")?;
     let admin = Target { url: format!("{base}/overtake"), ..front.clone() };
-    Control::connect(&admin)?.rows(command)
+    Control::connect(&admin)
 }
 
 /// C² of the demands, of the class that all are in.
 fn c2(front: &Target) -> anyhow::Result<f64> {
-    let rows = admin(front, "show gate")?;
-    let normal = rows.iter().find(|row| row.first().is_some_and(|class| class.as_deref() == Some("normal")));
-    // class, slots, waiting, lent, done, failed, response_ms, demand_ms, c2.
-    let value = normal.and_then(|row| row.get(8)?.as_deref()).context("the gate shows no class")?;
-    value.parse().context("C²")
+    let messages = of_admin(front)?.with(async |client| Ok(client.simple_query("show gate").await?))?;
+    let value = messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) if row.get("class") == Some("normal") => row.get("c2"),
+        _ => None,
+    });
+    value.context("the gate shows no class")?.parse().context("C²")
 }
 
 #[cfg(test)]
