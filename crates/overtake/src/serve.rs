@@ -22,6 +22,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Of threads that read the network, where they run in the real-time class.
 const NETWORK_PRIORITY: i32 = 1;
@@ -183,6 +184,12 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("the server's runtime")?;
     let stopped = stop.clone();
     network_begun();
+    runtime.spawn(async {
+        let Ok(mut hangups) = signal(SignalKind::hangup()) else { return };
+        while hangups.recv().await.is_some() {
+            tracing::warn!("SIGHUP: before its own engine settings are read when the server starts");
+        }
+    });
     let result = runtime.block_on(server.run(until(stopped)));
     stop.request_now();
     drop(runtime);

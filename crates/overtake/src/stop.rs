@@ -1,8 +1,11 @@
 //! Ctrl-C (and SIGTERM): the first asks a run to end cleanly, the second ends the process at once.
 
+use anyhow::Context;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// What a shell reports for a process that SIGINT ended.
 pub const EXIT_CODE: u8 = 130;
@@ -18,20 +21,33 @@ struct Shared {
 }
 
 impl Stop {
-    /// Takes over Ctrl-C for the whole process. Call it once.
+    /// Takes over Ctrl-C and SIGTERM for the whole process. Call it once.
     ///
     /// # Errors
     /// When the handler cannot be installed.
     pub fn install() -> anyhow::Result<Stop> {
         let stop = Stop::default();
         let handler = stop.clone();
-        // The crate calls this on a thread of its own, so it may lock and print.
-        ctrlc::set_handler(move || {
-            if handler.request() {
-                std::process::exit(EXIT_CODE.into());
+        let runtime = Builder::new_current_thread().enable_all().build().context("the signals' runtime")?;
+        // Not SIGHUP: to a server it says that settings are to be read again.
+        let (mut interrupts, mut terminations) = {
+            let _inside = runtime.enter();
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+        };
+        let told = async move {
+            loop {
+                tokio::select! {
+                    _ = interrupts.recv() => {}
+                    _ = terminations.recv() => {}
+                }
+                if handler.request() {
+                    std::process::exit(EXIT_CODE.into());
+                }
+                eprintln!("overtake: stopping; Ctrl-C once more ends it at once");
             }
-            eprintln!("overtake: stopping; Ctrl-C once more ends it at once");
-        })?;
+        };
+        let thread = std::thread::Builder::new().name("signals".to_owned());
+        thread.spawn(move || runtime.block_on(told)).context("the thread that hears signals")?;
         Ok(stop)
     }
 

@@ -165,6 +165,10 @@ impl Link {
         if scan.takes_statements {
             self.takes_statements = self.takes_statements.max(Takes::InBatch);
         }
+        if scan.resets_all {
+            // The server does not know of what the front has set.
+            talk.client.priority.reset(self.status == b'T');
+        }
         for name in &scan.customs {
             if !talk.client.customs.contains(name) {
                 talk.client.customs.push(name.clone());

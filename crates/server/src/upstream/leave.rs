@@ -14,7 +14,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a client that has gone has asked is run to its end for so long.
+/// What a client that has gone has asked is run to its end for so long, and cancelled then.
+const LAST_TIME: Duration = Duration::from_millis(500);
+/// A connection has so long to come to rest after that.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
 /// And so many bytes of answers are read.
 const DRAIN_MAX: usize = 64 << 20;
@@ -45,18 +47,30 @@ pub(crate) fn put_back(link: Box<Link>, pool: &Arc<Pool>) {
 
 /// Brings a connection to rest whose client has gone, and gives it back, or closes it.
 pub(crate) async fn clean(mut link: Box<Link>, pool: &Arc<Pool>) {
-    match tokio::time::timeout(DRAIN_TIME, link.come_to_rest()).await {
+    let line = Arc::clone(&link.taken.server.line);
+    let rested = {
+        let mut rest = std::pin::pin!(link.come_to_rest());
+        match tokio::time::timeout(LAST_TIME, rest.as_mut()).await {
+            Ok(rested) => Ok(rested),
+            Err(_) => {
+                // What it runs is nobody's any more, and keeps others from running. The server has signalled when this is over.
+                let _ = tokio::time::timeout(DRAIN_TIME, line.deliver()).await;
+                tracing::info!(pid = line.pid(), "a statement of a client that has gone was cancelled");
+                tokio::time::timeout(DRAIN_TIME, rest).await
+            }
+        }
+    };
+    match rested {
         Ok(Ok(())) => {
             // Its transaction is not what it was to be.
             link.has_failed = true;
             put_back(link, pool);
         }
         Ok(Err(failed)) => tracing::debug!(?failed, "the connection of a client that has gone was closed"),
-        Err(_) => {
-            // What it runs is nobody's any more.
-            let _ = tokio::time::timeout(DRAIN_TIME, link.taken.server.line.deliver()).await;
-            tracing::info!(pid = link.taken.server.line.pid(), "a statement of a client that has gone was cancelled");
-        }
+        Err(_) => tracing::info!(
+            pid = line.pid(),
+            "the connection of a client that has gone was closed: it does not come to rest"
+        ),
     }
 }
 

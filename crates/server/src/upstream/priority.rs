@@ -192,6 +192,12 @@ impl Priority {
         Ok(tag)
     }
 
+    /// All is what it was at login.
+    pub(crate) fn reset(&mut self, is_open: bool) {
+        self.class.set(None, false, is_open);
+        self.hot_key.set(None, false, is_open);
+    }
+
     /// The class of the next transaction, if it says nothing itself.
     pub(crate) fn class(&self) -> Class {
         *self.class.current()

@@ -15,6 +15,8 @@ pub(crate) struct Scan {
     pub(crate) lets_go: bool,
     /// Prepared statements may go.
     pub(crate) takes_statements: bool,
+    /// RESET ALL, DISCARD ALL.
+    pub(crate) resets_all: bool,
     /// It ends a transaction.
     pub(crate) commits: bool,
     /// Settings of two parts that it names: the server does not list them.
@@ -152,6 +154,11 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
 impl Scan {
     fn word(&mut self, word: &[u8], is_first: bool, text: &[u8], end: usize) {
         let is = |own: &[u8]| word.eq_ignore_ascii_case(own);
+        if is_first && (is(b"reset") || is(b"discard")) {
+            let next = &text[skip_blanks(text, end)..];
+            let length = next.iter().take_while(|&&byte| is_word(byte)).count();
+            self.resets_all |= next[..length].eq_ignore_ascii_case(b"all");
+        }
         match word.len() {
             _ if is_first && (is(b"set") || is(b"reset")) => {
                 self.touches = self.touches || !is(b"set") || !is_of_transaction(text, end);
@@ -310,5 +317,7 @@ mod tests {
         assert!(scan(b"select set_config($1, $2, false)").binds);
         assert!(scan(b"commit").commits && !scan(b"select commit from t").commits);
         assert!(scan(b"deallocate all").takes_statements);
+        assert!(scan(b"close all; unlisten *; RESET ALL;").resets_all && scan(b"discard all").resets_all);
+        assert!(!scan(b"reset allow; select 'all'").resets_all && !scan(b"discard plans").resets_all);
     }
 }
