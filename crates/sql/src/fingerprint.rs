@@ -131,7 +131,8 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || 0x7f < byte
 }
 
-fn end_of_comment(text: &[u8], begin: usize) -> usize {
+/// Where the comment ends that begins here, of either kind. Those in C's manner nest, as in PostgreSQL.
+pub fn end_of_comment(text: &[u8], begin: usize) -> usize {
     if text[begin] == b'-' {
         return text[begin..].iter().position(|&byte| byte == b'\n').map_or(text.len(), |length| begin + length);
     }

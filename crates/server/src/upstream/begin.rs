@@ -22,7 +22,7 @@ pub(crate) struct Known {
 
 /// The text behind the name in the body of a `Parse`.
 fn text_of(body: &[u8]) -> &[u8] {
-    body.split(|&byte| byte == 0).next().unwrap_or_default()
+    message::text(body).map_or(body, |(text, _)| text)
 }
 
 impl Client {

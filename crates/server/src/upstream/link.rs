@@ -124,12 +124,10 @@ impl Link {
 
     /// Begins. What the connection has of others' settings is changed in front of the client's first message.
     pub(crate) fn new(mut taken: Taken, turn: Turn, talk: &mut Talk) -> Link {
-        let (begun, class, ticket) = (turn.begun(), turn.class(), turn.ticket());
-        turn.cancel_by(|| talk.client.canceller());
         let expects = std::mem::take(&mut taken.server.expects).anew();
         let mut link = Link {
             taken,
-            turn: Some(turn),
+            turn: None,
             expects,
             status: b'I',
             is_open_batch: false,
@@ -153,10 +151,9 @@ impl Link {
             server_flushes: false,
             client_flushes: false,
         };
+        link.taken.server.taken_by(talk.seen.pid(), turn.begun());
+        link.begin(turn, talk);
         let server = &mut link.taken.server;
-        server.taken_by(talk.seen.pid(), begun);
-        server.works_for(ticket);
-        talk.client.shared.internal.begins(server, class);
         server.prepared.next_batch();
         let wanted = &talk.client.settings;
         if !Arc::ptr_eq(&server.settings, wanted) && server.settings != *wanted {
@@ -172,6 +169,16 @@ impl Link {
         }
         server.settings = Arc::clone(wanted);
         link
+    }
+
+    /// A transaction begins there.
+    pub(crate) fn begin(&mut self, turn: Turn, talk: &mut Talk) {
+        let (client, server) = (&mut talk.client, &mut self.taken.server);
+        turn.cancel_by(|| client.canceller());
+        client.targets.begun();
+        client.shared.internal.begins(server, turn.class());
+        server.works_for(turn.ticket());
+        self.turn = Some(turn);
     }
 
     /// Goes on as far as both sides let it.

@@ -4,7 +4,7 @@
 //! COMMIT, or any statement outside of a block, which commits by itself. In doubt the outcome is not known: whoever tries again
 //! what may have been done does it twice.
 
-use super::scan::{Scan, skip_blanks};
+use super::scan::{Scan, contains, skip_blanks};
 use sql::{SqlError, SqlState};
 
 /// What a text does to the block of a transaction.
@@ -32,7 +32,7 @@ impl Act {
         match Act::of_statement(text, scan) {
             Act::Commits => Act::Commits,
             act if !several => act,
-            Act::States if !has_word(text, b"rollback") && !has_word(text, b"abort") => Act::States,
+            Act::States if !contains(text, b"rollback") && !contains(text, b"abort") => Act::States,
             _ => Act::Mixes,
         }
     }
@@ -53,9 +53,7 @@ impl Act {
             _ => Act::States,
         }
     }
-}
 
-impl Act {
     /// Of a ROLLBACK, whose first word ends there.
     fn of_rollback(text: &[u8], mut at: usize) -> Act {
         loop {
@@ -75,10 +73,6 @@ impl Act {
             };
         }
     }
-}
-
-fn has_word(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
 }
 
 /// What the portals of a client do.

@@ -4,6 +4,7 @@
 //! statement that leaves something behind, as far as the text says it. What a function of the database does in silence is missed
 //! here as everywhere.
 
+use sql::fingerprint::end_of_comment;
 use std::cell::RefCell;
 
 /// What was seen.
@@ -47,7 +48,8 @@ fn touches(word: &[u8]) -> bool {
     }
 }
 
-fn contains(word: &[u8], part: &[u8]) -> bool {
+/// Whether a part stands anywhere in it, in whatever case.
+pub(super) fn contains(word: &[u8], part: &[u8]) -> bool {
     part.len() <= word.len() && word.windows(part.len()).any(|window| window.eq_ignore_ascii_case(part))
 }
 
@@ -77,18 +79,10 @@ pub(super) fn skip_blanks(text: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// Comments nest.
-fn end_of_comment(text: &[u8], begin: usize) -> usize {
-    let (mut at, mut depth) = (begin, 0_usize);
-    while at < text.len() {
-        match &text[at..] {
-            [b'/', b'*', ..] => (at, depth) = (at + 2, depth + 1),
-            [b'*', b'/', ..] if depth <= 1 => return at + 2,
-            [b'*', b'/', ..] => (at, depth) = (at + 2, depth - 1),
-            _ => at += 1,
-        }
-    }
-    at
+/// The word behind the blanks and comments that begin here.
+fn next_word(text: &[u8], at: usize) -> &[u8] {
+    let rest = &text[skip_blanks(text, at)..];
+    &rest[..rest.iter().take_while(|&&byte| is_word(byte)).count()]
 }
 
 /// A text, and what was seen in it.
@@ -155,9 +149,7 @@ impl Scan {
     fn word(&mut self, word: &[u8], is_first: bool, text: &[u8], end: usize) {
         let is = |own: &[u8]| word.eq_ignore_ascii_case(own);
         if is_first && (is(b"reset") || is(b"discard")) {
-            let next = &text[skip_blanks(text, end)..];
-            let length = next.iter().take_while(|&&byte| is_word(byte)).count();
-            self.resets_all |= next[..length].eq_ignore_ascii_case(b"all");
+            self.resets_all |= next_word(text, end).eq_ignore_ascii_case(b"all");
         }
         match word.len() {
             _ if is_first && (is(b"set") || is(b"reset")) => {
@@ -174,9 +166,8 @@ impl Scan {
                 self.touches = true;
                 self.binds |= is(b"load") && is_first;
                 self.takes_statements |= is(b"discard") || is(b"deallocate");
-                let next = &text[skip_blanks(text, end)..];
-                let is_transaction = next.get(..11).is_some_and(|next| next.eq_ignore_ascii_case(b"transaction"));
-                self.commits |= is(b"prepare") && is_transaction;
+                let next = next_word(text, end).get(..11).unwrap_or_default();
+                self.commits |= is(b"prepare") && next.eq_ignore_ascii_case(b"transaction");
             }
             _ => {}
         }
@@ -231,9 +222,7 @@ impl Scan {
 
 /// Whether a SET ends with its transaction.
 fn is_of_transaction(text: &[u8], end: usize) -> bool {
-    let at = skip_blanks(text, end);
-    let length = text[at..].iter().take_while(|&&byte| is_word(byte)).count();
-    let word = &text[at..at + length];
+    let word = next_word(text, end);
     [&b"local"[..], b"transaction", b"constraints"].iter().any(|own| own.eq_ignore_ascii_case(word))
 }
 

@@ -139,10 +139,7 @@ impl Talk {
         while let Some((kind, length)) = self.first().await? {
             let wanted = self.wanted(kind, length);
             match self.wait(wanted.connected()).await {
-                Ok((taken, turn)) => {
-                    self.client.targets.begun();
-                    return Ok(Some(Box::new(Link::new(taken, turn, self))));
-                }
+                Ok((taken, turn)) => return Ok(Some(Box::new(Link::new(taken, turn, self)))),
                 Err(Stop::Error(error)) => self.refuse(kind, length, &error),
                 Err(gone) => return Err(gone),
             }
@@ -170,11 +167,7 @@ impl Talk {
                     if let Some(error) = link.taken.node.left_behind() {
                         return Err(error.into());
                     }
-                    turn.cancel_by(|| self.client.canceller());
-                    self.client.targets.begun();
-                    self.client.shared.internal.begins(&mut link.taken.server, turn.class());
-                    link.taken.server.works_for(turn.ticket());
-                    link.turn = Some(turn);
+                    link.begin(turn, self);
                     self.client.reach.works(&link.taken.server.line);
                     return Ok(true);
                 }
