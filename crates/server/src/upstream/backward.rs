@@ -138,7 +138,7 @@ impl Link {
     }
 
     fn error(&mut self, talk: &Talk, body: &[u8]) -> Result<Fate, Event> {
-        if matches!(self.expects.front(), Some(Expect::Prelude)) {
+        if matches!(self.expects.front(), Some(Expect::Prelude | Expect::Begin)) {
             return Err(Event::Refused(error_of(body)));
         }
         self.has_failed = true;

@@ -3,6 +3,7 @@
 //! **Invariant:** what a named statement says is found out once for each client and kept until the client's application or the
 //! settings are others.
 
+use super::block::{self, Bare};
 use super::client::Client;
 use super::message;
 use super::priority;
@@ -20,24 +21,27 @@ pub(crate) struct Known {
     by: u64,
 }
 
+impl Known {
+    /// With the first statement behind a BEGIN: what that BEGIN says itself goes first.
+    fn and(self, first: Known) -> Known {
+        let hot = if matches!(self.marks.hot, Hot::Unknown) { first.marks.hot } else { self.marks.hot };
+        Known { class: self.class.or(first.class), marks: Marks { hot, ..first.marks }, by: first.by }
+    }
+}
+
 /// The text behind the name in the body of a `Parse`.
 fn text_of(body: &[u8]) -> &[u8] {
     message::text(body).map_or(body, |(text, _)| text)
 }
 
+fn is_begin(text: &[u8]) -> bool {
+    block::bare(text) == Some(Bare::Begin)
+}
+
 impl Client {
-    /// A transaction that begins with the first message of this input, of this kind and length.
-    pub(crate) fn about(&mut self, kind: u8, length: usize, input: &[u8], owner: u64) -> About {
-        let body = &input[HEAD..length];
-        let (known, bind) = match (kind, message::text(body)) {
-            (b'Q', Some((text, _))) => (self.known(text), None),
-            (b'P', Some((_, rest))) => (self.known(text_of(rest)), bind_in(&input[length..])),
-            (b'B', Some((_, rest))) => {
-                let name = message::text(rest).map_or(&b""[..], |(name, _)| name);
-                (self.known_by_name(name), Some(body))
-            }
-            _ => (Known::default(), None),
-        };
+    /// A transaction that begins with the first message of this input, or has begun with a BEGIN of which this is known.
+    pub(crate) fn about(&mut self, begun: Known, input: &[u8], owner: u64) -> About {
+        let (known, bind) = self.first_known(begun, input);
         let Marks { fingerprint, mut hot } = known.marks;
         if matches!(hot, Hot::Parameter { .. }) {
             // Whose values have not come yet meets nobody.
@@ -45,6 +49,42 @@ impl Client {
         }
         let class = known.class.unwrap_or_else(|| self.priority.class());
         About { class, fingerprint, hot_key: hot.key(self.priority.hot_key()), owner }
+    }
+
+    /// What is known of a transaction by the first statement in the input that does something, as far as it has come, and that
+    /// one's `Bind`.
+    fn first_known<'a>(&mut self, mut begun: Known, mut input: &'a [u8]) -> (Known, Option<&'a [u8]>) {
+        let mut has_begun = false;
+        while let Some(Some((kind, length))) = message::head(input)
+            && let Some(body) = input.get(HEAD..length)
+        {
+            let (known, bind, is_begin) = match (kind, message::text(body)) {
+                (b'Q', Some((text, _))) => (self.known(text), None, is_begin(text)),
+                (b'P', Some((_, rest))) => {
+                    let text = text_of(rest);
+                    (self.known(text), bind_in(&input[length..]), is_begin(text))
+                }
+                (b'B', Some((_, rest))) => {
+                    let name = message::text(rest).map_or(&b""[..], |(name, _)| name);
+                    let is_begun = has_begun && name.is_empty();
+                    let is_begin = is_begun || self.names.bare(name).is_some_and(|(bare, _)| bare == Bare::Begin);
+                    (if is_begun { Known::default() } else { self.known_by_name(name) }, Some(body), is_begin)
+                }
+                (b'D' | b'E' | b'S' | b'H', _) if has_begun => (Known::default(), None, true),
+                _ => break,
+            };
+            if !is_begin {
+                return (begun.and(known), bind);
+            }
+            (begun, has_begun) = (begun.and(known), true);
+            input = &input[length..];
+        }
+        (begun, None)
+    }
+
+    /// What a BEGIN says by its comments.
+    pub(crate) fn known_of_begin(&self, text: &[u8]) -> Known {
+        if text.contains(&b'/') { self.known(text) } else { Known::default() }
     }
 
     fn known(&self, text: &[u8]) -> Known {

@@ -89,6 +89,8 @@ pub(crate) enum Expect {
     Refusal,
     /// The front's own query that makes the client's settings.
     Prelude,
+    /// A BEGIN that was held back, to the end of its `Execute`.
+    Begin,
     /// The front's own query that asks what the client has left behind; whether its answer has begun.
     Check {
         has_begun: bool,
@@ -203,6 +205,9 @@ impl Expects {
             // One that fails is seen by who asked.
             (Reply::Error, Some(Expect::Prelude)) => Ok(Means::Pass),
             (_, Some(Expect::Prelude)) => Ok(Means::Swallow),
+            (Reply::Error, Some(Expect::Begin)) => Ok(Means::Pass),
+            (Reply::Parsed | Reply::Bound, Some(Expect::Begin)) => Ok(Means::Swallow),
+            (Reply::Executed, Some(Expect::Begin)) => self.pop(Means::Swallow),
             (Reply::Error, _) => Ok(self.failed(dropped)),
             (Reply::Row | Reply::CopyData, _) => Ok(Means::Pass),
             (Reply::Parsed, Some(&mut Expect::Parse { statement, message })) => {

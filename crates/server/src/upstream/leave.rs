@@ -84,7 +84,7 @@ impl Link {
             self.expects.copies_in = false;
             self.is_open_batch |= matches!(self.expects.front(), Some(Expect::Execute(_)));
         }
-        if self.is_open_batch {
+        if self.is_open_batch || matches!(self.expects.front(), Some(Expect::Begin)) {
             // `Sync` alone would commit what the client has not.
             self.provoke();
             message::put(&mut self.taken.server.out, b'S', |_| {});

@@ -4,10 +4,11 @@
 //! and no more. At most one read's worth of a result is held here. The link ends when all that was sent is answered, no
 //! transaction is open, and nothing holds the client to the connection.
 
+use super::block::{self, Block};
 use super::check::{self, Found};
 use super::expect::{Expect, Expects};
 use super::message;
-use super::outcome::{Acts, Outcome};
+use super::outcome::{Act, Acts, Outcome};
 use super::params::Params;
 use super::pool::Taken;
 use super::priority::{Served, Setting};
@@ -168,7 +169,20 @@ impl Link {
             talk.client.reach.works(&server.line);
         }
         server.settings = Arc::clone(wanted);
+        link.open_block(talk);
         link
+    }
+
+    /// The client's BEGIN goes before its first message.
+    fn open_block(&mut self, talk: &mut Talk) {
+        let Block::Begun { text, .. } = std::mem::take(&mut talk.block) else { return };
+        let server = &mut self.taken.server;
+        block::open(&mut server.out, &text);
+        server.unnamed = (0, 0);
+        self.expects.push(Expect::Begin);
+        self.outcome.sent(Act::Begins);
+        self.status = b'T';
+        self.turn.iter_mut().for_each(|turn| turn.statements += 1);
     }
 
     /// A transaction begins there.

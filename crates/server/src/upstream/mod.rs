@@ -16,6 +16,7 @@
 mod admin;
 mod backward;
 mod begin;
+mod block;
 mod check;
 mod client;
 mod database;

@@ -7,6 +7,7 @@
 //! has.
 
 use super::begin::Known;
+use super::block::{Bare, bare};
 use super::priority::{self, Served};
 use super::scan::{Scan, scan};
 use super::shown::shortened;
@@ -23,6 +24,7 @@ pub(crate) struct Statement {
     /// Text and types, as `Parse` has them behind the name.
     pub(crate) body: Box<[u8]>,
     pub(crate) scan: Scan,
+    pub(crate) bare: Option<Bare>,
     /// As much of its text as is shown.
     pub(crate) text: Arc<str>,
 }
@@ -61,8 +63,8 @@ impl Statements {
         let number = self.last.fetch_add(1, Relaxed) + 1;
         let text = body.split(|&byte| byte == 0).next().unwrap_or_default();
         let scan = if priority::is_for_server(text) { Scan::default() } else { scan(text) };
-        let (name, text) = (name_of(number).into(), shortened(text));
-        let statement = Arc::new(Statement { number, name, body: body.into(), scan, text });
+        let (name, bare, text) = (name_of(number).into(), bare(text), shortened(text));
+        let statement = Arc::new(Statement { number, name, body: body.into(), scan, bare, text });
         by_content.insert(key, Arc::downgrade(&statement));
         statement
     }
@@ -105,6 +107,14 @@ struct Unsure {
 impl Names {
     pub(crate) fn get(&self, name: &[u8]) -> Option<&Arc<Statement>> {
         self.named.get(name).map(|named| &named.statement)
+    }
+
+    /// The command that the statement of this name is, and its text.
+    pub(crate) fn bare(&self, name: &[u8]) -> Option<(Bare, &[u8])> {
+        let body =
+            if name.is_empty() { &self.unnamed[..] } else { &self.get(name).filter(|own| own.bare.is_some())?.body };
+        let text = body.split(|&byte| byte == 0).next()?;
+        Some((bare(text)?, text))
     }
 
     /// What was found out about the statement of this name.

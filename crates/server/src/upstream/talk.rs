@@ -2,9 +2,11 @@
 //!
 //! **Invariant:** it waits for a connection only with a whole message in hand, and what was answered goes out before that.
 
+use super::block::{self, Bare, Block, Found};
 use super::client::Client;
 use super::leave;
 use super::link::{self, Event, Link};
+use super::scan::Scan;
 use super::shown::Shown;
 use super::target::{self};
 use super::turn::Wanted;
@@ -17,13 +19,12 @@ use crate::session::Stop;
 use crate::stats::{Seen, Stats};
 use bytes::{Buf, BytesMut};
 use sql::SqlError;
-use sql::session::TransactionStatus;
 use std::future::poll_fn;
 use std::io;
 use std::mem;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -50,6 +51,8 @@ pub(crate) struct Talk {
     pub(crate) message_max: usize,
     /// How long the message is that has not come in whole.
     pub(crate) needs: usize,
+    /// The transaction block of which no server knows.
+    pub(crate) block: Block,
     /// Whether messages are ignored until `Sync`.
     skips: bool,
     /// Whether something was written that may still have to be sent.
@@ -68,6 +71,7 @@ pub(crate) async fn serve(client: Client, conn: Conn, site: Site) {
         is_shown: false,
         message_max: limits.message_max,
         needs: 0,
+        block: Block::Closed,
         skips: false,
         flushes: false,
     };
@@ -82,8 +86,9 @@ pub(crate) async fn serve(client: Client, conn: Conn, site: Site) {
 
 impl Talk {
     fn ready(&mut self) {
-        self.seen.rest(TransactionStatus::Idle);
-        self.conn.replies.ready(TransactionStatus::Idle);
+        let status = self.block.status();
+        self.seen.rest(status);
+        self.conn.replies.ready(status);
     }
 
     /// Serves until the client leaves, or must; then there may be something left to say.
@@ -136,7 +141,7 @@ impl Talk {
 
     /// Gets a connection for the first message that needs one. Nothing if the client leaves.
     async fn seek(&mut self) -> Result<Option<Box<Link>>, Stop> {
-        while let Some((kind, length)) = self.first().await? {
+        while let Some((kind, length)) = self.first(true).await? {
             let wanted = self.wanted(kind, length);
             match self.wait(wanted.connected()).await {
                 Ok((taken, turn)) => return Ok(Some(Box::new(Link::new(taken, turn, self)))),
@@ -160,7 +165,8 @@ impl Talk {
             // Another server may have taken its place meanwhile.
             return link.taken.node.left_behind().map_or(Ok(true), |error| Err(error.into()));
         }
-        while let Some((kind, length)) = self.first().await? {
+        // What the server says meanwhile is not heard here, so no BEGIN is held back.
+        while let Some((kind, length)) = self.first(false).await? {
             let wanted = self.wanted(kind, length);
             match self.wait(wanted.turned(link.taken.node.enter())).await {
                 Ok(turn) => {
@@ -179,7 +185,7 @@ impl Talk {
     }
 
     /// Answers what needs no server, up to the first message that does. Nothing if the client leaves.
-    async fn first(&mut self) -> Result<Option<(u8, usize)>, Stop> {
+    async fn first(&mut self, holds_begin: bool) -> Result<Option<(u8, usize)>, Stop> {
         loop {
             let (kind, length) = match poll_fn(|cx| self.poll_next(cx)).await? {
                 Ok(found) => found,
@@ -198,49 +204,97 @@ impl Talk {
                 // A COPY that there is not; what there would be to flush is flushed.
                 b'd' | b'c' | b'f' | b'H' => {}
                 _ if self.skips => {}
-                b'Q' if self.command(length) => {}
-                _ => return Ok(Some((kind, length))),
+                _ => match block::found(kind, length, &self.conn.input, &self.client.names) {
+                    Found::Partly => {
+                        poll_fn(|cx| self.poll_more(cx)).await?;
+                        continue;
+                    }
+                    Found::Alone(alone) if holds_begin && self.block.takes(alone.bare) => {
+                        self.answer(&alone);
+                        continue;
+                    }
+                    _ if matches!(self.block, Block::Failed) => {
+                        self.refuse(kind, length, &errors::aborted());
+                        continue;
+                    }
+                    _ if kind == b'Q' && self.command(length) => {}
+                    _ => return Ok(Some((kind, length))),
+                },
             }
             self.conn.input.advance(length);
         }
     }
 
-    /// The next message. What was answered is written before it is waited for.
+    /// A command that opens or closes a block of which no server knows.
+    fn answer(&mut self, alone: &block::Alone) {
+        let client = &mut self.client;
+        match alone.unnamed() {
+            Some(body) if body.is_empty() => client.names.forget_unnamed(),
+            Some(body) => client.names.set_unnamed(&body, Scan::default()),
+            None => {}
+        }
+        let has_failed = matches!(self.block, Block::Failed);
+        let tag = match alone.bare {
+            Bare::Begin => "BEGIN",
+            Bare::Commit if !has_failed => "COMMIT",
+            _ => "ROLLBACK",
+        };
+        if alone.bare == Bare::Begin {
+            self.block = Block::Begun { known: client.known_of_begin(&alone.text), text: alone.text.clone() };
+        } else {
+            self.block = Block::Closed;
+            if tag == "ROLLBACK" {
+                client.priority.undo();
+            }
+            client.priority.settle();
+            client.targets.begun();
+        }
+        alone.answer(tag, &mut self.conn.replies);
+        self.ready();
+        self.conn.input.advance(alone.length);
+    }
+
+    /// The next message.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Next, Gone>> {
-        let (conn, message_max) = (&mut self.conn, self.message_max);
+        loop {
+            match frame::whole(&self.conn.input, self.message_max) {
+                Ok(Some(found)) => return Poll::Ready(Ok(Ok(found))),
+                Err(broken) => return Poll::Ready(Ok(Err(broken))),
+                Ok(None) => ready!(self.poll_more(cx))?,
+            }
+        }
+    }
+
+    /// More of the input. What was answered is written before it is waited for.
+    fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
+        let conn = &mut self.conn;
         let gone = |conn: &mut Conn, cx: &mut Context<'_>| {
             std::pin::Pin::new(conn.ending()).poll(cx).map(|()| Err(Gone::Server))
         };
-        loop {
-            match frame::whole(&conn.input, message_max) {
-                Ok(Some(found)) => return Poll::Ready(Ok(Ok(found))),
-                Err(broken) => return Poll::Ready(Ok(Err(broken))),
-                Ok(None) => {}
-            }
-            if self.flushes || !conn.replies.out.is_empty() {
-                match link::write(&mut conn.io, &mut conn.replies.out, &mut self.flushes, cx) {
-                    Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(_)) => return Poll::Ready(Err(Gone::Client)),
-                    Poll::Pending => return gone(conn, cx),
-                }
-            }
-            // Most sessions are idle.
-            for buffer in [&mut conn.input, &mut conn.replies.out] {
-                if buffer.is_empty() && KEEP < buffer.capacity() {
-                    *buffer = BytesMut::new();
-                }
-            }
-            conn.input.reserve(READ);
-            match pin!(conn.io.read_buf(&mut conn.input)).poll(cx) {
-                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(Gone::Client)),
-                Poll::Ready(Ok(_)) => {}
+        if self.flushes || !conn.replies.out.is_empty() {
+            match link::write(&mut conn.io, &mut conn.replies.out, &mut self.flushes, cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(_)) => return Poll::Ready(Err(Gone::Client)),
                 Poll::Pending => return gone(conn, cx),
             }
+        }
+        // Most sessions are idle.
+        for buffer in [&mut conn.input, &mut conn.replies.out] {
+            if buffer.is_empty() && KEEP < buffer.capacity() {
+                *buffer = BytesMut::new();
+            }
+        }
+        conn.input.reserve(READ);
+        match pin!(conn.io.read_buf(&mut conn.input)).poll(cx) {
+            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Err(Gone::Client)),
+            Poll::Ready(Ok(_)) => Poll::Ready(Ok(())),
+            Poll::Pending => gone(conn, cx),
         }
     }
 
     /// The first message is not answered but by this.
     fn refuse(&mut self, kind: u8, length: usize, error: &SqlError) {
+        self.block.fail();
         self.conn.replies.error("ERROR", error);
         match kind {
             b'Q' | b'F' => self.ready(),
@@ -252,7 +306,7 @@ impl Talk {
     /// A transaction that begins with the first message.
     fn wanted(&mut self, kind: u8, length: usize) -> Wanted {
         self.client.learn();
-        let about = self.client.about(kind, length, &self.conn.input, self.seen.owner());
+        let about = self.client.about(self.block.known(), &self.conn.input, self.seen.owner());
         let Client { pool, targets, names, .. } = &self.client;
         let body = &self.conn.input[HEAD..length];
         let arrived = Instant::now();
@@ -284,16 +338,24 @@ impl Talk {
     fn command(&mut self, length: usize) -> bool {
         let text = &self.conn.input[HEAD..length];
         let text = text.strip_suffix(b"\0").unwrap_or(text);
+        let is_open = self.block.is_open();
         let answer = match target::command(text) {
+            // What a rollback would undo is the server's.
+            Some(target::Command::Set { is_local: false, .. }) if is_open => None,
             Some(command) => Some(self.client.aim(&command)),
-            None => self.client.command(text, false),
+            None => self.client.command(text, is_open),
         };
         match answer {
             Some(Ok(answer)) => answer.write(&mut self.conn.replies),
-            Some(Err(error)) => self.conn.replies.error("ERROR", &error),
+            Some(Err(error)) => {
+                self.conn.replies.error("ERROR", &error);
+                self.block.fail();
+            }
             None => return false,
         }
-        self.client.priority.settle();
+        if !is_open {
+            self.client.priority.settle();
+        }
         self.ready();
         true
     }

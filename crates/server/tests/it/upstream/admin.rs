@@ -203,7 +203,7 @@ pub fn connections_are_replaced() {
     front.runtime.block_on(async {
         let admin = admin(&front).await;
         let one = front.client().await;
-        one.batch_execute("begin").await.unwrap();
+        one.batch_execute("begin; select 1").await.unwrap();
         let before = value(&one, "select pg_backend_pid()").await;
         let servers = rows(&admin, "show servers").await;
         assert_eq!(cell(&servers, &[("remote_pid", &before)], "state"), "active");

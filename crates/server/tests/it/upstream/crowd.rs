@@ -321,7 +321,7 @@ pub fn clients_that_go_in_any_state_leave_nothing() {
     // At the gate: in a query, in a pipeline, with a cancel on its way.
     for cancels in [false, true] {
         for words in [query("insert into t values (1)"), [insert(), run(), sync()].concat()] {
-            first.ask(&query("begin"));
+            first.ask(&query("begin; select 1"));
             let mut raw = front.raw();
             raw.send(&words);
             front.runtime.block_on(until("it waits", || crate::gate::waiting(&front.door) == 1));

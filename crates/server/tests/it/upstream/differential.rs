@@ -27,6 +27,9 @@ impl Dice {
 }
 
 const TEXTS: &[&str] = &[
+    "begin",
+    "commit",
+    "rollback",
     "select 1",
     "select $1::int + 1",
     "select 1/$1::int",

@@ -145,6 +145,11 @@ impl Session {
                 b'B' => message(b'2', b""),
                 b'D' => message(b'n', b""),
                 b'C' => message(b'3', b""),
+                b'E' if text == "\0begin\0\0\0" => {
+                    text.clear();
+                    self.status = b'T';
+                    tag("BEGIN")
+                }
                 b'E' if text.contains("lost") => return None,
                 b'E' => tag("INSERT 0 1"),
                 b'S' => {
@@ -171,7 +176,7 @@ impl Session {
             text if text.starts_with("SELECT 's'") => [message(b'T', &[0, 0]), tag("SELECT 0")].concat(),
             "who" => [row(&[Some(&self.port.to_string())]), tag("SELECT 1")].concat(),
             "write" if role.is_standby => error("ERROR", "25006"),
-            "begin" => {
+            "begin" | "begin; select 1" => {
                 self.status = b'T';
                 tag("BEGIN")
             }

@@ -35,6 +35,10 @@ enum By {
     Name,
     /// Parse and all that follows at once.
     Pipeline,
+    /// Behind a BEGIN that was answered before.
+    Block,
+    /// Behind a BEGIN in the same write, whose answer nobody has waited for.
+    Write,
 }
 
 /// Runs these while the only slot is taken, in this order, and says in which order they were done: each says
@@ -47,19 +51,31 @@ fn order_of(front: &Front, texts: &[(By, &'static str)]) -> Vec<&'static str> {
         if *by == By::Name {
             assert_eq!(client.ask(&[parse("s", text, &[]), sync()].concat()), "1 Z(I)");
         }
+        if *by == By::Block {
+            assert_eq!(client.ask(&query("begin")), "C(BEGIN) Z(T)");
+        }
     }
-    holder.ask(&query("begin"));
+    holder.ask(&query("begin; select 1"));
     std::thread::scope(|scope| {
         for (at, (mut client, &(by, text))) in clients.into_iter().zip(texts).enumerate() {
             let done = Arc::clone(&done);
             scope.spawn(move || {
                 let run = |name| [bind("", name, &[], &[], &[]), execute("", 0), sync()].concat();
                 let said = client.ask(&match by {
-                    By::Query => query(text),
+                    By::Query | By::Block => query(text),
                     By::Name => run("s"),
                     By::Pipeline => [parse("", text, &[]), run("")].concat(),
+                    By::Write => {
+                        let begin = [parse("", "begin", &[]), bind("", "", &[], &[], &[]), execute("", 0)];
+                        [begin.concat(), parse("", text, &[]), run("")].concat()
+                    }
                 });
-                assert!(said.ends_with("C(SELECT 1) Z(I)"), "{said}");
+                if matches!(by, By::Block | By::Write) {
+                    assert!(said.ends_with("C(SELECT 1) Z(T)"), "{said}");
+                    assert_eq!(client.ask(&query("commit")), "C(COMMIT) Z(I)");
+                } else {
+                    assert!(said.ends_with("C(SELECT 1) Z(I)"), "{said}");
+                }
                 let at = said.split("D(").nth(1).unwrap().to_owned();
                 done.lock().unwrap().push((at, text));
             });
@@ -80,7 +96,7 @@ fn until_empty(front: &Front) {
 pub fn rules_look_at_tags_and_fingerprints() {
     let rules = "overtake.priority_rules=high tag.action=pay%; low fingerprint=\"select clock_timestamp(), 1 as low\"";
     let Some(front) = front(1, &[rules], |_| {}) else { return };
-    for by in [By::Query, By::Name, By::Pipeline] {
+    for by in [By::Query, By::Name, By::Pipeline, By::Block, By::Write] {
         let texts = [
             (by, "SELECT Clock_Timestamp(), 7 AS low"),
             (by, "select clock_timestamp(), 'first'"),
@@ -91,6 +107,91 @@ pub fn rules_look_at_tags_and_fingerprints() {
     // A hint is one of a prepared statement, too.
     let texts = [(By::Query, "select clock_timestamp()"), (By::Name, "/*+ priority=high */ select clock_timestamp()")];
     assert_eq!(order_of(&front, &texts), [texts[1].1, texts[0].1]);
+    until_empty(&front);
+}
+
+/// Until then it needs no place, whatever opens it and closes it.
+pub fn a_block_begins_with_its_first_statement() {
+    let Some(front) = front(1, &[], |_| {}) else { return };
+    let (mut one, mut two) = (front.raw(), front.raw());
+    let run = |name: &str, text: &str| {
+        let all = [bind("", name, &[], &[], &[]), named(b'D', b'P', ""), execute("", 0), sync()];
+        [if name.is_empty() { parse("", text, &[]) } else { Vec::new() }, all.concat()].concat()
+    };
+    two.ask(&[parse("b", "begin isolation level repeatable read", &[]), sync()].concat());
+    for (begin, answer) in [
+        (query("/* a */ begin;"), "C(BEGIN) Z(T)"),
+        (run("", "start transaction read only"), "1 2 n C(BEGIN) Z(T)"),
+        (run("b", ""), "2 n C(BEGIN) Z(T)"),
+    ] {
+        assert_eq!(one.ask(&query("begin; select 1 as a")), "C(BEGIN) T(a:23:0) D(1) C(SELECT 1) Z(T)");
+        // The only place is taken.
+        assert_eq!(two.ask(&begin), answer);
+        assert_eq!(two.ask(&run("", "commit")), "1 2 n C(COMMIT) Z(I)");
+        assert_eq!(two.ask(&begin), answer);
+        assert_eq!(two.ask(&query("set local overtake.priority = high")), "C(SET) Z(T)");
+        assert_eq!(two.ask(&query("rollback")), "C(ROLLBACK) Z(I)");
+        assert_eq!(two.ask(&query("show overtake.priority")), "T(overtake.priority:25:0) D(normal) C(SHOW) Z(I)");
+        one.ask(&query("commit"));
+        // What it was opened with is so at the server, and what there is to warn of it says.
+        assert_eq!(two.ask(&begin), answer);
+        let said = two.ask(&query(
+            "select current_setting('transaction_isolation') || current_setting('transaction_read_only') as a",
+        ));
+        let mode = match answer {
+            "C(BEGIN) Z(T)" => "read committedoff",
+            "1 2 n C(BEGIN) Z(T)" => "read committedon",
+            _ => "repeatable readoff",
+        };
+        assert_eq!(said, format!("T(a:25:0) D({mode}) C(SELECT 1) Z(T)"));
+        let said = two.ask(&query("begin"));
+        assert!(said.contains("25001") && said.ends_with("C(BEGIN) Z(T)"), "{said}");
+        assert_eq!(two.ask(&query("rollback")), "C(ROLLBACK) Z(I)");
+        let said = two.ask(&query("rollback"));
+        assert!(said.contains("25P01") && said.ends_with("C(ROLLBACK) Z(I)"), "{said}");
+    }
+    // One that comes in pieces, and its unnamed statement afterwards.
+    let begin = run("", "begin");
+    let (first, rest) = begin.split_at(begin.len() - 7);
+    two.send(first);
+    assert_eq!(one.ask(&query("select 2 as a")), "T(a:23:0) D(2) C(SELECT 1) Z(I)");
+    assert_eq!(two.ask(rest), "1 2 n C(BEGIN) Z(T)");
+    let said = two.ask(&[bind("", "", &[], &[], &[]), execute("", 0), sync()].concat());
+    assert!(said.contains("25001") && said.ends_with("C(BEGIN) Z(T)"), "{said}");
+    two.ask(&query("rollback"));
+    until_empty(&front);
+}
+
+/// Its first statement is not let in: nothing of it is run until it has ended.
+pub fn a_block_fails_where_it_is_refused() {
+    let Some(front) = front(1, &[], |_| {}) else { return };
+    let (mut holder, mut client) = (front.raw(), front.raw());
+    client.ask(&query("set statement_timeout = '20ms'"));
+    holder.ask(&query("begin; create table t (a int)"));
+    for extended in [false, true] {
+        let run = |text: &str| match extended {
+            false => query(text),
+            true => [parse("", text, &[]), bind("", "", &[], &[], &[]), execute("", 0), sync()].concat(),
+        };
+        for (end, tag) in [("commit", "ROLLBACK"), ("abort", "ROLLBACK")] {
+            assert!(client.ask(&run("begin")).ends_with("C(BEGIN) Z(T)"));
+            let said = client.ask(&run("insert into t values (1)"));
+            assert!(said.contains("57014") && said.ends_with("Z(E)"), "{said}");
+            for text in ["insert into t values (2)", "begin", "savepoint a", "set overtake.priority = high"] {
+                let said = client.ask(&run(text));
+                assert!(said.contains("25P02") && said.ends_with("Z(E)"), "{text}: {said}");
+            }
+            let said = client.ask(&run(end));
+            assert!(said.ends_with(&format!("C({tag}) Z(I)")), "{said}");
+        }
+        // A command of the front's that fails is one, too.
+        assert!(client.ask(&run("begin")).ends_with("C(BEGIN) Z(T)"));
+        let said = client.ask(&query("set overtake.priority = urgent"));
+        assert!(said.contains("22023") && said.ends_with("Z(E)"), "{said}");
+        assert!(client.ask(&run("end")).ends_with("C(ROLLBACK) Z(I)"));
+    }
+    holder.ask(&query("commit"));
+    assert_eq!(client.ask(&query("select count(*) as n from t")), "T(n:20:0) D(0) C(SELECT 1) Z(I)");
     until_empty(&front);
 }
 
@@ -127,6 +228,7 @@ pub fn who_would_meet_at_a_row_waits_outside() {
         for (before, begin) in [("", "begin /*hot_key='a%3A7'*/"), ("set overtake.hot_key = 'a:7'", "begin")] {
             holder.batch_execute(before).await.unwrap();
             holder.batch_execute(begin).await.unwrap();
+            holder.batch_execute("select 1").await.unwrap();
             let (by_parameter, by_text) = (front.client().await, front.client().await);
             let tasks = [
                 tokio::spawn(async move { by_parameter.execute(update, &[&1, &7]).await.unwrap() }),
@@ -144,6 +246,7 @@ pub fn who_would_meet_at_a_row_waits_outside() {
             }
             // One that is held back can be given up.
             holder.batch_execute(begin).await.unwrap();
+            holder.batch_execute("select 1").await.unwrap();
             let cancel = other.cancel_token();
             let waits = tokio::spawn(async move { other.execute(update, &[&1, &7]).await });
             until("it waits", || held_back() == 1).await;
@@ -171,7 +274,7 @@ pub fn a_wait_at_the_gate_is_part_of_the_time() {
         let (holder, client) = (front.client().await, front.client().await);
         client.batch_execute("set statement_timeout = '30ms'; set lock_timeout = '1ms'").await.unwrap();
         let other = front.try_client("options='-c statement_timeout=40ms'").await.unwrap();
-        holder.batch_execute("begin").await.unwrap();
+        holder.batch_execute("begin; select 1").await.unwrap();
         for (client, ms) in [(&client, "30 ms"), (&other, "40 ms")] {
             let begun = Instant::now();
             let error = client.query("select 2", &[]).await.unwrap_err();

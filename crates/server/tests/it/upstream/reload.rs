@@ -39,7 +39,7 @@ pub fn settings_are_read_again() {
         client.query(&prepared, &[]).await.unwrap();
         // One that is under way stays so.
         let open = front.client().await;
-        open.batch_execute("begin").await.unwrap();
+        open.batch_execute("begin; select 1").await.unwrap();
         assert_eq!(mpl(), 3);
         write(
             "overtake.mpl = 7\novertake.upstream_pool = 2\nport = 7777\n\

@@ -59,11 +59,17 @@ pub fn transactions_go_where_they_belong() {
     let mut reader = client(&gate, &[("options", "-c overtake.target=standby")]);
     until("all are known", || who(&mut reader).ends_with(&is(&one)));
     // Where the fewest are.
-    assert!(reader.ask(&query("begin")).ends_with("C(BEGIN) Z(T)"));
+    assert!(reader.ask(&query("begin; select 1")).ends_with("C(BEGIN) Z(T)"));
     let mut other = client(&gate, &[("options", "-c overtake.target=prefer_standby")]);
     assert!(who(&mut other).ends_with(&is(&two)));
     assert!(reader.ask(&query("commit")).ends_with("Z(I)"));
     assert!(who(&mut other).ends_with(&is(&one)));
+    // No server has a block before its first statement.
+    assert_eq!(first.ask(&query("begin")), "C(BEGIN) Z(T)");
+    assert_eq!(first.ask(&query("set local overtake.target = standby")), "C(SET) Z(T)");
+    assert!(who(&mut first).ends_with(&format!("D({}) C(SELECT 1) Z(T)", one.port)));
+    first.ask(&query("commit"));
+    assert!(who(&mut first).ends_with(&is(&three)));
 }
 
 /// A client waits for the new primary, wherever it is, and stays; one that waits for too long is told why, and stays, too.
@@ -106,7 +112,7 @@ pub fn a_later_timeline_counts() {
     let (one, two) = (Fake::new(PRIMARY), Fake::new(STANDBY));
     let gate = before(&[&one, &two], Duration::from_secs(2), 9);
     let (mut first, mut open) = (client(&gate, &[]), client(&gate, &[]));
-    assert!(open.ask(&query("begin")).ends_with("Z(T)"));
+    assert!(open.ask(&query("begin; select 1")).ends_with("Z(T)"));
     two.is(Role { timeline: 2, ..PRIMARY });
     until("the new primary is taken", || who(&mut first).ends_with(&is(&two)));
     // Who has a transaction at the old one must not commit there.
@@ -174,15 +180,18 @@ pub fn lost_outcomes_are_unknown() {
         ("", [query("begin"), query("insert lost")].concat(), "08006"),
         ("", [query("begin"), query("insert 1"), query("commit -- lost")].concat(), "08007"),
         ("begin", query("insert lost"), "08006"),
-        ("begin", query("rollback -- lost"), "08006"),
-        ("begin", query("commit -- lost"), "08007"),
-        ("begin", query("insert 1; commit; select lost"), "08007"),
-        ("begin", [extended("commit -- lost"), sync()].concat(), "08007"),
         ("begin", [extended("insert lost"), sync()].concat(), "08006"),
-        ("begin", [extended("insert 1"), extended("end -- lost"), sync()].concat(), "08007"),
-        // The first is answered, the second is not.
         ("begin", [query("insert 1"), query("commit -- lost")].concat(), "08007"),
-        ("begin", [query("rollback"), query("insert lost")].concat(), "08007"),
+        ("begin; select 1", query("insert lost"), "08006"),
+        ("begin; select 1", query("rollback -- lost"), "08006"),
+        ("begin; select 1", query("commit -- lost"), "08007"),
+        ("begin; select 1", query("insert 1; commit; select lost"), "08007"),
+        ("begin; select 1", [extended("commit -- lost"), sync()].concat(), "08007"),
+        ("begin; select 1", [extended("insert lost"), sync()].concat(), "08006"),
+        ("begin; select 1", [extended("insert 1"), extended("end -- lost"), sync()].concat(), "08007"),
+        // The first is answered, the second is not.
+        ("begin; select 1", [query("insert 1"), query("commit -- lost")].concat(), "08007"),
+        ("begin; select 1", [query("rollback"), query("insert lost")].concat(), "08007"),
     ] {
         let mut client = client(&gate, &[]);
         if !said_before.is_empty() {
@@ -205,7 +214,7 @@ pub fn servers_have_gates_of_their_own() {
     let mut holder = client(&gate, &[]);
     holder.send(&query("sleep"));
     let mut reader = client(&gate, &[("options", "-c overtake.target=standby")]);
-    assert!(reader.ask(&query("begin")).ends_with("Z(T)"));
+    assert!(reader.ask(&query("begin; select 1")).ends_with("Z(T)"));
     let mut admin = client(&gate, &[("database", "overtake")]);
     let shown = admin.ask(&query("show upstream"));
     for (fake, role) in [(&one, "primary"), (&two, "standby")] {

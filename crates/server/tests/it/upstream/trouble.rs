@@ -131,7 +131,7 @@ pub fn who_waits_can_be_cancelled() {
     let Some(front) = Front::new(1) else { return };
     front.runtime.block_on(async {
         let (one, two) = (front.client().await, front.client().await);
-        one.batch_execute("begin").await.unwrap();
+        one.batch_execute("begin; select 1").await.unwrap();
         let cancel = two.cancel_token();
         let waits = tokio::spawn(async move {
             let waited = two.simple_query("select 1").await;
