@@ -63,6 +63,7 @@ impl Link {
             let whole = &inbox[at..at + length];
             if reply == Reply::Error && self.concerns_nobody() {
                 // The server ends, and the client has nothing there: it gets another connection, as if this had come in the pool.
+                self.taken.server.ends();
                 talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
                 at += length;
                 from = at;

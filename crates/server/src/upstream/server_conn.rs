@@ -113,6 +113,11 @@ pub(crate) fn error_of(body: &[u8]) -> SqlError {
 }
 
 impl ServerConn {
+    /// Its server has said that it closes it: nobody gets it any more.
+    pub(crate) fn ends(&mut self) {
+        self.generation = u64::MAX;
+    }
+
     pub(crate) fn new(io: Box<dyn Io>, line: Arc<Line>) -> ServerConn {
         let now = Instant::now();
         ServerConn {

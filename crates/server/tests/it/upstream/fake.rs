@@ -145,7 +145,7 @@ impl Session {
                 b'B' => message(b'2', b""),
                 b'D' => message(b'n', b""),
                 b'C' => message(b'3', b""),
-                b'E' if text == "\0begin\0\0\0" => {
+                b'E' if text.ends_with("\0begin\0\0\0") => {
                     text.clear();
                     self.status = b'T';
                     tag("BEGIN")

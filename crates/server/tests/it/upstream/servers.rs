@@ -67,7 +67,8 @@ pub fn transactions_go_where_they_belong() {
     // No server has a block before its first statement.
     assert_eq!(first.ask(&query("begin")), "C(BEGIN) Z(T)");
     assert_eq!(first.ask(&query("set local overtake.target = standby")), "C(SET) Z(T)");
-    assert!(who(&mut first).ends_with(&format!("D({}) C(SELECT 1) Z(T)", one.port)));
+    let said = first.ask(&query("who"));
+    assert!(said.ends_with(&format!("D({}) C(SELECT 1) Z(T)", one.port)), "{said}");
     first.ask(&query("commit"));
     assert!(who(&mut first).ends_with(&is(&three)));
 }
