@@ -13,6 +13,7 @@ mod entry;
 mod hot;
 mod learned;
 mod meter;
+mod pace;
 mod passage;
 mod patience;
 mod queue;
@@ -37,9 +38,9 @@ use entry::{Entries, Entry, State};
 use hot::HotKeys;
 use learned::Learned;
 use meter::Meter;
+use pace::Pace;
 use queue::{Place, Queue};
 use std::collections::VecDeque;
-use std::time::Duration;
 use thiserror::Error;
 use timer::{Timed, Timer};
 use window::Window;
@@ -81,10 +82,10 @@ pub enum Refused {
     Full {
         /// Its class.
         class: String,
-        /// How many wait.
+        /// How many of its class wait for a slot.
         waiting: usize,
-        /// How long it would have had to wait, about.
-        expected: Duration,
+        /// Where it would have stood.
+        at: Whereabouts,
     },
 }
 
@@ -121,6 +122,8 @@ struct Class {
     used: f64,
     /// What one of its transactions takes, in nanoseconds of a slot.
     expected_ns: f64,
+    /// Of those that wait for a slot.
+    pace: Pace,
     wait_timer: Timer,
     run_timer: Timer,
     held_back: usize,
@@ -156,9 +159,8 @@ pub struct Gate {
     return_timer: Timer,
     /// When somebody was last seen to get on.
     progress: Time,
-    /// Between two that go in, in nanoseconds.
-    interval_ns: f64,
-    last_in: Time,
+    /// Of all who wait for a slot.
+    pace: Pace,
     counters: Counters,
     totals: Totals,
 }
@@ -175,6 +177,7 @@ impl Gate {
             slots: 0,
             used: 0.0,
             expected_ns: 1e6,
+            pace: Pace::default(),
             wait_timer: Timer::new(Timed::Waiting, class.wait_max),
             run_timer: Timer::new(Timed::Being(State::Inside), class.runaway.map(|runaway| runaway.after)),
             held_back: 0,
@@ -204,8 +207,7 @@ impl Gate {
             lend_timer: Timer::new(Timed::Being(State::Resting), settings.lend_after),
             return_timer: Timer::new(Timed::Being(State::Returning), Some(settings.return_patience)),
             progress: Time::ZERO,
-            interval_ns: 0.0,
-            last_in: Time::ZERO,
+            pace: Pace::default(),
             counters: Counters::default(),
             totals: Totals::default(),
             settings,
@@ -260,14 +262,17 @@ impl Gate {
         self.pass(now);
         let Arrival { class: id, fingerprint, hot_key, owner } = arrival;
         let (class, settings) = (&self.classes[id.index()], &self.settings.classes[id.index()]);
+        // Who is held back waits for a row, not for a slot, and takes no place that the bound is for.
+        let is_held_back = hot_key.is_some_and(|key| self.hot.is_taken(key));
+        let waiting = class.queue.len();
         if let Some(most) = settings.queue_max
-            && most <= class.queue.len() + class.held_back
+            && most <= waiting
+            && !is_held_back
             && !self.has_room(id)
         {
-            let waiting = class.queue.len() + class.held_back;
+            let (class, at) = (settings.name.clone(), self.behind(id, waiting));
             self.counters.turned_away += 1;
-            let expected = self.expected_wait(self.ahead_of_all(id));
-            return Err(Refused::Full { class: settings.name.clone(), waiting, expected });
+            return Err(Refused::Full { class, waiting, at });
         }
         self.window.arrived();
         let number = self.next_number;
@@ -441,6 +446,11 @@ impl Gate {
                 self.meter.active(),
                 self.queued + self.classes.iter().map(|class| class.held_back).sum::<usize>(),
             );
+            if 0 < self.queued {
+                self.pace.pass(passed);
+                let waiting = self.classes.iter_mut().filter(|class| !class.queue.is_empty());
+                waiting.for_each(|class| class.pace.pass(passed));
+            }
             self.now = now;
         }
     }

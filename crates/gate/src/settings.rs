@@ -77,7 +77,7 @@ pub struct ClassSettings {
     pub slots_max: Most,
     /// In which order its transactions go in.
     pub order: Order,
-    /// More than so many that wait are turned away.
+    /// More than so many that wait for a slot are turned away; those held back for their hot keys do not count.
     pub queue_max: Option<usize>,
     /// Who has waited for so long is turned away.
     pub wait_max: Option<Duration>,

@@ -15,6 +15,7 @@ mod marks;
 mod options;
 mod reload;
 mod resources;
+mod runaway;
 mod slot;
 mod stalls;
 mod view;
@@ -38,6 +39,7 @@ use gate::{Arrival, ClassId, Entrance, Event, Gate, SettingsError, Ticket, Time}
 use keeper::SOONER;
 use marks::Asked;
 use resources::Resources;
+use runaway::Runaways;
 use stage::Class;
 use std::collections::HashMap;
 use std::fmt;
@@ -105,6 +107,7 @@ struct State {
     waiting: Waits,
     /// How those are cancelled that may be.
     cancels: HashMap<Ticket, Arc<dyn Cancel>>,
+    runaways: Runaways,
     /// When the task wakes that looks after time.
     armed: Option<Time>,
 }
@@ -142,6 +145,7 @@ impl Door {
             source: Source::of(&options.control),
             waiting: Waits::default(),
             cancels: HashMap::new(),
+            runaways: Runaways::default(),
             armed: None,
         };
         let asked = options.asked();
@@ -254,6 +258,7 @@ impl Shared {
                 Event::Admitted(ticket) => (ticket, Waiting::Admitted),
                 Event::TimedOut(ticket, class, whereabouts) => (ticket, Waiting::TimedOut(class, whereabouts)),
                 Event::Runaway(ticket) => {
+                    state.note_runaway(ticket);
                     runaways.extend(state.cancels.get(&ticket).cloned());
                     continue;
                 }

@@ -40,6 +40,11 @@ pub trait Front: Clone + Send + Sync + 'static {
         String::new()
     }
 
+    /// Whether clients that come now can be served; if not, why, in one line.
+    fn ready(&self) -> impl Future<Output = Result<(), String>> + Send {
+        async { Ok(()) }
+    }
+
     /// Opens one for a client that has this role and has proved it, if it had to, by this.
     fn open(
         &self,

@@ -1,6 +1,7 @@
 //! Metrics for Prometheus, health and readiness, by HTTP.
 //!
-//! **Invariant:** who asks costs a small task and a bounded time; nothing of the database is touched.
+//! **Invariant:** who asks costs a small task and a bounded time; nothing of the database is touched;
+//! before an upstream, `/readyz` may ask a server whether it is there, at most once a second.
 
 use crate::door::{Door, DoorView, Mode};
 use crate::front::Front;
@@ -33,15 +34,17 @@ pub(crate) async fn serve(listener: StdTcpListener, stats: Arc<Stats>, doors: Do
         match listener.accept().await {
             Ok((stream, _)) => {
                 let (stats, doors, front) = (Arc::clone(&stats), Arc::clone(&doors), front.clone());
-                let text = move || text(&stats) + &gate(&doors) + &front.metrics();
-                tokio::spawn(async move { drop(tokio::time::timeout(PATIENCE, answer(stream, text)).await) });
+                tokio::spawn(async move {
+                    let text = || text(&stats) + &gate(&doors) + &front.metrics();
+                    drop(tokio::time::timeout(PATIENCE, answer(stream, text, &front)).await);
+                });
             }
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
 }
 
-async fn answer(mut stream: TcpStream, text: impl Fn() -> String) -> std::io::Result<()> {
+async fn answer(mut stream: TcpStream, text: impl Fn() -> String, front: &impl Front) -> std::io::Result<()> {
     let mut request = Vec::new();
     while !request.windows(4).any(|window| window == b"\r\n\r\n") {
         if REQUEST_MAX < request.len() || stream.read_buf(&mut request).await? == 0 {
@@ -52,8 +55,12 @@ async fn answer(mut stream: TcpStream, text: impl Fn() -> String) -> std::io::Re
     let mut words = line.split(|&byte| byte == b' ');
     let (status, body) = match (words.next(), words.next()) {
         (Some(b"GET" | b"HEAD"), Some(b"/metrics")) => ("200 OK", text()),
-        // It listens, so it accepts.
-        (Some(b"GET" | b"HEAD"), Some(b"/healthz" | b"/readyz")) => ("200 OK", "ok\n".to_owned()),
+        // It answers, so it is alive.
+        (Some(b"GET" | b"HEAD"), Some(b"/healthz")) => ("200 OK", "ok\n".to_owned()),
+        (Some(b"GET" | b"HEAD"), Some(b"/readyz")) => match front.ready().await {
+            Ok(()) => ("200 OK", "ok\n".to_owned()),
+            Err(why) => ("503 Service Unavailable", format!("{why}\n")),
+        },
         (Some(b"GET" | b"HEAD"), _) => ("404 Not Found", "There are /metrics, /healthz and /readyz.\n".to_owned()),
         _ => ("405 Method Not Allowed", String::new()),
     };

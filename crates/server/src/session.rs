@@ -358,7 +358,7 @@ impl<B: Backend> Session<B> {
         let needs_slot = self.door.is_there() && (self.slot.is_some() || !self.backend.does_nothing_inside(portal));
         let entered = if needs_slot { self.enter(class, marks).await } else { Ok(()) };
         let outcome = match entered {
-            Ok(()) => self.run_portal(totals, portal).await,
+            Ok(()) => self.run_portal(totals, portal).await.map_err(|stop| self.cancelled_by_gate(stop)),
             Err(stop) => Err(stop),
         };
         self.rename();
@@ -378,6 +378,16 @@ impl<B: Backend> Session<B> {
             tracing::info!(pid = self.seen.pid(), ms = all, wait_ms = wait, %class, statement = %text, "slow statement");
         }
         outcome
+    }
+
+    /// A cancel by the gate says so.
+    fn cancelled_by_gate(&self, stop: Stop) -> Stop {
+        match &stop {
+            Stop::Error(error) if error.message() == errors::cancelled().message() => {
+                self.slot.as_ref().and_then(Slot::runaway).map_or(stop, Stop::Error)
+            }
+            _ => stop,
+        }
     }
 
     /// The transaction has ended.

@@ -41,6 +41,17 @@ impl HotKeys {
         }
     }
 
+    /// Whether somebody has it.
+    pub(super) fn is_taken(&self, key: u64) -> bool {
+        self.0.contains_key(&key)
+    }
+
+    /// How many go before one that waits: who has the key, and those who wait before it.
+    pub(super) fn before(&self, key: u64, level: u8, number: u64, ticket: Ticket) -> usize {
+        let waiting = self.0.get(&key).map(|waiting| waiting.range(..Held { level, number, ticket }).count());
+        waiting.map_or(0, |waiting| waiting + 1)
+    }
+
     /// Waits for a key that somebody has.
     pub(super) fn wait(&mut self, key: u64, level: u8, number: u64, ticket: Ticket) {
         self.0.entry(key).or_default().insert(Held { level, number, ticket });

@@ -82,6 +82,7 @@ impl Gate {
             let Some(index) = shares::next(candidates, self.settings.ageing) else { return };
             let Some(ticket) = self.classes[index].queue.first() else { return };
             self.dequeue(ticket);
+            self.step(index);
             self.let_in(ticket);
             self.events.push_back(Event::Admitted(ticket));
         }
@@ -94,20 +95,20 @@ impl Gate {
         }
     }
 
+    /// One of this class that has waited goes in.
+    fn step(&mut self, index: usize) {
+        self.pace.step();
+        self.classes[index].pace.step();
+    }
+
     pub(super) fn let_in(&mut self, ticket: Ticket) {
         let now = self.now;
         let Some(entry) = self.entries.get_mut(ticket) else { return };
-        let is_new = matches!(entry.state, State::Waiting);
         entry.turn(State::Inside, now);
         let (id, charged) = (entry.class, entry.charged);
         self.slots += 1;
         self.classes[id.index()].slots += 1;
         self.classes[id.index()].used += charged / self.weight(id);
-        if is_new {
-            let passed = now.since(self.last_in).as_nanos() as f64;
-            self.interval_ns += (passed - self.interval_ns) / 32.0;
-            self.last_in = now;
-        }
         self.progress = now;
         self.activate(ticket);
     }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::settings::{ClassSettings, Most, Order, Reaction, Runaway};
 use proptest::prelude::*;
+use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -399,7 +400,7 @@ fn bounds_turn_away_and_say_where_one_stood() {
     rig.pass(MS);
     let events = rig.events();
     assert!(
-        matches!(events[..], [Event::TimedOut(ticket, _, Whereabouts { ahead: 1, .. })] if ticket == waits),
+        matches!(events[..], [Event::TimedOut(ticket, _, Whereabouts { ahead: 1, expected: None })] if ticket == waits),
         "{events:?}"
     );
     rig.leave(inside);
@@ -606,4 +607,47 @@ proptest! {
         prop_assert_eq!(rig.gate.view().slots, 0);
         prop_assert_eq!(rig.gate.view().transactions, 0);
     }
+}
+
+/// Those of `low` get every other turn, as long as others go on coming as they have.
+#[test]
+fn the_expected_wait_is_what_it_then_is() {
+    let mut rig = Rig::new(1);
+    // A pause of the load says nothing of the pace.
+    rig.pass(Duration::from_secs(600));
+    let (mut inside, _) = rig.arrive("low");
+    let lows: Vec<Ticket> = (0..40).map(|_| rig.arrive("low").0).collect();
+    assert_eq!(rig.gate.whereabouts(lows[0]), Some(Whereabouts { ahead: 0, expected: None }));
+    let mut turns = 0;
+    let mut turn = |rig: &mut Rig| {
+        turns += 1;
+        if turns % 2 == 0 {
+            rig.arrive("high");
+        }
+        rig.pass(MS * 10);
+        inside = rig.leave(inside)[0];
+        inside
+    };
+    while turn(&mut rig) != lows[9] {}
+    let said = rig.gate.whereabouts(lows[39]).expect("it waits");
+    let (begun, expected) = (rig.now, said.expected.expect("ten were seen").as_secs_f64());
+    assert_eq!(said.ahead, 29);
+    while turn(&mut rig) != lows[39] {}
+    let waited = rig.now.since(begun).as_secs_f64();
+    assert!((expected / waited - 1.0).abs() < 0.1, "{expected} s were expected, and it waited {waited} s");
+}
+
+#[test]
+fn who_is_held_back_takes_no_place_of_those_who_wait_for_slots() {
+    let mut rig = Rig::with(1, |settings| settings.classes[1].queue_max = Some(1));
+    let hot = Arrival { hot_key: Some(7), ..Arrival::new(rig.class("normal")) };
+    let (inside, _) = rig.arrive_as(hot);
+    let held: Vec<Ticket> = (0..3).map(|_| rig.arrive_as(hot).0).collect();
+    assert_eq!(rig.gate.whereabouts(held[2]), Some(Whereabouts { ahead: 3, expected: None }));
+    let (waits, _) = rig.arrive("normal");
+    rig.arrive_as(hot);
+    let refused = rig.gate.arrive(rig.now, Arrival::new(rig.class("normal")));
+    assert!(matches!(refused, Err(Refused::Full { waiting: 1, .. })), "{refused:?}");
+    assert_eq!(rig.leave(inside), [held[0]], "it came before the other");
+    assert_eq!(rig.leave(held[0]), [waits].map(|_| held[1]));
 }

@@ -32,8 +32,8 @@ pub struct Counters {
 pub struct Whereabouts {
     /// How many go before it, about.
     pub ahead: usize,
-    /// How long it will wait yet, about: at the speed of late.
-    pub expected: Duration,
+    /// How long it will wait yet, about: at the pace at which its class has gone in lately. Nothing where that was not seen.
+    pub expected: Option<Duration>,
 }
 
 /// One class.
@@ -112,6 +112,13 @@ impl Gate {
         }
     }
 
+    /// The class of a transaction, and for how long it has been active.
+    pub fn active(&self, ticket: Ticket) -> Option<(ClassId, Duration)> {
+        let entry = self.entries.get(ticket)?;
+        let now = if entry.state == State::Inside { self.now.since(entry.since) } else { Duration::ZERO };
+        Some((entry.class, entry.active + now))
+    }
+
     /// How many have done what they were for.
     pub fn done(&self) -> u64 {
         self.classes.iter().map(|class| class.done).sum()
@@ -120,18 +127,34 @@ impl Gate {
     /// Where somebody stands; nothing if it does not wait.
     pub fn whereabouts(&self, ticket: Ticket) -> Option<Whereabouts> {
         let entry = self.entries.get(ticket)?;
-        let own = match entry.state {
-            State::HeldBack => self.classes[entry.class.index()].queue.len(),
-            state if state.is_queued() => self.classes[entry.class.index()].queue.before(entry.place),
-            _ => return None,
-        };
-        let ahead = self.ahead_in_level(entry.class, own);
-        Some(Whereabouts { ahead, expected: self.expected_wait(ahead) })
+        let (id, place) = (entry.class, entry.place);
+        match entry.state {
+            // How long others keep its row says nothing of slots.
+            State::HeldBack => {
+                let level = self.settings.classes[id.index()].level;
+                let ahead = self.hot.before(entry.hot?, level, place.number(), ticket);
+                Some(Whereabouts { ahead, expected: None })
+            }
+            state if state.is_queued() => Some(self.behind(id, self.classes[id.index()].queue.before(place))),
+            _ => None,
+        }
     }
 
-    /// How many go before one who comes now.
-    pub(super) fn ahead_of_all(&self, id: ClassId) -> usize {
-        self.ahead_in_level(id, self.classes[id.index()].queue.len())
+    /// Where one stands that has so many of its own class before it.
+    pub(super) fn behind(&self, id: ClassId, own: usize) -> Whereabouts {
+        Whereabouts { ahead: self.ahead_in_level(id, own), expected: self.expected_wait(id, own) }
+    }
+
+    /// What its class has taken lately to go in, so many times: what goes before it meanwhile, as long as it goes on coming as
+    /// it has, and bounds on slots are in that. Those of levels above who wait now come before, at the pace of all.
+    fn expected_wait(&self, id: ClassId, own: usize) -> Option<Duration> {
+        let level = self.settings.classes[id.index()].level;
+        let classes = self.settings.classes.iter().zip(&self.classes);
+        let above: usize =
+            classes.filter(|(settings, _)| settings.level < level).map(|(_, class)| class.queue.len()).sum();
+        let above_ns = if above == 0 { 0.0 } else { self.pace.interval_ns()? * above as f64 };
+        let own_ns = self.classes[id.index()].pace.interval_ns()? * (own + 1) as f64;
+        Some(Duration::from_nanos((above_ns + own_ns) as u64))
     }
 
     /// How many go before one with so many of its own class before it: all of the levels above, and of other classes of its
@@ -151,9 +174,5 @@ impl Gate {
             }
         });
         own + ahead.sum::<usize>()
-    }
-
-    pub(super) fn expected_wait(&self, ahead: usize) -> Duration {
-        Duration::from_nanos(((ahead + 1) as f64 * self.interval_ns) as u64)
     }
 }

@@ -93,6 +93,7 @@ impl Slot {
                 if !state.cancels.is_empty() {
                     state.cancels.remove(&ticket);
                 }
+                state.forget_runaway(ticket);
                 state.gate.leave(now, ticket, ending);
             });
         }

@@ -151,6 +151,9 @@ impl Link {
         }
         // The connection's last words are the server's own.
         self.is_told |= matches!(message::field(body, b'V'), Some("FATAL" | "PANIC"));
+        if let Some(told) = self.turn.as_ref().and_then(|turn| turn.runaway(body)) {
+            return Ok(Fate::Becomes(told));
+        }
         // A statement has the name that the client gave it.
         Ok(talk.client.names.named_in(body).map_or(Fate::Passes, |body| {
             let mut out = BytesMut::new();

@@ -17,6 +17,7 @@ mod admin;
 mod backward;
 mod begin;
 mod block;
+mod cancelled;
 mod check;
 mod client;
 mod database;
@@ -41,6 +42,7 @@ mod priority;
 mod process;
 mod proof;
 mod reach;
+mod ready;
 mod reload;
 mod roles;
 mod scan;
@@ -273,6 +275,10 @@ impl Front for Upstream {
 
     fn metrics(&self) -> String {
         admin::metrics(&self.0.nodes)
+    }
+
+    async fn ready(&self) -> Result<(), String> {
+        self.0.nodes.ready().await
     }
 
     async fn role(&self, roles: &Roles, user: &str, method: Method) -> SqlResult<Option<Role>> {

@@ -10,6 +10,7 @@
 use super::health;
 use super::login::Servers;
 use super::node::{Node, Presence, Standing};
+use super::ready;
 use super::target::Target;
 use super::url::Host;
 use crate::door::{Door, DoorOptions};
@@ -50,7 +51,8 @@ pub(crate) struct Nodes {
     /// Transactions that wait for a server.
     waiting: AtomicUsize,
     /// A standing is another one.
-    changed: Notify,
+    pub(super) changed: Notify,
+    pub(super) last_answer: ready::Known,
 }
 
 /// What a server that has answered says of itself.
@@ -94,6 +96,7 @@ impl Nodes {
             timelines: Mutex::default(),
             waiting: AtomicUsize::new(0),
             changed: Notify::new(),
+            last_answer: ready::Known::default(),
         }
     }
 
@@ -214,7 +217,7 @@ impl Nodes {
     }
 
     /// Has somebody look after them, in the runtime of the caller.
-    fn watch(self: &Arc<Nodes>) {
+    pub(super) fn watch(self: &Arc<Nodes>) {
         if !self.is_watched.load(Relaxed) && !self.is_watched.swap(true, SeqCst) {
             health::begin(self);
         }
@@ -304,7 +307,7 @@ impl Nodes {
         self.changed.notify_waiters();
     }
 
-    fn nobody(&self, target: Target) -> SqlError {
+    pub(super) fn nobody(&self, target: Target) -> SqlError {
         let what = match target {
             Target::Primary => "no server is the primary",
             Target::Standby => "no server is a standby",

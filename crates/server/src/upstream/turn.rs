@@ -12,6 +12,7 @@ use crate::backend::Cancel;
 use crate::door::{About, Slot, TurnedAway};
 use crate::stats::{Stage, Stats};
 use gate::Ticket;
+use sql::SqlError;
 use stage::Class;
 use std::fmt;
 use std::future::poll_fn;
@@ -195,6 +196,11 @@ impl Turn {
         if let Some(slot) = &self.slot {
             slot.cancel_by(cancel);
         }
+    }
+
+    /// Why its statement was cancelled, if the gate has done that.
+    pub(super) fn told_runaway(&self) -> Option<SqlError> {
+        self.slot.as_ref()?.runaway()
     }
 
     /// It has done what it was for.

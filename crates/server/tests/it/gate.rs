@@ -181,7 +181,7 @@ pub fn who_is_turned_away_is_told_why() {
             assert_eq!(state(&error), code);
             let notice = notices.recv().await.unwrap();
             assert_eq!(notice.message(), format!("transaction of class \"{class}\" was turned away"));
-            assert!(notice.detail().unwrap().contains("the expected wait was"), "{notice:?}");
+            assert!(notice.detail().unwrap().contains("to go before it."), "{notice:?}");
         }
         holder.batch_execute("commit").await.unwrap();
         client.batch_execute("select 2").await.unwrap();
@@ -196,7 +196,12 @@ pub fn who_runs_for_too_long_is_cancelled() {
     });
     real.runtime.block_on(async {
         let client = real.client().await;
-        assert_eq!(state(&client.batch_execute("select pg_sleep(60)").await.unwrap_err()), "57014");
+        let error = client.batch_execute("select pg_sleep(60)").await.unwrap_err();
+        let error = error.as_db_error().unwrap();
+        assert_eq!(error.code().code(), "57014");
+        assert_eq!(error.message(), "canceling statement due to the runaway limit of class \"normal\"");
+        assert!(error.detail().unwrap().ends_with("; 20 ms are the limit."), "{error:?}");
+        assert!(error.hint().unwrap().contains("overtake.gate_classes"), "{error:?}");
         // One that waits for its client runs for no time.
         client.batch_execute("begin; select 1").await.unwrap();
         until("its slot is lent", || door.view().unwrap().gate.counters.lent == 1).await;

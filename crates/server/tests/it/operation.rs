@@ -190,7 +190,7 @@ pub fn settings_have_sources() {
     });
 }
 
-fn http(address: std::net::SocketAddr, request: &str) -> String {
+pub fn http(address: std::net::SocketAddr, request: &str) -> String {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();

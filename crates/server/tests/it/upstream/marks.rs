@@ -341,3 +341,30 @@ pub fn settings_of_the_front_are_shown() {
     });
     until_empty(&front);
 }
+
+/// The server says that a user has asked for it, which nobody has.
+pub fn a_runaway_is_told_so() {
+    let after = Duration::from_millis(20);
+    let cancel = |door: &mut DoorOptions| {
+        door.gate.classes[1].runaway = Some(::gate::Runaway { after, reaction: ::gate::Reaction::Cancel });
+    };
+    let Some(front) = front(1, &[], cancel) else { return };
+    front.runtime.block_on(async {
+        let client = front.client().await;
+        for _ in 0..2 {
+            let error = client.batch_execute("begin; select pg_sleep(60)").await.unwrap_err();
+            let error = error.as_db_error().unwrap();
+            assert_eq!(error.code().code(), "57014");
+            assert_eq!(error.message(), "canceling statement due to the runaway limit of class \"normal\"");
+            assert!(error.detail().unwrap().ends_with("; 20 ms are the limit."), "{error:?}");
+            assert!(error.hint().unwrap().contains("overtake.gate_classes"), "{error:?}");
+            assert_eq!(error.routine(), Some("ProcessInterrupts"));
+            client.batch_execute("rollback").await.unwrap();
+        }
+        // Its own time is another one.
+        client.batch_execute("set statement_timeout = '30ms'").await.unwrap();
+        let error = client.batch_execute("/*+ priority=high */ select pg_sleep(60)").await.unwrap_err();
+        assert_eq!(error.as_db_error().unwrap().message(), "canceling statement due to statement timeout");
+    });
+    until_empty(&front);
+}

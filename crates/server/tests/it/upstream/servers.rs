@@ -2,6 +2,7 @@
 
 use super::fake::{DOWN, Fake, PRIMARY, Role, STANDBY};
 use super::{Front, Gate, try_value, value};
+use crate::operation::http;
 use crate::support::{PATIENCE, Raw, bind, execute, parse, query, sync};
 use server::Config;
 use server::upstream::{Limits, UpstreamOptions, Watching};
@@ -10,10 +11,14 @@ use std::time::{Duration, Instant};
 
 /// Servers are asked often, and waited for so long.
 fn before(fakes: &[&Fake], patience: Duration, slots: usize) -> Gate {
+    before_with(fakes, patience, slots, |_| {})
+}
+
+fn before_with(fakes: &[&Fake], patience: Duration, slots: usize, change: impl FnOnce(&mut Config)) -> Gate {
     let hosts: Vec<String> = fakes.iter().map(|fake| format!("127.0.0.1:{}", fake.port)).collect();
     let url = format!("postgres://postgres@{}/postgres?sslmode=disable", hosts.join(","));
     let watching = Watching { period: Duration::from_millis(20), patience };
-    Gate::over(&url, UpstreamOptions { watching, ..Limits::default().into() }, slots, |_: &mut Config| {})
+    Gate::over(&url, UpstreamOptions { watching, ..Limits::default().into() }, slots, change)
 }
 
 fn client(gate: &Gate, more: &[(&str, &str)]) -> Raw<TcpStream> {
@@ -244,4 +249,38 @@ pub fn last_words_are_for_those_whom_they_concern() {
     assert_eq!(client.ask(&query("last")), "C(INSERT 0 1) Z(I)");
     let said = client.ask(&query("who"));
     assert!(said.ends_with(&is(&one)), "{said}");
+}
+
+/// Whoever sends clients here learns whether there is a server: of several, and of one that nobody asks otherwise.
+pub fn readiness_is_the_servers() {
+    let ready = |address| http(address, "GET /readyz HTTP/1.0\r\n\r\n");
+    let free = || {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        free.local_addr().unwrap()
+    };
+    let (one, two) = (Fake::new(PRIMARY), Fake::new(STANDBY));
+    for fakes in [&[&one][..], &[&one, &two]] {
+        let address = free();
+        let _gate = before_with(fakes, PATIENCE, 9, |config| config.metrics = Some(address));
+        let becomes = |status: &str| {
+            until(status, || ready(address).starts_with(&format!("HTTP/1.1 {status}")));
+            ready(address)
+        };
+        assert!(ready(address).ends_with("\r\n\r\nok\n"));
+        for fake in fakes {
+            fake.is(DOWN);
+            fake.cut();
+        }
+        let said = becomes("503 Service Unavailable");
+        let body = said.split_once("\r\n\r\n").unwrap().1;
+        assert!(body.starts_with("no server can be reached: ") && body.lines().count() == 1, "{said}");
+        assert!(fakes.iter().all(|fake| body.contains(&format!("127.0.0.1:{}", fake.port))), "{said}");
+        assert!(http(address, "GET /healthz HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 200"));
+        if let Some(standby) = fakes.get(1) {
+            standby.is(STANDBY);
+            becomes("200 OK");
+        }
+        fakes[0].is(PRIMARY);
+        becomes("200 OK");
+    }
 }
