@@ -220,7 +220,10 @@ fn class_with(gate: &Settings, index: usize, key: &str, value: &str) -> Option<C
             }
         }
         "runaway" => {
-            let reaction = class.runaway.map_or(Reaction::Demote(gate.class("low")?), |runaway| runaway.reaction);
+            // Whoever is in the lowest class already has nowhere to go.
+            let low = gate.class("low")?;
+            let default = if low.index() == index { Reaction::Cancel } else { Reaction::Demote(low) };
+            let reaction = class.runaway.map_or(default, |runaway| runaway.reaction);
             class.runaway = Some(Runaway { after: time(value)?, reaction });
         }
         "runaway_to" => {
@@ -307,6 +310,17 @@ mod tests {
         assert!(matches!(normal.order, Order::ShortestExpected { .. }));
         assert!(matches!(normal.runaway, Some(Runaway { reaction: Reaction::Demote(_), .. })));
         assert_eq!((high.slots_min, high.slots_max), (2, Most::Yielding(8)));
+        for alone in ["runaway=20s", "runaway_to=cancel", "slots_min=1", "wait_max=1s", "order=shortest", "level=9"] {
+            options(&[&format!("overtake.gate_classes=low {alone}")]).expect(alone);
+        }
+        let [high, _, low] =
+            &options(&["overtake.gate_classes=low runaway=20s; high runaway=20s"]).expect("classes").gate.classes[..]
+        else {
+            panic!("three classes")
+        };
+        let reaction = |class: &ClassSettings| class.runaway.map(|runaway| (runaway.after.as_secs(), runaway.reaction));
+        assert_eq!(reaction(low), Some((20, Reaction::Cancel)), "there is no lower one");
+        assert!(matches!(reaction(high), Some((20, Reaction::Demote(to))) if to.index() == 2));
         for wrong in
             ["lwo weight=1", "low weight", "low wieght=1", "low weight=0", "low wait_max=1h", "low slots_max=x"]
         {

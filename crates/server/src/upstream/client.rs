@@ -7,9 +7,11 @@ use super::params::Params;
 use super::pool::Pool;
 use super::priority::{self, Answer, Priority, Served};
 use super::reach::Reach;
+use super::reload::effective;
 use super::settings::Settings;
 use super::statements::Names;
 use super::target::{self, Targets};
+use super::unknown;
 use crate::backend::Cancel;
 use sql::SqlError;
 use sql::priority::Rules;
@@ -97,6 +99,7 @@ impl Client {
         match priority::command(text)? {
             priority::Command::Deallocate(name) => self.names.remove(&name).then_some(Ok(Answer::Tag("DEALLOCATE"))),
             priority::Command::Set(set) => Some(self.priority.set(set, is_open).map(Answer::Tag)),
+            priority::Command::SetOther(name) => unknown::refused(&self.shared.options().settings, &name).map(Err),
             priority::Command::Show(name) => {
                 let has = self.has_setting(&name);
                 has.then(|| Ok(Answer::Shows(Arc::clone(&name), self.shown(&name))))
@@ -118,7 +121,8 @@ impl Client {
         if name == target::NAME {
             return self.targets.current().name().into();
         }
-        self.priority.shown(name).unwrap_or_else(|| self.shared.options().settings.get(name).into())
+        let settings = &self.shared.options().settings;
+        self.priority.shown(name).unwrap_or_else(|| effective(name, settings.get(name)).into())
     }
 
     /// It calls itself something else.

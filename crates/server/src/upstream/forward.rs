@@ -95,6 +95,7 @@ impl Link {
         }
         self.is_touched |= mem::take(&mut self.has_failed_check);
         talk.client.message = talk.client.message.wrapping_add(1);
+        talk.client.ask_for_unknown(kind, &mut talk.conn.input[HEAD..length]);
         let number = talk.client.message;
         match kind {
             b'Q' => return self.query(talk, length),

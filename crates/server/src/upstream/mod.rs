@@ -54,6 +54,7 @@ mod statements;
 mod talk;
 mod target;
 mod turn;
+mod unknown;
 mod url;
 mod watch;
 
@@ -308,6 +309,9 @@ impl Front for Upstream {
             None => self.0.options().class(&user, &database, &application)?,
         };
         let hot_key = asked.remove("overtake.hot_key").unwrap_or_default();
+        if let Some(error) = asked.iter().find_map(|(name, _)| unknown::refused(&self.0.options().settings, name)) {
+            return Err(error);
+        }
         let target = asked.get(target::NAME).map_or_else(|| Ok(self.target()), Target::of)?;
         let pool = self.pool(&user, &database);
         if let Some(keys) = proof {

@@ -158,7 +158,7 @@ pub(crate) fn served(text: &[u8], has: impl Fn(&str) -> bool) -> Option<Served> 
         Command::Set(Set { setting: Setting::Priority, value: Some(value), .. }) if class_of(&value).is_err() => None,
         Command::Set(set) => Some(Served::Set(set)),
         Command::Show(name) if has(&name) => Some(Served::Show(name)),
-        Command::Show(_) | Command::Deallocate(_) => None,
+        Command::Show(_) | Command::SetOther(_) | Command::Deallocate(_) => None,
     }
 }
 

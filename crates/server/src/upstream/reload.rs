@@ -30,6 +30,11 @@ impl Live {
 /// What `overtake.mpl` is before an upstream unless it is said.
 const MPL: &str = "auto";
 
+/// A setting's value as the front goes by it.
+pub(super) fn effective<'v>(name: &str, value: &'v str) -> &'v str {
+    if name == "overtake.mpl" && value.is_empty() { MPL } else { value }
+}
+
 /// Whether a setting's new value counts without a new start.
 pub(super) fn is_changeable(name: &str) -> bool {
     const NAMES: &[&str] = &[

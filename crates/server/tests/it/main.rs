@@ -131,6 +131,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::state::notifications_pass),
             testkit::test!(upstream::state::priorities_are_the_fronts),
             testkit::test!(upstream::state::rules_count_at_login),
+            testkit::test!(upstream::state::unknown_settings_are_refused),
             testkit::test!(upstream::differential::the_front_says_what_the_server_says),
             testkit::test!(upstream::differential::garbage_harms_nobody),
             testkit::test!(upstream::passwords::proofs_are_passed_on),

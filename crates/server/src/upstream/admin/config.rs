@@ -1,7 +1,7 @@
 //! `SHOW CONFIG`: the settings of the server by their own names, and where the servers are.
 
 use super::super::Shared;
-use super::super::reload::is_changeable;
+use super::super::reload::{effective, is_changeable};
 use super::table::{Table, text};
 use sql::Kind::Text;
 
@@ -14,7 +14,8 @@ pub(super) fn table(shared: &Shared) -> Table {
         vec![("key", text(name)), ("value", text(value)), ("default", text(default)), ("changeable", changeable)]
     };
     let options = shared.options();
-    let settings = options.settings.of_server().map(|(name, value, default)| line(name, value, default));
+    let settings = options.settings.of_server();
+    let settings = settings.map(|(name, value, default)| line(name, effective(name, value), effective(name, default)));
     let upstream = line("upstream", &shared.hosts(), "");
     Table::new(&COLUMNS, settings.chain([upstream]).collect())
 }

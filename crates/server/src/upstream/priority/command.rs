@@ -9,6 +9,8 @@ use std::sync::Arc;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Set(Set),
+    /// SET of another one whose name begins with `overtake.`.
+    SetOther(String),
     /// Of one statement.
     Deallocate(Vec<u8>),
     /// The setting of this name, which begins with `overtake.`.
@@ -70,13 +72,17 @@ pub(crate) fn command(text: &[u8]) -> Option<Command> {
             if is_local || name == "session" {
                 (name, rest) = word(rest)?;
             }
-            let setting = Setting::of(&name)?;
+            let setting = Setting::of(&name);
+            if setting.is_none() && !name.starts_with(PREFIX) {
+                return None;
+            }
             let rest = rest.trim_start();
             let rest = match rest.strip_prefix('=') {
                 Some(rest) => rest,
                 None => word(rest).filter(|(to, _)| to == "to")?.1,
             };
             let (value, is_quoted) = value(rest)?;
+            let Some(setting) = setting else { return Some(Command::SetOther(name)) };
             let is_default = !is_quoted && value.eq_ignore_ascii_case("default");
             Some(Command::Set(Set { setting, is_local, is_default, value: (!is_default).then_some(value) }))
         }
@@ -117,6 +123,7 @@ mod tests {
         let reset = Set { setting: class, is_local: false, is_default: false, value: None };
         assert_eq!(command(b"reset Overtake.Priority"), Some(Command::Set(reset)));
         assert_eq!(command(b"SHOW overtake.Priority;"), Some(Command::Show("overtake.priority".into())));
+        assert_eq!(command(b"set local overtake.MPL to 1"), Some(Command::SetOther("overtake.mpl".to_owned())));
         assert_eq!(command(b"deallocate \"P 1\""), None);
         assert_eq!(command(b"deallocate prepare \"P\""), Some(Command::Deallocate(b"P".to_vec())));
         for text in [
@@ -128,7 +135,6 @@ mod tests {
             "set overtake.hot_key a",
             "show overtake.priority; show work_mem",
             "show work_mem",
-            "set overtake.mpl = 1",
             "select 1",
             "set work_mem = 1",
             "update t set a = 1",

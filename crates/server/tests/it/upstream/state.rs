@@ -1,5 +1,6 @@
 //! What a session has set follows it; what cannot follow holds it.
 
+use super::admin::{cell, rows};
 use super::cluster::Cluster;
 use super::{Front, try_value, value};
 use crate::support::{bind, execute, named, parse, query, sync};
@@ -186,4 +187,45 @@ pub fn rules_count_at_login() {
         };
         assert!(config.iter().any(is));
     });
+}
+
+/// A server would take any name of two parts.
+pub fn unknown_settings_are_refused() {
+    let Some(front) = Front::new(1) else { return };
+    let mut raw = front.raw();
+    let unknown = "unrecognized configuration parameter \"overtake.nonsense\"";
+    let said = raw.ask(&query("set overtake.nonsense = 1"));
+    assert!(said.starts_with(&format!("E(ERROR|42704|{unknown}")) && said.ends_with("Z(I)"), "{said}");
+    let said = raw.ask(&query("SET overtake.mpl TO 7"));
+    assert!(said.starts_with("E(ERROR|55P02|parameter \"overtake.mpl\" cannot be changed now"), "{said}");
+    let said = raw.ask(&query("set overtake.network_threads = 7"));
+    assert!(said.contains("cannot be changed without restarting the server"), "{said}");
+    // Others' settings of two parts are the server's.
+    assert_eq!(raw.ask(&query("set app.nonsense = 1")), "C(SET) Z(I)");
+    for set in ["set overtake.nonsense=1", "SET LOCAL Overtake.Nonsense TO 'x y';"] {
+        raw.ask(&query("begin"));
+        let said = raw.ask(&query(set));
+        assert!(said.starts_with(&format!("E(ERROR|42704|{unknown}")) && said.ends_with("Z(E)"), "{set}: {said}");
+        assert!(raw.ask(&query("select 1")).contains("25P02"));
+        raw.ask(&query("rollback"));
+        for name in ["", "named"] {
+            let whole = [parse(name, set, &[]), bind("", name, &[], &[], &[]), execute("", 0), sync()].concat();
+            let said = raw.ask(&whole);
+            assert!(said.contains(unknown) && said.contains("42704") && said.ends_with("Z(I)"), "{set}: {said}");
+        }
+    }
+    front.runtime.block_on(async {
+        let error = front.try_client("options='-c overtake.nonsense=1'").await.err().unwrap();
+        assert_eq!(error.as_db_error().unwrap().message(), unknown);
+        let error = front.try_client("options='-c overtake.mpl=1'").await.err().unwrap();
+        assert_eq!(error.code().unwrap().code(), "55P02");
+        let client = front.try_client("options='-c overtake.target=any -c app.nonsense=2'").await.unwrap();
+        assert_eq!(value(&client, "show app.nonsense").await, "2");
+        // What is in force, not what was said.
+        assert_eq!(value(&client, "show overtake.mpl").await, "auto");
+        let admin = front.try_client("dbname=overtake").await.unwrap();
+        let config = rows(&admin, "show config").await;
+        assert_eq!(cell(&config, &[("key", "overtake.mpl")], "value"), "auto");
+    });
+    front.all_idle();
 }

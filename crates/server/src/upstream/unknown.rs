@@ -1,0 +1,52 @@
+//! Settings whose names begin with `overtake.`, and which no client may have.
+//!
+//! A server takes any name of two parts, so a slip of the pen would be taken and do nothing. PostgreSQL reserves the prefixes of
+//! its extensions for that reason, and so does our own engine.
+//!
+//! **Invariant:** in a transaction it is the server that refuses, so that the transaction fails there, too: it is asked to show
+//! what nobody has.
+
+use super::client::Client;
+use super::message;
+use super::priority::{Command, command};
+use super::reload::is_changeable;
+use sql::session::{Defaults, Source};
+use sql::{SqlError, SqlState};
+
+const PREFIX: &str = "overtake.";
+
+/// Why no client may have this setting, if that is so.
+pub(super) fn refused(settings: &Defaults, name: &str) -> Option<SqlError> {
+    if !name.starts_with(PREFIX) {
+        return None;
+    }
+    if !settings.has(name) {
+        return settings.clone().set(name, "", Source::CommandLine).err();
+    }
+    settings.of_server().any(|(own, ..)| own == name).then(|| {
+        let why = if is_changeable(name) { "now" } else { "without restarting the server" };
+        let error = SqlError::new(SqlState("55P02"), format!("parameter \"{name}\" cannot be changed {why}"));
+        error.hint("It is a setting of the gate before the servers, for all its clients.")
+    })
+}
+
+impl Client {
+    /// A SET of what there is not, in a message of this kind, becomes a SHOW of it, which is no longer.
+    pub(crate) fn ask_for_unknown(&self, kind: u8, body: &mut [u8]) {
+        let begin = match kind {
+            b'Q' => 0,
+            b'P' => message::text(body).map_or(0, |(name, _)| name.len() + 1),
+            _ => return,
+        };
+        let Some(text) = body.get_mut(begin..) else { return };
+        let Some(length) = message::text(text).map(|(text, _)| text.len()) else { return };
+        let Some(Command::SetOther(name)) = command(&text[..length]) else { return };
+        if self.shared.options().settings.has(&name) {
+            return;
+        }
+        let show = format!("{:length$}", format!("SHOW {name}"));
+        if show.len() == length {
+            text[..length].copy_from_slice(show.as_bytes());
+        }
+    }
+}
