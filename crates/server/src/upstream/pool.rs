@@ -336,6 +336,11 @@ impl Pool {
     }
 
     /// Its connections, as they are shown.
+    /// How many wait for a connection to this server.
+    pub(crate) fn waiting_at(&self, node: &Node) -> usize {
+        self.shelves[node.number].waiting.load(Relaxed)
+    }
+
     pub(crate) fn sights(&self) -> Vec<Arc<Sight>> {
         lock(&self.sights).iter().filter_map(Weak::upgrade).collect()
     }

@@ -110,6 +110,7 @@ fn main() -> ExitCode {
             testkit::test!(fuzz::garbage_harms_no_real_session),
             testkit::test!(tls::encryption_by_rustls),
             testkit::test!(upstream::admin::tables_are_pgbouncers),
+            testkit::test!(upstream::admin::lists_count_what_there_is),
             testkit::test!(upstream::admin::only_superusers_administer),
             testkit::test!(upstream::admin::a_pause_waits_and_holds),
             testkit::test!(upstream::admin::a_pause_can_be_given_up),

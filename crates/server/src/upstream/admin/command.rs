@@ -19,9 +19,14 @@ pub(super) enum Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Show {
     Pools,
+    PoolsByServer,
     Clients,
     Servers,
     Stats,
+    StatsTotals,
+    Totals,
+    Lists,
+    Users,
     Databases,
     Config,
     Upstream,
@@ -74,9 +79,14 @@ impl Show {
     fn of(words: &[&str]) -> Option<Show> {
         Some(match words {
             ["pools"] => Show::Pools,
+            ["pools", "by", "server"] => Show::PoolsByServer,
             ["clients"] => Show::Clients,
             ["servers"] => Show::Servers,
             ["stats"] => Show::Stats,
+            ["stats_totals"] => Show::StatsTotals,
+            ["totals"] => Show::Totals,
+            ["lists"] => Show::Lists,
+            ["users"] => Show::Users,
             ["databases"] => Show::Databases,
             ["config"] => Show::Config,
             ["upstream"] => Show::Upstream,
@@ -89,6 +99,7 @@ impl Show {
             ["mpl", "history", seconds] => Show::History(Some(seconds.parse().ok()?)),
             ["mpl", "log"] => Show::Gate("mpl_log"),
             ["forecast"] => Show::Gate("mpl_forecast"),
+            ["verdict"] => Show::Gate("mpl_verdict"),
             ["resources"] => Show::Gate("gate_resources"),
             _ => return None,
         })

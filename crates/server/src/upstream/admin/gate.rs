@@ -1,4 +1,4 @@
-//! `SHOW GATE`, `GATE HISTOGRAM`, `MPL`, `MPL LOG`, `MPL HISTORY`, `FORECAST`, `RESOURCES`: the views of the schema `overtake`, for
+//! `SHOW GATE`, `GATE HISTOGRAM`, `MPL`, `MPL LOG`, `MPL HISTORY`, `FORECAST`, `VERDICT`, `RESOURCES`: the views of the schema `overtake`, for
 //! each server.
 
 use super::super::nodes::Nodes;

@@ -12,6 +12,7 @@ mod control;
 mod databases;
 mod gate;
 mod help;
+mod lists;
 mod pools;
 mod servers;
 mod stats;
@@ -197,9 +198,14 @@ impl Session {
 async fn table_of(shared: &Shared, stats: &Stats, what: Show) -> Result<Table, SqlError> {
     Ok(match what {
         Show::Pools => pools::table(shared, stats),
+        Show::PoolsByServer => pools::by_server(shared),
         Show::Clients => clients::table(shared, stats),
         Show::Servers => servers::table(shared),
         Show::Stats => stats::table(shared),
+        Show::StatsTotals => stats::totals_by_database(shared),
+        Show::Totals => stats::totals(shared),
+        Show::Lists => lists::lists(shared, stats),
+        Show::Users => lists::of_users(shared, stats),
         Show::Databases => databases::table(shared),
         Show::Config => config::table(shared),
         Show::Upstream => upstream::table(shared),

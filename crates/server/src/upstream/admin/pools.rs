@@ -1,6 +1,7 @@
 //! `SHOW POOLS`: those of servers, and the administration database's own clients.
 
-use super::super::Shared;
+use super::super::node::Node;
+use super::super::{Pool, Shared};
 use super::clients::waited_us;
 use super::is_name;
 use super::table::{Table, ZERO, count, text};
@@ -8,6 +9,7 @@ use crate::stats::Stats;
 use sql::Kind::{Int4, Text};
 use sql::observe::Observe;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const COLUMNS: [(&str, sql::Kind); 16] = [
     ("database", Text),
@@ -73,4 +75,37 @@ pub(super) fn table(shared: &Shared, stats: &Stats) -> Table {
         ]
     };
     Table::new(&COLUMNS, all.into_iter().map(line).collect())
+}
+
+const BY_SERVER: [(&str, sql::Kind); 8] = [
+    ("database", Text),
+    ("user", Text),
+    ("server", Text),
+    ("role", Text),
+    ("cl_waiting", Int4),
+    ("sv_active", Int4),
+    ("sv_idle", Int4),
+    ("pool_size", Int4),
+];
+
+/// The connections of each pool at each server, and who waits for one there. Clients belong to no server between transactions.
+pub(super) fn by_server(shared: &Shared) -> Table {
+    let size = shared.pool_size();
+    let line = |pool: &Pool, node: &Node| {
+        let sights = pool.sights();
+        let here = sights.iter().filter(|sight| sight.host == node.host);
+        let (active, idle): (Vec<_>, Vec<_>) = here.partition(|sight| sight.client().is_some());
+        vec![
+            ("database", text(&pool.name)),
+            ("user", text(&pool.user)),
+            ("server", text(&node.name)),
+            ("role", text(node.standing().name())),
+            ("cl_waiting", count(pool.waiting_at(node))),
+            ("sv_active", count(active.len())),
+            ("sv_idle", count(idle.len())),
+            ("pool_size", count(size)),
+        ]
+    };
+    let of_pool = |pool: Arc<Pool>| shared.nodes.all().iter().map(|node| line(&pool, node)).collect::<Vec<_>>();
+    Table::new(&BY_SERVER, shared.all_pools().into_iter().flat_map(of_pool).collect())
 }

@@ -88,6 +88,14 @@ pub fn tables_are_pgbouncers() {
         ),
         ("show config", "key:25:0,value:25:0,default:25:0,changeable:25:0"),
         ("show version", "version:25:0"),
+        ("show lists", "list:25:0,items:23:0"),
+        ("show users", "name:25:0,pool_mode:25:0"),
+        ("show totals", "name:25:0,value:1700:0"),
+        (
+            "show stats_totals",
+            "database:25:0,xact_count:1700:0,query_count:1700:0,bytes_received:1700:0,bytes_sent:1700:0,\
+             xact_time:1700:0,query_time:1700:0,wait_time:1700:0",
+        ),
     ] {
         let said = raw.ask(&query(text));
         assert!(said.starts_with(&format!("T({columns})")), "{text}: {said}");
@@ -311,5 +319,42 @@ pub fn what_clients_do_is_seen() {
         assert_eq!((cell(&sums, &is, "total_xact_count"), cell(&sums, &is, "total_query_count")), ("2", "7"));
         assert_ne!(cell(&sums, &is, "total_xact_time"), "0");
         assert_ne!(cell(&sums, &is, "total_wait_time"), "0");
+    });
+}
+
+/// What there is, counted: two clients of two users, each with a connection.
+pub fn lists_count_what_there_is() {
+    let Some(front) = Front::new(2) else { return };
+    front.cluster.ask("create role ann login");
+    front.runtime.block_on(async {
+        let (one, two) = (front.client().await, front.try_client("user=ann dbname=postgres").await.unwrap());
+        for client in [&one, &one, &two] {
+            client.batch_execute("select 1; select 2").await.unwrap();
+        }
+        let admin = admin(&front).await;
+        let lists = rows(&admin, "show lists").await;
+        let items = |list: &str| cell(&lists, &[("list", list)], "items");
+        assert_eq!(
+            ["databases", "users", "pools", "used_clients", "used_servers"].map(items),
+            ["1", "2", "2", "3", "2"]
+        );
+        let users: Vec<String> = rows(&admin, "show users").await.into_iter().map(|row| row[0].1.clone()).collect();
+        assert_eq!(users, ["ann", "postgres"]);
+        let totals = rows(&admin, "show totals").await;
+        let stats = rows(&admin, "show stats").await;
+        for total in ["total_xact_count", "total_query_count", "total_xact_time", "total_wait_time"] {
+            assert_eq!(cell(&totals, &[("name", total)], "value"), cell(&stats, &[], total), "{total}");
+        }
+        assert_eq!(totals.len(), 4);
+        let by_database = rows(&admin, "show stats_totals").await;
+        assert_eq!(cell(&by_database, &[], "xact_count"), cell(&stats, &[], "total_xact_count"));
+        assert_ne!(cell(&stats, &[], "total_xact_count"), "0");
+        let pools = rows(&admin, "show pools by server").await;
+        let server = format!("127.0.0.1:{}", front.cluster.port);
+        let anns = [("user", "ann"), ("server", &*server)];
+        assert_eq!(
+            ["sv_active", "sv_idle", "cl_waiting", "pool_size"].map(|name| cell(&pools, &anns, name)),
+            ["0", "1", "0", "2"]
+        );
     });
 }

@@ -229,6 +229,11 @@ pub fn servers_have_gates_of_their_own() {
     }
     let shown = admin.ask(&query("show mpl"));
     assert!(shown.contains(&format!("127.0.0.1:{}", one.port)) && shown.contains(&format!("127.0.0.1:{}", two.port)));
+    let shown = admin.ask(&query("show pools by server"));
+    for (fake, role) in [(&one, "primary"), (&two, "standby")] {
+        let line = format!("D(postgres,postgres,127.0.0.1:{},{role},0,1,", fake.port);
+        assert!(shown.contains(&line), "{shown}");
+    }
     // The primary goes: whoever waits there for a place goes to the next one.
     let mut waits = client(&gate, &[]);
     waits.send(&query("who"));
