@@ -78,7 +78,7 @@ impl Default for ControlSettings {
 }
 
 /// Completions without which nothing is concluded.
-const COMPLETIONS_MIN: u64 = 400;
+pub const COMPLETIONS_MIN: u64 = 400;
 /// Of the thresholds so much is used: the rest is for what an observation may be wrong by.
 const USED: f64 = 0.9;
 /// The precision that is asked of an observation, over the loss that is allowed.

@@ -18,6 +18,7 @@ mod resources;
 mod runaway;
 mod slot;
 mod stalls;
+mod verdict;
 mod view;
 mod waits;
 
@@ -29,6 +30,7 @@ pub use options::{DoorOptions, Mode};
 pub(crate) use resources::{Resource, Row, Sample, Source};
 pub(crate) use slot::Slot;
 pub(crate) use stalls::Stalls;
+pub use verdict::Verdict;
 pub use view::DoorView;
 
 use crate::backend::Cancel;

@@ -46,7 +46,7 @@ mod wake;
 mod workers;
 
 pub use config::Config;
-pub use door::{Door, DoorOptions, DoorView, HotRules, Mode, Moment};
+pub use door::{Door, DoorOptions, DoorView, HotRules, Mode, Moment, Verdict};
 pub use listen::Server;
 pub use options::OptionError;
 pub use rules::{Kind, Method, Names, Origin, Rule, RuleError};

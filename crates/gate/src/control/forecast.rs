@@ -27,6 +27,8 @@ pub struct Forecast {
     pub limits: Vec<Expected>,
     /// The lowest that keeps the thresholds.
     pub lowest: u32,
+    /// What that one would do.
+    pub enough: Option<Expected>,
     /// Mean seconds from arrival to end now, whoever it is.
     pub now: f64,
     /// The share of the database's capacity that is asked for; 1 if more than it can do is always there.
@@ -66,7 +68,8 @@ impl Controller {
             let best = curve.throughput(curve.peak(most).into());
             let loss = loss_max.min(1.0 - 1.0 / (1.0 + increase_max));
             let lowest = curve.least((1.0 - loss) * best, most).unwrap_or(most);
-            return Some(Forecast { limits: limits.map(at).collect(), lowest, now: seen.response.mean, load: 1.0, c2 });
+            let (limits, enough) = (limits.map(at).collect(), Some(at(lowest)));
+            return Some(Forecast { limits, lowest, enough, now: seen.response.mean, load: 1.0, c2 });
         }
         let rate = seen.arrivals as f64 / seen.lasted.as_secs_f64();
         let load = self.load_of(seen, &curve, processors);
@@ -83,7 +86,7 @@ impl Controller {
         let limits = limits.filter(|mpl| *mpl <= 64).filter_map(at).collect();
         let lowest = model.least_mpl(increase_max).ok().and_then(|mpl| u32::try_from(mpl).ok());
         let lowest = lowest.unwrap_or(self.settings.mpl_max);
-        Some(Forecast { limits, lowest, now: seen.response.mean, load, c2 })
+        Some(Forecast { limits, lowest, enough: at(lowest), now: seen.response.mean, load, c2 })
     }
 }
 
@@ -119,6 +122,8 @@ mod tests {
         let controller = Controller::new(ControlSettings::default());
         let forecast = controller.forecast(&seen, 1).expect("enough was seen");
         assert_eq!(forecast.load, 1.0);
+        let enough = forecast.enough.expect("it is said");
+        assert!(enough.mpl == forecast.lowest && 0.9 * seen.throughput.mean < enough.throughput, "{enough:?}");
         let [two, all] =
             [2, 128].map(|mpl| *forecast.limits.iter().find(|limit| limit.mpl == mpl).expect("it is said"));
         assert!((all.throughput / seen.throughput.mean - 1.0).abs() < 0.1, "{all:?}");

@@ -54,9 +54,13 @@ impl Door {
         crate::views::gate::history(self, seconds)
     }
 
-    /// What other limits would do; nothing, if there is no gate, or too little was seen.
+    /// What other limits would do; nothing, if there is no gate, too little was seen, or they would do what the model does not know:
+    /// where most of the time goes into waits for locks, what was measured under other limits counts, or nothing.
     pub fn forecast(&self) -> Option<Forecast> {
         let shared = self.0.as_ref()?;
+        if self.mode() != Mode::Auto && self.locks_share().is_some() {
+            return None;
+        }
         let (mut controller, seen, processors): (Controller, Observation, u32) = {
             let state = shared.lock();
             (state.controller.clone(), state.gate.observation(), state.gate.settings().processors)

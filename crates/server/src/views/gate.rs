@@ -16,13 +16,14 @@ pub(crate) fn lines(door: &Door, table: &str) -> Lines {
         "mpl_forecast" => mpl_forecast(door),
         "mpl_history" => history(door, f64::INFINITY),
         "mpl_log" => mpl_log(door),
+        "mpl_verdict" => mpl_verdict(door),
         "gate_resources" => resources(door),
         _ => Lines::new(),
     }
 }
 
 /// Their columns.
-pub(crate) fn tables() -> [ProvidedTable; 7] {
+pub(crate) fn tables() -> [ProvidedTable; 8] {
     use Kind::{Bool, Float8, Int8, Text};
     let gate = [
         &[("class", Text)][..],
@@ -79,6 +80,7 @@ pub(crate) fn tables() -> [ProvidedTable; 7] {
         table("mpl_forecast", &mpl_forecast),
         table("mpl_history", &mpl_history),
         table("mpl_log", &mpl_log),
+        table("mpl_verdict", &[("mode", Text), ("mpl", Int8), ("verdict", Text), ("source", Text)]),
     ]
 }
 
@@ -220,6 +222,18 @@ fn mpl_log(door: &Door) -> Lines {
         ]
     };
     view.moves.iter().map(row).collect()
+}
+
+/// What a limit would do, in words.
+fn mpl_verdict(door: &Door) -> Lines {
+    let Some(verdict) = door.verdict() else { return Lines::new() };
+    let line = vec![
+        ("mode", text(door.mode().name())),
+        ("mpl", verdict.mpl.map_or(Datum::Null, |mpl| count(mpl.into()))),
+        ("verdict", text(&verdict.words)),
+        ("source", text(door.model_source().name())),
+    ];
+    vec![line]
 }
 
 fn mpl_forecast(door: &Door) -> Lines {

@@ -234,6 +234,9 @@ pub fn the_gate_shows_itself() {
         assert_eq!((row.get::<_, &str>(0), row.get::<_, &str>(1)), ("processor", "stage clock"));
         let row = ask("select count(*), bool_or(is_enough) from overtake.mpl_forecast where 0 < first_ms").await;
         assert!(0 < row.get::<_, i64>(0) && row.get::<_, bool>(1));
+        let row = ask("select mode, verdict, mpl from overtake.mpl_verdict").await;
+        let (verdict, mpl): (String, i64) = (row.get(1), row.get(2));
+        assert_eq!((row.get(0), verdict), ("fixed", format!("MPL 1 is in force; MPL {mpl} would be the lowest that costs almost nothing.")));
         assert_eq!(ask("select count(*) from overtake.mpl_log").await.get::<_, i64>(0), 0);
         let row = ask(
             "select sum(count)::int8, bool_and(lower_us < upper_us and 0 < count) from overtake.gate_histogram

@@ -263,6 +263,10 @@ pub fn the_gate_is_shown() {
             ("show mpl history 60", "T(seconds_ago:701:0,seconds:701:0"),
             ("show gate histogram", "T(class:25:0,what:25:0,lower_us:701:0,upper_us:701:0,count:20:0"),
             ("show forecast", "T(mpl:20:0,throughput:701:0,response_ms:701:0,first_ms:701:0"),
+            (
+                "show verdict",
+                "T(mode:25:0,mpl:20:0,verdict:25:0,source:25:0,server:25:0) D(fixed,NULL,Nothing can be said yet: ",
+            ),
         ] {
             let said = raw.ask(&query(text));
             assert!(said.starts_with(columns), "{said}");

@@ -1,0 +1,156 @@
+//! What a limit would do, in words: for those who want to know whether one is worth it.
+//!
+//! **Invariant:** where the model does not apply, it says so and names no number.
+
+use super::{Door, DoorView, Mode, Resource};
+use gate::control::{COMPLETIONS_MIN, Expected, Forecast};
+
+/// Without so many samples of transactions that waited for locks, nothing is concluded of them.
+const LOCKS_SEEN_MIN: u64 = 50;
+/// What throughput or the soonest response must gain by for a limit to be worth it: less may be the model's error.
+const GAIN_MIN: f64 = 1.1;
+const SOONER_MIN: f64 = 1.5;
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The lowest limit that costs almost nothing, if that can be said.
+    pub mpl: Option<u32>,
+    /// One sentence.
+    pub words: String,
+}
+
+impl Door {
+    /// What a limit would do, in words; nothing, if there is no gate. It takes as long as the forecast.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let view = self.view()?;
+        Some(match self.locks_share() {
+            Some(share) => Verdict { mpl: None, words: of_locks(view.mode, share) },
+            None => of(&view, self.forecast().as_ref()),
+        })
+    }
+
+    /// The share of their time that transactions wait for locks, if they spend most of it on that: no station of the model's, so
+    /// what it says of throughput is wrong.
+    pub(super) fn locks_share(&self) -> Option<f64> {
+        let rows = self.resources();
+        let locks = rows.iter().find(|row| row.resource == Resource::Lock && row.dominates)?;
+        (LOCKS_SEEN_MIN <= locks.samples).then_some(locks.share)
+    }
+}
+
+fn of_locks(mode: Mode, share: f64) -> String {
+    let what = match mode {
+        Mode::Auto => "the limit goes by what is measured alone",
+        _ => {
+            "what a limit would do cannot be forecast; overtake.mpl = auto measures it, and overtake.gate_hot keeps those outside that meet at one row"
+        }
+    };
+    format!(
+        "Transactions wait for locks for {:.0} % of their time, which the model of throughput does not know: {what}.",
+        share * 100.0
+    )
+}
+
+fn of(view: &DoorView, forecast: Option<&Forecast>) -> Verdict {
+    let unknown = |words: String| Verdict { mpl: None, words };
+    let seen = &view.seen;
+    if seen.completions < COMPLETIONS_MIN {
+        return unknown(format!(
+            "Nothing can be said yet: {} transactions were seen to end, and {COMPLETIONS_MIN} are needed.",
+            seen.completions
+        ));
+    }
+    let said = forecast.and_then(|forecast| Some((forecast, forecast.enough?)));
+    let Some((forecast, enough)) = said else {
+        return unknown("What a limit would do cannot be told from what was seen.".to_owned());
+    };
+    let words = match view.mode {
+        Mode::Observe => of_none(seen.throughput.mean, seen.active, forecast.now, &enough),
+        _ => format!(
+            "MPL {} is in force; MPL {} would be the lowest that costs almost nothing.",
+            view.gate.mpl, enough.mpl
+        ),
+    };
+    Verdict { mpl: Some(enough.mpl), words }
+}
+
+/// Where there is no limit yet.
+fn of_none(throughput: f64, active: f64, now: f64, enough: &Expected) -> String {
+    let (gain, sooner) = (enough.throughput / throughput, now / enough.first);
+    if gain < GAIN_MIN && sooner < SOONER_MIN {
+        return format!(
+            "No gain is expected from a limit: {active:.1} transactions are active on average, and with the lowest limit that costs \
+             almost nothing, MPL {}, one that goes first would end after {} instead of {}.",
+            enough.mpl,
+            ms(enough.first),
+            ms(now)
+        );
+    }
+    format!(
+        "Enforcing MPL {} would give {:.0} transactions a second instead of {throughput:.0} ({:+.0} %), and one that goes first would \
+         end after {} instead of {}.",
+        enough.mpl,
+        enough.throughput,
+        (gain - 1.0) * 100.0,
+        ms(enough.first),
+        ms(now)
+    )
+}
+
+fn ms(seconds: f64) -> String {
+    let ms = seconds * 1e3;
+    if ms < 10.0 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::resources::Sample;
+    use super::super::{About, DoorOptions};
+    use super::*;
+    use stage::Class;
+    use std::time::{Duration, Instant};
+
+    fn observing() -> Door {
+        Door::new(&DoorOptions { mode: Mode::Observe, ..DoorOptions::default() }).expect("a door")
+    }
+
+    fn run(door: &Door, count: u64) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let about = About { class: Class::Normal, fingerprint: None, hot_key: None, owner: 0 };
+        for _ in 0..count {
+            runtime.block_on(door.enter(about, Instant::now())).expect("it is open").done(Instant::now());
+        }
+    }
+
+    #[test]
+    fn it_says_what_it_knows() {
+        let door = observing();
+        run(&door, 3);
+        let words = |door: &Door| door.verdict().expect("there is a gate").words;
+        assert_eq!(words(&door), "Nothing can be said yet: 3 transactions were seen to end, and 400 are needed.");
+        run(&door, 1_000);
+        // One after another: they are in nobody's way.
+        assert!(words(&door).starts_with("No gain is expected from a limit: "), "{}", words(&door));
+        assert!(door.verdict().is_some_and(|verdict| verdict.mpl.is_some()) && door.forecast().is_some());
+        let mut sample = Sample::default();
+        sample.at[Resource::Lock as usize] = 9;
+        sample.at[Resource::Processor as usize] = 1;
+        for _ in 0..10 {
+            door.record(Duration::from_millis(100), &sample);
+        }
+        assert!(words(&door).starts_with("Transactions wait for locks for 90 % of their time, "), "{}", words(&door));
+        assert_eq!((door.verdict().and_then(|verdict| verdict.mpl), door.forecast()), (None, None));
+        assert_eq!(Door::default().verdict(), None);
+    }
+
+    #[test]
+    fn a_gain_is_said_in_numbers() {
+        let enough = Expected { mpl: 6, throughput: 1_230.0, response: 0.08, first: 0.004_9 };
+        assert_eq!(
+            of_none(1_000.0, 100.0, 0.1, &enough),
+            "Enforcing MPL 6 would give 1230 transactions a second instead of 1000 (+23 %), and one that goes first would end \
+             after 4.9 ms instead of 100 ms."
+        );
+    }
+}
