@@ -30,6 +30,9 @@ pub trait Front: Clone + Send + Sync + 'static {
         async { Ok(role) }
     }
 
+    /// Somebody has failed to prove that it is this role: what was learned of it may be outdated.
+    fn mistrust(&self, _user: &str) {}
+
     /// Doors of servers behind the front, with their names; none: there is but the server's own.
     fn doors(&self) -> Vec<(Arc<str>, Door)> {
         Vec::new()

@@ -352,7 +352,11 @@ async fn authenticate<D: Front>(
             let verifier = role.as_ref().and_then(|role| role.password.as_deref()?.parse().ok());
             let verifier = verifier.unwrap_or_else(|| Verifier::mock(user, &shared.mock_secret));
             let tls = shared.config.tls.as_ref().filter(|_| origin.is_encrypted);
-            Some(prove(conn, user, verifier, tls.and_then(|tls| tls.end_point.as_deref())).await?)
+            let proved = prove(conn, user, verifier, tls.and_then(|tls| tls.end_point.as_deref())).await;
+            if proved.is_err() {
+                shared.front.mistrust(user);
+            }
+            Some(proved?)
         }
     };
     let role = role.ok_or_else(|| errors::no_role(user))?;

@@ -5,7 +5,7 @@
 //! still to be answered), `prepared` and `statements` (who has prepared what), `target`, `node`, `nodes` and `health` (which servers
 //! there are, what they say that they are, and who goes where), `server_conn` and `pool` (connections),
 //! `reach` (cancelling), `process` and `internal` (the processor priority of server processes), `database` and `turn` (whether a
-//! transaction may begin), `shown` and `sight` (what is seen from outside), `watch` (what server processes wait for), `outcome` (what
+//! transaction may begin), `roles` and `consent` (what is asked of the server when somebody logs in), `shown` and `sight` (what is seen from outside), `watch` (what server processes wait for), `outcome` (what
 //! is known of a transaction that was cut off), `client` and `talk` with `link`, `forward`, `backward`, `check` and `leave` (one client's
 //! session); beside them `reload` (settings that are read again) and `admin`, which needs none of that.
 //!
@@ -20,6 +20,7 @@ mod block;
 mod cancelled;
 mod check;
 mod client;
+mod consent;
 mod database;
 mod dial;
 mod expect;
@@ -85,16 +86,15 @@ use proof::Secret;
 use reload::Live;
 use settings::Settings;
 use sight::Sight;
+use sql::SqlResult;
 use sql::roles::{Role, Roles};
 use sql::session::Connect;
-use sql::{SqlError, SqlResult};
 use statements::Statements;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 use target::Targets;
 
 /// The servers behind this one.
@@ -191,23 +191,6 @@ impl Upstream {
         }
     }
 
-    /// What a client is told that asks for these settings. The server is asked when that is not known.
-    async fn welcome(&self, pool: &Arc<Pool>, asked: Settings, target: Target) -> Result<Welcome, SqlError> {
-        if let Some(welcome) = pool.welcome(&asked) {
-            return Ok(welcome);
-        }
-        let (mut taken, _passage) = pool.take_open(target).await?;
-        let server = &mut taken.server;
-        let (change, _) = asked.change_from(&server.settings);
-        server.ask(&change).await?;
-        let found = check::ask(server, &asked, &pool.user, target::NAME).await?;
-        server.settings = Arc::new(found.settings);
-        let welcome = Welcome { settings: Arc::clone(&server.settings), params: Arc::clone(&server.params) };
-        pool.put(taken, Instant::now());
-        pool.remember(asked, welcome.clone());
-        Ok(welcome)
-    }
-
     /// Of clients that have not asked for another.
     fn target(&self) -> Target {
         self.0.nodes.servers.url.target.unwrap_or_else(|| self.0.options().target())
@@ -294,6 +277,10 @@ impl Front for Upstream {
         }
         // Whether there is such a role, and what else it may, is for the server to say.
         Ok(Some(Role { may_log_in: true, is_superuser, ..Role::default() }))
+    }
+
+    fn mistrust(&self, user: &str) {
+        self.0.roles.forget_one(user);
     }
 
     async fn open(&self, connect: Connect, role: &Role, proof: Option<Keys>) -> SqlResult<Opened> {

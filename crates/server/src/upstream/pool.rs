@@ -4,6 +4,7 @@
 //! and an idle one stands in a place that nobody has taken. What is put back is idle in every respect. Whoever wants the primary
 //! gets a connection whose server has said on it that it is.
 
+use super::consent::Consent;
 use super::database::{Database, Passage};
 use super::node::Node;
 use super::nodes::{Nodes, Patience};
@@ -77,6 +78,8 @@ pub(crate) struct Pool {
     shelves: Box<[Shelf]>,
     /// By what clients have asked.
     welcomes: Mutex<HashMap<Settings, Welcome>>,
+    /// What was last heard of its user.
+    pub(super) consent: Consent,
 }
 
 /// Connections to one server.
@@ -160,6 +163,7 @@ impl Pool {
             sights: Mutex::default(),
             shelves,
             welcomes: Mutex::default(),
+            consent: Consent::default(),
         });
         tokio::spawn(sweep(Arc::downgrade(&pool)));
         pool
@@ -250,6 +254,12 @@ impl Pool {
         sights.push(sight);
         drop(sights);
         Ok(server)
+    }
+
+    /// Has a server say whether it lets the user in.
+    pub(super) async fn is_let_in(&self, node: &Node) -> Result<(), Failed> {
+        let secret = lock(&self.secret).clone();
+        self.nodes.servers.connect(&node.host, &self.user, &self.name, &secret).await.map(drop)
     }
 
     /// A server has not let somebody in.

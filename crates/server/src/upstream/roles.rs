@@ -1,42 +1,64 @@
 //! Whose password is what: the server is asked.
 //!
 //! **Invariant:** what was learned is believed for a few seconds, so a password that was changed is the old one no longer than
-//! that. Nobody is asked for who need not prove anything.
+//! that, and not after somebody has failed to prove it. That there is no such role, or no password, is not believed twice. Of one
+//! role one asks at a time. Nobody is asked for who need not prove anything.
 
 use super::Upstream;
 use super::settings::literal;
 use sql::SqlResult;
 use sql::roles::Role;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long an answer counts.
-const FRESH: Duration = Duration::from_secs(5);
+/// How long an answer about a role counts, for those who log in.
+pub(super) const FRESH: Duration = Duration::from_secs(5);
 /// Names are the clients': more are not remembered.
 const ROLES_MAX: usize = 10_000;
 
+/// The last answer about one role, held by whoever asks.
+type Answer = Arc<tokio::sync::Mutex<Option<(Instant, Role)>>>;
+
 /// What was learned.
 #[derive(Debug, Default)]
-pub(crate) struct Known(Mutex<HashMap<String, (Instant, Option<Role>)>>);
+pub(crate) struct Known(Mutex<HashMap<String, Answer>>);
 
 impl Known {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Answer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// All is asked again.
     pub(crate) fn forget(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.lock().clear();
+    }
+
+    /// This one is.
+    pub(crate) fn forget_one(&self, user: &str) {
+        self.lock().remove(user);
+    }
+
+    fn of(&self, user: &str) -> Answer {
+        let mut known = self.lock();
+        if ROLES_MAX <= known.len() {
+            known.clear();
+        }
+        Arc::clone(known.entry(user.to_owned()).or_default())
     }
 }
 
 impl Upstream {
     /// The role of this name with its password, as the server has it.
     pub(crate) async fn ask_role(&self, user: &str) -> SqlResult<Option<Role>> {
-        let known = &self.0.roles.0;
-        let lock = || known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((since, role)) = lock().get(user)
+        let known = self.0.roles.of(user);
+        let mut known = known.lock().await;
+        if let Some((since, role)) = &*known
             && since.elapsed() < FRESH
         {
-            return Ok(role.clone());
+            return Ok(Some(role.clone()));
         }
+        *known = None;
         let url = &self.0.nodes.servers.url;
         let pool = self.pool(&url.user, &url.database);
         let (mut taken, _passage) = pool.take_open(self.0.nodes.target_of_own()).await?;
@@ -46,11 +68,7 @@ impl Upstream {
         pool.put(taken, Instant::now());
         let password = rows.into_iter().next().map(|row| row.into_iter().nth(1).flatten());
         let role = password.map(|password| Role { may_log_in: true, password, ..Role::default() });
-        let mut known = lock();
-        if ROLES_MAX <= known.len() {
-            known.clear();
-        }
-        known.insert(user.to_owned(), (Instant::now(), role.clone()));
+        *known = role.clone().filter(|role| role.password.is_some()).map(|role| (Instant::now(), role));
         Ok(role)
     }
 }

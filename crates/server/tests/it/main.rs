@@ -136,6 +136,8 @@ fn main() -> ExitCode {
             testkit::test!(upstream::differential::the_front_says_what_the_server_says),
             testkit::test!(upstream::differential::garbage_harms_nobody),
             testkit::test!(upstream::passwords::proofs_are_passed_on),
+            testkit::test!(upstream::passwords::passwords_are_asked_for_again),
+            testkit::test!(upstream::passwords::roles_are_asked_for_again),
             testkit::test!(upstream::passwords::older_methods_are_known),
             testkit::test!(upstream::passwords::servers_are_encrypted),
             testkit::test!(upstream::statements::statements_follow),

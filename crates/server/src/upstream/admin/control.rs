@@ -109,6 +109,9 @@ impl Shared {
     /// What the servers have said of logins is forgotten.
     pub(in super::super) fn forget_logins(&self) {
         self.roles.forget();
-        self.all_pools().iter().for_each(|pool| pool.forget_welcomes());
+        for pool in self.all_pools() {
+            pool.consent.forget();
+            pool.forget_welcomes();
+        }
     }
 }

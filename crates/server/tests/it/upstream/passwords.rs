@@ -1,9 +1,11 @@
 //! Who is who: to the front, and to the server.
 
 use super::cluster::Cluster;
-use super::{Front, value};
+use super::{Front, try_value, value};
+use crate::support::PATIENCE;
 use server::Rule;
 use server::upstream::Limits;
+use std::time::Instant;
 
 fn front(server_method: &str, url: impl FnOnce(u16) -> String) -> Option<Front> {
     let hba = format!("local all postgres trust\nhost all all 127.0.0.1/32 {server_method}\n");
@@ -36,6 +38,76 @@ pub fn proofs_are_passed_on() {
             let error = front.try_client(&login).await.err().unwrap();
             assert_eq!(error.code().unwrap().code(), "28P01", "{user}");
         }
+    });
+}
+
+/// A role that was made a moment ago is there, and a password that was changed is refused once at most: the salt that a client is
+/// sent decides what it can prove.
+pub fn passwords_are_asked_for_again() {
+    let Some(front) = front("scram-sha-256", |port| format!("postgres://postgres:iron@127.0.0.1:{port}/postgres"))
+    else {
+        return;
+    };
+    front.runtime.block_on(async {
+        let code = |error: tokio_postgres::Error| error.code().map(|code| code.code().to_owned());
+        let login = async |user: &str, password: &str| {
+            let login = format!("user={user} password={password} dbname=postgres");
+            front.try_client(&login).await.map_err(code)
+        };
+        let refused = || Some("28P01".to_owned());
+        assert_eq!(login("late", "pencil").await.err(), Some(refused()));
+        front.cluster.ask("create role late login password 'pencil'");
+        drop(login("late", "pencil").await.unwrap());
+        front.cluster.ask("alter role late password 'pen'");
+        let client = match login("late", "pen").await {
+            Ok(client) => client,
+            Err(code) => {
+                assert_eq!(code, refused());
+                login("late", "pen").await.unwrap()
+            }
+        };
+        assert_eq!(value(&client, "select session_user").await, "late");
+        assert_eq!(login("late", "pencil").await.err(), Some(refused()));
+    });
+}
+
+/// What the server has of a role counts soon: other defaults, and that it must not log in, or is not there.
+pub fn roles_are_asked_for_again() {
+    let Some(cluster) = Cluster::start("") else { return };
+    cluster.ask("create role ann login; create role bob login");
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
+    let front = Front::over(cluster, &url, Limits { size: 2, ..Limits::default() }, 1_000, |_| {});
+    front.runtime.block_on(async {
+        let begun = Instant::now();
+        let login = async |user: &str| front.try_client(&format!("user={user} dbname=postgres")).await;
+        let refused = async |user: &str, state: &str| loop {
+            assert!(begun.elapsed() < PATIENCE, "{user} is let in");
+            if let Err(error) = login(user).await {
+                break assert_eq!(error.code().unwrap().code(), state, "{user}");
+            }
+        };
+        let ann = login("ann").await.unwrap();
+        assert_eq!(value(&ann, "show work_mem").await, "4MB");
+        drop(login("bob").await.unwrap());
+        front.cluster.ask("alter role ann set work_mem = '7MB'; alter database postgres set timezone = 'Asia/Tokyo'");
+        loop {
+            let late = login("ann").await.unwrap();
+            let found = value(&late, "show work_mem").await;
+            if found == "7MB" {
+                assert_eq!(value(&late, "show timezone").await, "Asia/Tokyo");
+                break;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{found}");
+        }
+        // Who is there stays, as the server has it.
+        front.cluster.ask("alter role ann nologin; drop role bob");
+        refused("ann", "28000").await;
+        refused("bob", "28000").await;
+        assert_eq!(try_value(&ann, "select 1").await.unwrap(), "1");
+        front.cluster.ask("alter role ann login; revoke connect on database postgres from public");
+        refused("ann", "42501").await;
+        front.cluster.ask("grant connect on database postgres to ann");
+        drop(login("ann").await.unwrap());
     });
 }
 

@@ -1,0 +1,160 @@
+//! Whether the server still lets a pool's user in, and with what: asked when somebody logs in.
+//!
+//! **Invariant:** what was learned is believed for a few seconds ([`FRESH`]), and one asks at a time. Whoever the catalog would
+//! turn away is turned away by the server itself, in its own words. Where the defaults of the role or of the database are
+//! others, connections that were made before serve nobody any more.
+
+use super::Upstream;
+use super::check;
+use super::pool::{Pool, Welcome};
+use super::roles::FRESH;
+use super::server_conn::Failed;
+use super::settings::{Settings, literal};
+use super::target::{self, Target};
+use sql::SqlError;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Who can be believed still is after so long: a pool whose connections are all at work is no reason to let nobody in.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What the server has said.
+type Words = Vec<Vec<Option<String>>>;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Consent {
+    /// Whoever has it asks.
+    asking: tokio::sync::Mutex<()>,
+    last: Mutex<Last>,
+}
+
+#[derive(Debug, Default)]
+struct Last {
+    asked: Option<Instant>,
+    words: Option<Words>,
+}
+
+impl Consent {
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.last().asked.is_some_and(|asked| asked.elapsed() < FRESH)
+    }
+
+    /// The next one asks, however short the time.
+    pub(super) fn forget(&self) {
+        self.last().asked = None;
+    }
+
+    /// The server has said this; says whether it had said something else.
+    fn heard(&self, words: Words) -> bool {
+        let mut last = self.last();
+        last.asked = Some(Instant::now());
+        let before = last.words.replace(words);
+        before.is_some_and(|before| last.words.as_ref() != Some(&before))
+    }
+}
+
+/// The role, whether it may log in to this database, and the defaults that both have. All names are those of `pg_catalog`.
+fn question(user: &str) -> String {
+    let mut name = String::new();
+    literal(&mut name, user);
+    format!(
+        "SELECT r.oid, r.rolcanlogin AND d.datallowconn AND pg_catalog.has_database_privilege(r.oid, d.oid, 'CONNECT'), \
+         (SELECT pg_catalog.string_agg(s::pg_catalog.text, ' ' ORDER BY s::pg_catalog.text) \
+         FROM pg_catalog.pg_db_role_setting s \
+         WHERE s.setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, r.oid]) \
+         AND s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, d.oid])) \
+         FROM pg_catalog.pg_roles r, pg_catalog.pg_database d WHERE r.rolname OPERATOR(pg_catalog.=) {name} \
+         AND d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()"
+    )
+}
+
+impl Upstream {
+    /// What a client is told that asks for these settings. The server is asked when that is not known.
+    pub(super) async fn welcome(&self, pool: &Arc<Pool>, asked: Settings, target: Target) -> Result<Welcome, SqlError> {
+        confirm(pool, target).await?;
+        if let Some(welcome) = pool.welcome(&asked) {
+            return Ok(welcome);
+        }
+        let (mut taken, _passage) = pool.take_open(target).await?;
+        let server = &mut taken.server;
+        let (change, _) = asked.change_from(&server.settings);
+        server.ask(&change).await?;
+        let found = check::ask(server, &asked, &pool.user, target::NAME).await?;
+        server.settings = Arc::new(found.settings);
+        let welcome = Welcome { settings: Arc::clone(&server.settings), params: Arc::clone(&server.params) };
+        pool.put(taken, Instant::now());
+        pool.remember(asked, welcome.clone());
+        Ok(welcome)
+    }
+}
+
+/// Asks, if it is time.
+async fn confirm(pool: &Pool, target: Target) -> Result<(), SqlError> {
+    let consent = &pool.consent;
+    if consent.is_fresh() {
+        return Ok(());
+    }
+    let _asking = consent.asking.lock().await;
+    if consent.is_fresh() {
+        return Ok(());
+    }
+    let is_known = consent.last().words.is_some();
+    if !is_known {
+        return ask(pool, target).await;
+    }
+    if pool.database.is_paused() {
+        return Ok(());
+    }
+    match tokio::time::timeout(PATIENCE, ask(pool, target)).await {
+        Ok(asked) => asked,
+        Err(_) => {
+            // Nobody else is to wait as long.
+            consent.last().asked = Some(Instant::now());
+            Ok(())
+        }
+    }
+}
+
+async fn ask(pool: &Pool, target: Target) -> Result<(), SqlError> {
+    let begun = Instant::now();
+    let (mut taken, _passage) = pool.take_open(target).await?;
+    let words = match taken.server.ask(&question(&pool.user)).await {
+        Ok(words) => words,
+        // It is no PostgreSQL, then, and lets in whom it lets in.
+        Err(Failed::Said(_)) => Vec::new(),
+        Err(failed) => return Err(failed.into()),
+    };
+    let was_let_in = begun <= taken.server.born;
+    let node = Arc::clone(&taken.node);
+    pool.put(taken, Instant::now());
+    let may = words.first().and_then(|row| row.get(1)).and_then(Option::as_deref) == Some("t");
+    if !may && !was_let_in {
+        pool.is_let_in(&node).await?;
+    }
+    if pool.consent.heard(words) {
+        pool.reconnect();
+        pool.forget_welcomes();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_other_words_are_news() {
+        let consent = Consent::default();
+        let words = |text: &str| vec![vec![Some(text.to_owned())]];
+        assert!(!consent.is_fresh());
+        assert!(!consent.heard(words("a")) && !consent.heard(words("a")) && consent.is_fresh());
+        assert!(consent.heard(words("b")) && consent.heard(Vec::new()));
+        consent.forget();
+        assert!(!consent.is_fresh() && !consent.heard(Vec::new()));
+    }
+}
