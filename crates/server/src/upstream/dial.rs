@@ -5,9 +5,11 @@
 
 use super::url::{Host, SslMode, Url};
 use crate::conn::{Io, Peer};
+use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::mem;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
@@ -106,6 +108,11 @@ pub(crate) fn encryption(url: &Url) -> io::Result<Option<Arc<ClientConfig>>> {
     Ok(Some(Arc::new(config)))
 }
 
+/// A server that has gone without a word, with its host or the way to it, is noticed within two minutes.
+fn keepalive() -> TcpKeepalive {
+    TcpKeepalive::new().with_time(Duration::from_mins(1)).with_interval(Duration::from_secs(10)).with_retries(6)
+}
+
 /// Reaches a host without a word about encryption.
 pub(crate) async fn reach(host: &Host) -> io::Result<Box<dyn Io>> {
     match host {
@@ -114,6 +121,7 @@ pub(crate) async fn reach(host: &Host) -> io::Result<Box<dyn Io>> {
             let stream = TcpStream::connect((&**name, *port)).await?;
             // One write is one question: nothing is to be waited for.
             stream.set_nodelay(true)?;
+            SockRef::from(&stream).set_tcp_keepalive(&keepalive())?;
             Ok(Box::new(stream))
         }
     }
@@ -137,5 +145,21 @@ pub(crate) async fn dial(host: &Host, mode: SslMode, config: Option<&Arc<ClientC
         b'N' if mode == SslMode::Prefer => Ok(Dialled { io, is_encrypted: false, end_point: None }),
         b'N' => Err(io::Error::other("the server does not support SSL, but SSL was required")),
         _ => Err(io::Error::other("the server's answer to the request for SSL is none")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+    #[test]
+    fn the_system_takes_how_a_connection_is_kept_alive() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let stream = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+        let socket = SockRef::from(&stream);
+        socket.set_tcp_keepalive(&keepalive()).expect("it is one of TCP");
+        let found = (socket.keepalive(), socket.tcp_keepalive_time(), socket.tcp_keepalive_retries());
+        assert!(matches!(found, (Ok(true), Ok(time), Ok(6)) if time == Duration::from_mins(1)), "{found:?}");
     }
 }
