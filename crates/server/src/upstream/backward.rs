@@ -214,7 +214,7 @@ impl Link {
         if let Some(at) = self.sets.iter().position(|(own, _)| *own == number) {
             match self.sets.swap_remove(at).1 {
                 // Its value is one, or it would not stand there; the batch may still fail.
-                Served::Set(set) => drop(talk.client.priority.set(set, true)),
+                Served::Set(set) => drop(talk.client.set(set, true)),
                 Served::Show(_) => return Fate::Becomes(Box::from(&b"C\0\0\0\x09SHOW\0"[..])),
             }
         }

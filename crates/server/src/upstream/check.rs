@@ -3,9 +3,15 @@
 //! **Invariant:** whatever of a session can outlive its transaction is either a setting, which can be made elsewhere, or a reason
 //! to stay. A question without an answer is a reason to stay.
 
+use super::priority::Setting;
 use super::server_conn::{Failed, ServerConn};
 use super::settings::{Settings, literal};
+use super::target;
 use std::fmt::Write;
+
+/// Settings of two parts that are the front's: asked for always, as a role may have a default for them, and `set_config` need not
+/// name them.
+pub(crate) const OWN: [&str; 3] = [target::NAME, Setting::Priority.name(), Setting::HotKey.name()];
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -71,10 +77,10 @@ impl Found {
     }
 }
 
-/// Asks at once, on a connection that nothing else is asked on; after this setting of two parts, too.
-pub(crate) async fn ask(server: &mut ServerConn, asked: &Settings, user: &str, custom: &str) -> Result<Found, Failed> {
-    let customs = asked.iter().map(|(name, _)| name).filter(|&name| name.contains('.') && name != custom);
-    let customs = customs.chain([custom]);
+/// Asks at once, on a connection that nothing else is asked on.
+pub(crate) async fn ask(server: &mut ServerConn, asked: &Settings, user: &str) -> Result<Found, Failed> {
+    let customs = asked.iter().map(|(name, _)| name).filter(|&name| name.contains('.') && !OWN.contains(&name));
+    let customs = customs.chain(OWN);
     let rows = server.ask(&question(customs)).await?;
     let mut found = Found::default();
     for row in rows {

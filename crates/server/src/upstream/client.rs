@@ -5,7 +5,7 @@
 use super::Shared;
 use super::params::Params;
 use super::pool::Pool;
-use super::priority::{self, Answer, Priority, Served};
+use super::priority::{self, Answer, Priority, Served, Set, Setting};
 use super::reach::Reach;
 use super::reload::effective;
 use super::settings::Settings;
@@ -28,6 +28,8 @@ pub(crate) struct Client {
     /// The number of its last message.
     pub(crate) message: u32,
     pub(crate) settings: Arc<Settings>,
+    /// The same at its login.
+    login: Arc<Settings>,
     /// What it was told of settings.
     pub(crate) told: Arc<Params>,
     /// Settings of two parts that its statements have named.
@@ -60,6 +62,7 @@ impl Client {
             number,
             names: Names::default(),
             message: 0,
+            login: Arc::clone(&settings),
             settings,
             told,
             customs: Vec::new(),
@@ -98,13 +101,46 @@ impl Client {
     pub(crate) fn command(&mut self, text: &[u8], is_open: bool) -> Option<Result<Answer, SqlError>> {
         match priority::command(text)? {
             priority::Command::Deallocate(name) => self.names.remove(&name).then_some(Ok(Answer::Tag("DEALLOCATE"))),
-            priority::Command::Set(set) => Some(self.priority.set(set, is_open).map(Answer::Tag)),
+            priority::Command::Set(set) => Some(self.set(set, is_open).map(Answer::Tag)),
             priority::Command::SetOther(name) => unknown::refused(&self.shared.options().settings, &name).map(Err),
             priority::Command::Show(name) => {
                 let has = self.has_setting(&name);
                 has.then(|| Ok(Answer::Shows(Arc::clone(&name), self.shown(&name))))
             }
         }
+    }
+
+    /// A SET or RESET that the front answers; gives its tag.
+    pub(super) fn set(&mut self, set: Set, is_open: bool) -> Result<&'static str, SqlError> {
+        let of_session = set.of_session();
+        let tag = self.priority.set(set, is_open)?;
+        // What the server was told by `set_config` does not count any more.
+        if let Some(name) = of_session.map(Setting::name)
+            && self.settings.get(name) != self.login.get(name)
+        {
+            keep(&mut self.settings, name, self.login.get(name));
+        }
+        Ok(tag)
+    }
+
+    /// The server says that the session has these settings now; before, it had others.
+    pub(super) fn follow(&mut self, had: &Settings, has: &Arc<Settings>) {
+        let mut settings = Arc::clone(has);
+        for setting in Setting::ALL {
+            let name = setting.name();
+            let value = has.get(name);
+            if value == had.get(name) {
+                // Nobody has set it there: what was set here stays.
+                if value != self.settings.get(name) {
+                    keep(&mut settings, name, self.settings.get(name));
+                }
+                continue;
+            }
+            let is_as_at_login = value == self.login.get(name);
+            self.priority.follow(setting, value.filter(|_| !is_as_at_login));
+        }
+        self.targets.follow(has.get(target::NAME));
+        self.settings = settings;
     }
 
     /// The front's own statement that a text is.
@@ -144,5 +180,14 @@ impl Client {
     pub(super) fn statement_timeout(&self) -> Option<Duration> {
         let ms = self.settings.get("statement_timeout")?.parse().ok()?;
         Some(Duration::from_millis(ms)).filter(|timeout| !timeout.is_zero())
+    }
+}
+
+/// One setting has this value; nothing: it has none.
+fn keep(settings: &mut Arc<Settings>, name: &str, value: Option<&str>) {
+    let settings = Arc::make_mut(settings);
+    match value {
+        Some(value) => settings.set(name, value),
+        None => drop(settings.remove(name)),
     }
 }

@@ -10,7 +10,7 @@ use super::pool::{Pool, Welcome};
 use super::roles::FRESH;
 use super::server_conn::Failed;
 use super::settings::{Settings, literal};
-use super::target::{self, Target};
+use super::target::Target;
 use sql::SqlError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -84,7 +84,7 @@ impl Upstream {
         let server = &mut taken.server;
         let (change, _) = asked.change_from(&server.settings);
         server.ask(&change).await?;
-        let found = check::ask(server, &asked, &pool.user, target::NAME).await?;
+        let found = check::ask(server, &asked, &pool.user).await?;
         server.settings = Arc::new(found.settings);
         let welcome = Welcome { settings: Arc::clone(&server.settings), params: Arc::clone(&server.params) };
         pool.put(taken, Instant::now());

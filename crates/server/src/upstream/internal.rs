@@ -10,11 +10,13 @@
 
 use super::process::Process;
 use super::server_conn::ServerConn;
+use crate::conn::Peer;
 use rustix::process::{Pid, geteuid, setpriority_process};
 use stage::Class;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The nice value of those that are to run when nobody else wants to.
@@ -46,10 +48,8 @@ enum Why {
 /// What of it is known on a connection.
 #[derive(Debug, Default)]
 pub(crate) enum Lever {
-    /// Nobody has asked.
+    /// It cannot be moved, or is not to be.
     #[default]
-    Unknown,
-    /// It cannot be moved.
     Fixed,
     At(Box<Grip>),
 }
@@ -130,26 +130,35 @@ impl Internal {
         Internal { is_on, rights: Rights::of_this_process(), was_told: AtomicBool::new(false) }
     }
 
+    /// What can be done with the process that serves a new connection. That is read on a thread beside.
+    pub(crate) async fn lever(self: &Arc<Internal>, peer: Peer, pid: i32) -> Lever {
+        if !self.is_on {
+            return Lever::Fixed;
+        }
+        let own = Arc::clone(self);
+        tokio::task::spawn_blocking(move || own.find(peer, pid)).await.unwrap_or_default()
+    }
+
+    fn find(&self, peer: Peer, pid: i32) -> Lever {
+        let found = Process::serving(peer, pid).ok_or(Why::NotHere);
+        match found.and_then(|process| self.rights.suffice(&process).map(|()| process)) {
+            Ok(process) => Lever::At(Box::new(Grip::new(process))),
+            Err(why) => {
+                self.tell(why);
+                Lever::Fixed
+            }
+        }
+    }
+
     /// A transaction of this class begins on a connection.
     pub(crate) fn begins(&self, server: &mut ServerConn, class: Class) {
         if !self.is_on {
             return;
         }
-        if class != Class::Low {
-            return server.lever.release();
+        match class {
+            Class::Low => server.lever.lower(),
+            _ => server.lever.release(),
         }
-        if let Lever::Unknown = server.lever {
-            let found = Process::serving(server.io.peer(), server.line.pid()).ok_or(Why::NotHere);
-            let grip = found.and_then(|process| self.rights.suffice(&process).map(|()| process)).map(Grip::new);
-            server.lever = match grip {
-                Ok(grip) => Lever::At(Box::new(grip)),
-                Err(why) => {
-                    self.tell(why);
-                    Lever::Fixed
-                }
-            };
-        }
-        server.lever.lower();
     }
 
     /// Once is enough.

@@ -11,10 +11,9 @@ use super::message;
 use super::outcome::{Act, Acts, Outcome};
 use super::params::Params;
 use super::pool::Taken;
-use super::priority::{Served, Setting};
+use super::priority::Served;
 use super::server_conn::READ;
 use super::talk::Talk;
-use super::target;
 use super::turn::Turn;
 use crate::conn::Gone;
 use bytes::{Buf, BytesMut};
@@ -293,6 +292,7 @@ impl Link {
         let named = server.settings.iter().map(|(name, _)| name).filter(|name| name.contains('.'));
         let named = named.filter(|name| !talk.client.customs.iter().any(|own| own == name));
         let customs = talk.client.customs.iter().map(String::as_str).chain(named);
+        let customs = customs.filter(|name| !check::OWN.contains(name)).chain(check::OWN);
         message::query(&mut server.out, &check::question(customs));
         server.unnamed = (0, 0);
         self.expects.push(Expect::Check { has_begun: false });
@@ -309,16 +309,11 @@ impl Link {
             self.hold = self.hold.max(Hold::Held);
             return;
         }
-        if *talk.client.settings != settings {
-            for setting in Setting::ALL {
-                if let Some(value) = settings.get(setting.name()) {
-                    talk.client.priority.follow(setting, value);
-                }
-            }
-            talk.client.targets.follow(settings.get(target::NAME));
+        let had = Arc::clone(&self.taken.server.settings);
+        if *talk.client.settings != settings || *had != settings {
             let settings = Arc::new(settings);
-            self.taken.server.settings = Arc::clone(&settings);
-            talk.client.settings = settings;
+            talk.client.follow(&had, &settings);
+            self.taken.server.settings = settings;
         }
         if self.hold != Hold::Bound {
             self.hold = if holds { Hold::Held } else { Hold::Free };

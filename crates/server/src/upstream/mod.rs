@@ -1,7 +1,7 @@
 //! The front of other servers: clients of this process share connections to them, transaction by transaction.
 //!
 //! From the bottom up: `url` (where the servers are), `dial`, `proof`, `login` (from there to a connection), `message`, `params`,
-//! `settings`, `scan` (what is said, what was reported, what was set, what may leave something behind), `expect` (what is
+//! `settings`, `scan` and `reads` (what is said, what was reported, what was set, what may leave something behind), `expect` (what is
 //! still to be answered), `prepared` and `statements` (who has prepared what), `target`, `node`, `nodes` and `health` (which servers
 //! there are, what they say that they are, and who goes where), `server_conn` and `pool` (connections),
 //! `reach` (cancelling), `process` and `internal` (the processor priority of server processes), `database` and `turn` (whether a
@@ -43,6 +43,7 @@ mod priority;
 mod process;
 mod proof;
 mod reach;
+mod reads;
 mod ready;
 mod reload;
 mod roles;
@@ -81,7 +82,7 @@ use nodes::Nodes;
 use opened::Whom;
 use params::Params;
 use pool::{Pool, Welcome};
-use priority::Priority;
+use priority::{Priority, Setting};
 use proof::Secret;
 use reload::Live;
 use settings::Settings;
@@ -108,7 +109,7 @@ pub(crate) struct Shared {
     pub(crate) statements: Statements,
     pools: Mutex<HashMap<(String, String), Arc<Pool>>>,
     roles: roles::Known,
-    pub(crate) internal: Internal,
+    pub(crate) internal: Arc<Internal>,
     is_watched: AtomicBool,
     clients: AtomicU64,
     /// Whether databases that nobody has asked for yet are paused, too. Changes under the lock of `pools`.
@@ -129,7 +130,7 @@ impl Upstream {
     pub fn new(url: Url, options: impl Into<UpstreamOptions>, door: Door) -> io::Result<Upstream> {
         let encryption = dial::encryption(&url)?;
         let options = options.into();
-        let internal = Internal::new(options.internal_priorities);
+        let internal = Arc::new(Internal::new(options.internal_priorities));
         let nodes = Nodes::new(Servers { url, encryption }, &door, options.watching);
         Ok(Upstream(Arc::new(Shared {
             nodes: Arc::new(nodes),
@@ -173,7 +174,8 @@ impl Upstream {
         let known = pools.values().find(|pool| *pool.name == *database).map(|pool| Arc::clone(&pool.database));
         let known = known.unwrap_or_else(|| Arc::new(Database::new(shared.is_paused.load(SeqCst))));
         self.begin_watch();
-        let pool = Pool::new(Arc::clone(&shared.nodes), (user, database), known, secret, shared.options().limits);
+        let (nodes, internal) = (Arc::clone(&shared.nodes), Arc::clone(&shared.internal));
+        let pool = Pool::new(nodes, internal, (user, database), known, secret, shared.options().limits);
         pools.insert(key, Arc::clone(&pool));
         pool
     }
@@ -291,11 +293,8 @@ impl Front for Upstream {
             let admin = Admin::open(Arc::clone(&self.0), role, &database, &application)?;
             return Ok(Opened(Whom::Admin(admin)));
         }
-        let class = match asked.remove("overtake.priority") {
-            Some(value) => priority::class_of(&value)?,
-            None => self.0.options().class(&user, &database, &application)?,
-        };
-        let hot_key = asked.remove("overtake.hot_key").unwrap_or_default();
+        let class = asked.remove(Setting::Priority.name()).map(|value| priority::class_of(&value)).transpose()?;
+        let hot_key = asked.remove(Setting::HotKey.name());
         if let Some(error) = asked.iter().find_map(|(name, _)| unknown::refused(&self.0.options().settings, name)) {
             return Err(error);
         }
@@ -322,7 +321,13 @@ impl Front for Upstream {
         let number = self.0.clients.fetch_add(1, Relaxed) + 1;
         // What the database or the role has for it counts where the client has not asked.
         let target = settings.get(target::NAME).and_then(Target::named).unwrap_or(target);
-        let classes = (Priority::new(class, &hot_key), Targets::new(target));
+        let of_role = || priority::class_of(settings.get(Setting::Priority.name())?).ok();
+        let class = match class.or_else(of_role) {
+            Some(class) => class,
+            None => self.0.options().class(&pool.user, &pool.name, &application)?,
+        };
+        let hot_key = hot_key.as_deref().or_else(|| settings.get(Setting::HotKey.name())).unwrap_or_default();
+        let classes = (Priority::new(class, hot_key), Targets::new(target));
         let client = Client::new(Arc::clone(&self.0), pool, number, classes, settings, params);
         Ok(Opened(Whom::Servers(Box::new(client))))
     }

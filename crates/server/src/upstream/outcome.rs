@@ -1,7 +1,7 @@
 //! What is known of a transaction whose connection was lost before all was answered.
 //!
 //! **Invariant:** a client is told that its transaction was rolled back only if nothing was sent that could have committed it: a
-//! COMMIT, or any statement outside of a block, which commits by itself. In doubt the outcome is not known: whoever tries again
+//! COMMIT, or any statement outside of a block that may write, which commits by itself. In doubt the outcome is not known: whoever tries again
 //! what may have been done does it twice.
 
 use super::scan::{Scan, contains, skip_blanks};
@@ -15,6 +15,8 @@ pub(crate) enum Act {
     /// It ends one without committing it, and does nothing else.
     RollsBack,
     Commits,
+    /// One statement or several that change nothing.
+    Reads,
     /// A statement.
     #[default]
     States,
@@ -30,7 +32,7 @@ impl Act {
             rest < text.len()
         });
         match Act::of_statement(text, scan) {
-            Act::Commits => Act::Commits,
+            act @ (Act::Commits | Act::Reads) => act,
             act if !several => act,
             Act::States if !contains(text, b"rollback") && !contains(text, b"abort") => Act::States,
             _ => Act::Mixes,
@@ -50,6 +52,7 @@ impl Act {
             Some(b's') if is(b"start") => Act::Begins,
             Some(b'r') if is(b"rollback") => Act::of_rollback(text, length),
             Some(b'a') if is(b"abort") => Act::of_rollback(text, length),
+            _ if scan.reads => Act::Reads,
             _ => Act::States,
         }
     }
@@ -141,6 +144,7 @@ impl Outcome {
                 self.doubt = Some(Doubt::Commit);
                 self.is_in_block = false;
             }
+            Act::Reads => {}
             Act::States if self.is_in_block => {}
             Act::States => self.doubt = self.doubt.max(Some(Doubt::Statement)),
             Act::Mixes => {
@@ -207,6 +211,10 @@ mod tests {
         assert_eq!(doubt(&["begin; insert into t values (1)"]), statement);
         assert_eq!(doubt(&["rollback prepared 'a'"]), statement);
         assert_eq!(doubt(&["begin", "prepare transaction 'a'"]), commit);
+        assert_eq!(doubt(&["select count(*) from t", "show work_mem; select 1"]), None);
+        assert_eq!(doubt(&["select pay(1)"]), statement);
+        assert_eq!(doubt(&["select 1", "insert into t values (1)", "select 2"]), statement);
+        assert_eq!(doubt(&["begin; select 1", "commit"]), commit);
         assert_eq!(doubt(&["begin", "commit and chain", "insert into t values (1)"]), commit);
     }
 

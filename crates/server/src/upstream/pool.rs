@@ -6,6 +6,7 @@
 
 use super::consent::Consent;
 use super::database::{Database, Passage};
+use super::internal::Internal;
 use super::node::Node;
 use super::nodes::{Nodes, Patience};
 use super::params::Params;
@@ -65,6 +66,7 @@ pub(crate) struct Welcome {
 
 pub(crate) struct Pool {
     pub(crate) nodes: Arc<Nodes>,
+    internal: Arc<Internal>,
     pub(crate) user: Arc<str>,
     /// The database's.
     pub(crate) name: Arc<str>,
@@ -85,6 +87,8 @@ pub(crate) struct Pool {
 /// Connections to one server.
 struct Shelf {
     room: Arc<Semaphore>,
+    /// How many there may be.
+    size: AtomicUsize,
     #[expect(clippy::vec_box, reason = "they come and go with each transaction, and are large to be moved")]
     idle: Mutex<Vec<Box<ServerConn>>>,
     /// One has come back.
@@ -139,6 +143,7 @@ impl Pool {
     /// In a runtime: idle connections are looked after there.
     pub(crate) fn new(
         nodes: Arc<Nodes>,
+        internal: Arc<Internal>,
         (user, name): (&str, &str),
         database: Arc<Database>,
         secret: Secret,
@@ -146,6 +151,7 @@ impl Pool {
     ) -> Arc<Pool> {
         let shelf = |_| Shelf {
             room: Arc::new(Semaphore::new(limits.size)),
+            size: AtomicUsize::new(limits.size),
             idle: Mutex::default(),
             returned: Notify::new(),
             waiting: AtomicUsize::new(0),
@@ -154,6 +160,7 @@ impl Pool {
         let shelves = nodes.all().iter().map(shelf).collect();
         let pool = Arc::new(Pool {
             nodes,
+            internal,
             user: user.into(),
             name: name.into(),
             database,
@@ -246,6 +253,7 @@ impl Pool {
                 return Err(NotTaken { error, is_away: true });
             }
         }
+        server.lever = self.internal.lever(server.io.peer(), server.line.pid()).await;
         server.counted_by(&self.shelves[node.number].count);
         server.generation = generation;
         let sight = server.show();
@@ -306,8 +314,8 @@ impl Pool {
         server.rest(now);
         let shelf = &self.shelves[node.number];
         let mut idle = lock(&shelf.idle);
-        // Under the lock: a RECONNECT closes it here, or there.
-        if server.generation == self.generation.load(SeqCst) {
+        // Under the lock: a RECONNECT closes it here, or there, and so does who makes the pool smaller.
+        if server.generation == self.generation.load(SeqCst) && !shelf.is_overfull() {
             idle.push(server);
         }
         drop(idle);
@@ -393,10 +401,18 @@ impl Shelf {
         Some(idle.remove(at))
     }
 
+    /// Whether there are more than there may be, as some were taken when the pool was made smaller.
+    fn is_overfull(&self) -> bool {
+        self.size.load(SeqCst) < self.count.load(SeqCst)
+    }
+
     /// There is room for so many from now on. Places too many go as they become free.
     fn resize(&self, before: usize, size: usize) {
         self.room.add_permits(size.saturating_sub(before));
-        lock(&self.idle).truncate(size);
+        self.size.store(size, SeqCst);
+        let mut idle = lock(&self.idle);
+        while self.is_overfull() && idle.pop().is_some() {}
+        drop(idle);
         for _ in size..before {
             let room = Arc::clone(&self.room);
             // Whoever waits already has its turn first.

@@ -25,7 +25,7 @@ pub(crate) enum Setting {
 impl Setting {
     pub(crate) const ALL: [Setting; 2] = [Setting::Priority, Setting::HotKey];
 
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Setting::Priority => "overtake.priority",
             Setting::HotKey => "overtake.hot_key",
@@ -114,6 +114,13 @@ pub(crate) enum Served {
     Set(Set),
     /// The setting of this name.
     Show(Arc<str>),
+}
+
+impl Set {
+    /// Which one, if it is to stay so.
+    pub(crate) fn of_session(&self) -> Option<Setting> {
+        (!self.is_local).then_some(self.setting)
+    }
 }
 
 /// `text`'s number as a type.
@@ -216,11 +223,16 @@ impl Priority {
         })
     }
 
-    /// The server says that it has this.
-    pub(crate) fn follow(&mut self, setting: Setting, value: &str) {
+    /// The server says that it has this now; nothing: what it has by itself.
+    pub(crate) fn follow(&mut self, setting: Setting, value: Option<&str>) {
         match setting {
-            Setting::Priority => self.class.session = class_of(value).unwrap_or(self.class.session),
-            Setting::HotKey => self.hot_key.session = value.into(),
+            Setting::Priority => {
+                let class = value.map_or(Ok(self.class.default), class_of);
+                self.class.session = class.unwrap_or(self.class.session);
+            }
+            Setting::HotKey => {
+                self.hot_key.session = value.map_or_else(|| Arc::clone(&self.hot_key.default), Arc::from);
+            }
         }
     }
 

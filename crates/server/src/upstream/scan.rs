@@ -4,6 +4,7 @@
 //! statement that leaves something behind, as far as the text says it. What a function of the database does in silence is missed
 //! here as everywhere.
 
+use super::reads::Reads;
 use sql::fingerprint::end_of_comment;
 use std::cell::RefCell;
 
@@ -20,6 +21,8 @@ pub(crate) struct Scan {
     pub(crate) resets_all: bool,
     /// It ends a transaction.
     pub(crate) commits: bool,
+    /// It only reads.
+    pub(crate) reads: bool,
     /// Settings of two parts that it names: the server does not list them.
     pub(crate) customs: Vec<String>,
     /// It leaves something that the server cannot be asked for: a setting that it does not name, a library.
@@ -121,7 +124,7 @@ fn place_of(text: &[u8]) -> usize {
 
 /// Looks through a text once. Almost all texts have none of the words.
 pub(crate) fn scan(text: &[u8]) -> Scan {
-    let mut scan = Scan::default();
+    let (mut scan, mut reads) = (Scan::default(), Reads::default());
     let (mut at, mut is_first) = (0, true);
     while at < text.len() {
         let byte = text[at];
@@ -129,19 +132,37 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
             let end = text[at..].iter().position(|&byte| !is_word(byte)).map_or(text.len(), |length| at + length);
             let word = &text[at..end];
             scan.word(word, is_first, text, end);
+            reads.word(text, at, end);
             is_first = false;
             at = end;
             continue;
         }
         match byte {
-            b'-' if text[at..].starts_with(b"--") => at = skip_blanks(text, at),
-            b'/' if text[at..].starts_with(b"/*") => at = end_of_comment(text, at),
-            b';' => (is_first, at) = (true, at + 1),
+            b'-' if text[at..].starts_with(b"--") => {
+                reads.comment();
+                at = skip_blanks(text, at);
+            }
+            b'/' if text[at..].starts_with(b"/*") => {
+                reads.comment();
+                at = end_of_comment(text, at);
+            }
+            b';' => {
+                reads.ends();
+                (is_first, at) = (true, at + 1);
+            }
             // A statement may stand in parentheses or in quotes, of a block of code for instance.
-            b'\'' | b'"' => (is_first, at) = (true, at + 1),
+            b'\'' | b'"' => {
+                reads.quote();
+                (is_first, at) = (true, at + 1);
+            }
+            b'(' => {
+                reads.opens(text, at);
+                at += 1;
+            }
             _ => at += 1,
         }
     }
+    scan.reads = reads.are_all();
     scan
 }
 

@@ -3,6 +3,7 @@
 use crate::support::message;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 /// What it says that it is.
@@ -12,15 +13,20 @@ pub struct Role {
     pub timeline: u32,
     /// Whether it lets nobody in.
     pub is_down: bool,
+    /// Whether it has no room for anybody.
+    pub is_full: bool,
 }
 
-pub const PRIMARY: Role = Role { is_standby: false, timeline: 1, is_down: false };
+pub const PRIMARY: Role = Role { is_standby: false, timeline: 1, is_down: false, is_full: false };
 pub const STANDBY: Role = Role { is_standby: true, ..PRIMARY };
 pub const DOWN: Role = Role { is_down: true, ..PRIMARY };
+pub const FULL: Role = Role { is_full: true, ..PRIMARY };
 
 struct State {
     role: Mutex<Role>,
     streams: Mutex<Vec<TcpStream>>,
+    /// How many it has turned away as it was full.
+    refused: AtomicUsize,
 }
 
 pub struct Fake {
@@ -56,7 +62,7 @@ impl Fake {
     pub fn new(role: Role) -> Fake {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(State { role: Mutex::new(role), streams: Mutex::default() });
+        let state = Arc::new(State { role: Mutex::new(role), streams: Mutex::default(), refused: AtomicUsize::new(0) });
         let own = Arc::clone(&state);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -71,6 +77,10 @@ impl Fake {
     /// Is another one from now on. Those who are there stay.
     pub fn is(&self, role: Role) {
         *self.state.role.lock().unwrap() = role;
+    }
+
+    pub fn refused(&self) -> usize {
+        self.state.refused.load(SeqCst)
     }
 
     /// Ends all connections, without a word.
@@ -110,6 +120,11 @@ impl Session {
         let role = *self.state.role.lock().unwrap();
         if role.is_down {
             return self.stream.write_all(&error("FATAL", "57P03")).ok();
+        }
+        if role.is_full {
+            let said = self.stream.write_all(&error("FATAL", "53300"));
+            self.state.refused.fetch_add(1, SeqCst);
+            return said.ok();
         }
         let hot = if role.is_standby { "on" } else { "off" };
         let said = [("server_version", "15.0"), ("client_encoding", "UTF8"), ("in_hot_standby", hot)]

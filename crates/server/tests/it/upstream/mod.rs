@@ -113,6 +113,26 @@ impl Gate {
         door: &DoorOptions,
         change: impl FnOnce(&mut Config),
     ) -> Gate {
+        Gate::served(url, options, door, change, std::future::pending())
+    }
+
+    /// To this end.
+    pub fn until(
+        url: &str,
+        options: impl Into<UpstreamOptions>,
+        end: impl Future<Output = ()> + Send + 'static,
+    ) -> Gate {
+        let door = DoorOptions { mode: Mode::Fixed, ..DoorOptions::default() };
+        Gate::served(url, options, &door, |_| {}, end)
+    }
+
+    fn served(
+        url: &str,
+        options: impl Into<UpstreamOptions>,
+        door: &DoorOptions,
+        change: impl FnOnce(&mut Config),
+        end: impl Future<Output = ()> + Send + 'static,
+    ) -> Gate {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let door = Door::new(door).unwrap();
         let upstream = Upstream::new(url.parse().unwrap(), options, door.clone()).unwrap();
@@ -121,7 +141,7 @@ impl Gate {
         change(&mut config);
         let server = Server::bind(config, upstream.clone()).unwrap();
         let address = server.addresses().unwrap()[0];
-        runtime.spawn(server.run(std::future::pending()));
+        runtime.spawn(server.run(end));
         Gate { runtime, upstream, door, address }
     }
 

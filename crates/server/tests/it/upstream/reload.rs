@@ -133,6 +133,52 @@ pub fn settings_reach_each_gate() {
     });
 }
 
+/// What is put back is closed where there are more than there may be from then on.
+pub fn pools_become_smaller() {
+    let Some(cluster) = Cluster::start("") else { return };
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
+    let size = Arc::new(AtomicU32::new(4));
+    let said = Arc::clone(&size);
+    let again = move || {
+        let mut settings = Defaults::default();
+        options::read_flag(&format!("overtake.upstream_pool={}", said.load(SeqCst)), &mut settings)?;
+        Ok(settings)
+    };
+    let settings = again().unwrap();
+    let door = DoorOptions::from_settings(&settings, "auto", false).unwrap();
+    let options =
+        UpstreamOptions { again: Some(Arc::new(again)), ..UpstreamOptions::from_settings(&settings).unwrap() };
+    let front = Front::behind(cluster, &url, options, &door, |_| {});
+    front.runtime.block_on(async {
+        let clients = [front.client().await, front.client().await, front.client().await, front.client().await];
+        let all = async |text: &str| {
+            for client in &clients {
+                client.batch_execute(text).await.unwrap();
+            }
+        };
+        for (now, then) in [(1, 1), (3, 3), (2, 2)] {
+            // As many as fit are at work, and one of them no longer.
+            let before = size.load(SeqCst) as usize;
+            for client in &clients[..before] {
+                client.batch_execute("begin; select 1").await.unwrap();
+            }
+            clients[0].batch_execute("commit").await.unwrap();
+            size.store(now, SeqCst);
+            front.upstream.reload().unwrap();
+            for client in &clients[1..before] {
+                client.batch_execute("commit").await.unwrap();
+            }
+            until("as many are left as may be", || {
+                let (count, idle) = front.upstream.connections();
+                count == idle && count == then.min(before)
+            })
+            .await;
+            all("select 1").await;
+            assert!(front.upstream.connections().0 <= then);
+        }
+    });
+}
+
 /// Whether a process has a handler for SIGHUP.
 fn is_caught(pid: &str) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();

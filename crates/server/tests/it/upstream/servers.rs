@@ -1,6 +1,6 @@
 //! Several servers: who is the primary, who is asked, and what is known when one has gone.
 
-use super::fake::{DOWN, Fake, PRIMARY, Role, STANDBY};
+use super::fake::{DOWN, FULL, Fake, PRIMARY, Role, STANDBY};
 use super::{Front, Gate, try_value, value};
 use crate::operation::http;
 use crate::support::{PATIENCE, Raw, bind, execute, parse, query, sync};
@@ -288,4 +288,21 @@ pub fn readiness_is_the_servers() {
         fakes[0].is(PRIMARY);
         becomes("200 OK");
     }
+}
+
+/// Who has no room for the question what it is, is still what it was.
+pub fn a_full_server_is_not_down() {
+    let (one, two) = (Fake::new(PRIMARY), Fake::new(STANDBY));
+    let gate = before(&[&one, &two], PATIENCE, 9);
+    let mut admin = client(&gate, &[("database", "overtake")]);
+    let mut first = client(&gate, &[]);
+    assert!(who(&mut first).ends_with(&is(&one)));
+    one.is(FULL);
+    one.cut();
+    // It is asked again and again, by one: at the second time the first has been judged.
+    until("it was asked", || 2 <= one.refused());
+    let shown = admin.ask(&query("show upstream"));
+    assert!(shown.contains(&format!(",{},primary,", one.port)), "{shown}");
+    one.is(PRIMARY);
+    assert!(who(&mut first).ends_with(&is(&one)));
 }

@@ -155,6 +155,99 @@ pub fn priorities_are_the_fronts() {
     assert!(raw.ask(&query("show overtake.priority")).starts_with(&shows("low")));
 }
 
+/// What the server is told of the front's settings, the front hears of; what was said last counts.
+pub fn the_server_and_the_front_agree() {
+    let Some(front) = Front::new(2) else { return };
+    front.runtime.block_on(async {
+        let client = front.client().await;
+        let run = async |text: &str| client.batch_execute(text).await.unwrap();
+        let is = async |name: &str, wanted: &str, after: &str| {
+            assert_eq!(value(&client, &format!("show overtake.{name}")).await, wanted, "{after}");
+        };
+        let mut last = String::new();
+        for (text, class) in [
+            ("select set_config('overtake.priority', 'high', false)", "high"),
+            ("set work_mem = '5MB'", "high"),
+            ("set overtake.priority = low", "low"),
+            // The server is asked again, and has said nothing new.
+            ("set work_mem = '6MB'", "low"),
+            ("begin; select set_config('overtake.priority', 'high', false); rollback", "low"),
+            (
+                "select set_config('overtake.priority', 'high', false), set_config('overtake.priority', '', false)",
+                "low",
+            ),
+            ("select set_config('Overtake.Priority', 'HIGH', false)", "high"),
+            ("reset overtake.priority", "normal"),
+            ("set work_mem = '7MB'", "normal"),
+            ("select set_config('overtake.priority', 'low', false)", "low"),
+            ("reset all", "normal"),
+            ("set overtake.priority = high", "high"),
+            ("reset all", "normal"),
+            ("set overtake.priority = high", "high"),
+            ("discard all", "normal"),
+            ("begin; set overtake.priority = high; reset all; rollback", "normal"),
+        ] {
+            run(text).await;
+            last += text;
+            is("priority", class, &last).await;
+            last += "; ";
+        }
+        run("select set_config('overtake.target', 'any', false)").await;
+        is("target", "any", "set_config").await;
+        run("reset overtake.target").await;
+        is("target", "primary", "reset").await;
+        run("select set_config('overtake.hot_key', 'a:7', false)").await;
+        is("hot_key", "a:7", "set_config").await;
+        // By a name that is not in the text.
+        let set = "select set_config($1, $2, false)";
+        for (name, value) in [("overtake.priority", "high"), ("overtake.target", "prefer_standby")] {
+            client.query(set, &[&name, &value]).await.unwrap();
+        }
+        is("priority", "high", set).await;
+        is("target", "prefer_standby", set).await;
+    });
+}
+
+/// `ALTER ROLE … SET` is the default of the role's sessions, beneath what they ask for.
+pub fn roles_have_classes() {
+    let Some(cluster) = Cluster::start("") else { return };
+    cluster.ask("alter role postgres set overtake.priority = 'high'; alter role postgres set overtake.hot_key = 'a'");
+    cluster.ask("create role ann login; alter role ann set overtake.priority = 'urgent'");
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
+    let mut settings = Defaults::default();
+    options::read_flag("overtake.priority_rules=low database=postgres", &mut settings).unwrap();
+    let front = Front::over(cluster, &url, UpstreamOptions::from_settings(&settings).unwrap(), 1_000, |_| {});
+    front.runtime.block_on(async {
+        // What is no class is none.
+        let ann = front.try_client("user=ann dbname=postgres").await.unwrap();
+        assert_eq!(value(&ann, "show overtake.priority").await, "low");
+        for (login, class) in [("", "high"), ("options='-c overtake.priority=normal'", "normal")] {
+            let client = front.try_client(login).await.unwrap();
+            assert_eq!(value(&client, "show overtake.hot_key").await, "a");
+            for (text, then) in [
+                ("select 1", class),
+                ("set work_mem = '5MB'", class),
+                ("set overtake.priority = low", "low"),
+                ("set work_mem = '6MB'", "low"),
+                ("reset overtake.priority", class),
+                ("select set_config('overtake.priority', 'low', false)", "low"),
+                ("reset overtake.priority", class),
+                ("set work_mem = '7MB'", class),
+                ("select set_config('overtake.priority', 'low', false)", "low"),
+                ("reset all", class),
+                ("set overtake.priority = low", "low"),
+                ("reset all", class),
+                ("set overtake.priority = low; set work_mem = '8MB'", "low"),
+                ("discard all", class),
+                ("set work_mem = '9MB'", class),
+            ] {
+                client.batch_execute(text).await.unwrap();
+                assert_eq!(value(&client, "show overtake.priority").await, then, "{login} {text}");
+            }
+        }
+    });
+}
+
 /// Rules give a class at the login; what the client asks counts more, and RESET goes back to the rule's.
 pub fn rules_count_at_login() {
     let Some(cluster) = Cluster::start("") else { return };

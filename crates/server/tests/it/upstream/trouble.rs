@@ -1,8 +1,9 @@
 //! Clients that go, servers that go, and cancels.
 
 use super::cluster::Cluster;
-use super::{Front, try_value, value};
+use super::{Front, Gate, try_value, value};
 use crate::support::{bind, execute, message, parse, query, sync};
+use server::upstream::Limits;
 use std::time::Duration;
 use tokio_postgres::NoTls;
 
@@ -124,6 +125,84 @@ pub fn cancels_are_exact() {
         }
     });
     assert_eq!(front.all_idle(), 1);
+}
+
+/// Who keeps its connection is cancelled there, loses nothing of what keeps it, and nobody else is hit.
+pub fn who_keeps_a_connection_can_be_cancelled() {
+    let Some(front) = Front::new(2) else { return };
+    front.runtime.block_on(async {
+        let direct = front.cluster.client().await;
+        let sleeps = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'";
+        for (holds, shows, shown) in [
+            ("begin; declare c cursor with hold for select 7; commit", "fetch absolute 1 c", "7"),
+            ("create temp table x as select 8 as a", "select a from x", "8"),
+        ] {
+            let (one, two) = (front.client().await, front.client().await);
+            one.batch_execute(holds).await.unwrap();
+            let (cancel, other) = (one.cancel_token(), two.cancel_token());
+            let slept = [one, two].map(|client| {
+                tokio::spawn(async move {
+                    let slept = client.simple_query("select pg_sleep(30)").await;
+                    (client, slept)
+                })
+            });
+            while value(&direct, sleeps).await != "2" {}
+            cancel.cancel_query(NoTls).await.unwrap();
+            let [first, second] = slept;
+            let (one, slept) = first.await.unwrap();
+            assert_eq!(slept.unwrap_err().code().unwrap().code(), "57014");
+            assert_eq!(value(&direct, sleeps).await, "1");
+            other.cancel_query(NoTls).await.unwrap();
+            let (two, slept) = second.await.unwrap();
+            assert_eq!(slept.unwrap_err().code().unwrap().code(), "57014");
+            // Too late for the one, and never for the other.
+            for _ in 0..50 {
+                let asked = one.simple_query("select 1");
+                let others = two.simple_query("select pg_sleep(0.001)");
+                let (_, cancelled, others) = tokio::join!(asked, cancel.cancel_query(NoTls), others);
+                cancelled.unwrap();
+                others.unwrap();
+            }
+            // A cancel that is still on its way may hit what is asked next on the same connection, as at any server.
+            let begun = std::time::Instant::now();
+            let kept = loop {
+                match try_value(&one, shows).await {
+                    Err(error) if error.code().is_some_and(|code| code.code() == "57014") => {
+                        assert!(begun.elapsed() < Duration::from_secs(10));
+                    }
+                    kept => break kept.unwrap(),
+                }
+            };
+            assert_eq!(kept, shown);
+        }
+    });
+}
+
+/// A front that ends says that nobody knows only of what may have been committed.
+pub fn a_shutdown_says_what_is_known() {
+    let Some(cluster) = Cluster::start("") else { return };
+    cluster.ask("create table t (a int)");
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
+    for (text, state) in [
+        ("select count(*) from (select pg_sleep(30)) s", "57P01"),
+        ("insert into t select 1 from pg_sleep(30)", "08007"),
+        ("begin; insert into t select 1 from pg_sleep(30)", "08007"),
+    ] {
+        let (end, ends) = tokio::sync::oneshot::channel();
+        let gate = Gate::until(&url, Limits::default(), async { drop(ends.await) });
+        gate.runtime.block_on(async {
+            let client = gate.client().await;
+            let pid: i32 = value(&client, "select pg_backend_pid()").await.parse().unwrap();
+            let direct = cluster.client().await;
+            let asked = tokio::spawn(async move { client.simple_query(text).await });
+            let waits = format!("select wait_event from pg_stat_activity where pid = {pid}");
+            while value(&direct, &waits).await != "PgSleep" {}
+            end.send(()).unwrap();
+            let error = asked.await.unwrap().unwrap_err();
+            assert_eq!(error.code().map(|code| code.code()), Some(state), "{text}: {error:?}");
+            value(&direct, &format!("select pg_terminate_backend({pid})")).await;
+        });
+    }
 }
 
 /// Who waits for a connection and is cancelled leaves the line.
