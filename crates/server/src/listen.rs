@@ -13,6 +13,7 @@ use crate::scram;
 use crate::startup::{self, Begun};
 use crate::wake::Bells;
 use crate::workers::{Workers, processors};
+use socket2::SockRef;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
@@ -28,6 +29,9 @@ use tokio::task::{JoinError, JoinSet};
 
 /// Between two attempts to accept when there are no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How many may have connected that were not accepted yet, if the system allows so many (`net.core.somaxconn`). Whoever comes when
+/// that is full tries again after a second, and believes for that long that it is connected: a crowd that comes back at once is to fit.
+const BACKLOG: i32 = 4096;
 
 /// What all connections share.
 pub(crate) struct Shared<D> {
@@ -142,11 +146,13 @@ impl<D: Front> Server<D> {
         }
         for listener in tcp {
             listener.set_nonblocking(true)?;
+            SockRef::from(&listener).listen(BACKLOG)?;
             helpers.spawn(accept_tcp(TcpListener::from_std(listener)?, sender.clone()));
         }
         let mut socket_file = None;
         if let Some((listener, file)) = unix {
             listener.set_nonblocking(true)?;
+            SockRef::from(&listener).listen(BACKLOG)?;
             helpers.spawn(accept_unix(UnixListener::from_std(listener)?, sender.clone()));
             socket_file = Some(file);
         }

@@ -99,8 +99,9 @@ pub(crate) struct Resources {
     done: f64,
     /// Seconds of processors that server processes have had.
     used: f64,
-    /// The share of the host's.
-    host_busy: Option<f64>,
+    /// Seconds of the host's processors that were busy, of one of them on average, and of how many that is known.
+    host_busy: f64,
+    host_seconds: f64,
     last_done: Option<u64>,
     samples: u64,
     /// Of the samples, how many transactions were seen at each.
@@ -164,7 +165,8 @@ impl Resources {
         for sum in self.at.iter_mut().chain(&mut self.busy) {
             *sum *= kept;
         }
-        for sum in [&mut self.seconds, &mut self.done, &mut self.used] {
+        let host = [&mut self.host_busy, &mut self.host_seconds];
+        for sum in [&mut self.seconds, &mut self.done, &mut self.used].into_iter().chain(host) {
             *sum *= kept;
         }
         for (index, resource) in Resource::ALL.into_iter().enumerate() {
@@ -175,7 +177,10 @@ impl Resources {
             self.seen[index] += u64::from(count);
         }
         self.used += sample.used.unwrap_or(0.0);
-        self.host_busy = sample.host_busy.or(self.host_busy);
+        if let Some(busy) = sample.host_busy {
+            self.host_busy += busy * seconds;
+            self.host_seconds += seconds;
+        }
         self.seconds += seconds;
         self.done += done.saturating_sub(self.last_done.unwrap_or(done)) as f64;
         self.last_done = Some(done);
@@ -227,7 +232,7 @@ impl Resources {
                 share: if 0.0 < all { self.at[index] / all } else { 0.0 },
                 dominates: false,
                 busy: (is_station && 0.0 < self.seconds).then(|| (self.working(resource) / servers).min(1.0)),
-                host_busy: self.host_busy.filter(|_| is_processor),
+                host_busy: (is_processor && 0.0 < self.host_seconds).then(|| self.host_busy / self.host_seconds),
                 demand: demands.and_then(|demands| match resource {
                     Resource::Processor => Some(demands.processor),
                     Resource::Io => Some(demands.io),
