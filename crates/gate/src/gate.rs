@@ -52,7 +52,7 @@ pub struct Arrival {
     pub class: ClassId,
     /// What stands for its first statement, its values left out; by it is known what it will take.
     pub fingerprint: Option<u64>,
-    /// What stands for the row that it will meet others at. At most one with it is inside.
+    /// What stands for the row that it will meet others at. At most one with it is inside, but for those that have lent their slots.
     pub hot_key: Option<u64>,
     /// Whose it is: who has several transactions at once may wait for itself. 0: nobody's in particular.
     pub owner: u64,

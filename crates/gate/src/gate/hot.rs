@@ -1,6 +1,7 @@
 //! The serialiser of hot keys: those that will meet on one row wait outside for one another, not inside.
 //!
-//! **Invariant:** of all transactions with one key, at most one is inside or may go in.
+//! **Invariant:** of all transactions with one key, at most one is inside or may go in. One that lends its slot gives its key up for
+//! good.
 
 use super::entry::Ticket;
 use std::collections::{BTreeSet, HashMap};

@@ -35,8 +35,11 @@ impl Gate {
             self.release(ticket);
             self.turn(ticket, State::Lent);
             self.counters.lent += 1;
-            if let Some(entry) = self.entries.get(ticket) {
-                self.classes[entry.class.index()].lent += 1;
+            let Some(entry) = self.entries.get_mut(ticket) else { continue };
+            self.classes[entry.class.index()].lent += 1;
+            // Nor does it keep those outside who would meet it at its row: its client may be one of them.
+            if let Some(key) = entry.hot.take() {
+                self.pass_on(key);
             }
         }
         while let Some(ticket) = self.return_timer.pop(now, &self.entries) {

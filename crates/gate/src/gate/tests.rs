@@ -271,6 +271,25 @@ fn a_key_is_passed_on_by_one_that_had_it_and_gave_up_waiting() {
 }
 
 #[test]
+fn who_lends_its_slot_gives_its_hot_key_up() {
+    let mut rig = Rig::with(2, |settings| settings.lend_after = Some(150 * MS));
+    let hot = Arrival { hot_key: Some(1), owner: 7, ..Arrival::new(rig.class("low")) };
+    let (idle, _) = rig.arrive_as(hot);
+    // The same client's, which goes on with the first when the second is done.
+    let (second, entrance) = rig.arrive_as(hot);
+    let (third, _) = rig.arrive_as(hot);
+    assert_eq!(entrance, Entrance::Waits);
+    rig.gate.rest(rig.now, idle);
+    rig.pass(140 * MS);
+    assert_eq!(rig.events(), []);
+    rig.pass(20 * MS);
+    assert_eq!(rig.events(), [Event::Admitted(second)]);
+    assert_eq!(rig.gate.resume(rig.now, idle), Entrance::In);
+    assert_eq!(rig.leave(idle), []);
+    assert_eq!(rig.leave(second), [third]);
+}
+
+#[test]
 fn other_settings_count_for_those_who_are_there() {
     let mut rig = Rig::with(2, |settings| settings.lend_after = None);
     let hot = |rig: &Rig, class: &str| Arrival { hot_key: Some(1), ..Arrival::new(rig.class(class)) };
