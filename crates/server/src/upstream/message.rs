@@ -4,7 +4,6 @@
 
 use crate::frame::HEAD;
 use bytes::BytesMut;
-use std::ffi::CStr;
 
 /// The longest message of a server, beside rows: it is a length that went wrong.
 pub(crate) const MESSAGE_MAX: usize = 1 << 30;
@@ -48,8 +47,7 @@ pub(crate) fn head(input: &[u8]) -> Option<Option<(u8, usize)>> {
 
 /// The text up to its zero byte, and what follows.
 pub(crate) fn text(body: &[u8]) -> Option<(&[u8], &[u8])> {
-    // The library's search takes words, not bytes.
-    let end = CStr::from_bytes_until_nul(body).ok()?.count_bytes();
+    let end = memchr::memchr(0, body)?;
     Some((&body[..end], &body[end + 1..]))
 }
 

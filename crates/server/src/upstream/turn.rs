@@ -88,16 +88,21 @@ impl Wanted {
             let presence = presence?;
             let node = &presence.0;
             let is_late = has_chosen_late || was_elsewhere;
-            let admitted = nodes.while_suited(node, self.target, self.admitted(&presence, is_late)).await;
+            // Futures stay where they are: they are large to be moved.
+            let admitted = {
+                let admitted = pin!(self.admitted(&presence, is_late));
+                nodes.while_suited(node, self.target, admitted).await
+            };
             let Some(admitted) = admitted else {
                 was_elsewhere = true;
                 continue;
             };
             let (slot, mut waits) = admitted?;
-            let taking = self.pool.take(node, self.target, self.arrived);
-            // Those who could go on may wait at the door, with the connections that this one waits for.
-            let (taken, has_waited) =
-                waited_for(nodes.while_suited(node, self.target, taking), || slot.stall(true)).await;
+            let (taken, has_waited) = {
+                let taking = pin!(self.pool.take(node, self.target, self.arrived));
+                // Those who could go on may wait at the door, with the connections that this one waits for.
+                waited_for(nodes.while_suited(node, self.target, taking), || slot.stall(true)).await
+            };
             if has_waited {
                 slot.stall(false);
             }
