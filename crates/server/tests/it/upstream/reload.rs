@@ -100,21 +100,25 @@ pub fn settings_are_read_again() {
     fs::remove_file(&file).unwrap();
 }
 
+/// Options of which this setting is read again with each RELOAD.
+fn read_again(name: &'static str, value: &Arc<AtomicU32>) -> (UpstreamOptions, DoorOptions) {
+    let value = Arc::clone(value);
+    let again = move || {
+        let mut settings = Defaults::default();
+        options::read_flag(&format!("{name}={}", value.load(SeqCst)), &mut settings)?;
+        Ok(settings)
+    };
+    let settings = again().unwrap();
+    let door = DoorOptions::from_settings(&settings, "auto", false).unwrap();
+    (UpstreamOptions { again: Some(Arc::new(again)), ..UpstreamOptions::from_settings(&settings).unwrap() }, door)
+}
+
 /// Of several servers each has a gate, and all of them go by the settings.
 pub fn settings_reach_each_gate() {
     let (one, two) = (Fake::new(PRIMARY), Fake::new(STANDBY));
     let url = format!("postgres://postgres@127.0.0.1:{},127.0.0.1:{}/postgres?sslmode=disable", one.port, two.port);
     let mpl = Arc::new(AtomicU32::new(3));
-    let said = Arc::clone(&mpl);
-    let again = move || {
-        let mut settings = Defaults::default();
-        options::read_flag(&format!("overtake.mpl={}", said.load(SeqCst)), &mut settings)?;
-        Ok(settings)
-    };
-    let settings = again().unwrap();
-    let door = DoorOptions::from_settings(&settings, "auto", false).unwrap();
-    let options =
-        UpstreamOptions { again: Some(Arc::new(again)), ..UpstreamOptions::from_settings(&settings).unwrap() };
+    let (options, door) = read_again("overtake.mpl", &mpl);
     let gate = Gate::behind(&url, options, &door, |_| {});
     gate.runtime.block_on(async {
         let admin = gate.try_client("dbname=overtake").await.unwrap();
@@ -138,16 +142,7 @@ pub fn pools_become_smaller() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
     let size = Arc::new(AtomicU32::new(4));
-    let said = Arc::clone(&size);
-    let again = move || {
-        let mut settings = Defaults::default();
-        options::read_flag(&format!("overtake.upstream_pool={}", said.load(SeqCst)), &mut settings)?;
-        Ok(settings)
-    };
-    let settings = again().unwrap();
-    let door = DoorOptions::from_settings(&settings, "auto", false).unwrap();
-    let options =
-        UpstreamOptions { again: Some(Arc::new(again)), ..UpstreamOptions::from_settings(&settings).unwrap() };
+    let (options, door) = read_again("overtake.upstream_pool", &size);
     let front = Front::behind(cluster, &url, options, &door, |_| {});
     front.runtime.block_on(async {
         let clients = [front.client().await, front.client().await, front.client().await, front.client().await];
