@@ -93,10 +93,18 @@ where
 {
     let began = Instant::now();
     let mut watch = Watch::new(options.target.to_string());
+    // What is looked at meanwhile is not lost: it is there when the screen goes on.
+    let mut paused: Option<(Watch, f64)> = None;
     let mut screen = Screen::default();
     loop {
         let now = began.elapsed().as_secs_f64();
-        terminal.draw(|frame| screen.render(&watch, now, frame))?;
+        if screen.is_paused() {
+            paused.get_or_insert_with(|| (watch.clone(), now));
+        } else {
+            paused = None;
+        }
+        let (shown, at) = paused.as_ref().map_or((&watch, now), |(watch, at)| (watch, *at));
+        terminal.draw(|frame| screen.render(shown, at, frame))?;
         match events.recv_timeout(NOTICE) {
             Ok(Event::Key(Key::Ctrl('c'))) => return Ok(()),
             Ok(Event::Key(key)) => {
@@ -111,7 +119,6 @@ where
                     return Ok(());
                 }
             }
-            Ok(Event::Look(_) | Event::Lost(_)) if screen.is_paused() => {}
             Ok(Event::Look(look)) => watch.see(began.elapsed().as_secs_f64(), *look),
             Ok(Event::Lost(error)) => watch.lose(error.to_string()),
             Err(RecvTimeoutError::Timeout) => {}
@@ -120,5 +127,43 @@ where
         if wait(Duration::ZERO) {
             return Ok(());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::look::Mpl;
+    use ratatui::backend::TestBackend;
+
+    impl From<std::convert::Infallible> for Error {
+        fn from(never: std::convert::Infallible) -> Error {
+            match never {}
+        }
+    }
+
+    /// What stands on the screen when nothing more happens.
+    fn screen(events: impl IntoIterator<Item = Event>) -> String {
+        let (sender, receiver) = channel();
+        events.into_iter().for_each(|event| sender.send(event).expect("somebody listens"));
+        drop(sender);
+        let mut terminal = Terminal::new(TestBackend::new(100, 30)).expect("a terminal");
+        let target = crate::Target::new(Some("postgres://127.0.0.1"), |_| None).expect("a target");
+        let options = Options { target, interval: PAUSE, count: None, json: false };
+        show(&mut terminal, &receiver, &options, &|_| false).expect("it is shown");
+        terminal.backend().buffer().content().iter().map(ratatui::buffer::Cell::symbol).collect()
+    }
+
+    #[test]
+    fn a_pause_stops_the_screen_and_nothing_else() {
+        let look = |mode: &str| {
+            let mpl = Mpl { mode: mode.to_owned(), mpl: Some(8), ..Mpl::default() };
+            Event::Look(Box::new(Look { mpl: Some(mpl), ..Look::default() }))
+        };
+        let key = || Event::Key(Key::Char('p'));
+        let paused = screen([look("early"), key(), look("late")]);
+        assert!(paused.contains("early") && paused.contains("paused") && !paused.contains("late"), "{paused}");
+        let gone_on = screen([look("early"), key(), look("late"), key()]);
+        assert!(gone_on.contains("late") && !gone_on.contains("paused"), "{gone_on}");
     }
 }
