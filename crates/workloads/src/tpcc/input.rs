@@ -254,8 +254,7 @@ impl Inputs {
     }
 
     /// An order entered at `warehouse`: 5 to 15 lines, each from another warehouse in 1 % of the cases, and an item that
-    /// does not exist at the end of 1 % of the orders. Lines are in the order of their rows of stock, as drivers commonly enter
-    /// them: two orders that lock the same rows do not deadlock.
+    /// does not exist at the end of 1 % of the orders.
     pub fn new_order(&mut self, warehouse: i32) -> NewOrderInput {
         let district = self.random.uniform(1, self.scale.districts);
         let customer = self.customer();
@@ -268,8 +267,6 @@ impl Inputs {
             line.supply_warehouse = if is_remote { self.other_warehouse(warehouse) } else { warehouse };
             line.quantity = self.random.uniform(1, 10);
         }
-        let filled = &mut lines[..lines_count];
-        filled.sort_unstable_by_key(|line| (line.supply_warehouse, line.item));
         if rolls_back {
             lines[lines_count - 1].item = self.scale.items + 1;
         }
