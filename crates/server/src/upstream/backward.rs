@@ -149,6 +149,11 @@ impl Link {
         if message::field(body, b'C') == Some("25006") {
             talk.client.pool.nodes.suspect(&self.taken.node);
         }
+        // A table is another than when a statement was prepared, and the client may not know that it was.
+        if message::field(body, b'R') == Some("RevalidateCachedQuery") {
+            self.taken.server.prepared.doubt_all();
+            talk.client.shared.statements.renew();
+        }
         // The connection's last words are the server's own.
         self.is_told |= matches!(message::field(body, b'V'), Some("FATAL" | "PANIC"));
         if let Some(told) = self.turn.as_ref().and_then(|turn| turn.runaway(body)) {
@@ -281,7 +286,7 @@ impl Link {
                     // Nobody can say which unnamed statement there is now.
                     self.taken.server.unnamed = (0, 0);
                     if message != 0 {
-                        talk.client.names.forget_unnamed();
+                        talk.client.names.take_back(message);
                     }
                 }
                 Expect::Parse { statement, message } => {

@@ -158,6 +158,11 @@ impl Expects {
         self.skips
     }
 
+    /// Whether nothing is to come of a batch before this one: then it is known how the server's transaction stands.
+    pub(crate) fn is_one_batch(&self) -> bool {
+        !self.queue.iter().any(|expect| matches!(expect, Expect::Sync | Expect::Query(_) | Expect::Function))
+    }
+
     /// What will be answered next.
     pub(crate) fn front(&self) -> Option<&Expect> {
         self.queue.front()

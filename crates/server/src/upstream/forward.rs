@@ -229,9 +229,16 @@ impl Link {
         if name.is_empty() {
             let scan = if set.is_some() { Scan::default() } else { scan_known(text) };
             self.note(talk, &scan);
+            let may_share = set.is_none() && scan.is_plain() && self.may_be_parsed();
             let client = &mut talk.client;
-            client.names.set_unnamed(rest, scan);
+            client.names.set_unnamed(rest, scan, number);
             client.names.unnamed_set = set;
+            let search_path = client.settings.get("search_path").unwrap_or_default();
+            if may_share && let Some(statement) = client.shared.statements.repeated(search_path, rest) {
+                client.names.unnamed_shared = Some(Arc::clone(&statement));
+                self.share(talk, &statement, number);
+                return;
+            }
             let server = &mut self.taken.server;
             server.unnamed = (client.number, client.names.unnamed_number);
             message::put(&mut server.out, b'P', |out| {
@@ -255,14 +262,23 @@ impl Link {
         let statement = talk.client.shared.statements.of(search_path, rest);
         let batch = self.taken.server.prepared.batch;
         talk.client.names.insert(name, Arc::clone(&statement), set, (number, batch));
+        self.share(talk, &statement, number);
+    }
+
+    /// Whether the front may say that a statement is parsed: in a failed transaction the server has to say that it is not.
+    fn may_be_parsed(&self) -> bool {
+        self.status != b'E' && self.expects.is_one_batch()
+    }
+
+    /// The client's message of this number has parsed a shared statement.
+    fn share(&mut self, talk: &mut Talk, statement: &Statement, number: u32) {
         match self.taken.server.prepared.want(statement.number) {
-            // In a failed transaction the server has to say so.
-            Missing::Nothing if self.status != b'E' => {
+            Missing::Nothing if self.may_be_parsed() => {
                 self.expects.push(Expect::Own(Own::Parsed(number)));
                 self.answer_own(talk);
             }
-            Missing::Parse => self.bring(&statement, Missing::Parse, number),
-            _ => self.bring(&statement, Missing::CloseAndParse, number),
+            Missing::Parse => self.bring(statement, Missing::Parse, number),
+            _ => self.bring(statement, Missing::CloseAndParse, number),
         }
     }
 
@@ -287,7 +303,10 @@ impl Link {
 
     /// The client's statement of this name is on the connection when what follows arrives.
     fn need(&mut self, talk: &mut Talk, name: &[u8]) -> Option<Arc<Statement>> {
-        if name.is_empty() {
+        let names = &talk.client.names;
+        let shared = if name.is_empty() { names.unnamed_shared.as_ref() } else { names.get(name) };
+        let shared = shared.map(Arc::clone);
+        if name.is_empty() && shared.is_none() {
             let client = &mut talk.client;
             let own = (client.number, client.names.unnamed_number);
             if self.taken.server.unnamed != own {
@@ -308,7 +327,7 @@ impl Link {
             return None;
         }
         // One that the client has not named by the protocol is for the server to find.
-        let statement = Arc::clone(talk.client.names.get(name)?);
+        let statement = shared?;
         match self.taken.server.prepared.want(statement.number) {
             Missing::Nothing => {}
             missing => self.bring(&statement, missing, 0),

@@ -46,6 +46,7 @@ mod reach;
 mod reads;
 mod ready;
 mod reload;
+mod repeated;
 mod roles;
 mod scan;
 mod server_conn;
@@ -131,11 +132,13 @@ impl Upstream {
         let encryption = dial::encryption(&url)?;
         let options = options.into();
         let internal = Arc::new(Internal::new(options.internal_priorities));
+        let statements = Statements::default();
+        statements.repeated.turn(options.prepare);
         let nodes = Nodes::new(Servers { url, encryption }, &door, options.watching);
         Ok(Upstream(Arc::new(Shared {
             nodes: Arc::new(nodes),
             live: Live::new(options),
-            statements: Statements::default(),
+            statements,
             pools: Mutex::default(),
             roles: roles::Known::default(),
             internal,

@@ -29,6 +29,8 @@ pub struct UpstreamOptions {
     pub auth_query: String,
     /// Whether server processes that run transactions of class `low` have a lower processor priority meanwhile.
     pub internal_priorities: bool,
+    /// Whether statements without a name that come again and again are prepared once on each connection.
+    pub prepare: bool,
     /// Between two looks at what server processes wait for; none: nobody looks.
     pub watch: Option<Duration>,
     /// Classes of clients by user, database and application.
@@ -64,6 +66,7 @@ impl From<Limits> for UpstreamOptions {
             watching,
             auth_query,
             internal_priorities: false,
+            prepare: false,
             watch,
             rules,
             settings,
@@ -115,10 +118,17 @@ impl UpstreamOptions {
         })?;
         Target::of(settings.get("overtake.target"))
             .map_err(|error| OptionError::of("overtake.target", error.message().to_owned()))?;
-        let internal_priorities = settings.is_on("overtake.internal_priorities");
-        let (auth_query, rules, watch) = (auth_query.to_owned(), Arc::new(rules), watch_of(settings));
-        let settings = settings.clone();
-        Ok(UpstreamOptions { limits, watching, auth_query, internal_priorities, watch, rules, settings, again: None })
+        Ok(UpstreamOptions {
+            limits,
+            watching,
+            auth_query: auth_query.to_owned(),
+            internal_priorities: settings.is_on("overtake.internal_priorities"),
+            prepare: settings.is_on("overtake.upstream_prepare"),
+            watch: watch_of(settings),
+            rules: Arc::new(rules),
+            settings: settings.clone(),
+            again: None,
+        })
     }
 }
 

@@ -44,6 +44,7 @@ pub(super) fn is_changeable(name: &str) -> bool {
         "overtake.upstream_idle",
         "overtake.upstream_lifetime",
         "overtake.upstream_pool",
+        "overtake.upstream_prepare",
     ];
     let is_of_gate = name.starts_with("overtake.mpl") || name.starts_with("overtake.gate_");
     NAMES.contains(&name) || (is_of_gate && name != "overtake.mpl_processors")
@@ -81,6 +82,7 @@ impl super::Shared {
         }
         let options = UpstreamOptions { again: before.again.clone(), ..options };
         let limits = options.limits;
+        self.statements.repeated.turn(options.prepare);
         *self.live.options.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(options);
         // Behind that: a pool that is made meanwhile has them already, or is among these.
         self.all_pools().iter().for_each(|pool| pool.set_limits(limits));

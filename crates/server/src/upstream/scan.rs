@@ -167,6 +167,11 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
 }
 
 impl Scan {
+    /// It leaves nothing behind in its session, and takes nothing from it.
+    pub(crate) fn is_plain(&self) -> bool {
+        !(self.touches || self.takes_statements || self.resets_all || self.binds) && self.customs.is_empty()
+    }
+
     fn word(&mut self, word: &[u8], is_first: bool, text: &[u8], end: usize) {
         let is = |own: &[u8]| word.eq_ignore_ascii_case(own);
         if is_first && (is(b"reset") || is(b"discard")) {

@@ -9,6 +9,7 @@
 use super::begin::Known;
 use super::block::{Bare, bare};
 use super::priority::{self, Served};
+use super::repeated::Repeated;
 use super::scan::{Scan, scan};
 use super::shown::shortened;
 use std::collections::HashMap;
@@ -37,6 +38,7 @@ type Content = (Box<str>, Box<[u8]>);
 pub(crate) struct Statements {
     last: AtomicU64,
     by_content: Mutex<(HashMap<Content, Weak<Statement>>, usize)>,
+    pub(crate) repeated: Repeated,
 }
 
 /// What names on server connections begin with.
@@ -68,6 +70,18 @@ impl Statements {
         by_content.insert(key, Arc::downgrade(&statement));
         statement
     }
+
+    /// The statement of this content, which has no name, if it comes again and again.
+    pub(crate) fn repeated(&self, search_path: &str, body: &[u8]) -> Option<Arc<Statement>> {
+        self.repeated.get(search_path, body, || self.of(search_path, body))
+    }
+
+    /// What a text means may have changed: whoever sends one from here on has another statement than before.
+    pub(crate) fn renew(&self) {
+        self.repeated.clear();
+        let mut all = self.by_content.lock().unwrap_or_else(PoisonError::into_inner);
+        *all = Default::default();
+    }
 }
 
 /// The names of one client.
@@ -80,6 +94,10 @@ pub(crate) struct Names {
     pub(crate) unnamed: Vec<u8>,
     /// Which one it is of all unnamed ones of the client.
     pub(crate) unnamed_number: u64,
+    /// The message that has brought it.
+    unnamed_message: u32,
+    /// The same for all that send it, if it is one that comes again and again.
+    pub(crate) unnamed_shared: Option<Arc<Statement>>,
     pub(crate) unnamed_scan: Scan,
     pub(crate) unnamed_set: Option<Served>,
 }
@@ -173,6 +191,9 @@ impl Names {
 
     /// It has failed.
     pub(crate) fn take_back(&mut self, message: u32) {
+        if message == self.unnamed_message {
+            self.forget_unnamed();
+        }
         let Some(at) = self.unsure.iter().position(|unsure| unsure.message == message) else { return };
         let Unsure { name, closed, .. } = self.unsure.remove(at);
         match closed {
@@ -196,18 +217,20 @@ impl Names {
         self.named.retain(|_, named| message.wrapping_sub(named.message) as i32 <= 0);
     }
 
-    pub(crate) fn set_unnamed(&mut self, body: &[u8], scan: Scan) {
-        self.unnamed.clear();
+    /// The unnamed statement is another, by this message; 0: by one that cannot fail any more.
+    pub(crate) fn set_unnamed(&mut self, body: &[u8], scan: Scan, message: u32) {
+        self.forget_unnamed();
         self.unnamed.extend_from_slice(body);
-        self.unnamed_number += 1;
         self.unnamed_scan = scan;
-        self.unnamed_set = None;
+        self.unnamed_message = message;
     }
 
     pub(crate) fn forget_unnamed(&mut self) {
-        self.unnamed_set = None;
         self.unnamed.clear();
         self.unnamed_number += 1;
+        self.unnamed_message = 0;
+        self.unnamed_shared = None;
+        self.unnamed_set = None;
     }
 }
 
@@ -227,6 +250,18 @@ mod tests {
     }
 
     #[test]
+    fn a_text_whose_meaning_has_changed_is_another_statement() {
+        let all = Statements::default();
+        all.repeated.turn(true);
+        let seen = || (0..20).find_map(|_| all.repeated("", b"select 1\0\0\0"));
+        let (one, named) = (seen().expect("it comes again"), all.of("", b"select 2\0\0\0"));
+        assert!(Arc::ptr_eq(&one, &seen().expect("it is known")) && Arc::ptr_eq(&one, &all.of("", &one.body)));
+        all.renew();
+        assert_ne!(seen().expect("it comes again").number, one.number);
+        assert_ne!(all.of("", &named.body).number, named.number);
+    }
+
+    #[test]
     fn names_are_taken_back() {
         let (all, mut names) = (Statements::default(), Names::default());
         names.insert(b"a", all.of("", b"1\0"), None, (1, 1));
@@ -239,5 +274,12 @@ mod tests {
         assert!(names.get(b"b").is_some());
         names.take_back(5);
         assert!(names.get(b"b").is_none() && !names.is_unsure(b"b", 2));
+        // One that came later stays.
+        names.set_unnamed(b"3\0", Scan::default(), 7);
+        names.set_unnamed(b"4\0", Scan::default(), 8);
+        names.take_back(7);
+        assert_eq!(names.unnamed, b"4\0");
+        names.take_back(8);
+        assert!(names.unnamed.is_empty());
     }
 }

@@ -230,7 +230,7 @@ impl Talk {
         let client = &mut self.client;
         match alone.unnamed() {
             Some(body) if body.is_empty() => client.names.forget_unnamed(),
-            Some(body) => client.names.set_unnamed(&body, Scan::default()),
+            Some(body) => client.names.set_unnamed(&body, Scan::default(), 0),
             None => {}
         }
         let has_failed = matches!(self.block, Block::Failed);

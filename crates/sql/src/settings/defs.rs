@@ -466,6 +466,12 @@ pub static DEFS: &[Def] = &[
         "Sets how many connections to the server behind each user has to each database at most.",
     ),
     server(
+        "overtake.upstream_prepare",
+        "off",
+        Takes::Switch,
+        "Whether statements without a name that come again and again are prepared once on each connection to the server behind.",
+    ),
+    server(
         "overtake.upstream_wait",
         "30s",
         Takes::Milliseconds,

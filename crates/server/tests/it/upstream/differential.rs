@@ -141,7 +141,15 @@ fn run(address: SocketAddr, script: &[Vec<u8>]) -> Vec<String> {
 }
 
 pub fn the_front_says_what_the_server_says() {
-    let Some(front) = Front::new(2) else { return };
+    compare(Front::new(2));
+}
+
+pub fn so_it_does_of_what_it_prepares() {
+    compare(Front::preparing(2));
+}
+
+fn compare(front: Option<Front>) {
+    let Some(front) = front else { return };
     front.cluster.ask("create table t (a int); create schema a");
     // Another number finds other scripts.
     let base: u64 = std::env::var("OVERTAKE_SEED").map_or(0, |seed| seed.parse().unwrap());

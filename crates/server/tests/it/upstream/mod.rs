@@ -55,6 +55,15 @@ impl Front {
         Front::with(size, 1_000, |_| {})
     }
 
+    /// One that prepares what comes again and again without a name.
+    pub fn preparing(size: usize) -> Option<Front> {
+        let cluster = Cluster::start("")?;
+        let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
+        let limits = Limits { size, ..Limits::default() };
+        let options = UpstreamOptions { prepare: true, ..limits.into() };
+        Some(Front::over(cluster, &url, options, 1_000, |_| {}))
+    }
+
     pub fn with(size: usize, slots: usize, change: impl FnOnce(&mut Config)) -> Option<Front> {
         let cluster = Cluster::start("")?;
         let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);

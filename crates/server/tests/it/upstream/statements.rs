@@ -109,3 +109,93 @@ pub fn statements_are_taken_away() {
     let kept = one.ask(&query("select count(*) <= 201 as k from pg_prepared_statements"));
     assert_eq!(kept, "T(k:16:0) D(t) C(SELECT 1) Z(I)");
 }
+
+/// The first column of the first row, by a client whose only statement this is.
+fn only(front: &Front, text: &str) -> String {
+    let said = front.raw().ask(&query(text));
+    said.split_once("D(").and_then(|(_, rest)| rest.split_once(')')).map(|(value, _)| value.to_owned()).unwrap_or(said)
+}
+
+/// What comes again and again without a name is prepared once on each connection, and means what it has meant.
+pub fn repeated_statements_are_prepared() {
+    let Some(front) = Front::preparing(1) else { return };
+    let kept = |text: &str| {
+        let text = text.replace('\'', "''");
+        only(&front, &format!("select count(*) from pg_prepared_statements where statement = '{text}'"))
+    };
+    let (mut one, mut two) = (front.raw(), front.raw());
+    let text = "select $1::int + 1";
+    let batch = [parse("", text, &[]), bind("", "", &[], &[Some(b"1")], &[]), execute("", 0), sync()].concat();
+    assert_eq!(one.ask(&batch), "1 2 D(2) C(SELECT 1) Z(I)");
+    assert_eq!(kept(text), "0");
+    for _ in 0..10 {
+        assert_eq!(one.ask(&batch), "1 2 D(2) C(SELECT 1) Z(I)");
+        assert_eq!(two.ask(&batch), "1 2 D(2) C(SELECT 1) Z(I)");
+    }
+    assert_eq!(kept(text), "1");
+    // It is still there, is described, and goes as one without a name does.
+    assert_eq!(run(&mut one, "", "5"), "2 D(6) C(SELECT 1) Z(I)");
+    assert_eq!(one.ask(&[named(b'D', b'S', ""), sync()].concat()), "t(23) T(?column?:23:0) Z(I)");
+    one.ask(&query("select 1"));
+    assert!(run(&mut one, "", "1").contains("26000"));
+    assert_eq!(two.ask(&[named(b'C', b'S', ""), sync()].concat()), "3 Z(I)");
+    assert!(run(&mut two, "", "1").contains("26000"));
+    // One that an error keeps from being parsed is not there, nor is one before it; one that comes behind is.
+    let failing = [parse("", "select nothing", &[]), parse("", text, &[]), sync()].concat();
+    one.send(&[failing, batch.clone()].concat());
+    assert!(one.answer().contains("42703"));
+    assert_eq!(one.answer(), "1 2 D(2) C(SELECT 1) Z(I)");
+    assert_eq!(run(&mut one, "", "5"), "2 D(6) C(SELECT 1) Z(I)");
+    // In a failed transaction nothing is parsed.
+    one.ask(&query("begin; select 1/0"));
+    assert!(one.ask(&batch).contains("25P02"));
+    one.ask(&query("rollback"));
+    assert!(run(&mut one, "", "5").contains("26000"));
+    // A statement that is there is brought to a connection that has it not any more.
+    assert_eq!(one.ask(&[parse("", text, &[]), sync()].concat()), "1 Z(I)");
+    two.ask(&query("deallocate all"));
+    assert_eq!(run(&mut one, "", "5"), "2 D(6) C(SELECT 1) Z(I)");
+    // What leaves something in its session stays what it was.
+    for _ in 0..10 {
+        one.ask(
+            &[parse("", "set work_mem = '5MB'", &[]), bind("", "", &[], &[], &[]), execute("", 0), sync()].concat(),
+        );
+    }
+    assert_eq!(kept("set work_mem = '5MB'"), "0");
+    assert_eq!(one.ask(&query("show work_mem")), "T(work_mem:25:0) D(5MB) C(SHOW) Z(I)");
+    assert_eq!(only(&front, "show work_mem"), "4MB");
+}
+
+/// A table that was changed fails at most what was prepared before, and once.
+pub fn prepared_statements_follow_a_changed_table() {
+    let Some(front) = Front::preparing(2) else { return };
+    front.cluster.ask("create table t (a int); insert into t values (1)");
+    let mut raw = front.raw();
+    let batch = [parse("", "select * from t", &[]), bind("", "", &[], &[], &[]), execute("", 0), sync()].concat();
+    let on_both = |raw: &mut Raw<TcpStream>| {
+        let first = raw.ask(&batch);
+        let mut other = held(&front);
+        other.ask(&query("select 1"));
+        let second = raw.ask(&batch);
+        other.ask(&query("commit"));
+        [first, second]
+    };
+    for _ in 0..8 {
+        on_both(&mut raw).iter().for_each(|said| assert_eq!(said, "1 2 D(1) C(SELECT 1) Z(I)"));
+    }
+    // Of a client's own statement, too: it is what the client has prepared anew.
+    assert_eq!(raw.ask(&[parse("s", "select * from t", &[]), sync()].concat()), "1 Z(I)");
+    front.cluster.ask("alter table t add b int");
+    let said = raw.ask(&batch);
+    assert!(said.contains("0A000|cached plan must not change result type"), "{said}");
+    for _ in 0..8 {
+        on_both(&mut raw).iter().for_each(|said| assert_eq!(said, "1 2 D(1,NULL) C(SELECT 1) Z(I)"));
+    }
+    let anew = [named(b'C', b'S', "s"), parse("s", "select * from t", &[]), sync()].concat();
+    assert_eq!(raw.ask(&anew), "3 1 Z(I)");
+    assert_eq!(run_plain(&mut raw, "s"), "2 D(1,NULL) C(SELECT 1) Z(I)");
+}
+
+fn run_plain(raw: &mut Raw<TcpStream>, name: &str) -> String {
+    raw.ask(&[bind("", name, &[], &[], &[]), execute("", 0), sync()].concat())
+}
