@@ -353,7 +353,8 @@ async fn authenticate<D: Front>(
             let verifier = verifier.unwrap_or_else(|| Verifier::mock(user, &shared.mock_secret));
             let tls = shared.config.tls.as_ref().filter(|_| origin.is_encrypted);
             let proved = prove(conn, user, verifier, tls.and_then(|tls| tls.end_point.as_deref())).await;
-            if proved.is_err() {
+            // Who only goes, as psql does to ask for a password, has not failed to prove one.
+            if matches!(proved, Err(Stop::Error(_))) {
                 shared.front.mistrust(user);
             }
             Some(proved?)

@@ -67,7 +67,7 @@ pub fn walk<'t>(text: &'t [u8], mut see: impl FnMut(usize, Literal<'t>)) -> u64 
         }
         match (byte, text.get(at + 1)) {
             (b'-', Some(b'-')) | (b'/', Some(b'*')) => {
-                at = end_of_comment(text, at);
+                at = end_of_comment(text, at).unwrap_or(text.len());
                 continue;
             }
             (b';', _) => {
@@ -131,21 +131,22 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || 0x7f < byte
 }
 
-/// Where the comment ends that begins here, of either kind. Those in C's manner nest, as in PostgreSQL.
-pub fn end_of_comment(text: &[u8], begin: usize) -> usize {
+/// Where the comment ends that begins here, of either kind; nothing, if one in C's manner does not. Those nest, as in PostgreSQL.
+pub fn end_of_comment(text: &[u8], begin: usize) -> Option<usize> {
     if text[begin] == b'-' {
-        return text[begin..].iter().position(|&byte| byte == b'\n').map_or(text.len(), |length| begin + length);
+        let length = text[begin..].iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+        return Some(length.map_or(text.len(), |length| begin + length));
     }
     let (mut at, mut depth) = (begin, 0_usize);
     while at < text.len() {
         match &text[at..] {
             [b'/', b'*', ..] => (at, depth) = (at + 2, depth + 1),
-            [b'*', b'/', ..] if depth <= 1 => return at + 2,
+            [b'*', b'/', ..] if depth <= 1 => return Some(at + 2),
             [b'*', b'/', ..] => (at, depth) = (at + 2, depth - 1),
             _ => at += 1,
         }
     }
-    at
+    None
 }
 
 /// Where what a quote begins ends, behind the last one; a doubled one is none.

@@ -44,7 +44,7 @@ impl Resource {
     }
 
     /// Whether it is the database's: only such ones dominate.
-    fn is_inside(self) -> bool {
+    pub(super) fn is_inside(self) -> bool {
         !matches!(self, Resource::Client | Resource::Other)
     }
 }
@@ -114,6 +114,8 @@ pub(crate) struct Row {
     pub(crate) resource: Resource,
     /// Of the time that transactions are inside.
     pub(crate) share: f64,
+    /// Seconds of transactions that were at it, as the share counts them.
+    pub(crate) seconds: f64,
     pub(crate) dominates: bool,
     /// The share of its servers that works.
     pub(crate) busy: Option<f64>,
@@ -230,6 +232,7 @@ impl Resources {
             Row {
                 resource,
                 share: if 0.0 < all { self.at[index] / all } else { 0.0 },
+                seconds: self.at[index],
                 dominates: false,
                 busy: (is_station && 0.0 < self.seconds).then(|| (self.working(resource) / servers).min(1.0)),
                 host_busy: (is_processor && 0.0 < self.host_seconds).then(|| self.host_busy / self.host_seconds),
@@ -259,6 +262,7 @@ fn rows_of_stages(stages: &[StageRow], done: u64) -> Vec<Row> {
     let row = |resource, (us, samples): (f64, u64)| Row {
         resource,
         share: if 0.0 < all { us / all } else { 0.0 },
+        seconds: us / 1e6,
         dominates: false,
         busy: None,
         host_busy: None,

@@ -22,7 +22,7 @@ impl State {
         self.runaways.0.extend(rule.map(|rule| (ticket, rule)));
     }
 
-    /// It has left.
+    /// Its statement has ended, or it has left.
     pub(super) fn forget_runaway(&mut self, ticket: Ticket) {
         if !self.runaways.0.is_empty() {
             self.runaways.0.remove(&ticket);

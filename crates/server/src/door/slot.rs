@@ -30,7 +30,11 @@ impl Slot {
         if let Some((shared, ticket)) = &self.inside
             && !std::mem::replace(&mut self.is_idle, true)
         {
-            shared.with(|state, now| state.gate.rest(now, *ticket));
+            shared.with(|state, now| {
+                state.gate.rest(now, *ticket);
+                // The statement that was cancelled has ended.
+                state.forget_runaway(*ticket);
+            });
         }
     }
 

@@ -5,8 +5,10 @@
 use super::{Door, DoorView, Mode, Resource};
 use gate::control::{COMPLETIONS_MIN, Expected, Forecast};
 
-/// Without so many samples of transactions that waited for locks, nothing is concluded of them.
-const LOCKS_SEEN_MIN: u64 = 50;
+/// Without so many seconds of transactions that were inside lately, nothing is concluded of what they wait for.
+const SECONDS_MIN: f64 = 5.0;
+/// Waits for locks dominate where they are most of what the database has transactions do.
+const LOCKS_MIN: f64 = 0.5;
 /// What throughput or the soonest response must gain by for a limit to be worth it: less may be the model's error.
 const GAIN_MIN: f64 = 1.1;
 const SOONER_MIN: f64 = 1.5;
@@ -30,12 +32,13 @@ impl Door {
         })
     }
 
-    /// The share of their time that transactions wait for locks, if they spend most of it on that: no station of the model's, so
-    /// what it says of throughput is wrong.
+    /// The share of their time in the database that transactions wait for locks, if that is most of it: no station of the model's,
+    /// so what it says of throughput is wrong. What they wait for their clients does not count.
     pub(super) fn locks_share(&self) -> Option<f64> {
         let rows = self.resources();
-        let locks = rows.iter().find(|row| row.resource == Resource::Lock && row.dominates)?;
-        (LOCKS_SEEN_MIN <= locks.samples).then_some(locks.share)
+        let all: f64 = rows.iter().filter(|row| row.resource.is_inside()).map(|row| row.seconds).sum();
+        let locks = rows.iter().find(|row| row.resource == Resource::Lock)?.seconds / all;
+        (SECONDS_MIN <= all && LOCKS_MIN <= locks).then_some(locks)
     }
 }
 
@@ -47,7 +50,7 @@ fn of_locks(mode: Mode, share: f64) -> String {
         }
     };
     format!(
-        "Transactions wait for locks for {:.0} % of their time, which the model of throughput does not know: {what}.",
+        "Transactions wait for locks for {:.0} % of their time in the database, which the model of throughput does not know: {what}.",
         share * 100.0
     )
 }
@@ -134,12 +137,28 @@ mod tests {
         assert!(words(&door).starts_with("No gain is expected from a limit: "), "{}", words(&door));
         assert!(door.verdict().is_some_and(|verdict| verdict.mpl.is_some()) && door.forecast().is_some());
         let mut sample = Sample::default();
+        // What clients take is not the database's, and the largest part may be little.
+        sample.at[Resource::Client as usize] = 900;
+        sample.at[Resource::Lock as usize] = 4;
+        sample.at[Resource::Processor as usize] = 3;
+        sample.at[Resource::Io as usize] = 3;
+        for _ in 0..20 {
+            door.record(Duration::from_millis(100), &sample);
+        }
+        assert_eq!(door.locks_share(), None);
+        let door = observing();
+        run(&door, 1_000);
+        sample.at[Resource::Io as usize] = 0;
         sample.at[Resource::Lock as usize] = 9;
         sample.at[Resource::Processor as usize] = 1;
         for _ in 0..10 {
             door.record(Duration::from_millis(100), &sample);
         }
-        assert!(words(&door).starts_with("Transactions wait for locks for 90 % of their time, "), "{}", words(&door));
+        assert!(
+            words(&door).starts_with("Transactions wait for locks for 90 % of their time in the database, "),
+            "{}",
+            words(&door)
+        );
         assert_eq!((door.verdict().and_then(|verdict| verdict.mpl), door.forecast()), (None, None));
         assert_eq!(Door::default().verdict(), None);
     }

@@ -3,6 +3,7 @@
 //! **Invariant:** what passes, passes unchanged and in order. Answers to what the front has asked itself do not pass; nor do
 //! reports of settings that are no news to the client.
 
+use super::cancelled::in_place_of;
 use super::expect::{Expect, Means, Own, Reply};
 use super::link::{Event, Hold, Link, Takes};
 use super::message;
@@ -21,19 +22,16 @@ impl Link {
     /// Takes what is in the inbox.
     pub(crate) fn backward(&mut self, talk: &mut Talk) -> Result<(), Event> {
         let mut inbox = mem::take(&mut self.taken.server.inbox);
-        let taken = self.messages(talk, &inbox);
-        match taken {
-            Ok(count) => {
-                inbox.advance(count);
-                self.taken.server.inbox = inbox;
-                Ok(())
-            }
-            Err(event) => Err(event),
-        }
+        let mut done = 0;
+        let result = self.messages(talk, &inbox, &mut done);
+        // What follows is still to be read, whatever becomes of the client.
+        inbox.advance(done);
+        self.taken.server.inbox = inbox;
+        result
     }
 
-    /// Goes through the messages and says how many bytes of them are done.
-    fn messages(&mut self, talk: &mut Talk, inbox: &BytesMut) -> Result<usize, Event> {
+    /// Goes through the messages; `done` is how many bytes of them are.
+    fn messages(&mut self, talk: &mut Talk, inbox: &BytesMut, done: &mut usize) -> Result<(), Event> {
         // What stands between `from` and `at` passes.
         let (mut from, mut at) = (0, 0);
         loop {
@@ -84,10 +82,18 @@ impl Link {
                 Means::Pass => match reply {
                     Reply::Parameter => fate = self.parameter(talk, body),
                     Reply::Row => fate = self.shown(talk),
-                    Reply::Error => fate = self.error(talk, body)?,
+                    Reply::Error => {
+                        *done = at + length;
+                        fate = self.error(talk, body)?;
+                    }
                     _ => {}
                 },
-                Means::Swallow => fate = Fate::Stays,
+                Means::Swallow => {
+                    fate = Fate::Stays;
+                    if reply == Reply::Executed {
+                        self.can_be_cancelled(talk);
+                    }
+                }
                 Means::Parsed { statement, message } => {
                     self.taken.server.prepared.is_there(statement);
                     match message {
@@ -102,7 +108,7 @@ impl Link {
                 }
                 Means::PreludeDone => {
                     self.is_careful = false;
-                    talk.client.reach.works(&self.taken.server.line);
+                    self.can_be_cancelled(talk);
                     let params = &mut self.taken.server.params;
                     Params::tell(params, &mut talk.client.told, &mut talk.conn.replies.out);
                     fate = Fate::Stays;
@@ -129,7 +135,15 @@ impl Link {
             self.is_idle = true;
             self.turn.iter_mut().for_each(Turn::idle);
         }
-        Ok(at)
+        *done = at;
+        Ok(())
+    }
+
+    /// What the front has sent for the client is done: a cancel would not hit it any more.
+    fn can_be_cancelled(&self, talk: &Talk) {
+        if !self.expects.has_begin() {
+            talk.client.reach.works(&self.taken.server.line);
+        }
     }
 
     /// Whether nothing is under way, and nothing of the session is on the connection.
@@ -158,6 +172,9 @@ impl Link {
         self.is_told |= matches!(message::field(body, b'V'), Some("FATAL" | "PANIC"));
         if let Some(told) = self.turn.as_ref().and_then(|turn| turn.runaway(body)) {
             return Ok(Fate::Becomes(told));
+        }
+        if let Some(refused) = talk.client.said_of_unknown(body) {
+            return Ok(Fate::Becomes(in_place_of(body, &refused)));
         }
         // A statement has the name that the client gave it.
         Ok(talk.client.names.named_in(body).map_or(Fate::Passes, |body| {
@@ -225,7 +242,8 @@ impl Link {
         }
         match &message[HEAD..] {
             b"DISCARD ALL\0" | b"DEALLOCATE ALL\0" => talk.client.names.clear_before(number),
-            b"ROLLBACK\0" => talk.client.priority.undo(),
+            // Of a savepoint or of all: how the transaction stands then says it.
+            b"ROLLBACK\0" => self.has_rolled_back = true,
             _ => {}
         }
         Fate::Passes
@@ -235,10 +253,10 @@ impl Link {
         if self.expects.is_empty() {
             self.outcome.settled(self.status != b'I');
         }
-        let has_batch_failed = std::mem::take(&mut self.has_batch_failed);
+        let is_undone = mem::take(&mut self.has_batch_failed) | mem::take(&mut self.has_rolled_back);
         if self.status == b'I' {
             self.acts.forget();
-            if has_batch_failed {
+            if is_undone {
                 talk.client.priority.undo();
             }
             talk.client.priority.settle();

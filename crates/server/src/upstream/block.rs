@@ -9,7 +9,7 @@
 
 use super::begin::Known;
 use super::message;
-use super::scan::skip_blanks;
+use super::scan::end_of_blanks;
 use super::statements::Names;
 use crate::frame::HEAD;
 use crate::reply::Replies;
@@ -71,7 +71,7 @@ pub(crate) enum Bare {
 /// The command that a text is, if it is one and nothing else. What sets the server's mind to something that it may refuse is not:
 /// `SERIALIZABLE` and `READ WRITE`, which a standby does not know.
 pub(crate) fn bare(text: &[u8]) -> Option<Bare> {
-    let begin = skip_blanks(text, 0);
+    let begin = end_of_blanks(text, 0)?;
     let next = text.get(begin + 1).map(u8::to_ascii_lowercase);
     match text.get(begin)?.to_ascii_lowercase() {
         b'b' | b'c' | b'e' | b'r' | b'a' => {}
@@ -98,10 +98,10 @@ const WORDS_MAX: usize = 16;
 fn words(text: &[u8]) -> Option<Vec<String>> {
     let (mut all, mut at) = (Vec::new(), 0);
     loop {
-        at = skip_blanks(text, at);
+        at = end_of_blanks(text, at)?;
         let length = match text.get(at) {
             None => return Some(all),
-            Some(b';') => return (skip_blanks(text, at + 1) == text.len()).then_some(all),
+            Some(b';') => return (end_of_blanks(text, at + 1)? == text.len()).then_some(all),
             Some(b',') => 1,
             Some(_) => text[at..].iter().take_while(|byte| byte.is_ascii_alphabetic()).count(),
         };
@@ -191,7 +191,13 @@ pub(crate) fn found(kind: u8, length: usize, input: &[u8], names: &Names) -> Fou
             }
             (0 | b'P', b'B') => {
                 let Some((b"", rest)) = message::text(body) else { return Found::Other };
-                let Some((name, [0, 0, 0, 0, ..])) = message::text(rest) else { return Found::Other };
+                // No formats and no values of parameters; what is returned may have any.
+                let Some((name, [0, 0, 0, 0, high, low, formats @ ..])) = message::text(rest) else {
+                    return Found::Other;
+                };
+                if formats.len() != 2 * usize::from(u16::from_be_bytes([*high, *low])) {
+                    return Found::Other;
+                }
                 said = match said {
                     Some(said) if name.is_empty() => Some(said),
                     None => names.bare(name),
@@ -202,7 +208,7 @@ pub(crate) fn found(kind: u8, length: usize, input: &[u8], names: &Names) -> Fou
                 }
             }
             (b'B', b'D') if *body == *b"P\0" => is_described = true,
-            (b'B' | b'D', b'E') if body.first() == Some(&0) => {}
+            (b'B' | b'D', b'E') if body.first() == Some(&0) && body.len() == 5 => {}
             (b'E', b'S') => {
                 let Some((bare, text)) = said else { return Found::Other };
                 let by = By::Execute { is_parsed, is_described };
@@ -286,6 +292,9 @@ mod tests {
             "begin 1",
             "start",
             "commit and chain",
+            "begin /* a",
+            "commit; /* /* a */",
+            "begin -- a\r; delete from t",
             "commit prepared 'a'",
             "rollback to a",
             "select 1",

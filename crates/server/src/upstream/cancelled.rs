@@ -13,13 +13,18 @@ impl Turn {
     pub(super) fn runaway(&self, body: &[u8]) -> Option<Box<[u8]>> {
         let is_cancel = message::field(body, b'C') == Some("57014") && message::field(body, b'M') != Some(TIMEOUT);
         let error = is_cancel.then(|| self.told_runaway()).flatten()?;
-        let mut out = BytesMut::new();
-        message::put(&mut out, b'E', |out| put(out, body, &error));
-        Some(out.to_vec().into())
+        Some(in_place_of(body, &error))
     }
 }
 
-/// The error in place of what the server has said; where in the text it was, and the rest, is still true.
+/// An `ErrorResponse` with this error, in place of one of the server with this body: where in the text it was, and the rest, is still
+/// true.
+pub(super) fn in_place_of(body: &[u8], error: &SqlError) -> Box<[u8]> {
+    let mut out = BytesMut::new();
+    message::put(&mut out, b'E', |out| put(out, body, error));
+    out.to_vec().into()
+}
+
 fn put(out: &mut BytesMut, mut body: &[u8], error: &SqlError) {
     let mut field = |name: u8, value: &[u8]| {
         out.extend_from_slice(&[name]);
@@ -31,6 +36,7 @@ fn put(out: &mut BytesMut, mut body: &[u8], error: &SqlError) {
         body = after;
         match name {
             b'M' => field(name, error.message().as_bytes()),
+            b'C' => field(name, error.state().0.as_bytes()),
             b'D' | b'H' => {}
             _ => field(name, value),
         }

@@ -139,7 +139,12 @@ impl Client {
             let is_as_at_login = value == self.login.get(name);
             self.priority.follow(setting, value.filter(|_| !is_as_at_login));
         }
-        self.targets.follow(has.get(target::NAME));
+        let target = has.get(target::NAME);
+        if target != had.get(target::NAME) {
+            self.targets.follow(target);
+        } else if target != self.settings.get(target::NAME) {
+            keep(&mut settings, target::NAME, self.settings.get(target::NAME));
+        }
         self.settings = settings;
     }
 

@@ -11,7 +11,7 @@ use super::roles::FRESH;
 use super::server_conn::Failed;
 use super::settings::{Settings, literal};
 use super::target::Target;
-use sql::SqlError;
+use sql::{SqlError, SqlState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -126,7 +126,7 @@ async fn ask(pool: &Pool, target: Target) -> Result<(), SqlError> {
     let words = match taken.server.ask(&question(&pool.user)).await {
         Ok(words) => words,
         // It is no PostgreSQL, then, and lets in whom it lets in.
-        Err(Failed::Said(_)) => Vec::new(),
+        Err(Failed::Said(error)) if is_foreign(error.state()) => Vec::new(),
         Err(failed) => return Err(failed.into()),
     };
     let was_let_in = begun <= taken.server.born;
@@ -141,6 +141,11 @@ async fn ask(pool: &Pool, target: Target) -> Result<(), SqlError> {
         pool.forget_welcomes();
     }
     Ok(())
+}
+
+/// Whether a server that says this has another catalog than PostgreSQL.
+fn is_foreign(state: SqlState) -> bool {
+    matches!(state.0, "0A000" | "3F000" | "42601" | "42703" | "42704" | "42883" | "42P01")
 }
 
 #[cfg(test)]

@@ -158,6 +158,11 @@ impl Expects {
         self.skips
     }
 
+    /// Whether a BEGIN that was held back is still to be answered.
+    pub(crate) fn has_begin(&self) -> bool {
+        self.queue.contains(&Expect::Begin)
+    }
+
     /// Whether nothing is to come of a batch before this one: then it is known how the server's transaction stands.
     pub(crate) fn is_one_batch(&self) -> bool {
         !self.queue.iter().any(|expect| matches!(expect, Expect::Sync | Expect::Query(_) | Expect::Function))

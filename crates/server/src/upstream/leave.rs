@@ -84,7 +84,7 @@ impl Link {
             self.expects.copies_in = false;
             self.is_open_batch |= matches!(self.expects.front(), Some(Expect::Execute(_)));
         }
-        if self.is_open_batch || matches!(self.expects.front(), Some(Expect::Begin)) {
+        if self.is_open_batch || self.expects.has_begin() {
             // `Sync` alone would commit what the client has not.
             self.provoke();
             message::put(&mut self.taken.server.out, b'S', |_| {});

@@ -106,6 +106,8 @@ pub(crate) struct Link {
     pub(crate) has_failed: bool,
     /// Whether something has since the server was last ready.
     pub(crate) has_batch_failed: bool,
+    /// Whether something was rolled back since then.
+    pub(crate) has_rolled_back: bool,
     /// Whether the server has said its last words.
     pub(crate) is_told: bool,
     server_flushes: bool,
@@ -147,6 +149,7 @@ impl Link {
             is_leaving: false,
             has_failed: false,
             has_batch_failed: false,
+            has_rolled_back: false,
             is_told: false,
             server_flushes: false,
             client_flushes: false,
@@ -160,15 +163,17 @@ impl Link {
             let (change, is_careful) = wanted.change_from(&server.settings);
             message::query(&mut server.out, &change);
             server.unnamed = (0, 0);
-            // Until it is answered, a cancel would hit it.
             link.expects.push(Expect::Prelude);
             link.is_careful = is_careful;
         } else {
             Params::tell(&mut server.params, &mut talk.client.told, &mut talk.conn.replies.out);
-            talk.client.reach.works(&server.line);
         }
         server.settings = Arc::clone(wanted);
         link.open_block(talk);
+        // Until what was sent for it is answered, a cancel would hit that.
+        if link.expects.is_empty() {
+            talk.client.reach.works(&link.taken.server.line);
+        }
         link
     }
 
@@ -203,9 +208,10 @@ impl Link {
             let listens = self.check.is_none() && !self.is_careful && !self.is_leaving;
             if listens && !talk.conn.input.is_empty() {
                 if self.is_idle {
-                    return Poll::Ready(Event::Speaks);
-                }
-                if let Err(event) = self.forward(talk) {
+                    if talk.has_spoken() {
+                        return Poll::Ready(Event::Speaks);
+                    }
+                } else if let Err(event) = self.forward(talk) {
                     return Poll::Ready(event);
                 }
             }
@@ -232,7 +238,8 @@ impl Link {
                     Poll::Pending => server_rests = true,
                 }
             }
-            if self.is_leaving && self.expects.is_empty() {
+            // What it would have to say first does not come any more.
+            if self.is_leaving && (self.expects.is_empty() || self.expects.copies_in || self.is_open_batch) {
                 return Poll::Ready(Event::Left);
             }
             if self.is_settled() {

@@ -204,8 +204,11 @@ impl Upstream {
     /// Pools of which nothing has come are not kept: names of users and databases are the clients'.
     fn forget(&self, pool: &Arc<Pool>) {
         let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        if pool.count() == 0 {
-            pools.remove(&(pool.user.to_string(), pool.name.to_string()));
+        let key = (pool.user.to_string(), pool.name.to_string());
+        // The table and who asks have it; whoever else does is a client, or will be one.
+        let is_nobodys = Arc::strong_count(pool) == 2 && pool.count() == 0;
+        if is_nobodys && pools.get(&key).is_some_and(|own| Arc::ptr_eq(own, pool)) {
+            pools.remove(&key);
         }
     }
 }

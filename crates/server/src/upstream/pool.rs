@@ -93,13 +93,14 @@ struct Shelf {
     idle: Mutex<Vec<Box<ServerConn>>>,
     /// One has come back.
     returned: Notify,
-    /// How many wait for that.
+    /// How many wait for that, and how many for a place.
     waiting: AtomicUsize,
+    queued: AtomicUsize,
     /// Connections there are.
     count: Arc<AtomicUsize>,
 }
 
-/// Somebody who waits for one to come back, for as long as this lives.
+/// Somebody who waits, for as long as this lives.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
@@ -155,6 +156,7 @@ impl Pool {
             idle: Mutex::default(),
             returned: Notify::new(),
             waiting: AtomicUsize::new(0),
+            queued: AtomicUsize::new(0),
             count: Arc::default(),
         };
         let shelves = nodes.all().iter().map(shelf).collect();
@@ -187,8 +189,14 @@ impl Pool {
     /// Waits for a connection to this node for a transaction with this target, in the runtime of the caller.
     pub(crate) async fn take(&self, node: &Arc<Node>, target: Target, now: Instant) -> Result<Taken, NotTaken> {
         let shelf = &self.shelves[node.number];
-        let place = Arc::clone(&shelf.room).acquire_owned().await;
-        let place = place.map_err(|_| SqlError::new(SqlState("57P01"), "the server is about to end"))?;
+        let place = match Arc::clone(&shelf.room).try_acquire_owned() {
+            Ok(place) => place,
+            Err(_) => {
+                let _queued = Waiting::new(&shelf.queued);
+                let place = Arc::clone(&shelf.room).acquire_owned().await;
+                place.map_err(|_| SqlError::new(SqlState("57P01"), "the server is about to end"))?
+            }
+        };
         let must_be_primary = self.nodes.are_asked && target == Target::Primary;
         let mut alone_since = None;
         loop {
@@ -303,6 +311,16 @@ impl Pool {
                 _ => continue,
             };
             taken.server.lever.release();
+            // What the last client has set is not for questions of the front.
+            if let (change, _) = Settings::default().change_from(&taken.server.settings)
+                && *taken.server.settings != Settings::default()
+            {
+                match taken.server.ask(&change).await {
+                    Ok(_) => taken.server.settings = Arc::default(),
+                    // It serves nobody any more.
+                    Err(_) => continue,
+                }
+            }
             if let Some(passage) = self.database.begin() {
                 return Ok((taken, passage));
             }
@@ -353,12 +371,13 @@ impl Pool {
         lock(&self.welcomes).clear();
     }
 
-    /// Its connections, as they are shown.
     /// How many wait for a connection to this server.
     pub(crate) fn waiting_at(&self, node: &Node) -> usize {
-        self.shelves[node.number].waiting.load(Relaxed)
+        let shelf = &self.shelves[node.number];
+        shelf.queued.load(Relaxed) + shelf.waiting.load(Relaxed)
     }
 
+    /// Its connections, as they are shown.
     pub(crate) fn sights(&self) -> Vec<Arc<Sight>> {
         lock(&self.sights).iter().filter_map(Weak::upgrade).collect()
     }
@@ -411,7 +430,10 @@ impl Shelf {
         self.room.add_permits(size.saturating_sub(before));
         self.size.store(size, SeqCst);
         let mut idle = lock(&self.idle);
-        while self.is_overfull() && idle.pop().is_some() {}
+        // Those used last are the last to go.
+        while self.is_overfull() && !idle.is_empty() {
+            idle.remove(0);
+        }
         drop(idle);
         for _ in size..before {
             let room = Arc::clone(&self.room);

@@ -31,10 +31,9 @@ pub(super) struct Reads {
     /// Whether a statement has begun, and whether any has.
     is_inside: bool,
     is_something: bool,
-    /// Whether there may be a quotation: what looks like a comment behind it may be part of that.
-    is_quoted: bool,
-    /// Where the last word stands.
+    /// Where the last word stands, and whether it is the last part of a name of several.
     last: (usize, usize),
+    is_part: bool,
 }
 
 impl Reads {
@@ -43,6 +42,7 @@ impl Reads {
             return;
         }
         let word = &text[at..end];
+        self.is_part = text[self.last.0..self.last.1].ends_with(b".");
         self.last = (at, end);
         let is = |own: &[u8]| word.eq_ignore_ascii_case(own);
         if !std::mem::replace(&mut self.is_inside, true) {
@@ -57,15 +57,11 @@ impl Reads {
             b'm' => is(b"merge"),
             _ => false,
         };
-        self.is_quoted |= 1 < word.iter().filter(|&&byte| byte == b'$').count();
     }
 
-    pub(super) fn quote(&mut self) {
-        self.is_quoted = true;
-    }
-
-    pub(super) fn comment(&mut self) {
-        self.writes |= self.is_quoted;
+    /// A comment, or part of a quotation that looks like one.
+    pub(super) fn comment(&mut self, is_quoted: bool) {
+        self.writes |= is_quoted;
     }
 
     /// A semicolon.
@@ -79,10 +75,11 @@ impl Reads {
             return;
         }
         let between = text[self.last.1..at].trim_ascii();
+        let has_comment = between.windows(2).any(|two| two == b"--" || two == b"/*");
         self.writes = match between.last() {
-            // Behind an operator it is no call; what ends a name in quotes, or a comment, may stand before one.
-            Some(byte) => !b",(=<>+*|%:[".contains(byte),
-            None => !is_harmless(&text[self.last.0..self.last.1]),
+            // Behind an operator it is no call; what ends a name in quotes may stand before one, and so may a comment.
+            Some(byte) => has_comment || !b",(=<>+*|%:[".contains(byte),
+            None => self.is_part || !is_harmless(&text[self.last.0..self.last.1]),
         };
     }
 
@@ -131,6 +128,10 @@ mod tests {
             "select pay(1)",
             "select pay /* x */ (1)",
             "select pay -- x\n (1)",
+            "select pay --,\n(1)",
+            "select s . count(1)",
+            "select s. count(1)",
+            "select \"s\".count(1)",
             "select \"pay\" (1)",
             "select s.count(1)",
             "select a into b from t",

@@ -34,9 +34,13 @@ impl Known {
         self.lock().clear();
     }
 
-    /// This one is.
+    /// This one is. Whoever is asked about now is asked about already.
     pub(crate) fn forget_one(&self, user: &str) {
-        self.lock().remove(user);
+        if let Some(known) = self.lock().get(user)
+            && let Ok(mut known) = known.try_lock()
+        {
+            *known = None;
+        }
     }
 
     fn of(&self, user: &str) -> Answer {

@@ -71,13 +71,17 @@ fn is_word(byte: u8) -> bool {
 }
 
 /// Where the blanks and comments end that begin here.
-pub(super) fn skip_blanks(text: &[u8], mut at: usize) -> usize {
+pub(super) fn skip_blanks(text: &[u8], at: usize) -> usize {
+    end_of_blanks(text, at).unwrap_or(text.len())
+}
+
+/// The same; nothing, if a comment has no end.
+pub(super) fn end_of_blanks(text: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match &text[at..] {
             [b' ' | b'\t' | b'\n' | b'\r' | 0x0c | 0x0b, ..] => at += 1,
-            [b'-', b'-', rest @ ..] => at += 2 + rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len()),
-            [b'/', b'*', ..] => at = end_of_comment(text, at),
-            _ => return at,
+            [b'-', b'-', ..] | [b'/', b'*', ..] => at = end_of_comment(text, at)?,
+            _ => return Some(at),
         }
     }
 }
@@ -126,6 +130,8 @@ fn place_of(text: &[u8]) -> usize {
 pub(crate) fn scan(text: &[u8]) -> Scan {
     let (mut scan, mut reads) = (Scan::default(), Reads::default());
     let (mut at, mut is_first) = (0, true);
+    // Whether a quotation may have begun: what looks like a comment behind that may be part of it, and is looked at.
+    let mut is_quoted = false;
     while at < text.len() {
         let byte = text[at];
         if is_word(byte) {
@@ -133,18 +139,16 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
             let word = &text[at..end];
             scan.word(word, is_first, text, end);
             reads.word(text, at, end);
+            is_quoted |= 1 < memchr::memchr_iter(b'$', word).take(2).count();
             is_first = false;
             at = end;
             continue;
         }
         match byte {
-            b'-' if text[at..].starts_with(b"--") => {
-                reads.comment();
-                at = skip_blanks(text, at);
-            }
-            b'/' if text[at..].starts_with(b"/*") => {
-                reads.comment();
-                at = end_of_comment(text, at);
+            b'-' | b'/' if matches!(&text[at..], [b'-', b'-', ..] | [b'/', b'*', ..]) => {
+                reads.comment(is_quoted);
+                let end = if is_quoted { Some(at + 2) } else { end_of_comment(text, at) };
+                at = end.unwrap_or(text.len());
             }
             b';' => {
                 reads.ends();
@@ -152,8 +156,7 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
             }
             // A statement may stand in parentheses or in quotes, of a block of code for instance.
             b'\'' | b'"' => {
-                reads.quote();
-                (is_first, at) = (true, at + 1);
+                (is_quoted, is_first, at) = (true, true, at + 1);
             }
             b'(' => {
                 reads.opens(text, at);
@@ -324,12 +327,18 @@ mod tests {
             "do $$ begin execute 'set x = 1'; end $$",
             "select set_config('search_path', 'a', false)",
             "load 'auto_explain'",
+            "insert into t values ('a--b'); set search_path = evil",
+            "select '/*'; select pg_advisory_lock(1)",
+            "select $a$--$a$; set search_path = evil",
+            "select \"--\" from t; set search_path = evil",
+            "-- x\rset search_path = evil",
         ] {
             assert!(scan(text.as_bytes()).touches, "{text}");
         }
         assert_eq!(scan(b"set session App.tenant = 7").customs, ["app.tenant"]);
         assert_eq!(scan(b"select set_config('app.user', 'x', false)").customs, ["app.user"]);
         assert!(scan(b"select set_config($1, $2, false)").binds);
+        assert!(scan(b"insert into t values ('--'); commit").commits && !scan(b"-- '\n select 1 -- set").touches);
         assert!(scan(b"commit").commits && !scan(b"select commit from t").commits);
         assert!(scan(b"deallocate all").takes_statements);
         assert!(scan(b"close all; unlisten *; RESET ALL;").resets_all && scan(b"discard all").resets_all);

@@ -6,7 +6,8 @@ use super::block::{self, Bare, Block, Found};
 use super::client::Client;
 use super::leave;
 use super::link::{self, Event, Link};
-use super::scan::Scan;
+use super::message;
+use super::scan::{Scan, scan_known};
 use super::shown::Shown;
 use super::target::{self};
 use super::turn::Wanted;
@@ -127,7 +128,9 @@ impl Talk {
                 // The server undoes what is open when its connection closes, unless it has just committed it.
                 Event::Gone(gone) => return link.outcome.unknown().or_else(|| errors::gone(gone)),
                 Event::Refused(error) => {
-                    leave::clean(link, &self.client.pool).await;
+                    // Its client is told at once.
+                    let pool = Arc::clone(&self.client.pool);
+                    tokio::spawn(async move { leave::clean(link, &pool).await });
                     return Some(error);
                 }
                 Event::ServerGone => {
@@ -184,6 +187,23 @@ impl Talk {
         Ok(false)
     }
 
+    /// Whether there is a whole message of a client that was idle, or one that cannot be any. Data of a COPY that there is not, and a
+    /// part of a message, are no reason to take a place inside.
+    pub(super) fn has_spoken(&mut self) -> bool {
+        self.needs = 0;
+        while let Ok(Some((kind, length))) = frame::head(&self.conn.input) {
+            match frame::whole(&self.conn.input, self.message_max) {
+                Ok(None) => {
+                    self.needs = HEAD + length;
+                    return false;
+                }
+                Ok(Some((_, length))) if matches!(kind, b'd' | b'c' | b'f') => self.conn.input.advance(length),
+                _ => return true,
+            }
+        }
+        frame::head(&self.conn.input).is_err()
+    }
+
     /// Answers what needs no server, up to the first message that does. Nothing if the client leaves.
     async fn first(&mut self, holds_begin: bool) -> Result<Option<(u8, usize)>, Stop> {
         loop {
@@ -213,8 +233,13 @@ impl Talk {
                         self.answer(&alone);
                         continue;
                     }
+                    _ if kind == b'C' && self.closed(length) => {}
                     _ if matches!(self.block, Block::Failed) => {
-                        self.refuse(kind, length, &errors::aborted());
+                        if self.in_failed(kind, length) {
+                            self.conn.input.advance(length);
+                        } else {
+                            self.refuse(kind, length, &errors::aborted());
+                        }
                         continue;
                     }
                     _ if kind == b'Q' && self.command(length) => {}
@@ -225,12 +250,67 @@ impl Talk {
         }
     }
 
+    /// Closes a statement that the client has prepared, if that is what the message asks: it is for nobody else to know.
+    fn closed(&mut self, length: usize) -> bool {
+        let names = &mut self.client.names;
+        let is_there = match &self.conn.input[HEAD..length] {
+            [b'S', 0] => {
+                names.forget_unnamed();
+                true
+            }
+            [b'S', name @ .., 0] => names.remove(name),
+            _ => false,
+        };
+        if is_there {
+            self.conn.replies.close_complete();
+        }
+        is_there
+    }
+
+    /// What is done in a failed transaction, too: what there is not is closed, an end of it is parsed, and nothing is nothing. Says
+    /// whether this message of a block that has failed here is one of these.
+    fn in_failed(&mut self, kind: u8, length: usize) -> bool {
+        let body = &self.conn.input[HEAD..length];
+        let (names, replies) = (&mut self.client.names, &mut self.conn.replies);
+        match (kind, body) {
+            // There is none.
+            (b'C', [b'S' | b'P', .., 0]) => replies.close_complete(),
+            (b'P', _) => {
+                let Some((name, rest)) = message::text(body) else { return false };
+                let ends =
+                    message::text(rest).and_then(|(text, _)| block::bare(text)).is_some_and(|bare| bare != Bare::Begin);
+                if !ends || names.get(name).is_some() {
+                    return false;
+                }
+                if name.is_empty() {
+                    names.set_unnamed(rest, Scan { commits: true, ..Scan::default() }, 0);
+                } else {
+                    let search_path = self.client.settings.get("search_path").unwrap_or_default();
+                    names.insert(
+                        name,
+                        self.client.shared.statements.of(search_path, rest),
+                        None,
+                        (self.client.message, 0),
+                    );
+                    names.confirm(self.client.message);
+                }
+                replies.parse_complete();
+            }
+            (b'Q', [text @ .., 0]) if text.trim_ascii().is_empty() => {
+                replies.empty();
+                self.ready();
+            }
+            _ => return false,
+        }
+        true
+    }
+
     /// A command that opens or closes a block of which no server knows.
     fn answer(&mut self, alone: &block::Alone) {
         let client = &mut self.client;
         match alone.unnamed() {
             Some(body) if body.is_empty() => client.names.forget_unnamed(),
-            Some(body) => client.names.set_unnamed(&body, Scan::default(), 0),
+            Some(body) => client.names.set_unnamed(&body, scan_known(&alone.text), 0),
             None => {}
         }
         let has_failed = matches!(self.block, Block::Failed);

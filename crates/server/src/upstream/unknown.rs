@@ -4,7 +4,7 @@
 //! its extensions for that reason, and so does our own engine.
 //!
 //! **Invariant:** in a transaction it is the server that refuses, so that the transaction fails there, too: it is asked to show
-//! what nobody has.
+//! what nobody has. What it says of that is said in the front's words.
 
 use super::client::Client;
 use super::message;
@@ -31,7 +31,20 @@ pub(super) fn refused(settings: &Defaults, name: &str) -> Option<SqlError> {
 }
 
 impl Client {
-    /// A SET of what there is not, in a message of this kind, becomes a SHOW of it, which is no longer.
+    /// What is said of a setting that the server does not know, by an `ErrorResponse` with this body, if it is one of the front's.
+    pub(crate) fn said_of_unknown(&self, body: &[u8]) -> Option<SqlError> {
+        if message::field(body, b'C') != Some("42704") {
+            return None;
+        }
+        // In whatever language.
+        let said = message::field(body, b'M')?;
+        let name = &said[said.find(PREFIX)?..];
+        let length = name.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || b"._".contains(byte)).count();
+        refused(&self.shared.options().settings, &name[..length])
+    }
+
+    /// A SET of what the client may not have, in a message of this kind, becomes a SHOW of it, which is no longer: the quotes make of it
+    /// a name that nobody has.
     pub(crate) fn ask_for_unknown(&self, kind: u8, body: &mut [u8]) {
         let begin = match kind {
             b'Q' => 0,
@@ -41,10 +54,10 @@ impl Client {
         let Some(text) = body.get_mut(begin..) else { return };
         let Some(length) = message::text(text).map(|(text, _)| text.len()) else { return };
         let Some(Command::SetOther(name)) = command(&text[..length]) else { return };
-        if self.shared.options().settings.has(&name) {
+        if refused(&self.shared.options().settings, &name).is_none() {
             return;
         }
-        let show = format!("{:length$}", format!("SHOW {name}"));
+        let show = format!("{:length$}", format!("SHOW\"{name}\""));
         if show.len() == length {
             text[..length].copy_from_slice(show.as_bytes());
         }

@@ -184,6 +184,16 @@ pub fn a_block_fails_where_it_is_refused() {
             let said = client.ask(&run(end));
             assert!(said.ends_with(&format!("C({tag}) Z(I)")), "{said}");
         }
+        // What a failed transaction does, too.
+        client.ask(&[parse("s", "select 1", &[]), sync()].concat());
+        client.ask(&run("begin"));
+        client.ask(&run("select 2"));
+        assert_eq!(client.ask(&query("")), "I Z(E)");
+        let close = [named(b'C', b'S', "s"), named(b'C', b'P', "p"), sync()].concat();
+        assert_eq!(client.ask(&close), "3 3 Z(E)");
+        let end = [parse("end", "rollback", &[]), bind("", "end", &[], &[], &[]), execute("", 0), sync()].concat();
+        assert_eq!(client.ask(&end), "1 2 C(ROLLBACK) Z(I)");
+        assert_eq!(client.ask(&[named(b'C', b'S', "end"), sync()].concat()), "3 Z(I)");
         // A command of the front's that fails is one, too.
         assert!(client.ask(&run("begin")).ends_with("C(BEGIN) Z(T)"));
         let said = client.ask(&query("set overtake.priority = urgent"));

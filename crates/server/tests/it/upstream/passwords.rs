@@ -156,3 +156,50 @@ pub fn servers_are_encrypted() {
         assert_eq!(error.code().unwrap().code(), "08006", "{error:?}");
     });
 }
+
+/// What a client has set on a connection is not for what the front asks there.
+pub fn questions_of_the_front_are_asked_as_itself() {
+    let Some(front) = front("scram-sha-256", |port| format!("postgres://postgres:iron@127.0.0.1:{port}/postgres"))
+    else {
+        return;
+    };
+    front.cluster.ask("create role powerless; create table pg_authid (a int); create schema evil");
+    front.runtime.block_on(async {
+        let client = front.try_client("user=postgres password=iron dbname=postgres").await.unwrap();
+        for set in ["set role powerless", "set search_path = public, pg_catalog"] {
+            client.batch_execute(set).await.unwrap();
+            let name = format!("late{}", set.len());
+            front.cluster.ask(&format!("create role {name} login password 'pencil'"));
+            let login = front.try_client(&format!("user={name} password=pencil dbname=postgres")).await;
+            assert!(login.is_ok(), "{set}: {:?}", login.err());
+            // The client has it still.
+            client.batch_execute("reset search_path; reset role").await.unwrap();
+        }
+        client.batch_execute("set role powerless").await.unwrap();
+        drop(front.try_client("user=ann password=pencil dbname=postgres").await.unwrap());
+        assert_eq!(value(&client, "select current_user").await, "powerless");
+    });
+}
+
+/// A login that fails takes no pool from those who are in.
+pub fn a_failed_login_leaves_pools_alone() {
+    let Some(cluster) = Cluster::start("") else { return };
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
+    let idle = std::time::Duration::from_millis(1);
+    let front = Front::over(cluster, &url, Limits { idle, ..Limits::default() }, 1_000, |_| {});
+    front.runtime.block_on(async {
+        let client = front.client().await;
+        assert_eq!(value(&client, "select 1").await, "1");
+        let begun = Instant::now();
+        let is_empty = || front.upstream.connections() == (0, 0);
+        while !is_empty() {
+            assert!(begun.elapsed() < PATIENCE);
+            tokio::task::yield_now().await;
+        }
+        let refused = front.try_client("options='-c no_such_setting=1'").await.err().unwrap();
+        assert_eq!(refused.code().unwrap().code(), "42704");
+        // A connection of its pool is still counted.
+        client.batch_execute("begin; select 1").await.unwrap();
+        assert_eq!(front.upstream.connections().0, 1);
+    });
+}

@@ -151,6 +151,14 @@ pub fn priorities_are_the_fronts() {
     assert!(raw.ask(&query("show overtake.priority")).starts_with(&shows("low")));
     raw.ask(&query("rollback"));
     assert!(raw.ask(&query("show overtake.priority")).starts_with(&shows("normal")));
+    // What was set before a savepoint stays when that is gone back to.
+    raw.ask(&query("begin; select 1"));
+    raw.ask(&query("set overtake.priority = high"));
+    raw.ask(&query("savepoint a"));
+    assert_eq!(raw.ask(&query("rollback to a")), "C(ROLLBACK) Z(T)");
+    raw.ask(&query("commit"));
+    assert!(raw.ask(&query("show overtake.priority")).starts_with(&shows("high")));
+    raw.ask(&query("reset overtake.priority"));
     assert_eq!(raw.ask(&[run("s"), sync()].concat()), "2 C(SET) Z(I)");
     assert!(raw.ask(&query("show overtake.priority")).starts_with(&shows("low")));
 }
@@ -248,6 +256,17 @@ pub fn roles_have_classes() {
     });
 }
 
+/// A target that is set by a client that is held to its connection outlives that.
+pub fn a_target_outlives_a_connection() {
+    let Some(front) = Front::new(1) else { return };
+    let mut raw = front.raw();
+    raw.ask(&query("select pg_advisory_lock(1)"));
+    assert_eq!(raw.ask(&query("set overtake.target = any")), "C(SET) Z(I)");
+    raw.ask(&query("select pg_advisory_unlock(1)"));
+    raw.ask(&query("select 1"));
+    assert_eq!(raw.ask(&query("show overtake.target")), "T(overtake.target:25:0) D(any) C(SHOW) Z(I)");
+}
+
 /// Rules give a class at the login; what the client asks counts more, and RESET goes back to the rule's.
 pub fn rules_count_at_login() {
     let Some(cluster) = Cluster::start("") else { return };
@@ -295,6 +314,18 @@ pub fn unknown_settings_are_refused() {
     assert!(said.contains("cannot be changed without restarting the server"), "{said}");
     // Others' settings of two parts are the server's.
     assert_eq!(raw.ask(&query("set app.nonsense = 1")), "C(SET) Z(I)");
+    // In a transaction and by the extended protocol, too, where the server refuses it.
+    let not_now = "55P02|parameter \"overtake.mpl\" cannot be changed now";
+    for (name, set) in [("", "set overtake.mpl=7"), ("s", "SET overtake.mpl TO 7")] {
+        for begin in ["begin", "begin; select 1"] {
+            raw.ask(&query(begin));
+            let said = raw.ask(&query(set));
+            assert!(said.contains(not_now) && said.ends_with("Z(E)"), "{set}: {said}");
+            raw.ask(&query("rollback"));
+        }
+        let said = raw.ask(&[parse(name, set, &[]), bind("", name, &[], &[], &[]), execute("", 0), sync()].concat());
+        assert!(said.contains(not_now) && said.ends_with("Z(I)"), "{set}: {said}");
+    }
     for set in ["set overtake.nonsense=1", "SET LOCAL Overtake.Nonsense TO 'x y';"] {
         raw.ask(&query("begin"));
         let said = raw.ask(&query(set));

@@ -23,6 +23,9 @@ pub fn clients_that_go_leave_nothing() {
         [query("begin"), query("select repeat('x', 1000) from generate_series(1, 10000)")].concat(),
         query("select 1")[..3].to_vec(),
         [query("begin; insert into t values (1)"), message(b'X', b"")].concat(),
+        [query("copy t from stdin"), message(b'X', b"")].concat(),
+        [query("copy t from stdin"), message(b'd', b"1\n"), message(b'X', b"")].concat(),
+        [parse("", "insert into t values (1)", &[]), bind("", "", &[], &[], &[]), message(b'X', b"")].concat(),
     ]
     .into_iter()
     .enumerate()
@@ -45,6 +48,28 @@ pub fn clients_that_go_leave_nothing() {
         assert!(begun.elapsed() < Duration::from_secs(10));
     }
     assert!(front.all_idle() <= 1);
+}
+
+/// Who can be served no more, as its role is gone, is told so at once, and leaves its connection to others.
+pub fn who_cannot_be_served_is_told_at_once() {
+    let Some(front) = Front::new(1) else { return };
+    front.cluster.ask("create role bob");
+    for begins in [false, true] {
+        let (mut one, mut other) = (front.raw(), front.raw());
+        one.ask(&query("set role bob"));
+        other.ask(&query("select 1"));
+        front.cluster.ask("drop role bob");
+        let begun = std::time::Instant::now();
+        if begins {
+            assert_eq!(one.ask(&query("begin")), "C(BEGIN) Z(T)");
+        }
+        let said = one.ask(&query("select 1"));
+        assert!(said.contains("role \"bob\" does not exist"), "{said}");
+        assert_eq!(other.ask(&query("select 1 as a")), "T(a:23:0) D(1) C(SELECT 1) Z(I)");
+        assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+        front.cluster.ask("create role bob");
+    }
+    front.all_idle();
 }
 
 /// A server that goes: who had nothing under way does not notice; who had is told, and what.

@@ -1,6 +1,7 @@
-//! TPC-B by a hundred clients: without a limit, behind PgBouncer's default pool, and behind the gate, which finds its own.
+//! TPC-B by a hundred clients: without a limit, behind PgBouncer's default pool, and behind the gate, which finds its own; and behind a
+//! gate that prepares what comes again and again, too.
 //!
-//! **Invariant:** the three take turns, round by round, on one cluster with one set of tables. The gate has found its limit before
+//! **Invariant:** they take turns, round by round, on one cluster with one set of tables. The gates have found their limits before
 //! anything counts.
 
 use super::super::pgbench::{self, Protocol, Rounds, Script};
@@ -26,9 +27,10 @@ const SEARCH_MAX: Duration = Duration::from_secs(600);
 /// PostgreSQL or PgBouncer is not to be had, a transaction fails, or the run is stopped.
 pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop) -> anyhow::Result<()> {
     let programs = Programs::find_or_install()?;
-    let header = ["", "per s", "p50 ms", "p99 ms", "max ms", "gate / this", "MPL"];
+    let header = ["", "per s", "p50 ms", "p99 ms", "max ms", "/ no limit", "/ PgBouncer", "MPL"];
     let mut table = Table::new("TPC-B, 100 clients, pgbench -M extended", &header);
-    let mut chart = BarChart::new("Transactions a second", "1/s", &["no limit", "PgBouncer", "gate"]);
+    let mut chart =
+        BarChart::new("Transactions a second", "1/s", &["no limit", "PgBouncer", "gate", "gate that prepares"]);
     let mut version = String::new();
     for scale in SCALES {
         let direct = postgres(2 * CLIENTS + 40)?;
@@ -36,48 +38,57 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
         let (bouncer, said) = pgbouncer(&direct)?;
         version = said;
         let (ours, metrics) = gate(&direct, &["overtake.mpl=auto"])?;
-        let targets = [direct, bouncer, ours];
+        let (preparing, its_metrics) = gate(&direct, &["overtake.mpl=auto", "overtake.upstream_prepare=on"])?;
+        let ways = [
+            ("ungated", direct.title.to_owned(), direct, None),
+            ("pgbouncer", bouncer.title.to_owned(), bouncer, None),
+            ("gate", ours.title.to_owned(), ours, Some(metrics)),
+            ("prepared", format!("{}, upstream_prepare", preparing.title), preparing, Some(its_metrics)),
+        ];
         let run = |target: &Target, length: Duration| {
             let script = Script::BuiltIn("tpcb-like");
             pgbench::run(&programs, target, script, Protocol::Extended, CLIENTS, length, stop)
         };
-        let began = Instant::now();
-        while metric(&metrics, "overtake_mpl_holding")? < 1.0 && began.elapsed() < SEARCH_MAX {
-            run(&targets[2], Duration::from_secs(10))?;
-            tracing::info!(scale, mpl = metric(&metrics, "overtake_mpl")?, "the gate searches");
+        for (name, _, target, metrics) in &ways {
+            let Some(metrics) = metrics else { continue };
+            let began = Instant::now();
+            while metric(metrics, "overtake_mpl_holding")? < 1.0 && began.elapsed() < SEARCH_MAX {
+                run(target, Duration::from_secs(10))?;
+                tracing::info!(scale, name, mpl = metric(metrics, "overtake_mpl")?, "the gate searches");
+            }
         }
-        let mut measured: Vec<Rounds> = targets.iter().map(|_| Rounds::default()).collect();
+        let mut measured: Vec<Rounds> = ways.iter().map(|_| Rounds::default()).collect();
         for round in 1..=rounds {
-            for (target, rounds) in targets.iter().zip(&mut measured) {
+            for ((name, _, target, _), rounds) in ways.iter().zip(&mut measured) {
                 let done = run(target, duration)?;
-                tracing::info!(scale, round, server = target.title, per_s = done.per_s, "measured");
+                tracing::info!(scale, round, name, per_s = done.per_s, "measured");
                 rounds.add(&done);
             }
         }
-        let mpl = metric(&metrics, "overtake_mpl")?;
         let per_s: Vec<f64> = measured.iter().map(Rounds::per_s).collect();
-        for (at, ((target, rounds), name)) in
-            targets.iter().zip(&measured).zip(["ungated", "pgbouncer", "gate"]).enumerate()
-        {
-            let times = per_s[2] / per_s[at];
+        for (at, ((name, title, _, metrics), rounds)) in ways.iter().zip(&measured).enumerate() {
+            let (ungated, bouncer) = (per_s[at] / per_s[0], per_s[at] / per_s[1]);
             let latency = rounds.latency.quantiles_us();
-            let is_gate = at == 2;
+            let mpl = metrics.as_ref().map(|metrics| metric(metrics, "overtake_mpl")).transpose()?;
             table.row([
-                format!("scale {scale}, {}", target.title),
+                format!("scale {scale}, {title}"),
                 number(per_s[at]),
                 number(latency.p50 / 1e3),
                 number(latency.p99 / 1e3),
                 number(latency.max / 1e3),
-                if is_gate { String::new() } else { number(times) },
-                if is_gate { number(mpl) } else { String::new() },
+                number(ungated),
+                number(bouncer),
+                mpl.map(number).unwrap_or_default(),
             ]);
             report.figure(format!("tpcb_s{scale}.{name}.per_s"), per_s[at]);
             report.quantiles(&format!("tpcb_s{scale}.{name}.us"), &latency);
-            if !is_gate {
-                report.figure(format!("tpcb_s{scale}.{name}_times"), times);
-            }
+            let Some(mpl) = mpl else { continue };
+            // Those of the gate as it comes have no name of their own.
+            let prefix = if *name == "gate" { String::new() } else { format!("{name}.") };
+            report.figure(format!("tpcb_s{scale}.{prefix}ungated_times"), ungated);
+            report.figure(format!("tpcb_s{scale}.{prefix}pgbouncer_times"), bouncer);
+            report.figure(format!("tpcb_s{scale}.{prefix}mpl"), mpl);
         }
-        report.figure(format!("tpcb_s{scale}.mpl"), mpl);
         chart.group(format!("scale {scale}"), &per_s);
     }
     report.table(table);
