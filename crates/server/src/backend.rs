@@ -101,6 +101,9 @@ pub trait Parked: Send {
 pub trait Cancel: Send + Sync {
     /// Makes the statement under way, if any, end with `57014`.
     fn cancel(&self);
+
+    /// Its transaction is of class `low` from here on, as it runs for too long: what runs it may give way. By itself it does not.
+    fn demote(&self) {}
 }
 
 /// One session; see [`sql::session::Session`], whose functions these are.

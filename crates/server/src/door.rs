@@ -78,8 +78,8 @@ struct Shared {
     alarm: Notify,
     /// There may be something for the controller to see.
     looks: Notify,
-    /// Whether there are transactions that are cancelled when they run for too long.
-    cancels: AtomicBool,
+    /// Whether there are transactions to which something happens when they run for too long.
+    bounds_runaways: AtomicBool,
     /// Whether anything is asked of statements.
     asks: AtomicBool,
     asked: RwLock<Asked>,
@@ -157,7 +157,7 @@ impl Door {
             history: Mutex::default(),
             alarm: Notify::new(),
             looks: Notify::new(),
-            cancels: AtomicBool::new(options.cancels()),
+            bounds_runaways: AtomicBool::new(options.bounds_runaways()),
             asks: AtomicBool::new(!asked.is_nothing()),
             asked: RwLock::new(asked),
             generation: AtomicU32::new(0),
@@ -254,7 +254,7 @@ impl Shared {
         let mut state = self.lock();
         let result = act(&mut state, now);
         let mut woken: Option<Waker> = None;
-        let mut runaways = Vec::new();
+        let (mut runaways, mut demoted) = (Vec::new(), Vec::new());
         while let Some(event) = state.gate.next_event() {
             let (ticket, answer) = match event {
                 Event::Admitted(ticket) => (ticket, Waiting::Admitted),
@@ -264,7 +264,12 @@ impl Shared {
                     runaways.extend(state.cancels.get(&ticket).cloned());
                     continue;
                 }
-                Event::Demoted(..) | Event::Extra(_) => continue,
+                Event::Demoted(ticket, class) => {
+                    let low = self.classes[Class::Low as usize];
+                    demoted.extend(state.cancels.get(&ticket).filter(|_| class == low).cloned());
+                    continue;
+                }
+                Event::Extra(_) => continue,
             };
             let Some(waiting) = state.waiting.get_mut(ticket) else { continue };
             if let Waiting::Yet(Some(waker)) = std::mem::replace(waiting, answer)
@@ -292,6 +297,7 @@ impl Shared {
             waker.wake();
         }
         runaways.iter().for_each(|cancel| cancel.cancel());
+        demoted.iter().for_each(|cancel| cancel.demote());
         result
     }
 

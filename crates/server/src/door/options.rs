@@ -143,11 +143,9 @@ impl DoorOptions {
         Asked { fingerprints: self.gate.classes.iter().any(by_length), hot: self.hot.clone() }
     }
 
-    /// Whether some are cancelled when they run for too long.
-    pub(super) fn cancels(&self) -> bool {
-        let is_cancel =
-            |class: &ClassSettings| class.runaway.is_some_and(|runaway| runaway.reaction == Reaction::Cancel);
-        self.gate.classes.iter().any(is_cancel)
+    /// Whether something happens to those that run for too long.
+    pub(super) fn bounds_runaways(&self) -> bool {
+        self.gate.classes.iter().any(|class| class.runaway.is_some())
     }
 }
 

@@ -48,7 +48,7 @@ impl Door {
         })?;
         *shared.options.lock().unwrap_or_else(PoisonError::into_inner) = options.clone();
         let asked = options.asked();
-        shared.cancels.store(options.cancels(), Relaxed);
+        shared.bounds_runaways.store(options.bounds_runaways(), Relaxed);
         shared.asks.store(!asked.is_nothing(), Relaxed);
         *shared.asked.write().unwrap_or_else(PoisonError::into_inner) = asked;
         // Whoever sees the number finds what it stands for.

@@ -68,10 +68,10 @@ impl Slot {
         }
     }
 
-    /// If it may have to be cancelled because it runs for too long, this is how.
+    /// If it may have to be cancelled or to give way because it runs for too long, this is how.
     pub(crate) fn cancel_by(&self, cancel: impl FnOnce() -> Arc<dyn Cancel>) {
         if let Some((shared, ticket)) = &self.inside
-            && shared.cancels.load(Relaxed)
+            && shared.bounds_runaways.load(Relaxed)
         {
             let cancel = cancel();
             shared.with(|state, _| state.cancels.insert(*ticket, cancel));

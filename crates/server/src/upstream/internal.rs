@@ -1,5 +1,5 @@
 //! Internal priorities: the server process that runs a transaction of class `low` has the lowest processor priority meanwhile
-//! (Schroeder et al., section 5.2).
+//! (Schroeder et al., section 5.2), and so has one whose transaction the gate demotes to that.
 //!
 //! Two things decide what a process gets: its nice value; and, where the kernel makes a group of each session (autogroups, and
 //! every server process is a session), the group's, beside which the first says nothing. Both are set then.
@@ -156,8 +156,8 @@ impl Internal {
             return;
         }
         match class {
-            Class::Low => server.lever.lower(),
-            _ => server.lever.release(),
+            Class::Low => server.line.lever().lower(),
+            _ => server.line.lever().release(),
         }
     }
 
@@ -170,7 +170,8 @@ impl Internal {
 }
 
 impl Lever {
-    fn lower(&mut self) {
+    /// The process runs when nobody else wants to.
+    pub(super) fn lower(&mut self) {
         if let Lever::At(grip) = self
             && !grip.is_lowered
         {

@@ -261,7 +261,8 @@ impl Pool {
                 return Err(NotTaken { error, is_away: true });
             }
         }
-        server.lever = self.internal.lever(server.io.peer(), server.line.pid()).await;
+        let lever = self.internal.lever(server.io.peer(), server.line.pid()).await;
+        *server.line.lever() = lever;
         server.counted_by(&self.shelves[node.number].count);
         server.generation = generation;
         let sight = server.show();
@@ -310,7 +311,7 @@ impl Pool {
                 Some(Err(not)) if !not.is_away || !self.nodes.may_retry(&mut patience) => return Err(not.error),
                 _ => continue,
             };
-            taken.server.lever.release();
+            taken.server.line.lever().release();
             // What the last client has set is not for questions of the front.
             if let (change, _) = Settings::default().change_from(&taken.server.settings)
                 && *taken.server.settings != Settings::default()
@@ -405,8 +406,8 @@ impl Pool {
             let mut idle = lock(&shelf.idle);
             idle.retain(|server| !is_old(server));
             // Who is not used any more has no reason to stay low.
-            let rested = idle.iter_mut().filter(|server| SWEEP < server.rested.elapsed());
-            rested.for_each(|server| server.lever.release());
+            let rested = idle.iter().filter(|server| SWEEP < server.rested.elapsed());
+            rested.for_each(|server| server.line.lever().release());
         }
     }
 }

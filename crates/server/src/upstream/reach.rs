@@ -5,11 +5,12 @@
 //! connection that brought the cancel, which it does after the signal.
 
 use super::dial;
+use super::internal::Lever;
 use super::url::Host;
 use crate::backend::Cancel;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Handle;
@@ -24,6 +25,8 @@ const CANCEL_REQUEST: i32 = 80_877_102;
 pub(crate) struct Line {
     host: Host,
     key: Option<(i32, i32)>,
+    /// How the server's process gets less of the processors.
+    lever: Mutex<Lever>,
     /// Cancels on their way.
     under_way: AtomicUsize,
     delivered: Notify,
@@ -31,7 +34,7 @@ pub(crate) struct Line {
 
 impl Line {
     pub(crate) fn new(host: Host) -> Line {
-        Line { host, key: None, under_way: AtomicUsize::new(0), delivered: Notify::new() }
+        Line { host, key: None, lever: Mutex::default(), under_way: AtomicUsize::new(0), delivered: Notify::new() }
     }
 
     pub(crate) fn with_key(host: Host, pid: i32, secret: i32) -> Line {
@@ -40,6 +43,10 @@ impl Line {
 
     pub(crate) fn host(&self) -> &Host {
         &self.host
+    }
+
+    pub(crate) fn lever(&self) -> MutexGuard<'_, Lever> {
+        self.lever.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The server's number of this connection.
@@ -146,6 +153,14 @@ impl Cancel for Reach {
                     line.delivered.notify_waiters();
                 });
             }
+        }
+    }
+
+    fn demote(&self) {
+        let at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock: whoever has the connection next begins with what its class has.
+        if let At::Server(line) = &*at {
+            line.lever().lower();
         }
     }
 }

@@ -54,8 +54,6 @@ pub(crate) struct ServerConn {
     /// Whether its server has said that it is no standby. For as long as the connection lives it becomes none.
     is_of_primary: bool,
     sight: Option<Arc<Sight>>,
-    /// The priority of the server process.
-    pub(crate) lever: Lever,
 }
 
 /// Where a connection was before it was taken into a runtime.
@@ -137,7 +135,6 @@ impl ServerConn {
             generation: 0,
             is_of_primary: false,
             sight: None,
-            lever: Lever::default(),
         }
     }
 
@@ -282,7 +279,7 @@ impl ServerConn {
 impl Drop for ServerConn {
     fn drop(&mut self) {
         // While the process is there.
-        self.lever = Lever::Fixed;
+        *self.line.lever() = Lever::Fixed;
         if let Some(count) = self.count.take() {
             count.fetch_sub(1, Relaxed);
         }

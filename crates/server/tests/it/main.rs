@@ -123,6 +123,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::flow::large_results_pass),
             testkit::test!(upstream::internal::processes_follow_classes),
             testkit::test!(upstream::internal::processes_are_found_by_a_socket),
+            testkit::test!(upstream::internal::a_runaway_is_lowered),
             testkit::test!(upstream::internal::high_gets_the_processor),
             testkit::test!(upstream::isolation::many_clients_few_connections),
             testkit::test!(upstream::isolation::a_transaction_keeps_its_connection),

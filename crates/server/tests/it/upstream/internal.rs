@@ -142,3 +142,34 @@ pub fn high_gets_the_processor() {
     });
     front.all_idle();
 }
+
+/// What runs for too long is low from then on, inside the server, too, in the middle of its statement.
+pub fn a_runaway_is_lowered() {
+    let Some(cluster) = Cluster::start("") else { return };
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
+    let options = UpstreamOptions { internal_priorities: true, ..Limits { size: 1, ..Limits::default() }.into() };
+    let mut gate = ::gate::Settings::of_priorities(1);
+    let low = gate.class("low").unwrap();
+    let after = std::time::Duration::from_millis(50);
+    gate.classes[1].runaway = Some(::gate::Runaway { after, reaction: ::gate::Reaction::Demote(low) });
+    let front = Front::gated(cluster, &url, options, gate, |_| {});
+    let low = if may() { 19 } else { 0 };
+    front.runtime.block_on(async {
+        let client = front.client().await;
+        let pid = begin(&client, "normal").await;
+        assert_eq!(nice(pid), 0);
+        let runs = tokio::spawn(async move {
+            client.batch_execute("select pg_sleep(60)").await.unwrap_err();
+            client
+        });
+        until_nice(pid, low).await;
+        front.cluster.ask(&format!("select pg_cancel_backend({pid})"));
+        let client = runs.await.unwrap();
+        client.batch_execute("rollback").await.unwrap();
+        // The next one is what it is.
+        assert_eq!(begin(&client, "normal").await, pid);
+        assert_eq!(nice(pid), 0);
+        client.batch_execute("commit").await.unwrap();
+    });
+    front.all_idle();
+}

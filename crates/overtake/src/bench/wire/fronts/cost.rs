@@ -1,11 +1,12 @@
-//! What a front costs: pgbench's look-up and TPC-B, extended protocol, directly, through our gate and through PgBouncer.
+//! What a front costs: pgbench's look-up and TPC-B, extended protocol, directly, through our gate, through one that prepares what comes
+//! again and again, and through PgBouncer.
 //!
-//! **Invariant:** the three take turns, round by round, on one cluster with one set of tables; the gate lets in as many at a time as
+//! **Invariant:** they take turns, round by round, on one cluster with one set of tables; the gate lets in as many at a time as
 //! PgBouncer's pool has connections, so that what is compared is the way through.
 
 use super::super::pgbench::{self, Protocol, Rounds, Script};
 use super::super::postgres::Programs;
-use super::super::servers::postgres;
+use super::super::servers::{Target, postgres};
 use super::{gate, pgbouncer};
 use crate::report::{BarChart, Report, Table, number};
 use crate::stop::Stop;
@@ -32,9 +33,12 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
     let programs = Programs::find_or_install()?;
     let direct = postgres(CLIENTS.into_iter().max().unwrap_or(1) + POOL + 20)?;
     pgbench::initialise(&programs, &direct, 10, stop)?;
-    let (ours, _) = gate(&direct, &[&format!("overtake.mpl={POOL}")])?;
+    let mpl = format!("overtake.mpl={POOL}");
+    let (ours, _) = gate(&direct, &[&mpl])?;
+    let (preparing, _) = gate(&direct, &[&mpl, "overtake.upstream_prepare=on"])?;
+    let preparing = Target { key: "prepared", title: "gate, upstream_prepare", ..preparing };
     let (bouncer, version) = pgbouncer(&direct)?;
-    let targets = [direct, ours, bouncer];
+    let targets = [direct, ours, preparing, bouncer];
     let header = ["", "per s", "p50 µs", "p99 µs", "front's CPU µs / statement", "added p50 µs"];
     let mut table = Table::new(format!("pgbench -M extended: direct, gate, {version}"), &header);
     let titles: Vec<&str> = targets.iter().map(|target| target.title).collect();
