@@ -2,6 +2,7 @@
 
 use crate::refusal::Refusal;
 use crate::stop::Stop;
+use anyhow::Context;
 use clap::Args;
 use std::time::Duration;
 use top::{Error, Options, Target};
@@ -10,7 +11,7 @@ use top::{Error, Options, Target};
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
     /// The server, as psql takes it: postgresql://user@host:port/database, or "host=... port=...". What it does not say is taken from
-    /// PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE; without those it is postgres at 127.0.0.1:5432.
+    /// PGHOST, PGPORT, PGUSER, PGPASSWORD, PGDATABASE and PGSSLMODE (disable, prefer or require; the certificate is not verified); without those it is postgres at 127.0.0.1:5432.
     #[arg(value_name = "URL")]
     url: Option<String>,
     /// Seconds between two looks.
@@ -33,8 +34,10 @@ pub struct Arguments {
 /// A [`Refusal`] for a URL that makes no sense; nobody is there, or no Overtake.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let target = Target::new(arguments.url.as_deref(), |name| std::env::var(name).ok());
+    // As psql does without a file of those who vouch.
+    let tls = server::tls::client(None).context("encryption")?;
     let options = Options {
-        target: target.map_err(|error| Refusal::new(error.to_string()))?,
+        target: target.map_err(|error| Refusal::new(error.to_string()))?.encrypted_by(tls),
         interval: Duration::from_secs_f64(arguments.interval),
         count: if arguments.once { Some(1) } else { arguments.count },
         json: arguments.json,

@@ -6,10 +6,12 @@ use ring::digest;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::{Error, ServerConfig};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig, SignatureScheme};
 
 /// What a server needs for encryption.
 #[derive(Debug)]
@@ -43,6 +45,68 @@ pub fn from_pem(certificate: &[u8], key: &[u8]) -> io::Result<Arc<Tls>> {
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
         .map_err(|error: Error| wrong(error.to_string()))?;
     Ok(Arc::new(Tls { config: Arc::new(config), end_point }))
+}
+
+/// Takes any certificate, but not a handshake that its owner has not signed.
+#[derive(Debug)]
+struct Anybody;
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signed, &default_provider().signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signed, &default_provider().signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// What a client needs for encryption. With the file of those who vouch (PEM), a server must be vouched for; without, it may be anybody.
+///
+/// # Errors
+/// The file cannot be used.
+pub fn client(roots: Option<&Path>) -> io::Result<Arc<ClientConfig>> {
+    let invalid = |error: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, error.to_string());
+    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| invalid(&error))?;
+    let config = match roots {
+        Some(path) => {
+            let mut roots = RootCertStore::empty();
+            for root in CertificateDer::pem_slice_iter(&std::fs::read(path)?) {
+                let root = root.map_err(|error| invalid(&error))?;
+                roots.add(root).map_err(|error| invalid(&error))?;
+            }
+            builder.with_root_certificates(roots).with_no_client_auth()
+        }
+        None => builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody)).with_no_client_auth(),
+    };
+    Ok(Arc::new(config))
 }
 
 /// One element of DER: its content, and what follows.

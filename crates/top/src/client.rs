@@ -7,10 +7,12 @@ use crate::error::{Error, reason};
 use crate::look::{Class, Expected, Look, Moment, Move, Mpl};
 use crate::rows::{Says, split};
 use crate::target::Target;
+use crate::tls::Encryption;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Config, NoTls, SimpleQueryRow};
+use tokio_postgres::{NoTls, SimpleQueryRow};
 
 /// The administration database.
 const ADMIN: &str = "overtake";
@@ -49,9 +51,21 @@ impl Drop for Client {
     }
 }
 
-async fn connect(config: &Config) -> Result<(tokio_postgres::Client, JoinHandle<()>), tokio_postgres::Error> {
-    let (client, connection) = config.connect(NoTls).await?;
-    Ok((client, tokio::spawn(async move { drop(connection.await) })))
+async fn connect(
+    target: &Target,
+    database: &str,
+) -> Result<(tokio_postgres::Client, JoinHandle<()>), tokio_postgres::Error> {
+    let config = target.of(database);
+    Ok(match &target.tls {
+        Some(tls) => {
+            let (client, connection) = config.connect(Encryption(Arc::clone(tls))).await?;
+            (client, tokio::spawn(async move { drop(connection.await) }))
+        }
+        None => {
+            let (client, connection) = config.connect(NoTls).await?;
+            (client, tokio::spawn(async move { drop(connection.await) }))
+        }
+    })
 }
 
 impl Client {
@@ -61,12 +75,12 @@ impl Client {
     /// Nobody is there, we are not let in, or there is no Overtake.
     pub async fn connect(target: &Target) -> Result<Client, Error> {
         let told = |error: &tokio_postgres::Error| Error::Connect { target: target.to_string(), reason: reason(error) };
-        let (found, dialect) = match connect(&target.of(ADMIN)).await {
+        let (found, dialect) = match connect(target, ADMIN).await {
             Ok(found) => (found, Dialect::Admin),
             // No upstream is behind it, or it is no Overtake.
             Err(error) if error.code() == Some(&SqlState::UNDEFINED_DATABASE) => {
                 let database = if target.database() == ADMIN { "postgres" } else { target.database() };
-                let found = connect(&target.of(database)).await.map_err(|error| told(&error))?;
+                let found = connect(target, database).await.map_err(|error| told(&error))?;
                 (found, Dialect::Views)
             }
             Err(error) => return Err(told(&error)),

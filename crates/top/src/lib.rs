@@ -14,6 +14,7 @@ pub mod plain;
 mod rows;
 mod screen;
 mod target;
+mod tls;
 mod watch;
 
 pub use client::Client;

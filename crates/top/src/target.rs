@@ -6,20 +6,27 @@
 use crate::error::Error;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::Config;
-use tokio_postgres::config::Host;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_rustls::rustls::ClientConfig;
 
 /// A connection is given up after this time.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub struct Target(pub(crate) Config);
+pub struct Target {
+    config: Config,
+    /// How the connection is encrypted, if the server can do that.
+    pub(crate) tls: Option<Arc<ClientConfig>>,
+}
 
 impl Target {
     /// From a URL (`postgresql://user@host:port/database`) or a connection string (`host=… port=…`), and for what that does not say
-    /// from variables (`PGHOST`, `PGPORT`, `PGUSER`, `PGPASSWORD`, `PGDATABASE`).
+    /// from variables (`PGHOST`, `PGPORT`, `PGUSER`, `PGPASSWORD`, `PGDATABASE`,
+    /// `PGSSLMODE`).
     ///
     /// # Errors
     /// [`Error::Target`].
@@ -52,22 +59,39 @@ impl Target {
         if config.get_dbname().is_none() {
             config.dbname(variable("PGDATABASE").unwrap_or_else(|| "postgres".to_owned()));
         }
+        if !url.is_some_and(|url| url.contains("sslmode"))
+            && let Some(mode) = variable("PGSSLMODE")
+        {
+            config.ssl_mode(match &*mode {
+                "disable" => SslMode::Disable,
+                "allow" | "prefer" => SslMode::Prefer,
+                "require" => SslMode::Require,
+                _ => return Err(Error::Target(format!("PGSSLMODE: \"{mode}\" is not disable, prefer or require"))),
+            });
+        }
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(PATIENCE);
         }
         config.application_name("overtake top");
-        Ok(Target(config))
+        Ok(Target { config, tls: None })
+    }
+
+    /// The connection is encrypted by this, if the server can do that and `sslmode` is not `disable`; with `require` there is none that is
+    /// not.
+    #[must_use]
+    pub fn encrypted_by(self, tls: Arc<ClientConfig>) -> Target {
+        Target { tls: Some(tls), ..self }
     }
 
     /// The same, of another database.
     pub(crate) fn of(&self, database: &str) -> Config {
-        let mut config = self.0.clone();
+        let mut config = self.config.clone();
         config.dbname(database);
         config
     }
 
     pub(crate) fn database(&self) -> &str {
-        self.0.get_dbname().unwrap_or("postgres")
+        self.config.get_dbname().unwrap_or("postgres")
     }
 }
 
@@ -78,16 +102,16 @@ fn cause(error: &tokio_postgres::Error) -> String {
 /// Without the password.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let host = match self.0.get_hosts().first() {
+        let host = match self.config.get_hosts().first() {
             Some(Host::Tcp(name)) => name.clone(),
             Some(Host::Unix(path)) => path.display().to_string(),
-            None => self.0.get_hostaddrs().first().map(ToString::to_string).unwrap_or_default(),
+            None => self.config.get_hostaddrs().first().map(ToString::to_string).unwrap_or_default(),
         };
         write!(
             f,
             "{}@{host}:{}",
-            self.0.get_user().unwrap_or_default(),
-            self.0.get_ports().first().copied().unwrap_or(5432)
+            self.config.get_user().unwrap_or_default(),
+            self.config.get_ports().first().copied().unwrap_or(5432)
         )
     }
 }

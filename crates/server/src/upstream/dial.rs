@@ -14,12 +14,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use tokio_rustls::rustls::crypto::ring::default_provider;
-use tokio_rustls::rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme};
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 /// `SSLRequest`.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
@@ -43,69 +39,13 @@ pub(crate) struct Dialled {
     pub(crate) end_point: Option<Vec<u8>>,
 }
 
-/// Takes any certificate, but not a handshake that its owner has not signed.
-#[derive(Debug)]
-struct Anybody;
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, TlsError> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        verify_tls12_signature(message, certificate, signed, &default_provider().signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        verify_tls13_signature(message, certificate, signed, &default_provider().signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        default_provider().signature_verification_algorithms.supported_schemes()
-    }
-}
-
 /// How encryption is done, if it may be.
 ///
 /// # Errors
 /// The file of those who vouch cannot be used.
 pub(crate) fn encryption(url: &Url) -> io::Result<Option<Arc<ClientConfig>>> {
-    let invalid = |error: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, error.to_string());
-    if url.ssl_mode == SslMode::Disable {
-        return Ok(None);
-    }
-    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| invalid(&error))?;
-    let config = match (&url.ssl_root_cert, url.ssl_mode) {
-        (Some(path), SslMode::VerifyFull) => {
-            let mut roots = RootCertStore::empty();
-            for root in CertificateDer::pem_slice_iter(&std::fs::read(path)?) {
-                let root = root.map_err(|error| invalid(&error))?;
-                roots.add(root).map_err(|error| invalid(&error))?;
-            }
-            builder.with_root_certificates(roots).with_no_client_auth()
-        }
-        _ => builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody)).with_no_client_auth(),
-    };
-    Ok(Some(Arc::new(config)))
+    let roots = url.ssl_root_cert.as_deref().filter(|_| url.ssl_mode == SslMode::VerifyFull);
+    (url.ssl_mode != SslMode::Disable).then(|| crate::tls::client(roots)).transpose()
 }
 
 /// A server that has gone without a word, with its host or the way to it, is noticed within two minutes.

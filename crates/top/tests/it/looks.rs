@@ -2,7 +2,7 @@
 
 use engine::{Engine, EngineConfig};
 use server::upstream::{Upstream, UpstreamOptions};
-use server::{Config, Door, DoorOptions, Mode, Server, Views};
+use server::{Config, Door, DoorOptions, Mode, Rule, Server, Views};
 use sql::session::{Database, Defaults};
 use std::cell::RefCell;
 use std::net::{SocketAddr, TcpListener};
@@ -31,8 +31,13 @@ fn config(listen: &str, door: Door) -> Config {
 
 /// Our own engine.
 fn engine(listen: &str, mode: Mode) -> Served {
+    engine_with(listen, mode, |_| {})
+}
+
+fn engine_with(listen: &str, mode: Mode, change: impl FnOnce(&mut Config)) -> Served {
     let (runtime, engine) = (runtime(), Engine::new(EngineConfig::in_memory()));
     let mut config = config(listen, door(mode));
+    change(&mut config);
     let views = Views::new(config.stats.clone(), engine.clone());
     views.let_in_by(config.door.clone());
     let database = Database::new(engine).with_defaults(Defaults::default()).unwrap().with_provider(views);
@@ -177,4 +182,33 @@ pub fn who_is_no_gate_is_told() {
     let target = Target::new(Some(&format!("postgresql://nobody@{}/postgres", served.address)), |_| None).unwrap();
     let error = served.runtime.block_on(Client::connect(&target)).unwrap_err();
     assert!(matches!(&error, Error::Connect { reason, .. } if reason.contains("nobody")), "{error}");
+}
+
+/// A server that lets nobody in without encryption, and one that has none.
+pub fn a_connection_is_encrypted_if_it_can_be() {
+    let [certificate, key] = [
+        &include_bytes!("../../../server/tests/it/tls/cert.pem")[..],
+        include_bytes!("../../../server/tests/it/tls/key.pem"),
+    ];
+    let served = engine_with("127.0.0.1:0", Mode::Fixed, |config| {
+        config.tls = Some(server::tls::from_pem(certificate, key).unwrap());
+        config.rules = Rule::parse_all("hostssl all all all trust").unwrap();
+    });
+    let tls = server::tls::client(None).unwrap();
+    let connected = |served: &Served, target: Target| served.runtime.block_on(Client::connect(&target)).map(drop);
+    assert!(connected(&served, served.target().encrypted_by(tls.clone())).is_ok());
+    assert!(matches!(connected(&served, served.target()), Err(Error::Connect { .. })));
+    let url = format!("postgresql://postgres@{}/postgres", served.address);
+    let with = |mode: &str, url: &str| {
+        let mode = mode.to_owned();
+        let variable = move |name: &str| (name == "PGSSLMODE").then(|| mode.clone());
+        Target::new(Some(url), variable).map(|target| target.encrypted_by(tls.clone()))
+    };
+    assert!(connected(&served, with("require", &url).unwrap()).is_ok());
+    assert!(connected(&served, with("disable", &url).unwrap()).is_err());
+    assert!(with("verify-full", &url).is_err());
+    let plain = engine("127.0.0.1:0", Mode::Fixed);
+    let url = format!("postgresql://postgres@{}/postgres", plain.address);
+    assert!(connected(&plain, with("prefer", &url).unwrap()).is_ok());
+    assert!(connected(&plain, with("require", &url).unwrap()).is_err());
 }

@@ -13,6 +13,7 @@ fn main() -> ExitCode {
             testkit::test!(looks::text_and_json_are_written),
             testkit::test!(looks::a_lost_connection_is_found_again),
             testkit::test!(looks::who_is_no_gate_is_told),
+            testkit::test!(looks::a_connection_is_encrypted_if_it_can_be),
         ],
     )
 }
