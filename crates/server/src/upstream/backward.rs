@@ -263,6 +263,9 @@ impl Link {
         }
         if self.expects.is_empty() {
             self.sets.clear();
+            if self.status == b'I' && self.is_skewed && !self.is_touched {
+                self.settings_are_known();
+            }
         }
         // What was asked meanwhile is under way.
         if self.expects.is_empty() {

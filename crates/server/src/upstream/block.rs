@@ -91,6 +91,12 @@ pub(crate) fn bare(text: &[u8]) -> Option<Bare> {
     are_modes(modes).then_some(Bare::Begin)
 }
 
+/// Whether a text that opens a block is a `START TRANSACTION`, which its tag says.
+pub(crate) fn is_start(text: &[u8]) -> bool {
+    let begin = end_of_blanks(text, 0).unwrap_or(text.len());
+    text.get(begin).is_some_and(|byte| byte.eq_ignore_ascii_case(&b's'))
+}
+
 /// Longer than any of these.
 const WORDS_MAX: usize = 16;
 

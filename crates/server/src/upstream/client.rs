@@ -30,6 +30,8 @@ pub(crate) struct Client {
     pub(crate) settings: Arc<Settings>,
     /// The same at its login.
     login: Arc<Settings>,
+    /// What statements are parsed under, by these settings.
+    context: (Arc<Settings>, Arc<str>),
     /// What it was told of settings.
     pub(crate) told: Arc<Params>,
     /// Settings of two parts that its statements have named.
@@ -63,6 +65,7 @@ impl Client {
             names: Names::default(),
             message: 0,
             login: Arc::clone(&settings),
+            context: (Arc::clone(&settings), settings.context()),
             settings,
             told,
             customs: Vec::new(),
@@ -73,6 +76,15 @@ impl Client {
             targets,
             reach: Arc::default(),
         }
+    }
+
+    /// The settings that its statements are parsed under, as one text.
+    pub(crate) fn context(&mut self) -> Arc<str> {
+        // Who keeps them keeps others from being made of them in place.
+        if !Arc::ptr_eq(&self.context.0, &self.settings) {
+            self.context = (Arc::clone(&self.settings), self.settings.context());
+        }
+        Arc::clone(&self.context.1)
     }
 
     /// How others cancel what it is doing.
@@ -138,6 +150,12 @@ impl Client {
             }
             let is_as_at_login = value == self.login.get(name);
             self.priority.follow(setting, value.filter(|_| !is_as_at_login));
+        }
+        for (name, value) in self.login.iter() {
+            // RESET goes back to what the login has said, which this connection was not told by its own.
+            if has.get(name).is_none() && had.get(name).is_some() && !name.starts_with("overtake.") {
+                keep(&mut settings, name, Some(value));
+            }
         }
         let target = has.get(target::NAME);
         if target != had.get(target::NAME) {

@@ -159,6 +159,7 @@ impl Link {
 
     /// What a text may do is noted.
     pub(crate) fn note(&mut self, talk: &mut Talk, scan: &Scan) {
+        self.is_skewed |= scan.changes_settings();
         self.is_touched |= scan.touches || (scan.lets_go && self.hold == Hold::Held);
         if scan.binds {
             self.hold = Hold::Bound;
@@ -229,12 +230,12 @@ impl Link {
         if name.is_empty() {
             let scan = if set.is_some() { Scan::default() } else { scan_known(text) };
             self.note(talk, &scan);
-            let may_share = set.is_none() && scan.is_plain() && self.may_be_parsed();
+            let may_share = set.is_none() && scan.is_plain() && !self.is_skewed && self.may_be_parsed();
             let client = &mut talk.client;
             client.names.set_unnamed(rest, scan, number);
             client.names.unnamed_set = set;
-            let search_path = client.settings.get("search_path").unwrap_or_default();
-            if may_share && let Some(statement) = client.shared.statements.repeated(search_path, rest) {
+            let context = client.context();
+            if may_share && let Some(statement) = client.shared.statements.repeated(&context, rest) {
                 client.names.unnamed_shared = Some(Arc::clone(&statement));
                 self.share(talk, &statement, number);
                 return;
@@ -258,8 +259,10 @@ impl Link {
             self.expects.push(Expect::Refusal);
             return;
         }
-        let search_path = talk.client.settings.get("search_path").unwrap_or_default();
-        let statement = talk.client.shared.statements.of(search_path, rest);
+        let context = talk.client.context();
+        let statements = &talk.client.shared.statements;
+        let is_alone = self.is_skewed || scan_known(text).is_of_moment;
+        let statement = if is_alone { statements.alone(rest) } else { statements.of(&context, rest) };
         let batch = self.taken.server.prepared.batch;
         talk.client.names.insert(name, Arc::clone(&statement), set, (number, batch));
         self.share(talk, &statement, number);
@@ -330,7 +333,10 @@ impl Link {
         let statement = shared?;
         match self.taken.server.prepared.want(statement.number) {
             Missing::Nothing => {}
-            missing => self.bring(&statement, missing, 0),
+            missing => {
+                self.brings_skewed |= self.is_skewed;
+                self.bring(&statement, missing, 0);
+            }
         }
         Some(statement)
     }

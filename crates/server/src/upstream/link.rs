@@ -83,6 +83,10 @@ pub(crate) struct Link {
     pub(crate) server_rest: usize,
     /// Whether the session may have been left different.
     pub(crate) is_touched: bool,
+    /// Whether texts may be parsed under other settings than the client is known to have; and whether a statement that others may have
+    /// was brought here under such.
+    pub(crate) is_skewed: bool,
+    pub(crate) brings_skewed: bool,
     pub(crate) hold: Hold,
     /// What is known of the transaction if the connection is lost now.
     pub(crate) outcome: Outcome,
@@ -136,6 +140,8 @@ impl Link {
             client_rest: 0,
             server_rest: 0,
             is_touched: false,
+            is_skewed: false,
+            brings_skewed: false,
             hold: Hold::Free,
             outcome: Outcome::default(),
             acts: Acts::default(),
@@ -306,6 +312,14 @@ impl Link {
         self.check = Some(Found::default());
     }
 
+    /// The session has the settings that its client is known to have.
+    pub(crate) fn settings_are_known(&mut self) {
+        self.is_skewed = false;
+        if std::mem::take(&mut self.brings_skewed) {
+            self.taken.server.prepared.doubt_all();
+        }
+    }
+
     /// The check has ended.
     pub(crate) fn end_check(&mut self, talk: &mut Talk) {
         let Some(Found { settings, holds, failed }) = self.check.take() else { return };
@@ -322,6 +336,7 @@ impl Link {
             talk.client.follow(&had, &settings);
             self.taken.server.settings = settings;
         }
+        self.settings_are_known();
         if self.hold != Hold::Bound {
             self.hold = if holds { Hold::Held } else { Hold::Free };
         }

@@ -26,7 +26,7 @@ struct Place {
     hash: u64,
     /// One more each time that it comes, one less each time that another does.
     heat: u8,
-    /// The `search_path` that it was sent under, and what it is; none before it was seen often enough.
+    /// The settings that it was sent under, and what it is; none before it was seen often enough.
     found: Option<(Box<str>, Arc<Statement>)>,
 }
 
@@ -63,14 +63,14 @@ impl Repeated {
     /// The statement of a `Parse`, by what stands behind its name, that was seen often enough; `make` makes it.
     pub(super) fn get(
         &self,
-        search_path: &str,
+        context: &str,
         body: &[u8],
         make: impl FnOnce() -> Arc<Statement>,
     ) -> Option<Arc<Statement>> {
         if !self.is_on.load(Relaxed) || LENGTH_MAX < body.len() {
             return None;
         }
-        let hash = self.hasher.hash_one((search_path, body));
+        let hash = self.hasher.hash_one((context, body));
         let mut place = self.places[hash as usize % PLACES].lock().unwrap_or_else(PoisonError::into_inner);
         if place.hash != hash {
             place.heat = place.heat.saturating_sub(1);
@@ -81,10 +81,10 @@ impl Repeated {
         }
         place.heat = (place.heat + 1).min(HEAT_MAX);
         if place.found.is_none() && TIMES <= place.heat {
-            place.found = Some((search_path.into(), make()));
+            place.found = Some((context.into(), make()));
         }
-        let (path, statement) = place.found.as_ref()?;
-        (**path == *search_path && *statement.body == *body).then(|| Arc::clone(statement))
+        let (own, statement) = place.found.as_ref()?;
+        (**own == *context && *statement.body == *body).then(|| Arc::clone(statement))
     }
 
     /// None was seen yet.
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fifth_time_counts_under_one_search_path() {
+    fn the_fifth_time_counts_under_the_same_settings() {
         let all = Statements::default();
         let body = b"select $1\0\0\0";
         assert_eq!(asked(&all, "", body), None);

@@ -13,6 +13,10 @@ use std::cell::RefCell;
 pub(crate) struct Scan {
     /// The session may be left different.
     pub(crate) touches: bool,
+    /// Settings may be others to the end of the transaction.
+    pub(crate) sets: bool,
+    /// It may name a moment, `'now'` or `'today'` for instance, which becomes one when it is parsed.
+    pub(crate) is_of_moment: bool,
     /// What holds it to one connection may end.
     pub(crate) lets_go: bool,
     /// Prepared statements may go.
@@ -49,6 +53,11 @@ fn touches(word: &[u8]) -> bool {
         b'p' => contains(word, b"advisory") || contains(word, b"pg_temp") || word.eq_ignore_ascii_case(b"prepare"),
         _ => false,
     }
+}
+
+/// What may stand in a literal of a time.
+fn is_moment(word: &[u8]) -> bool {
+    [&b"now"[..], b"today", b"tomorrow", b"yesterday"].iter().any(|own| own.eq_ignore_ascii_case(word))
 }
 
 /// Whether a part stands anywhere in it, in whatever case.
@@ -170,9 +179,15 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
 }
 
 impl Scan {
-    /// It leaves nothing behind in its session, and takes nothing from it.
+    /// It leaves nothing behind in its session, takes nothing from it, and means the same whenever it is parsed.
     pub(crate) fn is_plain(&self) -> bool {
-        !(self.touches || self.takes_statements || self.resets_all || self.binds) && self.customs.is_empty()
+        let leaves = self.touches || self.sets || self.takes_statements || self.resets_all || self.binds;
+        !leaves && !self.is_of_moment && self.customs.is_empty()
+    }
+
+    /// What follows may be parsed under other settings than the session is known to have.
+    pub(crate) fn changes_settings(&self) -> bool {
+        self.touches || self.sets || self.resets_all
     }
 
     fn word(&mut self, word: &[u8], is_first: bool, text: &[u8], end: usize) {
@@ -182,6 +197,8 @@ impl Scan {
         }
         match word.len() {
             _ if is_first && (is(b"set") || is(b"reset")) => {
+                let next = next_word(text, end);
+                self.sets |= ![&b"transaction"[..], b"constraints"].iter().any(|own| own.eq_ignore_ascii_case(next));
                 self.touches = self.touches || !is(b"set") || !is_of_transaction(text, end);
                 self.custom_of_set(text, end);
             }
@@ -190,7 +207,13 @@ impl Scan {
             0..=2 => return,
             _ if is_first && (is(b"commit") || is(b"end")) => self.commits = true,
             _ if is(b"close") || is(b"drop") => self.lets_go = true,
-            _ if is(b"set_config") || is(b"pg_catalog.set_config") => self.set_config(text, end),
+            _ if is(b"set_config") || is(b"pg_catalog.set_config") => {
+                self.sets = true;
+                self.set_config(text, end);
+            }
+            _ if matches!(word[0] | 0x20, b'n' | b't' | b'y') && is_moment(word) => {
+                self.is_of_moment |= !is(b"now") || text.get(end) != Some(&b'(');
+            }
             _ if touches(word) => {
                 self.touches = true;
                 self.binds |= is(b"load") && is_first;
@@ -341,6 +364,13 @@ mod tests {
         assert!(scan(b"insert into t values ('--'); commit").commits && !scan(b"-- '\n select 1 -- set").touches);
         assert!(scan(b"commit").commits && !scan(b"select commit from t").commits);
         assert!(scan(b"deallocate all").takes_statements);
+        for text in ["set local a = 1", "select set_config('a', 'b', true)", "set a = 1", "reset all"] {
+            assert!(scan(text.as_bytes()).changes_settings(), "{text}");
+        }
+        for text in ["select 'now'::timestamptz", "select date 'today', now()", "select $$Yesterday$$::date"] {
+            assert!(scan(text.as_bytes()).is_of_moment, "{text}");
+        }
+        assert!(scan(b"select now(), a from t where b = 'new'").is_plain());
         assert!(scan(b"close all; unlisten *; RESET ALL;").resets_all && scan(b"discard all").resets_all);
         assert!(!scan(b"reset allow; select 'all'").resets_all && !scan(b"discard plans").resets_all);
     }

@@ -4,6 +4,7 @@
 //! server itself said of it (`pg_settings`), except for what a client has just asked at its login.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// Names and values, in order of the names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -55,6 +56,25 @@ impl Settings {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// Those that say how a text is parsed and planned, as one text. Few are left out, those that clients have each their own: what is
+    /// not known to change nothing counts. Settings of two parts are asked for when a statement runs.
+    pub(crate) fn context(&self) -> Arc<str> {
+        const OTHERS: &[&str] = &[
+            "application_name",
+            "client_min_messages",
+            "idle_in_transaction_session_timeout",
+            "idle_session_timeout",
+            "lock_timeout",
+            "statement_timeout",
+        ];
+        let is_of_it = |name: &str| !name.contains('.') && !OTHERS.contains(&name);
+        let mut text = String::new();
+        for (name, value) in self.iter().filter(|(name, _)| is_of_it(name)) {
+            text.extend([name, "\0", value, "\0"]);
+        }
+        text.into()
     }
 
     /// The statements that make these of those that a connection has, and whether what follows must wait for their end.

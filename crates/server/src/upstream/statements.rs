@@ -1,7 +1,8 @@
 //! Prepared statements of clients, shared by what they say.
 //!
-//! Two clients that prepare the same text with the same types, under the same `search_path`, mean one statement; on server
-//! connections it has one name, `_ot_NUMBER`, whatever the clients call it.
+//! Two clients that prepare the same text with the same types, under the same settings, mean one statement; on server connections it
+//! has one name, `_ot_NUMBER`, whatever the clients call it. Settings count because literals become values when a text is parsed: a
+//! date by `DateStyle`, a time by `TimeZone`.
 //!
 //! **Invariant:** a number belongs to one content for as long as the process lives. The table holds no statement that no client
 //! has.
@@ -30,7 +31,7 @@ pub(crate) struct Statement {
     pub(crate) text: Arc<str>,
 }
 
-/// What it is found by: the `search_path` and the body.
+/// What it is found by: the settings that it is parsed under, and the body.
 type Content = (Box<str>, Box<[u8]>);
 
 /// All of them.
@@ -51,8 +52,8 @@ pub(crate) fn name_of(number: u64) -> String {
 
 impl Statements {
     /// The statement of this content.
-    pub(crate) fn of(&self, search_path: &str, body: &[u8]) -> Arc<Statement> {
-        let key: Content = (search_path.into(), body.into());
+    pub(crate) fn of(&self, context: &str, body: &[u8]) -> Arc<Statement> {
+        let key: Content = (context.into(), body.into());
         let mut all = self.by_content.lock().unwrap_or_else(PoisonError::into_inner);
         let (by_content, swept_at) = &mut *all;
         if let Some(statement) = by_content.get(&key).and_then(Weak::upgrade) {
@@ -62,18 +63,23 @@ impl Statements {
             by_content.retain(|_, statement| 0 < statement.strong_count());
             *swept_at = by_content.len();
         }
-        let number = self.last.fetch_add(1, Relaxed) + 1;
-        let text = body.split(|&byte| byte == 0).next().unwrap_or_default();
-        let scan = if priority::is_for_server(text) { Scan::default() } else { scan(text) };
-        let (name, bare, text) = (name_of(number).into(), bare(text), shortened(text));
-        let statement = Arc::new(Statement { number, name, body: body.into(), scan, bare, text });
+        let statement = self.alone(body);
         by_content.insert(key, Arc::downgrade(&statement));
         statement
     }
 
+    /// A statement that is nobody else's: what it means hangs on when it is parsed, or on settings that are not known.
+    pub(crate) fn alone(&self, body: &[u8]) -> Arc<Statement> {
+        let number = self.last.fetch_add(1, Relaxed) + 1;
+        let text = body.split(|&byte| byte == 0).next().unwrap_or_default();
+        let scan = if priority::is_for_server(text) { Scan::default() } else { scan(text) };
+        let (name, bare, text) = (name_of(number).into(), bare(text), shortened(text));
+        Arc::new(Statement { number, name, body: body.into(), scan, bare, text })
+    }
+
     /// The statement of this content, which has no name, if it comes again and again.
-    pub(crate) fn repeated(&self, search_path: &str, body: &[u8]) -> Option<Arc<Statement>> {
-        self.repeated.get(search_path, body, || self.of(search_path, body))
+    pub(crate) fn repeated(&self, context: &str, body: &[u8]) -> Option<Arc<Statement>> {
+        self.repeated.get(context, body, || self.of(context, body))
     }
 
     /// What a text means may have changed: whoever sends one from here on has another statement than before.
@@ -208,7 +214,9 @@ impl Names {
         let digits = text[at + PREFIX.len()..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         let name = &text[at..at + PREFIX.len() + digits];
         let closed = self.unsure.iter().filter_map(|unsure| Some((&unsure.name, unsure.closed.as_ref()?)));
-        let (own, _) = self.named.iter().chain(closed).find(|(_, named)| named.statement.name.as_bytes() == name)?;
+        let named = self.named.iter().chain(closed).map(|(own, named)| (&**own, &named.statement));
+        let unnamed = self.unnamed_shared.as_ref().map(|statement| (&b""[..], statement));
+        let (own, _) = named.chain(unnamed).find(|(_, statement)| statement.name.as_bytes() == name)?;
         Some([&text[..at], own, &text[at + name.len()..]].concat())
     }
 

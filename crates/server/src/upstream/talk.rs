@@ -285,13 +285,8 @@ impl Talk {
                 if name.is_empty() {
                     names.set_unnamed(rest, Scan { commits: true, ..Scan::default() }, 0);
                 } else {
-                    let search_path = self.client.settings.get("search_path").unwrap_or_default();
-                    names.insert(
-                        name,
-                        self.client.shared.statements.of(search_path, rest),
-                        None,
-                        (self.client.message, 0),
-                    );
+                    let statement = self.client.shared.statements.alone(rest);
+                    names.insert(name, statement, None, (self.client.message, 0));
                     names.confirm(self.client.message);
                 }
                 replies.parse_complete();
@@ -315,6 +310,7 @@ impl Talk {
         }
         let has_failed = matches!(self.block, Block::Failed);
         let tag = match alone.bare {
+            Bare::Begin if block::is_start(&alone.text) => "START TRANSACTION",
             Bare::Begin => "BEGIN",
             Bare::Commit if !has_failed => "COMMIT",
             _ => "ROLLBACK",

@@ -14,6 +14,8 @@ use sql::session::{Defaults, Source};
 use sql::{SqlError, SqlState};
 
 const PREFIX: &str = "overtake.";
+/// Nobody has a setting whose name ends with this, so it cannot be shown.
+const MARK: char = '$';
 
 /// Why no client may have this setting, if that is so.
 pub(super) fn refused(settings: &Defaults, name: &str) -> Option<SqlError> {
@@ -38,13 +40,11 @@ impl Client {
         }
         // In whatever language.
         let said = message::field(body, b'M')?;
-        let name = &said[said.find(PREFIX)?..];
-        let length = name.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || b"._".contains(byte)).count();
-        refused(&self.shared.options().settings, &name[..length])
+        let (name, _) = said[said.find(PREFIX)?..].split_once(MARK)?;
+        refused(&self.shared.options().settings, name)
     }
 
-    /// A SET of what the client may not have, in a message of this kind, becomes a SHOW of it, which is no longer: the quotes make of it
-    /// a name that nobody has.
+    /// A SET of what the client may not have, in a message of this kind, becomes a SHOW of it with [`MARK`], which is no longer.
     pub(crate) fn ask_for_unknown(&self, kind: u8, body: &mut [u8]) {
         let begin = match kind {
             b'Q' => 0,
@@ -57,7 +57,7 @@ impl Client {
         if refused(&self.shared.options().settings, &name).is_none() {
             return;
         }
-        let show = format!("{:length$}", format!("SHOW\"{name}\""));
+        let show = format!("{:length$}", format!("SHOW {name}{MARK}"));
         if show.len() == length {
             text[..length].copy_from_slice(show.as_bytes());
         }

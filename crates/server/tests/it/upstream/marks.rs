@@ -121,7 +121,7 @@ pub fn a_block_begins_with_its_first_statement() {
     two.ask(&[parse("b", "begin isolation level repeatable read", &[]), sync()].concat());
     for (begin, answer) in [
         (query("/* a */ begin;"), "C(BEGIN) Z(T)"),
-        (run("", "start transaction read only"), "1 2 n C(BEGIN) Z(T)"),
+        (run("", "start transaction read only"), "1 2 n C(START TRANSACTION) Z(T)"),
         (run("b", ""), "2 n C(BEGIN) Z(T)"),
     ] {
         assert_eq!(one.ask(&query("begin; select 1 as a")), "C(BEGIN) T(a:23:0) D(1) C(SELECT 1) Z(T)");
@@ -184,6 +184,8 @@ pub fn a_block_fails_where_it_is_refused() {
             let said = client.ask(&run(end));
             assert!(said.ends_with(&format!("C({tag}) Z(I)")), "{said}");
         }
+        assert!(client.ask(&run("Start transaction")).ends_with("C(START TRANSACTION) Z(T)"));
+        client.ask(&run("end"));
         // What a failed transaction does, too.
         client.ask(&[parse("s", "select 1", &[]), sync()].concat());
         client.ask(&run("begin"));

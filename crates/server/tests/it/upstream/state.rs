@@ -256,6 +256,27 @@ pub fn roles_have_classes() {
     });
 }
 
+/// RESET goes back to what the login has asked for.
+pub fn resets_go_back_to_the_login() {
+    let Some(front) = Front::new(1) else { return };
+    front.runtime.block_on(async {
+        let login = "application_name=mine options='-c work_mem=7MB -c search_path=a,b -c timezone=Asia/Tokyo'";
+        let client = front.try_client(login).await.unwrap();
+        let asked =
+            [("work_mem", "7MB"), ("search_path", "a,b"), ("timezone", "Asia/Tokyo"), ("application_name", "mine")];
+        for reset in ["reset all", "discard all", "reset work_mem"] {
+            client.batch_execute("set work_mem = '9MB'").await.unwrap();
+            client.batch_execute(reset).await.unwrap();
+            for (name, wanted) in asked {
+                let found = value(&client, &format!("select current_setting('{name}')")).await;
+                assert_eq!(found.replace(' ', ""), wanted, "{reset}: {name}");
+            }
+        }
+        client.batch_execute("set timezone = 'UTC'").await.unwrap();
+        assert_eq!(value(&client, "select current_setting('timezone')").await, "UTC");
+    });
+}
+
 /// A target that is set by a client that is held to its connection outlives that.
 pub fn a_target_outlives_a_connection() {
     let Some(front) = Front::new(1) else { return };
@@ -326,6 +347,13 @@ pub fn unknown_settings_are_refused() {
         let said = raw.ask(&[parse(name, set, &[]), bind("", name, &[], &[], &[]), execute("", 0), sync()].concat());
         assert!(said.contains(not_now) && said.ends_with("Z(I)"), "{set}: {said}");
     }
+    // One that the server has taken beside another statement.
+    assert!(raw.ask(&query("set overtake.taken = 1; select 1")).ends_with("Z(I)"));
+    let set = "set overtake.taken=2";
+    let said = raw.ask(&[parse("", set, &[]), bind("", "", &[], &[], &[]), execute("", 0), sync()].concat());
+    assert!(said.contains("42704|unrecognized configuration parameter \"overtake.taken\""), "{said}");
+    // Reading is another matter, and the server's.
+    assert!(raw.ask(&query("select current_setting('overtake.mpl')")).contains("42704|"));
     for set in ["set overtake.nonsense=1", "SET LOCAL Overtake.Nonsense TO 'x y';"] {
         raw.ask(&query("begin"));
         let said = raw.ask(&query(set));

@@ -1,7 +1,7 @@
 //! Prepared statements, whatever connection they meet.
 
 use super::Front;
-use crate::support::{Raw, bind, execute, message, named, parse, query, sync};
+use crate::support::{PATIENCE, Raw, bind, execute, message, named, parse, query, sync};
 use std::net::TcpStream;
 
 /// Holds one of two connections, so that the others use the other one.
@@ -198,4 +198,69 @@ pub fn prepared_statements_follow_a_changed_table() {
 
 fn run_plain(raw: &mut Raw<TcpStream>, name: &str) -> String {
     raw.ask(&[bind("", name, &[], &[], &[]), execute("", 0), sync()].concat())
+}
+
+/// Literals become values when a text is parsed, so it is another statement under other settings, of the login, of the session or of the
+/// transaction.
+pub fn statements_mean_what_their_settings_say() {
+    meanings(Front::new(1));
+}
+
+pub fn so_do_those_that_are_prepared() {
+    meanings(Front::preparing(1));
+}
+
+fn meanings(front: Option<Front>) {
+    let Some(front) = front else { return };
+    let login = |zone: &str| {
+        let stream = TcpStream::connect(front.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut raw = Raw { stream, pid: 0, secret: 0 };
+        raw.start(&[("user", "postgres"), ("TimeZone", zone)]);
+        raw
+    };
+    let (mut tokyo, mut utc) = (login("Asia/Tokyo"), login("UTC"));
+    let text = "select extract(hour from timestamptz '2024-06-01 12:00' at time zone 'UTC')::int";
+    let all = |name: &str| [parse(name, text, &[]), bind("", name, &[], &[], &[]), execute("", 0)].concat();
+    let hour = |raw: &mut Raw<TcpStream>, name: &str| {
+        let close = if name.is_empty() { Vec::new() } else { named(b'C', b'S', name) };
+        let said = raw.ask(&[all(name), close, sync()].concat());
+        said.split_once("D(")
+            .and_then(|(_, rest)| rest.split_once(')'))
+            .map(|(hour, _)| hour.to_owned())
+            .unwrap_or(said)
+    };
+    for name in ["", "s"] {
+        for _ in 0..8 {
+            assert_eq!((hour(&mut tokyo, name), hour(&mut utc, name)), ("3".to_owned(), "12".to_owned()));
+        }
+        utc.ask(&query("set timezone = 'Asia/Tokyo'"));
+        assert_eq!(hour(&mut utc, name), "3");
+        utc.ask(&query("set timezone = 'UTC'"));
+        assert_eq!(hour(&mut utc, name), "12");
+        // For one transaction only: what is parsed in it is nobody else's.
+        utc.ask(&query("begin"));
+        utc.ask(&query("set local timezone = 'America/New_York'"));
+        assert_eq!(hour(&mut utc, name), "16");
+        utc.ask(&query("commit"));
+        assert_eq!((hour(&mut utc, name), hour(&mut tokyo, name)), ("12".to_owned(), "3".to_owned()));
+    }
+    // One that is brought to the connection in such a transaction.
+    assert_eq!(utc.ask(&[parse("own", text, &[]), sync()].concat()), "1 Z(I)");
+    tokyo.ask(&query("deallocate all"));
+    utc.ask(&query("begin"));
+    utc.ask(&query("set local timezone = 'America/New_York'"));
+    run_plain(&mut utc, "own");
+    utc.ask(&query("commit"));
+    assert_eq!(run_plain(&mut utc, "own"), "2 D(12) C(SELECT 1) Z(I)");
+    // A moment is the one at which it was parsed.
+    let now = "select 'now'::timestamptz::text";
+    let batch = [parse("", now, &[]), bind("", "", &[], &[], &[]), execute("", 0), sync()].concat();
+    let moments: std::collections::HashSet<String> = (0..12).map(|_| utc.ask(&batch)).collect();
+    assert_eq!(moments.len(), 12, "{moments:?}");
+    // An error names it as the client does.
+    for _ in 0..8 {
+        let said = utc.ask(&[parse("", "select $1::int", &[]), bind("", "", &[], &[], &[]), sync()].concat());
+        assert!(said.contains("but prepared statement \"\" requires 1"), "{said}");
+    }
 }
