@@ -335,7 +335,7 @@ impl Controller {
         let peak = curve.throughput(curve.peak(self.settings.mpl_max).into());
         let capacity = peak.max(f64::from(processors) / seen.demand.mean().max(f64::MIN_POSITIVE));
         let rate = seen.arrivals as f64 / seen.lasted.as_secs_f64().max(f64::MIN_POSITIVE);
-        (rate / capacity).clamp(0.01, 0.98)
+        (rate / capacity).clamp(0.01, forecast::LOAD_MAX)
     }
 
     /// What was observed, as points of the curve.

@@ -143,7 +143,7 @@ fn gate(doors: &Doors) -> String {
     let shares: Vec<(String, f64)> = shares.collect();
     family("overtake_gate_resource_share", "gauge", "Where transactions inside spend their time, lately.", &shares);
     type Count = fn(&DoorView) -> u64;
-    let counters: [(&str, &str, Count); 6] = [
+    let counters: [(&str, &str, Count); 8] = [
         ("overtake_gate_held_back_total", "Transactions that waited for others with their hot keys.", |view| {
             view.gate.counters.held_back
         }),
@@ -157,9 +157,17 @@ fn gate(doors: &Doors) -> String {
         ("overtake_gate_timed_out_total", "Transactions turned away because they had waited too long.", |view| {
             view.gate.counters.timed_out
         }),
+        ("overtake_gate_given_up_total", "Transactions whose clients have given up waiting.", |view| {
+            view.gate.counters.given_up
+        }),
         ("overtake_gate_demoted_total", "Transactions demoted because they ran too long.", |view| {
             view.gate.counters.demoted
         }),
+        (
+            "overtake_gate_cancelled_total",
+            "Transactions whose statements were cancelled because they ran too long.",
+            |view| view.gate.counters.cancelled,
+        ),
     ];
     for (name, help, count) in counters {
         family(name, "counter", help, &alone(&|view| Some(count(view) as f64)));

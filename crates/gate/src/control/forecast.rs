@@ -5,7 +5,7 @@
 use super::search::Tried;
 use super::{Controller, Curve, Goal};
 use crate::gate::Observation;
-use crate::model::Response;
+use crate::model::{Response, processor_sharing};
 
 /// What one limit would do.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +40,24 @@ pub struct Forecast {
 /// Limits of which something is said.
 const LIMITS: [u32; 17] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384];
 
+/// A limit that holds somebody back for less of the time than this says nothing of responses.
+const UNLIMITED: f64 = 0.05;
+/// No model says anything of more.
+pub(super) const LOAD_MAX: f64 = 0.98;
+
+/// The load at which transactions respond so many times later than they would alone, all of them inside.
+fn load_that_responds(times: f64, processors: u32) -> f64 {
+    let (mut low, mut high) = (0.01, LOAD_MAX);
+    for _ in 0..30 {
+        let middle = f64::midpoint(low, high);
+        match processor_sharing(middle, processors) {
+            Ok(response) if response < times => low = middle,
+            _ => high = middle,
+        }
+    }
+    low
+}
+
 impl Controller {
     /// What limits would do, from what is seen now and was tried before; nothing, if too little is known.
     pub fn forecast(&self, seen: &Observation, processors: u32) -> Option<Forecast> {
@@ -71,8 +89,13 @@ impl Controller {
             let (limits, enough) = (limits.map(at).collect(), Some(at(lowest)));
             return Some(Forecast { limits, lowest, enough, now: seen.response.mean, load: 1.0, c2 });
         }
-        let rate = seen.arrivals as f64 / seen.lasted.as_secs_f64();
-        let load = self.load_of(seen, &curve, processors);
+        // Nobody is held back, so what comes is what goes, whatever the limit.
+        let rate = seen.throughput.mean;
+        let mut load = self.load_of(seen, &curve, processors);
+        if seen.saturated <= UNLIMITED {
+            let times = seen.response.mean / seen.demand.mean().max(f64::MIN_POSITIVE);
+            load = load.max(load_that_responds(times, processors));
+        }
         let model = Response::new(load, c2, processors).ok()?;
         // Times of the model are in mean demands.
         let unit = seen.demand.mean();
@@ -111,6 +134,21 @@ mod tests {
         assert!((11..=15).contains(&forecast.lowest), "{}", forecast.lowest);
         let at_four = forecast.limits.iter().find(|limit| limit.mpl == 4).expect("it is said");
         assert!((at_four.response - 0.0807).abs() < 0.02 && at_four.first < at_four.response, "{at_four:?}");
+    }
+
+    #[test]
+    fn what_was_seen_is_what_no_limit_does() {
+        // Clients that are away now and then: neither always as many nor as they come.
+        let setup = Setup::one_processor(0.01, 1.0);
+        let load = Load::Closed { clients: 30, think: 0.15 };
+        let mut simulation = Simulation::new(&setup, load, Settings::of_priorities(10_000), 0.0, 3);
+        let seen = simulation.observe(100_000);
+        assert_eq!(seen.stands_for(1), None);
+        let forecast = Controller::new(ControlSettings::default()).forecast(&seen, 1).expect("enough was seen");
+        let most = forecast.limits.last().expect("there are limits");
+        assert!((most.response / seen.response.mean - 1.0).abs() < 0.15, "{most:?} {}", seen.response.mean);
+        assert!(forecast.limits.iter().all(|limit| limit.throughput == seen.throughput.mean));
+        assert!(forecast.enough.is_some_and(|enough| enough.first < 0.3 * forecast.now), "{:?}", forecast.enough);
     }
 
     #[test]

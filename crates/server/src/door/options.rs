@@ -222,7 +222,8 @@ fn class_with(gate: &Settings, index: usize, key: &str, value: &str) -> Option<C
             let low = gate.class("low")?;
             let default = if low.index() == index { Reaction::Cancel } else { Reaction::Demote(low) };
             let reaction = class.runaway.map_or(default, |runaway| runaway.reaction);
-            class.runaway = Some(Runaway { after: time(value)?, reaction });
+            let after = time(value).filter(|after| !after.is_zero())?;
+            class.runaway = Some(Runaway { after, reaction });
         }
         "runaway_to" => {
             let reaction = match value {

@@ -327,7 +327,14 @@ impl Front for Upstream {
         let number = self.0.clients.fetch_add(1, Relaxed) + 1;
         // What the database or the role has for it counts where the client has not asked.
         let target = settings.get(target::NAME).and_then(Target::named).unwrap_or(target);
-        let of_role = || priority::class_of(settings.get(Setting::Priority.name())?).ok();
+        let of_role = || {
+            let value = settings.get(Setting::Priority.name())?;
+            let class = priority::class_of(value);
+            if class.is_err() {
+                tracing::warn!(user = %pool.user, value, "the server's overtake.priority of a role or a database is no class");
+            }
+            class.ok()
+        };
         let class = match class.or_else(of_role) {
             Some(class) => class,
             None => self.0.options().class(&pool.user, &pool.name, &application)?,

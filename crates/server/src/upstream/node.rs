@@ -7,7 +7,7 @@ use super::target::Target;
 use super::url::Host;
 use crate::door::Door;
 use sql::{SqlError, SqlState};
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::Notify;
@@ -54,6 +54,8 @@ pub(crate) struct Node {
     pub(crate) name: Arc<str>,
     pub(crate) door: Door,
     standing: AtomicU8,
+    /// Whether anybody was ever let in.
+    was_there: AtomicBool,
     /// Transactions that are there, or on their way.
     active: AtomicUsize,
     word: Mutex<Word>,
@@ -86,6 +88,7 @@ impl Node {
             name,
             door,
             standing: AtomicU8::new(Standing::Unknown as u8),
+            was_there: AtomicBool::new(false),
             active: AtomicUsize::new(0),
             word: Mutex::default(),
             is_asked_for: Notify::new(),
@@ -94,6 +97,14 @@ impl Node {
 
     pub(crate) fn standing(&self) -> Standing {
         Standing::of(self.standing.load(SeqCst))
+    }
+
+    pub(crate) fn was_there(&self) -> bool {
+        self.was_there.load(SeqCst)
+    }
+
+    pub(super) fn is_there(&self) {
+        self.was_there.store(true, SeqCst);
     }
 
     /// Whether transactions with this target may begin there.

@@ -10,6 +10,7 @@
 use super::health;
 use super::login::Servers;
 use super::node::{Node, Presence, Standing};
+use super::pool::Pool;
 use super::ready;
 use super::target::Target;
 use super::url::Host;
@@ -18,7 +19,7 @@ use gate::SettingsError;
 use sql::{SqlError, SqlState};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -53,7 +54,12 @@ pub(crate) struct Nodes {
     /// A standing is another one.
     pub(super) changed: Notify,
     pub(super) last_answer: ready::Known,
+    /// Those that have connections.
+    pools: Mutex<Vec<Weak<Pool>>>,
 }
+
+/// A single server that has gone is tried again so often.
+const RETRY: Duration = Duration::from_millis(500);
 
 /// What a server that has answered says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +103,7 @@ impl Nodes {
             waiting: AtomicUsize::new(0),
             changed: Notify::new(),
             last_answer: ready::Known::default(),
+            pools: Mutex::default(),
         }
     }
 
@@ -116,6 +123,23 @@ impl Nodes {
 
     pub(crate) fn all(&self) -> &[Arc<Node>] {
         &self.all
+    }
+
+    /// A pool of connections to them.
+    pub(super) fn serve(&self, pool: &Arc<Pool>) {
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.retain(|pool| 0 < pool.strong_count());
+        pools.push(Arc::downgrade(pool));
+    }
+
+    /// Has another pool close the connection to a server that has been idle for longest: the server has no room for one of this pool.
+    /// Says whether there was any.
+    pub(super) fn make_room(&self, node: &Node, own: &Pool) -> bool {
+        let pools: Vec<Arc<Pool>> =
+            self.pools.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
+        let others = pools.iter().filter(|pool| !std::ptr::eq(&***pool, own));
+        let longest = others.filter_map(|pool| Some((pool.idle_since(node)?, pool))).min_by_key(|(since, _)| *since);
+        longest.is_some_and(|(_, pool)| pool.close_longest_idle(node))
     }
 
     /// Whether what a server is matters to a transaction with this target.
@@ -187,10 +211,35 @@ impl Nodes {
         }
     }
 
-    /// Whether one that was not let in by a server is to try again.
-    pub(crate) fn may_retry(&self, patience: &mut Patience) -> bool {
+    /// Whether one that was not let in by this server is to try again; returns when it is time to. A single server that was never
+    /// there is not waited for: its address may be wrong.
+    pub(crate) async fn may_retry(&self, node: &Node, patience: &mut Patience) -> bool {
         let until = *patience.0.get_or_insert_with(|| Instant::now() + self.watching.patience);
-        self.are_asked && Instant::now() < until
+        if self.are_asked {
+            return Instant::now() < until;
+        }
+        let again = Instant::now() + RETRY;
+        let may = node.was_there() && again < until;
+        if may {
+            tokio::time::sleep_until(again).await;
+        }
+        may
+    }
+
+    /// A single server, which nobody asks what it is, was reached, or why it was not.
+    pub(crate) fn was_tried(&self, node: &Node, trouble: &str) {
+        if trouble.is_empty() {
+            node.is_there();
+        }
+        if self.are_asked {
+            return;
+        }
+        let before = std::mem::replace(&mut node.word().trouble, trouble.to_owned());
+        match (before.is_empty(), trouble.is_empty()) {
+            (true, false) => tracing::warn!(server = %node.name, trouble, "the server cannot be used"),
+            (false, true) => tracing::info!(server = %node.name, "the server can be used again"),
+            _ => {}
+        }
     }
 
     /// Does something for as long as a node suits; nothing, if it ceases to.

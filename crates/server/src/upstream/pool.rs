@@ -34,6 +34,8 @@ const TOO_MANY: SqlState = SqlState("53300");
 const ROOM_PATIENCE: Duration = Duration::from_secs(2);
 /// After so long the server may have room that others have left.
 const ROOM_AGAIN: Duration = Duration::from_millis(300);
+/// A server process takes so long to end.
+const ROOM_SOON: Duration = Duration::from_millis(20);
 /// Between two looks at who is idle.
 const SWEEP: Duration = Duration::from_secs(1);
 /// Logins that are remembered.
@@ -140,6 +142,11 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether a server has no room for anybody: of a role or a database it says the name, in quotes of whatever language.
+fn is_of_all(error: &SqlError) -> bool {
+    !error.message().contains(['"', '\'', '«', '“', '„', '「', '‘'])
+}
+
 impl Pool {
     /// In a runtime: idle connections are looked after there.
     pub(crate) fn new(
@@ -175,7 +182,22 @@ impl Pool {
             consent: Consent::default(),
         });
         tokio::spawn(sweep(Arc::downgrade(&pool)));
+        pool.nodes.serve(&pool);
         pool
+    }
+
+    /// Since when the connection to a server has been idle that has been so for longest.
+    pub(super) fn idle_since(&self, node: &Node) -> Option<Instant> {
+        lock(&self.shelves[node.number].idle).first().map(|server| server.rested)
+    }
+
+    /// Closes that one.
+    pub(super) fn close_longest_idle(&self, node: &Node) -> bool {
+        let mut idle = lock(&self.shelves[node.number].idle);
+        // At the end of this, not under the lock.
+        let closed = (!idle.is_empty()).then(|| idle.remove(0));
+        drop(idle);
+        closed.is_some()
     }
 
     /// Connections prove themselves with this from now on, unless the URL has a password for them.
@@ -207,13 +229,15 @@ impl Pool {
                 Ok(server) => return Ok(Taken { server, node: Arc::clone(node), place }),
                 // It has no room for more than there are, and nobody is turned away for that: one of them will come back.
                 Err(not) if not.error.state() == TOO_MANY => {
-                    if 0 < shelf.count.load(Relaxed) {
+                    let has_room = is_of_all(&not.error) && self.nodes.make_room(node, self);
+                    if has_room || 0 < shelf.count.load(Relaxed) {
                         alone_since = None;
                     } else if ROOM_PATIENCE < alone_since.get_or_insert_with(Instant::now).elapsed() {
                         return Err(not);
                     }
                     let _waiting = Waiting::new(&shelf.waiting);
-                    let _ = tokio::time::timeout(ROOM_AGAIN, shelf.returned.notified()).await;
+                    let patience = if has_room { ROOM_SOON } else { ROOM_AGAIN };
+                    let _ = tokio::time::timeout(patience, shelf.returned.notified()).await;
                 }
                 Err(not) => return Err(not),
             }
@@ -261,6 +285,7 @@ impl Pool {
                 return Err(NotTaken { error, is_away: true });
             }
         }
+        self.nodes.was_tried(node, "");
         let lever = self.internal.lever(server.io.peer(), server.line.pid()).await;
         *server.line.lever() = lever;
         server.counted_by(&self.shelves[node.number].count);
@@ -292,6 +317,11 @@ impl Pool {
                 (error, is_away)
             }
         };
+        // Whoever is refused for a reason of its own does not make the server one that cannot be used, unless that is the front.
+        let is_front = *self.user == *self.nodes.servers.url.user && error.state().0.starts_with("28");
+        if is_away || is_front {
+            self.nodes.was_tried(node, error.detail_text().unwrap_or(error.message()).trim_end_matches('.'));
+        }
         // A single server that nobody asks stays what it is.
         if is_away && self.nodes.are_asked {
             self.nodes.is_down(node, error.detail_text().unwrap_or(error.message()).trim_end_matches('.'));
@@ -308,8 +338,13 @@ impl Pool {
             let taking = self.take(&presence.0, target, Instant::now());
             let mut taken = match self.nodes.while_suited(&presence.0, target, taking).await {
                 Some(Ok(taken)) => taken,
-                Some(Err(not)) if !not.is_away || !self.nodes.may_retry(&mut patience) => return Err(not.error),
-                _ => continue,
+                Some(Err(not)) => {
+                    if !not.is_away || !Box::pin(self.nodes.may_retry(&presence.0, &mut patience)).await {
+                        return Err(not.error);
+                    }
+                    continue;
+                }
+                None => continue,
             };
             taken.server.line.lever().release();
             // What the last client has set is not for questions of the front.

@@ -116,9 +116,16 @@ impl Wanted {
                     }
                     // A pause has come in between: the connection is closed, the place inside is for others.
                 }
-                Some(Err(not)) if !not.is_away || !nodes.may_retry(&mut patience) => return Err(not.error.into()),
-                // The server has gone, or has ceased to be what it was: there may be another one.
-                _ => was_elsewhere = true,
+                Some(Err(not)) => {
+                    // Others may go in meanwhile.
+                    drop(slot);
+                    if !not.is_away || !Box::pin(nodes.may_retry(node, &mut patience)).await {
+                        return Err(not.error.into());
+                    }
+                    was_elsewhere = true;
+                }
+                // The server has ceased to be what it was: there may be another one.
+                None => was_elsewhere = true,
             }
         }
     }

@@ -179,6 +179,8 @@ fn main() -> ExitCode {
             testkit::test!(upstream::crowd::servers_that_are_killed_and_come_back),
             testkit::test!(upstream::crowd::clients_that_go_in_any_state_leave_nothing),
             testkit::test!(upstream::crowd::a_server_with_little_room),
+            testkit::test!(upstream::crowd::a_server_that_is_away_is_waited_for),
+            testkit::test!(upstream::crowd::idle_connections_make_room),
             testkit::test!(upstream::crowd::who_waits_for_a_connection_lets_those_in_who_have_one),
             testkit::test!(upstream::watch::the_resource_that_dominates_is_named),
             testkit::test!(upstream::watch::who_waits_for_itself_is_let_in_at_once),

@@ -124,10 +124,18 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// Kills the postmaster, in the hardest way or by an immediate shutdown, and starts another on the same data.
+    /// Kills the postmaster, in the hardest way or by a shutdown, and starts another on the same data.
     pub fn restart(&mut self, signal: &str) {
+        self.stop(signal);
+        self.start_again();
+    }
+
+    pub fn stop(&mut self, signal: &str) {
         assert!(Command::new("kill").args([signal, &self.postmaster.id().to_string()]).status().unwrap().success());
         self.postmaster.wait().unwrap();
+    }
+
+    pub fn start_again(&mut self) {
         loop {
             let (postmaster, log) = launch(&self.folder, self.port);
             (self.postmaster, self.log) = (postmaster, log);

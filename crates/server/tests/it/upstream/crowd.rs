@@ -389,3 +389,45 @@ pub fn who_waits_for_a_connection_lets_those_in_who_have_one() {
     let said = waits.join().unwrap();
     assert!(said.contains("D(b)"), "{said}");
 }
+
+/// A single server that is away for a while is waited for, by those who are there and by those who come.
+pub fn a_server_that_is_away_is_waited_for() {
+    let Some(mut front) = Front::with(8, 8, |_| {}) else { return };
+    let (mut plain, mut held) = (front.raw(), front.raw());
+    plain.ask(&query("select 1"));
+    front.cluster.stop("-INT");
+    assert_eq!(held.ask(&query("begin")), "C(BEGIN) Z(T)");
+    plain.send(&query("select 7 as a"));
+    held.send(&query("select 8 as a"));
+    let address = front.address;
+    let late = std::thread::spawn(move || {
+        let mut raw = Raw { stream: TcpStream::connect(address).unwrap(), pid: 0, secret: 0 };
+        raw.start(&[("user", "postgres"), ("work_mem", "7MB")]);
+        raw.ask(&query("select 9 as a"))
+    });
+    front.cluster.start_again();
+    assert_eq!(plain.answer(), "T(a:23:0) D(7) C(SELECT 1) Z(I)");
+    assert_eq!(held.answer(), "T(a:23:0) D(8) C(SELECT 1) Z(T)");
+    assert_eq!(late.join().unwrap(), "T(a:23:0) D(9) C(SELECT 1) Z(I)");
+}
+
+/// Idle connections of one role keep nobody else out of a server that has no more room.
+pub fn idle_connections_make_room() {
+    let Some(front) = Front::with(100, 100, |_| {}) else { return };
+    front.cluster.ask("create role ann login; create role bob login");
+    let address = front.address;
+    let begin = |user: &str| {
+        let mut raw = Raw { stream: TcpStream::connect(address).unwrap(), pid: 0, secret: 0 };
+        raw.start(&[("user", user), ("database", "postgres")]);
+        let said = raw.ask(&query("begin; select 1 as a"));
+        assert_eq!(said, "C(BEGIN) T(a:23:0) D(1) C(SELECT 1) Z(T)", "{user}");
+        raw
+    };
+    // All that are not kept for superusers.
+    let mut all: Vec<_> = (0..57).map(|_| begin("ann")).collect();
+    all.iter_mut().for_each(|raw| drop(raw.ask(&query("commit"))));
+    let (before, _) = front.upstream.connections();
+    let bobs: Vec<_> = (0..5).map(|_| begin("bob")).collect();
+    assert!(front.upstream.connections().0 <= before + 1, "{:?}", front.upstream.connections());
+    drop(bobs);
+}

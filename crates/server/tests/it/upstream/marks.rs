@@ -140,7 +140,7 @@ pub fn a_block_begins_with_its_first_statement() {
         ));
         let mode = match answer {
             "C(BEGIN) Z(T)" => "read committedoff",
-            "1 2 n C(BEGIN) Z(T)" => "read committedon",
+            "1 2 n C(START TRANSACTION) Z(T)" => "read committedon",
             _ => "repeatable readoff",
         };
         assert_eq!(said, format!("T(a:25:0) D({mode}) C(SELECT 1) Z(T)"));
