@@ -184,7 +184,7 @@ impl Settings {
                 return Err(SettingsError::Patience(name(), patience));
             }
             if let Some(Runaway { reaction: Reaction::Demote(to), .. }) = class.runaway
-                && (to.index() <= index || self.classes.len() <= to.index())
+                && (to.index() == index || self.classes.get(to.index()).is_none_or(|to| to.level < class.level))
             {
                 return Err(SettingsError::Demoted(name()));
             }
@@ -220,7 +220,7 @@ pub enum SettingsError {
     /// One that is asked for is not there.
     #[error("there is no class \"{0}\"")]
     Missing(String),
-    /// Demoted to itself, to one that is as important, or to none.
+    /// Demoted to itself, to one that goes before it, or to none.
     #[error("class \"{0}\" demotes to itself, to a more important class, or to one that does not exist")]
     Demoted(String),
 }

@@ -91,11 +91,12 @@ impl Controller {
         }
         // Nobody is held back, so what comes is what goes, whatever the limit.
         let rate = seen.throughput.mean;
-        let mut load = self.load_of(seen, &curve, processors);
-        if seen.saturated <= UNLIMITED {
-            let times = seen.response.mean / seen.demand.mean().max(f64::MIN_POSITIVE);
-            load = load.max(load_that_responds(times, processors));
-        }
+        let load = if seen.saturated <= UNLIMITED {
+            // What was seen is what no limit does. (Clients that are few come less often than the open model has it.)
+            load_that_responds(seen.response.mean / seen.demand.mean().max(f64::MIN_POSITIVE), processors)
+        } else {
+            self.load_of(seen, &curve, processors)
+        };
         let model = Response::new(load, c2, processors).ok()?;
         // Times of the model are in mean demands.
         let unit = seen.demand.mean();

@@ -320,9 +320,15 @@ mod tests {
         let reaction = |class: &ClassSettings| class.runaway.map(|runaway| (runaway.after.as_secs(), runaway.reaction));
         assert_eq!(reaction(low), Some((20, Reaction::Cancel)), "there is no lower one");
         assert!(matches!(reaction(high), Some((20, Reaction::Demote(to))) if to.index() == 2));
-        for wrong in
-            ["lwo weight=1", "low weight", "low wieght=1", "low weight=0", "low wait_max=1h", "low slots_max=x"]
-        {
+        for wrong in [
+            "lwo weight=1",
+            "low weight",
+            "low wieght=1",
+            "low weight=0",
+            "low wait_max=1h",
+            "low slots_max=x",
+            "low runaway=0",
+        ] {
             let error = options(&[&format!("overtake.gate_classes={wrong}")]).expect_err(wrong).to_string();
             assert!(error.starts_with("overtake.gate_classes: "), "{error}");
         }

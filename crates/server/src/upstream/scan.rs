@@ -57,7 +57,9 @@ fn touches(word: &[u8]) -> bool {
 
 /// What may stand in a literal of a time.
 fn is_moment(word: &[u8]) -> bool {
-    [&b"now"[..], b"today", b"tomorrow", b"yesterday"].iter().any(|own| own.eq_ignore_ascii_case(word))
+    // Quoted by dollars, it is one word with them.
+    let is = |own: &&[u8]| own.eq_ignore_ascii_case(word) || (word[0] == b'$' && contains(word, own));
+    [&b"now"[..], b"today", b"tomorrow", b"yesterday"].iter().any(is)
 }
 
 /// Whether a part stands anywhere in it, in whatever case.
@@ -211,7 +213,7 @@ impl Scan {
                 self.sets = true;
                 self.set_config(text, end);
             }
-            _ if matches!(word[0] | 0x20, b'n' | b't' | b'y') && is_moment(word) => {
+            _ if matches!(word[0] | 0x20, b'n' | b't' | b'y' | b'$') && is_moment(word) => {
                 self.is_of_moment |= !is(b"now") || text.get(end) != Some(&b'(');
             }
             _ if touches(word) => {
