@@ -117,6 +117,11 @@ pub(crate) fn aborted() -> SqlError {
     error("25P02", "current transaction is aborted, commands ignored until end of transaction block")
 }
 
+/// A warning: outside of a block it does nothing.
+pub(crate) fn local_alone() -> SqlError {
+    error("25P01", "SET LOCAL can only be used in transaction blocks")
+}
+
 pub(crate) fn format_code(code: i16) -> SqlError {
     error("22023", format!("unsupported format code: {code}"))
 }

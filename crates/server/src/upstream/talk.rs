@@ -422,7 +422,13 @@ impl Talk {
             None => self.client.command(text, is_open),
         };
         match answer {
-            Some(Ok(answer)) => answer.write(&mut self.conn.replies),
+            Some(Ok(answer)) => {
+                // A target is the next transaction's.
+                if !is_open && is_local(text) && !target::is_named_in(text) {
+                    self.conn.replies.notice("WARNING", &errors::local_alone());
+                }
+                answer.write(&mut self.conn.replies);
+            }
             Some(Err(error)) => {
                 self.conn.replies.error("ERROR", &error);
                 self.block.fail();
@@ -483,6 +489,13 @@ impl Talk {
             }
         }
     }
+}
+
+/// Whether a command of the front's is a `SET LOCAL`.
+fn is_local(text: &[u8]) -> bool {
+    let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    words.next().is_some_and(|word| word.eq_ignore_ascii_case(b"set"))
+        && words.next().is_some_and(|word| word.eq_ignore_ascii_case(b"local"))
 }
 
 /// Ready when a statement has taken all of its time, and says how long that is.

@@ -126,6 +126,13 @@ pub fn priorities_are_the_fronts() {
     let mut raw = front.raw();
     assert_eq!(raw.ask(&query("set overtake.priority = 'high'")), "C(SET) Z(I)");
     assert!(raw.ask(&query("set overtake.priority = 'urgent'")).starts_with("E(ERROR|22023"));
+    for name in ["overtake.priority = low", "overtake.hot_key to 'a'"] {
+        let said = raw.ask(&query(&format!("set local {name}")));
+        assert!(
+            said.contains("25P01|SET LOCAL can only be used in transaction blocks") && said.ends_with("C(SET) Z(I)"),
+            "{said}"
+        );
+    }
     raw.ask(&query("begin"));
     assert_eq!(raw.ask(&query("set local overtake.priority = low")), "C(SET) Z(T)");
     let shows = |class: &str| format!("T(overtake.priority:25:0) D({class}) C(SHOW) Z(");
