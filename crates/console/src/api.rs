@@ -27,13 +27,18 @@ const FORECAST: Duration = Duration::from_secs(5);
 /// As far back as there is anything.
 const PAST_MAX_S: f64 = 172_800.0;
 
-/// What was computed last, and when.
-type Forecast = (Instant, Vec<Row>);
+/// What limits would do.
+#[derive(Clone, Serialize)]
+struct Forecast {
+    limits: Vec<Row>,
+    verdict: Option<Row>,
+}
 
 #[derive(Clone)]
 struct Shared {
     source: Arc<dyn Source>,
-    forecast: Arc<Mutex<Option<Forecast>>>,
+    /// What was computed last, and when.
+    forecast: Arc<Mutex<Option<(Instant, Forecast)>>>,
 }
 
 /// All routes.
@@ -55,6 +60,7 @@ struct Past {
 #[derive(Serialize)]
 struct Look {
     mpl: Option<Row>,
+    resources: Vec<Row>,
     classes: Vec<Row>,
     histogram: Vec<Row>,
     log: Vec<Row>,
@@ -72,6 +78,7 @@ async fn look(
     let source = shared.source;
     let looked = tokio::task::spawn_blocking(move || Look {
         mpl: source.mpl(),
+        resources: source.resources(),
         classes: source.classes(),
         histogram: source.histogram(),
         log: source.log(),
@@ -80,18 +87,19 @@ async fn look(
     Ok(Json(looked.await.map_err(|_| failed())?))
 }
 
-async fn forecast(State(shared): State<Shared>) -> Result<Json<Vec<Row>>, Refusal> {
+async fn forecast(State(shared): State<Shared>) -> Result<Json<Forecast>, Refusal> {
     // Whoever comes meanwhile waits for the same.
     let mut known = shared.forecast.lock().await;
-    if let Some((at, rows)) = &*known
+    if let Some((at, forecast)) = &*known
         && at.elapsed() < FORECAST
     {
-        return Ok(Json(rows.clone()));
+        return Ok(Json(forecast.clone()));
     }
     let source = shared.source;
-    let rows = tokio::task::spawn_blocking(move || source.forecast()).await.map_err(|_| failed())?;
-    *known = Some((Instant::now(), rows.clone()));
-    Ok(Json(rows))
+    let computed = move || Forecast { limits: source.forecast(), verdict: source.verdict() };
+    let forecast = tokio::task::spawn_blocking(computed).await.map_err(|_| failed())?;
+    *known = Some((Instant::now(), forecast.clone()));
+    Ok(Json(forecast))
 }
 
 fn failed() -> Refusal {

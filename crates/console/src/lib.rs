@@ -18,10 +18,12 @@ pub use web::Shutdown;
 /// A row: its values by the names of their columns.
 pub type Row = Map<String, Value>;
 
-/// Who knows the gate. All of it must be quick but the forecast, which may take seconds.
+/// Who knows the gate. All of it must be quick but forecast and verdict, which may take seconds.
 pub trait Source: Send + Sync {
     /// `overtake.mpl`; nothing if the gate is off.
     fn mpl(&self) -> Option<Row>;
+    /// `overtake.gate_resources`.
+    fn resources(&self) -> Vec<Row>;
     /// `overtake.gate`.
     fn classes(&self) -> Vec<Row>;
     /// `overtake.gate_histogram`.
@@ -32,6 +34,8 @@ pub trait Source: Send + Sync {
     fn history(&self, seconds: f64) -> Vec<Row>;
     /// `overtake.mpl_forecast`.
     fn forecast(&self) -> Vec<Row>;
+    /// `overtake.mpl_verdict`.
+    fn verdict(&self) -> Option<Row>;
 }
 
 /// Serves the page on `listener` until `shutdown`. (Bind to a loopback address: the page has no password.)

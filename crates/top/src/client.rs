@@ -151,11 +151,13 @@ impl Client {
             ],
         };
         if wants_forecast {
-            let question = match self.dialect {
-                Dialect::Admin => "SHOW FORECAST",
-                Dialect::Views => "SELECT * FROM overtake.mpl_forecast ORDER BY mpl",
+            let outlook = match self.dialect {
+                Dialect::Admin => ["SHOW FORECAST", "SHOW VERDICT"],
+                Dialect::Views => {
+                    ["SELECT * FROM overtake.mpl_forecast ORDER BY mpl", "SELECT verdict FROM overtake.mpl_verdict"]
+                }
             };
-            questions.push(question.to_owned());
+            questions.extend(outlook.map(str::to_owned));
         }
         let server = self.server().await?;
         let mut answers = self.answers(&questions).await?.into_iter().map(|mut rows| {
@@ -164,13 +166,14 @@ impl Client {
             rows
         });
         let mut next = || answers.next().unwrap_or_default();
-        let mpl = next().first().map(Mpl::of);
+        let mpl = next().first().map(Mpl::of).filter(|mpl| mpl.mode != "off");
         let mut classes: Vec<Class> = next().iter().map(Class::of).collect();
         let mut moves: Vec<Move> = next().iter().map(Move::of).collect();
         moves.reverse();
         moves.truncate(MOVES_MAX);
         let history: Vec<Moment> = next().iter().map(Moment::of).collect();
         let forecast: Option<Vec<Expected>> = wants_forecast.then(|| next().iter().map(Expected::of).collect());
+        let verdict = next().first().map(|row| row.text("verdict"));
         if forecast.as_ref().is_some_and(|forecast| !forecast.is_empty()) {
             self.forecast_at = Some(now);
         }
@@ -178,7 +181,7 @@ impl Client {
             rates(&mut classes, before, now.duration_since(*at).as_secs_f64());
         }
         self.before = Some((now, classes.clone()));
-        Ok(Look { mpl, classes, moves, history, forecast })
+        Ok(Look { mpl, classes, moves, history, forecast, verdict })
     }
 
     async fn answers(&self, questions: &[String]) -> Result<Vec<Vec<SimpleQueryRow>>, Error> {

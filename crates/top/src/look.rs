@@ -25,6 +25,7 @@ pub struct Mpl {
     pub given_up_total: u64,
     pub demoted_total: u64,
     pub cancelled_total: u64,
+    pub dominating: Option<String>,
 }
 
 /// A row of `overtake.gate`.
@@ -102,6 +103,8 @@ pub struct Look {
     pub history: Vec<Moment>,
     /// What other limits would do; none if that was not asked for.
     pub forecast: Option<Vec<Expected>>,
+    /// What a limit would do, in one sentence: `overtake.mpl_verdict`. It comes with the forecast.
+    pub verdict: Option<String>,
 }
 
 impl Mpl {
@@ -125,6 +128,7 @@ impl Mpl {
             given_up_total: row.number("given_up_total"),
             demoted_total: row.number("demoted_total"),
             cancelled_total: row.number("cancelled_total"),
+            dominating: row.maybe("dominating"),
         }
     }
 }

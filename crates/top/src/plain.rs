@@ -100,6 +100,9 @@ pub fn write(look: &Look, json: bool, out: &mut dyn Write) -> std::io::Result<()
         ];
         line(out, &cells)?;
     }
+    if let Some(verdict) = &look.verdict {
+        writeln!(out, "{verdict}")?;
+    }
     if let Some(last) = look.moves.first() {
         let step =
             if last.mpl == last.next_mpl { last.mpl.to_string() } else { format!("{} to {}", last.mpl, last.next_mpl) };
@@ -115,10 +118,11 @@ fn summary(look: &Look, mpl: &Mpl, out: &mut dyn Write) -> std::io::Result<()> {
     let latest = look.history.last();
     writeln!(
         out,
-        "MPL {limit} ({phase})  active {}  waiting {waiting}  {} tx/s  response {}  C\u{b2} {:.1}",
+        "MPL {limit} ({phase})  active {}  waiting {waiting}  {} tx/s  response {}  C\u{b2} {:.1}{}",
         mpl.slots,
         rate(latest.map_or(mpl.throughput, |moment| moment.throughput)),
         ms(latest.and_then(|moment| moment.response_ms).unwrap_or(mpl.response_ms)),
-        mpl.c2
+        mpl.c2,
+        mpl.dominating.as_ref().map(|resource| format!("  most time goes into {resource}")).unwrap_or_default()
     )
 }

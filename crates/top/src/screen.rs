@@ -20,6 +20,8 @@ use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 const STALE_S: f64 = 3.0;
 /// From this width on all columns fit.
 const WIDE: u16 = 112;
+/// From this height on the verdict does.
+const TALL: u16 = 28;
 
 /// What classes are ordered by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,14 +123,18 @@ impl Screen {
     fn gate(&self, watch: &Watch, mpl: &Mpl, frame: &mut Frame<'_>, area: Rect) {
         let look = watch.look.as_ref().expect("whoever has a gate has looked");
         let classes = u16::try_from(look.classes.len()).unwrap_or(u16::MAX).saturating_add(2);
-        let [summary, lines, table, rest] = Layout::vertical([
+        let verdict = watch.verdict.as_deref().unwrap_or_default();
+        let tall = if TALL <= area.height { parts::lines_of(verdict, area.width) } else { 0 };
+        let [summary, words, lines, table, rest] = Layout::vertical([
             Constraint::Length(2),
+            Constraint::Length(tall),
             Constraint::Length(if area.height < 16 { 0 } else { 5 }),
             Constraint::Length(classes),
             Constraint::Min(0),
         ])
         .areas(area);
         frame.render_widget(Paragraph::new(parts::summary(watch, mpl)), summary);
+        frame.render_widget(Paragraph::new(verdict).wrap(Wrap { trim: true }), words);
         parts::past(watch, frame, lines);
         let order = Order::ALL[self.order];
         let mut sorted = look.classes.clone();

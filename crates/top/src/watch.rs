@@ -21,6 +21,8 @@ pub struct Watch {
     pub trouble: Option<String>,
     /// What other limits would do, as of late.
     pub forecast: Vec<Expected>,
+    /// The same in a sentence.
+    pub verdict: Option<String>,
     past: VecDeque<(f64, Moment)>,
 }
 
@@ -52,6 +54,9 @@ impl Watch {
         }
         if let Some(forecast) = &look.forecast {
             self.forecast.clone_from(forecast);
+        }
+        if look.verdict.is_some() {
+            self.verdict.clone_from(&look.verdict);
         }
         (self.look, self.looked_at, self.trouble) = (Some(look), at, None);
     }

@@ -2,7 +2,7 @@
 
 import { histogram, line, model } from "./charts.js";
 import { ms, rate } from "./format.js";
-import { classes, log, now } from "./tables.js";
+import { classes, log, now, resources } from "./tables.js";
 
 const PERIOD_MS = 1000;
 const FORECAST_MS = 10000;
@@ -17,6 +17,7 @@ const by = (id) => document.getElementById(id);
 /** Points of the past: [moment by this page's clock in seconds, row], the oldest first. */
 let past = [];
 let curve = [];
+let verdict = null;
 let forecastAt = -Infinity;
 let before = null;
 let rates = new Map();
@@ -55,6 +56,8 @@ function drawPast() {
 function drawModel(look) {
   const seen = look.log.slice(-DOTS_MAX);
   const present = look.mpl.mpl;
+  by("verdict").textContent = verdict?.verdict ?? "";
+  by("verdict").hidden = !verdict;
   const isEmpty = curve.length === 0 && seen.length === 0;
   by("model-empty").hidden = !isEmpty;
   by("model").hidden = isEmpty;
@@ -94,6 +97,7 @@ function show(look, at) {
   });
   drawPast();
   drawModel(look);
+  resources(by("resources"), by("dominating"), look);
   classes(by("classes"), look.classes, rates);
   drawHistograms(look);
   by("log-empty").hidden = look.log.length > 0;
@@ -113,7 +117,7 @@ async function turn() {
     const known = past.length === 0 ? PAST_MAX_S : Math.ceil(began - past.at(-1)[0]) + 2;
     const look = await ask(`/api/look?past=${Math.min(PAST_MAX_S, known)}`);
     if (look.mpl && performance.now() - forecastAt >= FORECAST_MS) {
-      curve = await ask("/api/forecast");
+      ({ limits: curve, verdict } = await ask("/api/forecast"));
       // Until there is one, it is asked for again.
       if (curve.length > 0) forecastAt = performance.now();
     }
@@ -125,7 +129,7 @@ async function turn() {
     by("banner").textContent = `The server does not answer; trying again. (${error.message})`;
     by("banner").hidden = false;
     // Another server's clock and counts begin anew.
-    [past, curve, before, forecastAt] = [[], [], null, -Infinity];
+    [past, curve, verdict, before, forecastAt] = [[], [], null, null, -Infinity];
   }
 }
 

@@ -45,6 +45,34 @@ export function now(place, { mpl, waiting, throughput, response }) {
   );
 }
 
+/** Shares as bars and in words; where most of the time goes, priority pays. */
+export function resources(place, words, { resources: rows, mpl }) {
+  const percent = (value) => (value === null || value === undefined ? "–" : `${(value * 100).toFixed(0)} %`);
+  words.textContent = mpl.dominating
+    ? `Most of it goes into ${mpl.dominating}: that is where priority pays.`
+    : "Too little was seen to say what dominates.";
+  place.hidden = rows.length === 0;
+  table(
+    place,
+    [
+      { name: "resource", value: (row) => row.resource },
+      { name: "share of the time", value: (row) => percent(row.share) },
+      { name: "", kind: "share", value: () => "" },
+      { name: "busy", value: (row) => percent(row.busy) },
+      { name: "host busy", value: (row) => percent(row.host_busy) },
+      { name: "demand of a transaction", value: (row) => ms(row.demand_ms) },
+      { name: "known by", value: (row) => row.source },
+    ],
+    rows,
+  );
+  for (const [at, bar] of [...place.querySelectorAll("td.share")].entries()) {
+    const mark = document.createElement("i");
+    mark.style.inlineSize = `${rows[at].share * 100}%`;
+    if (rows[at].dominates) mark.className = "most";
+    bar.append(mark);
+  }
+}
+
 export function classes(place, rows, rates) {
   table(
     place,

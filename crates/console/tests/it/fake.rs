@@ -23,8 +23,16 @@ fn rows(value: Value) -> Vec<Row> {
 impl Source for Fake {
     fn mpl(&self) -> Option<Row> {
         let mpl = json!([{ "mode": "auto", "mpl": 8, "phase": "holding", "slots": 8, "extra_slots": 1, "transactions": 50,
-            "throughput": 8000.0, "response_ms": 6.1, "active": 7.9, "saturated": 0.97, "c2": 1.4, "lent_total": 12 }]);
+            "throughput": 8000.0, "response_ms": 6.1, "active": 7.9, "saturated": 0.97, "c2": 1.4, "lent_total": 12, "dominating": "lock", "source": "events" }]);
         (!self.has_no_gate).then(|| rows(mpl).remove(0))
+    }
+
+    fn resources(&self) -> Vec<Row> {
+        let resource = |name: &str, share: f64, dominates: bool| {
+            json!({ "resource": name, "share": share, "dominates": dominates, "busy": null, "host_busy": null,
+                "demand_ms": share, "samples": 900, "source": "events" })
+        };
+        rows(json!([resource("lock", 0.7, true), resource("processor", 0.2, false), resource("client", 0.1, false)]))
     }
 
     fn classes(&self) -> Vec<Row> {
@@ -88,6 +96,11 @@ impl Source for Fake {
                 "first_times": 6.0, "is_enough": 8 <= mpl })
         };
         rows([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64].map(limit).to_vec().into())
+    }
+
+    fn verdict(&self) -> Option<Row> {
+        let words = "MPL 8 is in force; MPL 6 would be the <lowest> that costs almost nothing.";
+        Some(rows(json!([{ "mode": "auto", "mpl": 6, "verdict": words, "source": "events" }])).remove(0))
     }
 }
 

@@ -44,6 +44,6 @@ pub fn foreign_pages_are_refused() {
 pub fn a_forecast_serves_all_pages() {
     let served = Served::new(Fake::default());
     let [one, two] = [(); 2].map(|()| served.get("/api/forecast", "localhost").2);
-    assert!(one == two && one.contains("\"is_enough\":true"), "{one}");
+    assert!(one == two && one.contains("\"is_enough\":true") && one.contains("\"verdict\":\"MPL 8"), "{one}");
     assert_eq!(served.fake.forecasts.load(Relaxed), 1);
 }

@@ -37,6 +37,13 @@ pub struct AtMpl {
     pub ratio_to_ps: f64,
 }
 
+impl AtMpl {
+    /// Whether the mean response time exceeds that without a limit by at most this share.
+    pub fn keeps(&self, allowed_increase: f64) -> bool {
+        self.ratio_to_ps <= (1.0 + allowed_increase) * (1.0 + TOLERANCE)
+    }
+}
+
 impl Response {
     /// `servers` processors, of whose capacity the jobs need the share `load`; sizes with this C², of which less than 1 counts
     /// as 1.
@@ -74,16 +81,22 @@ impl Response {
     /// # Errors
     /// As [`Response::at`] with `mpl_max`.
     pub fn curve(&self, mpl_max: usize) -> Result<Vec<AtMpl>, Error> {
+        Ok(self.each(mpl_max)?.collect())
+    }
+
+    /// The same one by one, each computed when it is asked for.
+    ///
+    /// # Errors
+    /// As [`Response::at`] with `mpl_max`.
+    pub fn each(&self, mpl_max: usize) -> Result<impl Iterator<Item = AtMpl>, Error> {
         self.check(mpl_max)?;
-        let mut below = Below::bottom();
-        let mut curve = Vec::new();
-        for mpl in 1..=mpl_max {
-            below = below.ascend(&self.flow);
-            if self.check(mpl).is_ok() {
-                curve.push(self.solve(mpl, &below));
-            }
-        }
-        Ok(curve)
+        let mut below = Some(Below::bottom());
+        Ok((1..=mpl_max).filter_map(move |mpl| {
+            let here = below.take()?.ascend(&self.flow);
+            let solved = self.check(mpl).is_ok().then(|| self.solve(mpl, &here));
+            below = Some(here);
+            solved
+        }))
     }
 
     /// The least limit whose mean response time exceeds that without a limit by at most the share `allowed_increase`.
@@ -95,7 +108,7 @@ impl Response {
             return Err(Error::OutOfRange { what: "an allowed increase of", value: allowed_increase });
         }
         let enough = |mpl: usize| match self.at(mpl) {
-            Ok(at) => at.ratio_to_ps <= (1.0 + allowed_increase) * (1.0 + TOLERANCE),
+            Ok(at) => at.keeps(allowed_increase),
             Err(_) => false,
         };
         // A larger limit is never worse here: double it until it is enough, then halve the gap.

@@ -3,6 +3,7 @@
 use super::curves::{Curve, Subject, check_count};
 use super::limits::Limits;
 use super::refuse;
+use crate::progress;
 use crate::refusal::Refusal;
 use crate::report::{Report, Table, number};
 use crate::stop::Stop;
@@ -56,8 +57,8 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let mut report = Report::calculated("mpl response", arguments)?;
     let mut curves = Vec::new();
     for (c2, model) in variabilities.iter().zip(&models) {
-        stop.wait(Duration::ZERO)?;
-        let mut found = model.curve(arguments.mpl.last).map_err(refuse)?;
+        let mut found = curve(model, arguments.mpl.last, stop)?;
+        let least = least(model, &found, stop)?;
         found.retain(|at| arguments.mpl.first <= at.mpl);
         if models.len() == 1 {
             report.table(values(&found, arguments.mpl));
@@ -66,7 +67,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
             name: format!("c2_{c2}").replace('.', "_"),
             label: format!("C² {c2}"),
             points: found.iter().map(|at| (at.mpl, at.response)).collect(),
-            least: least(model),
+            least,
         });
     }
     SUBJECT.report(&curves, arguments.mpl, &mut report);
@@ -74,17 +75,39 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// For each increase, from the largest one, because a limit that is out of reach for that is for all.
-fn least(model: &Response) -> Vec<Result<usize, Error>> {
+/// What each limit means, the least first. Where sizes vary much and loads are high it takes most of a minute.
+fn curve(model: &Response, last: usize, stop: &Stop) -> anyhow::Result<Vec<AtMpl>> {
+    // A limit takes as long as its third power says.
+    let work = |mpl: usize| (mpl as u64).pow(3);
+    let bar = progress::bar((1..=last).map(work).sum()).with_message("curve");
+    let mut found = Vec::new();
+    for at in model.each(last).map_err(refuse)? {
+        bar.inc(work(at.mpl));
+        found.push(at);
+        stop.wait(Duration::ZERO)?;
+    }
+    bar.finish_and_clear();
+    Ok(found)
+}
+
+/// For each increase, from the largest one, because a limit that is out of reach for that is for all. Only what the curve does not
+/// reach is searched for.
+fn least(model: &Response, curve: &[AtMpl], stop: &Stop) -> anyhow::Result<Vec<Result<usize, Error>>> {
+    let bar = progress::bar(INCREASES.len() as u64).with_message("least limits");
     let mut least = Vec::new();
     for increase in INCREASES.iter().rev() {
-        least.push(match least.last() {
-            Some(Err(error)) => Err(*error),
+        let enough = curve.iter().find(|at| at.keeps(*increase));
+        least.push(match (least.last(), enough) {
+            (Some(Err(error)), _) => Err(*error),
+            (_, Some(at)) => Ok(at.mpl),
             _ => model.least_mpl(*increase),
         });
+        bar.inc(1);
+        stop.wait(Duration::ZERO)?;
     }
+    bar.finish_and_clear();
     least.reverse();
-    least
+    Ok(least)
 }
 
 fn values(found: &[AtMpl], limits: Limits) -> Table {

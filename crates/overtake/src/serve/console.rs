@@ -56,7 +56,11 @@ struct Shown<D>(D);
 
 impl<D: Fn() -> Door + Send + Sync> Source for Shown<D> {
     fn mpl(&self) -> Option<Row> {
-        rows((self.0)().lines("mpl")).pop()
+        rows((self.0)().lines("mpl")).pop().filter(|row| row.get("mode").is_none_or(|mode| mode != "off"))
+    }
+
+    fn resources(&self) -> Vec<Row> {
+        rows((self.0)().lines("gate_resources"))
     }
 
     fn classes(&self) -> Vec<Row> {
@@ -77,6 +81,10 @@ impl<D: Fn() -> Door + Send + Sync> Source for Shown<D> {
 
     fn forecast(&self) -> Vec<Row> {
         rows((self.0)().lines("mpl_forecast"))
+    }
+
+    fn verdict(&self) -> Option<Row> {
+        rows((self.0)().lines("mpl_verdict")).pop()
     }
 }
 

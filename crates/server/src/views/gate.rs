@@ -154,7 +154,7 @@ pub(crate) fn history(door: &Door, seconds: f64) -> Lines {
 }
 
 fn mpl(door: &Door) -> Lines {
-    let Some(view) = door.view() else { return Lines::new() };
+    let Some(view) = door.view() else { return vec![vec![("mode", text(Mode::Off.name()))]] };
     let phase =
         view.phase.map_or(Datum::Null, |phase| text(if phase == Phase::Holding { "holding" } else { "searching" }));
     // Under observation nobody is held back.
@@ -226,7 +226,7 @@ fn mpl_log(door: &Door) -> Lines {
 
 /// What a limit would do, in words.
 fn mpl_verdict(door: &Door) -> Lines {
-    let Some(verdict) = door.verdict() else { return Lines::new() };
+    let verdict = door.verdict();
     let line = vec![
         ("mode", text(door.mode().name())),
         ("mpl", verdict.mpl.map_or(Datum::Null, |mpl| count(mpl.into()))),

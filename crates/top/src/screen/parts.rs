@@ -19,6 +19,16 @@ pub(super) fn heading(text: impl Into<String>) -> Block<'static> {
         .title(Span::from(format!(" {} ", text.into())).bold())
 }
 
+/// Lines that a text takes when it is broken between its words.
+pub(super) fn lines_of(text: &str, width: u16) -> u16 {
+    let (mut lines, mut at) = (0, usize::MAX);
+    for length in text.split_whitespace().map(|word| word.chars().count()) {
+        let end = at.saturating_add(1 + length);
+        (lines, at) = if usize::from(width) < end { (lines + 1, length) } else { (lines, end) };
+    }
+    lines
+}
+
 /// The limit, and what is there.
 pub(super) fn summary(watch: &Watch, mpl: &Mpl) -> Text<'static> {
     let limit = mpl.mpl.map_or_else(|| "none (observing)".to_owned(), |limit| limit.to_string());
@@ -54,6 +64,9 @@ pub(super) fn summary(watch: &Watch, mpl: &Mpl) -> Text<'static> {
         if 0 < count {
             second += &format!(", {name} {count}");
         }
+    }
+    if let Some(resource) = &mpl.dominating {
+        second += &format!(", most time goes into {resource}");
     }
     Text::from(vec![first, Line::from(second).dim()])
 }

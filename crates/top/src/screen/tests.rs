@@ -26,6 +26,7 @@ fn watch() -> Watch {
         throughput: 8_000.0,
         response_ms: 12.5,
         lent_total: 3,
+        dominating: Some("processor".to_owned()),
         ..Mpl::default()
     };
     let point = |ago: u32| Moment {
@@ -53,6 +54,7 @@ fn watch() -> Watch {
         moves: vec![moved],
         history: (0..200).rev().map(point).collect(),
         forecast: Some([1, 2, 4, 6, 8, 12, 16].map(expected).to_vec()),
+        verdict: Some("MPL 8 is in force; MPL 6 would be the lowest that costs almost nothing.".to_owned()),
     };
     let mut watch = Watch::new("postgres@127.0.0.1:5432");
     watch.see(200.0, look);
@@ -78,10 +80,11 @@ fn everything_is_there_on_a_usual_terminal() {
     assert_eq!(lines[0], "overtake top  postgres@127.0.0.1:5432  ? help  q quit");
     assert_eq!(row(&lines, "MPL 8"), "MPL 8 (auto, holding)   active 7   waiting 42   8,123 tx/s   response 12.3 ms");
     assert!(
-        row(&lines, "at this limit").contains("8,000 tx/s, 12.5 ms") && lines[2].ends_with(", lent 3"),
+        row(&lines, "at this limit").contains("8,000 tx/s, 12.5 ms") && lines[2].ends_with(", lent 3, most time goes into processor"),
         "{}",
         lines[2]
     );
+    assert!(lines[3].starts_with("MPL 8 is in force; MPL 6 would be"), "{}", lines[3]);
     // Of the means of some seconds each.
     assert!(row(&lines, "tx/s ").ends_with("max 8,122"), "{}", row(&lines, "tx/s "));
     let normal: Vec<&str> = row(&lines, "normal").split_whitespace().collect();
@@ -111,6 +114,13 @@ fn a_small_terminal_shows_what_matters() {
     // However small, nothing breaks.
     for (width, height) in [(20, 5), (1, 1), (300, 3)] {
         drawn(&Screen::default(), &watch(), 200.0, width, height);
+    }
+}
+
+#[test]
+fn a_text_takes_as_many_lines_as_its_words_do() {
+    for (text, width, lines) in [("", 9, 0), ("one two", 7, 1), ("one two", 6, 2), ("one two three", 7, 2), ("1234 6", 3, 2)] {
+        assert_eq!(parts::lines_of(text, width), lines, "{text}");
     }
 }
 

@@ -107,6 +107,7 @@ pub fn the_gate_is_seen() {
     assert!(1_100 <= low.arrived && 1_100 <= low.done && low.arrivals_per_second.is_none(), "{low:?}");
     assert!(0.0 < low.inside_p50_ms && low.inside_p50_ms <= low.inside_p99_ms, "{low:?}");
     assert!(!first.forecast.unwrap().is_empty());
+    assert!(first.verdict.unwrap().starts_with("MPL 4 is in force; "));
     let second = served.look_until(&mut client, "it is seen again", |_| true);
     assert!(second.classes[0].arrivals_per_second.unwrap() > 0.0, "looks are important transactions themselves");
     assert!(second.forecast.is_none(), "it was asked for a moment ago");
