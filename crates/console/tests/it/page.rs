@@ -60,10 +60,7 @@ pub fn the_console_works() {
                 "the limit in force",
                 "[...document.querySelectorAll('#model text')].filter((text) => text.textContent === 'MPL 8').length === 2",
             ),
-            (
-                "the verdict, as text",
-                "document.getElementById('verdict').textContent.includes('the <lowest> that')",
-            ),
+            ("the verdict, as text", "document.getElementById('verdict').textContent.includes('the <lowest> that')"),
             (
                 "what dominates",
                 "document.getElementById('dominating').textContent.startsWith('Most of it goes into lock') && document.querySelector('#resources i.most').offsetWidth > 2 * document.querySelectorAll('#resources i')[1].offsetWidth",

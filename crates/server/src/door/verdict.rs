@@ -14,8 +14,7 @@ const GAIN_MIN: f64 = 1.1;
 const SOONER_MIN: f64 = 1.5;
 
 /// Where nothing is counted.
-const NO_GATE: &str =
-    "There is no gate, so nothing was seen: overtake.mpl = observe changes nothing, and says here what a limit would do.";
+const NO_GATE: &str = "There is no gate, so nothing was seen: overtake.mpl = observe changes nothing, and says here what a limit would do.";
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq)]

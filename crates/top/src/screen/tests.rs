@@ -80,7 +80,8 @@ fn everything_is_there_on_a_usual_terminal() {
     assert_eq!(lines[0], "overtake top  postgres@127.0.0.1:5432  ? help  q quit");
     assert_eq!(row(&lines, "MPL 8"), "MPL 8 (auto, holding)   active 7   waiting 42   8,123 tx/s   response 12.3 ms");
     assert!(
-        row(&lines, "at this limit").contains("8,000 tx/s, 12.5 ms") && lines[2].ends_with(", lent 3, most time goes into processor"),
+        row(&lines, "at this limit").contains("8,000 tx/s, 12.5 ms")
+            && lines[2].ends_with(", lent 3, most time goes into processor"),
         "{}",
         lines[2]
     );
@@ -119,7 +120,9 @@ fn a_small_terminal_shows_what_matters() {
 
 #[test]
 fn a_text_takes_as_many_lines_as_its_words_do() {
-    for (text, width, lines) in [("", 9, 0), ("one two", 7, 1), ("one two", 6, 2), ("one two three", 7, 2), ("1234 6", 3, 2)] {
+    for (text, width, lines) in
+        [("", 9, 0), ("one two", 7, 1), ("one two", 6, 2), ("one two three", 7, 2), ("1234 6", 3, 2)]
+    {
         assert_eq!(parts::lines_of(text, width), lines, "{text}");
     }
 }

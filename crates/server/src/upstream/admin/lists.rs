@@ -3,6 +3,7 @@
 //! PgBouncer's pools of free objects and its cache of names have no like here: those counts are 0.
 
 use super::super::Shared;
+use super::pools;
 use super::table::{Table, ZERO, count, text};
 use crate::stats::Stats;
 use sql::Datum;
@@ -21,7 +22,7 @@ pub(super) fn lists(shared: &Shared, stats: &Stats) -> Table {
     let lines = [
         ("databases", count(shared.all_databases().len())),
         ("users", count(users(shared, stats).len())),
-        ("pools", count(pools.len())),
+        ("pools", count(pools::how_many(shared, stats))),
         ("free_clients", ZERO),
         ("used_clients", count(stats.activity().len())),
         ("login_clients", ZERO),

@@ -40,7 +40,8 @@ struct Sums {
     waited_us: usize,
 }
 
-pub(super) fn table(shared: &Shared, stats: &Stats) -> Table {
+/// Of all, by database and user.
+fn all(shared: &Shared, stats: &Stats) -> BTreeMap<(String, String), Sums> {
     let mut all: BTreeMap<(String, String), Sums> = BTreeMap::new();
     for pool in shared.all_pools() {
         let sums = all.entry((pool.name.to_string(), pool.user.to_string())).or_default();
@@ -54,6 +55,15 @@ pub(super) fn table(shared: &Shared, stats: &Stats) -> Table {
         *(if row.state == "waiting" { &mut sums.waiting } else { &mut sums.active }) += 1;
         sums.waited_us = sums.waited_us.max(waited);
     }
+    all
+}
+
+/// How many lines the table has.
+pub(super) fn how_many(shared: &Shared, stats: &Stats) -> usize {
+    all(shared, stats).len()
+}
+
+pub(super) fn table(shared: &Shared, stats: &Stats) -> Table {
     let line = |((database, user), sums): ((String, String), Sums)| {
         vec![
             ("database", text(&database)),
@@ -74,7 +84,7 @@ pub(super) fn table(shared: &Shared, stats: &Stats) -> Table {
             ("pool_mode", text(if is_name(&database) { "statement" } else { "transaction" })),
         ]
     };
-    Table::new(&COLUMNS, all.into_iter().map(line).collect())
+    Table::new(&COLUMNS, all(shared, stats).into_iter().map(line).collect())
 }
 
 const BY_SERVER: [(&str, sql::Kind); 8] = [

@@ -340,8 +340,9 @@ pub fn lists_count_what_there_is() {
         let items = |list: &str| cell(&lists, &[("list", list)], "items");
         assert_eq!(
             ["databases", "users", "pools", "used_clients", "used_servers"].map(items),
-            ["1", "2", "2", "3", "2"]
+            ["1", "2", "3", "3", "2"]
         );
+        assert_eq!(rows(&admin, "show pools").await.len(), 3, "with the administration's own");
         let users: Vec<String> = rows(&admin, "show users").await.into_iter().map(|row| row[0].1.clone()).collect();
         assert_eq!(users, ["ann", "postgres"]);
         let totals = rows(&admin, "show totals").await;
