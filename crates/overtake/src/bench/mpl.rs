@@ -2,7 +2,7 @@
 //! controller finds it; the experiments of Schroeder et al., How to determine a good multi-programming level for external
 //! scheduling (ICDE 2006).
 //!
-//! **Invariant:** but for the parts `tpcb`, `real`, `internal` and `cost`, all of it runs on the simulator of [`gate::sim`], which is a database on virtual time behind the gate and the
+//! **Invariant:** but for the parts `tpcb`, `real`, `engine`, `internal` and `cost`, all of it runs on the simulator of [`gate::sim`], which is a database on virtual time behind the gate and the
 //! controller that serve; so the same arguments give the same figures on any machine, however many threads computed them.
 
 mod arrivals;
@@ -12,7 +12,7 @@ mod lab;
 mod priorities;
 mod setups;
 
-use super::wire::fronts::{self, real::Extent};
+use super::wire::fronts::{self, real::Database, real::Extent};
 use crate::refusal::Refusal;
 use crate::report::{Machine, Report, number};
 use crate::stop::Stop;
@@ -31,7 +31,8 @@ pub struct Arguments {
     /// Only these of the paper's set-ups, s01 to s17, separated by commas. `arrivals` has one of its own.
     #[arg(long, value_name = "SETUP,...", value_delimiter = ',')]
     only: Vec<String>,
-    /// Five set-ups (unless `--only` names others), shorter runs, and two of the controller's four starts.
+    /// Five set-ups (unless `--only` names others), shorter runs, and two of the controller's four starts. Without parts: what is
+    /// simulated, and `real`, in some ten minutes.
     #[arg(long)]
     quick: bool,
     /// Makes the transactions.
@@ -57,6 +58,8 @@ enum Part {
     Tpcb,
     /// On a real PostgreSQL 15: set-ups bound by processors and by locks, their curves, and the controller by pairs of phases.
     Real,
+    /// The same on our own engine: the gate before its workers.
+    Engine,
     /// On a real PostgreSQL 15: important transactions first outside the server and inside it (Figures 12 and 13).
     Internal,
     /// On a real PostgreSQL 15: what the gate and PgBouncer add to a statement.
@@ -76,7 +79,12 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let (length, rounds) = if arguments.quick { (Duration::from_secs(3), 2) } else { (Duration::from_secs(5), 5) };
     let mut report = Report::new("mpl", arguments, Machine::read())?;
     for part in Part::value_variants() {
-        if !arguments.parts.is_empty() && !arguments.parts.contains(part) {
+        let is_wanted = match (&arguments.parts[..], arguments.quick) {
+            ([], true) => !matches!(part, Part::Tpcb | Part::Engine | Part::Internal | Part::Cost),
+            ([], false) => true,
+            (parts, _) => parts.contains(part),
+        };
+        if !is_wanted {
             continue;
         }
         match part {
@@ -86,10 +94,11 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
             Part::Priorities => priorities::measure(&lab, &mut report)?,
             Part::Controller => controller::measure(&lab, &mut report)?,
             Part::Tpcb => fronts::tpcb::measure(&mut report, length, rounds, stop)?,
-            Part::Real => {
+            Part::Real | Part::Engine => {
+                let database = if *part == Part::Real { Database::Postgres } else { Database::Engine };
                 let phase = if arguments.quick { Duration::from_secs(2) } else { Duration::from_secs(4) };
                 let extent = Extent { phase, only: &arguments.only, is_quick: arguments.quick };
-                fronts::real::measure(&mut report, extent, stop)?;
+                fronts::real::measure(&mut report, database, extent, stop)?;
             }
             Part::Internal => fronts::internal::measure(&mut report, length, rounds, stop)?,
             Part::Cost => fronts::cost::measure(&mut report, length, rounds, stop)?,

@@ -59,7 +59,8 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
         let all: Vec<(String, u32)> = important.into_iter().chain(others).collect();
         let all: Vec<(&str, u32)> = all.iter().map(|(text, weight)| (text.as_str(), *weight)).collect();
         let direct = postgres(3 * CLIENTS)?;
-        let files = setups::make(&direct, tables, &all)?;
+        setups::fill(&direct, tables)?;
+        let files = setups::write(&all)?;
         let ways = ways(mpl5, mpl20);
         let fronts: Vec<Target> = ways
             .iter()

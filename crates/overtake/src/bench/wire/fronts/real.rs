@@ -1,27 +1,28 @@
-//! `bench mpl real`: the paper's set-ups on a real PostgreSQL 15, with the gate before it.
+//! `bench mpl real` and `bench mpl engine`: the paper's set-ups on a real PostgreSQL 15, with the gate before it, and on our own engine
+//! behind the same gate.
 //!
 //! **Invariant:** what the gate costs is not what the limit costs: without a limit is behind a gate that has none. Phases with the
 //! limit that the controller has found and without one take turns, so that what a machine does beside meets both.
 
 pub(super) mod load;
 mod pin;
+mod place;
 pub(super) mod setups;
 mod throttle;
 
 use super::super::client::Control;
 use super::super::postgres::Programs;
-use super::super::servers::{Target, postgres, small_postgres};
-use super::gate;
+use super::super::servers::{postgres, small_postgres};
 use super::tpcb::metric;
 use crate::report::{LineChart, Report, Table, number};
 use crate::stop::Stop;
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use load::{CLIENTS, Load, Phase};
 use pin::Pinned;
+use place::Place;
 use setups::Setup;
 use std::time::{Duration, Instant};
 use throttle::Throttled;
-use tokio_postgres::SimpleQueryMessage;
 
 /// Limits whose throughput is measured.
 const LIMITS: [u32; 9] = [1, 2, 3, 4, 6, 10, 16, 32, CLIENTS];
@@ -77,12 +78,36 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     setups::ALL.iter().map(|setup| setup.name)
 }
 
+/// Whose transactions they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Database {
+    Postgres,
+    /// Ours; pgbench is PostgreSQL's all the same.
+    Engine,
+}
+
+impl Database {
+    /// The first part of its figures' names, and what people call it.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Database::Postgres => ("real", "PostgreSQL"),
+            Database::Engine => ("engine", "our own engine"),
+        }
+    }
+
+    fn has(self, setup: &Setup) -> bool {
+        // Nothing of ours is on a disk, and it has all processors.
+        self == Database::Postgres || (!setup.is_on_disk && 1 < setup.processors)
+    }
+}
+
 /// Measures and reports.
 ///
 /// # Errors
 /// PostgreSQL is not to be had, a transaction fails, or the run is stopped.
-pub fn measure(report: &mut Report, extent: Extent<'_>, stop: &Stop) -> anyhow::Result<()> {
+pub fn measure(report: &mut Report, database: Database, extent: Extent<'_>, stop: &Stop) -> anyhow::Result<()> {
     let programs = Programs::find_or_install()?;
+    let (_, name) = database.names();
     let head = [
         "",
         "C²",
@@ -98,26 +123,36 @@ pub fn measure(report: &mut Report, extent: Extent<'_>, stop: &Stop) -> anyhow::
         "at most %",
     ];
     let title = format!(
-        "On PostgreSQL, {CLIENTS} clients: limits that keep throughput, and what the controller's costs against none"
+        "On {name}, {CLIENTS} clients: limits that keep throughput, and what the controller's costs against none"
     );
     let mut table = Table::new(title, &head);
-    let mut chart = LineChart::new("Throughput over the best, on PostgreSQL", "MPL", "share of the best");
+    let mut chart = LineChart::new(format!("Throughput over the best, on {name}"), "MPL", "share of the best");
     let is_wanted = |setup: &&Setup| match (extent.only, extent.is_quick) {
         ([], false) => true,
         ([], true) => setups::QUICK.contains(&setup.name),
         (only, _) => only.iter().any(|name| name == setup.name),
     };
-    for setup in setups::ALL.iter().filter(is_wanted) {
-        let found = find(setup, &programs, extent.phase, stop)?;
+    for setup in setups::ALL.iter().filter(is_wanted).filter(|setup| database.has(setup)) {
+        let mut load = Load::new(setup, &programs, stop)?;
+        let found = match database {
+            Database::Postgres => on_postgres(setup, &mut load, extent.phase)?,
+            Database::Engine => find(&Place::Engine, setup, &mut load, extent.phase)?,
+        };
         let best = found.best();
         let points: Vec<(usize, f64)> = found.curve.iter().map(|(mpl, per_s)| (*mpl as usize, per_s / best)).collect();
         chart.series(format!("{} {}, {} CPU", setup.name, setup.description, setup.processors), &points);
-        tell(setup, &found, report, &mut table);
+        tell(setup, &found, database, report, &mut table);
     }
     report.table(table);
     report.chart(chart);
+    let whose = match database {
+        Database::Postgres => {
+            "the server is pinned to its processors, clients and gate share those that are left, or all"
+        }
+        Database::Engine => "each limit has an engine and tables of its own, clients and engine share all processors",
+    };
     report.note(format!(
-        "Set-ups on PostgreSQL: the server is pinned to its processors, clients and gate share those that are left, or all. Losses and \
+        "Set-ups on {name}: {whose}. Losses and \
          responses of the controller's limit are against a gate without one, by {PAIRS} pairs of phases in turn; \"at most\" is the upper \
          bound at 95 %. 80 %, 95 % and lowest are of the limits {LIMITS:?}."
     ));
@@ -136,7 +171,8 @@ impl Found {
     }
 }
 
-fn tell(setup: &Setup, found: &Found, report: &mut Report, table: &mut Table) {
+fn tell(setup: &Setup, found: &Found, database: Database, report: &mut Report, table: &mut Table) {
+    let (prefix, _) = database.names();
     let lowest = found.least(KEEP);
     let percent = |share: f64| number(100.0 * share);
     table.row([
@@ -167,31 +203,35 @@ fn tell(setup: &Setup, found: &Found, report: &mut Report, table: &mut Table) {
         ("response_increase_upper", found.increase.upper),
     ];
     for (name, value) in figures {
-        report.figure(format!("real.{}.{name}", setup.name), value);
+        report.figure(format!("{prefix}.{}.{name}", setup.name), value);
     }
     for (mpl, per_s) in &found.curve {
-        report.figure(format!("real.{}.m{mpl:03}.per_s", setup.name), *per_s);
+        report.figure(format!("{prefix}.{}.m{mpl:03}.per_s", setup.name), *per_s);
     }
 }
 
-fn find(setup: &Setup, programs: &Programs, phase: Duration, stop: &Stop) -> anyhow::Result<Found> {
+fn on_postgres(setup: &Setup, load: &mut Load<'_>, phase: Duration) -> anyhow::Result<Found> {
     let start = if setup.is_on_disk { small_postgres } else { postgres };
     let direct = start(3 * CLIENTS)?;
-    let mut load = Load::new(setup, programs, &direct, stop)?;
+    load.fill(&direct)?;
     Control::connect(&direct)?.batch("checkpoint")?;
     let _pinned = Pinned::new(&direct, setup.processors)?;
     let _throttled = setup.is_on_disk.then(|| Throttled::new(&direct)).transpose()?;
+    find(&Place::Upstream(direct), setup, load, phase)
+}
+
+fn find(place: &Place, setup: &Setup, load: &mut Load<'_>, phase: Duration) -> anyhow::Result<Found> {
     let mut curve = Vec::new();
     for mpl in LIMITS {
-        let (fixed, _) = gate(&direct, &[&format!("overtake.mpl={mpl}")])?;
+        let (fixed, _) = place.behind(&format!("overtake.mpl={mpl}"), load)?;
         // The first of all fills caches, too.
         load.phase(&fixed, if curve.is_empty() { 2 * phase } else { Duration::from_secs(1) })?;
         let seen = load.phase(&fixed, phase)?;
         tracing::info!(setup = setup.name, mpl, per_s = seen.per_s, "measured");
         curve.push((mpl, seen.per_s));
     }
-    let (free, _) = gate(&direct, &["overtake.mpl=off"])?;
-    let (ours, metrics) = gate(&direct, &["overtake.mpl=auto"])?;
+    let (free, _) = place.behind("overtake.mpl=off", load)?;
+    let (ours, metrics) = place.behind("overtake.mpl=auto", load)?;
     let began = Instant::now();
     let mut holds = false;
     while !holds && began.elapsed() < SEARCH_MAX {
@@ -199,7 +239,7 @@ fn find(setup: &Setup, programs: &Programs, phase: Duration, stop: &Stop) -> any
         holds = 1.0 <= metric(&metrics, "overtake_mpl_holding")?;
         tracing::info!(setup = setup.name, mpl = metric(&metrics, "overtake_mpl")?, holds, "the gate searches");
     }
-    let observations = admin(&ours, "show mpl log")?.len();
+    let observations = place.view(&ours, "mpl_log")?.len();
     let (mut loss, mut increase) = (Vec::new(), Vec::new());
     for pair in 0..PAIRS {
         // Who is first takes turns.
@@ -218,7 +258,7 @@ fn find(setup: &Setup, programs: &Programs, phase: Duration, stop: &Stop) -> any
         tracing::info!(setup = setup.name, pair, gated = gated.per_s, free = free.per_s, "measured");
     }
     Ok(Found {
-        c2: c2(&ours)?,
+        c2: place.c2(&ours)?,
         curve,
         chosen: metric(&metrics, "overtake_mpl")?,
         observations,
@@ -226,27 +266,6 @@ fn find(setup: &Setup, programs: &Programs, phase: Duration, stop: &Stop) -> any
         loss: Bounded::of(&loss),
         increase: Bounded::of(&increase),
     })
-}
-
-/// Rows of a command of the administration database.
-fn admin(front: &Target, command: &str) -> anyhow::Result<Vec<Vec<Option<String>>>> {
-    of_admin(front)?.rows(command)
-}
-
-fn of_admin(front: &Target) -> anyhow::Result<Control> {
-    let (base, _) = front.url.rsplit_once('/').context("the front's address")?;
-    let admin = Target { url: format!("{base}/overtake"), ..front.clone() };
-    Control::connect(&admin)
-}
-
-/// C² of the demands, of the class that all are in.
-fn c2(front: &Target) -> anyhow::Result<f64> {
-    let messages = of_admin(front)?.with(async |client| Ok(client.simple_query("show gate").await?))?;
-    let value = messages.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) if row.get("class") == Some("normal") => row.get("c2"),
-        _ => None,
-    });
-    value.context("the gate shows no class")?.parse().context("C²")
 }
 
 #[cfg(test)]

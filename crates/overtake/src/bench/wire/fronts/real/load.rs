@@ -1,4 +1,4 @@
-//! The load of a set-up: tables made once, then phases through whichever front.
+//! The load of a set-up: tables made wherever its transactions are to be done, then phases through whichever front.
 
 use super::super::super::pgbench::{self, Protocol, Script};
 use super::super::super::postgres::Programs;
@@ -31,20 +31,30 @@ pub struct Phase {
 }
 
 impl<'a> Load<'a> {
-    /// Makes the tables.
+    /// Without any tables yet.
     ///
     /// # Errors
-    /// What the server says.
-    pub fn new(setup: &Setup, programs: &'a Programs, direct: &Target, stop: &'a Stop) -> anyhow::Result<Load<'a>> {
-        let mut load = Load { programs, work: setup.work, files: None, seed: 0, stop };
-        match setup.work {
+    /// What the file system says.
+    pub fn new(setup: &Setup, programs: &'a Programs, stop: &'a Stop) -> anyhow::Result<Load<'a>> {
+        let files = match setup.work {
+            Work::Scripts { scripts, .. } => Some(setups::write(scripts)?),
+            Work::Tpcc(_) | Work::Tpcb(_) => None,
+        };
+        Ok(Load { programs, work: setup.work, files, seed: 0, stop })
+    }
+
+    /// Makes the tables there.
+    ///
+    /// # Errors
+    /// What the server says; a stop.
+    pub fn fill(&self, target: &Target) -> anyhow::Result<()> {
+        match self.work {
             Work::Tpcc(warehouses) => {
-                tpcc::load(std::slice::from_ref(direct), Scale::small(warehouses), 42, stop)?;
+                tpcc::load(std::slice::from_ref(target), Scale::small(warehouses), 42, self.stop).map(drop)
             }
-            Work::Tpcb(scale) => pgbench::initialise(programs, direct, scale, stop)?,
-            Work::Scripts { tables, scripts } => load.files = Some(setups::make(direct, tables, scripts)?),
+            Work::Tpcb(scale) => pgbench::initialise(self.programs, target, scale, self.stop),
+            Work::Scripts { tables, .. } => setups::fill(target, tables),
         }
-        Ok(load)
     }
 
     /// All clients, for so long.

@@ -114,13 +114,20 @@ pub struct Files {
     pub all: Vec<(PathBuf, u32)>,
 }
 
-/// Makes the tables, and the files.
+/// Makes the tables.
 ///
 /// # Errors
-/// What the server or the file system say.
-pub fn make(target: &Target, tables: &str, scripts: &[(&str, u32)]) -> anyhow::Result<Files> {
+/// What the server says.
+pub fn fill(target: &Target, tables: &str) -> anyhow::Result<()> {
     let control = Control::connect(target)?;
-    tables.split(';').try_for_each(|statement| control.batch(statement))?;
+    tables.split(';').try_for_each(|statement| control.batch(statement))
+}
+
+/// Makes the files.
+///
+/// # Errors
+/// What the file system says.
+pub fn write(scripts: &[(&str, u32)]) -> anyhow::Result<Files> {
     let folder = Folder::new("overtake-scripts")?;
     let mut all = Vec::new();
     for (at, (text, weight)) in scripts.iter().enumerate() {

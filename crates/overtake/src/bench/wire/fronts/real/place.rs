@@ -1,0 +1,73 @@
+//! Where a set-up's transactions are done, and how a limit is put before that.
+
+use super::super::super::client::Control;
+use super::super::super::postgres::free_port;
+use super::super::super::servers::{Server, Target, Transport};
+use super::super::{CLIENTS_MAX, gate};
+use super::load::Load;
+use anyhow::Context;
+use std::sync::Arc;
+use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
+
+/// See the module.
+pub enum Place {
+    /// A server with tables, and gates that share it.
+    Upstream(Target),
+    /// Our own engine, one for each gate: its tables go with it.
+    Engine,
+}
+
+impl Place {
+    /// What clients talk to where this setting counts, and the address of its metrics.
+    ///
+    /// # Errors
+    /// It does not start; its tables cannot be made.
+    pub fn behind(&self, setting: &str, load: &Load<'_>) -> anyhow::Result<(Target, String)> {
+        match self {
+            Place::Upstream(server) => gate(server, &[setting]),
+            Place::Engine => {
+                let metrics = format!("127.0.0.1:{}", free_port()?);
+                let server = Server::serve(CLIENTS_MAX, Transport::Tcp, |command| {
+                    command.args(["--metrics", &metrics, "-c", setting]);
+                })?;
+                let url = format!("{}/postgres", server.base_url);
+                let server = Arc::new(server);
+                let target = Target { key: "engine", title: "Overtake", url, is_unlogged: false, server };
+                target.wait()?;
+                load.fill(&target)?;
+                Ok((target, metrics))
+            }
+        }
+    }
+
+    /// Rows of a view of the schema `overtake`.
+    ///
+    /// # Errors
+    /// Nobody shows it.
+    pub fn view(&self, gated: &Target, view: &str) -> anyhow::Result<Vec<SimpleQueryRow>> {
+        let (target, question) = match self {
+            Place::Upstream(_) => {
+                let (base, _) = gated.url.rsplit_once('/').context("the front's address")?;
+                let admin = Target { url: format!("{base}/overtake"), ..gated.clone() };
+                (admin, format!("show {}", view.replace('_', " ")))
+            }
+            Place::Engine => (gated.clone(), format!("select * from overtake.{view}")),
+        };
+        let messages = Control::connect(&target)?.with(async |client| Ok(client.simple_query(&question).await?))?;
+        let row = |message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        };
+        Ok(messages.into_iter().filter_map(row).collect())
+    }
+
+    /// C² of the demands, of the class that all are in.
+    ///
+    /// # Errors
+    /// The gate does not show it.
+    pub fn c2(&self, gated: &Target) -> anyhow::Result<f64> {
+        let classes = self.view(gated, "gate")?;
+        let normal = classes.iter().find(|row| row.get("class") == Some("normal"));
+        normal.and_then(|row| row.get("c2")).context("the gate shows no class")?.parse().context("C²")
+    }
+}
