@@ -31,7 +31,8 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
     let decision_us = decision_us();
     report.figure("gate.decision_us", decision_us);
     let programs = Programs::find_or_install()?;
-    let direct = postgres(CLIENTS.into_iter().max().unwrap_or(1) + POOL + 20)?;
+    // Each front keeps what its pool has.
+    let direct = postgres(CLIENTS.into_iter().max().unwrap_or(1) + 4 * POOL)?;
     pgbench::initialise(&programs, &direct, 10, stop)?;
     let mpl = format!("overtake.mpl={POOL}");
     let (ours, _) = gate(&direct, &[&mpl])?;

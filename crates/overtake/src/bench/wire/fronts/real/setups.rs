@@ -49,7 +49,7 @@ const BROWSING: Work = Work::Scripts {
     scripts: &[
         ("\\set id random(1, 50000)\nselect title, price from item where id = :id;\n", 600),
         ("\\set s random(0, 23)\nselect id, title from item where subject = :s order by price desc limit 20;\n", 60),
-        ("select subject, avg(price), max(md5(title)) from item group by subject;\n", 4),
+        ("select subject, avg(price), max(md5(title)) from item where id <= 15000 group by subject;\n", 5),
     ],
 };
 
