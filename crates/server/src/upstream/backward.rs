@@ -326,6 +326,7 @@ impl Link {
     pub(crate) fn answer_own(&mut self, talk: &mut Talk) {
         let replies = &mut talk.conn.replies;
         while let Some(own) = self.expects.take_own() {
+            self.holds_answers = !matches!(own, Own::Done(_)) && (self.holds_answers || replies.out.is_empty());
             match own {
                 Own::Parsed(message) => {
                     talk.client.names.confirm(message);

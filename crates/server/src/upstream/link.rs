@@ -114,6 +114,9 @@ pub(crate) struct Link {
     pub(crate) has_rolled_back: bool,
     /// Whether the server has said its last words.
     pub(crate) is_told: bool,
+    /// Whether all that the client is to be sent are answers of the front's own that the server's follow: they go together, as a
+    /// server sends what it has at the end of a batch.
+    pub(crate) holds_answers: bool,
     server_flushes: bool,
     client_flushes: bool,
 }
@@ -157,6 +160,7 @@ impl Link {
             has_batch_failed: false,
             has_rolled_back: false,
             is_told: false,
+            holds_answers: false,
             server_flushes: false,
             client_flushes: false,
         };
@@ -240,6 +244,7 @@ impl Link {
                         if let Err(event) = self.backward(talk) {
                             return Poll::Ready(event);
                         }
+                        self.holds_answers = false;
                     }
                     Poll::Pending => server_rests = true,
                 }
@@ -260,7 +265,8 @@ impl Link {
                     self.is_idle = true;
                 }
             }
-            if !talk.conn.replies.out.is_empty() || self.client_flushes {
+            self.holds_answers &= !self.expects.is_empty() && talk.conn.replies.out.len() < ANSWERS;
+            if (!talk.conn.replies.out.is_empty() && !self.holds_answers) || self.client_flushes {
                 let conn = &mut talk.conn;
                 match write(&mut conn.io, &mut conn.replies.out, &mut self.client_flushes, cx) {
                     Poll::Ready(Ok(())) => has_moved = true,

@@ -149,6 +149,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::passwords::older_methods_are_known),
             testkit::test!(upstream::passwords::servers_are_encrypted),
             testkit::test!(upstream::statements::statements_follow),
+            testkit::test!(upstream::statements::answers_go_together),
             testkit::test!(upstream::statements::failed_statements_are_not_there),
             testkit::test!(upstream::statements::the_unnamed_statement_follows),
             testkit::test!(upstream::statements::statements_are_taken_away),

@@ -3,6 +3,7 @@
 use super::Front;
 use crate::support::{PATIENCE, Raw, bind, execute, message, named, parse, query, sync};
 use std::net::TcpStream;
+use std::time::Duration;
 
 /// Holds one of two connections, so that the others use the other one.
 fn held(front: &Front) -> Raw<TcpStream> {
@@ -47,6 +48,36 @@ pub fn statements_follow() {
     one.ask(&query("begin"));
     assert!(one.ask(&[parse("s", "select 1", &[]), sync()].concat()).ends_with("Z(E)"));
     one.ask(&query("rollback"));
+}
+
+/// What the front answers itself goes with the server's answer, in one piece, as a server has it; where a client asks to be told, or
+/// nothing follows, it goes at once.
+pub fn answers_go_together() {
+    let Some(front) = Front::new(1) else { return };
+    let mut raw = front.raw();
+    let text = "select 1 as one from pg_sleep(0.4)";
+    assert_eq!(raw.ask(&[parse("a", text, &[]), sync()].concat()), "1 Z(I)");
+    let run = [bind("", "b", &[], &[], &[]), execute("", 0), sync()].concat();
+    raw.send(&[parse("b", text, &[]), run.clone()].concat());
+    raw.stream.set_read_timeout(Some(Duration::from_millis(150))).unwrap();
+    assert!(raw.stream.peek(&mut [0]).is_err(), "it is said before anything else is known");
+    raw.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(raw.answer(), "1 2 D(1) C(SELECT 1) Z(I)");
+    raw.send(&[parse("c", text, &[]), message(b'H', b"")].concat());
+    assert_eq!(raw.next().as_deref(), Some("1"));
+    assert_eq!(raw.ask(&run), "2 D(1) C(SELECT 1) Z(I)");
+    // More than is held: nobody waits for the other.
+    let closes = named(b'C', b'S', "none").repeat(20_000);
+    raw.send(&parse("d", text, &[]));
+    let said = raw.ask(&[closes, sync()].concat());
+    assert_eq!(said, format!("1 {}Z(I)", "3 ".repeat(20_000)));
+    // A COPY that follows is begun.
+    raw.ask(&query("create table copied (a int)"));
+    let copy = [parse("e", text, &[]), parse("", "copy copied from stdin", &[]), bind("", "", &[], &[], &[])].concat();
+    raw.send(&[copy, execute("", 0), message(b'H', b"")].concat());
+    let begun: Vec<String> = (0..4).filter_map(|_| raw.next()).collect();
+    assert_eq!(begun.join(" "), "1 1 2 G(0,1)");
+    assert_eq!(raw.ask(&[message(b'd', b"1\n"), message(b'c', b""), sync()].concat()), "C(COPY 1) Z(I)");
 }
 
 /// What failed to be prepared is not; what was dropped by an error in front of it neither.

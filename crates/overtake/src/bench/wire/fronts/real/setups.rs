@@ -41,7 +41,7 @@ const fn setup(name: &'static str, processors: usize, description: &'static str,
     Setup { name, description, processors, work, is_on_disk: false }
 }
 
-/// Short reads by key, and a few reports that take a thousand times as long: TPC-W's browsing has a C² of 15.
+/// Short reads by key, and a few reports that take a hundred times as long: TPC-W's browsing has a C² of 15.
 const BROWSING: Work = Work::Scripts {
     tables: "create table item (id int primary key, subject int not null, price numeric not null, title text not null);
         insert into item select g, g % 24, g % 9973 / 100.0, md5(g::text) from generate_series(1, 50000) g;
