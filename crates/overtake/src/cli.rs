@@ -58,9 +58,9 @@ pub enum Bench {
     Tpch(Measured<tpch::Arguments>),
     /// Rows that low priority holds and high priority wants, under each setting of lock_priority.
     Locks(Measured<locks::Arguments>),
-    /// How many transactions to let in at once (MPL): the experiments of Schroeder et al. (ICDE 2006) on the simulator: 17 set-ups,
-    /// what a limit costs in throughput and in response, what it gives to important transactions, and whether the controller
-    /// finds the lowest.
+    /// How many transactions to let in at once (MPL): the experiments of Schroeder et al. (ICDE 2006) on the simulator, on a
+    /// real PostgreSQL and on our engine: 17 set-ups, what a limit costs in throughput and in response, what it gives to
+    /// important transactions, whether the controller finds the lowest, and what the gate costs beside PgBouncer.
     Mpl(Measured<crate::bench::mpl::Arguments>),
     /// CH-benCHmark: TPC-C urgent beside 22 queries over the tables that it writes, under each policy, every answer checked.
     Ch(Measured<ch::Arguments>),
