@@ -63,6 +63,8 @@ impl SqlState {
     pub const UNDEFINED_PARAMETER: SqlState = SqlState("42P02");
     /// `42P16`: a table that cannot be.
     pub const INVALID_TABLE_DEFINITION: SqlState = SqlState("42P16");
+    /// `42P17`: a definition that leads back to itself.
+    pub const INVALID_OBJECT_DEFINITION: SqlState = SqlState("42P17");
     /// `3F000`: no such schema.
     pub const INVALID_SCHEMA_NAME: SqlState = SqlState("3F000");
     /// `23502`: null where none may be.

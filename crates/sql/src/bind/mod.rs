@@ -87,6 +87,16 @@ pub(crate) struct Binder<'c> {
     modifies: RefCell<Vec<Arc<Modify>>>,
     /// What names stand for, if somebody wants to know.
     notes: RefCell<Option<Vec<Note>>>,
+    views: Views,
+}
+
+/// How the binder treats a view that a query names.
+#[derive(Clone, Debug)]
+pub(crate) enum Views {
+    /// Its query takes its place. These are the views inside of which the query stands, outermost first.
+    Expanded(Vec<u32>),
+    /// It has the columns of its definition and no rows: nobody runs the plan.
+    Opaque,
 }
 
 /// What a name stands for, and where it is written.
@@ -199,13 +209,20 @@ impl<'c> Binder<'c> {
             is_top: Cell::new(true),
             modifies: RefCell::default(),
             notes: RefCell::default(),
+            views: Views::Expanded(Vec::new()),
         }
+    }
+
+    /// Takes views by their definitions only, for whoever needs names and types, not rows: a definition, as in
+    /// PostgreSQL, does not depend on whether the views that it names can be used.
+    pub(crate) fn without_expansion(self) -> Self {
+        Binder { views: Views::Opaque, ..self }
     }
 
     /// Also notes what names stand for; see [`Binder::take_notes`].
     pub(crate) fn noting(self) -> Self {
         *self.notes.borrow_mut() = Some(Vec::new());
-        self
+        self.without_expansion()
     }
 
     /// What was noted.

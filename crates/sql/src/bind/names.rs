@@ -3,9 +3,10 @@
 //! **Invariant:** a name without a schema is the first one of the search path; one that is not there is `42P01`, or `3F000` if not even its
 //! schema is.
 
-use super::{Binder, Bound};
+use super::{Binder, Bound, Views};
 use crate::catalog::{DATABASE, Relation, TableInfo, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::plan::Plan;
 use crate::session::ColumnInfo;
 use sqlparser::ast;
 use std::sync::Arc;
@@ -117,8 +118,29 @@ impl Binder<'_> {
     }
 
     /// A view's query. Its names are looked up as they were when it was made.
+    ///
+    /// # Errors
+    /// `42P17`: the view is reached by its own query.
     pub(crate) fn view(&self, view: &ViewInfo) -> SqlResult<Bound> {
+        let outer = match &self.views {
+            Views::Expanded(outer) => outer,
+            Views::Opaque => {
+                let column = |(at, (name, kind)): (usize, &(String, crate::types::SqlType))| ColumnInfo {
+                    name: name.clone(),
+                    kind: *kind,
+                    table: view.oid,
+                    number: at as i16 + 1,
+                };
+                return Ok(Bound { plan: Plan::Unit, columns: view.columns.iter().enumerate().map(column).collect() });
+            }
+        };
+        if outer.contains(&view.oid) {
+            let message = format!("infinite recursion detected in rules for relation \"{}\"", view.name);
+            return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message).nowhere());
+        }
         let inner = Binder::new(self.catalog, &view.path, &view.text, self.env, Vec::new());
+        let views = Views::Expanded(outer.iter().copied().chain([view.oid]).collect());
+        let inner = Binder { views, ..inner };
         let mut bound = inner.query(&view.query, None)?;
         if bound.columns.len() != view.columns.len() {
             let message = format!("view \"{}\" does not have the columns any more that it was made with", view.name);

@@ -22,7 +22,7 @@ pub(super) fn query(seen: &Seen, env: &Env, view: &ViewInfo, pretty: bool) -> Op
     if !locks.is_empty() || !select.named_window.is_empty() || select.from.is_empty() {
         return None;
     }
-    let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new());
+    let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).without_expansion();
     let mut scope = Scope::default();
     binder.from(&select.from, &mut scope).ok()?;
     let columns = columns(&scope);
