@@ -15,11 +15,20 @@ mod typos;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::tags::Tags;
 use sqlparser::ast;
+use sqlparser::derive_dialect;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Whitespace};
 use std::ops::Range;
+
+// Escapes of `U&'...'` are read by `forms::unicode`, which knows UESCAPE; the library would read them as it splits the text.
+derive_dialect!(
+    Grammar,
+    PostgreSqlDialect,
+    preserve_type_id = true,
+    overrides = { supports_unicode_string_literal = false }
+);
 
 /// How deep expressions and queries may nest.
 const DEPTH_MAX: usize = 64;
@@ -118,7 +127,7 @@ fn each<T>(
     make: impl Fn(SqlResult<Option<Parsed>>, &[TokenWithSpan]) -> SqlResult<Option<T>>,
 ) -> SqlResult<Vec<T>> {
     rewrite::check_text(text)?;
-    let dialect = PostgreSqlDialect {};
+    let dialect = Grammar::new();
     let tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|error| tokenizer_error(text, &error.message, error.location))?;
@@ -206,7 +215,7 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
     };
     let piece = crate::roles::change::as_roles(&piece).unwrap_or(piece);
     let piece = rewrite::rewrite(text, piece)?;
-    let dialect = PostgreSqlDialect {};
+    let dialect = Grammar::new();
     let mut parser = Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(piece);
     let end = offset(text, last.span.end);
     let mut tree = parser.parse_statement().map_err(|error| parser_error(text, &error))?;
@@ -302,7 +311,7 @@ fn parser_error(text: &str, error: &ParserError) -> SqlError {
         }
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
     };
-    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location().unwrap_or_default();
+    let tokens = Tokenizer::new(&Grammar::new(), text).tokenize_with_location().unwrap_or_default();
     if let Some(location) = location_in(message) {
         return match tokens.iter().find(|token| token.span.start == location) {
             Some(token) => near(text, Some(token)),
@@ -355,7 +364,7 @@ fn unended(text: &str) -> Option<usize> {
     });
     [Some(&*comment), quote].into_iter().flatten().filter(|end| !end.is_empty()).find_map(|end| {
         let ended = format!("{text}{end}");
-        let tokens = Tokenizer::new(&PostgreSqlDialect {}, &ended).tokenize_with_location().ok()?;
+        let tokens = Tokenizer::new(&Grammar::new(), &ended).tokenize_with_location().ok()?;
         let last = tokens.iter().rfind(|token| token.token != Token::EOF)?;
         matches!(last.token, Token::Whitespace(Whitespace::MultiLineComment(_)) | Token::DollarQuotedString(_))
             .then(|| offset(&ended, last.span.start))
@@ -493,6 +502,8 @@ pub(crate) fn check_name(text: &str, ident: &ast::Ident) -> SqlResult<()> {
     })
 }
 
+#[cfg(test)]
+mod soup;
 #[cfg(test)]
 mod tests {
     use super::*;

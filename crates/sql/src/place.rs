@@ -5,7 +5,6 @@
 //! again when somebody asks.
 
 use crate::error::{SqlError, SqlState};
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
 use std::cell::OnceCell;
@@ -69,7 +68,7 @@ impl<'t> Source<'t> {
 
     fn tokens(&self) -> &[TokenWithSpan] {
         self.tokens.get_or_init(|| {
-            let all = Tokenizer::new(&PostgreSqlDialect {}, self.text).tokenize_with_location();
+            let all = Tokenizer::new(&crate::parse::Grammar::new(), self.text).tokenize_with_location();
             let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_) | Token::EOF);
             all.unwrap_or_default().into_iter().filter(|token| !is_space(token)).collect()
         })

@@ -155,6 +155,7 @@ fn columns(text: &str, tokens: &mut Vec<TokenWithSpan>, from: usize) -> SqlResul
                 words.iter().chain(&["restart", "owned"]).any(|word| is(place, word))
             };
             let made = match () {
+                () if end < what => None,
                 () if is(what, "drop") && is(what + 1, "identity") && end == what + 2 => Some(DROP_IDENTITY.to_owned()),
                 () if is(what, "drop") && is(what + 1, "identity") && is(what + 2, "if") && end == what + 4 => {
                     Some(DROP_IDENTITY_IF.to_owned())

@@ -3,7 +3,7 @@
 use super::offset;
 use super::rewrite::{closing, is_word, sign, word};
 use crate::error::{SqlError, SqlResult, SqlState};
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 
 fn is(tokens: &[TokenWithSpan], at: usize, word: &str) -> bool {
     tokens.get(at).is_some_and(|token| is_word(token, word))
@@ -84,7 +84,7 @@ pub(super) fn operators(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResu
         // What rows are ordered by.
         let orders = 0 < at && is_word(&tokens[at - 1], "using");
         let quantified = orders || ["any", "all", "some"].iter().any(|word| is(tokens, close + 1, word));
-        if quantified && named + 1 == close {
+        if quantified && named + 1 == close && close < tokens.len() {
             let operator = tokens[named].clone();
             tokens.splice(at..=close, [operator]);
         }
@@ -329,84 +329,99 @@ pub(super) fn nationals(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResu
     Ok(())
 }
 
-/// Text of `U&` with its escapes read.
-fn unescaped(raw: &str, escape: char) -> Option<String> {
+/// The text of `U&'...'` or `U&"..."` with its escapes read. `place` is the position of the first character inside the quotes.
+fn unescaped(raw: &str, escape: char, place: usize) -> SqlResult<String> {
+    let error = |at: usize, message: &str| SqlError::new(SqlState::SYNTAX_ERROR, message).at(place + at);
+    let characters: Vec<char> = raw.chars().collect();
     let mut result = String::with_capacity(raw.len());
-    let mut rest = raw.chars();
-    while let Some(next) = rest.next() {
-        if next != escape {
+    let mut first_half: Option<u32> = None;
+    let mut at = 0;
+    while let Some(&next) = characters.get(at) {
+        let begin = at;
+        if next != escape || characters.get(at + 1) == Some(&escape) {
+            if first_half.is_some() {
+                return Err(error(begin, "invalid Unicode surrogate pair"));
+            }
             result.push(next);
+            at += if next == escape { 2 } else { 1 };
             continue;
         }
-        let mut ahead = rest.clone();
-        let digits = match ahead.next()? {
-            own if own == escape => {
-                rest = ahead;
-                result.push(escape);
+        let digits = if characters.get(at + 1) == Some(&'+') { at + 2..at + 8 } else { at + 1..at + 5 };
+        at = digits.end;
+        let digits = characters.get(digits).unwrap_or_default().iter().map(|digit| digit.to_digit(16));
+        let number = digits.reduce(|number, digit| Some(number? << 4 | digit?)).flatten().ok_or_else(|| {
+            error(begin, "invalid Unicode escape").hint("Unicode escapes must be \\XXXX or \\+XXXXXX.")
+        })?;
+        let code = match (first_half.take(), number) {
+            (None, 0xD800..=0xDBFF) => {
+                first_half = Some(number);
                 continue;
             }
-            '+' => {
-                rest = ahead;
-                6
-            }
-            _ => 4,
+            (Some(first), 0xDC00..=0xDFFF) => 0x1_0000 + ((first - 0xD800) << 10) + (number - 0xDC00),
+            (Some(_), _) | (None, 0xDC00..=0xDFFF) => return Err(error(begin, "invalid Unicode surrogate pair")),
+            (None, number) => number,
         };
-        let number: String = rest.by_ref().take(digits).collect();
-        let number = u32::from_str_radix(&number, 16).ok().filter(|_| number.len() == digits)?;
-        result.push(char::from_u32(number).filter(|character| *character != '\0')?);
+        match char::from_u32(code) {
+            Some(character) if character != '\0' => result.push(character),
+            _ => return Err(error(begin, "invalid Unicode escape value")),
+        }
     }
-    Some(result)
+    match first_half {
+        Some(_) => Err(error(characters.len(), "invalid Unicode surrogate pair")),
+        None => Ok(result),
+    }
 }
 
-/// `U&'...' UESCAPE '!'`, and `U&"..."`.
-pub(super) fn unicode(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
-    let invalid = |at: &TokenWithSpan, message: &str| {
-        SqlError::new(SqlState::SYNTAX_ERROR, message).at(super::position(text, at.span.start))
+/// The character of `UESCAPE`.
+fn uescape(text: &str, token: Option<&TokenWithSpan>) -> SqlResult<char> {
+    let Some(token) = token else { return Err(super::near(text, None)) };
+    let error = |message: &str| {
+        let near = &text[offset(text, token.span.start)..offset(text, token.span.end)];
+        let message = format!("{message} at or near \"{near}\"");
+        SqlError::new(SqlState::SYNTAX_ERROR, message).at(super::position(text, token.span.start))
     };
+    let Token::SingleQuotedString(escape) = &token.token else {
+        return Err(error("UESCAPE must be followed by a simple string literal"));
+    };
+    let mut characters = escape.chars();
+    match (characters.next(), characters.next()) {
+        (Some(one), None) if !one.is_ascii_hexdigit() && !one.is_ascii_whitespace() && !"+'\"".contains(one) => Ok(one),
+        _ => Err(error("invalid Unicode escape character")),
+    }
+}
+
+/// `U&'...'` and `U&"..."`, perhaps with `UESCAPE '!'`.
+pub(super) fn unicode(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     let mut at = 0;
-    while at < tokens.len() {
-        let escape = is(tokens, at + 1, "uescape").then(|| tokens.get(at + 2).map(|token| &token.token)).flatten();
-        let escape = match escape {
-            Some(Token::SingleQuotedString(escape)) => {
-                let mut characters = escape.chars();
-                match (characters.next(), characters.next()) {
-                    (Some(one), None) if !one.is_ascii_hexdigit() && !one.is_whitespace() && !"+'\"".contains(one) => {
-                        Some(one)
-                    }
-                    _ => return Err(invalid(&tokens[at + 2], "invalid Unicode escape character")),
-                }
-            }
+    while let Some([u, and, quoted, ..]) = tokens.get(at..) {
+        let touches = |one: &TokenWithSpan, next: &TokenWithSpan| one.span.end == next.span.start;
+        let is_escaped = is_word(u, "u") && and.token == Token::Ampersand && touches(u, and) && touches(and, quoted);
+        let raw = match &quoted.token {
+            Token::SingleQuotedString(raw) => Some(raw),
+            Token::Word(word) if word.quote_style == Some('"') => Some(&word.value),
             _ => None,
         };
-        if let (Token::UnicodeStringLiteral(value), None) = (&tokens[at].token, escape) {
-            tokens[at].token = Token::SingleQuotedString(value.clone());
-        } else if let (Token::UnicodeStringLiteral(_), Some(escape)) = (&tokens[at].token, escape) {
-            let raw = &text[offset(text, tokens[at].span.start)..offset(text, tokens[at].span.end)];
-            // Between `U&'` and the quote at its end.
-            let raw = raw.get(3..raw.len().saturating_sub(1)).unwrap_or_default().replace("''", "'");
-            let value = unescaped(&raw, escape).ok_or_else(|| invalid(&tokens[at], "invalid Unicode escape"))?;
-            tokens[at].token = Token::SingleQuotedString(value);
-            tokens.drain(at + 1..at + 3);
-        }
+        let Some(raw) = raw.filter(|_| is_escaped) else {
+            at += 1;
+            continue;
+        };
+        let (escape, end) = match is(tokens, at + 3, "uescape") {
+            true => (uescape(text, tokens.get(at + 4))?, at + 5),
+            false => ('\\', at + 3),
+        };
+        let place = super::position(text, u.span.start);
+        let value = unescaped(raw, escape, place + 3)?;
+        let span = Span::new(u.span.start, quoted.span.end);
+        let token = match &quoted.token {
+            Token::Word(_) if value.is_empty() => {
+                let message = "zero-length delimited identifier at or near \"U&\"\"\"";
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(place));
+            }
+            Token::Word(word) => Token::Word(Word { value, ..word.clone() }),
+            _ => Token::SingleQuotedString(value),
+        };
+        tokens.splice(at..end, [TokenWithSpan { token, span }]);
         at += 1;
-    }
-    for at in (0..tokens.len().saturating_sub(2)).rev() {
-        let touches = |one: usize| tokens[one].span.end == tokens[one + 1].span.start;
-        let is_quoted = matches!(&tokens[at + 2].token, Token::Word(name) if name.quote_style == Some('"'));
-        if is_word(&tokens[at], "u")
-            && tokens[at + 1].token == Token::Ampersand
-            && is_quoted
-            && touches(at)
-            && touches(at + 1)
-        {
-            if let Token::Word(name) = &mut tokens[at + 2].token {
-                name.value = unescaped(&name.value, '\\').unwrap_or_default();
-            }
-            if matches!(&tokens[at + 2].token, Token::Word(name) if name.value.is_empty()) {
-                return Err(invalid(&tokens[at], "invalid Unicode escape"));
-            }
-            tokens.drain(at..at + 2);
-        }
     }
     Ok(())
 }

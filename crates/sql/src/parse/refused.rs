@@ -174,7 +174,6 @@ const CLAUSES: &[(&str, &str, &str)] = &[
     ("", "is document", "IS DOCUMENT"),
     ("", "is not document", "IS NOT DOCUMENT"),
     ("", ") . *", "the columns of a composite value"),
-    ("", "uescape", "UESCAPE"),
 ];
 
 /// How many tokens there may be before the library stumbles over what stands in parentheses.

@@ -157,7 +157,7 @@ pub(super) fn rows_from(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResu
         let close = closing(tokens, at + 3);
         let call =
             behind_name(tokens, at + 3).filter(|open| tokens.get(*open).is_some_and(|it| it.token == Token::LParen));
-        if call.is_some_and(|open| closing(tokens, open + 1) + 1 == close) {
+        if close < tokens.len() && call.is_some_and(|open| closing(tokens, open + 1) + 1 == close) {
             tokens.remove(close);
             tokens.drain(at..at + 3);
         }

@@ -79,10 +79,10 @@ pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<T
     let has = |tokens: &[TokenWithSpan], there: &Present, word: &str| match word {
         "*" => tokens.iter().any(|token| token.token == Token::Mul),
         "'" => tokens.iter().any(|token| matches!(token.token, Token::SingleQuotedString(_))),
-        "u&" => tokens.iter().any(|token| matches!(token.token, Token::UnicodeStringLiteral(_))),
         word => there.may_have(word) && tokens.iter().any(|token| is_word(token, word)),
     };
     let rules: &[(&str, Rule)] = &[
+        ("u", super::forms::unicode),
         ("only", super::relations::only),
         ("*", super::relations::stars),
         ("rows", super::relations::rows_from),
@@ -103,8 +103,6 @@ pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<T
         ("concurrently", super::forms::drop_index),
         ("national", super::forms::nationals),
         ("nchar", super::forms::nationals),
-        ("u", super::forms::unicode),
-        ("u&", super::forms::unicode),
         ("collate", super::forms::collations),
         ("isnull", super::forms::null_tests),
         ("notnull", super::forms::null_tests),
@@ -463,9 +461,9 @@ fn excludes(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
         // Behind the name of another window, if there is one.
         let place = if begins(open + 1) { open + 1 } else { open + 2 };
         let mark = mark_at(&own, what);
-        if is_at(place, "partition") {
+        if is_at(place, "partition") && is_at(place + 1, "by") {
             tokens.splice(place + 2..place + 2, [mark, sign(&own, Token::Comma)]);
-        } else {
+        } else if place <= tokens.len() {
             tokens.splice(place..place, [word(&own, "partition"), word(&own, "by"), mark]);
         }
     }
