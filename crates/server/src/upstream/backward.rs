@@ -11,7 +11,6 @@ use super::params::Params;
 use super::priority::Served;
 use super::server_conn::error_of;
 use super::talk::Talk;
-use super::turn::Turn;
 use crate::frame::HEAD;
 use bytes::{Buf, BytesMut};
 use sql::session::TransactionStatus;
@@ -68,8 +67,9 @@ impl Link {
                 continue;
             }
             let mut fate = Fate::Passes;
-            if reply == Reply::Error && self.expects.copies_in && message::field(body, b'C') == Some("08P01") {
-                self.expects.was_unexpected();
+            let mut unexpected = None;
+            if reply == Reply::Error && message::field(body, b'C') == Some("08P01") {
+                unexpected = self.unexpected(talk, body);
             }
             let mut dropped = Vec::new();
             let means = self.expects.answered(reply, &mut |expect| dropped.push(expect));
@@ -82,9 +82,13 @@ impl Link {
                 Means::Pass => match reply {
                     Reply::Parameter => fate = self.parameter(talk, body),
                     Reply::Row => fate = self.shown(talk),
+                    Reply::CopyIn => self.is_open_batch |= self.expects.owes_sync(),
                     Reply::Error => {
                         *done = at + length;
                         fate = self.error(talk, body)?;
+                        if let (Fate::Passes, Some(named)) = (&fate, unexpected) {
+                            fate = Fate::Becomes(named);
+                        }
                     }
                     _ => {}
                 },
@@ -92,6 +96,9 @@ impl Link {
                     fate = Fate::Stays;
                     if reply == Reply::Executed {
                         self.can_be_cancelled(talk);
+                    }
+                    if reply == Reply::Ready {
+                        self.status = body.first().copied().unwrap_or(b'E');
                     }
                 }
                 Means::Parsed { statement, message } => {
@@ -103,6 +110,12 @@ impl Link {
                 }
                 Means::Executed(number) => fate = self.executed(talk, number, whole),
                 Means::Ready => {
+                    self.status = body.first().copied().unwrap_or(b'E');
+                    self.ready(talk);
+                }
+                Means::Resolved { skips } => {
+                    fate = Fate::Stays;
+                    self.is_open_batch = skips;
                     self.status = body.first().copied().unwrap_or(b'E');
                     self.ready(talk);
                 }
@@ -131,12 +144,32 @@ impl Link {
             }
         }
         talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
-        if self.expects.is_empty() && !self.is_open_batch && self.status != b'I' && !self.is_idle {
-            self.is_idle = true;
-            self.turn.iter_mut().for_each(Turn::idle);
+        if self.client_rest == 0 {
+            self.expects.put_barrier(&mut self.taken.server.out);
+        }
+        if self.expects.is_empty() && !self.is_open_batch && self.status != b'I' {
+            self.rest();
         }
         *done = at;
         Ok(())
+    }
+
+    /// An error may say that a COPY has met a message that it has not expected. Where that was the front's, in place of the client's
+    /// that waits in the input, it is to name the client's.
+    fn unexpected(&mut self, talk: &mut Talk, body: &[u8]) -> Option<Box<[u8]>> {
+        const OF_PROBE: &[u8] = b"0x51";
+        let kind = talk.conn.input.first().copied().filter(|_| self.expects.has_probed())?;
+        let mut named = BytesMut::new();
+        message::put(&mut named, b'E', |out| out.extend_from_slice(body));
+        let at = named.windows(OF_PROBE.len()).position(|window| window == OF_PROBE)?;
+        named[at..at + OF_PROBE.len()].copy_from_slice(format!("0x{kind:02X}").as_bytes());
+        if self.taken.server.goes_on_after_unexpected()
+            && let Some((_, length)) = message::head(&talk.conn.input).flatten()
+        {
+            self.expects.was_unexpected();
+            talk.conn.input.advance(length);
+        }
+        Some(named.to_vec().into())
     }
 
     /// What the front has sent for the client is done: a cancel would not hit it any more.
@@ -256,6 +289,7 @@ impl Link {
         let is_undone = mem::take(&mut self.has_batch_failed) | mem::take(&mut self.has_rolled_back);
         if self.status == b'I' {
             self.acts.forget();
+            (self.copies_unnamed, self.copies_named) = (false, false);
             if is_undone {
                 talk.client.priority.undo();
             }

@@ -3,8 +3,25 @@
 //! **Invariant:** the queue knows for each message of the server which message of ours it answers, through errors, too: after
 //! one in the extended protocol the server ignores everything up to `Sync`, and so does the queue, sent before or after. What
 //! does not fit is [`Confused`], and ends the connection.
+//!
+//! # COPY FROM STDIN
+//!
+//! While a server reads data of a COPY, it ignores `Flush` and `Sync`, and any other message ends the COPY. When the COPY fails,
+//! the server ends an extended query at the next `Sync`. Which `Sync` that is depends on the moment of the failure, which only
+//! the server knows: of those that were sent since the COPY began, any number may have been ignored ([`Expects::ignorable`]).
+//!
+//! So the queue asks. Behind the error of such a COPY it wants a *barrier* sent: `Sync`, `Close` of a statement that does not
+//! exist, `Sync`. The first `Sync` ends whatever the server still skips, so exactly one `ReadyForQuery` before `CloseComplete` is
+//! the barrier's, and all others are the client's. Nothing of the client is sent while the barrier is under way.
+//!
+//! For this to work, only `Sync`s may be in doubt. So a message that is neither data nor `Sync` nor `Flush` waits until the server
+//! has said that an `Execute` or a query is not, or no longer, a COPY ([`Expects::admits`]). If the COPY waits for data, such a
+//! message would end it; in its place the server is sent an empty query, which ends it as well and does nothing else.
 
+use super::message;
 use super::priority::Answer;
+use super::statements::PREFIX;
+use bytes::BytesMut;
 use std::collections::VecDeque;
 
 /// One kind of a server's messages, as far as it matters here.
@@ -95,14 +112,38 @@ pub(crate) enum Expect {
     Check {
         has_begun: bool,
     },
+    /// The barrier behind a COPY that has failed, up to its `CloseComplete`.
+    Barrier {
+        /// How many of the next `ReadyForQuery` the client must not see.
+        own: usize,
+        /// The client has seen one, or need not: a simple query has its own.
+        is_ready: bool,
+    },
+    /// The last `Sync` of the barrier. `skips`: the client still owes one.
+    BarrierSync {
+        skips: bool,
+    },
 }
 
 impl Expect {
     /// Whether the server ignores it after an error.
     fn is_extended(&self) -> bool {
         !matches!(self, Expect::Sync | Expect::Query(_) | Expect::Function | Expect::Prelude | Expect::Check { .. })
-            && !matches!(self, Expect::Own(Own::Done(_)))
+            && !matches!(self, Expect::Own(Own::Done(_)) | Expect::Barrier { .. } | Expect::BarrierSync { .. })
     }
+}
+
+/// What is to be done with a message of the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admits {
+    /// It is sent.
+    Now,
+    /// It waits for an answer that comes by itself.
+    Later,
+    /// As `Later`, once a `Flush` was sent.
+    AfterFlush,
+    /// As `Later`, once an empty query was sent, which ends the COPY.
+    AfterProbe,
 }
 
 /// A message that answers nothing.
@@ -126,6 +167,8 @@ pub(crate) enum Means {
     PreludeDone,
     /// A row, an error or the end of the check.
     OfCheck,
+    /// The barrier behind a COPY has passed. `skips`: the client still owes a `Sync`.
+    Resolved { skips: bool },
 }
 
 #[derive(Debug, Default)]
@@ -133,12 +176,21 @@ pub(crate) struct Expects {
     queue: VecDeque<Expect>,
     /// Whether the server ignores what comes, up to a `Sync` that was not sent yet.
     skips: bool,
-    /// Whether the server reads data of a COPY: it ignores `Sync` meanwhile.
+    /// The server reads data of a COPY, and the client has not ended them.
     pub(crate) copies_in: bool,
-    /// Whether a `Sync` was taken to be ignored by the COPY under way.
-    has_ignored: bool,
-    /// Whether a COPY has failed in a way that leaves open which `Sync` the server has seen.
-    pub(crate) is_unsure: bool,
+    /// A COPY has begun, and is not answered.
+    is_copy: bool,
+    /// The last `Execute` or query of the queue may begin a COPY; it stands behind one that is a COPY.
+    may_copy: bool,
+    may_copy_next: bool,
+    /// How many `Sync`s the COPY has ignored, unless it had failed before.
+    ignorable: usize,
+    /// A `Flush` was sent for whoever waits.
+    has_flushed: bool,
+    /// An empty query was sent in place of a message that ends the COPY.
+    has_probed: bool,
+    /// The barrier is still to be sent.
+    wants_barrier: bool,
 }
 
 impl Expects {
@@ -173,11 +225,80 @@ impl Expects {
         self.queue.front()
     }
 
+    /// What to do with a message of the client of this kind.
+    pub(crate) fn admits(&mut self, kind: u8) -> Admits {
+        if self.is_resolving() {
+            return Admits::Later;
+        }
+        let ends_copy = !matches!(kind, b'd' | b'c' | b'f' | b'S' | b'H' | b'X');
+        if !ends_copy || self.skips || !self.awaits_copy() {
+            return Admits::Now;
+        }
+        let is_in_doubt = 0 < self.ignorable || self.queue.contains(&Expect::Sync);
+        match (self.is_copy, self.copies_in) {
+            (true, true) if !self.has_probed => {
+                self.has_probed = true;
+                Admits::AfterProbe
+            }
+            (true, false) if !is_in_doubt && !self.may_copy_next => Admits::Now,
+            (false, _) if !self.has_flushed => {
+                self.has_flushed = true;
+                Admits::AfterFlush
+            }
+            _ => Admits::Later,
+        }
+    }
+
+    /// Whether the barrier behind a COPY is under way, or is to be.
+    pub(crate) fn is_resolving(&self) -> bool {
+        matches!(self.queue.back(), Some(Expect::Barrier { .. } | Expect::BarrierSync { .. }))
+    }
+
+    /// Whether the client has to send another `Sync` than those that the COPY of an `Execute` has ignored.
+    pub(crate) fn owes_sync(&self) -> bool {
+        matches!(self.queue.front(), Some(Expect::Execute(_))) && !self.queue.contains(&Expect::Sync)
+    }
+
+    /// Whether what is under way may be a COPY. Nothing but `Sync` and the end of data stands behind it.
+    fn awaits_copy(&self) -> bool {
+        self.may_copy && self.queue.iter().any(|expect| matches!(expect, Expect::Execute(_) | Expect::Query(_)))
+    }
+
+    /// Whether an empty query was sent that ends a COPY.
+    pub(crate) fn has_probed(&self) -> bool {
+        self.has_probed
+    }
+
+    /// Writes the barrier, if it is to be sent. At the end of a message of the client.
+    pub(crate) fn put_barrier(&mut self, out: &mut BytesMut) {
+        if std::mem::take(&mut self.wants_barrier) {
+            message::put(out, b'S', |_| {});
+            message::about_statement(out, b'C', PREFIX.as_bytes());
+            message::put(out, b'S', |_| {});
+        }
+    }
+
+    /// An `Execute` or a query was sent that may begin a COPY.
+    pub(crate) fn push_copy(&mut self, expect: Expect) {
+        self.may_copy_next = self.is_copy;
+        (self.may_copy, self.has_flushed) = (true, false);
+        self.push(expect);
+    }
+
+    /// The client has ended the data of a COPY, if there is one.
+    pub(crate) fn end_copy(&mut self) {
+        if self.copies_in {
+            self.copies_in = false;
+        } else {
+            self.push(Expect::CopyEnd);
+        }
+    }
+
     /// A message was sent. Says whether the server will look at it.
     pub(crate) fn push(&mut self, expect: Expect) -> bool {
         if matches!(expect, Expect::Sync) {
             if self.copies_in {
-                self.has_ignored = true;
+                self.ignorable += 1;
                 return false;
             }
             self.skips = false;
@@ -218,6 +339,28 @@ impl Expects {
             (Reply::Error, Some(Expect::Begin)) => Ok(Means::Pass),
             (Reply::Parsed | Reply::Bound, Some(Expect::Begin)) => Ok(Means::Swallow),
             (Reply::Executed, Some(Expect::Begin)) => self.pop(Means::Swallow),
+            (Reply::Error, Some(Expect::Barrier { .. })) => Ok(Means::Pass),
+            (Reply::Ready, Some(Expect::Barrier { own, is_ready })) => {
+                if let Some(left) = own.checked_sub(1) {
+                    *own = left;
+                    return Ok(Means::Swallow);
+                }
+                *is_ready = true;
+                Ok(Means::Ready)
+            }
+            // Of the empty query: its own `ReadyForQuery` follows.
+            (Reply::Executed, Some(Expect::Barrier { own, .. })) => {
+                *own += 1;
+                Ok(Means::Swallow)
+            }
+            (Reply::Closed, Some(&mut Expect::Barrier { is_ready, .. })) => {
+                self.queue[0] = Expect::BarrierSync { skips: !is_ready };
+                Ok(Means::Swallow)
+            }
+            (Reply::Ready, Some(&mut Expect::BarrierSync { skips })) => {
+                self.skips = skips;
+                self.pop(Means::Resolved { skips })
+            }
             (Reply::Error, _) => Ok(self.failed(dropped)),
             (Reply::Row | Reply::CopyData, _) => Ok(Means::Pass),
             (Reply::Parsed, Some(&mut Expect::Parse { statement, message })) => {
@@ -234,11 +377,11 @@ impl Expects {
             (Reply::Columns | Reply::NoData, Some(Expect::Columns)) => self.pop(Means::Pass),
             (Reply::Columns, Some(Expect::Query(_))) => Ok(Means::Pass),
             (Reply::CopyIn, Some(Expect::Query(_) | Expect::Execute(_))) => {
-                self.copies_in = true;
+                (self.copies_in, self.is_copy) = (true, true);
                 // Those that were sent on the way are read as part of the COPY, and ignored.
                 while matches!(self.queue.get(1), Some(Expect::Sync)) {
                     self.queue.remove(1);
-                    self.has_ignored = true;
+                    self.ignorable += 1;
                 }
                 // Its data have all been sent before it had begun.
                 if matches!(self.queue.get(1), Some(Expect::CopyEnd)) {
@@ -248,33 +391,37 @@ impl Expects {
                 Ok(Means::Pass)
             }
             (Reply::Executed, Some(&mut Expect::Query(message))) => {
-                (self.copies_in, self.has_ignored) = (false, false);
+                self.forget_copy();
                 Ok(Means::Executed(message))
             }
             (Reply::Executed, Some(&mut Expect::Execute(message))) => {
-                (self.copies_in, self.has_ignored) = (false, false);
+                self.forget_copy();
                 self.pop(Means::Executed(message))
             }
             (Reply::Ready, Some(Expect::Sync | Expect::Query(_) | Expect::Function)) => {
-                self.copies_in = false;
+                self.forget_copy();
                 self.pop(Means::Ready)
             }
-            // Of a `Sync` that the COPY was taken to have ignored.
-            (Reply::Ready, _) if self.is_unsure => Ok(Means::Ready),
             _ => Err(Confused),
         }
     }
 
-    /// A COPY of a query has met a message that it has not expected: that one is gone.
+    /// The COPY has ended, or there was none.
+    fn forget_copy(&mut self) {
+        (self.copies_in, self.is_copy, self.ignorable) = (false, false, 0);
+        (self.has_probed, self.may_copy_next) = (false, false);
+    }
+
+    /// The empty query has ended a COPY, at a server that goes on after that (before PostgreSQL 14): the COPY has ignored every `Sync`
+    /// before.
     pub(crate) fn was_unexpected(&mut self) {
-        if self.copies_in && matches!(self.queue.front(), Some(Expect::Query(_))) && 1 < self.queue.len() {
-            self.queue.remove(1);
-        }
+        (self.ignorable, self.has_probed) = (0, false);
     }
 
     fn pop(&mut self, means: Means) -> Result<Means, Confused> {
         self.queue.pop_front();
         self.pass_ends();
+        self.may_copy &= !self.queue.is_empty();
         Ok(means)
     }
 
@@ -285,8 +432,16 @@ impl Expects {
     }
 
     fn failed(&mut self, dropped: &mut impl FnMut(Expect)) -> Means {
-        self.copies_in = false;
-        self.is_unsure |= std::mem::take(&mut self.has_ignored);
+        let is_in_doubt = self.is_copy && (0 < self.ignorable || self.has_probed);
+        self.forget_copy();
+        if is_in_doubt {
+            // An extended query has ended; a simple one ends with a `ReadyForQuery` of its own.
+            let is_ready = matches!(self.queue.front(), Some(Expect::Query(_)));
+            self.queue.drain(usize::from(is_ready)..).for_each(&mut *dropped);
+            self.queue.push_back(Expect::Barrier { own: 1, is_ready });
+            self.wants_barrier = true;
+            return Means::Pass;
+        }
         // Without any, it is what the server says on its own account, before it ends the connection.
         if !self.queue.front().is_some_and(Expect::is_extended) {
             return Means::Pass;
@@ -305,61 +460,4 @@ impl Expects {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn expects(all: impl IntoIterator<Item = Expect>) -> Expects {
-        let mut expects = Expects::default();
-        all.into_iter().for_each(|one| assert!(expects.push(one)));
-        expects
-    }
-
-    fn answer(expects: &mut Expects, kinds: &[u8]) -> Vec<Means> {
-        kinds.iter().map(|&kind| expects.answered(Reply::of(kind), &mut |_| {}).expect("it fits")).collect()
-    }
-
-    #[test]
-    fn a_prepared_execution() {
-        let parse = Expect::Parse { statement: 7, message: 1 };
-        let mut all = expects([parse, Expect::Bind, Expect::Columns, Expect::Execute(4), Expect::Sync]);
-        let means = answer(&mut all, b"12TDDCZ");
-        assert_eq!(means[0], Means::Parsed { statement: 7, message: 1 });
-        assert_eq!(means[5..], [Means::Executed(4), Means::Ready]);
-        assert!(all.is_empty());
-        assert_eq!(all.answered(Reply::Bound, &mut |_| {}), Err(Confused));
-    }
-
-    #[test]
-    fn an_error_takes_with_it_what_follows_up_to_sync() {
-        let mut all = expects([Expect::Bind, Expect::Execute(2), Expect::Query(3), Expect::Sync, Expect::Query(5)]);
-        let mut dropped = 0;
-        assert_eq!(all.answered(Reply::Error, &mut |_| dropped += 1), Ok(Means::Pass));
-        assert_eq!(dropped, 3);
-        answer(&mut all, b"ZCZ");
-        // What is sent later is ignored, too, until there is a Sync.
-        let mut all = expects([Expect::Bind]);
-        answer(&mut all, b"E");
-        assert!(!all.push(Expect::Query(2)));
-        assert!(all.push(Expect::Sync));
-        answer(&mut all, b"Z");
-        assert!(all.is_empty());
-    }
-
-    #[test]
-    fn an_error_of_a_query_ends_with_its_own_ready() {
-        let mut all = expects([Expect::Query(1), Expect::Query(2)]);
-        answer(&mut all, b"TDEZCZ");
-        assert!(all.is_empty());
-    }
-
-    #[test]
-    fn a_copy_ignores_sync() {
-        let mut all = expects([Expect::Bind, Expect::Execute(1), Expect::Sync]);
-        answer(&mut all, b"2G");
-        assert!(!all.push(Expect::Sync));
-        answer(&mut all, b"C");
-        assert!(all.is_empty());
-        assert!(all.push(Expect::Sync));
-        answer(&mut all, b"Z");
-    }
-}
+mod tests;

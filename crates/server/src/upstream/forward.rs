@@ -3,7 +3,7 @@
 //! **Invariant:** each message that the server is sent has its entry in the queue of answers, in the same order. Of a message only
 //! names of prepared statements are ever changed. Data of a COPY pass as they come; all else is looked at when it is whole.
 
-use super::expect::{Expect, Own};
+use super::expect::{Admits, Expect, Own};
 use super::link::{Event, Hold, Link, Takes};
 use super::message;
 use super::outcome::Act;
@@ -34,10 +34,16 @@ impl Link {
                 }
                 self.pass(&mut talk.conn, count);
                 self.client_rest -= count;
+                if self.client_rest == 0 {
+                    self.expects.put_barrier(&mut self.taken.server.out);
+                }
                 continue;
             }
             let refused = |broken| Event::Refused(errors::broken(broken));
             let Some((kind, length)) = frame::head(&talk.conn.input).map_err(refused)? else { break };
+            if self.expects.is_resolving() {
+                break;
+            }
             if kind == b'd' {
                 if talk.message_max < length {
                     return Err(refused(frame::Broken::TooLong(length)));
@@ -50,7 +56,7 @@ impl Link {
                 talk.needs = HEAD + length;
                 break;
             };
-            if self.must_wait(talk, kind, length) {
+            if self.must_wait(talk, kind, length) || !self.admits(kind) {
                 break;
             }
             self.message(talk, kind, length)?;
@@ -80,6 +86,18 @@ impl Link {
         name.is_some_and(|(name, _)| talk.client.names.is_unsure(name, self.taken.server.prepared.batch))
     }
 
+    /// Whether a message may be sent while a COPY may be under way. What it waits for is brought about here.
+    fn admits(&mut self, kind: u8) -> bool {
+        let out = &mut self.taken.server.out;
+        match self.expects.admits(kind) {
+            Admits::Now => return true,
+            Admits::Later => {}
+            Admits::AfterFlush => message::put(out, b'H', |_| {}),
+            Admits::AfterProbe => message::query(out, ""),
+        }
+        false
+    }
+
     /// The first bytes of the input, as they are.
     fn pass(&mut self, conn: &mut Conn, count: usize) {
         self.taken.server.out.extend_from_slice(&conn.input[..count]);
@@ -101,12 +119,12 @@ impl Link {
             b'Q' => return self.query(talk, length),
             b'S' => {
                 self.pass(&mut talk.conn, length);
-                self.expects.push(Expect::Sync);
+                let is_read = self.expects.push(Expect::Sync);
                 if self.takes_statements == Takes::InBatch {
                     self.takes_statements = Takes::Sent;
                 }
                 self.taken.server.prepared.next_batch();
-                self.is_open_batch = false;
+                self.is_open_batch &= !is_read;
                 return Ok(());
             }
             b'F' => {
@@ -116,11 +134,7 @@ impl Link {
                 return Ok(());
             }
             b'c' | b'f' => {
-                if self.expects.copies_in {
-                    self.expects.copies_in = false;
-                } else {
-                    self.expects.push(Expect::CopyEnd);
-                }
+                self.expects.end_copy();
                 self.pass(&mut talk.conn, length);
                 return Ok(());
             }
@@ -148,7 +162,12 @@ impl Link {
                 self.outcome.sent(self.acts.of(portal));
                 self.count();
                 self.sets.extend(self.bound_set.clone().map(|set| (number, set)));
-                self.expects.push(Expect::Execute(number));
+                let copies = if portal.is_empty() { self.copies_unnamed } else { self.copies_named };
+                if copies {
+                    self.expects.push_copy(Expect::Execute(number));
+                } else {
+                    self.expects.push(Expect::Execute(number));
+                }
                 self.pass(&mut talk.conn, length);
             }
             // Flush.
@@ -212,7 +231,11 @@ impl Link {
         // The server forgets its unnamed statement, too.
         talk.client.names.forget_unnamed();
         self.taken.server.unnamed = (0, 0);
-        self.expects.push(Expect::Query(number));
+        if scan.copies_in {
+            self.expects.push_copy(Expect::Query(number));
+        } else {
+            self.expects.push(Expect::Query(number));
+        }
         talk.show_query(length);
         self.count();
         self.pass(&mut talk.conn, length);
@@ -349,6 +372,7 @@ impl Link {
         self.bound_set = talk.client.names.set_of(name).cloned();
         match self.need(talk, name) {
             Some(statement) => {
+                self.copies(portal, statement.scan.copies_in);
                 self.acts.bound(portal, Act::of_statement(&statement.body, &statement.scan));
                 self.note(talk, &statement.scan);
                 message::put(&mut self.taken.server.out, b'B', |out| {
@@ -360,6 +384,7 @@ impl Link {
             }
             None => {
                 let mut act = Act::Mixes;
+                self.copies(portal, name.is_empty() && talk.client.names.unnamed_scan.copies_in);
                 if name.is_empty() {
                     let scan = mem::take(&mut talk.client.names.unnamed_scan);
                     self.note(talk, &scan);
@@ -370,6 +395,15 @@ impl Link {
                 self.acts.bound(portal, act);
                 self.send(message, Expect::Bind);
             }
+        }
+    }
+
+    /// Whether what a portal was bound to may be a COPY FROM STDIN.
+    fn copies(&mut self, portal: &[u8], is_copy: bool) {
+        if portal.is_empty() {
+            self.copies_unnamed = is_copy;
+        } else {
+            self.copies_named |= is_copy;
         }
     }
 

@@ -92,6 +92,9 @@ pub(crate) struct Link {
     pub(crate) outcome: Outcome,
     /// What the statements do that were bound.
     pub(crate) acts: Acts,
+    /// Whether the unnamed portal, or any named one, may be a COPY FROM STDIN.
+    pub(crate) copies_unnamed: bool,
+    pub(crate) copies_named: bool,
     /// The statement of the front's own that was bound last; those that are to be executed, by the client's messages.
     pub(crate) bound_set: Option<Served>,
     pub(crate) sets: Vec<(u32, Served)>,
@@ -148,6 +151,8 @@ impl Link {
             hold: Hold::Free,
             outcome: Outcome::default(),
             acts: Acts::default(),
+            copies_unnamed: false,
+            copies_named: false,
             bound_set: None,
             sets: Vec::new(),
             check: None,
@@ -218,7 +223,7 @@ impl Link {
             let listens = self.check.is_none() && !self.is_careful && !self.is_leaving;
             if listens && !talk.conn.input.is_empty() {
                 if self.is_idle {
-                    if talk.has_spoken() {
+                    if self.expects.copies_in || 0 < self.client_rest || talk.has_spoken() {
                         return Poll::Ready(Event::Speaks);
                     }
                 } else if let Err(event) = self.forward(talk) {
@@ -254,7 +259,7 @@ impl Link {
                 return Poll::Ready(Event::Left);
             }
             if self.is_settled() {
-                if (self.is_touched || self.expects.is_unsure) && self.check.is_none() {
+                if self.is_touched && self.check.is_none() {
                     self.begin_check(talk);
                     has_moved = true;
                 } else if self.check.is_none() && self.hold == Hold::Free {
@@ -287,6 +292,9 @@ impl Link {
                 }
             }
             if !has_moved {
+                if self.waits_for_client() {
+                    self.rest();
+                }
                 ready!(Pin::new(talk.conn.ending()).poll(cx));
                 return Poll::Ready(Event::Gone(Gone::Server));
             }
@@ -303,6 +311,20 @@ impl Link {
             && self.taken.server.inbox.is_empty()
             && self.taken.server.out.is_empty()
             && !self.server_flushes
+    }
+
+    /// Whether the server can do nothing before the client says more.
+    fn waits_for_client(&self) -> bool {
+        let is_sent = self.taken.server.out.is_empty() && !self.server_flushes;
+        let is_asked = self.expects.copies_in || (self.is_open_batch && self.expects.is_empty());
+        is_asked && is_sent && self.check.is_none() && !self.is_leaving
+    }
+
+    /// The transaction waits for its client: others may have its slot.
+    pub(crate) fn rest(&mut self) {
+        if !std::mem::replace(&mut self.is_idle, true) {
+            self.turn.iter_mut().for_each(Turn::idle);
+        }
     }
 
     fn begin_check(&mut self, talk: &mut Talk) {
@@ -329,7 +351,6 @@ impl Link {
     /// The check has ended.
     pub(crate) fn end_check(&mut self, talk: &mut Talk) {
         let Some(Found { settings, holds, failed }) = self.check.take() else { return };
-        self.expects.is_unsure = false;
         if failed {
             // It is asked again after the next transaction.
             self.has_failed_check = true;

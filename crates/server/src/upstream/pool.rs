@@ -142,9 +142,11 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a server has no room for anybody: of a role or a database it says the name, in quotes of whatever language.
+/// Tells a server that has no room for anybody from one that has none for a role or a database, which it names, in quotes of
+/// whatever language. From PostgreSQL 16 on it also names the role that may have the last connections.
 fn is_of_all(error: &SqlError) -> bool {
-    !error.message().contains(['"', '\'', '«', '“', '„', '「', '‘'])
+    let text = error.message();
+    text.contains("pg_use_reserved_connections") || !text.contains(['"', '\'', '«', '“', '„', '「', '‘'])
 }
 
 impl Pool {
@@ -486,5 +488,24 @@ async fn sweep(pool: Weak<Pool>) {
             Some(pool) => pool.close_idle(),
             None => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_server_is_told_from_a_full_role_or_database() {
+        let is = |text: &str| is_of_all(&SqlError::new(TOO_MANY, text));
+        for text in [
+            "sorry, too many clients already",
+            "remaining connection slots are reserved for non-replication superuser connections",
+            "remaining connection slots are reserved for roles with privileges of the \"pg_use_reserved_connections\" role",
+            "remaining connection slots are reserved for roles with the SUPERUSER attribute",
+        ] {
+            assert!(is(text), "{text}");
+        }
+        assert!(!is("too many connections for role \"ann\"") && !is("too many connections for database \"shop\""));
     }
 }

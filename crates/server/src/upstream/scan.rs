@@ -31,6 +31,9 @@ pub(crate) struct Scan {
     pub(crate) customs: Vec<String>,
     /// It leaves something that the server cannot be asked for: a setting that it does not name, a library.
     pub(crate) binds: bool,
+    /// It may be, or contain, a COPY FROM STDIN.
+    pub(crate) copies_in: bool,
+    pub(crate) has_copy: bool,
 }
 
 /// The words, but for SET, which every UPDATE has, too.
@@ -198,6 +201,11 @@ impl Scan {
             self.resets_all |= next_word(text, end).eq_ignore_ascii_case(b"all");
         }
         match word.len() {
+            4 => self.has_copy |= is(b"copy"),
+            5 => self.copies_in |= self.has_copy && is(b"stdin"),
+            _ => {}
+        }
+        match word.len() {
             _ if is_first && (is(b"set") || is(b"reset")) => {
                 let next = next_word(text, end);
                 self.sets |= ![&b"transaction"[..], b"constraints"].iter().any(|own| own.eq_ignore_ascii_case(next));
@@ -360,6 +368,10 @@ mod tests {
         ] {
             assert!(scan(text.as_bytes()).touches, "{text}");
         }
+        for text in ["copy t from stdin", "select 1; COPY t (a) FROM /* x */ STDIN (format csv)"] {
+            assert!(scan(text.as_bytes()).copies_in, "{text}");
+        }
+        assert!(!scan(b"copy t to stdout").copies_in && !scan(b"select stdin from t").copies_in);
         assert_eq!(scan(b"set session App.tenant = 7").customs, ["app.tenant"]);
         assert_eq!(scan(b"select set_config('app.user', 'x', false)").customs, ["app.user"]);
         assert!(scan(b"select set_config($1, $2, false)").binds);

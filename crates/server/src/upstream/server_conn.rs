@@ -209,6 +209,13 @@ impl ServerConn {
         Ok(true)
     }
 
+    /// Whether a message that a COPY does not expect ends no more than the COPY: from PostgreSQL 14 on it ends the connection.
+    pub(crate) fn goes_on_after_unexpected(&self) -> bool {
+        let version = self.params.get("server_version").unwrap_or_default();
+        let digits = version.bytes().take_while(u8::is_ascii_digit).count();
+        version[..digits].parse::<u32>().is_ok_and(|major| major < 14)
+    }
+
     /// What comes up to `ReadyForQuery`.
     pub(crate) async fn answer(&mut self) -> Result<Vec<Vec<Option<String>>>, Failed> {
         let (mut rows, mut error) = (Vec::new(), None);

@@ -39,7 +39,7 @@ const TICKS: f64 = 100.0;
 struct Seen {
     pid: i32,
     is_idle: bool,
-    /// For a lock; for whose is known only where it was asked.
+    /// For a lock, or for its client; for whose lock is known only where it was asked.
     waits: bool,
     at: Option<Resource>,
     waits_for: Vec<i32>,
@@ -105,7 +105,8 @@ impl Seen {
         Ok(Some(Seen {
             pid,
             is_idle: state.starts_with("idle in transaction"),
-            waits: text(2) == Some("Lock"),
+            // A client that says no more in the middle of a COPY or of a batch is waited for like a lock.
+            waits: text(2) == Some("Lock") || (state == "active" && text(3) == Some("ClientRead")),
             at: resource(state, text(2).zip(text(3))),
             waits_for: blockers.split(',').filter_map(|pid| pid.parse().ok()).collect(),
         }))

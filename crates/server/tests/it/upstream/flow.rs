@@ -120,6 +120,78 @@ pub fn copies_pass() {
     assert_eq!(front.all_idle(), 1);
 }
 
+/// A COPY by the extended protocol whose `Sync` came before the data, as libpq's pipelines send it, and that the server refuses at any
+/// point: the same answers as the server's, and the same connection goes on. Nor does one that is left in its middle hold others up.
+pub fn refused_copies_end() {
+    let Some(front) = Front::with(3, 1, |_| {}) else { return };
+    front.cluster.ask("create table t (a int check (a < 100))");
+    let data = |text: &str| message(b'd', text.as_bytes());
+    let (done, fail) = (message(b'c', b""), message(b'f', b"no\0"));
+    let run = [bind("", "", &[], &[], &[]), execute("", 0)].concat();
+    let copy = [parse("", "copy t from stdin", &[]), run.clone(), sync()].concat();
+    let late = [parse("", "copy t from stdin", &[]), run.clone(), message(b'H', b"")].concat();
+    let simple = query("copy t from stdin");
+    let select = [parse("", "select 1", &[]), run, sync()].concat();
+    let rests: Vec<Vec<Vec<u8>>> = vec![
+        vec![data("x\n"), [done.clone(), sync()].concat()],
+        vec![[data("x\n"), done.clone(), sync()].concat()],
+        vec![data("200\n"), data("3\n"), [done.clone(), sync()].concat()],
+        vec![data("1\t2\n"), sync(), select.clone()],
+        vec![sync(), data("x\n"), sync(), sync(), done.clone()],
+        vec![data("x\n"), [fail.clone(), sync()].concat(), select.clone()],
+        vec![[data("1\n"), data("1\n"), done.clone(), sync(), select.clone()].concat()],
+        vec![[data("x\n"), done.clone(), sync(), select.clone(), select.clone()].concat()],
+        vec![[data("5\n"), done.clone()].concat(), [sync(), select.clone()].concat()],
+        vec![[fail, sync()].concat(), [data("5\n"), done, sync(), query("select 2")].concat()],
+        vec![data("x\n"), [select.clone(), query("select 3")].concat()],
+    ];
+    let tell = |address: std::net::SocketAddr, begin: &[u8], rest: &[Vec<u8>], pauses: bool| {
+        let stream = std::net::TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(crate::support::PATIENCE)).unwrap();
+        let mut raw = crate::support::Raw { stream, pid: 0, secret: 0 };
+        raw.start(&[("user", "postgres")]);
+        raw.send(begin);
+        let mut said = vec![];
+        while !said.last().is_some_and(|last: &String| last.starts_with("G(")) {
+            said.extend(raw.next());
+        }
+        for part in rest {
+            raw.send(part);
+            // The server has read what came before when another one says so.
+            if pauses {
+                front.cluster.ask("select 1");
+            }
+        }
+        // What is asked last is answered last, and by this connection.
+        raw.send(&[sync(), query("select 'the end'")].concat());
+        while !said.last().is_some_and(|last: &String| last.contains("the end")) {
+            let Some(next) = raw.next() else { break };
+            said.push(next.split("|F").next().unwrap().to_owned());
+        }
+        raw.answer();
+        said
+    };
+    let server = ([127, 0, 0, 1], front.cluster.port).into();
+    for begin in [&copy, &late, &simple] {
+        for rest in &rests {
+            for pauses in [false, true] {
+                let wanted = tell(server, begin, rest, pauses);
+                let found = tell(front.address, begin, rest, pauses);
+                assert_eq!(wanted, found, "{begin:?} {rest:?}");
+            }
+        }
+    }
+    // There is one place inside, and one is in the middle of a COPY.
+    let mut stuck = front.raw();
+    stuck.send(&copy);
+    while stuck.next().is_some_and(|said| !said.starts_with("G(")) {}
+    stuck.send(&data("7\n")[..5]);
+    let mut other = front.raw();
+    assert_eq!(other.ask(&query("select 1 as a")), "T(a:23:0) D(1) C(SELECT 1) Z(I)");
+    drop(stuck);
+    front.all_idle();
+}
+
 /// A large result passes; a client that does not read it holds nobody up but its connection; memory stays.
 pub fn large_results_pass() {
     let Some(front) = Front::new(2) else { return };

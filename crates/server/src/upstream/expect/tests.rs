@@ -1,0 +1,386 @@
+use super::*;
+
+fn expects(all: impl IntoIterator<Item = Expect>) -> Expects {
+    let mut expects = Expects::default();
+    all.into_iter().for_each(|one| assert!(expects.push(one)));
+    expects
+}
+
+fn answer(expects: &mut Expects, kinds: &[u8]) -> Vec<Means> {
+    kinds.iter().map(|&kind| expects.answered(Reply::of(kind), &mut |_| {}).expect("it fits")).collect()
+}
+
+#[test]
+fn a_prepared_execution() {
+    let parse = Expect::Parse { statement: 7, message: 1 };
+    let mut all = expects([parse, Expect::Bind, Expect::Columns, Expect::Execute(4), Expect::Sync]);
+    let means = answer(&mut all, b"12TDDCZ");
+    assert_eq!(means[0], Means::Parsed { statement: 7, message: 1 });
+    assert_eq!(means[5..], [Means::Executed(4), Means::Ready]);
+    assert!(all.is_empty());
+    assert_eq!(all.answered(Reply::Bound, &mut |_| {}), Err(Confused));
+}
+
+#[test]
+fn an_error_takes_with_it_what_follows_up_to_sync() {
+    let mut all = expects([Expect::Bind, Expect::Execute(2), Expect::Query(3), Expect::Sync, Expect::Query(5)]);
+    let mut dropped = 0;
+    assert_eq!(all.answered(Reply::Error, &mut |_| dropped += 1), Ok(Means::Pass));
+    assert_eq!(dropped, 3);
+    answer(&mut all, b"ZCZ");
+    // What is sent later is ignored, too, until there is a Sync.
+    let mut all = expects([Expect::Bind]);
+    answer(&mut all, b"E");
+    assert!(!all.push(Expect::Query(2)));
+    assert!(all.push(Expect::Sync));
+    answer(&mut all, b"Z");
+    assert!(all.is_empty());
+}
+
+#[test]
+fn an_error_of_a_query_ends_with_its_own_ready() {
+    let mut all = expects([Expect::Query(1), Expect::Query(2)]);
+    answer(&mut all, b"TDEZCZ");
+    assert!(all.is_empty());
+}
+
+#[test]
+fn a_copy_that_fails_is_resolved_by_a_barrier() {
+    let mut all = Expects::default();
+    all.push_copy(Expect::Execute(1));
+    assert!(all.push(Expect::Sync));
+    answer(&mut all, b"GE");
+    let mut out = BytesMut::new();
+    all.put_barrier(&mut out);
+    assert_eq!((out[0], all.is_resolving()), (b'S', true));
+    // The server has ignored the client's Sync: the client owes one.
+    let means = answer(&mut all, b"Z3Z");
+    assert_eq!(means, [Means::Swallow, Means::Swallow, Means::Resolved { skips: true }]);
+    assert!(all.skips() && all.is_empty() && all.push(Expect::Sync));
+}
+
+/// Explores a client, the queue and a server together, in all their states: whatever the client sends, whenever the COPY fails and
+/// however late the server is, the client is told what the server alone would have told it, and the queue is empty exactly when the
+/// server is idle.
+mod model {
+    use super::*;
+    use std::collections::{HashSet, VecDeque};
+    use std::hash::{DefaultHasher, Hash, Hasher};
+
+    /// Sequences of so many messages.
+    const LENGTH: usize = 8;
+    /// So many messages of the client are at most on their way; OVERTAKE_LAG says otherwise.
+    const LAG: usize = 3;
+
+    /// What a client sends, or the front.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    enum Kind {
+        /// `Parse`, `Bind` and `Execute` of a COPY, which have one answer here.
+        ExecuteCopy,
+        /// Of another statement.
+        Execute,
+        QueryCopy,
+        Query,
+        Sync,
+        Flush,
+        Data,
+        Done,
+        Fail,
+        /// Of the barrier.
+        Close,
+        /// The empty query that ends a COPY.
+        Probe,
+    }
+
+    /// A message, and where the server fails that has it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    struct Message(Kind, Fails);
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    enum Fails {
+        Never,
+        /// At the message: a COPY is refused, or fails behind it.
+        There,
+        /// A COPY fails as soon as it has begun.
+        Begun,
+    }
+
+    /// PostgreSQL, as far as the protocol of COPY goes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    enum Server {
+        Idle,
+        /// In a batch, which an extended query has begun.
+        Batch,
+        Copy {
+            is_simple: bool,
+        },
+        Skips,
+        Gone,
+    }
+
+    impl Server {
+        /// Takes a message; gives the kinds of its answers.
+        fn take(&mut self, Message(kind, fails): Message) -> &'static [u8] {
+            let is_failed = fails != Fails::Never;
+            match *self {
+                Server::Gone => &[],
+                Server::Skips => match kind {
+                    Kind::Sync => self.becomes(Server::Idle, b"Z"),
+                    _ => &[],
+                },
+                Server::Copy { is_simple } => {
+                    let (after, failed): (_, &[u8]) =
+                        if is_simple { (Server::Idle, b"EZ") } else { (Server::Skips, b"E") };
+                    match kind {
+                        Kind::Data | Kind::Sync | Kind::Flush | Kind::Done if is_failed => self.becomes(after, failed),
+                        Kind::Data | Kind::Sync | Kind::Flush => &[],
+                        Kind::Done if is_simple => self.becomes(Server::Idle, b"CZ"),
+                        Kind::Done => self.becomes(Server::Batch, b"C"),
+                        Kind::Fail => self.becomes(after, failed),
+                        // The error, and the last words.
+                        _ => self.becomes(Server::Gone, b"EE"),
+                    }
+                }
+                Server::Idle | Server::Batch => match (kind, fails) {
+                    (Kind::ExecuteCopy, Fails::Never) => self.becomes(Server::Copy { is_simple: false }, b"G"),
+                    (Kind::ExecuteCopy, Fails::Begun) => self.becomes(Server::Skips, b"GE"),
+                    (Kind::ExecuteCopy | Kind::Execute, Fails::There) => self.becomes(Server::Skips, b"E"),
+                    (Kind::Execute, _) => self.becomes(Server::Batch, b"C"),
+                    (Kind::QueryCopy, Fails::Never) => self.becomes(Server::Copy { is_simple: true }, b"G"),
+                    (Kind::QueryCopy, Fails::Begun) => self.becomes(Server::Idle, b"GEZ"),
+                    (Kind::QueryCopy | Kind::Query, Fails::There) => self.becomes(Server::Idle, b"EZ"),
+                    (Kind::Query, _) => self.becomes(Server::Idle, b"CZ"),
+                    (Kind::Probe, _) => self.becomes(Server::Idle, b"IZ"),
+                    (Kind::Sync, _) => self.becomes(Server::Idle, b"Z"),
+                    (Kind::Close, _) => self.becomes(Server::Batch, b"3"),
+                    (Kind::Flush | Kind::Data | Kind::Done | Kind::Fail, _) => &[],
+                },
+            }
+        }
+
+        fn becomes(&mut self, next: Server, answers: &'static [u8]) -> &'static [u8] {
+            *self = next;
+            answers
+        }
+    }
+
+    /// The front between the two, with as much of the link as the queue needs.
+    #[derive(Debug, Default)]
+    struct Front {
+        expects: Expects,
+        input: VecDeque<Message>,
+        sent: VecDeque<Message>,
+        is_open_batch: bool,
+    }
+
+    impl Front {
+        fn again(&self) -> Front {
+            let queue = self.expects.queue.iter().map(again).collect();
+            // All but the queue are plain values.
+            let Expects { skips, copies_in, is_copy, may_copy, may_copy_next, .. } = self.expects;
+            let Expects { ignorable, has_flushed, has_probed, wants_barrier, .. } = self.expects;
+            let expects = Expects {
+                queue,
+                skips,
+                copies_in,
+                is_copy,
+                may_copy,
+                may_copy_next,
+                ignorable,
+                has_flushed,
+                has_probed,
+                wants_barrier,
+            };
+            let (input, sent) = (self.input.clone(), self.sent.clone());
+            Front { expects, input, sent, is_open_batch: self.is_open_batch }
+        }
+
+        fn send(&mut self, kind: Kind) {
+            self.sent.push_back(Message(kind, Fails::Never));
+        }
+
+        fn forward(&mut self) {
+            while let Some(&message) = self.input.front() {
+                let kind = match message.0 {
+                    Kind::ExecuteCopy | Kind::Execute => b'P',
+                    Kind::QueryCopy | Kind::Query | Kind::Probe => b'Q',
+                    Kind::Sync => b'S',
+                    Kind::Flush => b'H',
+                    Kind::Data => b'd',
+                    Kind::Done => b'c',
+                    Kind::Fail => b'f',
+                    Kind::Close => b'C',
+                };
+                match self.expects.admits(kind) {
+                    Admits::Now => {}
+                    Admits::Later => return,
+                    Admits::AfterFlush => return self.send(Kind::Flush),
+                    Admits::AfterProbe => return self.send(Kind::Probe),
+                }
+                self.input.pop_front();
+                if self.expects.skips() && !matches!(kind, b'S' | b'd') {
+                    continue;
+                }
+                match message.0 {
+                    Kind::ExecuteCopy => {
+                        self.is_open_batch = true;
+                        self.expects.push_copy(Expect::Execute(0));
+                    }
+                    Kind::Execute => {
+                        self.is_open_batch = true;
+                        self.expects.push(Expect::Execute(0));
+                    }
+                    Kind::QueryCopy => self.expects.push_copy(Expect::Query(0)),
+                    Kind::Query => drop(self.expects.push(Expect::Query(0))),
+                    Kind::Sync => {
+                        let is_read = self.expects.push(Expect::Sync);
+                        self.is_open_batch &= !is_read;
+                    }
+                    Kind::Done | Kind::Fail => self.expects.end_copy(),
+                    Kind::Flush | Kind::Data | Kind::Close | Kind::Probe => {}
+                }
+                self.sent.push_back(message);
+            }
+        }
+
+        /// Takes an answer of the server; gives what the client is told.
+        fn answered(&mut self, kind: u8) -> Option<u8> {
+            let means = self.expects.answered(Reply::of(kind), &mut |_| {}).expect("it answers something");
+            let mut out = BytesMut::new();
+            self.expects.put_barrier(&mut out);
+            if !out.is_empty() {
+                [Kind::Sync, Kind::Close, Kind::Sync].into_iter().for_each(|kind| self.send(kind));
+            }
+            match means {
+                Means::Swallow => None,
+                Means::Resolved { skips } => {
+                    self.is_open_batch = skips;
+                    None
+                }
+                _ => {
+                    if kind == b'G' {
+                        self.is_open_batch |= self.expects.owes_sync();
+                    }
+                    Some(kind)
+                }
+            }
+        }
+    }
+
+    fn again(expect: &Expect) -> Expect {
+        match *expect {
+            Expect::Execute(number) => Expect::Execute(number),
+            Expect::Query(number) => Expect::Query(number),
+            Expect::Sync => Expect::Sync,
+            Expect::CopyEnd => Expect::CopyEnd,
+            Expect::Barrier { own, is_ready } => Expect::Barrier { own, is_ready },
+            Expect::BarrierSync { skips } => Expect::BarrierSync { skips },
+            ref other => panic!("nobody has asked for {other:?}"),
+        }
+    }
+
+    /// A state of all.
+    #[derive(Debug)]
+    struct World {
+        front: Front,
+        server: Server,
+        /// The server alone, and what it has said that the client has not heard yet.
+        alone: Server,
+        to_hear: VecDeque<u8>,
+        /// What has happened, for whoever reads of a failure: messages of the client, and a dot for each that the server has served.
+        story: String,
+    }
+
+    impl World {
+        fn key(&self) -> u64 {
+            let World { front, server, alone, to_hear, story: _ } = self;
+            let mut hasher = DefaultHasher::new();
+            format!("{front:?}").hash(&mut hasher);
+            (server, alone, to_hear).hash(&mut hasher);
+            hasher.finish()
+        }
+
+        fn again(&self, happens: &str) -> World {
+            let World { front, server, alone, to_hear, story } = self;
+            let story = format!("{story} {happens}");
+            let (front, to_hear) = (front.again(), to_hear.clone());
+            World { front, server: *server, alone: *alone, to_hear, story }
+        }
+
+        /// The client says something.
+        fn says(&self, message: Message) -> World {
+            let mut next = self.again(&format!("{message:?}"));
+            next.to_hear.extend(next.alone.take(message));
+            next.front.input.push_back(message);
+            next.front.forward();
+            next
+        }
+
+        /// The server takes one message, and the front its answers.
+        fn serves(&self) -> World {
+            let mut next = self.again(".");
+            let message = next.front.sent.pop_front().expect("there is one");
+            for &kind in next.server.take(message) {
+                if let Some(told) = next.front.answered(kind) {
+                    assert_eq!(next.to_hear.pop_front(), Some(told), "{next:?}");
+                }
+                next.front.forward();
+            }
+            next
+        }
+
+        /// Nothing is under way: all is as it would be without the front.
+        fn is_right(&self) {
+            if self.server == Server::Gone {
+                assert_eq!((self.alone, self.to_hear.len()), (Server::Gone, 0), "{self:?}");
+                return;
+            }
+            assert!(self.to_hear.is_empty() && self.front.input.is_empty(), "{self:?}");
+            let is_copy = matches!(self.alone, Server::Copy { .. });
+            assert_eq!(self.front.expects.is_empty(), !is_copy, "{self:?}");
+            let is_settled = self.front.expects.is_empty() && !self.front.is_open_batch;
+            assert!(!is_settled || (self.server, self.alone) == (Server::Idle, Server::Idle), "{self:?}");
+            assert_eq!(self.front.expects.skips(), self.alone == Server::Skips, "{self:?}");
+        }
+    }
+
+    #[test]
+    fn a_client_is_told_what_the_server_alone_would_tell_it() {
+        use Fails::{Begun, Never, There};
+        let copies =
+            [Kind::ExecuteCopy, Kind::QueryCopy].map(|kind| [Never, There, Begun].map(|fails| Message(kind, fails)));
+        let failing = [Kind::Query, Kind::Sync, Kind::Data, Kind::Done];
+        let failing = failing.map(|kind| [Never, There].map(|fails| Message(kind, fails)));
+        let others = [Kind::Execute, Kind::Flush, Kind::Fail].map(|kind| Message(kind, Never));
+        let letters = [copies.concat(), failing.concat(), others.to_vec()].concat();
+        let first = World {
+            front: Front::default(),
+            server: Server::Idle,
+            alone: Server::Idle,
+            to_hear: VecDeque::new(),
+            story: String::new(),
+        };
+        let lag = std::env::var("OVERTAKE_LAG").map_or(LAG, |lag| lag.parse().expect("a number"));
+        let (mut seen, mut ends) = (HashSet::new(), 0);
+        // Those with fewer messages first, so that a state is met first with as many to come as there can be.
+        let mut open = vec![first];
+        for left in (0..=LENGTH).rev() {
+            let mut next = Vec::new();
+            while let Some(world) = open.pop() {
+                let Front { sent, input, .. } = &world.front;
+                let served = (!sent.is_empty() && world.server != Server::Gone).then(|| world.serves());
+                open.extend(served.filter(|served| seen.insert(served.key())));
+                if sent.is_empty() {
+                    world.is_right();
+                    ends += 1;
+                }
+                if 0 < left && world.alone != Server::Gone && sent.len() + input.len() < lag {
+                    let said = letters.iter().map(|&letter| world.says(letter));
+                    next.extend(said.filter(|said| seen.insert(said.key())));
+                }
+            }
+            open = next;
+        }
+        assert!(20 < ends && 1_000 < seen.len());
+    }
+}
