@@ -87,6 +87,8 @@ pub enum Expr {
         kind: Kind,
         argument: Box<Expr>,
         list: Vec<Expr>,
+        /// The list is long, and the same for all rows: a run keeps it in a hash table of this number.
+        hashed: Option<ListId>,
     },
     /// `ANY` and `ALL`. The condition is over a row of its own: the arguments' values, then the query's columns or the array's
     /// element.
@@ -95,6 +97,8 @@ pub enum Expr {
         arguments: Vec<Expr>,
         over: Over,
         condition: Box<Expr>,
+        /// `= ANY` or `<> ALL` of an array that is the same for all rows: a run keeps it in a hash table of this number.
+        hashed: Option<ListId>,
     },
     /// `ARRAY[...]`
     Array(Vec<Expr>),
@@ -148,6 +152,35 @@ impl Expr {
     /// Whether it looks at the row of an enclosing query, queries inside not counted.
     pub fn looks_out(&self) -> bool {
         matches!(self, Expr::Outer { .. }) || self.parts().into_iter().any(Expr::looks_out)
+    }
+
+    /// Says whether its value is the same wherever a run of the statement evaluates it.
+    pub fn is_fixed(&self) -> bool {
+        let is_volatile = match self {
+            Expr::Column(_) | Expr::Outer { .. } | Expr::Sequence { .. } => true,
+            Expr::Call { function, .. } => function.is_some_and(|function| function.volatile),
+            Expr::Constant(_)
+            | Expr::Parameter(_)
+            | Expr::Cast { .. }
+            | Expr::And(_)
+            | Expr::Or(_)
+            | Expr::Not(_)
+            | Expr::IsNull(_)
+            | Expr::IsBool(..)
+            | Expr::IsSame { .. }
+            | Expr::Case { .. }
+            | Expr::Coalesce(_)
+            | Expr::Extreme { .. }
+            | Expr::Scalar(_)
+            | Expr::Exists(_)
+            | Expr::InQuery { .. }
+            | Expr::InList { .. }
+            | Expr::Quantified { .. }
+            | Expr::Array(_)
+            | Expr::ArrayQuery(_)
+            | Expr::Now { .. } => false,
+        };
+        !is_volatile && !self.has_query() && self.parts().into_iter().all(Expr::is_fixed)
     }
 
     /// Whether it looks at the row.
@@ -465,33 +498,54 @@ pub enum Access {
     /// The leading columns of an index are equal to these; the next one is between the bounds.
     Index {
         index: usize,
-        prefix: Vec<Expr>,
-        lower: Option<Limit>,
-        upper: Option<Limit>,
+        prefix: Vec<KeyValue>,
+        lower: Option<Box<Limit>>,
+        upper: Option<Box<Limit>>,
         /// From the greatest key down.
         backward: bool,
     },
     /// The leading columns of an index are equal to these, and the next one to any of the list's values.
     AnyOf {
         index: usize,
-        prefix: Vec<Expr>,
+        prefix: Vec<KeyValue>,
         list: List,
     },
 }
 
-/// Values of one kind.
+/// A value that is searched among an index's keys. Its kind may be another than theirs; see `storage::search`.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct KeyValue {
+    pub value: Expr,
+    pub kind: Kind,
+}
+
+/// Values that an index's keys may be equal to.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum List {
-    Values(Vec<Expr>),
-    /// An array's elements.
-    Array(Expr),
+    Values(Vec<KeyValue>),
+    /// An array's elements, of this kind.
+    Array {
+        array: Expr,
+        kind: Kind,
+    },
+}
+
+/// The number by which a run of a statement knows the hash table of a list. It is no part of what an expression says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ListId(pub u64);
+
+impl std::fmt::Debug for ListId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ListId")
+    }
 }
 
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Limit {
-    pub value: Expr,
+    pub value: KeyValue,
     pub inclusive: bool,
 }
 

@@ -16,6 +16,7 @@
 //! index of the engine is an index of SQL.
 
 pub mod keyed;
+pub(crate) mod search;
 
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult};
@@ -76,27 +77,6 @@ pub fn sql_type(kind: Type) -> SqlResult<SqlType> {
         Type::Timestamp => Kind::Timestamp.into(),
         Type::Keyed => return Err(SqlError::unsupported("a column of keyed bytes that no statement has defined")),
     })
-}
-
-/// How a value is among those that a column can have.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Fit {
-    Exactly,
-    /// The column has values next to it, on both sides or one.
-    Between,
-    /// Beyond them all, or none that compares.
-    Beyond,
-}
-
-/// Only numbers of a precision may not fit; others are of the column's kind.
-pub(crate) fn fit(datum: &Datum, kind: SqlType) -> Fit {
-    let (Datum::Numeric(number), Some(_)) = (datum, decimal(kind)) else { return Fit::Exactly };
-    match number.with_typmod(kind.typmod) {
-        Ok(rounded) if !rounded.is_finite() => Fit::Beyond,
-        Ok(rounded) if rounded == *number => Fit::Exactly,
-        Ok(_) => Fit::Between,
-        Err(_) => Fit::Beyond,
-    }
 }
 
 /// A stored value; what is not borrowed from the datum is kept in `buffer`.

@@ -157,3 +157,214 @@ fn json_is_one_value() {
 ]"#;
     assert_eq!(text, expected);
 }
+
+/// Values at the limits of each type, as casts of literals.
+const VALUES: &[(&str, &[&str])] = &[
+    ("smallint", &["-32768", "0", "5", "32767"]),
+    ("integer", &["-2147483648", "-32769", "0", "5", "32768", "2147483647"]),
+    (
+        "bigint",
+        &[
+            "-9223372036854775808",
+            "-2147483649",
+            "5",
+            "2147483648",
+            "9007199254740992",
+            "9007199254740993",
+            "9223372036854775807",
+        ],
+    ),
+    (
+        "numeric",
+        &[
+            "-1e30",
+            "-32768.5",
+            "4.5",
+            "5.0",
+            "32767.1",
+            "9223372036854775807.5",
+            "1e30",
+            "NaN",
+            "Infinity",
+            "-Infinity",
+        ],
+    ),
+    (
+        "float8",
+        &[
+            "-1e30",
+            "-32768.5",
+            "4.5",
+            "5",
+            "9007199254740992",
+            "9223372036854775807",
+            "1e30",
+            "NaN",
+            "Infinity",
+            "-Infinity",
+        ],
+    ),
+    ("float4", &["4.5", "5", "9007199254740992", "1e30", "NaN", "-Infinity"]),
+    ("date", &["-infinity", "4714-11-24 BC", "2024-03-09", "2024-03-10", "2024-11-03", "5874897-12-31", "infinity"]),
+    (
+        "timestamp",
+        &[
+            "-infinity",
+            "2024-03-10",
+            "2024-03-10 02:30",
+            "2024-03-10 03:30",
+            "2024-11-03 01:30",
+            "294246-12-31 23:59:59",
+            "infinity",
+        ],
+    ),
+    (
+        "timestamptz",
+        &[
+            "-infinity",
+            "2024-03-10 05:00+00",
+            "2024-03-10 07:30+00",
+            "2024-11-03 05:30+00",
+            "2024-11-03 06:30+00",
+            "294246-12-31 23:59:59+00",
+            "infinity",
+        ],
+    ),
+];
+
+/// Goal: a value of another type reaches the index, and the index changes no answer. Method: each comparison of a key of each
+/// type with the limits of all others, by the index and by a scan of the same rows, in zones whose clocks are put.
+#[test]
+fn values_of_other_types_are_found_by_the_index() {
+    let numbers = ["smallint", "integer", "bigint"];
+    let mixed = ["numeric", "float8", "float4"];
+    let times = ["date", "timestamp", "timestamptz"];
+    let mut session = session();
+    for zone in ["UTC", "America/New_York", "Pacific/Apia", "Asia/Kolkata"] {
+        run(&mut session, &format!("set timezone = '{zone}'"), Vec::new()).unwrap();
+        for (key, keys) in VALUES.iter().filter(|(key, _)| !mixed.contains(key)) {
+            if zone != "UTC" && numbers.contains(key) {
+                continue;
+            }
+            for table in ["indexed", "scanned"] {
+                run(&mut session, &format!("drop table if exists {table}"), Vec::new()).unwrap();
+                run(&mut session, &format!("create table {table} (k {key})"), Vec::new()).unwrap();
+                for value in *keys {
+                    run(&mut session, &format!("insert into {table} values ('{value}')"), Vec::new()).unwrap();
+                }
+                run(&mut session, &format!("insert into {table} values (null)"), Vec::new()).unwrap();
+            }
+            run(&mut session, "create index on indexed (k)", Vec::new()).unwrap();
+            let is_number = numbers.contains(key);
+            let others = VALUES.iter().filter(|(of, _)| is_number != times.contains(of));
+            for (of, values) in others {
+                for value in *values {
+                    let mut conditions = vec![format!("k in ('{value}'::{of}, null)")];
+                    if !mixed.contains(of) {
+                        conditions.push(format!("k = any(array['{value}'::{of}, null])"));
+                    }
+                    for operator in ["=", "<", "<=", ">", ">="] {
+                        conditions.push(format!("k {operator} '{value}'::{of}"));
+                        conditions.push(format!("'{value}'::{of} {operator} k"));
+                    }
+                    for condition in conditions {
+                        let mut answer = |table: &str| {
+                            let text = format!("select k::text from {table} where {condition} order by k");
+                            run(&mut session, &text, Vec::new()).map_err(|error| error.to_string())
+                        };
+                        let found = answer("indexed");
+                        assert_eq!(found, answer("scanned"), "{key}: {condition} in {zone}");
+                        // A list's values are cast to its type, beyond which they are an error.
+                        if found.is_err() {
+                            assert!(condition.contains(" in ("), "{key}: {condition}: {found:?}");
+                            continue;
+                        }
+                        // Of several keys that may be equal a list has no use.
+                        let is_near =
+                            (*of == "timestamptz" && key != of) || (of.starts_with("float") && *key == "bigint");
+                        if is_near && (condition.contains("any(") || condition.contains("in (")) {
+                            continue;
+                        }
+                        let plan = lines(&mut session, &format!("explain select * from indexed where {condition}"));
+                        assert!(plan[0].starts_with("Index Scan"), "{key}: {condition}: {plan:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The same of joins, changes and parameters.
+#[test]
+fn keys_of_other_types_are_found_in_joins_and_changes() {
+    let mut session = session();
+    for text in [
+        "create table k (i4 int primary key, i2 smallint unique, p text)",
+        "insert into k select i, i, 'x' from generate_series(1, 900) i",
+        "create table big (id bigint primary key, k bigint)",
+        "insert into big select i, i * 2 from generate_series(1, 900) i",
+        "prepare by_bigint(bigint) as select p from k where i4 = $1",
+        "prepare by_list(bigint[]) as select p from k where i4 = any($1)",
+    ] {
+        run(&mut session, text, Vec::new()).unwrap();
+    }
+    for text in [
+        "select * from k where i4 = 5::bigint",
+        "select * from k where i2 = 5",
+        "select * from k where i4 = 5.0",
+        "select * from k where i4 in (5::bigint, 6.0)",
+        "update k set p = 'y' where i4 = 5::bigint",
+        "delete from k where i2 = 5",
+        "select * from big where id = any('{1,2}'::int[])",
+        "select * from k where i4 = 1::bigint or i4 = 2",
+        "execute by_bigint(7)",
+        "execute by_list('{7,8}')",
+    ] {
+        let plan = lines(&mut session, &format!("explain {text}"));
+        assert!(plan.iter().any(|line| line.contains("Index Scan")), "{text}: {plan:?}");
+    }
+    let plan = lines(&mut session, "explain select * from big join k on k.i4 = big.k where big.id = 3::smallint");
+    assert_eq!(plan.iter().filter(|line| line.contains("Index Scan")).count(), 2, "{plan:?}");
+    assert_eq!(run(&mut session, "execute by_bigint(9223372036854775807)", Vec::new()).unwrap().len(), 0);
+    assert_eq!(run(&mut session, "execute by_list('{7,7,null,8,9223372036854775807}')", Vec::new()).unwrap().len(), 2);
+}
+
+/// Goal: long lists and arrays answer by hash as they do one value at a time. Method: short and long ones of the same values.
+#[test]
+fn long_lists_are_hashed() {
+    let mut session = session();
+    let mut one = |text: String| run(&mut session, &text, Vec::new()).unwrap()[0][0].clone();
+    let long: Vec<String> = (1..=100_000).map(|number| (number * 7).to_string()).collect();
+    let long = long.join(", ");
+    let in_list = |list: &str| format!("select count(*)::int from generate_series(1, 70000) g where g in ({list})");
+    assert_eq!(one(in_list(&long)), Datum::Int4(10_000));
+    assert_eq!(one(in_list(&long).replace(" in ", " not in ")), Datum::Int4(60_000));
+    assert_eq!(one(in_list(&format!("{long}, null")).replace(" in ", " not in ")), Datum::Int4(0));
+    assert_eq!(one(in_list(&format!("{long}, null"))), Datum::Int4(10_000));
+    let ten = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10";
+    for (expr, wanted) in [
+        ("null::int in (L)", Datum::Null),
+        ("11 in (L, null)", Datum::Null),
+        ("10 in (L, null)", Datum::Bool(true)),
+        ("11 not in (L)", Datum::Bool(true)),
+        ("11 not in (L, null)", Datum::Null),
+        ("10 not in (L, null)", Datum::Bool(false)),
+        ("11::bigint in (L)", Datum::Bool(false)),
+        ("10.0 in (L)", Datum::Bool(true)),
+        ("10::bigint = any(array[L])", Datum::Bool(true)),
+        ("11::smallint = any(array[L])", Datum::Bool(false)),
+        ("11 = any(array[L, null])", Datum::Null),
+        ("11 <> all(array[L])", Datum::Bool(true)),
+        ("11 <> all(array[L, null])", Datum::Null),
+        ("10 <> all(array[L, null])", Datum::Bool(false)),
+        ("11 <> any(array[L])", Datum::Bool(true)),
+        ("1 = any(null::int[])", Datum::Null),
+        ("1 <> all(null::int[])", Datum::Null),
+        ("null::int = any('{}'::int[])", Datum::Bool(false)),
+        ("null::int <> all('{}'::int[])", Datum::Bool(true)),
+        ("'a '::char(3) in ('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i')", Datum::Bool(true)),
+        ("'NaN'::float8 in (L, 'NaN')", Datum::Bool(true)),
+    ] {
+        assert_eq!(one(format!("select {}", expr.replace('L', ten))), wanted, "{expr}");
+    }
+}

@@ -96,8 +96,8 @@ impl Lowering<'_> {
                 self.choice(values.into_iter().map(|value| (value.expr.clone().is_not_null(), value)).collect(), last)
             }
             Expr::Extreme { greatest, kind, arguments } => self.extreme(*greatest, *kind, arguments, row),
-            Expr::InList { kind, argument, list } => self.in_list(*kind, argument, list, row),
-            Expr::Quantified { all, arguments, over: Over::Array(array), condition } => {
+            Expr::InList { kind, argument, list, hashed: _ } => self.in_list(*kind, argument, list, row),
+            Expr::Quantified { all, arguments, over: Over::Array(array), condition, hashed: _ } => {
                 self.any_item(*all, arguments, array, condition, row)
             }
             Expr::Scalar(plan) => self.scalar_query(plan, row),

@@ -4,15 +4,16 @@
 
 use crate::catalog::TableInfo;
 use crate::datum::Datum;
-use crate::ops;
-use crate::plan::{Access, Expr, Limit, List, Slots, slots_of};
+use crate::plan::{Access, Expr, KeyValue, Limit, List, Over, Slots, slots_of};
+use crate::storage::search::{Precision, keeps_order, precision};
 use crate::types::Kind;
 
 /// How a column compares with a value that is known before.
+#[derive(Clone)]
 struct Bound {
     column: usize,
     comparison: Comparison,
-    value: Expr,
+    value: KeyValue,
 }
 
 /// A column that is equal to any of some values.
@@ -151,7 +152,7 @@ fn ways(wanted: &Wanted<'_>, conditions: &[&Expr]) -> Vec<(Access, Rank)> {
         let list = lists.iter().find(|list| Some(list.column) == next);
         let side = |wanted: &[Comparison], inclusive: Comparison| {
             let bound = find(next?, wanted)?;
-            Some(Limit { value: bound.value.clone(), inclusive: bound.comparison == inclusive })
+            Some(Box::new(Limit { value: bound.value.clone(), inclusive: bound.comparison == inclusive }))
         };
         let lower = side(&[Comparison::Greater, Comparison::GreaterOrEqual], Comparison::GreaterOrEqual);
         let upper = side(&[Comparison::Less, Comparison::LessOrEqual], Comparison::LessOrEqual);
@@ -183,30 +184,28 @@ impl Wanted<'_> {
         match condition {
             Expr::And(parts) => parts.iter().for_each(|part| self.note(part, bounds, lists)),
             Expr::Call { .. } => {
-                bounds.extend(self.bound(condition));
+                match self.bound(condition) {
+                    Some((bound, Precision::Exact)) => bounds.push(bound),
+                    Some((bound, Precision::Near)) if bound.comparison == Comparison::Equal => {
+                        for comparison in [Comparison::GreaterOrEqual, Comparison::LessOrEqual] {
+                            bounds.push(Bound { comparison, ..bound.clone() });
+                        }
+                    }
+                    Some((bound, Precision::Near)) => bounds.push(bound),
+                    None => {}
+                }
                 self.note_prefix(condition, bounds);
             }
-            Expr::InList { kind, argument, list } => {
-                if let Some(column) = self.own(argument)
-                    && self.table.columns[column].kind.kind == *kind
+            Expr::InList { kind, argument, list, hashed: _ } => {
+                if let Some(column) = self.compared(argument, *kind)
                     && list.iter().all(|value| self.is_known(value))
                 {
-                    lists.push(AnyOf { column, list: List::Values(list.clone()) });
+                    let one = |value: &Expr| KeyValue { value: value.clone(), kind: *kind };
+                    lists.push(AnyOf { column, list: List::Values(list.iter().map(one).collect()) });
                 }
             }
-            // `column = ANY (array)`
-            Expr::Quantified { all: false, arguments, over: crate::plan::Over::Array(array), condition } => {
-                if let ([argument], Some(column)) = (&arguments[..], arguments.first().and_then(|one| self.own(one)))
-                    && let Expr::Call { operator: Some(operator), arguments: sides, .. } = &**condition
-                    && operator.name == "="
-                    && matches!(&sides[..], [Expr::Column(0), Expr::Column(1)])
-                    && operator.left == Some(operator.right)
-                    && self.own(argument).is_some()
-                    && self.is_kind(column, operator.right)
-                    && self.is_known(array)
-                {
-                    lists.push(AnyOf { column, list: List::Array((**array).clone()) });
-                }
+            Expr::Quantified { all: false, arguments, over: Over::Array(array), condition, hashed: _ } => {
+                lists.extend(self.any_of_array(arguments, array, condition));
             }
             // The same column equal to one value or another.
             Expr::Or(_) => {
@@ -219,58 +218,84 @@ impl Wanted<'_> {
         }
     }
 
-    /// Whether values of this kind are what the column has: `varchar` is compared as text.
-    fn is_kind(&self, column: usize, kind: Kind) -> bool {
-        let own = self.table.columns[column].kind.kind;
-        own == kind || (own == Kind::Varchar && kind == Kind::Text)
+    /// `column = ANY (array)`, of elements that are found exactly.
+    fn any_of_array(&self, arguments: &[Expr], array: &Expr, condition: &Expr) -> Option<AnyOf> {
+        let [argument] = arguments else { return None };
+        let Expr::Call { operator: Some(operator), arguments: sides, .. } = condition else { return None };
+        let [left, Expr::Column(1)] = &sides[..] else { return None };
+        let column = self.own(argument)?;
+        let key = self.table.columns[column].kind.kind;
+        let is_column = match left {
+            Expr::Column(0) => true,
+            Expr::Cast { to, argument, eval: _ } => {
+                matches!(**argument, Expr::Column(0)) && to.typmod < 0 && keeps_order(key, to.kind)
+            }
+            _ => false,
+        };
+        let kind = operator.right;
+        let is_found =
+            is_column && operator.name == "=" && precision(kind, key) == Some(Precision::Exact) && self.is_known(array);
+        is_found.then(|| AnyOf { column, list: List::Array { array: array.clone(), kind } })
+    }
+
+    /// The table's column that an expression is, or casts so that the order stays; `None` if the column's index does not
+    /// find values of this kind exactly.
+    fn compared(&self, expr: &Expr, kind: Kind) -> Option<usize> {
+        let column = self.own_or_cast(expr)?;
+        (precision(kind, self.table.columns[column].kind.kind) == Some(Precision::Exact)).then_some(column)
+    }
+
+    /// The table's column that an expression is, perhaps cast so that the order stays.
+    fn own_or_cast(&self, expr: &Expr) -> Option<usize> {
+        match expr {
+            Expr::Cast { to, argument, eval: _ } if to.typmod < 0 => {
+                let column = self.own(argument)?;
+                keeps_order(self.table.columns[column].kind.kind, to.kind).then_some(column)
+            }
+            expr => self.own(expr),
+        }
     }
 
     /// The one column that all parts of an `OR` compare with `=`.
-    fn equalities(&self, condition: &Expr, values: &mut Vec<Expr>) -> Option<usize> {
+    fn equalities(&self, condition: &Expr, values: &mut Vec<KeyValue>) -> Option<usize> {
         match condition {
             Expr::Or(parts) => {
                 let mut columns = parts.iter().map(|part| self.equalities(part, values));
                 let first = columns.next()??;
                 columns.all(|column| column == Some(first)).then_some(first)
             }
-            Expr::InList { kind, argument, list } => {
-                let column = self.own(argument)?;
-                let fits =
-                    self.table.columns[column].kind.kind == *kind && list.iter().all(|value| self.is_known(value));
-                values.extend(list.iter().cloned());
+            Expr::InList { kind, argument, list, hashed: _ } => {
+                let column = self.compared(argument, *kind)?;
+                let fits = list.iter().all(|value| self.is_known(value));
+                values.extend(list.iter().map(|value| KeyValue { value: value.clone(), kind: *kind }));
                 fits.then_some(column)
             }
-            condition => {
-                let bound = self.bound(condition).filter(|bound| bound.comparison == Comparison::Equal)?;
-                values.push(bound.value);
-                Some(bound.column)
-            }
+            condition => match self.bound(condition)? {
+                (Bound { column, comparison: Comparison::Equal, value }, Precision::Exact) => {
+                    values.push(value);
+                    Some(column)
+                }
+                (_, Precision::Exact | Precision::Near) => None,
+            },
         }
     }
 
-    /// A conjunct as a bound of one of the table's columns, which must stand in it itself. A value of a narrower kind, as in
-    /// `bigint = integer`, is cast: the index compares values of the column's kind. One of a wider kind is not looked up.
-    fn bound(&self, condition: &Expr) -> Option<Bound> {
+    /// A conjunct as a bound of one of the table's columns, which must stand in it itself, or cast so that the order stays.
+    fn bound(&self, condition: &Expr) -> Option<(Bound, Precision)> {
         let Expr::Call { operator: Some(operator), arguments, .. } = condition else { return None };
         let [left, right] = &arguments[..] else { return None };
-        let (column, column_kind, value, value_kind, is_turned) = match (self.own(left), self.own(right)) {
-            (Some(column), None) => (column, operator.left?, right, operator.right, false),
-            (None, Some(column)) => (column, operator.right, left, operator.left?, true),
+        let (column, value, kind, is_turned) = match (self.own_or_cast(left), self.own_or_cast(right)) {
+            (Some(column), None) => (column, right, operator.right, false),
+            (None, Some(column)) => (column, left, operator.left?, true),
             _ => return None,
         };
         let (_, comparison) = Comparison::ALL.into_iter().find(|(name, _)| *name == operator.name)?;
         if !self.is_known(value) {
             return None;
         }
-        let value = if value_kind == column_kind {
-            value.clone()
-        } else {
-            let is_integer = |kind: Kind| matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8);
-            let cast = ops::find_cast(value_kind, column_kind, ops::Context::Implicit)
-                .filter(|_| is_integer(value_kind) && is_integer(column_kind))?;
-            Expr::Cast { eval: cast.eval, to: column_kind.into(), argument: Box::new(value.clone()) }
-        };
-        Some(Bound { column, comparison: if is_turned { comparison.turned() } else { comparison }, value })
+        let precision = precision(kind, self.table.columns[column].kind.kind)?;
+        let comparison = if is_turned { comparison.turned() } else { comparison };
+        Some((Bound { column, comparison, value: KeyValue { value: value.clone(), kind } }, precision))
     }
 
     /// `text LIKE 'prefix%'`: between the prefix and what comes after all texts that begin with it.
@@ -293,7 +318,7 @@ impl Wanted<'_> {
         if prefix.is_empty() {
             return;
         }
-        let text = |text: &str| Expr::Constant(Datum::text(text));
+        let text = |text: &str| KeyValue { value: Expr::Constant(Datum::text(text)), kind: Kind::Text };
         bounds.push(Bound { column, comparison: Comparison::GreaterOrEqual, value: text(&prefix) });
         // The last character that has a next one is raised; those behind it do not matter.
         while let Some(last) = prefix.pop() {

@@ -6,7 +6,7 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::rewrite::{SYMMETRIC, mark};
-use crate::plan::{Expr, Place, Plan, Typed};
+use crate::plan::{Expr, ListId, Place, Plan, Typed, new_id};
 use crate::types::numeric::Numeric;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, BinaryOperator, CastKind, UnaryOperator};
@@ -346,6 +346,7 @@ impl Binder<'_> {
         let list: Vec<Typed> = list.iter().map(|one| self.expr(one, scope)).collect::<SqlResult<_>>()?;
         let kinds: Vec<Kind> = list.iter().map(|one| one.kind.kind).collect();
         let own = argument.kind.kind;
+        let original = argument.clone();
         let (mut all, kind) = self.common(std::iter::once(argument).chain(list).collect(), "IN").map_err(|error| {
             // It is about the operator `=` of the value and the first that does not fit.
             let none = |kind: &Kind| crate::ops::resolve_operator("=", Some(own), *kind).err();
@@ -356,9 +357,25 @@ impl Binder<'_> {
                 _ => error,
             }
         })?;
-        let argument = Box::new(all.remove(0));
-        let kind = self.comparable(kind.kind)?;
-        Ok(negated_if(negated, truth(Expr::InList { kind, argument, list: all })))
+        let mut argument = all.remove(0);
+        let mut kind = self.comparable(kind.kind)?;
+        // An integer and a `real` have no `=` of their own: both become `double precision`, which keeps the integer.
+        if kind == Kind::Float4 && !matches!(own, Kind::Float4 | Kind::Unknown) {
+            argument = self.argument(original.clone(), Kind::Float8)?;
+            let wider = |one: Expr| self.argument(Typed::new(one, kind), Kind::Float8);
+            all = all.into_iter().map(wider).collect::<SqlResult<_>>()?;
+            kind = Kind::Float8;
+        }
+        // Dates and times have comparisons of their own, which casts beyond the calendar would not survive.
+        let is_time = |kind: Kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::Timestamptz);
+        if own != kind && is_time(own) && is_time(kind) {
+            let equal = |one: Expr| self.operator("=", Some(original.clone()), Typed::new(one, kind));
+            let parts = all.into_iter().map(|one| equal(one).map(|typed| typed.expr)).collect::<SqlResult<_>>()?;
+            return Ok(negated_if(negated, truth(Expr::Or(parts))));
+        }
+        let argument = Box::new(argument);
+        let hashed = hashed(HASHED_MIN <= all.len() && all.iter().all(Expr::is_fixed));
+        Ok(negated_if(negated, truth(Expr::InList { kind, argument, list: all, hashed })))
     }
 
     /// The plan's rows with their columns cast. They are `written` there, if anywhere.
@@ -425,6 +442,14 @@ impl Binder<'_> {
         let otherwise = Box::new(results.remove(0));
         Ok(Typed::new(Expr::Case { whens: whens.into_iter().zip(results).collect(), otherwise }, kind))
     }
+}
+
+/// Lists and arrays of fewer values are gone through. (PostgreSQL's `MIN_ARRAY_SIZE_FOR_HASHED_SAOP`.)
+pub(super) const HASHED_MIN: usize = 9;
+
+/// A number for a hash table, if there is to be one.
+pub(super) fn hashed(is_wanted: bool) -> Option<ListId> {
+    is_wanted.then(|| ListId(new_id()))
 }
 
 /// The name of an operator in the table.

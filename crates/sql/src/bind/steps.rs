@@ -10,7 +10,7 @@
 use super::access::{self, OrderKey, Rank, Wanted};
 use super::from::{Group, Item, ItemSource, Outer, all_of, split};
 use crate::plan::{
-    Access, Expr, Full, JoinKey, Joins, Kept, Plan, Side, Slots, SortKey, Source, Step, new_id, slots_of,
+    Access, Expr, Full, JoinKey, Joins, Kept, List, Plan, Side, Slots, SortKey, Source, Step, new_id, slots_of,
     slots_of_plan, source_has_working,
 };
 use crate::types::Kind;
@@ -233,11 +233,12 @@ fn access_slots(access: &Access) -> Slots {
     let exprs: Vec<&Expr> = match access {
         Access::All => Vec::new(),
         Access::Index { prefix, lower, upper, index: _, backward: _ } => {
-            prefix.iter().chain([lower, upper].into_iter().flatten().map(|limit| &limit.value)).collect()
+            let values = prefix.iter().chain([lower, upper].into_iter().flatten().map(|limit| &limit.value));
+            values.map(|value| &value.value).collect()
         }
         Access::AnyOf { prefix, list, index: _ } => match list {
-            crate::plan::List::Values(values) => prefix.iter().chain(values).collect(),
-            crate::plan::List::Array(array) => prefix.iter().chain([array]).collect(),
+            List::Values(values) => prefix.iter().chain(values).map(|value| &value.value).collect(),
+            List::Array { array, kind: _ } => prefix.iter().map(|value| &value.value).chain([array]).collect(),
         },
     };
     exprs.into_iter().for_each(|expr| slots.add_all(&slots_of(expr)));

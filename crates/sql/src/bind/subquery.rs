@@ -2,7 +2,7 @@
 //!
 //! A query that looks at no enclosing row is shared: the executor runs it once in a statement.
 
-use super::expr::{not, truth};
+use super::expr::{HASHED_MIN, hashed, not, truth};
 use super::{Binder, Bound, Scope, refuse, settled};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -157,7 +157,7 @@ impl Binder<'_> {
         let condition = self.compare_rows(operator, (0..count).map(own).collect(), (0..count).map(theirs).collect())?;
         let over = Over::Query(Box::new(shared(bound.plan)));
         let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
-        Ok(truth(Expr::Quantified { all, arguments, over, condition: Box::new(condition.expr) }))
+        Ok(truth(Expr::Quantified { all, arguments, over, condition: Box::new(condition.expr), hashed: None }))
     }
 
     /// `x operator ANY (array or query)`, or `ALL`.
@@ -212,7 +212,8 @@ impl Binder<'_> {
         }
         let over = Over::Array(Box::new(array.expr));
         let condition = Box::new(condition.expr);
-        Ok(truth(Expr::Quantified { all, arguments: vec![left.expr], over, condition }))
+        let hashed = hashed(is_hashed(&over, &condition, all));
+        Ok(truth(Expr::Quantified { all, arguments: vec![left.expr], over, condition, hashed }))
     }
 
     /// `(a, b) operator (c, d)`, or with a query of one row.
@@ -327,4 +328,21 @@ impl Binder<'_> {
 /// A value of this kind, to see which operators there are.
 fn probe(kind: Kind) -> Typed {
     Typed::new(Expr::Constant(Datum::Null), kind)
+}
+
+/// Says whether a run may look a value up in a hash table of an array's elements: the array is the same for all rows, and the
+/// operator an equality by which equal values have equal hashes, or its negation.
+fn is_hashed(over: &Over, condition: &Expr, all: bool) -> bool {
+    let (Over::Array(array), Expr::Call { operator: Some(operator), .. }) = (over, condition) else { return false };
+    let Some(left) = operator.left else { return false };
+    let is_integer = |kind: Kind| matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8);
+    let is_float = |kind: Kind| matches!(kind, Kind::Float4 | Kind::Float8);
+    let right = operator.right;
+    let is_long = match &**array {
+        Expr::Constant(Datum::Array(items)) => HASHED_MIN <= items.len(),
+        array => array.is_fixed(),
+    };
+    is_long
+        && operator.name == if all { "<>" } else { "=" }
+        && (left == right || (is_integer(left) && is_integer(right)) || (is_float(left) && is_float(right)))
 }

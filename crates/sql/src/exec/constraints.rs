@@ -11,7 +11,8 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::is_same;
 use crate::ops::{self, Context};
-use crate::storage::{Fit, datum, fit, store};
+use crate::storage::search::{Sought, sought};
+use crate::storage::{datum, store};
 use crate::types::SqlType;
 use engine::{Row, RowId, RowLock, Value, Wait};
 use std::sync::Arc;
@@ -193,10 +194,10 @@ impl Run<'_> {
         for ((value, at), other_at) in key.iter().zip(columns).zip(other_columns) {
             let (from, to) = (table.columns[*at].kind, other.columns[*other_at].kind);
             let Some(value) = self.as_other(value, from, to)? else { return Ok(None) };
-            if fit(&value, to) != Fit::Exactly {
-                return Ok(None);
+            match sought(value, to.kind, to, &self.env.forms)? {
+                Sought::Exactly(value) => made.push(value),
+                Sought::Between(..) | Sought::Below | Sought::Above => return Ok(None),
             }
-            made.push(value);
         }
         Ok(Some(made))
     }

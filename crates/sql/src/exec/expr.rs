@@ -4,7 +4,7 @@ use super::{Flow, Rows, Run};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::{compare, is_same};
-use crate::plan::{Expr, Over, Plan};
+use crate::plan::{Expr, ListId, Over, Plan};
 use crate::types::Kind;
 use std::cmp::Ordering;
 
@@ -111,24 +111,16 @@ impl Run<'_> {
                 let value = one(argument)?;
                 if let Plan::Shared { id, plan } = &**query {
                     let set = self.shared_set(*id, plan, *kind)?;
-                    if set.values.len() == 0 && !set.has_null {
-                        return Ok(Datum::Bool(false));
-                    }
-                    return Ok(if value.is_null() {
-                        Datum::Null
-                    } else if set.values.find(std::slice::from_ref(&value)).is_some() {
-                        Datum::Bool(true)
-                    } else if set.has_null {
-                        Datum::Null
-                    } else {
-                        Datum::Bool(false)
-                    });
+                    return Ok(set.has(&value));
                 }
                 let mut result = Datum::Bool(false);
                 let _ = self.rows(query, Some(rows), &mut |row| Ok(is_in(&value, &row[0], *kind, &mut result)))?;
                 result
             }
-            Expr::Quantified { all, arguments, over, condition } => {
+            Expr::Quantified { all, arguments, over: Over::Array(array), condition, hashed: Some(id) } => {
+                self.is_in_array(*id, *all, arguments, array, condition, rows)?
+            }
+            Expr::Quantified { all, arguments, over, condition, hashed: _ } => {
                 self.quantified(*all, arguments, over, condition, rows)?
             }
             Expr::Array(items) => Datum::Array(items.iter().map(one).collect::<SqlResult<_>>()?),
@@ -141,7 +133,11 @@ impl Run<'_> {
                 })?;
                 Datum::Array(items.into())
             }
-            Expr::InList { kind, argument, list } => {
+            Expr::InList { kind, argument, list, hashed: Some(id) } => {
+                let value = one(argument)?;
+                self.list_set(*id, *kind, || list.iter().map(one).collect::<SqlResult<_>>().map(Some))?.has(&value)
+            }
+            Expr::InList { kind, argument, list, hashed: None } => {
                 let value = one(argument)?;
                 let mut result = Datum::Bool(false);
                 for other in list {
@@ -172,6 +168,35 @@ impl Run<'_> {
             }
         }
         Ok(result)
+    }
+
+    /// `= ANY`, or `<> ALL`, of an array that a run keeps in a hash table.
+    fn is_in_array(
+        &self,
+        id: ListId,
+        all: bool,
+        arguments: &[Expr],
+        array: &Expr,
+        condition: &Expr,
+        rows: &Rows<'_>,
+    ) -> SqlResult<Datum> {
+        let (Expr::Call { operator: Some(operator), arguments: sides, .. }, [argument]) = (condition, arguments) else {
+            return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a hashed array without an equality"));
+        };
+        // The sides of the equality look at a row of the argument and an element.
+        let side = |at: usize, row: [Datum; 2]| self.value(&sides[at], &Rows { row: &row, outer: Some(rows) });
+        let value = side(0, [self.value(argument, rows)?, Datum::Null])?;
+        let set = self.list_set(id, operator.right, || match self.value(array, rows)? {
+            Datum::Array(items) => {
+                let sides = items.into_iter().map(|item| side(1, [Datum::Null, item]));
+                sides.collect::<SqlResult<_>>().map(Some)
+            }
+            _ => Ok(None),
+        })?;
+        Ok(match set.has(&value) {
+            Datum::Bool(found) => Datum::Bool(found != all),
+            unknown => unknown,
+        })
     }
 
     /// `ANY`: true if the condition is for any, else null if it is for any. `ALL`: the same with false.

@@ -7,7 +7,7 @@ use super::joins::Store;
 use super::table::RowTable;
 use crate::datum::Datum;
 use crate::error::SqlResult;
-use crate::plan::Plan;
+use crate::plan::{ListId, Plan};
 use crate::types::Kind;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,10 +25,35 @@ pub(crate) struct Memo {
     pub(super) stores: RefCell<Vec<(u64, Rc<Store>)>>,
 }
 
-/// The values of a query's one column, for `IN`.
+/// The values of a query's one column, of a list or of an array, for `IN` and `= ANY`.
 pub(super) struct Set {
-    pub(super) values: RowTable,
-    pub(super) has_null: bool,
+    values: RowTable,
+    has_null: bool,
+    /// The array is NULL itself.
+    is_null: bool,
+}
+
+impl Set {
+    fn new(kind: Kind) -> Set {
+        Set { values: RowTable::new(vec![kind]), has_null: false, is_null: false }
+    }
+
+    /// Says whether a value is equal to any of the set's: null where that is unknown.
+    pub(super) fn has(&self, value: &Datum) -> Datum {
+        if self.is_null {
+            Datum::Null
+        } else if self.values.len() == 0 && !self.has_null {
+            Datum::Bool(false)
+        } else if value.is_null() {
+            Datum::Null
+        } else if self.values.find(std::slice::from_ref(value)).is_some() {
+            Datum::Bool(true)
+        } else if self.has_null {
+            Datum::Null
+        } else {
+            Datum::Bool(false)
+        }
+    }
 }
 
 impl Run<'_> {
@@ -52,20 +77,39 @@ impl Run<'_> {
         if let Some((_, set)) = self.memo.sets.borrow().iter().find(|(own, _)| *own == id) {
             return Ok(Rc::clone(set));
         }
-        let mut set = Set { values: RowTable::new(vec![kind]), has_null: false };
-        self.every(plan, None, &mut |row| {
-            match row.first() {
-                Some(value) if !value.is_null() => {
-                    if set.values.put(row).1 {
-                        self.keep(&row[..1])?;
-                    }
-                }
-                _ => set.has_null = true,
-            }
-            Ok(())
-        })?;
+        let mut set = Set::new(kind);
+        self.every(plan, None, &mut |row| row.first().map_or(Ok(()), |value| self.put(&mut set, value)))?;
         let set = Rc::new(set);
         self.memo.sets.borrow_mut().push((id, Rc::clone(&set)));
         Ok(set)
+    }
+
+    /// The values of a list or array as a set; nothing stands for an array that is NULL.
+    pub(super) fn list_set(
+        &self,
+        ListId(id): ListId,
+        kind: Kind,
+        make: impl FnOnce() -> SqlResult<Option<Vec<Datum>>>,
+    ) -> SqlResult<Rc<Set>> {
+        if let Some((_, set)) = self.memo.sets.borrow().iter().find(|(own, _)| *own == id) {
+            return Ok(Rc::clone(set));
+        }
+        let mut set = Set::new(kind);
+        match make()? {
+            Some(values) => values.iter().try_for_each(|value| self.put(&mut set, value))?,
+            None => set.is_null = true,
+        }
+        let set = Rc::new(set);
+        self.memo.sets.borrow_mut().push((id, Rc::clone(&set)));
+        Ok(set)
+    }
+
+    fn put(&self, set: &mut Set, value: &Datum) -> SqlResult<()> {
+        if value.is_null() {
+            set.has_null = true;
+        } else if set.values.put(std::slice::from_ref(value)).1 {
+            self.keep(std::slice::from_ref(value))?;
+        }
+        Ok(())
     }
 }

@@ -7,9 +7,10 @@ use super::{Each, Flow, Rows, Run};
 use crate::catalog::TableInfo;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult};
-use crate::plan::{Access, Expr, Limit, List, Lock, Plan};
-use crate::storage::{Fit, datum, fit, store};
-use crate::types::SqlType;
+use crate::plan::{Access, Expr, KeyValue, Limit, List, Lock, Plan};
+use crate::storage::search::{Sought, sought};
+use crate::storage::{datum, store};
+use crate::types::{Kind, SqlType};
 use engine::{Direction, Row, RowId, Value};
 use std::ops::Bound;
 
@@ -41,13 +42,22 @@ impl<'a> Run<'a> {
     /// What rows of a table are wanted; nothing if there can be none.
     pub(super) fn look_up(&self, table: &TableInfo, access: &Access, rows: &Rows<'_>) -> SqlResult<Option<Keys>> {
         // No row is equal to null, or to what the column cannot have.
-        let prefix_of = |index: usize, prefix: &[Expr]| {
+        let key = |value: Datum, from: Kind, kind: SqlType| {
+            let exactly = match value {
+                Datum::Null => None,
+                value => match sought(value, from, kind, &self.env.forms)? {
+                    Sought::Exactly(value) => Some(value),
+                    Sought::Between(..) | Sought::Below | Sought::Above => None,
+                },
+            };
+            Ok::<_, SqlError>(exactly)
+        };
+        let prefix_of = |index: usize, prefix: &[KeyValue]| {
             let mut values = Vec::with_capacity(prefix.len());
-            for (at, value) in prefix.iter().enumerate() {
-                let value = self.value(value, rows)?;
-                if value.is_null() || fit(&value, kind_of(table, index, at)) != Fit::Exactly {
+            for (at, KeyValue { value, kind }) in prefix.iter().enumerate() {
+                let Some(value) = key(self.value(value, rows)?, *kind, kind_of(table, index, at))? else {
                     return Ok::<_, SqlError>(None);
-                }
+                };
                 values.push(value);
             }
             Ok(Some(values))
@@ -55,36 +65,52 @@ impl<'a> Run<'a> {
         Ok(Some(match access {
             Access::All => Keys::All,
             Access::Index { index, prefix, lower, upper, backward } => {
-                let bound = |limit: &Option<Limit>| match limit {
-                    None => Ok(Some(None)),
-                    Some(Limit { value, inclusive }) => match self.value(value, rows)? {
-                        Datum::Null => Ok::<_, SqlError>(None),
+                // Nothing if no row can be within the limit; a limit of nothing if all rows are.
+                let bound = |limit: &Option<Box<Limit>>, is_lower: bool| {
+                    let Some(Limit { value: KeyValue { value, kind }, inclusive }) = limit.as_deref() else {
+                        return Ok::<_, SqlError>(Some(None));
+                    };
+                    let value = self.value(value, rows)?;
+                    if value.is_null() {
+                        return Ok(None);
+                    }
+                    let column = kind_of(table, *index, prefix.len());
+                    Ok(match sought(value, *kind, column, &self.env.forms)? {
+                        Sought::Exactly(value) => Some(Some((value, *inclusive))),
                         // The condition above says it exactly.
-                        value => Ok(match fit(&value, kind_of(table, *index, prefix.len())) {
-                            Fit::Exactly => Some(Some((value, *inclusive))),
-                            Fit::Between => Some(Some((value, true))),
-                            Fit::Beyond => Some(None),
-                        }),
-                    },
+                        Sought::Between(low, high) => Some(Some((if is_lower { low } else { high }, true))),
+                        Sought::Below => is_lower.then_some(None),
+                        Sought::Above => (!is_lower).then_some(None),
+                    })
                 };
                 let Some(values) = prefix_of(*index, prefix)? else { return Ok(None) };
-                let (Some(lower), Some(upper)) = (bound(lower)?, bound(upper)?) else { return Ok(None) };
+                let (Some(lower), Some(upper)) = (bound(lower, true)?, bound(upper, false)?) else {
+                    return Ok(None);
+                };
                 let direction = if *backward { Direction::Backward } else { Direction::Forward };
                 Keys::Index { index: *index, prefix: values, lower, upper, direction }
             }
             Access::AnyOf { index, prefix, list } => {
                 let Some(values) = prefix_of(*index, prefix)? else { return Ok(None) };
-                let mut list = match list {
+                let kind = kind_of(table, *index, prefix.len());
+                let mut keys = Vec::new();
+                match list {
                     List::Values(values) => {
-                        values.iter().map(|value| self.value(value, rows)).collect::<SqlResult<Vec<_>>>()?
+                        for KeyValue { value, kind: from } in values {
+                            keys.extend(key(self.value(value, rows)?, *from, kind)?);
+                        }
                     }
-                    List::Array(array) => match self.value(array, rows)? {
-                        Datum::Array(items) => items.into_vec(),
+                    List::Array { array, kind: from } => match self.value(array, rows)? {
+                        Datum::Array(items) => {
+                            for item in items {
+                                keys.extend(key(item, *from, kind)?);
+                            }
+                        }
+                        // NULL, to which nothing is equal.
                         _ => return Ok(None),
                     },
-                };
-                let kind = kind_of(table, *index, prefix.len());
-                list.retain(|value| !value.is_null() && fit(value, kind) == Fit::Exactly);
+                }
+                let mut list = keys;
                 list.sort_by(|left, right| crate::ops::compare(left, right, kind.kind));
                 list.dedup_by(|left, right| crate::ops::compare(left, right, kind.kind).is_eq());
                 Keys::AnyOf { index: *index, prefix: values, list }

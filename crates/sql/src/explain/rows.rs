@@ -8,8 +8,8 @@ use crate::change::{Assignments, Change, Modify, NewValue};
 use crate::exec::Probe;
 use crate::ops::Env;
 use crate::plan::{
-    Access, AggregateCall, Expr, Joins, Kept, Limit, List, Over, Plan, SetFunction, SetOperation, SortKey, Source,
-    Step, WindowFunction,
+    Access, AggregateCall, Expr, Joins, Kept, KeyValue, Limit, List, Over, Plan, SetFunction, SetOperation, SortKey,
+    Source, Step, WindowFunction,
 };
 use crate::system::deparse::{Shown, shown};
 use crate::types::Kind;
@@ -377,14 +377,13 @@ impl Explainer<'_> {
         };
         let column = |index: usize, at: usize| {
             let place = table.indexes.get(index).and_then(|index| index.columns.get(at));
-            place
-                .and_then(|at| table.columns.get(*at))
-                .map_or(("", Kind::Unknown), |column| (column.name.as_str(), column.kind.kind))
+            place.and_then(|at| table.columns.get(*at)).map_or("", |column| column.name.as_str())
         };
-        let compared = |(name, kind): (&str, Kind), word: &str, value: &Expr| {
-            format!("({} {word} {})", crate::system::quoted(name), wrapped(self.shown_as(value, columns, kind)))
+        let compared = |name: &str, word: &str, sought: &KeyValue| {
+            let KeyValue { value, kind } = sought;
+            format!("({} {word} {})", crate::system::quoted(name), wrapped(self.shown_as(value, columns, *kind)))
         };
-        let equal = |index: usize, prefix: &[Expr]| -> Vec<String> {
+        let equal = |index: usize, prefix: &[KeyValue]| -> Vec<String> {
             let pairs = prefix.iter().enumerate();
             pairs.map(|(at, value)| compared(column(index, at), "=", value)).collect()
         };
@@ -401,8 +400,8 @@ impl Explainer<'_> {
             Access::Index { index, prefix, lower, upper, backward } => {
                 let mut conditions = equal(*index, prefix);
                 let next = column(*index, prefix.len());
-                let mut bound = |limit: &Option<Limit>, words: [&str; 2]| {
-                    if let Some(Limit { value, inclusive }) = limit {
+                let mut bound = |limit: &Option<Box<Limit>>, words: [&str; 2]| {
+                    if let Some(Limit { value, inclusive }) = limit.as_deref() {
                         conditions.push(compared(next, words[usize::from(*inclusive)], value));
                     }
                 };
@@ -412,12 +411,12 @@ impl Explainer<'_> {
             }
             Access::AnyOf { index, prefix, list } => {
                 let mut conditions = equal(*index, prefix);
-                let (name, kind) = column(*index, prefix.len());
+                let name = column(*index, prefix.len());
                 let list = match list {
-                    List::Array(array) => self.shown(array, columns).text,
+                    List::Array { array, kind: _ } => self.shown(array, columns).text,
                     List::Values(values) => {
-                        let values: Vec<String> =
-                            values.iter().map(|value| self.shown_as(value, columns, kind).text).collect();
+                        let one = |sought: &KeyValue| self.shown_as(&sought.value, columns, sought.kind).text;
+                        let values: Vec<String> = values.iter().map(one).collect();
                         format!("ARRAY[{}]", values.join(", "))
                     }
                 };
@@ -426,7 +425,7 @@ impl Explainer<'_> {
             }
         };
         if let Access::Index { prefix, .. } | Access::AnyOf { prefix, .. } = access {
-            prefix.iter().for_each(|value| self.subplans(&mut node, value));
+            prefix.iter().for_each(|sought| self.subplans(&mut node, &sought.value));
         }
         node
     }

@@ -13,12 +13,21 @@ fn order_floats(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// A date as a moment, for comparison: wider than the calendar.
+/// A date as a moment, for comparison: wider than the calendar, which the infinities enclose.
 fn moment(days: i32) -> i128 {
     match days {
-        i32::MAX => i128::from(i64::MAX),
-        i32::MIN => i128::from(i64::MIN),
+        i32::MAX => i128::MAX,
+        i32::MIN => i128::MIN,
         _ => i128::from(days) * i128::from(DAY),
+    }
+}
+
+/// A timestamp as a moment, for comparison with one.
+fn wide(micros: i64) -> i128 {
+    match micros {
+        i64::MAX => i128::MAX,
+        i64::MIN => i128::MIN,
+        _ => i128::from(micros),
     }
 }
 
@@ -62,8 +71,8 @@ fn order(a: &Datum, b: &Datum, blanks: bool) -> Ordering {
         (Datum::Bytes(a), Datum::Bytes(b)) => a.cmp(b),
         (Datum::Date(a), Datum::Date(b)) => a.cmp(b),
         (Datum::Timestamp(a), Datum::Timestamp(b)) => a.cmp(b),
-        (Datum::Date(a), Datum::Timestamp(b)) => moment(*a).cmp(&i128::from(*b)),
-        (Datum::Timestamp(a), Datum::Date(b)) => i128::from(*a).cmp(&moment(*b)),
+        (Datum::Date(a), Datum::Timestamp(b)) => moment(*a).cmp(&wide(*b)),
+        (Datum::Timestamp(a), Datum::Date(b)) => wide(*a).cmp(&moment(*b)),
         (Datum::Interval(a), Datum::Interval(b)) => a.length().cmp(&b.length()),
         (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
         (Datum::Array(a), Datum::Array(b)) => order_items(a, b, blanks),
@@ -159,8 +168,8 @@ fn in_zone(datum: &Datum, is_local: bool, env: &Env) -> i128 {
     };
     match datum {
         Datum::Date(days) => of(moment(*days)),
-        Datum::Timestamp(micros) if is_local => of(i128::from(*micros)),
-        Datum::Timestamp(micros) => i128::from(*micros),
+        Datum::Timestamp(micros) if is_local => of(wide(*micros)),
+        Datum::Timestamp(micros) => wide(*micros),
         _ => 0,
     }
 }

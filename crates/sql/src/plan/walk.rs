@@ -42,7 +42,7 @@ macro_rules! walks {
                     part(argument, depth)?;
                     $plan_parts(query, depth + 1, part)
                 }
-                Expr::InList { argument, list, kind: _ } => {
+                Expr::InList { argument, list, kind: _, hashed: _ } => {
                     part(argument, depth)?;
                     for one in list {
                         part(one, depth)?;
@@ -50,7 +50,7 @@ macro_rules! walks {
                     Ok(())
                 }
                 // The condition is over a row of its own.
-                Expr::Quantified { arguments, over, condition: _, all: _ } => {
+                Expr::Quantified { arguments, over, condition: _, all: _, hashed: _ } => {
                     for argument in arguments {
                         part(argument, depth)?;
                     }
@@ -221,25 +221,25 @@ macro_rules! walks {
                         Access::All => {}
                         Access::Index { prefix, lower, upper, index: _, backward: _ } => {
                             for value in prefix {
-                                part(value, depth)?;
+                                part(& $($mutable)? value.value, depth)?;
                             }
                             for limit in [lower, upper] {
                                 if let Some(limit) = limit {
-                                    part(& $($mutable)? limit.value, depth)?;
+                                    part(& $($mutable)? limit.value.value, depth)?;
                                 }
                             }
                         }
                         Access::AnyOf { prefix, list, index: _ } => {
                             for value in prefix {
-                                part(value, depth)?;
+                                part(& $($mutable)? value.value, depth)?;
                             }
                             match list {
                                 List::Values(values) => {
                                     for value in values {
-                                        part(value, depth)?;
+                                        part(& $($mutable)? value.value, depth)?;
                                     }
                                 }
-                                List::Array(array) => part(array, depth)?,
+                                List::Array { array, kind: _ } => part(array, depth)?,
                             }
                         }
                     },

@@ -180,12 +180,12 @@ impl Writer<'_> {
             Expr::Not(inner) => match &**inner {
                 Expr::IsNull(inner) => self.tested(inner, "IS NOT NULL"),
                 Expr::IsBool(inner, value) => self.tested(inner, if *value { "IS NOT TRUE" } else { "IS NOT FALSE" }),
-                Expr::InList { kind, argument, list } => self.listed(*kind, argument, list, "<> ALL"),
+                Expr::InList { kind, argument, list, hashed: _ } => self.listed(*kind, argument, list, "<> ALL"),
                 inner => Some((format!("NOT {}", self.part(inner, Kind::Bool, Form::Not)?), Form::Not)),
             },
             Expr::IsNull(inner) => self.tested(inner, "IS NULL"),
             Expr::IsBool(inner, value) => self.tested(inner, if *value { "IS TRUE" } else { "IS FALSE" }),
-            Expr::InList { kind, argument, list } => self.listed(*kind, argument, list, "= ANY"),
+            Expr::InList { kind, argument, list, hashed: _ } => self.listed(*kind, argument, list, "= ANY"),
             Expr::Now { to } => simple(
                 match to.kind {
                     Kind::Timestamptz => "CURRENT_TIMESTAMP",

@@ -352,6 +352,12 @@ impl Zone {
         if self.0.is_none() { 0 } else { self.local(micros).offset }
     }
 
+    /// Says whether its clocks are not put between two moments in microseconds since 1970.
+    pub fn is_steady(&self, from: i64, to: i64) -> bool {
+        let Some(table) = &self.0 else { return true };
+        table.next(from.div_euclid(SECOND)).is_none_or(|(change, _)| to.div_euclid(SECOND) < change)
+    }
+
     /// Seconds east of UTC where its clocks show this: microseconds from 1970 on.
     pub fn offset_of_local(&self, micros: i64) -> i32 {
         let Some(table) = &self.0 else { return 0 };
