@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** what was put between operators for the scheduler's sake is left out; everything else is there.
 
+use crate::functions::defined::readable;
 use crate::safepoint::SafepointExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use sql::explain::{Actual, Node, Value};
@@ -13,7 +14,7 @@ pub(crate) fn node(plan: &dyn ExecutionPlan, was_run: bool) -> Node {
     {
         return node(&***input, was_run);
     }
-    let line = displayable(plan).one_line().to_string();
+    let line = readable(&displayable(plan).one_line().to_string());
     let line = line.trim();
     let name = plan.name();
     let target = line.strip_prefix(name).unwrap_or_default().to_owned();

@@ -6,6 +6,8 @@
 
 #[path = "../../sql/tests/generated/answer.rs"]
 mod answer;
+#[path = "paths/calls.rs"]
+mod calls;
 
 use answer::{Answer, Line};
 use engine::{Engine, EngineConfig};

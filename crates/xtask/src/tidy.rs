@@ -83,6 +83,41 @@ fn unsafe_stays_in_its_rooms() {
 }
 
 #[test]
+fn functions_reach_datafusion_by_their_identity_alone() {
+    // DataFusion merges calls that have the same name, equality and hash, so one file makes these, of all that is captured.
+    let constructor = "crates/olap/src/functions/defined.rs";
+    let traits = [
+        "ScalarUDFImpl",
+        "AggregateUDFImpl",
+        "WindowUDFImpl",
+        "HigherOrderUDFImpl",
+        "AsyncScalarUDFImpl",
+        "PhysicalExpr",
+        "UserDefinedLogicalNode",
+        "UserDefinedLogicalNodeCore",
+        "SimpleScalarUDF",
+        "SimpleAggregateUDF",
+    ];
+    let is_other_way = |name: &str, line: &str| {
+        let code = line.split("//").next().unwrap_or("");
+        let implements = |of: &&str| code.contains("impl") && code.contains(&format!("{of} for "));
+        let makes = ["create_udf(", "create_udaf(", "create_udwf(", "UDF::new_from_impl("];
+        // A handwritten form may leave out what a function captures, or claim one for a closure.
+        let hides = name.starts_with("crates/olap/src/functions/") && code.contains("Debug for ");
+        traits.iter().any(implements) || makes.iter().any(|of| code.contains(of)) || hides
+    };
+    let others: Vec<String> = sources("rs")
+        .into_iter()
+        .filter(|(name, _)| name != constructor && name != "crates/xtask/src/tidy.rs")
+        .flat_map(|(name, text)| {
+            let lines = (1..).zip(text.lines()).filter(|(_, line)| is_other_way(&name, line));
+            lines.map(|(at, _)| format!("{name}:{at}")).collect::<Vec<_>>()
+        })
+        .collect();
+    assert_none(&others, "functions and aggregates are given to DataFusion by olap's functions::defined alone");
+}
+
+#[test]
 fn every_module_begins_with_its_documentation() {
     let begins = |text: &str| text.starts_with("//!") || text.starts_with("#![doc = include_str!(");
     let bare: Vec<String> = sources("rs")

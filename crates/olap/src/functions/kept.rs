@@ -3,23 +3,22 @@
 //! **Invariant:** parts of a group that were aggregated apart come together without a difference. An aggregate whose result
 //! can be fed to itself (`min`, `bool_and`, ...) hands on its result so far; any other its rows.
 
+use super::defined::{self, Grouped};
 use super::outwards;
 use crate::values::{Reader, Repr, mismatch, scalar};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
-use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{Accumulator, AggregateUDF, GroupsAccumulator};
 use engine::Value;
 use sql::ops::{Aggregate, compare};
 use sql::{Datum, Kind, SqlResult, SqlType, storage};
 use std::cmp::Ordering;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// A key of the order in which an aggregate is given its rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
     pub(crate) kind: Kind,
     pub(crate) descending: bool,
@@ -44,61 +43,37 @@ fn folds(call: &Call) -> bool {
     again && call.order.is_empty()
 }
 
-#[derive(Debug)]
-struct Function {
-    call: Call,
-    signature: Signature,
-}
-
-impl PartialEq for Function {
-    fn eq(&self, other: &Function) -> bool {
-        let (one, two) = (&self.call, &other.call);
-        std::ptr::eq(one.aggregate, two.aggregate)
-            && one.reprs == two.reprs
-            && one.kinds == two.kinds
-            && one.order == two.order
-            && one.is_distinct == two.is_distinct
-            && one.result == two.result
-    }
-}
-
-impl Eq for Function {}
-
-impl Hash for Function {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.call.aggregate.name.hash(state);
-        self.call.reprs.hash(state);
-    }
-}
-
 impl Call {
     /// As a function.
     pub(crate) fn function(self) -> AggregateUDF {
-        let signature = Signature::any(self.reprs.len(), Volatility::Immutable);
-        AggregateUDF::new_from_impl(Function { call: self, signature })
+        defined::aggregate(self)
     }
 }
 
-impl AggregateUDFImpl for Function {
+impl Grouped for Call {
     fn name(&self) -> &str {
-        self.call.aggregate.name
+        self.aggregate.name
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
+    fn arguments_count(&self) -> usize {
+        self.reprs.len()
     }
 
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(self.call.result.data_type())
+    fn result(&self) -> DataType {
+        self.result.data_type()
     }
 
-    fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Group::new(self.call.clone())))
+    fn state(&self, of: &str) -> Vec<FieldRef> {
+        let kind = if folds(self) { self.result.data_type() } else { DataType::Binary };
+        vec![Arc::new(Field::new(format!("{of}[state]"), kind, true))]
     }
 
-    fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
-        let kind = if folds(&self.call) { self.call.result.data_type() } else { DataType::Binary };
-        Ok(vec![Arc::new(Field::new(format!("{}[state]", args.name), kind, true))])
+    fn one(&self) -> Box<dyn Accumulator> {
+        Box::new(Group::new(self.clone()))
+    }
+
+    fn many(&self) -> Option<Box<dyn GroupsAccumulator>> {
+        None
     }
 }
 

@@ -3,6 +3,7 @@
 //! **Invariant:** numerics of one scale are integers here, so sums and products are exact; what 38 digits do not hold is an
 //! error, never a wrapped number. Where the arguments' digits are too few for that, nothing is checked.
 
+use super::defined;
 use super::{arithmetic, outwards};
 use crate::values::{DIGITS_MAX, Repr, padded};
 use datafusion::arrow::array::{
@@ -14,10 +15,7 @@ use datafusion::arrow::compute::kernels::numeric;
 use datafusion::arrow::datatypes::{DataType, Date32Type, Decimal128Type, Float64Type};
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs};
 use sql::SqlError;
 use sql::types::calendar;
 use std::sync::Arc;
@@ -59,17 +57,9 @@ pub(crate) enum Kernel {
     Part(Part),
 }
 
-/// A kernel as DataFusion calls it; each is null if an argument is.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Function {
-    kernel: Kernel,
-    signature: Signature,
-}
-
 /// A call of a kernel.
 pub(crate) fn call(kernel: Kernel, arguments: Vec<Expr>) -> Expr {
-    let function = Function { kernel, signature: Signature::any(arguments.len(), Volatility::Immutable) };
-    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), arguments))
+    defined::call(kernel, arguments)
 }
 
 /// 10 to this power.
@@ -78,7 +68,7 @@ pub(crate) fn ten_to(power: u8) -> i128 {
 }
 
 impl Kernel {
-    fn result(self) -> DataType {
+    fn data_type(self) -> DataType {
         match self {
             Kernel::Integers(_, result) | Kernel::Decimals { result, .. } | Kernel::Shifted { result, .. } => {
                 result.data_type()
@@ -203,11 +193,11 @@ fn canonical(value: f64) -> f64 {
     if value.is_nan() { f64::NAN } else { value + 0.0 }
 }
 
-impl Function {
-    fn apply(&self, args: &[ColumnarValue], rows: usize) -> Result<ArrayRef> {
+impl Kernel {
+    fn apply(self, args: &[ColumnarValue], rows: usize) -> Result<ArrayRef> {
         let first = |args: &[ColumnarValue]| args[0].to_array(rows);
-        let result = self.kernel.result();
-        Ok(match self.kernel {
+        let result = self.data_type();
+        Ok(match self {
             Kernel::Integers(operation, of) => {
                 let error = |error: ArrowError| arithmetic(&error, type_name(of));
                 if args.iter().any(|arg| matches!(arg, ColumnarValue::Scalar(scalar) if scalar.is_null())) {
@@ -295,9 +285,9 @@ fn operand(value: &ColumnarValue) -> Result<Box<dyn datafusion::arrow::array::Da
     })
 }
 
-impl ScalarUDFImpl for Function {
+impl defined::Scalar for Kernel {
     fn name(&self) -> &str {
-        match self.kernel {
+        match self {
             Kernel::Integers(Operation::Add, _) | Kernel::Decimals { operation: Operation::Add, .. } => "plus",
             Kernel::Integers(Operation::Subtract, _) | Kernel::Decimals { operation: Operation::Subtract, .. } => {
                 "minus"
@@ -316,19 +306,19 @@ impl ScalarUDFImpl for Function {
         }
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
+    fn result(&self) -> DataType {
+        self.data_type()
     }
 
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(self.kernel.result())
+    fn is_strict(&self) -> bool {
+        true
     }
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let ScalarFunctionArgs { args, number_rows, .. } = args;
         // The optimizer asks what becomes of a null that has no type yet.
         if args.iter().any(|arg| arg.data_type().is_null()) {
-            return Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from(&self.kernel.result())?));
+            return Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from(&self.data_type())?));
         }
         let is_constant = args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let array = self.apply(&args, if is_constant { 1 } else { number_rows })?;

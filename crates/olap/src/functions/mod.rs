@@ -2,8 +2,9 @@
 //!
 //! **Invariant:** each has the answer, display scale included, that the row path's evaluation has. [`rows`] is the general
 //! case: it calls the very functions that the row path calls, a row at a time. [`kernels`] and [`sums`] do the same a batch at a
-//! time for what large queries spend their time on.
+//! time for what large queries spend their time on. [`defined`] is the only way from all of them to DataFusion.
 
+pub(crate) mod defined;
 pub(crate) mod kept;
 pub(crate) mod kernels;
 pub(crate) mod rows;
@@ -14,11 +15,9 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::ScalarUDF;
 use sql::{SqlError, SqlState};
 
-/// Whether a function is one of ours that is null if any of its arguments is.
+/// Returns true for a function of ours that is null if any of its arguments is.
 pub(crate) fn is_strict(function: &ScalarUDF) -> bool {
-    let inner = function.inner();
-    inner.downcast_ref::<kernels::Function>().is_some()
-        || inner.downcast_ref::<rows::Function>().is_some_and(rows::Function::is_strict)
+    defined::of(function).is_some_and(defined::Scalar::is_strict)
 }
 
 /// An error of SQL on its way through DataFusion.

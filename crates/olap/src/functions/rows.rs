@@ -1,69 +1,132 @@
 //! A function of values, a row at a time.
 
+use super::defined::{self, Scalar, Session};
 use super::outwards;
-use crate::values::{Reader, Repr, array, scalar};
+use crate::values::{Reader, Repr, array, mismatch, scalar};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
-use sql::{Datum, SqlResult};
-use std::fmt;
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs};
+use sql::ops::{Eval, compare, is_same};
+use sql::plan::CastEval;
+use sql::{Datum, Kind, SqlResult, SqlType};
+use std::cmp::Ordering;
 
-/// Computes a value of its arguments' values.
-pub(crate) type Eval = Arc<dyn Fn(&[Datum]) -> SqlResult<Datum> + Send + Sync>;
+/// What is computed of the arguments' values. It is data, so that it shows all that it captures.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// A line of the tables of functions and operators. Constants stand in the frame, the arguments take its free places.
+    Call { eval: Eval, frame: Vec<Option<Datum>>, session: Session },
+    /// A cast to a type with its modifier.
+    Cast { eval: CastEval, to: SqlType, session: Session },
+    /// `ANY` or `ALL` of the items of a constant array.
+    AnyItem { all: bool, eval: Eval, strict: bool, items: Box<[Datum]>, session: Session },
+    /// `GREATEST` or `LEAST`.
+    Extreme { greatest: bool, kind: Kind },
+    /// `IS NOT DISTINCT FROM`.
+    Same(Kind),
+    /// Equality of two values that are not null.
+    Equal(Kind),
+    /// A text without the blanks at its end.
+    Trimmed,
+    /// A numeric, with as many digits behind the point as the second argument says.
+    Rounded,
+    /// The same numeric, in another form.
+    Numeric,
+}
 
-pub(super) struct Function {
+/// A function of rows.
+#[derive(Debug)]
+struct Function {
     name: String,
     arguments: Vec<Repr>,
     result: Repr,
     /// Null if any argument is.
     strict: bool,
-    eval: Eval,
-    signature: Signature,
+    body: Body,
 }
 
-impl Function {
-    pub(super) fn is_strict(&self) -> bool {
-        self.strict
-    }
-}
-
-/// A call of such a function.
-pub(crate) fn call(name: &str, arguments: Vec<(Expr, Repr)>, result: Repr, strict: bool, eval: Eval) -> Expr {
+/// A call of a function.
+pub(crate) fn call(name: &str, arguments: Vec<(Expr, Repr)>, result: Repr, strict: bool, body: Body) -> Expr {
     let (exprs, reprs): (Vec<Expr>, Vec<Repr>) = arguments.into_iter().unzip();
-    let signature = if exprs.is_empty() {
-        Signature::nullary(Volatility::Immutable)
-    } else {
-        Signature::any(exprs.len(), Volatility::Immutable)
+    defined::call(Function { name: name.to_owned(), arguments: reprs, result, strict, body }, exprs)
+}
+
+impl Body {
+    fn eval(&self, values: &[Datum]) -> SqlResult<Datum> {
+        match self {
+            Body::Call { eval, frame, session } => {
+                if values.len() == frame.len() {
+                    return eval.call(values, session);
+                }
+                let mut given = values.iter();
+                let of = |constant: &Option<Datum>| match constant {
+                    Some(constant) => Ok(constant.clone()),
+                    None => given.next().cloned().ok_or_else(mismatch),
+                };
+                let all = frame.iter().map(of).collect::<SqlResult<Vec<Datum>>>()?;
+                eval.call(&all, session)
+            }
+            Body::Cast { eval, to, session } => eval(&values[0], *to, session),
+            Body::AnyItem { all, eval, strict, items, session } => {
+                let mut result = Datum::Bool(*all);
+                for item in items {
+                    let pair = [values[0].clone(), item.clone()];
+                    let is_null = *strict && pair.iter().any(Datum::is_null);
+                    match if is_null { Datum::Null } else { eval.call(&pair, session)? } {
+                        Datum::Bool(value) if value != *all => return Ok(Datum::Bool(value)),
+                        Datum::Bool(_) => {}
+                        Datum::Null => result = Datum::Null,
+                        other => return Err(mismatch().detail(format!("{other:?} is no truth value"))),
+                    }
+                }
+                Ok(result)
+            }
+            Body::Extreme { greatest, kind } => {
+                let wanted = if *greatest { Ordering::Greater } else { Ordering::Less };
+                let mut best = &Datum::Null;
+                for value in values.iter().filter(|value| !value.is_null()) {
+                    if best.is_null() || compare(value, best, *kind) == wanted {
+                        best = value;
+                    }
+                }
+                Ok(best.clone())
+            }
+            Body::Same(kind) => Ok(Datum::Bool(is_same(&values[0], &values[1], *kind))),
+            Body::Equal(kind) => Ok(Datum::Bool(compare(&values[0], &values[1], *kind).is_eq())),
+            Body::Trimmed => match &values[0] {
+                Datum::Text(text) => Ok(Datum::text(text.trim_end_matches(' '))),
+                _ => Err(mismatch()),
+            },
+            Body::Rounded => match (&values[0], &values[1]) {
+                (Datum::Numeric(number), Datum::Int8(scale)) => Ok(Datum::Numeric(number.round(*scale as i32))),
+                _ => Err(mismatch()),
+            },
+            Body::Numeric => Ok(values[0].clone()),
+        }
+    }
+}
+
+/// A constant as `EXPLAIN` shows it; a long one is cut off.
+fn shown(constant: &Datum) -> String {
+    const LONGEST: usize = 24;
+    let text = match constant {
+        Datum::Null => "null".to_owned(),
+        Datum::Bool(value) => value.to_string(),
+        Datum::Int2(value) => value.to_string(),
+        Datum::Int4(value) => value.to_string(),
+        Datum::Int8(value) | Datum::Time(value) | Datum::Timestamp(value) => value.to_string(),
+        Datum::Oid(value) => value.to_string(),
+        Datum::Float4(value) => value.to_string(),
+        Datum::Float8(value) => value.to_string(),
+        Datum::Numeric(value) => value.to_string(),
+        Datum::Text(value) => format!("'{value}'"),
+        Datum::Date(value) => value.to_string(),
+        Datum::Bytes(_) | Datum::Interval(_) | Datum::Uuid(_) | Datum::Array(_) => format!("{constant:?}"),
     };
-    let function = Function { name: name.to_owned(), arguments: reprs, result, strict, eval, signature };
-    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), exprs))
-}
-
-impl fmt::Debug for Function {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Function").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-/// The same only if it is the same value: closures cannot be compared.
-impl PartialEq for Function {
-    fn eq(&self, other: &Function) -> bool {
-        Arc::ptr_eq(&self.eval, &other.eval) && self.result == other.result && self.arguments == other.arguments
-    }
-}
-
-impl Eq for Function {}
-
-impl Hash for Function {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-        self.result.hash(state);
+    match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text,
     }
 }
 
@@ -73,20 +136,38 @@ enum Argument<'a> {
     Each(Reader<'a>),
 }
 
-impl ScalarUDFImpl for Function {
+impl Scalar for Function {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
+    fn constants(&self) -> String {
+        match &self.body {
+            Body::Call { frame, .. } if frame.iter().any(Option::is_some) => {
+                let of = |constant: &Option<Datum>| constant.as_ref().map_or_else(|| "_".to_owned(), shown);
+                format!("[{}]", frame.iter().map(of).collect::<Vec<_>>().join(", "))
+            }
+            Body::Cast { to, .. } => format!("[{}]", to.name()),
+            Body::AnyItem { items, .. } => format!("[{}]", shown(&Datum::Array(items.clone()))),
+            Body::Call { .. }
+            | Body::Extreme { .. }
+            | Body::Same(_)
+            | Body::Equal(_)
+            | Body::Trimmed
+            | Body::Rounded
+            | Body::Numeric => String::new(),
+        }
     }
 
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(self.result.data_type())
+    fn result(&self) -> DataType {
+        self.result.data_type()
     }
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn is_strict(&self) -> bool {
+        self.strict
+    }
+
+    fn invoke(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let ScalarFunctionArgs { args, number_rows, .. } = args;
         let is_constant = args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let arguments = args.iter().zip(&self.arguments).map(|(arg, repr)| match arg {
@@ -108,7 +189,7 @@ impl ScalarUDFImpl for Function {
                     return Ok(Datum::Null);
                 }
             }
-            (self.eval)(&values)
+            self.body.eval(&values)
         };
         if is_constant {
             let value = one(0).map_err(outwards)?;

@@ -5,6 +5,7 @@
 //! largest one, the sum has the largest that has come: `sum(case when ... then 1.50 else 0 end)` is `0` where only the zeros
 //! were met.
 
+use super::defined::{self, Grouped};
 use super::outwards;
 use crate::values::{Repr, array, mismatch};
 use datafusion::arrow::array::{
@@ -13,10 +14,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float64Type, Int64Type};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
-use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
-};
+use datafusion::logical_expr::{Accumulator, AggregateUDF, EmitTo, GroupsAccumulator};
 use sql::types::numeric::Numeric;
 use sql::{Datum, SqlError, SqlResult, SqlState};
 use std::fmt::Debug;
@@ -44,66 +42,60 @@ pub(crate) enum Summed {
     Floats,
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Function {
-    sum: Sum,
-    signature: Signature,
-}
-
 impl Sum {
     /// As a function.
     pub(crate) fn function(self) -> AggregateUDF {
-        let arguments = if matches!(self.of, Summed::Mixed(_)) { 2 } else { 1 };
-        AggregateUDF::new_from_impl(Function { sum: self, signature: Signature::any(arguments, Volatility::Immutable) })
+        defined::aggregate(self)
     }
 
     fn groups(self) -> Box<dyn GroupsAccumulator> {
         match self.of {
             Summed::Floats => Box::new(Groups::<f64>::new(self)),
-            _ => Box::new(Groups::<i128>::new(self)),
+            Summed::Integers | Summed::Decimals(_) | Summed::Mixed(_) => Box::new(Groups::<i128>::new(self)),
         }
     }
 }
 
-impl AggregateUDFImpl for Function {
+impl Grouped for Sum {
     fn name(&self) -> &str {
-        if self.sum.average { "avg" } else { "sum" }
+        if self.average { "avg" } else { "sum" }
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
+    fn arguments_count(&self) -> usize {
+        match self.of {
+            Summed::Mixed(_) => 2,
+            Summed::Integers | Summed::Decimals(_) | Summed::Floats => 1,
+        }
     }
 
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(self.sum.result.data_type())
+    fn result(&self) -> DataType {
+        self.result.data_type()
     }
 
-    fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(match self.sum.of {
-            Summed::Floats => Box::new(One { groups: Groups::<f64>::new(self.sum), indices: Vec::new() }),
-            _ => Box::new(One { groups: Groups::<i128>::new(self.sum), indices: Vec::new() }),
-        })
-    }
-
-    fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
-        let total = match self.sum.of {
+    fn state(&self, of: &str) -> Vec<FieldRef> {
+        let total = match self.of {
             Summed::Floats => DataType::Float64,
-            _ => state_type(),
+            Summed::Integers | Summed::Decimals(_) | Summed::Mixed(_) => state_type(),
         };
-        let field = |part: &str, kind: DataType| Arc::new(Field::new(format!("{}[{part}]", args.name), kind, true));
+        let field = |part: &str, kind: DataType| Arc::new(Field::new(format!("{of}[{part}]"), kind, true));
         let mut fields = vec![field("total", total), field("count", DataType::Int64)];
-        if let Summed::Mixed(_) = self.sum.of {
+        if let Summed::Mixed(_) = self.of {
             fields.push(field("scale", DataType::Int64));
         }
-        Ok(fields)
+        fields
     }
 
-    fn groups_accumulator_supported(&self, _: AccumulatorArgs<'_>) -> bool {
-        true
+    fn one(&self) -> Box<dyn Accumulator> {
+        match self.of {
+            Summed::Floats => Box::new(One { groups: Groups::<f64>::new(*self), indices: Vec::new() }),
+            Summed::Integers | Summed::Decimals(_) | Summed::Mixed(_) => {
+                Box::new(One { groups: Groups::<i128>::new(*self), indices: Vec::new() })
+            }
+        }
     }
 
-    fn create_groups_accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
-        Ok(self.sum.groups())
+    fn many(&self) -> Option<Box<dyn GroupsAccumulator>> {
+        Some(self.groups())
     }
 }
 

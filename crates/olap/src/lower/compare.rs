@@ -2,14 +2,12 @@
 
 use super::{Lowering, Value};
 use crate::functions::kernels::{self, Kernel};
-use crate::functions::rows;
+use crate::functions::rows::{self, Body};
 use crate::values::{Repr, mismatch, scalar};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr as Df, Operator as DfOperator, lit};
-use sql::ops::is_same;
 use sql::types::calendar::DAY;
 use sql::{Datum, Kind, SqlResult};
-use std::sync::Arc;
 
 /// The comparison of this name.
 pub(super) fn comparison_named(name: &str) -> Option<DfOperator> {
@@ -179,13 +177,7 @@ fn trimmed(value: Value) -> Df {
     match (value.repr, &value.constant) {
         (Repr::Padded(_), _) => value.expr,
         (_, Some(Datum::Text(text))) => lit_text(text.trim_end_matches(' ')),
-        _ => {
-            let eval = |values: &[Datum]| match &values[0] {
-                Datum::Text(text) => Ok(Datum::text(text.trim_end_matches(' '))),
-                _ => Err(mismatch()),
-            };
-            rows::call("trimmed", vec![(value.expr, value.repr)], Repr::Text, true, Arc::new(eval))
-        }
+        _ => rows::call("trimmed", vec![(value.expr, value.repr)], Repr::Text, true, Body::Trimmed),
     }
 }
 
@@ -209,9 +201,4 @@ fn of_date(date: Df, operator: DfOperator, moment: i64) -> Option<Df> {
         _ => return None,
     };
     Some(binary(date, operator, literal(days)))
-}
-
-/// Whether two values are equal or both null, as the row path says it.
-pub(super) fn same(kind: Kind) -> rows::Eval {
-    Arc::new(move |values: &[Datum]| Ok(Datum::Bool(is_same(&values[0], &values[1], kind))))
 }

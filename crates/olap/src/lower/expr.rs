@@ -4,20 +4,19 @@
 //! arrays where they mean the same, and else row by row through the same functions. Nothing that may differ between
 //! two calls is here at all.
 
-use super::compare::{binary, comparison_named, lit_text, same};
+use super::compare::{binary, comparison_named, lit_text};
 use super::{Lowering, Row, Value, build};
+use crate::functions::defined::Session;
 use crate::functions::kernels::{self, Kernel, Part};
-use crate::functions::rows;
+use crate::functions::rows::{self, Body};
 use crate::values::{Repr, mismatch, scalar};
 use datafusion::common::Spans;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::{Exists, InSubquery, Like};
 use datafusion::logical_expr::{Expr as Df, LogicalPlanBuilder, Operator as DfOperator, Subquery, cast, lit};
-use sql::ops::{Eval, compare};
 use sql::plan::{Expr, Over, Plan};
 use sql::{Datum, Kind, SqlError, SqlResult, SqlType};
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 impl Lowering<'_> {
@@ -83,7 +82,7 @@ impl Lowering<'_> {
                 let (left, right) = (self.value(left, row)?, self.value(right, row)?);
                 match self.pair(left.clone(), *kind, right.clone(), *kind)? {
                     Some((left, right)) => boolean(binary(left, DfOperator::IsNotDistinctFrom, right)),
-                    None => self.by_rows("is_same", vec![left, right], Repr::Bool, false, same(*kind)),
+                    None => self.by_rows("is_same", vec![left, right], Repr::Bool, false, Body::Same(*kind)),
                 }
             }
             Expr::Case { whens, otherwise } => {
@@ -183,48 +182,27 @@ impl Lowering<'_> {
         };
         // Constants are no arrays: they go into what is called.
         let mut frame = Vec::with_capacity(arguments.len());
-        let mut given = Vec::new();
-        for (at, argument) in arguments.iter().enumerate() {
-            match self.known(argument)? {
-                Some(known) => frame.push(known),
-                None => {
-                    given.push((at, self.value(argument, row)?));
-                    frame.push(Datum::Null);
-                }
+        let mut values = Vec::new();
+        for argument in arguments {
+            let known = self.known(argument)?;
+            if known.is_none() {
+                values.push(self.value(argument, row)?);
             }
+            frame.push(known);
         }
-        let (places, values): (Vec<usize>, Vec<Value>) = given.into_iter().unzip();
-        if *strict && (0..frame.len()).any(|at| !places.contains(&at) && frame[at].is_null()) {
+        if *strict && frame.iter().flatten().any(Datum::is_null) {
             return self.constant(Datum::Null);
         }
-        let result = Repr::of_kind(result)?;
-        let (eval, env): (Eval, _) = (*eval, Arc::clone(self.env));
-        let apply = move |values: &[Datum]| {
-            if values.len() == frame.len() {
-                return eval.call(values, &env);
-            }
-            let mut all = frame.clone();
-            for (place, value) in places.iter().zip(values) {
-                all[*place] = value.clone();
-            }
-            eval.call(&all, &env)
-        };
-        self.by_rows(name, values, result, *strict, Arc::new(apply))
+        let body = Body::Call { eval: *eval, frame, session: Session::of(self.env) };
+        self.by_rows(name, values, Repr::of_kind(result)?, *strict, body)
     }
 
-    fn by_rows(
-        &self,
-        name: &str,
-        arguments: Vec<Value>,
-        result: Repr,
-        strict: bool,
-        eval: rows::Eval,
-    ) -> SqlResult<Value> {
+    fn by_rows(&self, name: &str, arguments: Vec<Value>, result: Repr, strict: bool, body: Body) -> SqlResult<Value> {
         let arguments = arguments.into_iter().map(|value| {
             let value = self.settled(value);
             (value.expr, value.repr)
         });
-        Ok(Value::of(rows::call(name, arguments.collect(), result, strict, eval), result))
+        Ok(Value::of(rows::call(name, arguments.collect(), result, strict, body), result))
     }
 
     /// `LIKE` of a pattern without an escape.
@@ -281,9 +259,8 @@ impl Lowering<'_> {
         if let Some((expr, repr)) = native {
             return Ok(Value { expr, repr, constant: None, scale: argument.scale });
         }
-        let env = Arc::clone(self.env);
-        let apply = move |values: &[Datum]| eval(&values[0], to, &env);
-        self.by_rows("cast", vec![argument], Repr::of_kind(to.kind)?, true, Arc::new(apply))
+        let body = Body::Cast { eval, to, session: Session::of(self.env) };
+        self.by_rows("cast", vec![argument], Repr::of_kind(to.kind)?, true, body)
     }
 
     /// Whether a cast to text leaves texts as they are; one from char(n) does not, which has the same arrays where its values
@@ -296,19 +273,15 @@ impl Lowering<'_> {
     fn extreme(&self, greatest: bool, kind: Kind, arguments: &[Expr], row: &Row<'_>) -> SqlResult<Value> {
         let values = arguments.iter().map(|argument| self.value(argument, row)).collect::<SqlResult<Vec<_>>>()?;
         let result = self.unified(values.iter())?;
-        let wanted = if greatest { Ordering::Greater } else { Ordering::Less };
-        let apply = move |values: &[Datum]| {
-            let mut best = Datum::Null;
-            for value in values.iter().filter(|value| !value.is_null()) {
-                if best.is_null() || compare(value, &best, kind) == wanted {
-                    best = value.clone();
-                }
-            }
-            Ok(best)
-        };
         // One form for all, or the result's scale would be another one's.
         let result = if matches!(result, Repr::Decimal { .. }) { Repr::Keyed(Kind::Numeric) } else { result };
-        self.by_rows(if greatest { "greatest" } else { "least" }, values, result, false, Arc::new(apply))
+        self.by_rows(
+            if greatest { "greatest" } else { "least" },
+            values,
+            result,
+            false,
+            Body::Extreme { greatest, kind },
+        )
     }
 
     fn in_list(&self, kind: Kind, argument: &Expr, list: &[Expr], row: &Row<'_>) -> SqlResult<Value> {
@@ -317,11 +290,9 @@ impl Lowering<'_> {
         match self.any_of_list(&argument, kind, &list)? {
             Some(any) => Ok(Value::of(any, Repr::Bool)),
             None => {
-                let equal: rows::Eval =
-                    Arc::new(move |values: &[Datum]| Ok(Datum::Bool(compare(&values[0], &values[1], kind).is_eq())));
                 let each = list.into_iter().map(|item| {
                     let pair = vec![argument.clone(), item];
-                    self.by_rows("equal", pair, Repr::Bool, true, Arc::clone(&equal)).map(|value| value.expr)
+                    self.by_rows("equal", pair, Repr::Bool, true, Body::Equal(kind)).map(|value| value.expr)
                 });
                 let any = each.collect::<SqlResult<Vec<_>>>()?.into_iter().reduce(Df::or);
                 Ok(Value::of(any.unwrap_or_else(|| lit(false)), Repr::Bool))
@@ -358,21 +329,8 @@ impl Lowering<'_> {
                 return Ok(Value::of(any, Repr::Bool));
             }
         }
-        let (eval, strict, env) = (*eval, *strict, Arc::clone(self.env));
-        let apply = move |values: &[Datum]| {
-            let mut result = Datum::Bool(all);
-            for item in &items {
-                let pair = [values[0].clone(), item.clone()];
-                let is_null = strict && pair.iter().any(Datum::is_null);
-                match if is_null { Datum::Null } else { eval.call(&pair, &env)? } {
-                    Datum::Bool(value) if value != all => return Ok(Datum::Bool(value)),
-                    Datum::Bool(_) => {}
-                    _ => result = Datum::Null,
-                }
-            }
-            Ok(result)
-        };
-        self.by_rows(if all { "all" } else { "any" }, vec![argument], Repr::Bool, false, Arc::new(apply))
+        let body = Body::AnyItem { all, eval: *eval, strict: *strict, items, session: Session::of(self.env) };
+        self.by_rows(if all { "all" } else { "any" }, vec![argument], Repr::Bool, false, body)
     }
 
     fn subquery(&self, plan: datafusion::logical_expr::LogicalPlan) -> Subquery {

