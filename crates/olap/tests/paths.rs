@@ -278,3 +278,47 @@ fn blanks_and_keys_mean_the_same_on_both_paths() {
     }
     tally.check(7);
 }
+
+#[test]
+fn an_aggregate_over_no_rows_is_the_same_in_a_correlated_subquery() {
+    let mut server = Server::new();
+    for text in [
+        "create table inner_rows (id int, i int, f float8, n numeric, t text, b bool, s interval)",
+        "insert into inner_rows select i, i, i, i, i::text, true, '1 day' from generate_series(1, 3) i",
+        "create table outer_rows (id int)",
+        "insert into outer_rows select generate_series(0, 5)",
+    ] {
+        server.run(text).unwrap();
+    }
+    let mut tally = Tally::default();
+    for call in [
+        "regr_count(f, f)",
+        "count(*)",
+        "count(i)",
+        "count(distinct i)",
+        "count(i) filter (where i > 1)",
+        "regr_count(f, f) filter (where i > 1)",
+        "sum(i)",
+        "avg(n)",
+        "max(t)",
+        "bool_and(b)",
+        "stddev(f)",
+        "corr(f, f)",
+        "bit_or(i)",
+        "sum(s)",
+        "string_agg(t, ',' order by id)",
+        "array_agg(i order by id)",
+        "coalesce(regr_count(f, f), 7) + 1",
+        "case when regr_count(f, f) = 0 then 'none' else 'some' end",
+    ] {
+        let query = format!("(select {call} from inner_rows r where r.id = o.id + 1)");
+        judge(&mut server, &format!("select id, {query} from outer_rows o"), &mut tally);
+        judge(&mut server, &format!("select count(*) from outer_rows o where {query}::text is null"), &mut tally);
+        judge(
+            &mut server,
+            &format!("select v::text, count(*) from (select {query} v from outer_rows o) q group by 1"),
+            &mut tally,
+        );
+    }
+    tally.check(40);
+}

