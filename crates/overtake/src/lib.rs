@@ -15,6 +15,7 @@ mod mpl;
 mod progress;
 mod refusal;
 mod report;
+mod say;
 mod serve;
 pub mod stop;
 mod top;
@@ -29,7 +30,7 @@ pub fn run_command_line() -> ExitCode {
     match run(command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("overtake: {error:#}");
+            say::complain(format_args!("overtake: {error:#}\n"));
             refusal::exit_code(&error)
         }
     }
@@ -54,5 +55,7 @@ fn run(command: cli::Command) -> anyhow::Result<()> {
 fn init_tracing() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("OVERTAKE_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(std::io::stderr).init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(std::io::stderr);
+    // A log that cannot be written must not end the server: the subscriber would panic with its complaint.
+    log.log_internal_errors(false).init();
 }

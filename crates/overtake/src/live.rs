@@ -13,6 +13,7 @@ use crate::cli;
 use crate::data::DataConfig;
 use crate::memory;
 use crate::refusal::Refusal;
+use crate::say::say;
 use crate::stop::Stop;
 use anyhow::Context;
 use clap::Args;
@@ -70,7 +71,9 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     }
     let spectacle = Arc::new(Spectacle::new(data, workers, arguments.yield_interval, addresses, stop.clone()));
     // At once: who reads the first line may read no other.
-    print!("{said}");
+    if let Err(error) = say(said) {
+        tracing::warn!(%error, "the addresses cannot be printed");
+    }
     let shutdown = demo::Shutdown::new();
     let loader = {
         let spectacle = Arc::clone(&spectacle);

@@ -14,6 +14,7 @@ pub use machine::Machine;
 pub use output::Output;
 pub use table::{Table, number};
 
+use crate::say::say;
 use serde::Serialize;
 use stage::Quantiles;
 use std::collections::BTreeMap;
@@ -117,9 +118,11 @@ impl Report {
     pub fn publish(&self, output: output::Opened) -> anyhow::Result<()> {
         let broken: Vec<&str> =
             self.figures.iter().filter(|(_, value)| !value.is_finite()).map(|(name, _)| name.as_str()).collect();
-        println!("{self}");
+        let said = say(format_args!("{self}\n"));
         anyhow::ensure!(broken.is_empty(), "nothing could be measured for {}", broken.join(", "));
-        output.write(self)
+        // The files are written whatever became of standard output.
+        output.write(self)?;
+        said
     }
 
     fn json(&self) -> serde_json::Result<String> {

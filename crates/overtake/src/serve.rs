@@ -4,10 +4,12 @@
 
 mod analytics;
 mod console;
+mod starvation;
 
 use self::console::Console;
 use crate::bench::background;
 use crate::refusal::Refusal;
+use crate::say::say;
 use crate::stop::Stop;
 use analytics::{Lanes, Wanted};
 use anyhow::Context;
@@ -22,6 +24,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Of threads that read the network, where they run in the real-time class.
@@ -125,6 +128,13 @@ impl Arguments {
 /// A [`Refusal`] for settings that cannot be used, and for an address that is taken or not ours; whatever ends the server.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let refused = |error: OptionError| Refusal::new(error.to_string());
+    // Of those who connect; sessions have threads of their own.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("the server's runtime")?;
+    // Heard from the very beginning: by default the signal ends the process, and in-memory data with it.
+    let mut hangups = {
+        let _inside = runtime.enter();
+        signal(SignalKind::hangup()).context("SIGHUP")?
+    };
     let settings = arguments.settings().map_err(refused)?;
     let mut config = Config::from_settings(&settings).map_err(refused)?;
     let is_realtime = settings.is_on("overtake.network_realtime");
@@ -142,7 +152,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
         let mut options = UpstreamOptions::from_settings(&settings).map_err(refused)?;
         let own = arguments.clone();
         options.again = Some(Arc::new(move || own.settings()));
-        return serve_upstream(arguments, config, &url, options, stop);
+        return serve_upstream(&runtime, arguments, config, &url, options, stop);
     }
     let wanted = (settings.get("listen_addresses").to_owned(), settings.source("listen_addresses") == Source::Default);
     let is_handed_over = settings.get("overtake.dispatch") == "worker";
@@ -155,7 +165,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
         .with_defaults(settings)
         .map_err(|error| Refusal::new(format!("{}: {}", error.message(), error.detail_text().unwrap_or_default())))?;
     if arguments.check_config {
-        println!("The settings can be used.");
+        say("The settings can be used.\n")?;
         return Ok(());
     }
     config.roles = database.roles().clone();
@@ -167,7 +177,8 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
         config.dispatch = Dispatch::Worker;
     }
     let network_begun = Arc::clone(&config.network_begun);
-    let door = config.door.clone();
+    let (door, gate) = (config.door.clone(), config.door.clone());
+    let reloaded = database.clone();
     let server = Server::bind(config, database).map_err(|error| {
         let (addresses, is_default) = &wanted;
         let how = if *is_default { "choose another by --listen" } else { "choose another" };
@@ -175,19 +186,19 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     })?;
     let addresses = server.addresses().context("the server's addresses")?;
     let housekeeping = background::housekeeping(&engine)?;
-    println!("Overtake is listening. Data is in memory: it is gone when this process ends.");
+    announce(format_args!("Overtake is listening. Data is in memory: it is gone when this process ends.\n"));
     for address in addresses {
-        println!("  psql \"postgresql://postgres@{address}/postgres\"");
+        announce(format_args!("  psql \"postgresql://postgres@{address}/postgres\"\n"));
     }
     let _console = Console::start(arguments.console, move || door.clone())?;
-    // Of those who connect; sessions have threads of their own.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("the server's runtime")?;
     let stopped = stop.clone();
     network_begun();
-    runtime.spawn(async {
-        let Ok(mut hangups) = signal(SignalKind::hangup()) else { return };
+    let own = arguments.clone();
+    runtime.spawn(async move {
         while hangups.recv().await.is_some() {
-            tracing::warn!("SIGHUP: before its own engine settings are read when the server starts");
+            let (database, gate, own) = (reloaded.clone(), gate.clone(), own.clone());
+            // Files are read on a thread beside.
+            drop(tokio::task::spawn_blocking(move || reload(&database, &gate, &own)).await);
         }
     });
     let result = runtime.block_on(server.run(until(stopped)));
@@ -196,6 +207,21 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     drop(lanes);
     housekeeping.stop().context("the housekeeping")?;
     result.context("the server")
+}
+
+/// Reads the settings again. Settings that cannot be used leave all as it was; the log says what came of it.
+fn reload(database: &Database, door: &Door, arguments: &Arguments) {
+    match server::reload(database, door, || arguments.settings()) {
+        Ok(changed) => tracing::info!(changed = %changed.join(", "), "SIGHUP: the settings were read again"),
+        Err(error) => tracing::error!(%error, "SIGHUP: the settings stay as they were: they cannot be read again"),
+    }
+}
+
+/// Prints where clients connect. A server whose standard output is gone serves all the same.
+fn announce(text: impl Display) {
+    if let Err(error) = say(text) {
+        tracing::warn!(%error, "an address cannot be printed");
+    }
 }
 
 /// Ready when the process is to stop.
@@ -227,6 +253,7 @@ fn set_threads(config: &mut Config, is_realtime: bool) {
 
 /// Serves clients of other servers until it is stopped.
 fn serve_upstream(
+    runtime: &Runtime,
     arguments: &Arguments,
     config: Config,
     url: &Url,
@@ -236,19 +263,18 @@ fn serve_upstream(
     let upstream = Upstream::new(url.clone(), options, config.door.clone())
         .map_err(|error| Refusal::new(format!("--upstream: {error}")))?;
     if arguments.check_config {
-        println!("The settings can be used.");
+        say("The settings can be used.\n")?;
         return Ok(());
     }
     let network_begun = Arc::clone(&config.network_begun);
     let (front, shown) = (upstream.clone(), upstream.clone());
     let server = Server::bind(config, upstream).map_err(|error| Refusal::new(format!("cannot listen: {error}")))?;
     let hosts: Vec<String> = url.hosts.iter().map(ToString::to_string).collect();
-    println!("Overtake is listening before {}.", hosts.join(", "));
+    announce(format_args!("Overtake is listening before {}.\n", hosts.join(", ")));
     for address in server.addresses().context("the server's addresses")? {
-        println!("  psql \"postgresql://{}@{address}/{}\"", url.user, url.database);
+        announce(format_args!("  psql \"postgresql://{}@{address}/{}\"\n", url.user, url.database));
     }
     let _console = Console::start(arguments.console, move || shown.door())?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("the server's runtime")?;
     network_begun();
     runtime.spawn(async move {
         if let Err(error) = front.reload_on_hangup().await {

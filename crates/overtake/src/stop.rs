@@ -43,7 +43,7 @@ impl Stop {
                 if handler.request() {
                     std::process::exit(EXIT_CODE.into());
                 }
-                eprintln!("overtake: stopping; Ctrl-C once more ends it at once");
+                crate::say::complain("overtake: stopping; Ctrl-C once more ends it at once\n");
             }
         };
         let thread = std::thread::Builder::new().name("signals".to_owned());

@@ -150,7 +150,14 @@ impl Scheduling for AllSeen {
             let (alive, waiting) = (scheduler.low_jobs(), scheduler.queued_low_jobs());
             let memory_bytes = runtime.upgrade().map_or(0, |runtime| runtime.memory_bytes());
             let running = alive.saturating_sub(waiting);
-            SchedulerRow { class: *class, workers: scheduler.workers(), running, waiting, memory_bytes }
+            SchedulerRow {
+                class: *class,
+                workers: scheduler.workers(),
+                running,
+                waiting,
+                memory_bytes,
+                is_starved: false,
+            }
         };
         self.0.iter().map(row).collect()
     }

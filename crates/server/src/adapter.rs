@@ -72,6 +72,10 @@ impl Parked for sql::session::Parked {
         matches!(self, sql::session::Parked::Lock(_))
     }
 
+    fn is_analysis(&self) -> bool {
+        matches!(self, sql::session::Parked::Analysis(_))
+    }
+
     fn until(&self) -> Option<Instant> {
         sql::session::Parked::until(self)
     }

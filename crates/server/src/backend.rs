@@ -91,6 +91,11 @@ pub trait Parked: Send {
         true
     }
 
+    /// True if analytics compute what is waited for.
+    fn is_analysis(&self) -> bool {
+        false
+    }
+
     /// When it is over without anybody's doing.
     fn until(&self) -> Option<Instant> {
         None

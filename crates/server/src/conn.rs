@@ -104,14 +104,18 @@ impl Ending {
     pub(crate) fn new(seen: watch::Receiver<bool>) -> Ending {
         Ending { seen, end: None, told: None }
     }
+
+    fn is_due(&self) -> bool {
+        // An error means that the server has gone.
+        self.seen.has_changed().unwrap_or(true) || self.end.as_ref().is_some_and(|end| end.is_ended())
+    }
 }
 
 impl Future for Ending {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // An error means that the server has gone.
-        if self.seen.has_changed().unwrap_or(true) || self.end.as_ref().is_some_and(|end| end.is_ended()) {
+        if self.is_due() {
             return Poll::Ready(());
         }
         if self.told.is_some() {
@@ -216,6 +220,11 @@ impl Conn {
     pub(crate) fn end_by(&mut self, end: Arc<End>) {
         self.ending.end = Some(end);
         self.ending.told = None;
+    }
+
+    /// Tells whether the server or an administrator ends the session.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.is_due()
     }
 
     /// Reads more.
@@ -391,10 +400,11 @@ impl Conn {
         }
     }
 
-    /// What a job comes to that runs elsewhere. It is cancelled, again and again until it has ended, when the client has gone.
+    /// Result of a job that runs elsewhere. When the client has gone or the session is to end, the job is cancelled, again and
+    /// again until it has ended.
     pub(crate) async fn beside<R>(&mut self, job: impl Future<Output = R>, cancel: &dyn Cancel) -> R {
         let mut job = std::pin::pin!(job);
-        let mut is_there = true;
+        let (mut is_there, mut is_ending) = (true, false);
         loop {
             // As in a wait: past this much, the client's end is not noticed.
             let listens = is_there && self.input.len() < AHEAD;
@@ -404,11 +414,12 @@ impl Conn {
             tokio::select! {
                 biased;
                 done = &mut job => return done,
+                () = &mut self.ending, if !is_ending => is_ending = true,
                 read = self.io.read_buf(&mut self.input), if listens => is_there = matches!(read, Ok(count) if 0 < count),
                 // One that comes before the statement has begun is nobody's.
-                () = tokio::time::sleep(AGAIN), if !is_there => {}
+                () = tokio::time::sleep(AGAIN), if !is_there || is_ending => {}
             }
-            if !is_there {
+            if !is_there || is_ending {
                 cancel.cancel();
             }
         }

@@ -33,6 +33,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// that is full tries again after a second, and believes for that long that it is connected: a crowd that comes back at once is to fit.
 const BACKLOG: i32 = 4096;
 
+/// Time that aborted sessions have to go.
+const ABORT_TIME: Duration = Duration::from_millis(500);
+
 /// What all connections share.
 pub(crate) struct Shared<D> {
     pub(crate) config: Config,
@@ -192,7 +195,8 @@ impl<D: Front> Server<D> {
         };
         if tokio::time::timeout(shared.config.shutdown_grace, drained).await.is_err() {
             tracing::warn!(count = tasks.all.len(), "sessions were ended in the middle");
-            tasks.all.shutdown().await;
+            // One that never yields is left behind: the process ends without it.
+            let _ = tokio::time::timeout(ABORT_TIME, tasks.all.shutdown()).await;
         }
         helpers.shutdown().await;
         Ok(())

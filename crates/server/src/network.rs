@@ -8,13 +8,18 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
 /// Of a thread that runs statements: names, types and plans are gone through by recursion, as deep as a statement is nested,
 /// which the parser limits. Pages that nobody touches cost nothing.
 pub(crate) const STACK_BYTES: usize = 8 << 20;
+
+/// Time that a thread has to leave its sessions when the server ends.
+const END_TIME: Duration = Duration::from_secs(1);
 
 /// What each thread does first.
 pub(crate) type Begun = Arc<dyn Fn() + Send + Sync>;
@@ -29,6 +34,8 @@ struct Reader {
     /// Ends the runtime when it is dropped.
     over: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    /// Closed when the thread has ended its runtime.
+    ended: mpsc::Receiver<()>,
 }
 
 impl Network {
@@ -56,20 +63,26 @@ impl Reader {
         let handle = runtime.handle().clone();
         let (over, end) = oneshot::channel();
         let thread = thread::Builder::new().name(format!("network {at}")).stack_size(STACK_BYTES);
+        let (alive, ended) = mpsc::channel::<()>();
         let thread = thread.spawn(move || {
+            let _alive = alive;
             begun();
             let _: Result<(), _> = runtime.block_on(end);
             // Statements that were handed over and that nobody waits for any more are not waited for either.
             runtime.shutdown_background();
         })?;
-        Ok(Reader { runtime: handle, place: Arc::default(), over: Some(over), thread: Some(thread) })
+        Ok(Reader { runtime: handle, place: Arc::default(), over: Some(over), thread: Some(thread), ended })
     }
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
         drop(self.over.take());
-        if let Some(thread) = self.thread.take() {
+        // A thread that a statement holds for ever would hold the end of the process, too.
+        let is_stuck = self.ended.recv_timeout(END_TIME) == Err(RecvTimeoutError::Timeout);
+        if let Some(thread) = self.thread.take()
+            && !is_stuck
+        {
             // It has nothing to tell: a session that panics ends alone.
             let _ = thread.join();
         }

@@ -17,7 +17,7 @@ use crate::wake::Waiter;
 use crate::workers::{Dispatch, Workers};
 use bytes::Buf;
 use sql::session::{Outcome, Tag, TransactionStatus};
-use sql::{Datum, SqlError, SqlResult};
+use sql::{Datum, SqlError, SqlResult, SqlState};
 use stage::Class;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -492,7 +492,8 @@ impl<B: Backend> Session<B> {
             && (totals.is_long() || (totals.is_new() && self.backend.is_large(portal)))
             && self.backend.holds_nothing(portal);
         if self.dispatch == Dispatch::Spot && totals.is_short() && !is_below {
-            return Ok(self.backend.execute(portal)?);
+            let run = self.backend.execute(portal);
+            return self.unless_ended(run);
         }
         let (Some(mut backend), Some(mut own)) = (self.backend.lend(), portal.lend()) else {
             return Err(Gone::Fault.into());
@@ -518,14 +519,24 @@ impl<B: Backend> Session<B> {
         self.spent.wait += queued;
         self.backend.give_back(backend);
         portal.give_back(own);
+        self.unless_ended(run)
+    }
+
+    /// A statement that was cancelled because the session ends has no error of its own: the client hears 57P01. Nor has one a
+    /// result whose session an administrator has ended meanwhile, itself perhaps.
+    fn unless_ended(&self, run: SqlResult<Run>) -> Result<Run, Stop> {
+        let is_cancelled = run.as_ref().is_err_and(|error| error.state() == SqlState("57014"));
+        if self.seen.end.is_ended() || (is_cancelled && self.conn.is_ending()) {
+            return Err(Gone::Server.into());
+        }
         Ok(run?)
     }
 
     /// Waits until what is parked can go on.
     pub(crate) async fn wait(&mut self, parked: Box<dyn Parked>) -> Result<(), Gone> {
         let begun = Instant::now();
-        self.seen.set_waiting(true);
         let is_lock = parked.is_lock();
+        self.seen.set_parked(is_lock, parked.is_analysis());
         if is_lock {
             self.stall(true);
         }
@@ -533,7 +544,7 @@ impl<B: Backend> Session<B> {
         if is_lock {
             self.stall(false);
         }
-        self.seen.set_waiting(false);
+        self.seen.set_parked(false, false);
         self.spent.wait += begun.elapsed();
         waited
     }

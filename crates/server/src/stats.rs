@@ -243,9 +243,13 @@ struct Texts {
     query: Arc<str>,
 }
 
-const STATES: [&str; 5] = ["idle", "active", "waiting", "idle in transaction", "idle in transaction (aborted)"];
+const STATES: [&str; 6] =
+    ["idle", "active", "waiting", "idle in transaction", "idle in transaction (aborted)", ANALYTICS_STATE];
 const ACTIVE: u8 = 1;
 const WAITING: u8 = 2;
+const ANALYTICS: u8 = 5;
+/// State of a statement whose rows analytics compute. The views show it as active, or as starved.
+pub(crate) const ANALYTICS_STATE: &str = "analytics";
 
 fn now_us() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -328,11 +332,21 @@ impl Seen {
     /// Tells the statement under way here from others; nothing if there is none.
     pub(crate) fn under_way(&self) -> Option<u64> {
         let begun = self.begun.load(SeqCst);
-        (0 < begun && matches!(self.state.load(Relaxed), ACTIVE | WAITING)).then_some(begun)
+        (0 < begun && matches!(self.state.load(Relaxed), ACTIVE | WAITING | ANALYTICS)).then_some(begun)
     }
 
     pub(crate) fn set_waiting(&self, waits: bool) {
-        self.state.store(if waits { WAITING } else { ACTIVE }, Relaxed);
+        self.set_parked(waits, false);
+    }
+
+    /// The statement under way waits for a lock, or for rows that analytics compute; with neither it goes on.
+    pub(crate) fn set_parked(&self, is_lock: bool, is_analysis: bool) {
+        let state = match (is_lock, is_analysis) {
+            (_, true) => ANALYTICS,
+            (true, false) => WAITING,
+            (false, false) => ACTIVE,
+        };
+        self.state.store(state, Relaxed);
     }
 
     /// It is the client's turn.

@@ -5,7 +5,7 @@
 pub(crate) mod gate;
 
 use crate::door::Door;
-use crate::stats::Stats;
+use crate::stats::{ANALYTICS_STATE, Stats};
 use engine::Engine;
 use sql::observe::{Observe, Scheduling, Times};
 use sql::system::{Lines, ProvidedTable, Provider, Signal};
@@ -93,7 +93,22 @@ const TIMES: [(&str, Kind); 5] = [
     ("max_ms", Kind::Float8),
 ];
 
+/// State of a statement whose analytics get no processor.
+const STARVED: &str = "starved";
+
 impl Views {
+    /// Sessions. A statement whose rows analytics compute is active, or starved if those get no processor.
+    fn sessions(&self) -> impl Iterator<Item = sql::observe::ActivityRow> {
+        let scheduling = self.scheduling.get();
+        self.stats.activity().into_iter().map(move |mut row| {
+            if row.state == ANALYTICS_STATE {
+                let is_starved = scheduling.is_some_and(|known| known.is_starved(row.class));
+                row.state = if is_starved { STARVED } else { "active" };
+            }
+            row
+        })
+    }
+
     fn activity(&self) -> Lines {
         let row = |row: sql::observe::ActivityRow| {
             vec![
@@ -109,7 +124,7 @@ impl Views {
                 ("query_start", moment(row.query_start_us)),
             ]
         };
-        self.stats.activity().into_iter().map(row).collect()
+        self.sessions().map(row).collect()
     }
 
     /// PostgreSQL's: a statement that waits is active, and says for what.
@@ -126,14 +141,14 @@ impl Views {
                 ("client_addr", row.client.as_deref().map_or(Datum::Null, text)),
                 ("wait_event_type", event("Lock")),
                 ("wait_event", event("transactionid")),
-                ("state", text(if waits { "active" } else { row.state })),
+                ("state", text(if waits || row.state == STARVED { "active" } else { row.state })),
                 ("query", text(&row.query)),
                 ("backend_start", moment(row.session_start_us)),
                 ("query_start", moment(row.query_start_us)),
                 ("backend_type", text("client backend")),
             ]
         };
-        self.stats.activity().into_iter().map(row).collect()
+        self.sessions().map(row).collect()
     }
 
     fn stages(&self) -> Lines {
@@ -163,6 +178,7 @@ impl Views {
                 ("running", count(row.running as u64)),
                 ("waiting", count(row.waiting as u64)),
                 ("memory_bytes", count(row.memory_bytes as u64)),
+                ("starved", Datum::Bool(row.is_starved)),
             ]
         };
         self.scheduling.get().map_or_else(Vec::new, |known| known.scheduler()).into_iter().map(row).collect()
@@ -183,7 +199,7 @@ impl Views {
 
 impl Provider for Views {
     fn tables(&self) -> Vec<ProvidedTable> {
-        use Kind::{Float8, Int4, Int8, Text, Timestamptz};
+        use Kind::{Bool, Float8, Int4, Int8, Text, Timestamptz};
         let activity = [
             ("pid", Int4),
             ("usename", Text),
@@ -201,8 +217,14 @@ impl Provider for Views {
         let after = [("parse_ms", Float8), ("run_ms", Float8), ("wait_ms", Float8)];
         let statements = [&before[..], &TIMES, &after].concat();
         let transactions = [("session", Text), ("class", Text), ("open_ms", Float8), ("writes", Int8)];
-        let scheduler =
-            [("class", Text), ("workers", Int8), ("running", Int8), ("waiting", Int8), ("memory_bytes", Int8)];
+        let scheduler = [
+            ("class", Text),
+            ("workers", Int8),
+            ("running", Int8),
+            ("waiting", Int8),
+            ("memory_bytes", Int8),
+            ("starved", Bool),
+        ];
         let mut tables = vec![
             table("activity", &activity),
             table("scheduler", &scheduler),

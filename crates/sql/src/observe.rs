@@ -21,6 +21,11 @@ pub trait Observe: Send + Sync {
 pub trait Scheduling: Send + Sync {
     /// The queue and the workers of each class.
     fn scheduler(&self) -> Vec<SchedulerRow>;
+
+    /// Tells whether analytics of a class get no processor.
+    fn is_starved(&self, _class: Class) -> bool {
+        false
+    }
 }
 
 /// The analytics of one class.
@@ -36,6 +41,8 @@ pub struct SchedulerRow {
     pub waiting: usize,
     /// What running queries hold, those of all classes together.
     pub memory_bytes: usize,
+    /// True if they get no processor.
+    pub is_starved: bool,
 }
 
 /// One session.

@@ -243,6 +243,25 @@ impl Settings {
         }
     }
 
+    /// Takes the server's reloaded values, except of settings that the session, its role or its database has given.
+    pub(crate) fn reload(&mut self, defaults: &Defaults) {
+        for (at, (value, source)) in defaults.values.iter().enumerate() {
+            // What the session shows of itself comes from nowhere else.
+            let is_fixed = matches!(DEFS[at].context, Context::Internal) || of_transaction(DEFS[at].name).is_some();
+            if is_fixed || !self.sources[at].is_of_server() {
+                continue;
+            }
+            let is_own = self.values[at] != self.resets[at];
+            self.resets[at].clone_from(value);
+            self.sources[at] = *source;
+            if !is_own && self.values[at] != *value {
+                self.put(at, value.clone());
+                self.note(at);
+            }
+        }
+        self.begun();
+    }
+
     /// Whether this session may give a setting this value.
     fn check(&self, at: usize, value: &str) -> SqlResult<()> {
         let Some(def) = DEFS.get(at) else { return Ok(()) };

@@ -6,7 +6,11 @@
 //! runs where its bytes are read while analytics hold every core; nothing is delivered to the workers. Threads of SCHED_IDLE
 //! all weigh the same, so those of `low` pause while `normal` or `high` have queries ([`Pausing`]). Workers are joined after
 //! the last session has ended.
+//!
+//! Threads of SCHED_IDLE stand still while other programs keep all processors busy. [`Watch`] notices and says so; with
+//! `overtake.analytics_threads = ordinary` all workers are ordinary threads with nice values.
 
+use super::starvation::{Watch, Watcher, WithVerdict};
 use crate::workers::{Workers, scheduling};
 use anyhow::Context;
 use olap::{BatchHook, Database, Memory, RuntimeConfig, SqlAnalytics};
@@ -30,12 +34,16 @@ pub struct Wanted {
     workers: usize,
     queries: usize,
     memory_bytes: usize,
+    are_ordinary: bool,
 }
 
 /// Queues and workers. To be dropped after all sessions, on a thread that may block.
 pub struct Lanes {
     lanes: Vec<(Class, Workers)>,
     analytics: Arc<SqlAnalytics>,
+    watch: Arc<Watch>,
+    /// Ends before the workers do.
+    _watcher: Watcher,
 }
 
 impl Wanted {
@@ -46,7 +54,8 @@ impl Wanted {
         let workers = or(number("overtake.analytics_workers"), os::cpus().len().max(1));
         let queries = or(number("overtake.analytics_queries"), workers * QUERIES_PER_WORKER);
         let memory_bytes = or(settings.bytes("overtake.analytics_memory"), memory_bytes() / 4);
-        Wanted { workers, queries, memory_bytes }
+        let are_ordinary = settings.get("overtake.analytics_threads") == "ordinary";
+        Wanted { workers, queries, memory_bytes, are_ordinary }
     }
 }
 
@@ -65,7 +74,8 @@ impl Lanes {
     pub fn start(engine: &engine::Engine, wanted: Wanted) -> anyhow::Result<Lanes> {
         let memory = Memory::of_bytes(wanted.memory_bytes);
         let database = Database::new(engine.clone());
-        let start = |class| Ok((class, start(class, wanted, &memory)?));
+        let watch = Arc::new(Watch::default());
+        let start = |class| Ok((class, start(class, wanted, &memory, &watch)?));
         let lanes = Class::ALL.into_iter().map(start).collect::<anyhow::Result<Vec<_>>>()?;
         let [high, normal, low] = &lanes[..] else { anyhow::bail!("there are three classes") };
         let above = [high, normal].map(|(_, workers)| Arc::clone(workers.scheduler()));
@@ -73,12 +83,15 @@ impl Lanes {
         let lanes_of = [high.1.lane(), normal.1.lane(), low.1.lane_with(pausing)];
         let analytics = SqlAnalytics::new(&database, lanes_of);
         let analytics = analytics.context("the thread of deadlines")?;
-        Ok(Lanes { lanes, analytics })
+        let schedulers = lanes.iter().map(|(class, workers)| (*class, Arc::clone(workers.scheduler()))).collect();
+        let watcher = watch.start(schedulers).context("the thread that watches for starvation")?;
+        Ok(Lanes { lanes, analytics, watch, _watcher: watcher })
     }
 
     /// For the view of them.
     pub fn scheduling(&self) -> Arc<dyn Scheduling> {
-        scheduling(self.lanes.iter().map(|(class, workers)| (*class, workers)))
+        let inner = scheduling(self.lanes.iter().map(|(class, workers)| (*class, workers)));
+        Arc::new(WithVerdict { inner, watch: Arc::clone(&self.watch) })
     }
 
     /// For sessions.
@@ -88,8 +101,8 @@ impl Lanes {
 }
 
 /// The queue and the workers of one class.
-fn start(class: Class, wanted: Wanted, memory: &Memory) -> anyhow::Result<Workers> {
-    let Wanted { workers, queries, memory_bytes: _ } = wanted;
+fn start(class: Class, wanted: Wanted, memory: &Memory, watch: &Arc<Watch>) -> anyhow::Result<Workers> {
+    let Wanted { workers, queries, memory_bytes: _, are_ordinary } = wanted;
     let settings = Settings {
         name: format!("analytics-{}", class.name()),
         // Of urgent requests, of which there are none.
@@ -100,14 +113,20 @@ fn start(class: Class, wanted: Wanted, memory: &Memory) -> anyhow::Result<Worker
         ..Settings::default()
     };
     let config = RuntimeConfig { memory: memory.clone(), ..RuntimeConfig::new(workers) };
-    Workers::start(settings, config, Arc::new(move || put_below(class)))
+    let watch = Arc::clone(watch);
+    let begun = move || {
+        put_below(class, are_ordinary);
+        watch.add_current(class);
+    };
+    Workers::start(settings, config, Arc::new(begun))
 }
 
 /// Puts this thread below others.
-fn put_below(class: Class) {
-    let lowered = match class {
-        Class::High => os::set_nice(10),
-        Class::Normal | Class::Low => os::set_idle(),
+fn put_below(class: Class, are_ordinary: bool) {
+    let lowered = match (class, are_ordinary) {
+        (Class::High, _) | (Class::Normal, true) => os::set_nice(10),
+        (Class::Low, true) => os::set_nice(19),
+        (Class::Normal | Class::Low, false) => os::set_idle(),
     };
     if let Err(error) = lowered {
         tracing::warn!(class = class.name(), %error, "a worker of analytics cannot be put below other threads");

@@ -1,5 +1,6 @@
 //! The console's page, beside the server.
 
+use super::announce;
 use crate::refusal::Refusal;
 use anyhow::Context;
 use console::{Row, Shutdown, Source};
@@ -37,7 +38,7 @@ impl Console {
                 tracing::error!(%error, "the console cannot be served");
             }
         });
-        println!("  console: http://{address}/");
+        announce(format_args!("  console: http://{address}/\n"));
         Ok(Some(Console { shutdown, thread: Some(thread.context("the console's thread")?) }))
     }
 }

@@ -11,6 +11,7 @@ mod mpl;
 mod page;
 mod psql;
 mod reports;
+mod serve;
 mod wire;
 
 use std::io::Read;
@@ -52,6 +53,11 @@ fn main() -> ExitCode {
             testkit::test!(reports::a_report_takes_the_analytics_path),
             testkit::test!(reports::whatever_ends_a_report_ends_it_at_once),
             testkit::test!(reports::an_urgent_statement_runs_beside_reports),
+            testkit::test!(serve::a_hangup_reloads_the_settings),
+            testkit::test!(serve::a_report_survives_a_closed_pipe_and_a_full_disk),
+            testkit::test!(serve::a_server_outlives_its_output),
+            testkit::test!(serve::a_termination_ends_busy_statements),
+            testkit::test!(serve::a_terminated_session_hears_57p01),
             testkit::test!(wire::tpcc_compares_rate_and_processor_time),
             testkit::test!(wire::tpcb_compares_rate_and_processor_time),
             testkit::test!(wire::select_compares_rate_and_processor_time),

@@ -65,6 +65,7 @@ pub use nodes::Watching;
 pub use opened::Opened;
 pub use options::{Again, UpstreamOptions};
 pub use pool::Limits;
+pub(crate) use reload::is_changeable;
 pub use target::Target;
 pub use url::{Host, SslMode, Url, UrlError};
 

@@ -36,7 +36,7 @@ pub(super) fn effective<'v>(name: &str, value: &'v str) -> &'v str {
 }
 
 /// Whether a setting's new value counts without a new start.
-pub(super) fn is_changeable(name: &str) -> bool {
+pub(crate) fn is_changeable(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "overtake.priority_rules",
         "overtake.target",

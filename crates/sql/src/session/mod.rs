@@ -16,6 +16,7 @@ mod parked;
 mod prepared;
 mod query;
 mod run;
+mod server;
 mod transaction;
 mod wire;
 
@@ -28,7 +29,6 @@ use crate::ops::Env;
 use crate::ops::env::clock_us;
 use crate::parse::{Parsed, parse};
 use crate::plan::Plan;
-use crate::priority::Rules;
 use crate::roles::Roles;
 use crate::roles::change::Undo;
 use crate::settings::Settings;
@@ -45,6 +45,7 @@ pub use names::Renamed;
 pub use naps::Nap;
 pub use parked::{Parked, Step};
 use run::Ran;
+use server::{LiveSettings, ServerSettings};
 use sqlparser::ast;
 use stage::Class;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -59,9 +60,8 @@ pub struct Database {
     catalog: Arc<Catalog>,
     analytics: Option<Arc<dyn Analytics>>,
     provider: Option<Arc<dyn crate::system::Provider>>,
-    defaults: Arc<Defaults>,
+    server: Arc<LiveSettings>,
     roles: Arc<Roles>,
-    rules: Arc<Rules>,
 }
 
 /// Who connects, and with what wishes.
@@ -238,6 +238,8 @@ enum Block {
 pub struct Session {
     database: Database,
     engine: engine::Session,
+    /// Server settings as of the last reload that this session has taken.
+    server: Arc<ServerSettings>,
     settings: Settings,
     block: Block,
     has_failed: bool,
@@ -303,9 +305,8 @@ impl Database {
             catalog: Arc::default(),
             analytics: None,
             provider: None,
-            defaults: Arc::default(),
+            server: Arc::default(),
             roles: Arc::new(Roles::of_a_fresh_server()),
-            rules: Arc::default(),
         }
     }
 
@@ -336,7 +337,8 @@ impl Database {
             let message = format!("database \"{database}\" does not exist");
             return Err(SqlError::new(SqlState("3D000"), message));
         }
-        let (settings, notices) = self.settings_of(&user, &database, &wishes)?;
+        let server = self.server.current();
+        let (settings, notices) = self.settings_of(&server, &user, &database, &wishes)?;
         let name = crate::system::locks::session_name(&user, backend_pid);
         let env = Arc::new(Env::new(&user, backend_pid, Arc::new(settings.clone())));
         let env_version = u64::MAX;
@@ -344,6 +346,7 @@ impl Database {
         Ok(Session {
             database: self.clone(),
             engine,
+            server,
             settings,
             block: Block::None,
             has_failed: false,
@@ -392,6 +395,7 @@ impl Session {
     /// Grammar, names, types.
     pub fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
         let begun = Instant::now();
+        self.take_reloaded();
         let mut parsed = match parse(text) {
             // Whatever it is, the transaction has failed.
             Err(error) if self.has_failed && error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
@@ -452,6 +456,7 @@ impl Session {
     /// # Errors
     /// Whatever the statement meets; the transaction has failed then.
     pub fn execute(&mut self, portal: &mut Portal) -> SqlResult<Step> {
+        self.take_reloaded();
         let statement = Arc::clone(&portal.statement);
         if self.has_failed && !statement.bound().action.ends_or_goes_back() {
             return Err(engine::Error::InFailedTransaction.into());

@@ -3,9 +3,10 @@
 //!
 //! **Invariant:** nothing here blocks, as in the whole session.
 
-use super::{Block, Database, Defaults, Portal, Session, query};
+use super::server::ServerSettings;
+use super::{Block, Database, Portal, Session, query};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::priority::{self, Rules};
+use crate::priority;
 use crate::roles::Roles;
 use crate::roles::change::{Changer, RoleChange, undo};
 use crate::settings::{SettingRow, Settings, Source};
@@ -17,15 +18,6 @@ use std::time::{Duration, Instant};
 pub(super) type Notices = Vec<(&'static str, SqlError)>;
 
 impl Database {
-    /// With these values of the server's settings.
-    ///
-    /// # Errors
-    /// Rules of priority that are none.
-    pub fn with_defaults(self, defaults: Defaults) -> SqlResult<Database> {
-        let rules = Arc::new(Rules::parse(defaults.get("overtake.priority_rules"))?);
-        Ok(Database { defaults: Arc::new(defaults), rules, ..self })
-    }
-
     /// Who may log in.
     pub fn roles(&self) -> &Arc<Roles> {
         &self.roles
@@ -34,6 +26,7 @@ impl Database {
     /// What a session begins with: of the server, its database, its role, a rule, and what the client says.
     pub(super) fn settings_of(
         &self,
+        server: &ServerSettings,
         user: &str,
         database: &str,
         wishes: &[(String, String)],
@@ -41,7 +34,7 @@ impl Database {
         // A session without a user is this program's own.
         let role = self.roles.get(user);
         let is_superuser = user.is_empty() || role.as_ref().is_some_and(|role| role.is_superuser);
-        let mut settings = Settings::with(user, is_superuser, &self.defaults);
+        let mut settings = Settings::with(user, is_superuser, &server.defaults);
         let mut notices = Vec::new();
         let mut given = |list: &[(String, String)], source| {
             for (name, value) in list {
@@ -58,7 +51,7 @@ impl Database {
         }
         let application = wishes.iter().rev().find(|(name, _)| name == "application_name");
         let application = application.map_or("", |(_, value)| value);
-        if let Some(class) = self.rules.of_session(user, database, application) {
+        if let Some(class) = server.rules.of_session(user, database, application) {
             settings.start_with("overtake.priority", class.name(), Source::Rule)?;
         }
         for (name, value) in wishes {
@@ -115,11 +108,11 @@ impl Session {
             }
             return Ok(Some(class));
         }
-        if !self.database.rules.are_about_statements() {
+        if !self.server.rules.are_about_statements() {
             return Ok(None);
         }
         let application = self.settings.show("application_name")?;
-        Ok(self.database.rules.of_statement(&self.user, &self.name_of_database, application, text))
+        Ok(self.server.rules.of_statement(&self.user, &self.name_of_database, application, text))
     }
 
     /// Cancels from another thread what this session is doing.

@@ -48,6 +48,17 @@ impl Source {
     }
 }
 
+/// Setting with its value on this server.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'d> {
+    /// Name, in lower case.
+    pub name: &'static str,
+    /// Value, as it is shown.
+    pub value: &'d str,
+    /// True if the server's start takes it, and no session can set it.
+    pub is_of_server: bool,
+}
+
 /// The server's values of all settings.
 #[derive(Clone, Debug)]
 pub struct Defaults {
@@ -93,6 +104,16 @@ impl Defaults {
     pub fn of_server(&self) -> impl Iterator<Item = (&'static str, &str, &'static str)> {
         let all = DEFS.iter().zip(&self.values).filter(|(def, _)| def.context == Context::Postmaster);
         all.map(|(def, (value, _))| (def.name, &**value, def.default))
+    }
+
+    /// All settings but those that nobody can change.
+    pub fn all(&self) -> impl Iterator<Item = Setting<'_>> {
+        let changeable = DEFS.iter().zip(&self.values).filter(|(def, _)| def.context != Context::Internal);
+        changeable.map(|(def, (value, _))| Setting {
+            name: def.name,
+            value,
+            is_of_server: def.context == Context::Postmaster,
+        })
     }
 
     /// Who has said it.

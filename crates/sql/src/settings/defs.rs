@@ -274,6 +274,12 @@ pub static DEFS: &[Def] = &[
         "Sets how many queries of a class run as analytics at a time, more wait; 0 is four for each worker.",
     ),
     server(
+        "overtake.analytics_threads",
+        "idle",
+        Takes::OneOf(&["idle", "ordinary"]),
+        "Sets the scheduling class of threads that run analytics: below all others, or ordinary with a nice value.",
+    ),
+    server(
         "overtake.analytics_workers",
         "0",
         Takes::Integer(0, 1024),

@@ -1,0 +1,213 @@
+//! Goal: what surrounds the server does not end it: SIGHUP, a standard output or error that is gone. Method: `overtake serve` as
+//! a child, an ordinary driver, signals.
+
+use crate::{Program, overtake, run, text};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use tokio::runtime::Runtime;
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+
+/// A server as a child, and the URL that it printed.
+fn serve(arguments: &[&str]) -> (Program, String) {
+    let mut command = overtake();
+    command.args(["serve", "--listen", "127.0.0.1:0"]).args(arguments);
+    let mut program = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map(Program).unwrap();
+    let lines = BufReader::new(program.0.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let url = lines.filter_map(|line| Some(line.trim().strip_prefix("psql \"")?.split('"').next()?.to_owned())).next();
+    (program, url.unwrap())
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}
+
+async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// First value of the first row.
+async fn value(client: &Client, query: &str) -> String {
+    let messages = client.simple_query(query).await.unwrap_or_else(|error| panic!("{query}: {error:?}"));
+    let first = messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    });
+    first.unwrap_or_else(|| panic!("{query}: no row"))
+}
+
+fn hang_up(program: &Program) {
+    let sent = Command::new("kill").args(["-HUP", &program.0.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// SIGHUP reloads the file: sessions follow between transactions, keep what they have set, and the data stay.
+pub fn a_hangup_reloads_the_settings() {
+    let file = std::env::temp_dir().join(format!("overtake-reload-{}.conf", std::process::id()));
+    fs::write(&file, "statement_timeout = 11s\nlock_timeout = 5s\n").unwrap();
+    let (mut program, url) = serve(&["--config", file.to_str().unwrap(), "-c", "idle_session_timeout=1h"]);
+    runtime().block_on(async {
+        let client = connect(&url).await;
+        client
+            .batch_execute("create table kept (id int); insert into kept values (7); set lock_timeout = '9s'")
+            .await
+            .unwrap();
+        assert_eq!(value(&client, "show statement_timeout").await, "11s");
+        let busy = connect(&url).await;
+        busy.batch_execute("begin").await.unwrap();
+        fs::write(
+            &file,
+            "statement_timeout = 12s\nlock_timeout = 6s\nmax_connections = 7\nidle_session_timeout = 2h\n",
+        )
+        .unwrap();
+        hang_up(&program);
+        while value(&client, "show statement_timeout").await != "12s" {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(value(&busy, "show statement_timeout").await, "11s", "inside a block nothing changes");
+        busy.batch_execute("commit").await.unwrap();
+        assert_eq!(value(&busy, "show statement_timeout").await, "12s");
+        assert_eq!(value(&client, "show lock_timeout").await, "9s", "the session has set it");
+        client.batch_execute("reset lock_timeout").await.unwrap();
+        assert_eq!(value(&client, "show lock_timeout").await, "6s");
+        assert_eq!(value(&client, "show idle_session_timeout").await, "1h", "a flag counts more than the file");
+        let fresh = connect(&url).await;
+        assert_eq!(value(&fresh, "show statement_timeout").await, "12s");
+        // What cannot be used leaves all as it was.
+        fs::write(&file, "statement_timeout = soon\nlock_timeout = 1s\n").unwrap();
+        hang_up(&program);
+        assert_eq!(value(&fresh, "select id from kept").await, "7");
+    });
+    let (status, log) = program.interrupted();
+    fs::remove_file(&file).unwrap();
+    assert!(status.success(), "{status} {log}");
+    assert!(log.contains("parameter \"max_connections\" cannot be changed without restarting the server"), "{log}");
+    assert!(log.contains("the settings stay as they were"), "{log}");
+}
+
+/// A report ends well when its reader goes, and names the disk that is full; its files are written.
+pub fn a_report_survives_a_closed_pipe_and_a_full_disk() {
+    let arguments = ["mpl", "throughput", "--demand", "1,1", "--think", "0", "--mpl", "1..10"];
+    let json = std::env::temp_dir().join(format!("overtake-pipe-{}.json", std::process::id()));
+    for (name, status, why) in [("closed pipe", 0, ""), ("/dev/full", 1, "cannot write to standard output")] {
+        let mut command = overtake();
+        command.args(arguments).arg("--json").arg(&json).stderr(Stdio::piped());
+        let output = match name {
+            "/dev/full" => command.stdout(File::options().write(true).open(name).unwrap()).output().unwrap(),
+            _ => {
+                let (reader, writer) = std::io::pipe().unwrap();
+                drop(reader);
+                command.stdout(writer).output().unwrap()
+            }
+        };
+        assert_eq!(output.status.code(), Some(status), "{name}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(why) && !text(&output.stderr).contains("panicked"), "{name}");
+        assert!(fs::read_to_string(&json).unwrap().contains("\"figures\""), "{name}");
+        fs::remove_file(&json).unwrap();
+    }
+    // Nor is there anybody to be told of what is wrong.
+    let mut wrong = overtake();
+    wrong.args(["mpl", "throughput", "--demand", "1", "--mpl", "0"]);
+    let expected = run(&["mpl", "throughput", "--demand", "1", "--mpl", "0"]).status.code();
+    let status = wrong.stderr(File::options().write(true).open("/dev/full").unwrap()).status().unwrap();
+    assert_eq!(status.code(), expected);
+}
+
+/// A server whose log and output are on a full disk serves all the same.
+pub fn a_server_outlives_its_output() {
+    let directory = std::env::temp_dir().join(format!("overtake-full-{}", std::process::id()));
+    fs::create_dir(&directory).unwrap();
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let mut command = overtake();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--socket", directory.to_str().unwrap()]);
+    command.args(["-c", "log_min_duration_statement=0"]).stdout(full()).stderr(full());
+    let mut program = command.spawn().map(Program).unwrap();
+    let socket = loop {
+        let mut entries =
+            fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        match entries.find(|name| !name.ends_with(".lock")) {
+            Some(name) => break name,
+            None => assert!(program.0.try_wait().unwrap().is_none(), "it has ended"),
+        }
+        std::thread::yield_now();
+    };
+    let port = socket.rsplit('.').next().unwrap();
+    let url = format!("host={} port={port} user=postgres dbname=postgres", directory.display());
+    runtime().block_on(async {
+        let client = connect(&url).await;
+        assert_eq!(value(&client, "select 1").await, "1");
+        hang_up(&program);
+        assert_eq!(value(&client, "select 2").await, "2");
+    });
+    let sent = Command::new("kill").args(["-TERM", &program.0.id().to_string()]).status().unwrap();
+    assert!(sent.success() && program.0.wait().unwrap().success());
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+/// Statements that would run for minutes: row by row, and as analytics.
+const BUSY: [&str; 2] = [
+    "set overtake.path = row; select count(*) from generate_series(1, 100000) a, generate_series(1, 100000) b where a.a = -b.b",
+    "set overtake.path = analytics; select count(*) from kept a, kept b, kept c where a.id + b.id + c.id = -1",
+];
+
+/// Starts each of the statements in a session of its own, and waits until all run. Their ends say by which SQLSTATE.
+async fn busy(url: &str) -> Vec<tokio::task::JoinHandle<String>> {
+    let watcher = connect(url).await;
+    watcher
+        .batch_execute("create table kept (id int); insert into kept select generate_series(1, 20000)")
+        .await
+        .unwrap();
+    let mut ends = Vec::new();
+    for text in BUSY {
+        let client = connect(url).await;
+        let run = async move {
+            let error = client.batch_execute(text).await.unwrap_err();
+            error.code().map_or_else(|| format!("{error:?}"), |state| state.code().to_owned())
+        };
+        ends.push(tokio::spawn(run));
+    }
+    let count = "select count(*) from overtake.activity where query like 'select count(*) from%' and state <> 'idle' \
+                 and pid <> pg_backend_pid()";
+    while value(&watcher, count).await != "2" {
+        tokio::task::yield_now().await;
+    }
+    ends
+}
+
+/// SIGTERM beside statements that run: their clients hear 57P01, and the process ends within its grace.
+pub fn a_termination_ends_busy_statements() {
+    let (mut program, url) = serve(&["-c", "overtake.shutdown_grace=60s"]);
+    let states = runtime().block_on(async {
+        let ends = busy(&url).await;
+        let sent = Command::new("kill").args(["-TERM", &program.0.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        let mut states = Vec::new();
+        for end in ends {
+            states.push(end.await.unwrap());
+        }
+        states
+    });
+    assert_eq!(states, ["57P01", "57P01"]);
+    assert!(program.0.wait().unwrap().success());
+}
+
+/// An administrator ends sessions at work, and the own one: 57P01, not 57014.
+pub fn a_terminated_session_hears_57p01() {
+    let (mut program, url) = serve(&[]);
+    runtime().block_on(async {
+        let ends = busy(&url).await;
+        let admin = connect(&url).await;
+        let others = "select count(pg_terminate_backend(pid)) from overtake.activity where query like 'select count(*) from%' \
+                      and state <> 'idle' and pid <> pg_backend_pid()";
+        assert_eq!(value(&admin, others).await, "2");
+        for end in ends {
+            assert_eq!(end.await.unwrap(), "57P01");
+        }
+        let error = admin.simple_query("select pg_terminate_backend(pg_backend_pid())").await.unwrap_err();
+        assert_eq!(error.code().map(|state| state.code()), Some("57P01"), "{error:?}");
+    });
+    let (status, log) = program.interrupted();
+    assert!(status.success(), "{status} {log}");
+}

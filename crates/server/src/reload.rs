@@ -1,0 +1,80 @@
+//! Reload of the settings of a server with an engine of its own.
+//!
+//! **Invariant:** all that was read counts, or nothing of it. A setting that needs a restart keeps its value, and the log
+//! says so.
+
+use crate::door::{Door, DoorOptions};
+use crate::options::OptionError;
+use crate::upstream::is_changeable;
+use sql::session::{Database, Defaults, Source};
+
+/// Reads the settings again and applies them to the gate and to sessions. Returns the names of changed settings.
+///
+/// # Errors
+/// Settings that cannot be read or applied; all stay as they were.
+pub fn reload(
+    database: &Database,
+    door: &Door,
+    read: impl FnOnce() -> Result<Defaults, OptionError>,
+) -> Result<Vec<&'static str>, OptionError> {
+    let before = database.defaults();
+    let mut settings = read()?;
+    let (changed, fixed): (Vec<_>, Vec<_>) = before
+        .all()
+        .filter(|setting| settings.get(setting.name) != setting.value)
+        .partition(|setting| !setting.is_of_server || is_changeable(setting.name));
+    for setting in &fixed {
+        tracing::warn!("parameter \"{}\" cannot be changed without restarting the server", setting.name);
+        // The value in force was taken at the start, so it is valid.
+        settings
+            .set(setting.name, setting.value, Source::CommandLine)
+            .map_err(|error| OptionError::of(setting.name, error.message().to_owned()))?;
+    }
+    let options = DoorOptions::from_settings(&settings, "off", true)?;
+    let names: Vec<&'static str> = changed.iter().map(|setting| setting.name).collect();
+    let sessions = database
+        .prepare_reload(settings)
+        .map_err(|error| OptionError::of("overtake.priority_rules", error.message().to_owned()))?;
+    let is_possible =
+        door.change(&options).map_err(|error| OptionError::of("overtake.gate_classes", error.to_string()))?;
+    if !is_possible {
+        let why = "the gate cannot be switched on or off without restarting the server";
+        return Err(OptionError::of("overtake.mpl", why.to_owned()));
+    }
+    sessions.apply();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::read_flag;
+    use engine::{Engine, EngineConfig};
+
+    fn with(flags: &[&str]) -> Defaults {
+        let mut settings = Defaults::default();
+        for flag in flags {
+            read_flag(flag, &mut settings).expect("a setting");
+        }
+        settings
+    }
+
+    #[test]
+    fn a_reload_changes_what_may_change_and_all_or_nothing() {
+        let database = Database::new(Engine::new(EngineConfig::in_memory()))
+            .with_defaults(with(&["overtake.mpl=4", "statement_timeout=1s"]))
+            .expect("settings");
+        let options = DoorOptions::from_settings(&database.defaults(), "off", true).expect("options");
+        let door = Door::new(&options).expect("a gate");
+        let read = with(&["overtake.mpl=7", "statement_timeout=2s", "port=7000"]);
+        let changed = reload(&database, &door, || Ok(read)).expect("a reload");
+        assert_eq!(changed, ["overtake.mpl", "statement_timeout"]);
+        let now = database.defaults();
+        assert_eq!((now.get("overtake.mpl"), now.get("statement_timeout"), now.get("port")), ("7", "2s", "5432"));
+        for wrong in ["overtake.mpl=off", "overtake.priority_rules=nonsense"] {
+            let read = with(&[wrong, "statement_timeout=3s"]);
+            reload(&database, &door, || Ok(read)).expect_err(wrong);
+            assert_eq!(database.defaults().get("statement_timeout"), "2s", "{wrong}");
+        }
+    }
+}

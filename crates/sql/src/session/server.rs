@@ -1,0 +1,100 @@
+//! Server settings that sessions share, and their reload.
+//!
+//! **Invariant:** a session changes to reloaded settings between transactions only, and what it has set by itself stays.
+
+use super::{Block, Database, Defaults, Session};
+use crate::error::SqlResult;
+use crate::priority::Rules;
+use crate::settings::Source;
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Server settings as of one reload.
+#[derive(Debug, Default)]
+pub(super) struct ServerSettings {
+    pub(super) defaults: Defaults,
+    pub(super) rules: Rules,
+    /// Number of reloads before this one.
+    generation: u64,
+}
+
+/// Current server settings of a database.
+#[derive(Debug, Default)]
+pub(super) struct LiveSettings {
+    current: RwLock<Arc<ServerSettings>>,
+    /// Generation of `current`; published after it, so whoever sees the number finds the settings.
+    generation: AtomicU64,
+}
+
+impl LiveSettings {
+    pub(super) fn current(&self) -> Arc<ServerSettings> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Database {
+    /// With these values of the server's settings.
+    ///
+    /// # Errors
+    /// Priority rules that cannot be parsed.
+    pub fn with_defaults(self, defaults: Defaults) -> SqlResult<Database> {
+        let rules = Rules::parse(defaults.get("overtake.priority_rules"))?;
+        let current = RwLock::new(Arc::new(ServerSettings { defaults, rules, generation: 0 }));
+        Ok(Database { server: Arc::new(LiveSettings { current, generation: AtomicU64::new(0) }), ..self })
+    }
+
+    /// Checks settings that are to replace the server's.
+    ///
+    /// # Errors
+    /// Priority rules that cannot be parsed.
+    pub fn prepare_reload(&self, defaults: Defaults) -> SqlResult<Reload> {
+        let rules = Rules::parse(defaults.get("overtake.priority_rules"))?;
+        Ok(Reload { server: Arc::clone(&self.server), defaults, rules })
+    }
+
+    /// The server's settings in force.
+    pub fn defaults(&self) -> Defaults {
+        self.server.current().defaults.clone()
+    }
+}
+
+/// Checked settings that are about to replace the server's.
+#[must_use]
+pub struct Reload {
+    server: Arc<LiveSettings>,
+    defaults: Defaults,
+    rules: Rules,
+}
+
+impl Reload {
+    /// Replaces the server's settings. Sessions take them at their next statement outside of a transaction block, except
+    /// those that a session, its role or its database has set.
+    pub fn apply(self) {
+        let Reload { server, defaults, rules } = self;
+        let mut current = server.current.write().unwrap_or_else(PoisonError::into_inner);
+        let generation = current.generation + 1;
+        *current = Arc::new(ServerSettings { defaults, rules, generation });
+        server.generation.store(generation, Release);
+    }
+}
+
+impl Session {
+    /// Takes reloaded settings, if there are any and no transaction block is open.
+    pub(super) fn take_reloaded(&mut self) {
+        if self.server.generation == self.database.server.generation.load(Acquire) || self.block != Block::None {
+            return;
+        }
+        self.server = self.database.server.current();
+        self.settings.reload(&self.server.defaults);
+    }
+}
+
+impl Source {
+    /// Tells whether a reload may replace a value from this source.
+    pub(crate) fn is_of_server(self) -> bool {
+        match self {
+            Source::Default | Source::File | Source::Environment | Source::CommandLine => true,
+            Source::Database | Source::Role | Source::Rule | Source::Client | Source::Session => false,
+        }
+    }
+}
