@@ -40,14 +40,14 @@ impl Begin {
         Begin { isolation, ..self }
     }
 
-    /// The same, refusing all writes. A SERIALIZABLE one is then never checked, and never refused at its commit.
+    /// The same, refusing all writes. A SERIALIZABLE one is then never refused at its commit, at some cost to those that
+    /// write beside it (see the module `serial`).
     #[must_use]
     pub const fn read_only(self) -> Begin {
         Begin { read_only: true, ..self }
     }
 
-    /// The same, DEFERRABLE. That is accepted and changes nothing: here every read-only transaction reads a safe snapshot
-    /// at once (see the module `serial`).
+    /// The same, DEFERRABLE. That is accepted and changes nothing: a read-only transaction is never refused anyway.
     #[must_use]
     pub const fn deferrable(self) -> Begin {
         Begin { deferrable: true, ..self }

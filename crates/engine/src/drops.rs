@@ -27,6 +27,7 @@
 
 use crate::engine::Inner;
 use crate::raw::garbage::{self, Graveyard};
+use crate::raw::live::Role;
 use crate::raw::slots::{Held, Pin};
 use crate::scratch::Scratch;
 use crate::sync::{AtomicU64, Relaxed, SeqCst};
@@ -209,7 +210,7 @@ impl Inner {
         if !self.tables.with_dropped(|dropped| dropped.iter().any(is_unnamed)) {
             return;
         }
-        let Some(held) = self.registry.begin(Class::Low, None, false) else { return };
+        let Some(held) = self.registry.begin(Class::Low, None, Role::None) else { return };
         let going = self.going();
         let mut orphans = self.orphans.take_all();
         orphans.iter_mut().for_each(|graveyard| self.set_aside(graveyard, &going, held.pin()));
@@ -239,7 +240,7 @@ impl Inner {
             return 0;
         }
         // Counted on a slot, as all versions are.
-        let Some(held) = self.registry.begin(Class::Low, None, false) else { return 0 };
+        let Some(held) = self.registry.begin(Class::Low, None, Role::None) else { return 0 };
         let mut freed = 0;
         let (free, mut left): (Vec<_>, Vec<_>) = (
             self.tables.with_dropped(|dropped| dropped.extract_if(.., |dropped| is_free(dropped)).collect()),

@@ -2,13 +2,13 @@
 //!
 //! **Invariant:** everything that a transaction needs on its way is found without a latch.
 
-use crate::begin::{Begin, Isolation};
+use crate::begin::Begin;
 use crate::block::Totals;
 use crate::counters::Counters;
 use crate::drops::Drops;
 use crate::error::{Error, Result};
 use crate::freeze::Freezer;
-use crate::limits::{LimitState, Limits, TRANSACTIONS};
+use crate::limits::{LimitState, Limits};
 use crate::locks::{LockConfig, LockTable};
 use crate::log::{AlwaysReached, Log};
 use crate::open::{HeldBack, Sessions};
@@ -16,7 +16,7 @@ use crate::orphans::Orphans;
 use crate::raw::garbage::free_all_of;
 use crate::raw::once::Parcel;
 use crate::raw::prune::Stripes;
-use crate::raw::slots::{Held, Pin, READERS_MAX, Registry, SLOTS_MAX};
+use crate::raw::slots::{Pin, READERS_MAX, Registry, SLOTS_MAX};
 use crate::scan::{SNAPSHOTS, Snapshot};
 use crate::scratch::Scratch;
 use crate::serial::Serial;
@@ -39,9 +39,9 @@ pub struct EngineConfig {
     pub log: Arc<dyn Log>,
     /// How often [`Engine::run`] repeats a transaction after a retryable error.
     pub retries_max: u32,
-    /// The most recent writes that are kept for SERIALIZABLE transactions to check, 48 bytes each. Past it the oldest of
-    /// those transactions are aborted.
-    pub recent_writes_max: usize,
+    /// The most entries that are kept of committed SERIALIZABLE transactions, for those that overlap them: what they read
+    /// and wrote, about 16 bytes each. Past it the oldest are summed up by tables, and more commits may be refused.
+    pub serial_entries_max: usize,
     /// Who gives way on a row, and other settings of locks; see [`Engine::set_lock_config`].
     pub lock: LockConfig,
     /// How much it may hold.
@@ -54,7 +54,7 @@ impl EngineConfig {
         EngineConfig {
             log: Arc::new(AlwaysReached),
             retries_max: 16,
-            recent_writes_max: 1 << 22,
+            serial_entries_max: 1 << 24,
             lock: LockConfig::default(),
             limits: Limits::default(),
         }
@@ -98,10 +98,12 @@ pub struct Stats {
     pub taken: u64,
     /// Write conflicts.
     pub conflicts: u64,
-    /// SERIALIZABLE transactions refused because another wrote what they had read.
+    /// SERIALIZABLE transactions refused because they would have completed a dangerous structure.
     pub serialization_failures: u64,
-    /// Writes kept for SERIALIZABLE transactions to check.
-    pub recent_writes: u64,
+    /// Those of them that were refused for the sake of a declared READ ONLY transaction that was open.
+    pub refused_by_readers: u64,
+    /// Entries kept of committed SERIALIZABLE transactions.
+    pub serial_entries: u64,
     /// Unique violations.
     pub unique_violations: u64,
     /// Transactions begun again by [`Engine::run`].
@@ -166,13 +168,6 @@ impl Inner {
         self.tables.get(id, pin).expect("a table stays as long as a slot names it")
     }
 
-    /// A slot for a transaction.
-    #[inline]
-    pub(crate) fn hold(&self, begin: Begin, worker: Option<&'static Worker>) -> Result<Held<'_>> {
-        let serial = begin.isolation == Isolation::Serializable && !begin.read_only;
-        self.registry.begin(begin.class, worker, serial).ok_or(Error::Limit(TRANSACTIONS))
-    }
-
     /// # Panics
     /// When `table` belongs to another engine.
     #[inline]
@@ -184,7 +179,7 @@ impl Inner {
 impl Engine {
     /// An engine without tables.
     pub fn new(config: EngineConfig) -> Engine {
-        let serial = Serial::new(config.recent_writes_max);
+        let serial = Serial::new(config.serial_entries_max);
         let registry = Registry::new(config.limits.transactions.clamp(1, SLOTS), READERS);
         registry.set_coarse_ns(os::now_ns());
         let new = |itself: &Weak<Inner>| Inner {
@@ -307,12 +302,6 @@ impl Engine {
         Snapshot::new(&self.inner).map(Arc::new).ok_or(Error::Limit(SNAPSHOTS))
     }
 
-    /// Lets commits go the short way again when there has been no SERIALIZABLE transaction for a second. To be called now
-    /// and then, with a clock that never goes back.
-    pub fn rest_serial_mode(&self, now_ns: u64) {
-        self.inner.serial.housekeep(&self.inner.registry, now_ns);
-    }
-
     /// The figures now. Those of transactions that run may be missing.
     pub fn stats(&self) -> Stats {
         let blocks = &self.inner.blocks;
@@ -321,7 +310,8 @@ impl Engine {
             block_bytes: blocks.bytes.get(),
             blocks_scanned: blocks.scanned.get(),
             blocks_skipped: blocks.skipped.get(),
-            recent_writes: self.inner.serial.kept() as u64,
+            refused_by_readers: self.inner.serial.refused_by_readers(),
+            serial_entries: self.inner.serial.kept() as u64,
             retries: self.inner.locks.tally.retries.load(Ordering::Relaxed),
             ..Stats::default()
         };

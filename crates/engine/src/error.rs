@@ -29,8 +29,8 @@ pub enum Error {
         /// The table of the row.
         table: String,
     },
-    /// Another transaction wrote what this one has read, and committed before it; or there were more writes since than
-    /// [`crate::EngineConfig::recent_writes_max`], and nobody can tell. Run the transaction again.
+    /// The commit would complete a dangerous structure of SERIALIZABLE transactions (see the module `serial`), or the
+    /// snapshot does not see what refused a key. Run the transaction again.
     #[error("could not serialize access due to read/write dependencies among transactions")]
     SerializationFailure,
     /// The statement must wait for another transaction. Hand it on: the session undoes the statement, and submits it again

@@ -13,6 +13,7 @@ use crate::gather::Gather;
 use crate::present::Present;
 use crate::raw::attic::{Attic, Replaced};
 use crate::raw::garbage::{Dead, Rest};
+use crate::raw::live::Role;
 use crate::raw::rows::{CHUNK_ROWS, RowMap};
 use crate::raw::slots::{Held, NEVER, Pin};
 use crate::raw::version::{RowCell, Version, VersionPtr};
@@ -194,7 +195,7 @@ impl Inner {
             (freezer.table, freezer.chunk) = (u64::from(table.id) + 1, 0);
             return;
         }
-        let Some(held) = self.registry.begin(Class::Low, None, false) else {
+        let Some(held) = self.registry.begin(Class::Low, None, Role::None) else {
             frozen.ended = true; // All slots are taken: this is no time for it.
             return;
         };

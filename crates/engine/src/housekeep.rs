@@ -17,7 +17,7 @@ pub struct Housekept {
 
 impl Engine {
     /// A turn of the housekeeping: frees what idle transaction slots have left, prunes between snapshots, freezes rows that
-    /// rest, ends waits whose time is over, turns serial mode off when nobody needs it. It frees at most `budget` dead
+    /// rest, ends waits whose time is over, forgets committed SERIALIZABLE transactions that nobody needs. It frees at most `budget` dead
     /// versions, looks at most at so many others, and at about so many rows.
     ///
     /// To be called by an ordinary thread, some ten times a second. Several may call it at once.
@@ -25,7 +25,7 @@ impl Engine {
         let now_ns = os::now_ns();
         self.inner.registry.set_coarse_ns(now_ns);
         let deadline_ns = self.expire_waits(now_ns);
-        self.rest_serial_mode(now_ns);
+        self.inner.serial.housekeep(&self.inner.registry);
         let freed = self.collect_garbage(budget);
         let frozen = self.freeze(budget as u64);
         self.inner.limits.sum_up(&self.inner);

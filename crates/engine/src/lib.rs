@@ -12,7 +12,7 @@
 //!   (the only module with `unsafe`; its README explains the protocol);
 //! - [`Engine`], [`Txn`]: reads and writes, commit and rollback;
 //! - [`Session`], `lock`, `locks`: who waits for whom, and who gives way (a README there); savepoints;
-//! - `serial`, `reads`: SERIALIZABLE, with the proof that the order of commits is a serial order; [`Condition`];
+//! - `serial`, `reads`: SERIALIZABLE, with the proof that refusing dangerous structures is enough; [`Condition`];
 //! - `block`, [`Snapshot`]: bulk loaded columns, and scans for analytics;
 //! - `settle`, [`Engine::housekeep`]: clearing away what nobody can reach; [`Engine::transactions`]: who holds what back;
 //! - `redo`, [`Log`]: what a commit hands to the log.

@@ -22,8 +22,8 @@ const BYTES_BETWEEN_SUMS: u32 = 18;
 const CHANGES_BETWEEN_SUMS: u64 = 1024;
 /// About how many bytes an index node has.
 const NODE_BYTES: u64 = 2304;
-/// How many bytes a recent write of serial mode has.
-const RECENT_BYTES: u64 = 48;
+/// About how many bytes an entry of a committed SERIALIZABLE transaction has.
+const SERIAL_ENTRY_BYTES: u64 = 16;
 
 /// How much an engine may hold. (The locks have theirs: [`crate::LockConfig::entries_max`].)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl Inner {
             let nodes: usize = table.indexes.iter().map(|index| index.tree.nodes() + index.tree.waiting()).sum();
             table.rows.bytes() + nodes as u64 * NODE_BYTES
         });
-        let recent = self.serial.kept() as u64 * RECENT_BYTES;
+        let recent = self.serial.kept() as u64 * SERIAL_ENTRY_BYTES;
         versions + tables.sum::<u64>() + self.blocks.bytes.get() + recent
     }
 }

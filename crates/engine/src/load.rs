@@ -12,6 +12,7 @@ use crate::error::{Error, IS_NULL, Result};
 use crate::key;
 use crate::layout::IMAGE_BYTES_MAX;
 use crate::limits::TRANSACTIONS;
+use crate::raw::live::Role;
 use crate::raw::slots::{Held, NEVER};
 use crate::sync::Release;
 use crate::table::Table;
@@ -63,7 +64,7 @@ impl Engine {
 
     fn begin_load<'a>(&'a self, table: &'a Table) -> Result<Load<'a>> {
         self.inner.assert_own(table);
-        let held = self.inner.registry.begin(Class::Low, None, false).ok_or(Error::Limit(TRANSACTIONS))?;
+        let held = self.inner.registry.begin(Class::Low, None, Role::None).ok_or(Error::Limit(TRANSACTIONS))?;
         Ok(Load { inner: &self.inner, table, held: Some(held), blocks: Vec::new(), rows_count: 0 })
     }
 }
@@ -109,9 +110,7 @@ impl Load<'_> {
     /// Fails when somebody who wants one of its keys has taken it; dropping it then leaves nothing.
     fn commit(&mut self) -> Result<()> {
         let Some(held) = &self.held else { return Ok(()) };
-        // The blocks have growing ids. A load without rows changes nothing.
-        let first_row = self.blocks.first().map_or(0, |block| block.first_row);
-        let timestamp = self.inner.decide_load(held, self.table.id, first_row).map_err(|_| Error::Taken)?;
+        let timestamp = held.commit().ok_or(Error::Taken)?;
         let Some(held) = self.held.take() else { return Ok(()) };
         self.stamp(timestamp);
         self.inner.counters[held.index()].rows_made.add(self.rows_count);

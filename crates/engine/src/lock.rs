@@ -11,6 +11,7 @@ use crate::locks::{
     Tally, Unknown, Wait, Waiter,
 };
 use crate::raw::activity::{Activity, Pressed};
+use crate::raw::live::Role;
 use crate::raw::rows::Newest;
 use crate::raw::shared::Shared;
 use crate::raw::slots::{Held, owner_of};
@@ -547,7 +548,7 @@ impl Engine {
     /// while nobody waits. A caller of [`crate::Ticket::wait`] needs nobody to do it.
     pub fn expire_waits(&self, now_ns: u64) -> Option<u64> {
         let Inner { locks, registry, .. } = &*self.inner;
-        locks.expire(registry, now_ns, |end| match registry.begin(Class::Low, None, false) {
+        locks.expire(registry, now_ns, |end| match registry.begin(Class::Low, None, Role::None) {
             Some(held) => {
                 end(&self.inner.elsewhere(&held));
                 held.abort();
@@ -575,7 +576,7 @@ impl Engine {
     /// The locks in the lock table, and who waits for which and for whom.
     pub fn locks(&self) -> Vec<LockView> {
         let inner = &*self.inner;
-        match inner.registry.begin(Class::Low, None, false) {
+        match inner.registry.begin(Class::Low, None, Role::None) {
             Some(held) => {
                 let view = inner.locks.view(inner, &inner.elsewhere(&held));
                 held.abort();

@@ -3,9 +3,12 @@
 
 use crate::raw::activity::{Pressed, Yields};
 use crate::raw::chain::{Change, Claim, View};
+use crate::raw::live::Role;
 use crate::raw::slots::{Held, Registry};
 use crate::raw::version::{NewVersion, RowCell, Version};
+use crate::reads::ReadLog;
 use crate::serial::Serial;
+use crate::tables::Tables;
 use core::cell::RefCell;
 use stage::Class;
 
@@ -19,6 +22,8 @@ pub struct Model {
     registry: Registry,
     rows: Vec<RowCell>,
     serial: Serial,
+    /// None: reads are rows by their ids.
+    tables: Tables,
 }
 
 /// A transaction of the model.
@@ -26,8 +31,8 @@ pub struct ModelTxn<'m> {
     model: &'m Model,
     held: Held<'m>,
     changes: Vec<(usize, Change)>,
-    /// Rows that a SERIALIZABLE one has read.
-    reads: RefCell<Vec<usize>>,
+    /// What a SERIALIZABLE one has read.
+    reads: RefCell<ReadLog>,
 }
 
 /// The row was not to be had.
@@ -58,6 +63,7 @@ impl Model {
             registry: Registry::new(8, 1),
             rows: numbers.iter().map(|_| RowCell::new()).collect(),
             serial: Serial::new(1 << 10),
+            tables: Tables::new(),
         };
         let mut txn = model.begin(Class::Normal);
         for (row, number) in numbers.iter().enumerate() {
@@ -72,7 +78,7 @@ impl Model {
 
     /// Begins a transaction.
     pub fn begin(&self, class: Class) -> ModelTxn<'_> {
-        let held = self.registry.begin(class, None, false).expect("the model has slots for all its transactions");
+        let held = self.registry.begin(class, None, Role::None).expect("the model has slots for all its transactions");
         ModelTxn { model: self, held, changes: Vec::new(), reads: RefCell::default() }
     }
 
@@ -87,8 +93,8 @@ impl Model {
 impl ModelTxn<'_> {
     /// The number of the row, as its snapshot and its own changes say.
     pub fn read(&self, row: usize) -> i64 {
-        if self.held.is_serial() {
-            self.reads.borrow_mut().push(row);
+        if self.held.logs_reads() {
+            self.reads.borrow_mut().row(0, row as u64);
         }
         let view = View { snapshot: self.held.snapshot(), owner: self.held.word(0), command: 1 };
         let version = self.model.registry.visible(&self.model.rows[row], self.held.pin(), view);
@@ -125,7 +131,7 @@ impl ModelTxn<'_> {
         for (_, change) in &self.changes {
             change.stamp(self.held.pin(), timestamp);
         }
-        self.held.release();
+        self.end();
         Ok(timestamp)
     }
 
@@ -135,6 +141,13 @@ impl ModelTxn<'_> {
         for (row, change) in self.changes.iter().rev() {
             let pin = self.held.pin();
             self.held.undo(&self.model.rows[*row], change.claimed(pin), change.published(pin));
+        }
+        self.end();
+    }
+
+    fn end(self) {
+        if self.held.is_serial_reader() {
+            self.model.serial.end_reader(&self.model.registry, &self.held, None);
         }
         self.held.release();
     }

@@ -10,6 +10,7 @@ use crate::raw::chain::View;
 use crate::raw::slots::{COMMANDS_MAX, LATEST};
 use crate::read::{Direction, note_key};
 use crate::row::Row;
+use crate::scratch::Scratch;
 use crate::table::Table;
 use crate::txn::Txn;
 use crate::value::Value;
@@ -72,22 +73,33 @@ impl Txn<'_> {
         self.view()?;
         let held = self.held();
         let own = View { snapshot: held.snapshot(), owner: held.word(0), command: COMMANDS_MAX + 1 };
-        let found = {
+        let (found, seen) = {
             let position = index;
             let index = &table.indexes[position];
             let mut scratch = self.scratch();
             let scratch = &mut *scratch;
             key::of_all_values(table, index, values, &mut scratch.key)?;
-            let Some(first) = index.tree.first(&scratch.key) else { return Ok(None) };
-            self.goes_beyond();
-            let latest = View { snapshot: LATEST, ..own };
-            let found = self.first_visible(table, index, first, &scratch.key, &mut scratch.other_key, latest);
-            if held.is_serial() {
-                note_key(&mut scratch.reads, table, position, values, &scratch.key, found);
+            let Scratch { key, other_key, reads, .. } = scratch;
+            let first = index.tree.first(key);
+            let mut see = |view| self.first_visible(table, index, first?, key, other_key, view);
+            let mut seen = None;
+            let found = if first.is_some() {
+                self.goes_beyond();
+                see(View { snapshot: LATEST, ..own })
+            } else {
+                None
+            };
+            if found.is_none() && !self.reads_latest() {
+                seen = see(own);
             }
-            found
+            if held.logs_reads() {
+                note_key(reads, table, position, values, key, found);
+            }
+            (found, seen)
         };
         match found {
+            // It went after the snapshot.
+            None if seen.is_some() => Err(self.conflict(table)),
             Some(row) if !self.reads_latest() => match self.visible_row(table, row.row_id().0, own) {
                 Some(seen) if seen.is_same_version(&row) => Ok(found),
                 _ => Err(self.conflict(table)),
@@ -112,6 +124,9 @@ impl Txn<'_> {
         let _call = self.call();
         // What the commands before have written is to be seen.
         self.view()?;
+        if self.held().logs_reads() {
+            self.note_beyond(table, by)?;
+        }
         self.sees_newest.set(true);
         let _newest = Newest(self);
         match by {
@@ -128,5 +143,23 @@ impl Txn<'_> {
                 self.scan(table, &[], |row| goes_on = goes_on && each(&row))
             }
         }
+    }
+
+    /// Remembers a read of the newest rows: who has changed one of them after the snapshot may have been seen.
+    #[cold]
+    fn note_beyond(&self, table: &Table, by: Option<(usize, &[Value<'_>])>) -> Result<()> {
+        let mut scratch = self.scratch();
+        let Scratch { key, other_key, reads, .. } = &mut *scratch;
+        let beyond = reads.beyond(table.id);
+        match by {
+            None => beyond.scan(table.id, &[]),
+            Some((index, prefix)) => {
+                key::of_values(table, &table.indexes[index], prefix, key)?;
+                other_key.clone_from(key);
+                let high = key::pass_prefix(other_key).then_some(&other_key[..]);
+                beyond.open(table.id, index, key, high);
+            }
+        }
+        Ok(())
     }
 }

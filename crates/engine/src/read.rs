@@ -58,7 +58,7 @@ impl<'e> Txn<'e> {
             Some(first) => self.first_visible(table, index, first, &scratch.key, &mut scratch.other_key, view),
             None => None,
         };
-        if self.held().is_serial() {
+        if self.held().logs_reads() {
             note_key(&mut scratch.reads, table, position, key, &scratch.key, found);
         }
         Ok(found)
@@ -95,7 +95,7 @@ impl<'e> Txn<'e> {
     pub fn get_row<'t>(&'t self, table: &'t Table, row: RowId) -> Result<Option<Row<'t>>> {
         self.inner.assert_own(table);
         let view = self.view()?;
-        if self.held().is_serial() {
+        if self.held().logs_reads() {
             self.scratch().reads.row(table.id, row.0);
         }
         Ok(self.visible_row(table, row.0, view))
@@ -124,7 +124,7 @@ impl<'e> Txn<'e> {
         let Scratch { key, other_key, reads, .. } = &mut *scratch;
         key::of_values(table, index, prefix, key)?;
         let cursor = index.tree.prefix(key, direction.order());
-        let read = self.held().is_serial().then(|| {
+        let read = self.held().logs_reads().then(|| {
             other_key.clone_from(key);
             let high = key::pass_prefix(other_key).then_some(&other_key[..]);
             reads.open(table.id, position, key, high)
@@ -172,7 +172,7 @@ impl<'e> Txn<'e> {
             Bound::Excluded(values) => Some(key(values)?),
         };
         let read = match &lower {
-            Some(lower) if self.held().is_serial() => {
+            Some(lower) if self.held().logs_reads() => {
                 Some(self.scratch().reads.open(table.id, position, lower, upper.as_deref()))
             }
             _ => None,
@@ -191,8 +191,10 @@ impl<'e> Txn<'e> {
     /// savepoint, has read it; if it was changed after the snapshot, the commit is refused.
     #[cold]
     pub(crate) fn note_row(&self, table: &Table, row: RowId) {
-        if self.held().is_serial() {
-            self.scratch().reads.row(table.id, row.0);
+        if self.held().logs_reads() {
+            let reads = &mut self.scratch().reads;
+            reads.row(table.id, row.0);
+            reads.beyond(table.id).row(table.id, row.0);
         }
     }
 
@@ -207,10 +209,11 @@ impl<'e> Txn<'e> {
         key: &[u8],
         reads: &mut ReadLog,
     ) -> Error {
-        if !self.held().is_serial() || !matches!(error, Error::UniqueViolation { .. }) {
+        if !self.held().logs_reads() || !matches!(error, Error::UniqueViolation { .. }) {
             return error;
         }
         reads.key(table.id, position, key);
+        reads.beyond(table.id).key(table.id, position, key);
         let index = &table.indexes[position];
         let held = self.held();
         // With all of its own changes, those of this command too.

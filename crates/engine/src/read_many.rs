@@ -103,7 +103,7 @@ impl Txn<'_> {
         };
         cells().for_each(|(_, cell)| RowCell::prefetch(cell));
         cells().for_each(|(table, cell)| cell.prefetch_newest(table.image_bytes()));
-        let is_serial = self.held().is_serial();
+        let is_serial = self.held().logs_reads();
         for (at, (lookup, first)) in lookups.iter().zip(&*firsts).enumerate() {
             let Lookup { table, index: position, key: values } = *lookup;
             let (index, key) = (&table.indexes[position], key_of(at));

@@ -1,22 +1,26 @@
-//! What a SERIALIZABLE transaction has read.
+//! The reads of a SERIALIZABLE transaction, as predicates.
 //!
 //! **Invariant:** if no write of others satisfies a predicate here, by its version before or by the one after it, then
 //! everything that was read would be read again. Each read leaves its predicate before its result is used; a range leaves
-//! the whole of itself at first, and takes back what was not consumed when it is dropped.
+//! the whole of itself at first, and takes back what was not consumed when it is dropped. The unique keys that the
+//! transaction itself has given up are here, too: another that takes such a key comes after it.
 //!
 //! Two transactions on different rows do not meet here, unless one looked for what the other made. The exception is a log
 //! that has grown too long: it is replaced by whole tables.
+//!
+//! *Beyond the snapshot.* Some reads meet the newest rows, whatever the snapshot sees: what refused a write, and the rows
+//! that refer to one that goes. They are in a log of their own besides ([`ReadLog::beyond`]), because a write that
+//! meets them may have come before or after.
 
 use crate::condition::Condition;
-use crate::engine::Inner;
 use crate::key;
 use crate::layout::Image;
 use crate::raw::recent::RecentWrite;
 use crate::raw::slots::Pin;
 use crate::raw::version::Version;
 use crate::scratch::{Kind, Write};
-use crate::serial::Check;
 use crate::table::Table;
+use crate::tables::Tables;
 use core::cmp::Ordering;
 
 /// Rows, ranges or bytes of keys that are kept before whole tables take their place.
@@ -65,7 +69,8 @@ pub(crate) struct ReadLog {
     /// Sorted, for the check.
     is_sorted: bool,
     key: Vec<u8>,
-    buffer: Vec<RecentWrite>,
+    /// The reads beyond the snapshot.
+    beyond: Option<Box<ReadLog>>,
 }
 
 /// A range that is being consumed.
@@ -95,7 +100,7 @@ pub(crate) enum Consumed<'a> {
 }
 
 #[inline]
-fn bit(table: u32) -> u64 {
+pub(crate) fn bit(table: u32) -> u64 {
     1 << (table % u64::BITS)
 }
 
@@ -103,6 +108,7 @@ impl ReadLog {
     /// Makes it ready for the next transaction.
     #[inline]
     pub(crate) fn reset(&mut self) {
+        self.is_sorted = false;
         if self.tables == 0 {
             return;
         }
@@ -112,7 +118,7 @@ impl ReadLog {
         self.scans.clear();
         self.tables = 0;
         self.epoch = 0;
-        self.is_sorted = false;
+        self.beyond = None;
         if KEPT_MAX < self.rows.capacity().max(self.stretches.capacity()) || KEPT_BYTES_MAX < self.bytes.capacity() {
             *self = ReadLog::default();
         }
@@ -132,6 +138,24 @@ impl ReadLog {
             self.bytes.truncate(mark.bytes);
             self.scans.truncate(mark.scans);
         }
+    }
+
+    /// The tables that were read, by bits: table modulo 64.
+    #[inline]
+    pub(crate) fn tables(&self) -> u64 {
+        self.tables
+    }
+
+    /// How much it holds, in entries of 16 bytes or a little more.
+    pub(crate) fn weight(&self) -> usize {
+        self.rows.len() + 4 * self.stretches.len() + self.bytes.len() / 16 + 8 * self.scans.len()
+    }
+
+    /// The log of what was read of this table beyond the snapshot. What is noted there is noted here as well.
+    #[cold]
+    pub(crate) fn beyond(&mut self, table: u32) -> &mut ReadLog {
+        self.tables |= bit(table);
+        self.beyond.get_or_insert_default()
     }
 
     /// A row was read by its id, or by a unique key; or there is none with the id.
@@ -175,6 +199,7 @@ impl ReadLog {
             let has_null = keys & (1 << position) == 0 || key::of_image(index, table.image(new), &mut key);
             if !has_null {
                 self.key(write.table, position, &key);
+                self.beyond(write.table).key(write.table, position, &key);
             }
         }
         self.key = key;
@@ -246,15 +271,13 @@ impl ReadLog {
         self.epoch += 1;
     }
 
-    /// Ready to be checked. Nothing is read any more.
-    pub(crate) fn against<'a>(&'a mut self, inner: &'a Inner, pin: &'a Pin) -> Against<'a> {
-        Against { log: self, inner, pin }
-    }
-
     /// Sorts rows and stretches, so that a write need not be compared with each.
-    fn sort(&mut self) {
+    pub(crate) fn sort(&mut self) {
         if core::mem::replace(&mut self.is_sorted, true) {
             return;
+        }
+        if let Some(beyond) = &mut self.beyond {
+            beyond.sort();
         }
         self.rows.sort_unstable();
         self.rows.dedup();
@@ -275,12 +298,15 @@ impl ReadLog {
         });
     }
 
-    fn conflict(&mut self, inner: &Inner, pin: &Pin, write: &RecentWrite) -> bool {
+    /// Whether the write meets what was read. The log is sorted; the pin is that of whoever may look at the write's
+    /// versions; `key` is a buffer.
+    pub(crate) fn meets(&self, tables: &Tables, pin: &Pin, write: &RecentWrite, key: &mut Vec<u8>) -> bool {
+        debug_assert!(self.is_sorted || self.tables == 0, "a log is sorted before it is compared");
         if self.tables & bit(write.table) == 0 {
             return false;
         }
         if write.is_any {
-            return self.meets_any(write);
+            return self.meets_any(write.table);
         }
         if self.rows.binary_search(&(write.table, write.row)).is_ok() {
             return true;
@@ -291,22 +317,40 @@ impl ReadLog {
         if !is_read {
             return false;
         }
-        let table = inner.table(write.table, pin);
+        let table = tables.get(write.table, pin).expect("a table stays while a transaction that used it is open");
         let images = [write.before(pin), write.after(pin)];
-        images.into_iter().flatten().any(|version| self.meets(table, from, write, table.image(version)))
+        images.into_iter().flatten().any(|version| self.meets_image(table, from, write, table.image(version), key))
+    }
+
+    /// The tables that were read beyond the snapshot, by bits.
+    #[inline]
+    pub(crate) fn tables_beyond(&self) -> u64 {
+        self.beyond.as_ref().map_or(0, |beyond| beyond.tables)
+    }
+
+    /// As [`ReadLog::meets`], of what was read beyond the snapshot.
+    pub(crate) fn meets_beyond(&self, tables: &Tables, pin: &Pin, write: &RecentWrite, key: &mut Vec<u8>) -> bool {
+        self.beyond.as_ref().is_some_and(|beyond| beyond.meets(tables, pin, write, key))
     }
 
     /// Whether rows whose contents are not looked at may meet what was read.
-    fn meets_any(&self, write: &RecentWrite) -> bool {
-        let row = self.rows.partition_point(|row| *row < (write.table, write.row));
-        self.rows.get(row).is_some_and(|(table, _)| *table == write.table)
-            || self.stretches.iter().any(|stretch| stretch.table == write.table)
-            || self.scans.iter().any(|scan| scan.table == write.table)
+    fn meets_any(&self, table: u32) -> bool {
+        let row = self.rows.partition_point(|row| row.0 < table);
+        self.rows.get(row).is_some_and(|row| row.0 == table)
+            || self.stretches.iter().any(|stretch| stretch.table == table)
+            || self.scans.iter().any(|scan| scan.table == table)
     }
 
     /// Whether a row image meets a stretch, of which the table's begin at `from`, or a scan.
-    fn meets(&mut self, table: &Table, mut from: usize, write: &RecentWrite, image: Image<'_>) -> bool {
-        let ReadLog { stretches, bytes, scans, key, .. } = self;
+    fn meets_image(
+        &self,
+        table: &Table,
+        mut from: usize,
+        write: &RecentWrite,
+        image: Image<'_>,
+        key: &mut Vec<u8>,
+    ) -> bool {
+        let ReadLog { stretches, bytes, scans, .. } = self;
         while let Some(first) = stretches.get(from).filter(|stretch| stretch.table == write.table) {
             let index = first.index;
             let of_index = |stretch: &Stretch| (stretch.table, stretch.index) == (write.table, index);
@@ -336,32 +380,4 @@ fn compare(bytes: &[u8], left: &Place, right: &Place) -> Ordering {
 
 fn compare_key(bytes: &[u8], place: &Place, key: &[u8], row: u64) -> Ordering {
     key_of(bytes, place).cmp(key).then(place.row.cmp(&row))
-}
-
-/// The log against the writes of others.
-pub(crate) struct Against<'a> {
-    log: &'a mut ReadLog,
-    inner: &'a Inner,
-    pin: &'a Pin,
-}
-
-impl Check for Against<'_> {
-    fn conflicts(&mut self, writes: &[RecentWrite]) -> bool {
-        if writes.is_empty() || self.log.tables == 0 {
-            return false;
-        }
-        self.log.sort();
-        writes.iter().any(|write| self.log.conflict(self.inner, self.pin, write))
-    }
-
-    fn buffer(&mut self) -> &mut Vec<RecentWrite> {
-        &mut self.log.buffer
-    }
-
-    fn buffered_conflict(&mut self) -> bool {
-        let buffer = core::mem::take(&mut self.log.buffer);
-        let conflict = self.conflicts(&buffer);
-        self.log.buffer = buffer;
-        conflict
-    }
 }

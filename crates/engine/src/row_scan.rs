@@ -56,7 +56,7 @@ impl Txn<'_> {
     pub fn note_scan(&self, table: &Table, conditions: &[Condition]) -> Result<()> {
         self.inner.assert_own(table);
         conditions.iter().try_for_each(|condition| condition.check(table))?;
-        if self.held().is_serial() {
+        if self.held().logs_reads() {
             self.scratch().reads.scan(table.id, conditions);
         }
         Ok(())

@@ -7,7 +7,9 @@ use crate::raw::garbage::Graveyard;
 use crate::raw::ids::SlotIds;
 use crate::raw::spares::Spares;
 use crate::reads::ReadLog;
+use crate::serial::Record;
 use crate::writer::Touched;
+use std::sync::Arc;
 
 /// Bytes that a buffer may keep between transactions.
 const KEPT_BYTES_MAX: usize = 1 << 20;
@@ -49,6 +51,8 @@ pub(crate) struct Scratch {
     pub(crate) image: Vec<u8>,
     pub(crate) redo: Vec<u8>,
     pub(crate) reads: ReadLog,
+    /// Memory for the next commit at SERIALIZABLE.
+    pub(crate) record: Option<Arc<Record>>,
     pub(crate) graveyard: Graveyard,
     /// Memory for the next versions.
     pub(crate) spares: Spares,

@@ -1,284 +1,573 @@
-//! SERIALIZABLE: what a transaction read is checked at its commit, as predicates, against what others have written.
+//! SERIALIZABLE: a commit is refused if it would complete a dangerous structure, and for no other reason.
 //!
-//! **Invariant: the order of commit timestamps is a serial order.** Every SERIALIZABLE transaction that commits would have
-//! read the same, and so done the same, had it run alone at its commit timestamp.
+//! **Invariant:** the SERIALIZABLE transactions that have committed are serializable: some order of them, one after the
+//! other, reads what they have read and leaves what they have left. Transactions of other levels do not count: what they
+//! read is not remembered, and what they write is neither (PostgreSQL has it so).
 //!
-//! *Reads.* A SERIALIZABLE transaction that may write keeps a log of what it has read ([`crate::reads`]): rows found, keys
-//! not found, ranges as far as they were consumed, the conditions of scans. (Precision locking; Jordan, Banerjee and Batman
-//! 1981; and at commit, as in Neumann, Mühlbauer and Kemper 2015.)
+//! This is serializable snapshot isolation (Cahill, Röhm and Fekete 2008; in PostgreSQL: Ports and Grittner 2012), decided
+//! at the commit. Nothing is marked while a transaction reads or writes, so readers hold nothing and nobody waits.
 //!
-//! *Writes.* While such a transaction lives, every commit of any isolation level goes the *serial way*: under one latch
-//! it leaves *active*, takes its timestamp, is decided, and adds its writes to [`Recent`], each with the version before
-//! and after it. [`crate::raw::publish`] says how this begins, and why nobody slips through; it costs others nothing while
-//! there is no SERIALIZABLE transaction.
+//! # What depends on what
 //!
-//! *The check.* Before its own commit, under the same hold of the latch, the transaction has compared all recent writes
-//! above its snapshot with its log. Most of them it has compared before, in rounds, outside the latch; only the last few
-//! are left. One that meets a read: 40001.
+//! Let each transaction T have a snapshot `s(T)` and, if it wrote, a commit timestamp `c(T)`. The *place* of T is `c(T)`, or
+//! `s(T)` if it wrote nothing; a reader comes after a writer of the same place. These are the ways in which A must come
+//! before B in a serial order:
+//! - *wr, ww*: B saw, or replaced, what A had written. Snapshots are prefixes of the commit order (a timestamp is taken after
+//!   the status left *active*, by the owner or by a helper, and whoever meets a committing status decides it before it
+//!   answers), and a row changed after the snapshot refuses a change. So `c(A) <= s(B)`.
+//! - *rw*: A has read the state before a write of B: `s(A) < c(B)`. It is known from A's reads, as predicates
+//!   ([`crate::reads`]; precision locking, Jordan, Banerjee and Batman 1981), and from the versions before and after each
+//!   write of B. A write that comes later in the same row counts as well, so the write need not be the next one.
+//! - *key*: A gave up a unique key, which B took though its snapshot still has A's row. A's log has the key, so this is found
+//!   as *rw* is, and counts as *rw* below. (The other way round, B is refused at once: the key is there.)
+//! - *beyond*: B has met the newest state of a row, which A had written after `s(B)`: the row refused a change, or refers to
+//!   one that B deletes. Then B may have seen A, and may not: if B writes, it is refused as if both were so, by the rule
+//!   below for A -> B -> A. (If it does not, all that it has of A is an error.)
 //!
-//! # Why this is right
+//! # Theorem
 //!
-//! Let T read with snapshot `s` and commit at `c`.
-//! 1. *Snapshots are prefixes of the commit order.* T sees exactly the commits up to `s`: a timestamp is taken after its
-//!    status left *active*, by the owner or by a helper, and whoever meets a committing status decides it before it
-//!    answers. So a transaction that T found active has a timestamp above `s` for ever.
-//! 2. *`recent` has every commit between `s` and `c`, in order.* All of them went the serial way (`publish`). A helper may
-//!    take the timestamp for them, but only between the status leaving *active* and the decision, both of which lie
-//!    in one hold of the latch; so the order of holds is the order of timestamps, and what is pushed in a hold is there for
-//!    the next. A commit pushes nothing only if it found, *after* its decision, no SERIALIZABLE transaction live but itself;
-//!    one that begins later takes its snapshot later, not below that timestamp.
-//! 3. *What the check finds clean is unchanged.* Each thing that T has read depends on the rows that satisfy a predicate: a
-//!    row id, a key, a stretch of an index, conditions on a table. If no write between `s` and `c` has a version before or
-//!    after it that satisfies the predicate, the rows that satisfy it at `c` are those at `s`, with the same contents. T's
-//!    own rows are locked by it, or unknown to others, until it has committed. A row found by a unique key needs no
-//!    predicate but its id: no second row can have the key while it has. (Writes that refuse: a row changed after the
-//!    snapshot is a conflict, and a key that exists, but not for the snapshot, is one too.)
+//! If the graph of committed transactions has a cycle, it has three (T1 and T3 may be the same) with T1 -rw-> T2 -rw-> T3,
+//! where T3 is the first of the cycle by place, T2 writes, and `c(T3) <= place(T1)`: a *dangerous structure*.
 //!
-//! So T's reads at `c` equal its reads at `s`, and its writes appear at `c`. By induction over timestamps the execution is
-//! that of the serial order. ∎
+//! Proof. Let T3 have the least place in the cycle. It is a writer: what comes before a reader R is a *wr* from some A with
+//! `c(A) <= s(R)`, so A has a lesser place. Let T2 be before T3 in the cycle, and T1 before T2. T2 is no reader: a reader
+//! goes on by *rw* only, hence `s(T2) < c(T3)`, and would be the lesser of the two. So `c(T3) < c(T2)`. T2 -> T3 is neither
+//! *wr* nor *ww* (`c(T2) <= s(T3) < c(T3)`) nor *key* nor *beyond* (T2 would have committed before T3 took the key or met
+//! the row, hence before T3's commit). So it is *rw*, and `s(T2) < c(T3)`. T1 -> T2 is neither *wr* nor *ww*: `c(T1) <= s(T2)
+//! < c(T3)` contradicts the choice of T3. So it is *rw* or *key* (or *beyond*, which is refused), and `place(T1) >= c(T3)`
+//! by the choice of T3. ∎ (Fekete and others 2005, theorem 2.1; the part about readers is theorem 3 of Ports and Grittner.)
 //!
-//! *Read-only transactions*, declared so or having written nothing, are never checked and keep no log. T1 with snapshot `s`
-//! stands between the commits up to `s` and those above. For the same reason there is nothing for DEFERRABLE to wait for:
-//! PostgreSQL's anomaly of a read-only transaction (Fekete, O'Neil and O'Neil 2004) needs a commit order that is no serial
-//! order, and here it always is one. Of the three, the transaction that read the old state and commits last is refused.
+//! # The rule
 //!
-//! *Versions* that the check looks at stay: [`Recent`] says why. *Memory*: writes up to the least live SERIALIZABLE
-//! snapshot are forgotten; past [`Serial::limit`] writes, the oldest such transactions are aborted (40001).
+//! The last of the three that commits finds the other two among the committed transactions, and is refused. T3 is never the
+//! last. A committed transaction is remembered, as a [`Record`] of what it read, what it wrote, and `out`: the least `c(X)`
+//! of the X with T -rw-> X that committed before it. A commit of T compares with the records of transactions that
+//! committed after `s(T)`; all others are before T in every way. It is refused if
+//! - *T is T1:* T -rw-> T2, and T2 has an `out`; of a T that wrote nothing, one that is at most `s(T)`;
+//! - *T is T2:* T has an `out`, and there is T1 -rw-> T with `out <= place(T1)`.
+//!
+//! Comparisons and commit happen under one latch, except those that were made before in rounds outside it; records do not
+//! change. So of two SERIALIZABLE transactions that overlap the second to hold the latch finds the first. Commits of other
+//! levels do not come here. A transaction pushes no record only if it found, *after* its decision, no other live that may
+//! write: one that begins later has a snapshot that is not below its place.
+//!
+//! *A retry makes progress.* T3, and the other of the three, have committed when T is refused. Begun again, T sees both:
+//! it is never refused because of the same ones again. Who was not refused has committed, so somebody always gets on.
+//!
+//! # READ ONLY
+//!
+//! A transaction that is declared so is never refused and never waits. It can only be T1, so T2 is refused instead. If no
+//! SERIALIZABLE transaction that may write is live when it takes its snapshot `s`, it is in no dangerous structure: T2 is
+//! none that begins later (`s <= s(T2) < c(T3) <= s`). Otherwise it is a [`Role::Reader`], which takes its snapshot under
+//! the latch and stays in [`Ledger::readers`] while it is open. What it will yet read nobody knows; so it counts as T1 of
+//! everybody who wrote something and has an `out` of at most `s`. When it has ended, its log says what it has read.
+//!
+//! That is the price: of those that may write and were open when it began, such a reader can get those refused that had
+//! read what a third has changed and committed before it began; and none of them twice, since who begins later is not
+//! concerned. ([`Refused::ByReader`] counts them.) DEFERRABLE has nothing to wait for.
+//!
+//! # Memory
+//!
+//! Records go when no live transaction that may write has a snapshot below their place. Past [`Serial::limit`] entries the
+//! oldest become one *summary*: tables by bits, and the least `out`. That is never wrong, but may refuse more. *Versions*
+//! that a check looks at stay: [`crate::raw::recent`] says why.
 
+use crate::begin::{Begin, Isolation};
 use crate::engine::Inner;
-use crate::raw::publish::SerialSeen;
-use crate::raw::recent::{Recent, RecentWrite};
-use crate::raw::slots::{Held, NotCommitted, Registry};
-use crate::reads::Against;
+use crate::error::Error;
+use crate::limits::TRANSACTIONS;
+use crate::raw::live::Role;
+use crate::raw::recent::RecentWrite;
+use crate::raw::slots::{Held, Pin, Registry};
+use crate::reads::{ReadLog, bit};
 use crate::scratch::{Scratch, Write};
 use crate::sync::Latch;
-use preempt::Region;
+use crate::tables::Tables;
+use core::mem;
+use preempt::{Region, Worker};
+use stage::Class;
+use std::collections::VecDeque;
+use std::sync::Arc;
 
-/// Writes that are checked in one round outside the latch.
-const ROUND: usize = 256;
-/// Writes that may be left to check under the latch.
-const FEW: u64 = 32;
-/// A check that so many rounds did not bring nearer to its end gives up.
+/// Records that are compared in one round outside the latch.
+const ROUND: usize = 128;
+/// Comparisons of a write with a log that are left to make under the latch.
+const FEW: usize = 128;
+/// After so many rounds that did not bring it nearer to its end a check goes on under the latch.
 const ROUNDS_LOST_MAX: u32 = 64;
-/// Writes between two looks for those that nobody needs.
-const FORGET_EVERY: usize = 1024;
-/// Segments freed under one hold of the latch.
-const FORGOTTEN_MAX: usize = 16;
-/// The least live snapshot of SERIALIZABLE transactions must be above one in so many writes when there are too many.
-const ABORTED_PART: usize = 4;
-/// A commit of more writes publishes only which tables they are in: the latch is not for that long.
+/// Records between two looks for those that nobody needs.
+const FORGET_EVERY: usize = 64;
+/// Records forgotten, or summed up, under one hold of the latch.
+const FORGOTTEN_MAX: usize = 1024;
+/// Records kept for the next commits.
+const SPARE_MAX: usize = 64;
+/// Entries of one that is kept.
+const SPARE_WEIGHT_MAX: usize = 4096;
+/// A commit of more writes leaves only the tables they are in: the latch is not for that long.
 const EXACT_MAX: usize = 4096;
-/// How long serial mode stays on without a SERIALIZABLE transaction.
-const REST_NS: u64 = 1_000_000_000;
+/// As a timestamp: there is none.
+const NEVER: u64 = u64::MAX;
 
-/// Why a serial commit did not happen.
+/// Why a commit did not happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// Somebody aborted the transaction.
     Aborted,
-    /// Somebody wrote what it has read.
+    /// It would complete a dangerous structure.
     Conflict,
+    /// The same, with a declared READ ONLY transaction that is open.
+    ByReader,
 }
 
-/// What a SERIALIZABLE transaction has read, as far as the commit asks.
-pub(crate) trait Check {
-    /// Whether one of these writes meets what was read.
-    fn conflicts(&mut self, writes: &[RecentWrite]) -> bool;
-    /// A buffer for a round's writes.
-    fn buffer(&mut self) -> &mut Vec<RecentWrite>;
-    /// Whether one of the writes in the buffer meets what was read.
-    fn buffered_conflict(&mut self) -> bool;
+/// A transaction that has committed, or is about to, as far as others ask.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    reads: ReadLog,
+    writes: Vec<RecentWrite>,
+    /// The tables that it read, and wrote, by bits.
+    tables_read: u64,
+    tables_written: u64,
+    /// Its commit timestamp, the least of a summary; [`NEVER`] if it wrote nothing.
+    committed: u64,
+    /// Its place, the greatest of a summary.
+    place: u64,
+    /// See the module; [`NEVER`] without one.
+    out: u64,
+    /// The clock when it was pushed, never below its place: records are in this order.
+    pushed: u64,
+    /// Only the bits of its tables count.
+    is_summary: bool,
+}
+
+impl Record {
+    /// Makes `record`, which nobody else has, that of a transaction with these reads and writes. The reads' log gets empty
+    /// buffers instead.
+    pub(crate) fn fill(record: &mut Arc<Record>, reads: &mut ReadLog, writes: impl Iterator<Item = RecentWrite>) {
+        if Arc::get_mut(record).is_none() {
+            // A round of somebody's check still has it.
+            *record = Arc::default();
+        }
+        let record = Arc::get_mut(record).expect("it is ours, or new");
+        record.reads.reset();
+        record.writes.clear();
+        mem::swap(&mut record.reads, reads);
+        record.reads.sort();
+        record.writes.extend(writes);
+        record.tables_read = record.reads.tables();
+        record.tables_written = record.writes.iter().fold(0, |bits, write| bits | bit(write.table));
+        (record.committed, record.out, record.is_summary) = (NEVER, NEVER, false);
+    }
+
+    fn wrote(&self) -> bool {
+        self.tables_written != 0
+    }
+
+    fn weight(&self) -> usize {
+        1 + 3 * self.writes.len() + self.reads.weight()
+    }
+}
+
+/// The check of one commit.
+struct Check<'a> {
+    tables: &'a Tables,
+    pin: &'a Pin,
+    key: &'a mut Vec<u8>,
+    snapshot: u64,
+    /// The least timestamp of a transaction that wrote what this one has read.
+    out: u64,
+}
+
+impl Check<'_> {
+    /// Whether `reader` has read what `writer` wrote.
+    fn meet(&mut self, reader: &Record, writer: &Record) -> bool {
+        if reader.tables_read & writer.tables_written == 0 {
+            return false;
+        }
+        let Check { tables, pin, key, .. } = self;
+        let is_coarse = reader.is_summary || writer.is_summary;
+        is_coarse || writer.writes.iter().any(|write| reader.reads.meets(tables, pin, write, key))
+    }
+
+    /// Compares what our transaction has read with what another wrote. False: ours is T1 of a dangerous structure.
+    fn pass_reads(&mut self, own: &Record, other: &Record) -> bool {
+        if other.committed == NEVER || other.place <= self.snapshot || !self.meet(own, other) {
+            return true;
+        }
+        let Check { tables, pin, key, snapshot, .. } = self;
+        let is_beyond = own.reads.tables_beyond() & other.tables_written != 0
+            && (other.is_summary || other.writes.iter().any(|write| own.reads.meets_beyond(tables, pin, write, key)));
+        if own.wrote() && is_beyond {
+            return false;
+        }
+        self.out = self.out.min(other.committed.max(*snapshot + 1));
+        // A writer comes after T3, which has committed, in any case.
+        let is_before = if own.wrote() { other.out == NEVER } else { *snapshot < other.out };
+        is_before || cfg!(overtake_plant = "pivot_committed_unchecked")
+    }
+
+    /// Compares what our transaction has written with what another has read. False: ours is T2 of a dangerous structure.
+    fn pass_writes(&mut self, own: &Record, other: &Record) -> bool {
+        other.place < self.out || !self.meet(other, own)
+    }
 }
 
 /// The serial way to commit.
 pub(crate) struct Serial {
-    latch: Latch<Latched>,
-    /// The most writes that are kept.
+    ledger: Latch<Ledger>,
+    /// The most entries that are kept.
     limit: usize,
-    rest: Latch<Rest>,
 }
 
+/// The committed transactions that somebody live may have to be compared with.
 #[derive(Default)]
-struct Latched {
-    recent: Recent,
-    /// How many writes there were after the last look for those that nobody needs.
+struct Ledger {
+    records: VecDeque<Arc<Record>>,
+    /// The number of the first record that is here. Records keep their numbers.
+    first: u64,
+    /// The weight of all.
     kept: usize,
+    /// Records since the last look for those that nobody needs.
+    since: usize,
+    spare: Vec<Arc<Record>>,
+    /// To be freed outside of the latch.
+    garbage: Vec<Arc<Record>>,
+    /// The declared READ ONLY transactions that are open and began beside writers: owner and snapshot.
+    readers: Vec<(u64, u64)>,
+    refused_by_readers: u64,
 }
 
-/// When serial mode was last seen at work.
-struct Rest {
-    seen: Option<SerialSeen>,
-    since_ns: u64,
+/// A commit.
+pub(crate) struct Commit<'a> {
+    pub(crate) tables: &'a Tables,
+    pub(crate) registry: &'a Registry,
+    pub(crate) held: &'a Held<'a>,
+    /// Its reads and writes. If it stays in the ledger, a spare one takes its place.
+    pub(crate) record: &'a mut Arc<Record>,
+    /// A buffer.
+    pub(crate) key: &'a mut Vec<u8>,
+    /// Whether any word names the transaction, so that it needs a timestamp.
+    pub(crate) has_changes: bool,
+}
+
+/// A commit's way through the ledger: up to which records it has compared its reads, and its writes.
+struct Progress {
+    reads: u64,
+    writes: u64,
 }
 
 impl Serial {
     pub(crate) fn new(limit: usize) -> Serial {
-        let latched = Latched { recent: Recent::default(), kept: 0 };
-        Serial { latch: Latch::new(latched), limit, rest: Latch::new(Rest { seen: None, since_ns: 0 }) }
+        Serial { ledger: Latch::new(Ledger::default()), limit }
     }
 
-    /// How many writes are kept.
+    /// How many entries are kept.
     pub(crate) fn kept(&self) -> usize {
-        self.latch.lock(&Region::enter()).recent.len()
+        self.ledger.lock(&Region::enter()).kept
     }
 
-    /// Commits and returns the timestamp. `publish` hands over the writes; it is called after the decision, if at all.
-    pub(crate) fn commit<C: Check>(
+    /// How many commits were refused for the sake of open READ ONLY transactions.
+    pub(crate) fn refused_by_readers(&self) -> u64 {
+        self.ledger.lock(&Region::enter()).refused_by_readers
+    }
+
+    /// Begins a declared READ ONLY transaction. Nothing when all slots are in use.
+    pub(crate) fn begin_reader<'e>(
         &self,
-        registry: &Registry,
-        held: &Held<'_>,
-        mut check: Option<&mut C>,
-        publish: impl FnOnce(&mut dyn FnMut(RecentWrite)),
-    ) -> Result<u64, Refused> {
-        let mut checked = None;
-        let mut least_left = u64::MAX;
-        let mut rounds_lost = 0;
+        registry: &'e Registry,
+        class: Class,
+        worker: Option<&'static Worker>,
+    ) -> Option<Held<'e>> {
+        let before = registry.look_at_serial();
+        if before.live() == 0 {
+            let held = registry.begin(class, worker, Role::None)?;
+            if registry.look_at_serial() == before {
+                return Some(held); // No writer was live when it took its snapshot.
+            }
+            held.abort();
+            held.release();
+        }
+        let region = Region::enter();
+        let mut ledger = self.ledger.lock(&region);
+        let held = registry.begin(class, worker, Role::Reader)?;
+        ledger.readers.push((held.owner(), held.snapshot()));
+        Some(held)
+    }
+
+    /// A declared READ ONLY transaction has ended. With `record` it has committed, and what it read counts from now on.
+    pub(crate) fn end_reader(&self, registry: &Registry, held: &Held<'_>, record: Option<&mut Arc<Record>>) {
+        let region = Region::enter();
+        let mut ledger = self.ledger.lock(&region);
+        let Some(at) = ledger.readers.iter().position(|(owner, _)| *owner == held.owner()) else { return };
+        ledger.readers.swap_remove(at);
+        // Writers that began later are not concerned.
+        if let Some(record) = record
+            && registry.serial_floor_of_active() < held.snapshot()
+        {
+            ledger.push(record, held.snapshot(), registry.now());
+        }
+    }
+
+    /// Commits a SERIALIZABLE transaction that may write. Returns the timestamp, if it needs one.
+    pub(crate) fn commit(&self, commit: Commit<'_>) -> Result<Option<u64>, Refused> {
+        let Commit { tables, registry, held, record, key, has_changes } = commit;
+        let mut check = Check { tables, pin: held.pin(), key, snapshot: held.snapshot(), out: NEVER };
+        let mut progress = None;
+        let (mut least_left, mut rounds_lost) = (u64::MAX, 0);
+        let mut round: Vec<Arc<Record>> = Vec::new();
         loop {
             let region = Region::enter();
-            let mut latched = self.latch.lock(&region);
-            let Some(check) = check.as_deref_mut() else { return latched.decide(self, registry, held, publish) };
-            let from = checked.unwrap_or_else(|| latched.recent.number_after(held.snapshot()));
-            let left = latched.recent.end() - from;
-            if left <= FEW {
-                return if latched.conflicts(from, check) {
-                    Err(Refused::Conflict)
-                } else {
-                    latched.decide(self, registry, held, publish)
-                };
+            let mut ledger = self.ledger.lock(&region);
+            let progress = progress.get_or_insert_with(|| {
+                let start = ledger.number_above(held.snapshot());
+                Progress { reads: start, writes: start }
+            });
+            let few = if rounds_lost == ROUNDS_LOST_MAX { usize::MAX } else { FEW };
+            if ledger.finish(progress, &mut check, record, few)? {
+                let result = ledger.decide(self.limit, registry, held, record, check.out, has_changes);
+                let garbage = mem::take(&mut ledger.garbage);
+                drop(ledger);
+                drop(region);
+                drop(garbage);
+                return result;
             }
-            let copied = latched.copy(from, check.buffer());
-            drop(latched);
+            let left = 2 * ledger.end() - progress.reads - progress.writes;
+            let is_reads = progress.reads < ledger.end();
+            let from = if is_reads { progress.reads } else { progress.writes };
+            round.clear();
+            round.extend(ledger.from(from).take(ROUND).cloned());
+            drop(ledger);
             drop(region);
-            // From here on an interrupt is welcome, and others commit.
-            if check.buffered_conflict() {
+            // Here an interrupt is welcome, and others commit.
+            let passes = round.iter().all(|other| match is_reads {
+                true => check.pass_reads(record, other),
+                false => check.pass_writes(record, other),
+            });
+            if !passes {
                 return Err(Refused::Conflict);
             }
-            checked = Some(from + copied);
+            let to = from + round.len() as u64;
+            if is_reads {
+                progress.reads = to
+            } else {
+                progress.writes = to
+            }
             rounds_lost = if left < least_left { 0 } else { rounds_lost + 1 };
             least_left = least_left.min(left);
-            if rounds_lost == ROUNDS_LOST_MAX {
-                return Err(Refused::Conflict);
-            }
         }
     }
 
-    /// Turns serial mode off after a second without SERIALIZABLE transactions. To be called now and then.
-    pub(crate) fn housekeep(&self, registry: &Registry, now_ns: u64) {
+    /// Forgets what nobody needs. To be called now and then.
+    pub(crate) fn housekeep(&self, registry: &Registry) {
         let region = Region::enter();
-        let mut rest = self.rest.lock(&region);
-        let now = registry.look_at_serial();
-        if rest.seen != Some(now) {
-            *rest = Rest { seen: Some(now), since_ns: now_ns };
-        } else if rest.since_ns + REST_NS <= now_ns {
-            registry.rest_serial(now);
-        }
-        drop(rest);
-        self.latch.lock(&region).recent.forget(registry.serial_floor_of_active(), FORGOTTEN_MAX);
+        let mut ledger = self.ledger.lock(&region);
+        ledger.forget(registry.serial_floor_of_active());
+        let garbage = mem::take(&mut ledger.garbage);
+        drop(ledger);
+        drop(region);
+        drop(garbage);
     }
 }
 
-impl Latched {
-    fn conflicts(&self, mut from: u64, check: &mut impl Check) -> bool {
-        while from < self.recent.end() {
-            let writes = self.recent.from(from);
-            if check.conflicts(writes) {
-                return true;
-            }
-            from += writes.len() as u64;
-        }
-        false
+impl Ledger {
+    /// The number of the next record.
+    fn end(&self) -> u64 {
+        self.first + self.records.len() as u64
     }
 
-    /// Copies writes from the number on to the buffer. Returns how many.
-    fn copy(&self, from: u64, buffer: &mut Vec<RecentWrite>) -> u64 {
-        buffer.clear();
-        while buffer.len() < ROUND {
-            let more = self.recent.from(from + buffer.len() as u64);
-            if more.is_empty() {
-                break;
-            }
-            buffer.extend_from_slice(&more[..more.len().min(ROUND - buffer.len())]);
+    /// The number of the first record that was pushed above the timestamp.
+    fn number_above(&self, timestamp: u64) -> u64 {
+        self.first + self.records.partition_point(|record| record.pushed <= timestamp) as u64
+    }
+
+    /// The records from this number on.
+    fn from(&self, number: u64) -> impl Iterator<Item = &Arc<Record>> {
+        self.records.range(number.saturating_sub(self.first) as usize..)
+    }
+
+    /// Compares with all the records that are left, if that takes few comparisons. Says whether it did.
+    fn finish(
+        &self,
+        progress: &mut Progress,
+        check: &mut Check<'_>,
+        own: &Record,
+        few: usize,
+    ) -> Result<bool, Refused> {
+        if are_many(self.from(progress.reads).map(|other| 1 + other.writes.len()), few) {
+            return Ok(false);
         }
-        buffer.len() as u64
+        let passes = self.from(progress.reads).all(|other| check.pass_reads(own, other));
+        progress.reads = self.end();
+        if !passes {
+            return Err(Refused::Conflict);
+        }
+        // Only who comes before another can come between two. From here on its `out` is known: records come in the
+        // order of their timestamps, so what is found later is not less.
+        if check.out == NEVER || !own.wrote() {
+            return Ok(true);
+        }
+        if are_many(self.from(progress.writes).map(|_| 1 + own.writes.len()), few) {
+            return Ok(false);
+        }
+        let passes = self.from(progress.writes).all(|other| check.pass_writes(own, other));
+        if passes { Ok(true) } else { Err(Refused::Conflict) }
     }
 
     /// The commit itself.
     fn decide(
         &mut self,
-        serial: &Serial,
+        limit: usize,
         registry: &Registry,
         held: &Held<'_>,
-        publish: impl FnOnce(&mut dyn FnMut(RecentWrite)),
-    ) -> Result<u64, Refused> {
-        let timestamp = held.commit_published().ok_or(Refused::Aborted)?;
+        record: &mut Arc<Record>,
+        out: u64,
+        has_changes: bool,
+    ) -> Result<Option<u64>, Refused> {
+        if record.wrote() && self.readers.iter().any(|(_, snapshot)| out <= *snapshot) {
+            self.refused_by_readers += 1;
+            return Err(Refused::ByReader);
+        }
+        let timestamp = if has_changes { Some(held.commit().ok_or(Refused::Aborted)?) } else { None };
         // After the decision: who begins later has a snapshot that is not below it.
-        if registry.serial_live() <= u64::from(held.is_serial()) {
-            self.recent.forget(timestamp, FORGOTTEN_MAX);
-            self.kept = self.recent.len();
+        if registry.look_at_serial().live() <= 1 {
+            self.forget(NEVER);
             return Ok(timestamp);
         }
-        publish(&mut |write| self.recent.push(timestamp, write));
-        if self.kept + FORGET_EVERY <= self.recent.len() {
-            self.forget(serial.limit, registry);
+        let own = Arc::get_mut(record).expect("nobody else has it yet");
+        own.out = out;
+        match timestamp.filter(|_| own.wrote()) {
+            Some(timestamp) => {
+                own.committed = timestamp;
+                self.push(record, timestamp, timestamp);
+            }
+            None => self.push(record, held.snapshot(), registry.now()),
+        }
+        if FORGET_EVERY <= self.since || limit < self.kept {
+            self.forget(registry.serial_floor_of_active());
+            if limit < self.kept {
+                self.sum_up(limit - limit / 4);
+            }
         }
         Ok(timestamp)
     }
 
-    /// Forgets what nobody needs. If that leaves too many, the oldest transactions that need them are aborted.
-    #[cold]
-    fn forget(&mut self, limit: usize, registry: &Registry) {
-        self.recent.forget(registry.serial_floor_of_active(), FORGOTTEN_MAX);
-        if limit < self.recent.len() {
-            let bound = self.recent.timestamp_at(self.recent.len() / ABORTED_PART);
-            registry.abort_serial_below(bound);
-            self.recent.forget(registry.serial_floor_of_active(), usize::MAX);
-        }
-        self.kept = self.recent.len();
+    /// Adds a record, which nobody else has, and leaves a spare one in its place.
+    fn push(&mut self, record: &mut Arc<Record>, place: u64, pushed: u64) {
+        let own = Arc::get_mut(record).expect("nobody else has it yet");
+        (own.place, own.pushed) = (place, pushed);
+        debug_assert!(self.records.back().is_none_or(|last| last.pushed <= pushed), "records come in this order");
+        self.kept += own.weight();
+        self.since += 1;
+        let spare = self.spare.pop().unwrap_or_default();
+        self.records.push_back(mem::replace(record, spare));
     }
+
+    /// Forgets records up to `floor`, a bounded number of them.
+    fn forget(&mut self, floor: u64) {
+        self.since = 0;
+        for _ in 0..FORGOTTEN_MAX {
+            let Some(record) = self.records.pop_front_if(|record| record.pushed <= floor) else { return };
+            self.first += 1;
+            self.let_go(record);
+        }
+    }
+
+    fn let_go(&mut self, record: Arc<Record>) {
+        let weight = record.weight();
+        self.kept -= weight;
+        let is_spare = self.spare.len() < SPARE_MAX && weight <= SPARE_WEIGHT_MAX;
+        if is_spare { self.spare.push(record) } else { self.garbage.push(record) }
+    }
+
+    /// Makes one of the oldest records, a bounded number of them, until no more than `wanted` entries are kept.
+    #[cold]
+    fn sum_up(&mut self, wanted: usize) {
+        let mut sum = Record { is_summary: true, committed: NEVER, out: NEVER, ..Record::default() };
+        for _ in 0..FORGOTTEN_MAX {
+            if self.kept <= wanted {
+                break;
+            }
+            let Some(record) = self.records.pop_front() else { break };
+            self.first += 1;
+            sum.tables_read |= record.tables_read;
+            sum.tables_written |= record.tables_written;
+            sum.committed = sum.committed.min(record.committed);
+            sum.place = sum.place.max(record.place);
+            sum.out = sum.out.min(record.out);
+            sum.pushed = sum.pushed.max(record.pushed);
+            self.let_go(record);
+        }
+        // It has the number of the last that it stands for.
+        self.first -= 1;
+        self.kept += sum.weight();
+        self.records.push_front(Arc::new(sum));
+    }
+}
+
+/// Whether the sum is more than `few`. It looks no further than it must.
+fn are_many(mut counts: impl Iterator<Item = usize>, few: usize) -> bool {
+    let mut left = few;
+    counts.any(|count| match left.checked_sub(count) {
+        Some(less) => {
+            left = less;
+            false
+        }
+        None => true,
+    })
 }
 
 impl Inner {
-    /// Commits, whichever way it must, and returns the timestamp.
+    /// A slot for a transaction.
+    #[inline]
+    pub(crate) fn hold(&self, begin: Begin, worker: Option<&'static Worker>) -> Result<Held<'_>, Error> {
+        let held = match (begin.isolation, begin.read_only) {
+            (Isolation::Serializable, true) => self.serial.begin_reader(&self.registry, begin.class, worker),
+            (Isolation::Serializable, false) => self.registry.begin(begin.class, worker, Role::Writer),
+            (Isolation::ReadCommitted | Isolation::RepeatableRead, _) => {
+                self.registry.begin(begin.class, worker, Role::None)
+            }
+        };
+        held.ok_or(Error::Limit(TRANSACTIONS))
+    }
+
+    /// Commits a transaction that has changes, whichever way it must, and returns the timestamp.
     #[inline]
     pub(crate) fn decide(&self, held: &Held<'_>, scratch: &mut Scratch) -> Result<u64, Refused> {
-        match held.commit() {
-            Ok(timestamp) => Ok(timestamp),
-            Err(NotCommitted::Publish) => self.commit_serially(held, scratch),
-            Err(NotCommitted::Aborted) => Err(Refused::Aborted),
+        if held.is_serial() {
+            return self.commit_serially(held, scratch).map(|timestamp| timestamp.expect("it has changes"));
         }
+        held.commit().ok_or(Refused::Aborted)
     }
 
-    /// Commits a load of new rows, of which `first_row` is the first.
-    pub(crate) fn decide_load(&self, held: &Held<'_>, table: u32, first_row: u64) -> Result<u64, Refused> {
-        match held.commit() {
-            Ok(timestamp) => Ok(timestamp),
-            Err(NotCommitted::Publish) => self.serial.commit(&self.registry, held, None::<&mut Against<'_>>, |push| {
-                push(RecentWrite::any(table, first_row));
-            }),
-            Err(NotCommitted::Aborted) => Err(Refused::Aborted),
-        }
-    }
-
-    /// Commits the serial way, under the check of what was read if the transaction is SERIALIZABLE.
+    /// Ends a transaction without changes that remembers what it has read.
     #[cold]
-    pub(crate) fn commit_serially(&self, held: &Held<'_>, scratch: &mut Scratch) -> Result<u64, Refused> {
-        let Scratch { reads, writes, .. } = scratch;
-        let mut check = held.is_serial().then(|| reads.against(self, held.pin()));
-        let many = if EXACT_MAX < writes.len() { tables_of(writes) } else { Vec::new() };
-        self.serial.commit(&self.registry, held, check.as_mut(), |push| {
-            if EXACT_MAX < writes.len() {
-                return many.iter().for_each(|table| push(RecentWrite::any(*table, 0)));
-            }
-            for write in writes.iter() {
-                RecentWrite::new(held, write.table, write.row, &write.change).into_iter().for_each(&mut *push);
-            }
-        })
+    pub(crate) fn commit_reads(&self, held: &Held<'_>, scratch: &mut Scratch) -> Result<(), Refused> {
+        if held.is_serial() {
+            return self.commit_serially(held, scratch).map(drop);
+        }
+        let record = scratch.record.get_or_insert_default();
+        Record::fill(record, &mut scratch.reads, core::iter::empty());
+        self.serial.end_reader(&self.registry, held, Some(record));
+        Ok(())
+    }
+
+    fn commit_serially(&self, held: &Held<'_>, scratch: &mut Scratch) -> Result<Option<u64>, Refused> {
+        let Scratch { reads, writes, record, key, .. } = scratch;
+        let record = record.get_or_insert_default();
+        if EXACT_MAX < writes.len() {
+            Record::fill(record, reads, tables_of(writes).map(RecentWrite::any));
+        } else {
+            let exact = |write: &Write| RecentWrite::new(held, write.table, write.row, &write.change);
+            Record::fill(record, reads, writes.iter().filter_map(exact));
+        }
+        let has_changes = !writes.is_empty();
+        let (tables, registry) = (&self.tables, &*self.registry);
+        self.serial.commit(Commit { tables, registry, held, record, key, has_changes })
     }
 }
 
-fn tables_of(writes: &[Write]) -> Vec<u32> {
+fn tables_of(writes: &[Write]) -> impl Iterator<Item = u32> {
     let mut tables: Vec<u32> = writes.iter().map(|write| write.table).collect();
     tables.sort_unstable();
     tables.dedup();
-    tables
+    tables.into_iter()
 }

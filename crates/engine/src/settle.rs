@@ -72,6 +72,9 @@ impl Inner {
     /// Frees some of the dead, and gives slot and scratch back.
     #[inline]
     pub(crate) fn end(&self, held: Held<'_>, mut scratch: Box<Scratch>, counters: &Counters) {
+        if held.is_serial_reader() {
+            self.serial.end_reader(&self.registry, &held, None);
+        }
         // After the decision: whoever marks something from now on finds the transaction decided.
         if !self.locks.is_quiet() {
             self.locks_released(&held, &mut scratch);

@@ -312,7 +312,7 @@ impl<'e> Txn<'e> {
     ///
     /// # Errors
     /// [`Error::Taken`] when a more important transaction aborted it before; [`Error::SerializationFailure`] when it is
-    /// SERIALIZABLE and another transaction wrote, after its snapshot, what it has read.
+    /// SERIALIZABLE and would complete a dangerous structure (see the module `serial`).
     #[inline]
     pub fn commit(mut self) -> Result<LogPosition> {
         let log = &self.inner.config.log;
@@ -321,6 +321,11 @@ impl<'e> Txn<'e> {
         let mut scratch = self.scratch.take().expect("only the two ends give it up");
         let counters = &self.inner.counters[held.index()];
         if scratch.writes.is_empty() {
+            if held.logs_reads()
+                && let Err(refused) = self.inner.commit_reads(&held, &mut scratch)
+            {
+                return Err(self.refuse(held, scratch, refused));
+            }
             counters.commits.add(1);
             if held.tables_written() != 0 || held.shared() != Shared::NONE {
                 // Nothing carries its word, so nobody sees a difference; but who waits for the tables that it has announced
@@ -336,16 +341,7 @@ impl<'e> Txn<'e> {
         }
         let timestamp = match self.inner.decide(&held, &mut scratch) {
             Ok(timestamp) => timestamp,
-            Err(refused) => {
-                counters.serialization_failures.add(u64::from(refused == Refused::Conflict));
-                note_loss(&held, self.waiter);
-                let error = match refused {
-                    Refused::Aborted => lost(&held),
-                    Refused::Conflict => Error::SerializationFailure,
-                };
-                self.inner.roll_back(held, scratch, counters);
-                return Err(error);
-            }
+            Err(refused) => return Err(self.refuse(held, scratch, refused)),
         };
         let position = if keeps_records {
             redo::seal(&mut scratch.redo, timestamp);
@@ -378,6 +374,22 @@ impl<'e> Txn<'e> {
         Ok(position)
     }
 
+    /// Rolls back, since the commit was refused.
+    #[cold]
+    fn refuse(&self, held: Held<'e>, scratch: Box<Scratch>, refused: Refused) -> Error {
+        let counters = &self.inner.counters[held.index()];
+        note_loss(&held, self.waiter);
+        let error = match refused {
+            Refused::Aborted => lost(&held),
+            Refused::Conflict | Refused::ByReader => {
+                counters.serialization_failures.add(1);
+                Error::SerializationFailure
+            }
+        };
+        self.inner.roll_back(held, scratch, counters);
+        error
+    }
+
     /// What the statement of this session has changed is undone when it returns, and its result stands all the same: it will
     /// be run again. Locks that it took stay.
     pub fn take_back(&self) {
@@ -405,7 +417,7 @@ impl Drop for Txn<'_> {
     }
 }
 
-/// Why somebody else has aborted it: a more important one took a row, or it was too old to be checked for what it has read.
+/// Why somebody else has aborted it: a more important one took a row.
 #[cold]
 fn lost(held: &Held<'_>) -> Error {
     if held.taken_by().is_some() { Error::Taken } else { Error::SerializationFailure }

@@ -195,7 +195,24 @@ impl Txn<'_> {
         let _call = self.call();
         self.inner.check_limits(false)?;
         let command = self.write_command()?;
-        self.claim(table, row, command, Kind::Delete).map(|_| ())
+        let (_, base) = self.claim(table, row, command, Kind::Delete)?;
+        if self.held().is_serial() {
+            self.note_keys(table, base);
+        }
+        Ok(())
+    }
+
+    /// Remembers that a SERIALIZABLE transaction gives up the unique keys of a row: another that takes one of them comes
+    /// after it, though it may not see that the row is gone.
+    #[cold]
+    fn note_keys(&self, table: &Table, base: &Version) {
+        let mut scratch = self.scratch();
+        let Scratch { key, reads, .. } = &mut *scratch;
+        for (position, index) in table.indexes.iter().enumerate().filter(|(_, index)| index.def.unique) {
+            if !key::of_image(index, table.image(base), key) {
+                reads.key(table.id, position, key);
+            }
+        }
     }
 
     /// As [`Txn::delete`], if `condition` holds for the version that would go; see [`Txn::update_if`].
@@ -219,6 +236,9 @@ impl Txn<'_> {
         assert_eq!(self.scratch().writes.len(), unclaim.writes + 1, "a delete's condition must not write");
         core::mem::forget(unclaim);
         if wanted {
+            if self.held().is_serial() {
+                self.note_keys(table, base);
+            }
             return Ok(true);
         }
         self.inner.undo_last(self.held(), &mut self.scratch(), self.counters());
@@ -337,6 +357,9 @@ impl Txn<'_> {
             let has_null = key::of_image(index, table.image(version), &mut scratch.key);
             if scratch.key == scratch.other_key {
                 continue;
+            }
+            if index.def.unique && self.held().is_serial() {
+                scratch.reads.key(table.id, position, &scratch.other_key);
             }
             let write = scratch.writes.last_mut().expect("the change is in the write set");
             write.keys_left |= 1 << position;

@@ -16,13 +16,18 @@ struct Plant {
     test: &'static str,
 }
 
-const PLANTS: [Plant; 9] = [
+const PLANTS: [Plant; 10] = [
     Plant { bug: "allocator_guard_off", package: "preempt", test: "heap::the_guard_covers_the_process" },
     Plant { bug: "pending_bit_lost", package: "preempt", test: "regions::only_the_outermost_end_serves" },
     Plant { bug: "conflict_check_skipped", package: "engine", test: "conflicts::a_lost_update_is_prevented" },
     Plant { bug: "recheck_skipped", package: "engine", test: "conflicts::keys_move_between_rows" },
     Plant { bug: "pruned_early", package: "engine", test: "prune::every_snapshot_sees_its_own_state" },
     Plant { bug: "absent_key_unchecked", package: "engine", test: "serial::write_skew_by_absent_keys_is_refused" },
+    Plant {
+        bug: "pivot_committed_unchecked",
+        package: "engine",
+        test: "serial::the_last_of_a_dangerous_structure_is_refused",
+    },
     Plant { bug: "dropped_early", package: "engine", test: "drops::a_dropped_table_is_used_on" },
     Plant { bug: "wakeup_lost", package: "engine", test: "waits::a_commit_wakes_who_waits" },
     Plant { bug: "early_wake_up_lost", package: "sched", test: "parking::a_wake_up_before_the_end_of_the_run_counts" },

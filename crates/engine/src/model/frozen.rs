@@ -7,6 +7,7 @@ use crate::freeze::{Source, settle_in, sources};
 use crate::present::Present;
 use crate::raw::chain::{Change, Claim, View};
 use crate::raw::ids::SlotIds;
+use crate::raw::live::Role;
 use crate::raw::rows::{CHUNK_ROWS, Newest, RowMap};
 use crate::raw::slots::{Held, Registry};
 use crate::raw::version::NewVersion;
@@ -56,7 +57,7 @@ impl FreezeModel {
 
     /// Begins a transaction.
     pub fn begin(&self, class: Class) -> FreezeTxn<'_> {
-        let held = self.registry.begin(class, None, false).expect("the model has slots for all its transactions");
+        let held = self.registry.begin(class, None, Role::None).expect("the model has slots for all its transactions");
         FreezeTxn { model: self, held, changes: Vec::new() }
     }
 
@@ -198,7 +199,7 @@ impl<'m> FreezeTxn<'m> {
     /// # Errors
     /// When somebody took a row of it; everything is undone then.
     pub fn commit(self) -> Result<(), Refused> {
-        let Ok(timestamp) = self.held.commit() else {
+        let Some(timestamp) = self.held.commit() else {
             self.abort();
             return Err(Refused);
         };

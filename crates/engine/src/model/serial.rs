@@ -1,42 +1,26 @@
 //! The serial way to commit, over the rows of the model: reads are rows by their ids.
 
 use super::{Model, ModelTxn};
+use crate::raw::live::Role;
 use crate::raw::recent::RecentWrite;
-use crate::raw::slots::NotCommitted;
-use crate::serial::{Check, Refused};
+use crate::serial::{Commit, Record, Refused};
 use core::cell::RefCell;
 use stage::Class;
-
-struct Rows<'a> {
-    reads: &'a [usize],
-    buffer: Vec<RecentWrite>,
-}
-
-impl Check for Rows<'_> {
-    fn conflicts(&mut self, writes: &[RecentWrite]) -> bool {
-        writes.iter().any(|write| self.reads.contains(&(write.row as usize)))
-    }
-
-    fn buffer(&mut self) -> &mut Vec<RecentWrite> {
-        &mut self.buffer
-    }
-
-    fn buffered_conflict(&mut self) -> bool {
-        let buffer = core::mem::take(&mut self.buffer);
-        self.conflicts(&buffer)
-    }
-}
+use std::sync::Arc;
 
 impl Model {
-    /// Begins a SERIALIZABLE transaction.
+    /// Begins a SERIALIZABLE transaction that may write.
     pub fn begin_serial(&self, class: Class) -> ModelTxn<'_> {
-        let held = self.registry.begin(class, None, true).expect("the model has slots for all its transactions");
+        let held =
+            self.registry.begin(class, None, Role::Writer).expect("the model has slots for all its transactions");
         ModelTxn { model: self, held, changes: Vec::new(), reads: RefCell::default() }
     }
 
-    /// Turns serial mode off if nobody needs it. Says whether it is off.
-    pub fn rest_serial(&self) -> bool {
-        self.registry.rest_serial(self.registry.look_at_serial())
+    /// Begins a SERIALIZABLE transaction that is declared READ ONLY.
+    pub fn begin_reader(&self, class: Class) -> ModelTxn<'_> {
+        let held = self.serial.begin_reader(&self.registry, class, None);
+        let held = held.expect("the model has slots for all its transactions");
+        ModelTxn { model: self, held, changes: Vec::new(), reads: RefCell::default() }
     }
 }
 
@@ -46,18 +30,27 @@ impl ModelTxn<'_> {
         self.held.snapshot()
     }
 
+    /// The timestamp; the snapshot of a transaction without changes.
     pub(super) fn decide(&self) -> Result<u64, Refused> {
-        match self.held.commit() {
-            Ok(timestamp) => return Ok(timestamp),
-            Err(NotCommitted::Aborted) => return Err(Refused::Aborted),
-            Err(NotCommitted::Publish) => {}
+        if !self.held.logs_reads() {
+            return self.held.commit().ok_or(Refused::Aborted);
         }
-        let reads = self.reads.borrow();
-        let mut check = self.held.is_serial().then(|| Rows { reads: &reads, buffer: Vec::new() });
-        self.model.serial.commit(&self.model.registry, &self.held, check.as_mut(), |push| {
-            for (row, change) in &self.changes {
-                RecentWrite::new(&self.held, 0, *row as u64, change).into_iter().for_each(&mut *push);
-            }
-        })
+        let write = |(row, change): &(usize, _)| RecentWrite::new(&self.held, 0, *row as u64, change);
+        let mut record: Arc<Record> = Arc::default();
+        Record::fill(&mut record, &mut self.reads.borrow_mut(), self.changes.iter().filter_map(write));
+        let registry = &self.model.registry;
+        if self.held.is_serial_reader() {
+            self.model.serial.end_reader(registry, &self.held, Some(&mut record));
+            return Ok(self.held.snapshot());
+        }
+        let commit = Commit {
+            tables: &self.model.tables,
+            registry,
+            held: &self.held,
+            record: &mut record,
+            key: &mut Vec::new(),
+            has_changes: !self.changes.is_empty(),
+        };
+        Ok(self.model.serial.commit(commit)?.unwrap_or(self.held.snapshot()))
     }
 }

@@ -9,9 +9,8 @@
 //! the mark. Both are sequentially consistent, so one of the two sees the other.
 
 use super::horizon::{NO_SNAPSHOT, TENTATIVE};
-use super::slots::{
-    ABORTED, ACTIVE, Fate, GENERATION_MASK, Held, PUBLISH, Pin, Registry, Slot, generation_of, slot_of, status,
-};
+use super::live::Role;
+use super::slots::{ABORTED, ACTIVE, Fate, GENERATION_MASK, Held, Pin, Registry, Slot, generation_of, slot_of, status};
 use crate::sync::{Acquire, Relaxed, Release, SeqCst};
 use core::marker::PhantomData;
 use preempt::{Mode, Worker};
@@ -173,7 +172,7 @@ impl Registry {
     /// Whether the transaction of this owner or word is active and runs, as far as can be seen from here.
     pub(crate) fn is_running(&self, owner: u64) -> bool {
         let slot = &self.slots[slot_of(owner)];
-        slot.status.load(Acquire) & !PUBLISH == status(ACTIVE, generation_of(owner))
+        slot.status.load(Acquire) == status(ACTIVE, generation_of(owner))
             && slot.activity.load(Relaxed) == Activity::Running as u64
             && !slot.is_paused()
     }
@@ -185,7 +184,7 @@ impl Registry {
         let generation = generation_of(word);
         loop {
             let active = slot.status.load(Acquire);
-            if active & !PUBLISH != status(ACTIVE, generation) {
+            if active != status(ACTIVE, generation) {
                 // Committing is as good as decided: whoever looks again helps.
                 return Pressed::Settled;
             }
@@ -231,11 +230,11 @@ impl Registry {
     /// [`Held::refresh`] before anything is read.
     #[inline]
     pub(crate) fn resume(&self, suspended: SuspendedHold, worker: Option<&'static Worker>) -> Held<'_> {
-        let SuspendedHold { index, owner, snapshot, importance, serial } = suspended;
+        let SuspendedHold { index, owner, snapshot, importance, role } = suspended;
         let slot = &self.slots[index];
         slot.set_worker(worker);
         slot.activity.store(Activity::Running as u64, SeqCst);
-        Held { registry: self, index, owner, snapshot, importance, serial, pin: Pin { _only_here: PhantomData } }
+        Held { registry: self, index, owner, snapshot, importance, role, pin: Pin { _only_here: PhantomData } }
     }
 }
 
@@ -246,7 +245,7 @@ pub(crate) struct SuspendedHold {
     owner: u64,
     snapshot: u64,
     importance: u64,
-    serial: bool,
+    role: Role,
 }
 
 impl SuspendedHold {
@@ -273,8 +272,8 @@ impl<'e> Held<'e> {
         if hide {
             self.slot().snapshot.store(NO_SNAPSHOT, SeqCst);
         }
-        let Held { index, owner, snapshot, importance, serial, .. } = self;
-        SuspendedHold { index, owner, snapshot, importance, serial }
+        let Held { index, owner, snapshot, importance, role, .. } = self;
+        SuspendedHold { index, owner, snapshot, importance, role }
     }
 
     /// Takes a new snapshot. Says whether the transaction was still active after that.
@@ -350,7 +349,7 @@ mod tests {
         let registry = Registry::new(1, 1);
         registry.slots[0].generation.store(GENERATION_MASK - 1, Relaxed);
         for _ in 0..3 {
-            let held = registry.begin(Class::Low, None, false).expect("the slot is free");
+            let held = registry.begin(Class::Low, None, Role::None).expect("the slot is free");
             assert_eq!(registry.press(held.owner(), importance(Class::High), Yields::NotRunning), Pressed::Running);
             let given_way = held.rest(Activity::ClientWait, Yields::NotRunning);
             assert!(matches!(given_way, Some((2, Pressed::Taken { .. }))), "{given_way:?}");

@@ -12,7 +12,7 @@
 //! begin and end words   0 | commit timestamp (63)                          NEVER = all ones: open end, or undone
 //!                                                                          MOVED = one less: open end, moved to a block
 //!                       1 | slot (12) | generation (31) | strong (1) | command (19)
-//! status word           00 active     | publish (1) | 0 (30) | generation (31)
+//! status word           00 active     | generation (31)
 //!                       01 committing | generation                         whoever meets it helps to decide
 //!                       10 aborted    | by whom and why (see `activity`) | generation
 //!                       11 committed  | timestamp (62)
@@ -21,7 +21,7 @@
 use super::activity::importance;
 use super::bitmap::Bitmap;
 use super::horizon::{Horizons, IDLE, NO_FLOOR, NO_SNAPSHOT, TENTATIVE, WALKERS_MAX, WALKING};
-use super::publish::SerialState;
+use super::live::{Role, SerialState};
 use super::shared::SharedWords;
 use crate::sync::{Acquire, AtomicPtr, AtomicU64, Relaxed, Release, SeqCst};
 use core::marker::PhantomData;
@@ -58,8 +58,6 @@ pub(super) const COMMITTING: u64 = 1;
 pub(super) const ABORTED: u64 = 2;
 const COMMITTED: u64 = 3;
 const VALUE_MASK: u64 = (1 << STATE_SHIFT) - 1;
-/// In an active status: the transaction must commit the serial way. See [`super::publish`].
-pub(super) const PUBLISH: u64 = 1 << (STATE_SHIFT - 1);
 
 #[inline]
 pub(super) const fn status(state: u64, value: u64) -> u64 {
@@ -136,7 +134,7 @@ pub(super) struct Slot {
 /// The clock, the slots and the live snapshots of one engine.
 pub struct Registry {
     pub(super) clock: Clock,
-    /// See [`super::publish`].
+    /// See [`super::live`].
     pub(super) serial: SerialState,
     pub(super) slots: Box<[Slot]>,
     pub(super) slots_free: Bitmap,
@@ -238,21 +236,21 @@ impl Registry {
 
     /// Begins a transaction: a slot, a new generation, a snapshot. Nothing when all slots are in use.
     #[inline]
-    pub fn begin(&self, class: Class, worker: Option<&'static Worker>, serial: bool) -> Option<Held<'_>> {
+    pub(crate) fn begin(&self, class: Class, worker: Option<&'static Worker>, role: Role) -> Option<Held<'_>> {
         let index = self.slots_free.acquire()?;
-        if serial {
+        if role == Role::Writer {
             self.enter_serial();
         }
-        Some(self.hold(index, class, worker, serial))
+        Some(self.hold(index, class, worker, role))
     }
 
     /// Begins a transaction on a given slot, if nobody holds it.
     pub(crate) fn begin_on(&self, index: usize, class: Class) -> Option<Held<'_>> {
-        self.slots_free.acquire_at(index).then(|| self.hold(index, class, None, false))
+        self.slots_free.acquire_at(index).then(|| self.hold(index, class, None, Role::None))
     }
 
     #[inline]
-    fn hold(&self, index: usize, class: Class, worker: Option<&'static Worker>, serial: bool) -> Held<'_> {
+    fn hold(&self, index: usize, class: Class, worker: Option<&'static Worker>, role: Role) -> Held<'_> {
         let slot = &self.slots[index];
         let generation = (slot.generation.load(Relaxed) + 1) & GENERATION_MASK;
         // The order matters to `fate`: the generation moves on before the status does.
@@ -267,11 +265,10 @@ impl Registry {
         slot.activity.store(0, Relaxed);
         slot.tables_written.store(0, Relaxed);
         slot.shared.clear();
-        slot.serial.store(u64::from(serial), Relaxed);
+        slot.serial.store(u64::from(role == Role::Writer), Relaxed);
         slot.began_ns.store(self.horizons.coarse_ns(), Relaxed);
         slot.session.store(0, Relaxed);
         slot.walk.store(WALKING, Relaxed);
-        // Before the snapshot is published: see `publish` for who relies on that.
         slot.status.store(status(ACTIVE, generation), Release);
         let snapshot = self.register(&slot.snapshot);
         let owner = owner_word(index, generation);
@@ -281,7 +278,7 @@ impl Registry {
             owner,
             snapshot,
             importance: importance(class),
-            serial,
+            role,
             pin: Pin { _only_here: PhantomData },
         }
     }
@@ -331,15 +328,6 @@ impl Registry {
     }
 }
 
-/// Why a commit did not happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotCommitted {
-    /// Somebody aborted the transaction.
-    Aborted,
-    /// The transaction must commit the serial way.
-    Publish,
-}
-
 /// A transaction's hold on its slot.
 pub struct Held<'e> {
     pub(super) registry: &'e Registry,
@@ -348,7 +336,7 @@ pub struct Held<'e> {
     pub(super) owner: u64,
     pub(super) snapshot: u64,
     pub(super) importance: u64,
-    pub(super) serial: bool,
+    pub(super) role: Role,
     pub(super) pin: Pin,
 }
 
@@ -393,80 +381,56 @@ impl<'e> Held<'e> {
         generation_of(self.owner)
     }
 
-    /// Whether what it reads is checked at its commit.
+    /// Whether it is SERIALIZABLE and may write.
     #[inline]
     pub(crate) fn is_serial(&self) -> bool {
-        self.serial
+        self.role == Role::Writer
+    }
+
+    /// Whether it is a declared READ ONLY transaction beside SERIALIZABLE ones that may write.
+    #[inline]
+    pub(crate) fn is_serial_reader(&self) -> bool {
+        self.role == Role::Reader
+    }
+
+    /// Whether it remembers what it reads.
+    #[inline]
+    pub(crate) fn logs_reads(&self) -> bool {
+        self.role != Role::None
     }
 
     /// Whether nobody has aborted it.
     #[inline]
     pub fn is_active(&self) -> bool {
-        self.slot().status.load(Acquire) & !PUBLISH == status(ACTIVE, self.generation())
+        self.slot().status.load(Acquire) == status(ACTIVE, self.generation())
     }
 
-    /// Commits: from here on all its effects exist. Returns the timestamp.
-    ///
-    /// Ordering: the serial state is loaded after the status became active and the snapshot was published, both above.
+    /// Commits: from here on all its effects exist. Returns the timestamp; nothing if somebody aborted it before.
     #[inline]
-    pub fn commit(&self) -> Result<u64, NotCommitted> {
-        if self.registry.is_serial() {
-            return Err(NotCommitted::Publish);
-        }
-        let committed = self.decide_from(status(ACTIVE, self.generation()));
-        committed.map_err(|now| {
-            if now & !PUBLISH == status(ACTIVE, self.generation()) {
-                NotCommitted::Publish
-            } else {
-                NotCommitted::Aborted
-            }
-        })
-    }
-
-    /// The same for one who has the serial latch and publishes its writes before it gives it back. Nothing if somebody
-    /// aborted it before.
-    pub(crate) fn commit_published(&self) -> Option<u64> {
-        let mut seen = status(ACTIVE, self.generation());
-        loop {
-            match self.decide_from(seen) {
-                Ok(timestamp) => return Some(timestamp),
-                Err(now) if now & !PUBLISH == status(ACTIVE, self.generation()) => seen = now,
-                Err(_) => return None,
-            }
-        }
-    }
-
-    /// Goes from this active status to committed, or says what the status is instead.
-    #[inline]
-    fn decide_from(&self, active: u64) -> Result<u64, u64> {
+    pub fn commit(&self) -> Option<u64> {
         let slot = self.slot();
+        let active = status(ACTIVE, self.generation());
         let committing = status(COMMITTING, self.generation());
-        slot.status.compare_exchange(active, committing, SeqCst, Acquire)?;
+        slot.status.compare_exchange(active, committing, SeqCst, Acquire).ok()?;
         match self.registry.decide(slot, committing) {
-            Ok(timestamp) => Ok(timestamp),
+            Ok(timestamp) => Some(timestamp),
             // Only helpers change a committing status, and only to committed; the slot is ours until it is released.
-            Err(now) => Ok(now & VALUE_MASK),
+            Err(now) => Some(now & VALUE_MASK),
         }
     }
 
     /// Aborts. Returns whether somebody else had done so before.
     pub fn abort(&self) -> bool {
-        let mut seen = status(ACTIVE, self.generation());
+        let active = status(ACTIVE, self.generation());
         let aborted = status(ABORTED, self.generation());
-        while let Err(now) = self.slot().status.compare_exchange(seen, aborted, SeqCst, Acquire) {
-            if now & !PUBLISH != status(ACTIVE, self.generation()) {
-                return true;
-            }
-            seen = now;
-        }
-        false
+        self.slot().status.compare_exchange(active, aborted, SeqCst, Acquire).is_err()
     }
 
     /// Ends the snapshot and gives the slot back. No word may carry its owner any more.
     #[inline]
     pub fn release(self) {
         self.slot().snapshot.store(NO_SNAPSHOT, SeqCst);
-        if self.serial {
+        if self.is_serial() {
             self.registry.leave_serial();
         }
         self.registry.slots_free.release(self.index);

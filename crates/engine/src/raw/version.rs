@@ -143,16 +143,18 @@ pub(crate) struct VersionPtr(NonNull<Version>);
 
 // SAFETY: all that is reached through it is atomics and immutable data; freeing needs `VersionPtr::free`'s contract.
 unsafe impl Send for VersionPtr {}
+// SAFETY: as above; a shared pointer gives no more than a copy of it.
+unsafe impl Sync for VersionPtr {}
 
 impl VersionPtr {
     /// The version. Its holder is the write set of the transaction that owns `pin`, or the queue of the dead that owns
-    /// the version, or a recent write that `pin`'s transaction checks, so it was not freed.
+    /// the version, or a committed write that `pin`'s transaction is compared with, so it was not freed.
     #[inline]
     pub(super) fn get(self, _pin: &Pin) -> &Version {
         // SAFETY: a write set names versions that its transaction made or claimed. A claimed one began at or before the
         // snapshot and did not end before it, so that snapshot keeps it, whoever ends it; one that it made is retired by
         // itself, or with a time after the snapshot. What a queue of the dead owns nobody else frees. The third
-        // kind of holder, a recent write, says in `recent` why its versions stay.
+        // kind of holder, a committed write, says in `recent` why its versions stay.
         unsafe { self.0.as_ref() }
     }
 

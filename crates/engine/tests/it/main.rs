@@ -21,6 +21,7 @@ mod scripts;
 mod serial;
 mod serial_mode;
 mod serial_order;
+mod serial_small;
 mod sessions;
 mod shared;
 mod stress;
@@ -135,21 +136,25 @@ fn main() -> ExitCode {
             testkit::test!(serial::scans_are_read_by_their_conditions),
             testkit::test!(serial::a_scan_sees_own_changes),
             testkit::test!(serial::the_read_only_anomaly_is_prevented),
-            testkit::test!(serial::read_only_transactions_cost_others_nothing),
+            testkit::test!(serial::read_only_transactions_cost_later_writers_nothing),
+            testkit::test!(serial::a_report_beside_writers_commits),
+            testkit::test!(serial::the_last_of_a_dangerous_structure_is_refused),
+            testkit::test!(serial::a_key_that_was_given_up_is_a_dependency),
+            testkit::test!(serial::reads_beyond_the_snapshot_are_dependencies),
             testkit::test!(serial::a_lost_update_is_refused),
             testkit::test!(serial::a_unique_violation_is_a_read),
             testkit::test!(serial::what_was_undone_was_read),
             testkit::test!(serial::disjoint_writers_both_commit),
-            testkit::test!(serial_mode::others_are_checked_too),
+            testkit::test!(serial_mode::writers_of_other_levels_do_not_count),
             testkit::test!(serial_mode::frozen_rows_are_checked_too),
-            testkit::test!(serial_mode::serial_mode_comes_and_goes),
-            testkit::test!(serial_mode::the_memory_for_recent_writes_is_bounded),
-            testkit::test!(serial_mode::who_waits_learns_that_its_memory_is_gone),
+            testkit::test!(serial_mode::the_memory_for_committed_transactions_is_bounded),
             testkit::test!(serial_mode::a_long_read_log_stands_for_whole_tables),
             testkit::test!(serial_mode::somebody_stays_on_call),
             testkit::test!(serial_mode::versions_to_be_checked_are_not_pruned),
             testkit::test!(serial_mode::sessions_remember_what_they_read),
-            testkit::test!(serial_order::the_order_of_commits_is_a_serial_order),
+            testkit::test!(serial_order::committed_transactions_have_a_serial_order),
+            testkit::test!(serial_small::every_history_of_three_over_two_rows),
+            testkit::test!(serial_small::many_histories_of_five_over_three_rows),
             testkit::test!(stress::money_is_conserved),
             testkit::test!(locks::row_locks_exclude_as_in_postgresql),
             testkit::test!(locks::writes_are_locks_of_rows),

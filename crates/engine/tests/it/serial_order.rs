@@ -1,43 +1,23 @@
-//! Random SERIALIZABLE transactions, many open at once, and others between them. Whatever they did, running the committed
-//! ones again on a plain map, one after the other in the order of their timestamps, reads what they have read.
+//! Random SERIALIZABLE transactions, several open at once, in batches. Whatever they did, there is an order in which the
+//! committed ones of a batch, run again on a plain map one after the other, read what they have read and leave what is left.
 
 use crate::support::*;
-use engine::{
-    Column, Comparison, Condition, Direction, Engine, EngineConfig, Error, IndexDef, Isolation, Log, LogPosition,
-    RedoWhat, Result, Row, RowId, Table, TableDef, Txn, Type, Value,
-};
+use engine::{Comparison, Condition, Direction, Engine, Error, Isolation, Result, Row, RowId, Table, Txn, Value};
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const IDS: u64 = 16;
 const OWNERS: [Option<&str>; 4] = [None, Some("ann"), Some("bob"), Some("eve")];
 const BALANCES: u64 = 5;
-const OPEN: usize = 5;
-
-/// Keeps the timestamps of commits, by the row that each inserts into the journal.
-#[derive(Default)]
-struct Records(Mutex<Vec<Vec<u8>>>);
-
-impl Log for Records {
-    fn append(&self, record: &[u8]) -> LogPosition {
-        self.0.lock().unwrap().push(record.to_vec());
-        self.end()
-    }
-
-    fn end(&self) -> LogPosition {
-        LogPosition::default()
-    }
-
-    fn reached(&self, _position: LogPosition) -> bool {
-        true
-    }
-}
+/// Transactions of a batch. Each has about five statements.
+const BATCH: usize = 6;
 
 /// A row: id, balance, owner.
 type Content = (i32, i64, Option<&'static str>);
 
 /// One thing that a transaction did, and what it saw of the rows by that.
+#[derive(Debug)]
 enum Act {
     Get {
         id: i32,
@@ -71,13 +51,6 @@ enum Act {
     },
 }
 
-/// A committed transaction.
-struct Done {
-    /// Its row in the journal, or the snapshot that it read.
-    when: std::result::Result<i32, u64>,
-    acts: Vec<Act>,
-}
-
 fn content(row: &Row<'_>) -> (u64, Content) {
     let owner = match row.get(OWNER) {
         Value::Text(text) => OWNERS.into_iter().flatten().find(|owner| *owner == text),
@@ -93,28 +66,25 @@ fn owner_value(owner: Option<&str>) -> Value<'_> {
 /// A transaction under way.
 struct Open<'e> {
     txn: Txn<'e>,
-    journal_row: Option<i32>,
-    /// Whether what it reads must fit.
-    is_serial: bool,
+    is_declared: bool,
     acts: Vec<Act>,
 }
 
 struct World {
     engine: Engine,
     accounts: Arc<Table>,
-    journal: Arc<Table>,
 }
 
 impl World {
     /// Does something at random. An error that is not expected of such a transaction is a panic.
     fn act(&self, open: &mut Open<'_>, random: &mut Random) -> Result<()> {
-        let Open { txn, acts, is_serial, .. } = open;
+        let Open { txn, acts, is_declared } = open;
         let table = &*self.accounts;
         let id = random.below(IDS) as i32;
         let (balance, owner) = (random.below(BALANCES) as i64, OWNERS[random.below(4) as usize]);
         let direction = if random.below(2) == 0 { Direction::Forward } else { Direction::Backward };
         let limit = if random.below(2) == 0 { usize::MAX } else { random.below(3) as usize };
-        match random.below(9) {
+        match random.below(if *is_declared { 5 } else { 9 }) {
             0 => {
                 let found = txn.get(table, BY_ID, &[Value::Int32(id)])?.map(|row| content(&row));
                 acts.push(Act::Get { id, found });
@@ -169,7 +139,6 @@ impl World {
                     row.set(OWNER, owner_value(owner));
                 });
                 match updated {
-                    Err(Error::NoSuchRow { .. }) if !*is_serial => {}
                     Ok(()) => acts.push(Act::Write { row: found.0, after: Some((to, balance, owner)) }),
                     Err(Error::UniqueViolation { .. }) => acts.push(Act::IsThere { id: to }),
                     Err(error) => return Err(error),
@@ -182,7 +151,6 @@ impl World {
                 };
                 acts.push(Act::Get { id, found: Some(found) });
                 match txn.delete(table, RowId(found.0)) {
-                    Err(Error::NoSuchRow { .. }) if !*is_serial => {}
                     Ok(()) => acts.push(Act::Write { row: found.0, after: None }),
                     Err(error) => return Err(error),
                 }
@@ -191,71 +159,50 @@ impl World {
         Ok(())
     }
 
-    fn open(&self, random: &mut Random, journal_row: i32) -> Result<Open<'_>> {
-        let (isolation, is_serial) = match random.below(5) {
-            0 => (Isolation::ReadCommitted, false),
-            1 => (Isolation::RepeatableRead, false),
-            _ => (Isolation::Serializable, true),
-        };
-        let txn = self.engine.begin(NORMAL.isolation(isolation));
-        // Those that write nothing else either are read-only.
-        let journal_row = (random.below(8) != 0).then_some(journal_row);
-        if let Some(row) = journal_row {
-            txn.insert(&self.journal, &[Value::Int32(row)])?;
-        }
-        Ok(Open { txn, journal_row, is_serial, acts: Vec::new() })
-    }
-
-    /// Transactions of one thread, `OPEN` of them at a time. Returns those that committed, and how many were refused.
-    fn work(&self, seed: i32, count: i32) -> (Vec<Done>, u64) {
-        let mut random = Random(seed as u64);
-        let mut done = Vec::new();
-        let mut refused = 0;
+    /// A batch: those that committed, and how many were refused.
+    fn batch(&self, random: &mut Random) -> (Vec<Vec<Act>>, u64) {
+        let serializable = NORMAL.isolation(Isolation::Serializable);
+        let (mut left, mut refused) = (BATCH, 0);
         let mut open: Vec<Open<'_>> = Vec::new();
-        let mut next = 0;
-        while next < count || !open.is_empty() {
-            if open.len() < OPEN && next < count {
-                if next % 64 == 0 {
-                    self.engine.collect_garbage(usize::MAX);
-                }
-                open.push(self.open(&mut random, seed * count + next).unwrap());
-                next += 1;
+        let mut done = Vec::new();
+        while 0 < left || !open.is_empty() {
+            if 0 < left && (open.is_empty() || random.below(6) == 0) {
+                left -= 1;
+                let is_declared = random.below(5) == 0;
+                let begin = if is_declared { serializable.read_only() } else { serializable };
+                open.push(Open { txn: self.engine.begin(begin), is_declared, acts: Vec::new() });
                 continue;
             }
             let at = random.below(open.len() as u64) as usize;
-            if random.below(5) != 0 {
-                match self.act(&mut open[at], &mut random) {
-                    Ok(()) => continue,
-                    Err(error) => assert!(error.is_retryable(), "{error}"),
+            if random.below(6) != 0 {
+                if let Err(error) = self.act(&mut open[at], random) {
+                    assert!(error.is_retryable() && !open[at].is_declared, "{error}");
+                    open.swap_remove(at);
                 }
-                open.swap_remove(at);
                 continue;
             }
-            let Open { txn, journal_row, is_serial, mut acts } = open.swap_remove(at);
-            let snapshot = txn.snapshot_number();
-            if journal_row.is_none() && acts.iter().any(|act| matches!(act, Act::Write { .. })) {
-                continue; // Nothing would tell when it was.
-            }
+            let Open { txn, is_declared, acts } = open.swap_remove(at);
             match txn.commit() {
-                Ok(_) => {
-                    if !is_serial {
-                        acts.retain(|act| matches!(act, Act::Write { .. }));
-                    }
-                    done.push(Done { when: journal_row.ok_or(snapshot), acts });
-                }
+                Ok(_) => done.push(acts),
                 Err(error) => {
                     assert_eq!(error, Error::SerializationFailure);
-                    assert!(is_serial);
+                    assert!(!is_declared, "a READ ONLY transaction was refused");
                     refused += 1;
                 }
             }
         }
         (done, refused)
     }
+
+    fn rows(&self) -> Rows {
+        let mut rows = BTreeMap::new();
+        self.engine.begin(NORMAL).scan(&self.accounts, &[], |row| rows.extend([content(&row)])).unwrap();
+        Rows(rows)
+    }
 }
 
 /// The rows as they are after some of the transactions.
-#[derive(Default)]
+#[derive(Clone, Debug, PartialEq)]
 struct Rows(BTreeMap<u64, Content>);
 
 impl Rows {
@@ -276,78 +223,63 @@ impl Rows {
         rows
     }
 
-    fn run_again(&mut self, act: &Act) {
+    /// Does it again. False: it would not have seen, or could not have done, what it has.
+    fn run_again(&mut self, act: &Act) -> bool {
         use Direction::Forward;
         match act {
-            Act::Get { id, found } => {
-                assert_eq!(self.sorted(|it| it.0 == *id, |_| (), Forward, 1).first(), found.as_ref(), "{id}");
-            }
+            Act::Get { id, found } => self.sorted(|it| it.0 == *id, |_| (), Forward, 1).first() == found.as_ref(),
             Act::Owner { owner, direction, limit, found } => {
-                assert_eq!(self.sorted(|it| it.2 == *owner, |_| (), *direction, *limit), *found, "{owner:?} {limit}");
+                self.sorted(|it| it.2 == *owner, |_| (), *direction, *limit) == *found
             }
             Act::Range { from, to, direction, limit, found } => {
-                let rows = self.sorted(|it| (*from..*to).contains(&it.0), |it| it.0, *direction, *limit);
-                assert_eq!(rows, *found, "{from}..{to} {limit}");
+                self.sorted(|it| (*from..*to).contains(&it.0), |it| it.0, *direction, *limit) == *found
             }
             Act::Scan { above, owner, found } => {
                 let keep = |it: &Content| *above < it.1 && owner.is_none_or(|owner| owner == it.2);
-                assert_eq!(self.sorted(keep, |_| (), Forward, usize::MAX), *found, "{above} {owner:?}");
+                self.sorted(keep, |_| (), Forward, usize::MAX) == *found
             }
-            Act::IsThere { id } => assert!(self.0.values().any(|it| it.0 == *id), "{id} is not there"),
+            Act::IsThere { id } => self.0.values().any(|it| it.0 == *id),
             Act::Write { row, after: Some(after) } => {
-                assert!(self.0.iter().all(|(other, it)| other == row || it.0 != after.0), "{} is there", after.0);
+                let is_free = self.0.iter().all(|(other, it)| other == row || it.0 != after.0);
                 self.0.insert(*row, *after);
+                is_free
             }
-            Act::Write { row, after: None } => {
-                assert!(self.0.remove(row).is_some());
-            }
+            Act::Write { row, after: None } => self.0.remove(row).is_some(),
         }
+    }
+
+    /// Whether some order of these transactions goes from here to `end`.
+    fn has_order_to(&self, end: &Rows, transactions: &[&Vec<Act>]) -> bool {
+        if transactions.is_empty() {
+            return self == end;
+        }
+        (0..transactions.len()).any(|first| {
+            let mut rows = self.clone();
+            let mut others = transactions.to_vec();
+            others.remove(first).iter().all(|act| rows.run_again(act)) && rows.has_order_to(end, &others)
+        })
     }
 }
 
-pub fn the_order_of_commits_is_a_serial_order() {
-    const EACH: i32 = 6_000;
-    let records = Arc::new(Records::default());
-    let engine = Engine::new(EngineConfig { log: records.clone(), ..EngineConfig::in_memory() });
-    let accounts = create_accounts(&engine);
-    let def = TableDef {
-        name: "journal".to_owned(),
-        columns: vec![Column::required("id", Type::Int32)],
-        indexes: vec![IndexDef::unique("journal_pkey", &[0])],
-    };
-    let journal = engine.create_table(def).unwrap();
-    let world = World { engine, accounts, journal };
-    let ((mut done, refused), other) = std::thread::scope(|scope| {
-        let other = scope.spawn(|| world.work(1, EACH));
-        (world.work(2, EACH), other.join().unwrap())
-    });
-    done.extend(other.0);
-    let refused = refused + other.1;
-    println!("{} committed, {refused} refused at the commit; {:?}", done.len(), world.engine.stats());
-    assert!(EACH as usize / 4 < done.len() && 100 < refused);
-
-    let records = records.0.lock().unwrap();
-    let journal_of = |record: &Vec<u8>| {
-        let (timestamp, changes) = world.engine.decode_redo(record).unwrap();
-        let row = changes.iter().find(|change| change.table == 1).map(|change| match &change.what {
-            RedoWhat::Insert(values) => match values[0] {
-                Value::Int32(row) => row,
-                _ => panic!("the journal has one column"),
-            },
-            _ => panic!("the journal is only added to"),
-        });
-        (row.unwrap(), timestamp)
-    };
-    let timestamps: BTreeMap<i32, u64> = records.iter().map(journal_of).collect();
-    // Who has only read a snapshot stands behind the commits that it sees.
-    done.sort_by_key(|done| match done.when {
-        Ok(journal_row) => (timestamps[&journal_row], false),
-        Err(snapshot) => (snapshot, true),
-    });
-    let mut rows = Rows::default();
-    done.iter().flat_map(|done| &done.acts).for_each(|act| rows.run_again(act));
-    let txn = world.engine.begin(NORMAL);
-    let mut left = BTreeMap::new();
-    txn.scan(&world.accounts, &[], |row| left.extend([content(&row)])).unwrap();
-    assert_eq!(left, rows.0);
+pub fn committed_transactions_have_a_serial_order() {
+    const BATCHES: u64 = 4_000;
+    let (engine, accounts) = bank();
+    let world = World { engine, accounts };
+    let mut random = Random(23);
+    let (mut committed, mut refused) = (0, 0);
+    let mut before = world.rows();
+    for batch in 0..BATCHES {
+        let (done, more) = world.batch(&mut random);
+        let after = world.rows();
+        let transactions: Vec<_> = done.iter().collect();
+        let has_order = before.has_order_to(&after, &transactions);
+        assert!(has_order, "batch {batch}: no order leads from {before:?} to {after:?} by {done:?}");
+        (committed, refused, before) = (committed + done.len(), refused + more, after);
+        if batch % 64 == 0 {
+            world.engine.housekeep(usize::MAX);
+        }
+    }
+    println!("{committed} committed, {refused} refused at the commit; {:?}", world.engine.stats());
+    assert!(BATCHES as usize * BATCH / 3 < committed);
+    assert!(200 < refused);
 }

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 
 /// Says of each outcome at SERIALIZABLE that equals no serial order of the sessions that committed, in words; empty if
 /// all do. A session counts if all its transactions committed and none met a conflict; what a savepoint undid is no harm.
-/// Scripts with several transactions in a session, or with SKIP LOCKED, which is not serializable, are not checked.
+/// Scripts with several transactions in a session, with sessions of a level of their own, or with SKIP LOCKED, which is not
+/// serializable, are not checked.
 pub fn check_serial(script: &Script, outcomes: &[Outcome], executor: &mut dyn Executor) -> String {
     let mut words = String::new();
     if !is_serial(script) {
@@ -34,7 +35,10 @@ pub fn check_serial(script: &Script, outcomes: &[Outcome], executor: &mut dyn Ex
 fn is_serial(script: &Script) -> bool {
     let ends = |step: &&Step| matches!(step.statement, Statement::Commit | Statement::Rollback);
     let skips = |step: &Step| matches!(step.statement, Statement::Read { lock: Some((_, Wait::SkipLocked)), .. });
-    script.sessions.iter().all(|session| session.steps.iter().filter(ends).count() <= 1)
+    let is_mixed =
+        script.sessions.iter().any(|session| session.begin.level.is_some_and(|own| own != Level::Serializable));
+    !is_mixed
+        && script.sessions.iter().all(|session| session.steps.iter().filter(ends).count() <= 1)
         && !script.sessions.iter().flat_map(|session| &session.steps).any(skips)
 }
 
