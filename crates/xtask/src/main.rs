@@ -2,6 +2,7 @@
 //!
 //! What can be an ordinary test is one: see `tidy.rs`.
 
+mod differential;
 mod plants;
 #[cfg(test)]
 mod tidy;
@@ -14,10 +15,13 @@ use clap::Parser;
 enum Xtask {
     /// Build with each deliberate bug in turn and check that its test turns red.
     Plants,
+    /// Run random queries on both paths and on PostgreSQL 15, and report every difference.
+    Differential(differential::Differential),
 }
 
 fn main() -> anyhow::Result<()> {
     match Xtask::parse() {
         Xtask::Plants => plants::run(),
+        Xtask::Differential(options) => differential::run(&options),
     }
 }

@@ -79,7 +79,8 @@ fn test(plant: &Plant, bug: Option<&str>) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
 }
 
-fn target_directory() -> PathBuf {
+/// Returns cargo's target folder.
+pub fn target_directory() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(directory) => PathBuf::from(directory),
         None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target"),

@@ -1,0 +1,215 @@
+//! Comparison of two answers to one query: columns by name and type, rows as a multiset, or in order where ORDER BY
+//! determines it, errors by SQLSTATE.
+
+use super::ast::Query;
+use super::wire::{Answer, Column};
+use std::cmp::Ordering;
+
+/// Difference between two answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// XX000, or a connection that is dead.
+    Internal,
+    Columns,
+    Rows,
+    Order,
+    /// One answers, the other fails.
+    Failure,
+    /// Both fail, each in its way.
+    State,
+}
+
+/// Returns the difference, if there is one.
+pub fn compare(query: &Query, one: &Answer, two: &Answer) -> Option<Kind> {
+    match (one, two) {
+        (Answer::Error { state: one, .. }, Answer::Error { state: two, .. }) => {
+            let excused = is_data(one) && is_data(two) && !is_strict(query);
+            (one != two && !excused).then_some(Kind::State)
+        }
+        (Answer::Error { state, .. }, Answer::Rows { .. }) | (Answer::Rows { .. }, Answer::Error { state, .. }) => {
+            (!is_data(state) || is_strict(query)).then_some(Kind::Failure)
+        }
+        (Answer::Rows { columns, rows }, Answer::Rows { columns: others, rows: other_rows }) => {
+            if columns != others {
+                return Some(Kind::Columns);
+            }
+            let vague: Vec<bool> = query.outputs().iter().map(|(_, vague)| *vague).collect();
+            let same_row = |one: &Row, two: &Row| {
+                one.iter().zip(two).enumerate().all(|(at, (one, two))| {
+                    one == two || vague.get(at).copied().unwrap_or(false) && alike(one.as_deref(), two.as_deref())
+                })
+            };
+            if rows.len() != other_rows.len() {
+                return Some(Kind::Rows);
+            }
+            if query.total && !query.order.is_empty() {
+                let in_order = rows.iter().zip(other_rows).all(|(one, two)| same_row(one, two));
+                return if in_order {
+                    None
+                } else if same_bag(rows, other_rows, &vague, same_row) {
+                    Some(Kind::Order)
+                } else {
+                    Some(Kind::Rows)
+                };
+            }
+            (!same_bag(rows, other_rows, &vague, same_row)).then_some(Kind::Rows)
+        }
+    }
+}
+
+/// Errors of values. Where several expressions can fail, or a condition, a join or a LIMIT decides which rows they see, SQL
+/// leaves it to the plan which of them does.
+fn is_data(state: &str) -> bool {
+    // 0A000 is also what a value can be that a function does not support; our own refusals are not compared at all.
+    state.starts_with("22") || state.starts_with("21") || state == "0A000"
+}
+
+fn is_strict(query: &Query) -> bool {
+    query.strict || query.is_simple()
+}
+
+type Row = Vec<Option<String>>;
+
+/// Compares rows in any order: sorted by what is determined, and where that does not suffice, each against each.
+fn same_bag(one: &[Row], two: &[Row], vague: &[bool], same: impl Fn(&Row, &Row) -> bool) -> bool {
+    let sorted = |rows: &[Row]| {
+        let mut rows = rows.to_vec();
+        rows.sort_by(|one, two| {
+            let exact = |row: &Row| {
+                row.iter()
+                    .enumerate()
+                    .filter(|(at, _)| !vague.get(*at).copied().unwrap_or(false))
+                    .map(|(_, cell)| cell.clone())
+                    .collect::<Vec<_>>()
+            };
+            exact(one).cmp(&exact(two)).then_with(|| {
+                let pairs = one.iter().zip(two).map(|(one, two)| by_value(one.as_deref(), two.as_deref()));
+                pairs.fold(Ordering::Equal, Ordering::then)
+            })
+        });
+        rows
+    };
+    let (one, mut two) = (sorted(one), sorted(two));
+    if one.iter().zip(&two).all(|(one, two)| same(one, two)) {
+        return true;
+    }
+    if !vague.contains(&true) || 400 < one.len() {
+        return false;
+    }
+    one.iter().all(|row| {
+        let found = two.iter().position(|other| same(row, other));
+        found.map(|at| two.swap_remove(at)).is_some()
+    })
+}
+
+fn by_value(one: Option<&str>, two: Option<&str>) -> Ordering {
+    let number = |text: Option<&str>| text.and_then(|text| text.parse::<f64>().ok());
+    match (number(one), number(two)) {
+        (Some(one), Some(two)) => one.total_cmp(&two),
+        _ => one.cmp(&two),
+    }
+}
+
+/// Relative error that the order of a floating-point computation may cause.
+const TOLERANCE: f64 = 1e-6;
+
+/// Tells if two values are equal as values of a type whose equal values may print differently.
+fn alike(one: Option<&str>, two: Option<&str>) -> bool {
+    let (Some(one), Some(two)) = (one, two) else { return one == two };
+    if one.trim_end() == two.trim_end() {
+        return true;
+    }
+    if let (Ok(one), Ok(two)) = (one.parse::<f64>(), two.parse::<f64>()) {
+        let scale = one.abs().max(two.abs()).max(1.0);
+        return one == two || one.is_nan() && two.is_nan() || (one - two).abs() <= TOLERANCE * scale;
+    }
+    if let (Some(one), Some(two)) = (
+        one.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')),
+        two.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')),
+    ) {
+        let (one, two): (Vec<&str>, Vec<&str>) = (one.split(',').collect(), two.split(',').collect());
+        return one.len() == two.len()
+            && one.iter().zip(&two).all(|(one, two)| alike(Some(one.trim_matches('"')), Some(two.trim_matches('"'))));
+    }
+    match (interval(one), interval(two)) {
+        (Some(one), Some(two)) => one == two,
+        _ => false,
+    }
+}
+
+/// Microseconds of an interval as PostgreSQL compares it: a month has 30 days, a day 24 hours.
+fn interval(text: &str) -> Option<i128> {
+    const DAY: i128 = 86_400_000_000;
+    let mut sum = 0;
+    let mut words = text.split_whitespace();
+    while let Some(word) = words.next() {
+        if word.contains(':') {
+            let (sign, digits) = word.strip_prefix('-').map_or((1, word.trim_start_matches('+')), |rest| (-1, rest));
+            let mut parts = digits.split(':');
+            let (hours, minutes, seconds) = (parts.next()?, parts.next()?, parts.next()?);
+            let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
+            let fraction: i128 = format!("{fraction:0<6}").parse().ok()?;
+            let whole =
+                (hours.parse::<i128>().ok()? * 60 + minutes.parse::<i128>().ok()?) * 60 + whole.parse::<i128>().ok()?;
+            sum += sign * (whole * 1_000_000 + fraction);
+        } else {
+            let count: i128 = word.parse().ok()?;
+            let unit = words.next()?.trim_end_matches('s');
+            sum += count
+                * DAY
+                * match unit {
+                    "year" => 360,
+                    "mon" => 30,
+                    "day" => 1,
+                    _ => return None,
+                };
+        }
+    }
+    Some(sum)
+}
+
+/// Describes an answer for the report.
+pub fn describe(answer: &Answer) -> String {
+    match answer {
+        Answer::Error { state, message } => format!("ERROR {state}: {message}"),
+        Answer::Rows { columns, rows } => {
+            let heads: Vec<String> =
+                columns.iter().map(|Column { name, oid, modifier }| format!("{name}:{oid}:{modifier}")).collect();
+            let shown = rows
+                .iter()
+                .take(12)
+                .map(|row| row.iter().map(|cell| cell.as_deref().unwrap_or("∅")).collect::<Vec<_>>().join("|"));
+            let more = if 12 < rows.len() { "\n    …" } else { "" };
+            format!(
+                "{} rows ({})\n    {}{more}",
+                rows.len(),
+                heads.join(", "),
+                shown.collect::<Vec<_>>().join("\n    ")
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_compared_by_what_they_are() {
+        for (one, two) in [
+            ("1.0", "1.00"),
+            ("-0", "0"),
+            ("1 mon", "30 days"),
+            ("a", "a   "),
+            ("{1.0,2}", "{1,2.0}"),
+            ("NaN", "NaN"),
+            ("24:00:00", "1 day"),
+        ] {
+            assert!(alike(Some(one), Some(two)), "{one} is {two}");
+        }
+        for (one, two) in [("1.0", "1.1"), ("1 mon", "31 days"), ("a", "b"), ("{1}", "{1,2}"), ("NaN", "1")] {
+            assert!(!alike(Some(one), Some(two)), "{one} is not {two}");
+        }
+        assert!(!alike(None, Some("")));
+    }
+}

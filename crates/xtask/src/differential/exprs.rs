@@ -1,0 +1,446 @@
+//! Generator of expressions, by the type that is wanted.
+
+use super::ast::{Body, Choices, Distinct, Expr, Form, FromItem, Item, Node, Query, Select};
+use super::catalog::{Callable, Catalog, Kind, Slot, Want};
+use super::rng::Rng;
+use super::schema::{COLUMNS, TABLES};
+use super::types::{ELEMENTS, Ty};
+
+/// Value that an expression can begin with: a column, a key of GROUP BY, an aggregate.
+#[derive(Clone)]
+pub struct Leaf {
+    pub expr: Expr,
+    /// Sums of it are exact.
+    pub tame: bool,
+    pub wild: bool,
+}
+
+/// Values in reach, and what may be built of them.
+#[derive(Clone, Default)]
+pub struct Scope {
+    pub leaves: Vec<Leaf>,
+    /// Columns of enclosing queries.
+    pub outer: Vec<Leaf>,
+    /// Columns that make a row of FROM unique; none if nothing does.
+    pub unique: Option<Vec<Expr>>,
+    /// No subquery, as in the keys of GROUP BY.
+    pub plain: bool,
+}
+
+/// Columns of a CTE: name, type, vagueness.
+pub type CteColumns = Vec<(String, Ty, bool)>;
+
+/// Generator of one query.
+pub struct Gen<'a> {
+    pub rng: Rng,
+    pub catalog: &'a Catalog,
+    pub aliases: usize,
+    /// Queries with names that FROM can mention, with their columns.
+    pub ctes: Vec<(String, CteColumns)>,
+    /// Callables that were used, by index.
+    pub used: Vec<usize>,
+}
+
+pub fn column(name: String, ty: Ty, vague: bool) -> Expr {
+    Expr { node: Node::Column(name), ty, vague }
+}
+
+pub fn call(template: &str, args: Vec<Expr>, ty: Ty) -> Expr {
+    let vague = args.iter().any(|arg| arg.vague);
+    Expr { node: Node::Call { template: template.to_owned(), args }, ty, vague }
+}
+
+impl Gen<'_> {
+    pub fn alias(&mut self, prefix: &str) -> String {
+        self.aliases += 1;
+        format!("{prefix}{}", self.aliases)
+    }
+
+    pub fn literal(&mut self, ty: Ty) -> Expr {
+        let node = Node::Literal { raw: ty.random(&mut self.rng), choices: Choices::Type(ty), form: Form::Typed };
+        Expr { node, ty, vague: false }
+    }
+
+    fn pooled(&mut self, pool: &'static [&'static str], ty: Ty, form: Form) -> Expr {
+        Expr { node: Node::Literal { raw: self.rng.word(pool), choices: Choices::Pool(pool), form }, ty, vague: false }
+    }
+
+    /// Columns of a table, under an alias.
+    pub fn table_leaves(alias: &str) -> Vec<Leaf> {
+        let id = Leaf { expr: column(format!("{alias}.id"), Ty::Int4, false), tame: true, wild: false };
+        let others = COLUMNS.iter().map(|of| Leaf {
+            expr: column(format!("{alias}.{}", of.name), of.ty, false),
+            tame: of.tame && of.ty != Ty::Interval,
+            wild: of.wild,
+        });
+        std::iter::once(id).chain(others).collect()
+    }
+
+    /// A value of the type that is in reach, if there is one.
+    pub fn leaf(&mut self, ty: Ty, scope: &Scope, exact: bool) -> Option<Expr> {
+        let fits = |leaf: &&Leaf| leaf.expr.ty == ty && !(exact && leaf.expr.vague);
+        let from_outer = !scope.outer.is_empty() && self.rng.chance(20);
+        let leaves = if from_outer { &scope.outer } else { &scope.leaves };
+        let mut found: Vec<&Leaf> = leaves.iter().filter(fits).collect();
+        if found.iter().any(|leaf| !leaf.wild) && self.rng.chance(88) {
+            found.retain(|leaf| !leaf.wild);
+        }
+        if found.is_empty() { None } else { Some(self.rng.pick(&found).expr.clone()) }
+    }
+
+    /// A value of the type whose sums are exact.
+    fn tame(&mut self, ty: Ty, scope: &Scope) -> Option<Expr> {
+        let found: Vec<&Leaf> =
+            scope.leaves.iter().filter(|leaf| leaf.expr.ty == ty && leaf.tame && !leaf.expr.vague).collect();
+        if found.is_empty() {
+            return None;
+        }
+        let leaf = self.rng.pick(&found).expr.clone();
+        let choices: &'static [&'static str] = &["1", "2", "3", "0.5", "-4"];
+        if ty.is_float() && ty.element().is_none() && self.rng.chance(50) {
+            let factor = self.pooled(choices, ty, Form::Typed);
+            let template = *self.rng.pick(&["($0 * $1)", "($0 + $1)", "($0 - $1)"]);
+            return Some(call(template, vec![leaf, factor], ty));
+        }
+        Some(leaf)
+    }
+
+    /// An expression of the type. An exact one does not depend on anything that is not determined.
+    pub fn expr(&mut self, ty: Ty, depth: usize, scope: &Scope, exact: bool) -> Expr {
+        let roll = self.rng.below(100);
+        if depth == 0 || roll < 30 {
+            if !self.rng.chance(12)
+                && let Some(leaf) = self.leaf(ty, scope, exact)
+            {
+                return leaf;
+            }
+            return self.literal(ty);
+        }
+        if roll < 34 && !scope.plain && ty != Ty::Name {
+            return self.subquery(ty, depth - 1, scope, exact);
+        }
+        match self.call_of(ty, depth, scope, exact) {
+            Some(call) => call,
+            None => self.leaf(ty, scope, exact).unwrap_or_else(|| self.literal(ty)),
+        }
+    }
+
+    /// A call of some function that returns the type.
+    fn call_of(&mut self, ty: Ty, depth: usize, scope: &Scope, exact: bool) -> Option<Expr> {
+        let catalog = self.catalog;
+        for _ in 0..20 {
+            let at = self.rng.below(catalog.all.len());
+            let callable = &catalog.all[at];
+            let fits = match callable.returns {
+                Want::Exact(returned) => returned == ty,
+                Want::Element => ELEMENTS.contains(&ty) && self.rng.chance(25),
+                Want::Array => ty.element().is_some(),
+                Want::Any | Want::Word => false,
+            };
+            if callable.kind == Kind::Scalar && fits && !(exact && callable.vague) {
+                let element = match callable.returns {
+                    Want::Element => ty,
+                    Want::Array => ty.element().expect("it is an array"),
+                    Want::Exact(_) | Want::Any | Want::Word => *self.rng.pick(&ELEMENTS),
+                };
+                return Some(self.call(at, element, depth - 1, scope));
+            }
+        }
+        None
+    }
+
+    /// A call of this callable, its polymorphic places of this type.
+    pub fn call(&mut self, at: usize, element: Ty, depth: usize, scope: &Scope) -> Expr {
+        let callable = &self.catalog.all[at];
+        self.used.push(at);
+        let ty = match callable.returns {
+            Want::Exact(ty) => ty,
+            Want::Array => element.array().unwrap_or(Ty::TextArray),
+            Want::Element | Want::Any | Want::Word => element,
+        };
+        let args = self.arguments(callable, element, depth, scope);
+        let mut made = call(&callable.template, args, ty);
+        // Of equal values that print differently, some functions may return either.
+        let picks = callable.template.starts_with("greatest")
+            || callable.template.starts_with("least")
+            || callable.template.starts_with("nullif");
+        made.vague |= callable.vague || picks && !ty.is_clean();
+        made
+    }
+
+    fn slot_type(&mut self, slot: &Slot, element: Ty) -> Ty {
+        match slot.want {
+            Want::Exact(ty) => ty,
+            Want::Element => element,
+            Want::Array => element.array().unwrap_or(Ty::TextArray),
+            Want::Any => *self.rng.pick(&ELEMENTS),
+            Want::Word => Ty::Text,
+        }
+    }
+
+    fn arguments(&mut self, callable: &Callable, element: Ty, depth: usize, scope: &Scope) -> Vec<Expr> {
+        // One place at least takes a value of the row; constants stand in many of the others.
+        let open: Vec<usize> = (0..callable.slots.len()).filter(|at| callable.slots[*at].pool.is_none()).collect();
+        let main = if open.is_empty() { usize::MAX } else { *self.rng.pick(&open) };
+        let is_sum = callable.kind == Kind::Aggregate || callable.kind == Kind::Window;
+        let mut args = Vec::new();
+        for (at, slot) in callable.slots.iter().enumerate() {
+            let ty = self.slot_type(slot, element);
+            let arg = if let Want::Word = slot.want {
+                self.pooled(slot.pool.unwrap_or(&["1"]), ty, Form::Word)
+            } else if let Some(pool) = slot.pool.filter(|_| self.rng.chance(92)) {
+                let form = if ty == Ty::Text && self.rng.chance(70) { Form::Unknown } else { Form::Typed };
+                self.pooled(pool, ty, form)
+            } else if is_sum
+                && ty.is_float()
+                && let Some(tame) = self.tame(ty, scope)
+            {
+                tame
+            } else if at == main {
+                let found = if depth == 0 || self.rng.chance(60) { self.leaf(ty, scope, true) } else { None };
+                found.unwrap_or_else(|| self.expr(ty, depth, scope, true))
+            } else if self.rng.chance(45) || ty == Ty::Name {
+                self.literal(ty)
+            } else {
+                self.expr(ty, depth.min(1), scope, true)
+            };
+            args.push(match slot.wrap {
+                Some(template) => call(template, vec![arg], ty),
+                None => arg,
+            });
+        }
+        args
+    }
+
+    /// A condition.
+    pub fn condition(&mut self, depth: usize, scope: &Scope) -> Expr {
+        if !scope.plain && self.rng.chance(10) {
+            return self.exists(depth, scope);
+        }
+        if self.rng.chance(35) {
+            // A comparison that keeps a part of the rows.
+            let ty = *self.rng.pick(&[Ty::Int4, Ty::Int8, Ty::Numeric, Ty::Text, Ty::Date, Ty::Timestamp, Ty::Float8]);
+            if let Some(leaf) = self.leaf(ty, scope, true) {
+                let other = self.expr(ty, depth.min(1), scope, true);
+                let template =
+                    *self.rng.pick(&["($0 = $1)", "($0 <> $1)", "($0 < $1)", "($0 >= $1)", "($0 > $1)", "($0 <= $1)"]);
+                return call(template, vec![leaf, other], Ty::Bool);
+            }
+        }
+        self.expr(Ty::Bool, depth.max(1), scope, true)
+    }
+
+    /// FROM, WHERE and the scope of a small subquery over one table.
+    fn small(&mut self, scope: &Scope) -> (Select, Scope) {
+        let (table, _) = *self.rng.pick(&TABLES);
+        let alias = self.alias("s");
+        let mut outer = scope.leaves.clone();
+        outer.extend(scope.outer.iter().cloned());
+        let unique = Some(vec![column(format!("{alias}.id"), Ty::Int4, false)]);
+        let leaves = Self::table_leaves(&alias);
+        let inner = Scope { leaves, outer, unique, plain: true };
+        let mut filter = Vec::new();
+        if self.rng.chance(60) {
+            let ty = *self.rng.pick(&[Ty::Int4, Ty::Int4, Ty::Text, Ty::Date, Ty::Int8]);
+            let mine = Scope { outer: Vec::new(), ..inner.clone() };
+            let theirs = Scope { leaves: inner.outer.clone(), ..Scope::default() };
+            if let (Some(one), Some(two)) = (self.leaf(ty, &mine, true), self.leaf(ty, &theirs, true)) {
+                let template =
+                    *self.rng.pick(&["($0 = $1)", "($0 = $1)", "($0 = $1)", "($0 < $1)", "($0 = ($1 + 1000))"]);
+                let template = if template.contains('+') && !matches!(ty, Ty::Int4 | Ty::Int8 | Ty::Date) {
+                    "($0 = $1)"
+                } else {
+                    template
+                };
+                filter.push(call(template, vec![one, two], Ty::Bool));
+            }
+        }
+        if self.rng.chance(40) {
+            filter.push(self.condition(1, &inner));
+        }
+        let from = vec![FromItem::Table { name: table.to_owned(), alias }];
+        let select =
+            Select { distinct: Distinct::No, items: Vec::new(), from, filter, group: None, having: Vec::new() };
+        (select, inner)
+    }
+
+    /// A scalar subquery: an aggregate, or the first row by the key.
+    fn subquery(&mut self, ty: Ty, depth: usize, scope: &Scope, exact: bool) -> Expr {
+        let (mut select, inner) = self.small(scope);
+        let aggregate = if self.rng.chance(70) { self.aggregate(Some(ty), depth.min(1), &inner, exact) } else { None };
+        let mut query = if let Some(value) = aggregate {
+            select.items.push(Item { expr: value, name: None });
+            Query::of(Body::Select(Box::new(select)))
+        } else {
+            let value = self.expr(ty, depth.min(1), &inner, exact);
+            select.items.push(Item { expr: value, name: None });
+            let mut query = Query::of(Body::Select(Box::new(select)));
+            query.order = inner.unique.into_iter().flatten().map(|key| (key, "")).collect();
+            query.limit = Some(1);
+            query
+        };
+        query.total = true;
+        let vague = query.outputs()[0].1;
+        Expr { node: Node::Query { template: "($q)".to_owned(), args: Vec::new(), query: Box::new(query) }, ty, vague }
+    }
+
+    fn exists(&mut self, depth: usize, scope: &Scope) -> Expr {
+        let (mut select, inner) = self.small(scope);
+        let ty = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Int8, Ty::Date, Ty::Numeric]);
+        let value = self.expr(ty, depth.min(1), &inner, true);
+        select.items.push(Item { expr: value, name: None });
+        let template = *self.rng.pick(&[
+            "exists ($q)",
+            "not exists ($q)",
+            "($0 in ($q))",
+            "($0 not in ($q))",
+            "($0 = any ($q))",
+            "($0 <> all ($q))",
+            "($0 < any ($q))",
+            "($0 >= all ($q))",
+        ]);
+        let args = if template.contains("$0") { vec![self.expr(ty, depth.min(1), scope, true)] } else { Vec::new() };
+        let query = Box::new(Query::of(Body::Select(Box::new(select))));
+        Expr { node: Node::Query { template: template.to_owned(), args, query }, ty: Ty::Bool, vague: false }
+    }
+
+    /// An aggregate that returns the type, or any.
+    pub fn aggregate(&mut self, ty: Option<Ty>, depth: usize, scope: &Scope, exact: bool) -> Option<Expr> {
+        let catalog = self.catalog;
+        for _ in 0..30 {
+            let at = self.rng.below(catalog.all.len());
+            let callable = &catalog.all[at];
+            let is_aggregate = matches!(callable.kind, Kind::Aggregate | Kind::OrderedSet);
+            if !is_aggregate || exact && callable.vague {
+                continue;
+            }
+            let element = match (callable.returns, ty) {
+                (Want::Exact(returned), Some(ty)) if returned == ty => *self.rng.pick(&ELEMENTS),
+                (Want::Element, Some(ty)) if ELEMENTS.contains(&ty) => ty,
+                (Want::Array, Some(ty)) if ty.element().is_some() => ty.element().expect("it is an array"),
+                (_, None) => *self.rng.pick(&ELEMENTS),
+                (Want::Exact(_) | Want::Element | Want::Array | Want::Any | Want::Word, Some(_)) => continue,
+            };
+            let made = self.aggregate_call(at, element, depth, scope);
+            if !(exact && made.vague) {
+                return Some(made);
+            }
+        }
+        None
+    }
+
+    /// A call of this aggregate, with DISTINCT, ORDER BY and FILTER.
+    pub fn aggregate_call(&mut self, at: usize, element: Ty, depth: usize, scope: &Scope) -> Expr {
+        let callable = &self.catalog.all[at];
+        // Aggregates of expressions over columns of enclosing queries alone would belong to those.
+        let scope = &Scope { outer: Vec::new(), plain: true, ..scope.clone() };
+        let mut made = self.call(at, element, depth, scope);
+        let Node::Call { template, args } = &mut made.node else { return made };
+        for arg in args.iter_mut() {
+            if !arg.has_column()
+                && arg.ty != Ty::Text
+                && callable.kind == Kind::Aggregate
+                && let Some(leaf) = self.leaf(arg.ty, scope, true)
+            {
+                *arg = leaf;
+            }
+        }
+        let sums_floats = callable.vague
+            || matches!(
+                callable.signature.as_str(),
+                "sum(real)" | "avg(real)" | "sum(double precision)" | "avg(double precision)"
+            );
+        let is_tame = args.iter().all(|arg| !arg.ty.is_float() || matches!(&arg.node, Node::Column(name) if !name.ends_with(".wf")) || matches!(&arg.node, Node::Call { template, .. } if ["($0 * $1)", "($0 + $1)", "($0 - $1)"].contains(&template.as_str())));
+        let in_any_order =
+            made.ty.element().is_none() && !matches!(made.ty, Ty::Text | Ty::Bytea | Ty::Json | Ty::Varchar);
+        let is_extreme = callable.signature.starts_with("min(") || callable.signature.starts_with("max(");
+        made.vague |= sums_floats && !is_tame || callable.vague;
+        made.vague |= (is_extreme || callable.kind == Kind::OrderedSet) && !made.ty.is_clean();
+        // A sum of intervals or of arrays prints by its parts; which '30 days' is the largest is not determined.
+        if callable.kind == Kind::Aggregate && template.ends_with(')') && !args.is_empty() {
+            let distinct = self.rng.chance(15) && args[0].ty.is_ordered() && (args.len() == 1 || in_any_order);
+            let open = template.find('(').expect("it is a call") + 1;
+            if distinct && args.len() == 1 {
+                template.insert_str(open, "distinct ");
+                made.vague |= !args[0].ty.is_clean();
+                if !in_any_order {
+                    template.insert_str(template.len() - 1, " order by $0");
+                }
+            } else if !in_any_order && !is_extreme || self.rng.chance(5) {
+                let mut keys = scope.unique.clone().unwrap_or_default();
+                if keys.is_empty() {
+                    keys = args.iter().filter(|arg| arg.ty.is_ordered()).cloned().collect();
+                    made.vague |= args.iter().any(|arg| !arg.ty.is_clean());
+                }
+                let mut order = Vec::new();
+                for key in keys.into_iter().take(6) {
+                    order.push(format!("${}", args.len()));
+                    args.push(key);
+                }
+                if !order.is_empty() {
+                    let direction = if self.rng.chance(30) { " desc" } else { "" };
+                    template.insert_str(template.len() - 1, &format!(" order by {}{direction}", order.join(", ")));
+                }
+            }
+        }
+        if self.rng.chance(20) && args.len() < 9 {
+            let condition = self.condition(1, scope);
+            template.push_str(&format!(" filter (where ${})", args.len()));
+            args.push(condition);
+        }
+        made
+    }
+
+    /// A window function or an aggregate over a window, whose order is total.
+    pub fn window(&mut self, depth: usize, scope: &Scope) -> Option<Expr> {
+        let catalog = self.catalog;
+        let unique = scope.unique.clone()?;
+        let plain = Scope { plain: true, ..scope.clone() };
+        for _ in 0..60 {
+            let at = self.rng.below(catalog.all.len());
+            let callable = &catalog.all[at];
+            if !matches!(callable.kind, Kind::Window | Kind::Aggregate)
+                || callable.kind == Kind::Aggregate && !self.rng.chance(25)
+            {
+                continue;
+            }
+            let element = *self.rng.pick(&ELEMENTS);
+            let mut made = self.call(at, element, depth.min(1), &plain);
+            let partition = *self.rng.pick(&[Ty::Int4, Ty::Bool, Ty::Text, Ty::Date]);
+            let partition = if self.rng.chance(60) { self.leaf(partition, &plain, true) } else { None };
+            let key = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Numeric, Ty::Date, Ty::Interval, Ty::Float8]);
+            let key = self.leaf(key, &plain, true);
+            let Node::Call { template, args } = &mut made.node else { continue };
+            let mut over = String::new();
+            let mut put = |expr: Expr, word: &str| {
+                over.push_str(&format!("{word}${}", args.len()));
+                args.push(expr);
+            };
+            if let Some(partition) = partition {
+                put(partition, "partition by ");
+            }
+            let mut word = " order by ";
+            for key in key.into_iter().chain(unique.clone()).take(5) {
+                put(key, word);
+                word = ", ";
+            }
+            if args.len() > 9 {
+                continue;
+            }
+            let frame = *self.rng.pick(&[
+                "",
+                "",
+                "",
+                " rows between 2 preceding and current row",
+                " rows between unbounded preceding and unbounded following",
+                " rows between 1 preceding and 1 following exclude current row",
+                " groups between 1 preceding and 1 following",
+                " range between unbounded preceding and current row",
+            ]);
+            template.push_str(&format!(" over ({}{frame})", over.trim_start()));
+            made.vague |= callable.kind == Kind::Aggregate && !made.ty.is_clean() && !matches!(made.ty, Ty::Numeric);
+            return Some(made);
+        }
+        None
+    }
+}

@@ -1,0 +1,514 @@
+//! `cargo xtask differential`: random queries, each on the row path, on the analytics path, and on PostgreSQL 15. Every
+//! difference is a fault: of ours, or of the generator, which has to ask for nothing without a single right answer.
+//!
+//! **Invariant:** a query is a function of the seed, its index and the catalog. `--seed N --only K` is the same query again.
+//!
+//! It stands in `xtask` and speaks the protocol itself: it needs no other crate, so it builds in seconds, and no part of
+//! the product can make it blind to the product's own mistakes.
+
+mod ast;
+mod catalog;
+mod compare;
+mod exprs;
+mod hints;
+mod queries;
+mod rng;
+mod schema;
+mod server;
+mod shrink;
+mod types;
+mod wire;
+
+use anyhow::{Context, ensure};
+use ast::Query;
+use catalog::Catalog;
+use compare::{Kind, compare, describe};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use wire::{Address, Answer, Client};
+
+/// Callables that are not tried, with the reason of each.
+const KNOWN: &str = include_str!("known.tsv");
+
+/// Random queries on both paths and on PostgreSQL 15.
+#[derive(clap::Args)]
+pub struct Differential {
+    /// Seed of the queries; the time of day by default
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Number of queries
+    #[arg(long, default_value_t = 20_000)]
+    queries: u64,
+    /// Seconds after which no further query begins
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// The query with this index alone, with all answers
+    #[arg(long)]
+    only: Option<u64>,
+    /// PostgreSQL 15 to compare with, `host=… port=… user=… dbname=…`; by default one of this run's own, if it is installed
+    #[arg(long)]
+    postgres: Option<String>,
+    /// Compare the two paths alone
+    #[arg(long, conflicts_with = "postgres")]
+    no_postgres: bool,
+    /// Compare the row path alone with PostgreSQL
+    #[arg(long, conflicts_with = "no_postgres")]
+    no_analytics: bool,
+    /// Binary to test; by default `overtake` is built in release
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    /// Queries in flight
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+    /// Failures after which the run stops
+    #[arg(long, default_value_t = 10)]
+    failures: usize,
+    /// Build with this planted bug, and succeed when a difference is found
+    #[arg(long)]
+    plant: Option<String>,
+    /// Print the callables that were never answered, and those that are left out
+    #[arg(long)]
+    verbose: bool,
+}
+
+/// Side of a comparison that is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Side {
+    Row,
+    Analytics,
+    Postgres,
+}
+
+/// Answers to one query.
+struct Answers {
+    row: Answer,
+    analytics: Answer,
+    postgres: Option<Answer>,
+}
+
+/// Judgement about one query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Same,
+    /// It ran into a timeout somewhere.
+    Late,
+    Different(Side, Kind),
+}
+
+fn state(answer: &Answer) -> &str {
+    match answer {
+        Answer::Rows { .. } => "",
+        Answer::Error { state, .. } => state,
+    }
+}
+
+const REFUSED: &str = "0A000";
+const CANCELED: &str = "57014";
+
+impl Answers {
+    /// SQLSTATEs of the answers; empty ones for rows.
+    fn states(&self) -> [Option<&str>; 3] {
+        [Some(state(&self.row)), Some(state(&self.analytics)), self.postgres.as_ref().map(state)]
+    }
+
+    fn judge(&self, query: &Query) -> Verdict {
+        let Answers { row, analytics, postgres } = self;
+        for (side, answer) in
+            [(Side::Row, Some(row)), (Side::Analytics, Some(analytics)), (Side::Postgres, postgres.as_ref())]
+        {
+            if answer.is_some_and(|answer| state(answer).starts_with("XX")) && side != Side::Postgres {
+                return Verdict::Different(side, Kind::Internal);
+            }
+        }
+        if [Some(row), Some(analytics), postgres.as_ref()].into_iter().flatten().any(|answer| state(answer) == CANCELED)
+        {
+            return Verdict::Late;
+        }
+        let right = postgres.as_ref().unwrap_or(row);
+        for (side, answer) in [(Side::Row, row), (Side::Analytics, analytics)] {
+            if state(answer) != REFUSED
+                && let Some(kind) = compare(query, right, answer)
+            {
+                return Verdict::Different(side, kind);
+            }
+        }
+        Verdict::Same
+    }
+}
+
+/// Connections of one worker.
+struct Connections {
+    row: Client,
+    analytics: Client,
+    postgres: Option<Client>,
+}
+
+const SETTINGS: &str = "set timezone = 'America/New_York'; set statement_timeout = '5s'";
+
+impl Connections {
+    fn open(targets: &Targets) -> anyhow::Result<Connections> {
+        let connect = |path: &str| {
+            let mut client = Client::connect(&targets.server)?;
+            client.run(&format!("{SETTINGS}; set overtake.path = {path}"))?;
+            anyhow::Ok(client)
+        };
+        let postgres = targets.postgres.as_ref().map(|address| {
+            let mut client = Client::connect(address)?;
+            client.run(&format!("{SETTINGS}; set jit = off; set search_path = {}", targets.schema))?;
+            anyhow::Ok(client)
+        });
+        let second = if targets.analytics { "analytics" } else { "row" };
+        Ok(Connections { row: connect("row")?, analytics: connect(second)?, postgres: postgres.transpose()? })
+    }
+
+    /// Asks all servers at once. A dead connection of ours counts as XX000, and is replaced.
+    fn ask(&mut self, targets: &Targets, text: &str) -> anyhow::Result<Answers> {
+        let mut dead = false;
+        let mut lost = |error: anyhow::Error| {
+            dead = true;
+            Answer::Error { state: "XX000".to_owned(), message: format!("{error:#}") }
+        };
+        // An error in sending shows in receiving, too.
+        let _ = (self.row.send(text), self.analytics.send(text));
+        if let Some(postgres) = &mut self.postgres {
+            postgres.send(text)?;
+        }
+        let row = self.row.receive().unwrap_or_else(&mut lost);
+        let analytics = self.analytics.receive().unwrap_or_else(&mut lost);
+        let postgres = self.postgres.as_mut().map(Client::receive).transpose()?;
+        if dead {
+            *self = Connections::open(targets).context("the server is gone")?;
+        }
+        Ok(Answers { row, analytics, postgres })
+    }
+}
+
+/// Addresses of a run.
+struct Targets {
+    server: Address,
+    postgres: Option<Address>,
+    /// The analytics path is asked, too; otherwise rows are asked twice.
+    analytics: bool,
+    /// Schema of the tables at PostgreSQL.
+    schema: String,
+}
+
+/// Counts of a run.
+#[derive(Default)]
+struct Tally {
+    by_row: AtomicU64,
+    as_analytics: AtomicU64,
+    by_postgres: AtomicU64,
+    refused_by_row: AtomicU64,
+    refused_as_analytics: AtomicU64,
+    failed: AtomicU64,
+    late: AtomicU64,
+    asked: AtomicU64,
+}
+
+impl Tally {
+    fn count(&self, answers: &Answers, verdict: Verdict) {
+        let add = |counter: &AtomicU64| {
+            counter.fetch_add(1, Ordering::Relaxed);
+        };
+        let Answers { row, analytics, postgres } = answers;
+        add(&self.asked);
+        for (answer, answered, refused) in
+            [(row, &self.by_row, &self.refused_by_row), (analytics, &self.as_analytics, &self.refused_as_analytics)]
+        {
+            match state(answer) {
+                "" => add(answered),
+                REFUSED => add(refused),
+                _ => {}
+            }
+        }
+        if postgres.as_ref().is_some_and(|answer| state(answer).is_empty()) {
+            add(&self.by_postgres);
+        }
+        if !state(postgres.as_ref().unwrap_or(row)).is_empty() {
+            add(&self.failed);
+        }
+        if verdict == Verdict::Late {
+            add(&self.late);
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When a query differs, or a server cannot be used; with a plant, when none differs.
+pub fn run(options: &Differential) -> anyhow::Result<()> {
+    let seed = options.seed.unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        now.as_secs() % 1_000_000
+    });
+    println!("seed {seed}");
+    let binary = match &options.binary {
+        Some(binary) => binary.clone(),
+        None => build(options.plant.as_deref())?,
+    };
+    let ours = server::overtake(&binary)?;
+    let theirs = postgres_of(options)?;
+    let (postgres, _own) = match theirs {
+        Some((address, own)) => (Some(address), own),
+        None => (None, None),
+    };
+    let targets = Targets {
+        server: ours.address.clone(),
+        postgres,
+        analytics: !options.no_analytics,
+        schema: format!("differential_{}", std::process::id()),
+    };
+    let catalog = prepare(&targets, options)?;
+    let found = match options.only {
+        Some(index) => show(&targets, &catalog, seed, index)?,
+        None => search(&targets, &catalog, seed, options)?,
+    };
+    if let Some(address) = &targets.postgres {
+        Client::connect(address)?.run(&format!("drop schema {} cascade", targets.schema))?;
+    }
+    match &options.plant {
+        Some(plant) => ensure!(0 < found, "the planted bug {plant} was not found"),
+        None => ensure!(found == 0, "{found} queries differ"),
+    }
+    Ok(())
+}
+
+/// PostgreSQL 15 to compare with: the one that was named, or one of the run's own.
+fn postgres_of(options: &Differential) -> anyhow::Result<Option<(Address, Option<server::Server>)>> {
+    if let Some(url) = &options.postgres {
+        return Ok(Some((Address::read(url)?, None)));
+    }
+    if options.no_postgres {
+        return Ok(None);
+    }
+    if server::has_postgres() {
+        let own = server::postgres()?;
+        return Ok(Some((own.address.clone(), Some(own))));
+    }
+    let message = "PostgreSQL 15 is not installed: only the two paths are compared with each other";
+    ensure!(std::env::var_os("OVERTAKE_CI").is_none(), "{message}");
+    println!("\n*** {message} ***\n");
+    Ok(None)
+}
+
+/// Builds the binary, with a planted bug in a folder of its own.
+fn build(plant: Option<&str>) -> anyhow::Result<PathBuf> {
+    let mut folder = super::plants::target_directory();
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--release", "--package", "overtake"]);
+    if let Some(plant) = plant {
+        folder.push("plants");
+        cargo.env("OVERTAKE_PLANT", plant);
+    }
+    cargo.env("CARGO_TARGET_DIR", &folder);
+    ensure!(cargo.status().context("cargo cannot be started")?.success(), "the build failed");
+    Ok(folder.join("release/overtake"))
+}
+
+/// Makes the tables, and reads what can be called.
+fn prepare(targets: &Targets, options: &Differential) -> anyhow::Result<Catalog> {
+    let mut ours = Client::connect(&targets.server)?;
+    let mut theirs = targets.postgres.as_ref().map(Client::connect).transpose()?;
+    if let Some(theirs) = &mut theirs {
+        theirs.run(&format!("create schema {0}; set search_path = {0}", targets.schema))?;
+    }
+    for statement in schema::statements() {
+        ours.run(&statement)?;
+        if let Some(theirs) = &mut theirs {
+            theirs.run(&statement)?;
+        }
+    }
+    let known: BTreeSet<String> = known().map(|(signature, _)| signature.to_owned()).collect();
+    let catalog = Catalog::read(&mut ours, theirs.as_mut(), &known)?;
+    println!(
+        "{} callables, {} in the catalog are left out, {} by name",
+        catalog.all.len(),
+        catalog.left_out.len(),
+        known.len()
+    );
+    if options.verbose {
+        println!("left out: {}", catalog.left_out.join(" "));
+    }
+    Ok(catalog)
+}
+
+/// Exceptions: one callable and the reason.
+fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KNOWN.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).filter_map(|line| line.split_once('\t'))
+}
+
+/// Shows one query with its answers.
+fn show(targets: &Targets, catalog: &Catalog, seed: u64, index: u64) -> anyhow::Result<usize> {
+    let generated = queries::generate(catalog, seed, index);
+    let mut connections = Connections::open(targets)?;
+    report(targets, &mut connections, index, &generated.query)
+}
+
+/// Prints a query as it is, and what is left of it when it is shrunk.
+fn report(targets: &Targets, connections: &mut Connections, index: u64, query: &Query) -> anyhow::Result<usize> {
+    let text = query.to_string();
+    let answers = connections.ask(targets, &text)?;
+    let verdict = answers.judge(query);
+    let mut shown = format!("query {index}: {verdict:?}\n  {text};\n");
+    let (query, answers) = match verdict {
+        Verdict::Different(..) => {
+            let small = shrink::shrink(query.clone(), |smaller| {
+                // The same errors, too: a query that lost what it needs fails in another way.
+                connections
+                    .ask(targets, &smaller.to_string())
+                    .is_ok_and(|found| found.judge(smaller) == verdict && found.states() == answers.states())
+            });
+            let answers = connections.ask(targets, &small.to_string())?;
+            shown.push_str(&format!("shrunk:\n  {small};\n"));
+            (small, answers)
+        }
+        Verdict::Same | Verdict::Late => (query.clone(), answers),
+    };
+    shown.push_str(&format!("  row: {}\n  analytics: {}\n", describe(&answers.row), describe(&answers.analytics)));
+    if let Some(postgres) = &answers.postgres {
+        shown.push_str(&format!("  PostgreSQL: {}\n", describe(postgres)));
+    }
+    drop(query);
+    println!("{shown}");
+    Ok(usize::from(matches!(verdict, Verdict::Different(..))))
+}
+
+/// Runs the queries, and reports those that differ.
+fn search(targets: &Targets, catalog: &Catalog, seed: u64, options: &Differential) -> anyhow::Result<usize> {
+    let next = AtomicU64::new(0);
+    let tally = Tally::default();
+    let failures = Mutex::new(0);
+    let answered = Mutex::new((BTreeSet::new(), BTreeSet::new()));
+    let begun = Instant::now();
+    let is_over = || {
+        options.seconds.is_some_and(|seconds| Duration::from_secs(seconds) <= begun.elapsed())
+            || options.failures <= *failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    };
+    let work = || -> anyhow::Result<()> {
+        let mut connections = Connections::open(targets)?;
+        while !is_over() {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if options.queries <= index {
+                break;
+            }
+            let generated = queries::generate(catalog, seed, index);
+            let answers = connections.ask(targets, &generated.query.to_string())?;
+            let verdict = answers.judge(&generated.query);
+            tally.count(&answers, verdict);
+            let mut guard = answered.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if state(&answers.row).is_empty() {
+                guard.0.extend(generated.used.iter().copied());
+            }
+            if state(&answers.analytics).is_empty() {
+                guard.1.extend(generated.used.iter().copied());
+            }
+            drop(guard);
+            if matches!(verdict, Verdict::Different(..)) {
+                let found = report(targets, &mut connections, index, &generated.query)?;
+                *failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner) += found;
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..options.jobs.max(1)).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
+    })?;
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let failures = failures.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (rows, analytics) = answered.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    println!(
+        "seed {seed}: {} queries in {:.0} s; answered by rows {}, as analytics {}, by PostgreSQL {}; refused by rows {}, as analytics {}; \
+         {} ended in an error; {} were late; of {} callables {} were answered by rows, {} as analytics; {failures} differ",
+        read(&tally.asked),
+        begun.elapsed().as_secs_f64(),
+        read(&tally.by_row),
+        read(&tally.as_analytics),
+        read(&tally.by_postgres),
+        read(&tally.refused_by_row),
+        read(&tally.refused_as_analytics),
+        read(&tally.failed),
+        read(&tally.late),
+        catalog.all.len(),
+        rows.len(),
+        analytics.len(),
+    );
+    if options.verbose {
+        for (path, known) in [("by rows", &rows), ("as analytics", &analytics)] {
+            let never =
+                (0..catalog.all.len()).filter(|at| !known.contains(at)).map(|at| catalog.all[at].signature.as_str());
+            println!("never answered {path}: {}", never.collect::<Vec<_>>().join("; "));
+        }
+    }
+    Ok(failures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_a_function_of_seed_and_index() {
+        let catalog = Catalog::of_forms();
+        let text = |seed, index| queries::generate(&catalog, seed, index).query.to_string();
+        let mut known = BTreeSet::new();
+        for index in 0..300 {
+            assert_eq!(text(7, index), text(7, index));
+            known.insert(text(7, index));
+        }
+        assert!(290 < known.len(), "only {} of 300 queries are different ones", known.len());
+        assert_ne!(text(7, 3), text(8, 3));
+    }
+
+    #[test]
+    fn every_callable_has_its_turn() {
+        let catalog = Catalog::of_forms();
+        let count = catalog.all.len() as u64;
+        let used: BTreeSet<usize> =
+            (0..20 * count).flat_map(|index| queries::generate(&catalog, 1, index).used).collect();
+        let never: Vec<&str> = (0..catalog.all.len())
+            .filter(|at| !used.contains(at))
+            .map(|at| catalog.all[at].signature.as_str())
+            .collect();
+        assert!(never.is_empty(), "{never:?}");
+    }
+
+    #[test]
+    fn calls_that_differ_only_in_a_constant_stand_side_by_side() {
+        let catalog = Catalog::of_forms();
+        let like = catalog.all.iter().position(|callable| callable.template == "($0 ilike $1)").expect("it is a form");
+        let mut side_by_side = 0;
+        for index in 0..20 * catalog.all.len() as u64 {
+            let generated = queries::generate(&catalog, 2, index);
+            let text = generated.query.to_string();
+            if generated.used.contains(&like) && 2 <= text.matches(" ilike ").count() {
+                side_by_side += 1;
+            }
+        }
+        assert!(5 < side_by_side, "only {side_by_side} queries call it twice");
+    }
+
+    #[test]
+    fn a_failing_query_is_shrunk_to_what_fails() {
+        let catalog = Catalog::of_forms();
+        let fails = |query: &Query| query.to_string().contains(" similar to ");
+        let long = (0..10_000)
+            .map(|index| queries::generate(&catalog, 3, index).query)
+            .filter(fails)
+            .find(|query| 600 < query.to_string().len());
+        let small = shrink::shrink(long.expect("there is a long one"), fails).to_string();
+        assert!(small.len() < 250, "{small}");
+    }
+
+    #[test]
+    fn exceptions_are_few_and_have_reasons() {
+        assert!(known().count() <= 20);
+        assert!(known().all(|(signature, reason)| !signature.is_empty() && 10 < reason.len()));
+    }
+}

@@ -1,0 +1,242 @@
+//! Client of the PostgreSQL protocol that needs no library: simple queries, text results, no password. It reports what
+//! the comparison is about and ordinary clients hide: types and type modifiers of the columns, and SQLSTATEs.
+
+use anyhow::{Context, bail, ensure};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// Answers that take longer than this count as a dead connection. The servers' own `statement_timeout` is shorter.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+trait Stream: Read + Write + Send {}
+impl Stream for TcpStream {}
+impl Stream for UnixStream {}
+
+/// Address of a server, as in libpq's `host=… port=… user=… dbname=…`.
+#[derive(Clone, Debug)]
+pub struct Address {
+    host: String,
+    port: u16,
+    user: String,
+    database: String,
+}
+
+impl Address {
+    /// Returns an address on this machine.
+    pub fn local(port: u16) -> Address {
+        let name = || "postgres".to_owned();
+        Address { host: "127.0.0.1".to_owned(), port, user: name(), database: name() }
+    }
+
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// When the text has another form, or another key.
+    pub fn read(text: &str) -> anyhow::Result<Address> {
+        let mut address = Address::local(5432);
+        for pair in text.split_whitespace() {
+            let (key, value) = pair.split_once('=').with_context(|| format!("{pair}: expected key=value"))?;
+            match key {
+                "host" => value.clone_into(&mut address.host),
+                "port" => address.port = value.parse().with_context(|| format!("port {value}"))?,
+                "user" => value.clone_into(&mut address.user),
+                "dbname" => value.clone_into(&mut address.database),
+                _ => bail!("{key}: the address has host, port, user and dbname only"),
+            }
+        }
+        Ok(address)
+    }
+}
+
+/// Column of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    pub name: String,
+    pub oid: u32,
+    /// The type's modifier: the length of a char(n), the scale of a numeric.
+    pub modifier: i32,
+}
+
+/// Rows as text, or the error that ended the statement.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    Rows { columns: Vec<Column>, rows: Vec<Vec<Option<String>>> },
+    Error { state: String, message: String },
+}
+
+/// Connection to a server.
+pub struct Client {
+    stream: Box<dyn Stream>,
+    unread: Vec<u8>,
+    at: usize,
+}
+
+impl Client {
+    /// Connects and logs in without a password.
+    ///
+    /// # Errors
+    /// When the server is not there or asks for a password.
+    pub fn connect(address: &Address) -> anyhow::Result<Client> {
+        let stream: Box<dyn Stream> = if address.host.starts_with('/') {
+            let stream = UnixStream::connect(format!("{}/.s.PGSQL.{}", address.host, address.port))?;
+            stream.set_read_timeout(Some(ANSWER_MAX))?;
+            Box::new(stream)
+        } else {
+            let stream = TcpStream::connect((address.host.as_str(), address.port))?;
+            stream.set_read_timeout(Some(ANSWER_MAX))?;
+            stream.set_nodelay(true)?;
+            Box::new(stream)
+        };
+        let mut client = Client { stream, unread: Vec::new(), at: 0 };
+        let mut body = 196_608_i32.to_be_bytes().to_vec();
+        for text in ["user", &address.user, "database", &address.database] {
+            body.extend(text.as_bytes());
+            body.push(0);
+        }
+        body.push(0);
+        client.stream.write_all(&length(body.len()))?;
+        client.stream.write_all(&body)?;
+        match client.receive()? {
+            Answer::Rows { .. } => Ok(client),
+            Answer::Error { state, message } => bail!("login failed: {state} {message}"),
+        }
+    }
+
+    /// Runs statements that have to succeed.
+    ///
+    /// # Errors
+    /// When one fails.
+    pub fn run(&mut self, text: &str) -> anyhow::Result<Vec<Vec<Option<String>>>> {
+        self.send(text)?;
+        match self.receive()? {
+            Answer::Rows { rows, .. } => Ok(rows),
+            Answer::Error { state, message } => bail!("{state} {message}\n{text}"),
+        }
+    }
+
+    /// Sends a query. Its answer has to be received before the next.
+    ///
+    /// # Errors
+    /// When the connection is dead.
+    pub fn send(&mut self, text: &str) -> anyhow::Result<()> {
+        let mut message = vec![b'Q'];
+        message.extend(length(text.len() + 1));
+        message.extend(text.as_bytes());
+        message.push(0);
+        Ok(self.stream.write_all(&message)?)
+    }
+
+    /// Receives everything up to the next ReadyForQuery.
+    ///
+    /// # Errors
+    /// When the connection is dead, or silent for a minute.
+    pub fn receive(&mut self) -> anyhow::Result<Answer> {
+        let mut columns = Vec::new();
+        let mut rows = Vec::new();
+        let mut error = None;
+        loop {
+            let kind = self.bytes(1)?[0];
+            let size = i32::from_be_bytes(self.bytes(4)?.try_into().expect("four bytes"));
+            let body = self.bytes(usize::try_from(size)?.checked_sub(4).context("a message without a length")?)?;
+            let mut reader = Reader(&body);
+            match kind {
+                b'T' => columns = reader.columns()?,
+                b'D' => rows.push(reader.row()?),
+                b'E' => error = Some(reader.error()?),
+                b'R' => ensure!(reader.int4()? == 0, "the server asks for a password"),
+                b'Z' => break,
+                // Parameters, keys, notices, tags: nothing to compare.
+                b'S' | b'K' | b'N' | b'C' | b'I' | b'A' | b'v' => {}
+                other => bail!("unexpected message {:?}", char::from(other)),
+            }
+        }
+        self.unread.drain(..self.at);
+        self.at = 0;
+        Ok(match error {
+            Some((state, message)) => Answer::Error { state, message },
+            None => Answer::Rows { columns, rows },
+        })
+    }
+
+    fn bytes(&mut self, count: usize) -> anyhow::Result<Vec<u8>> {
+        while self.unread.len() < self.at + count {
+            let mut block = [0; 65536];
+            let read = self.stream.read(&mut block).context("the connection is dead")?;
+            ensure!(0 < read, "the server closed the connection");
+            self.unread.extend(&block[..read]);
+        }
+        let found = self.unread[self.at..self.at + count].to_vec();
+        self.at += count;
+        Ok(found)
+    }
+}
+
+fn length(body: usize) -> [u8; 4] {
+    i32::try_from(body + 4).expect("messages are short").to_be_bytes()
+}
+
+/// Fields of a message that are still unread.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> anyhow::Result<&'a [u8]> {
+        let (found, rest) = self.0.split_at_checked(count).context("a message ends early")?;
+        self.0 = rest;
+        Ok(found)
+    }
+
+    fn int2(&mut self) -> anyhow::Result<i16> {
+        Ok(i16::from_be_bytes(self.take(2)?.try_into()?))
+    }
+
+    fn int4(&mut self) -> anyhow::Result<i32> {
+        Ok(i32::from_be_bytes(self.take(4)?.try_into()?))
+    }
+
+    fn text(&mut self) -> anyhow::Result<String> {
+        let end = self.0.iter().position(|byte| *byte == 0).context("a text without an end")?;
+        let text = String::from_utf8(self.take(end)?.to_vec())?;
+        self.take(1)?;
+        Ok(text)
+    }
+
+    fn columns(&mut self) -> anyhow::Result<Vec<Column>> {
+        let count = self.int2()?;
+        let mut columns = Vec::new();
+        for _ in 0..count {
+            let name = self.text()?;
+            self.take(6)?;
+            let oid = u32::from_be_bytes(self.take(4)?.try_into()?);
+            self.take(2)?;
+            columns.push(Column { name, oid, modifier: self.int4()? });
+            self.take(2)?;
+        }
+        Ok(columns)
+    }
+
+    fn row(&mut self) -> anyhow::Result<Vec<Option<String>>> {
+        let count = self.int2()?;
+        let mut row = Vec::new();
+        for _ in 0..count {
+            row.push(match self.int4()? {
+                -1 => None,
+                size => Some(String::from_utf8(self.take(usize::try_from(size)?)?.to_vec())?),
+            });
+        }
+        Ok(row)
+    }
+
+    fn error(&mut self) -> anyhow::Result<(String, String)> {
+        let (mut state, mut message) = (String::new(), String::new());
+        loop {
+            match self.take(1)?[0] {
+                0 => return Ok((state, message)),
+                b'C' => state = self.text()?,
+                b'M' => message = self.text()?,
+                _ => drop(self.text()?),
+            }
+        }
+    }
+}
