@@ -322,3 +322,21 @@ fn an_aggregate_over_no_rows_is_the_same_in_a_correlated_subquery() {
     }
     tally.check(40);
 }
+
+#[test]
+fn rows_of_no_columns_are_counted() {
+    let mut server = Server::new();
+    server.run("create table t (a int)").unwrap();
+    server.run("insert into t select generate_series(1, 3)").unwrap();
+    server.run("set overtake.path = analytics").unwrap();
+    for (text, count) in [
+        ("select from (select 42) v", 1),
+        ("select from t", 3),
+        ("select from t where a > 1", 2),
+        ("select from t union all select from t", 6),
+        ("select from t order by a limit 2", 2),
+    ] {
+        let rows = server.run(text).unwrap().unwrap().rows;
+        assert_eq!(rows, vec![Vec::new(); count], "{text}");
+    }
+}
