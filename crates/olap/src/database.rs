@@ -6,11 +6,11 @@
 //! snapshot's samples decide about the one, and the others keep the state of a run.
 
 use crate::BATCH_ROWS_MAX;
+use crate::barriers;
 use crate::error::{Error, Result};
 use crate::lower::lower;
 use crate::order;
 use crate::run::RunContext;
-use crate::safepoint::InsertSafepoints;
 use crate::scan::EngineTable;
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::error::Result as DataFusionResult;
@@ -69,7 +69,7 @@ impl Database {
         // The order of joins is ours (module `order`), and it says which side is hashed.
         config.options_mut().optimizer.join_reordering = false;
         let builder = SessionStateBuilder::new().with_config(config).with_default_features();
-        let session = builder.with_physical_optimizer_rule(Arc::new(InsertSafepoints)).build();
+        let session = builder.with_physical_optimizer_rules(barriers::physical_rules()).build();
         Database { catalog, is_own: false, tables: Tables::OfEngine, session }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** what was put between operators for the scheduler's sake is left out; everything else is there.
 
+use crate::barriers::SealedExec;
 use crate::functions::defined::readable;
 use crate::safepoint::SafepointExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
@@ -13,6 +14,9 @@ pub(crate) fn node(plan: &dyn ExecutionPlan, was_run: bool) -> Node {
         && let [input] = &plan.children()[..]
     {
         return node(&***input, was_run);
+    }
+    if let Some(sealed) = plan.downcast_ref::<SealedExec>() {
+        return node(&**sealed.input(), was_run);
     }
     let line = readable(&displayable(plan).one_line().to_string());
     let line = line.trim();

@@ -13,9 +13,11 @@
 //! - `order`: which tables are joined first, by samples of them;
 //! - `run`: one run of a prepared query ([`Running`]), from any thread, to its end on a worker;
 //! - `scan`: a table of a snapshot as DataFusion's leaf operator; `pushdown`: the filters that it can use;
+//! - `barriers`: what DataFusion's optimizers must not move;
 //! - `safepoint`: what stands between any two operators.
 
 mod analytics;
+mod barriers;
 mod database;
 mod deadline;
 mod error;

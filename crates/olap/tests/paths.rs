@@ -323,6 +323,77 @@ fn an_aggregate_over_no_rows_is_the_same_in_a_correlated_subquery() {
     tally.check(40);
 }
 
+/// Prepares tables, and holds the paths against each other for all queries; analytics may refuse none of them.
+fn all_same(setup: &[&str], queries: &[&str]) {
+    let mut server = Server::new();
+    for text in setup {
+        server.run(text).unwrap();
+    }
+    let mut tally = Tally::default();
+    for text in queries {
+        judge(&mut server, text, &mut tally);
+    }
+    assert!(tally.fell_back.is_empty(), "{:?}", tally.fell_back);
+    tally.check(queries.len() - 1);
+}
+
+#[test]
+fn an_outer_order_does_not_choose_the_rows_that_a_limit_leaves() {
+    all_same(
+        &[
+            "create table o (id int, v int)",
+            "insert into o select i, i % 7 from generate_series(1, 200) i",
+            "create table p (id int)",
+            "insert into p select i * 2 from generate_series(1, 100) i",
+        ],
+        &[
+            "select id from (select id from o order by id desc offset 195) z order by id",
+            "select id from (select id from o order by id desc offset 195) z order by id desc",
+            "select id from (select id from o order by v, id offset 190) z order by id",
+            "select id + 1 from (select id from o order by id desc offset 195) z order by 1",
+            "select id, v from (select id, v from o order by id desc limit 10 offset 5) z order by id desc, v",
+            "select id from (select id from o order by id desc limit 10 offset 5) z order by id",
+            "select id from (select id from o order by id desc limit 10) z order by id offset 5",
+            "select id from (select id from o order by id desc limit 10) z order by id offset 5 limit 2",
+            "select id from (select id from o order by id desc offset 190 limit 5) z order by id limit 2",
+            "select id from (select id from o order by id desc offset 150) z where id > 20 order by id offset 10",
+            "select * from (select id from o order by id desc offset 195) z union all select id from p order by 1",
+            "(select id from o order by id desc offset 195) union (select id from p order by id offset 95) order by 1",
+            "(select id from o order by v, id limit 3) union (select id from p order by id desc limit 3) order by 1 desc",
+            "select z.id from (select id from o order by id desc offset 190) z join p on p.id = z.id order by z.id",
+            "select v, count(*) from (select v from o order by id desc offset 150) z group by v order by v",
+            "select count(*) from (select id from o order by id desc offset 195) z",
+            "select max(id) from (select id from (select id from o order by id desc offset 100) y order by id offset 50) z",
+            "select id from o where id in (select id from (select id from p order by id desc offset 95) z) order by id",
+        ],
+    );
+}
+
+#[test]
+fn a_condition_above_a_grand_total_stays_there() {
+    all_same(
+        &["create table r (v int, w int)", "insert into r select i, i % 3 from generate_series(1, 100) i"],
+        &[
+            "select * from (select v / 10 k, count(*) c from r group by rollup (1)) x where k = 2",
+            "select v % 3, count(*) from r group by rollup (1) having v % 3 = 1",
+            "select w, count(*) from r group by cube (w) having w > 0",
+            "select v / 50, w, count(*) from r group by cube (1, 2) having w = 1",
+            "select * from (select v / 50 k, w, count(*) c from r group by grouping sets ((1, 2), (2), ())) x where k = 1",
+            "select * from (select v / 50 k, w, count(*) c from r group by grouping sets ((1, 2), (2), ())) x where k is null",
+            "select * from (select 1 k, count(*) c from r) x where k = 2",
+            "select * from (select 1 k, count(*) c from r) x where k = 1",
+            "select count(*) from r having 1 = 2",
+            "select count(*) from r where v > 1000 having 1 = 1",
+            "select sum(c) from (select w, count(*) c from r group by rollup (w)) x where w = 1",
+            "select x.c from (select 5 k, count(*) c from r where v < 0) x join r on r.v = x.k and x.k = 6",
+            "select count(*), null::int from r where v < 0 group by grouping sets (())",
+            "select w, count(*) from r where v < 0 group by rollup (w)",
+            "select w, count(*) from r where v < 0 group by grouping sets ((w))",
+            "select count(*) from (select w, count(*) from r group by rollup (w) having w = 7) x",
+        ],
+    );
+}
+
 #[test]
 fn rows_of_no_columns_are_counted() {
     let mut server = Server::new();

@@ -18,6 +18,7 @@ mod strict;
 #[cfg(test)]
 mod tests;
 
+use crate::barriers::HideTotals;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinConstraint, JoinType, NullEquality};
 use datafusion::error::Result;
@@ -49,7 +50,11 @@ pub(crate) fn optimized(plan: LogicalPlan, session: &SessionState, snapshot: &Ar
     let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = Vec::new();
     for rule in &session.optimizer().rules {
         let (rule, name) = (Arc::clone(rule), rule.name().to_owned());
-        rules.push(if name == ONLY_BEFORE { Arc::new(Until { rule, is_done: Arc::clone(&is_done) }) } else { rule });
+        rules.push(match name.as_str() {
+            ONLY_BEFORE => Arc::new(Until { rule, is_done: Arc::clone(&is_done) }),
+            AFTER => Arc::new(HideTotals(rule)),
+            _ => rule,
+        });
         if name == AFTER {
             rules.push(Arc::new(OrderJoins { snapshot: Arc::clone(snapshot), is_done: Arc::clone(&is_done) }));
         }
@@ -151,14 +156,24 @@ pub(crate) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
             LogicalPlan::Sort(sort) => sort.fetch.is_none(),
             LogicalPlan::TableScan(scan) => scan.fetch.is_none(),
             LogicalPlan::Aggregate(aggregate) => {
-                let computed = aggregate.schema.fields().iter().skip(aggregate.group_expr.len());
-                !computed.into_iter().any(|field| field.data_type().is_floating())
+                let values = aggregate.schema.fields().iter().skip(aggregate.group_expr.len());
+                let mut computed = values.zip(&aggregate.aggr_expr).filter(|(_, value)| !is_of_group(value));
+                !computed.any(|(field, _)| field.data_type().is_floating())
             }
             _ => true,
         };
         Ok(if is_repeatable { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     })?;
     Ok(is_repeatable)
+}
+
+/// One of the values of a group, which are all equal.
+fn is_of_group(value: &Expr) -> bool {
+    match value {
+        Expr::Alias(alias) => is_of_group(&alias.expr),
+        Expr::AggregateFunction(call) => call.func.name() == "first_value",
+        _ => false,
+    }
 }
 
 /// What looks at more than its columns say.

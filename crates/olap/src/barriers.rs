@@ -1,0 +1,237 @@
+//! What DataFusion's optimizers must not move, and how they are kept from it.
+//!
+//! **Invariant:** no rule moves a sort, a limit or a projection across a LIMIT or OFFSET, and none moves a condition below a
+//! grand total. A rule cannot move anything across what it cannot look into, so both barriers are leaves of the plan while
+//! rules run:
+//!
+//! - A grand total (an aggregate without groups) has one row even over no rows. A condition above it that is pushed below
+//!   leaves that row. [`HideTotals`] puts an opaque leaf in the place of each total while DataFusion pushes conditions down.
+//!   The total's own input is optimized by itself. Grouping sets are unions of aggregates here, so this covers them, too.
+//! - Rows that are skipped are chosen by the order below the OFFSET, and an outer ORDER BY must not replace that order.
+//!   [`SealLimits`] plans each limit that another operator reads as a [`SealedExec`]: a leaf whose plan has been
+//!   optimized by itself. Only projections may stand between the answer and a limit that is not sealed.
+//!
+//! DataFusion's physical rules that push conditions down are left out: the logical rule has done that, and they would merge
+//! conditions that stand apart on purpose.
+
+use crate::safepoint::InsertSafepoints;
+use arrow_schema::SchemaRef;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchemaRef, Statistics, internal_err};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions};
+use std::fmt;
+use std::sync::Arc;
+
+/// DataFusion's rule that pushes conditions down, with grand totals hidden from it.
+#[derive(Debug)]
+pub(crate) struct HideTotals(pub(crate) Arc<dyn OptimizerRule + Send + Sync>);
+
+/// Totals, and the schemas by which the leaves in their places are known.
+#[derive(Default)]
+struct Hidden(Vec<(DFSchemaRef, LogicalPlan)>);
+
+impl Hidden {
+    /// Puts a leaf of the same columns in the place of a total.
+    fn hide(&mut self, total: LogicalPlan) -> LogicalPlan {
+        let schema: DFSchemaRef = Arc::new(total.schema().as_ref().clone());
+        self.0.push((Arc::clone(&schema), total));
+        LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema })
+    }
+
+    /// Puts all totals back.
+    fn restore(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        let back = |plan: LogicalPlan| {
+            let LogicalPlan::EmptyRelation(leaf) = &plan else { return Ok(Transformed::no(plan)) };
+            match self.0.iter().find(|(schema, _)| Arc::ptr_eq(schema, &leaf.schema)) {
+                Some((_, total)) => {
+                    let total = self.restore(total.clone())?;
+                    Ok(Transformed::new(total, true, TreeNodeRecursion::Jump))
+                }
+                None => Ok(Transformed::no(plan)),
+            }
+        };
+        plan.transform_down_with_subqueries(back).data()
+    }
+}
+
+impl OptimizerRule for HideTotals {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        None
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let mut is_changed = false;
+        let mut push = |plan: LogicalPlan| {
+            let pushed = plan.transform_down_with_subqueries(|plan| self.0.rewrite(plan, config))?;
+            is_changed |= pushed.transformed;
+            Ok::<_, datafusion::error::DataFusionError>(pushed.data)
+        };
+        let mut hidden = Hidden::default();
+        let hide = |plan: LogicalPlan| {
+            let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
+            if !aggregate.group_expr.is_empty() || cfg!(overtake_plant = "filter_below_grouping_sets") {
+                return Ok(Transformed::no(plan));
+            }
+            Ok(Transformed::yes(hidden.hide(push(plan)?)))
+        };
+        let plan = plan.transform_up_with_subqueries(hide)?.data;
+        let plan = hidden.restore(push(plan)?)?;
+        Ok(if is_changed { Transformed::yes(plan) } else { Transformed::no(plan) })
+    }
+}
+
+/// Rules over operators: DataFusion's, without those that push conditions down, between our barrier and our safepoints.
+pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rest = PhysicalOptimizer::new().rules;
+    rest.retain(|rule| !rule.name().starts_with("FilterPushdown"));
+    rest.push(Arc::new(InsertSafepoints));
+    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![Arc::new(SealLimits(rest.clone()))];
+    rules.extend(rest);
+    rules
+}
+
+/// Seals limits that other operators read.
+#[derive(Debug)]
+struct SealLimits(Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>);
+
+fn is_limit(plan: &dyn ExecutionPlan) -> bool {
+    plan.downcast_ref::<GlobalLimitExec>().is_some()
+        || plan.downcast_ref::<LocalLimitExec>().is_some()
+        || plan.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
+}
+
+impl SealLimits {
+    /// Seals what is below the operators that may stand as they are: projections, then limits, at the top of a plan.
+    fn below_top(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let is_top = plan.downcast_ref::<ProjectionExec>().is_some() || is_limit(&*plan);
+        let children = plan.children().into_iter().map(Arc::clone);
+        let children = children.map(|child| match is_top {
+            true => self.below_top(child, config),
+            false => self.sealed(child, config),
+        });
+        let children = children.collect::<Result<Vec<_>>>()?;
+        replace_children_if_necessary(plan, children)
+    }
+
+    fn sealed(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let seal = |plan: Arc<dyn ExecutionPlan>| {
+            if !is_limit(&*plan) {
+                return Ok(Transformed::no(plan));
+            }
+            let mut input = self.below_top(plan, config)?;
+            for rule in &self.0 {
+                input = rule.optimize(input, config)?;
+            }
+            Ok(Transformed::new(SealedExec::around(input), true, TreeNodeRecursion::Jump))
+        };
+        plan.transform_down(seal).data()
+    }
+}
+
+impl PhysicalOptimizerRule for SealLimits {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        if cfg!(overtake_plant = "offset_under_sort") { Ok(plan) } else { self.below_top(plan, config) }
+    }
+
+    fn name(&self) -> &str {
+        "seal_limits"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// A plan that has been optimized by itself, as a leaf. Its rows are in no order that others could use.
+#[derive(Debug)]
+pub(crate) struct SealedExec {
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+}
+
+impl SealedExec {
+    fn around(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(input.schema()),
+            datafusion::physical_expr::Partitioning::UnknownPartitioning(
+                input.properties().partitioning.partition_count(),
+            ),
+            input.properties().emission_type,
+            input.properties().boundedness,
+        );
+        Arc::new(SealedExec { input, properties: Arc::new(properties) })
+    }
+
+    /// The plan inside.
+    pub(crate) fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
+}
+
+impl DisplayAs for SealedExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SealedExec")
+    }
+}
+
+impl ExecutionPlan for SealedExec {
+    fn name(&self) -> &str {
+        "SealedExec"
+    }
+
+    fn schema(&self) -> SchemaRef {
+        self.input.schema()
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("a sealed plan is a leaf") }
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("a sealed plan is a leaf") }
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        Ok(Arc::new(Statistics::new_unknown(&self.schema())))
+    }
+}
