@@ -395,6 +395,32 @@ fn a_condition_above_a_grand_total_stays_there() {
 }
 
 #[test]
+fn what_a_group_shows_is_one_of_its_values() {
+    all_same(
+        &[
+            "create table p (x text, f float8, g float4, n numeric)",
+            "insert into p values ('a', '-0', '-0', 1.50), ('b', 1, 1, 2), ('c', 'NaN', 'NaN', 2.0), ('é', null, null, null)",
+        ],
+        &[
+            "select '[' || octet_length(max(c)) || ']', max(c) from (select distinct x::char(5) c from p) q",
+            "select min(c), max(c || '|') from (select distinct x::char(5) c from p) q",
+            "select distinct x::char(5) from p",
+            "select x::char(5), count(*) from p group by 1",
+            "select max(c) from (select x::char(5) c from p union select x::char(5) from p) q",
+            "select c || '|' from (select x::char(3) c from p union all select x::char(3) from p) q group by c",
+            "select distinct f from p",
+            "select f, count(*) from p group by f",
+            "select g, count(*) from p group by g",
+            "select f from p union select f from p",
+            "select count(*) from p where f = 0",
+            "select distinct n from p where n > 1.9 or n is null",
+            "(select f from p order by f limit 1) union (select f from p order by f limit 1)",
+            "select max(x::varchar(1)), max(x::char(3)) || '|', max(n::numeric(5, 3)) from p",
+        ],
+    );
+}
+
+#[test]
 fn rows_of_no_columns_are_counted() {
     let mut server = Server::new();
     server.run("create table t (a int)").unwrap();

@@ -1,6 +1,5 @@
 //! Grouping.
 
-use super::plan::any_of;
 use super::{Lowered, Lowering, Place, Row, Value, build};
 use crate::functions::kept::{Call, Order};
 use crate::functions::sums::{Sum, Summed};
@@ -83,15 +82,9 @@ impl Lowering<'_> {
             let (group, kind) = groups.get(*at).ok_or_else(mismatch)?;
             let value = self.settled(self.value(group, &row)?);
             let name = self.name("c");
-            let key = self.comparable(value.clone(), *kind)?;
-            if key == value.expr || matches!(value.repr, Repr::Float4 | Repr::Float8 | Repr::Null) {
-                keys.push(key.alias(&name));
-            } else {
-                // What compares is not all that is shown.
-                keys.push(key.alias(self.name("k")));
-                found.push(any_of(value.expr).alias(&name));
-            }
-            places[*at] = Some(Place { column: Column::new_unqualified(name), repr: value.repr });
+            let repr = value.repr;
+            self.group(value, *kind, &name, &mut keys, &mut found)?;
+            places[*at] = Some(Place { column: Column::new_unqualified(name), repr });
         }
         for call in calls {
             let (aggregate, repr) = self.aggregate_call(call, &row)?;

@@ -4,7 +4,7 @@ use super::{Lowered, Lowering, Place, Row, Value, build, refused};
 use crate::order::is_repeatable;
 use crate::values::Repr;
 use datafusion::common::Column;
-use datafusion::functions_aggregate::min_max;
+use datafusion::functions_aggregate::{first_last, min_max};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort};
 use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
 use sql::plan::{Expr, Plan, SetOperation, SortKey};
@@ -137,20 +137,10 @@ impl Lowering<'_> {
                 continue;
             };
             let name = self.name("c");
-            let is_key = at < kinds.len();
-            if let (true, Some(kind)) = (is_key, kinds.get(at)) {
-                groups.push(self.comparable(Value::of(place.value(), place.repr), *kind)?);
-            }
-            // What compares is not all that is shown.
-            if is_key && !matches!(place.repr, Repr::Keyed(_)) {
-                let group = groups.pop().ok_or_else(crate::values::mismatch)?;
-                groups.push(group.alias(&name));
-            } else {
-                if is_key {
-                    let group = groups.pop().ok_or_else(crate::values::mismatch)?;
-                    groups.push(group.alias(self.name("k")));
-                }
-                rest.push(any_of(place.value()).alias(&name));
+            let value = Value::of(place.value(), place.repr);
+            match kinds.get(at) {
+                Some(kind) => self.group(value, *kind, &name, &mut groups, &mut rest)?,
+                None => rest.push(self.any_of(value).alias(&name)),
             }
             places.push(Some(Place { column: Column::new_unqualified(name), repr: place.repr }));
         }
@@ -196,10 +186,50 @@ impl Lowering<'_> {
         let columns = plan.schema().columns().into_iter().map(Df::Column).zip(reprs.iter().copied()).collect();
         self.project(plan, columns)
     }
-}
 
-/// One value of a group in which all are equal; always the same one.
-pub(super) fn any_of(value: Df) -> Df {
-    let call = AggregateFunction::new_udf(min_max::min_udaf(), vec![value], false, None, Vec::new(), None);
-    Df::AggregateFunction(call)
+    /// A value to group by, under this name. Where what compares is not all that is shown (blanks, the digits of a numeric, the
+    /// sign of zero), the group has one of its values beside the key.
+    pub(super) fn group(
+        &self,
+        value: Value,
+        kind: Kind,
+        name: &str,
+        keys: &mut Vec<Df>,
+        found: &mut Vec<Df>,
+    ) -> SqlResult<()> {
+        let key = self.comparable(value.clone(), kind)?;
+        let is_lost = cfg!(overtake_plant = "char_padding_lost") && value.repr == Repr::Blanks;
+        if key == value.expr || value.repr == Repr::Null || is_lost {
+            keys.push(key.alias(name));
+        } else {
+            keys.push(key.alias(self.name("k")));
+            found.push(self.any_of(value).alias(name));
+        }
+        Ok(())
+    }
+
+    /// One value of a group in which all are equal.
+    fn any_of(&self, value: Value) -> Df {
+        let function = match value.repr {
+            // The least number is no NaN, where one is compared as a number.
+            Repr::Float4 | Repr::Float8 => first_last::first_value_udaf(),
+            Repr::Null
+            | Repr::Bool
+            | Repr::Int2
+            | Repr::Int4
+            | Repr::Int8
+            | Repr::Oid
+            | Repr::Time
+            | Repr::Decimal { .. }
+            | Repr::Text
+            | Repr::Blanks
+            | Repr::Padded(_)
+            | Repr::Bytes
+            | Repr::Uuid
+            | Repr::Date
+            | Repr::Timestamp
+            | Repr::Keyed(_) => min_max::min_udaf(),
+        };
+        Df::AggregateFunction(AggregateFunction::new_udf(function, vec![value.expr], false, None, Vec::new(), None))
+    }
 }
