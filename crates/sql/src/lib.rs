@@ -29,6 +29,7 @@ mod regex;
 pub mod roles;
 pub mod session;
 mod settings;
+mod stack;
 pub mod storage;
 pub mod system;
 pub mod tags;

@@ -30,10 +30,14 @@ derive_dialect!(
     overrides = { supports_unicode_string_literal = false }
 );
 
-/// How deep expressions and queries may nest.
-const DEPTH_MAX: usize = 64;
-/// How many operators may stand in a row.
-const CHAIN_MAX: usize = 500;
+/// How deep a tree may be that any thread's stack has room for, and how many parentheses may be open in its text.
+const SMALL: Depth = Depth { tree: 200, nesting: 20 };
+/// The same of a definition. Its tree stays in the catalog, where anybody may drop it.
+const KEPT: Depth = Depth { tree: 500, nesting: 50 };
+/// The same of a large stack.
+const LARGE: Depth = Depth { tree: crate::stack::TREE_MAX, nesting: crate::stack::NESTING_MAX };
+/// How many calls of the parser may be under way for each open parenthesis, and beside those: for signs and NOT in a row.
+const CALLS_MAX: (usize, usize) = (8, 600);
 /// Words that make a tree deeper.
 const CHAINING: &[Keyword] = &[
     Keyword::AND,
@@ -180,7 +184,8 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
     );
     let begin = hint.map_or(first.span.start, |hint| hint.span.start.min(first.span.start));
     let last = words.next_back().unwrap_or(first);
-    check_chains(piece)?;
+    let depth = Depth::of(piece);
+    depth.check(piece)?;
     if let Some(error) = refused::statement(text, piece) {
         return Err(error);
     }
@@ -216,7 +221,9 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
     let piece = crate::roles::change::as_roles(&piece).unwrap_or(piece);
     let piece = rewrite::rewrite(text, piece)?;
     let dialect = Grammar::new();
-    let mut parser = Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(piece);
+    let mut parser = Parser::new(&dialect)
+        .with_recursion_limit(CALLS_MAX.0 * depth.nesting + CALLS_MAX.1)
+        .with_tokens_with_locations(piece);
     let end = offset(text, last.span.end);
     let mut tree = parser.parse_statement().map_err(|error| parser_error(text, &error))?;
     if let Some((what, token)) = overriding {
@@ -251,38 +258,77 @@ pub(crate) fn expression(text: &str) -> SqlResult<ast::Expr> {
     Err(SqlError::new(SqlState::SYNTAX_ERROR, "an expression was expected"))
 }
 
-/// The parser makes a tree as deep as a chain of operators is long, and counts only parentheses.
-fn check_chains(tokens: &[TokenWithSpan]) -> SqlResult<()> {
-    let mut lengths = vec![0_usize];
-    for token in tokens {
-        match &token.token {
-            Token::LParen | Token::LBracket => lengths.push(0),
-            Token::RParen | Token::RBracket if 1 < lengths.len() => {
-                lengths.pop();
-            }
-            Token::Comma => *lengths.last_mut().expect("one is always left") = 0,
-            Token::Whitespace(_)
-            | Token::Number(..)
-            | Token::SingleQuotedString(_)
-            | Token::Placeholder(_)
-            | Token::Period
-            | Token::EOF => {}
-            Token::Word(word) if !CHAINING.contains(&word.keyword) => {}
-            _ => {
-                let length = lengths.last_mut().expect("one is always left");
-                *length += 1;
-                if CHAIN_MAX < *length {
-                    return Err(too_deep());
-                }
-            }
-        }
-    }
-    Ok(())
+/// How deep the tree of some tokens can be. The parser makes it as deep as a chain of operators is long, in a loop.
+#[derive(Clone, Copy)]
+struct Depth {
+    /// Operators in a row, those around open parentheses included, and the parentheses.
+    tree: usize,
+    /// Parentheses.
+    nesting: usize,
 }
 
-fn too_deep() -> SqlError {
-    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
-        .hint("The statement nests, or strings together, too many expressions or queries.")
+impl Depth {
+    fn of(tokens: &[TokenWithSpan]) -> Depth {
+        let mut lengths = vec![0_usize];
+        // Of all that are open.
+        let mut length = 0;
+        // Signs and NOT in a row, which nest as parentheses do.
+        let mut prefixes = 0;
+        let mut most = Depth { tree: 0, nesting: 0 };
+        for token in tokens {
+            prefixes = match &token.token {
+                Token::Whitespace(_) => prefixes,
+                Token::Word(word) if word.keyword == Keyword::NOT => prefixes + 1,
+                Token::Plus | Token::Minus | Token::Tilde => prefixes + 1,
+                _ => 0,
+            };
+            match &token.token {
+                Token::LParen | Token::LBracket => lengths.push(0),
+                Token::RParen | Token::RBracket if 1 < lengths.len() => length -= lengths.pop().unwrap_or(0),
+                Token::Comma => length -= lengths.last_mut().map_or(0, std::mem::take),
+                Token::Whitespace(_)
+                | Token::Number(..)
+                | Token::SingleQuotedString(_)
+                | Token::Placeholder(_)
+                | Token::Period
+                | Token::EOF => {}
+                Token::Word(word) if word.keyword == Keyword::CASE => {
+                    lengths.push(0);
+                }
+                Token::Word(word) if word.keyword == Keyword::END && 1 < lengths.len() => {
+                    length -= lengths.pop().unwrap_or(0);
+                }
+                Token::Word(word) if !CHAINING.contains(&word.keyword) => {}
+                _ => {
+                    if let Some(last) = lengths.last_mut() {
+                        *last += 1;
+                        length += 1;
+                    }
+                }
+            }
+            most.tree = most.tree.max(length + lengths.len());
+            most.nesting = most.nesting.max(lengths.len() - 1 + prefixes);
+        }
+        most
+    }
+
+    fn is_within(self, other: Depth) -> bool {
+        self.tree <= other.tree && self.nesting <= other.nesting
+    }
+
+    /// # Errors
+    /// `54001`, on a large stack only if it is too deep for that, too.
+    fn check(self, tokens: &[TokenWithSpan]) -> SqlResult<()> {
+        let is_kept = tokens
+            .iter()
+            .find(|token| !matches!(token.token, Token::Whitespace(_)))
+            .is_some_and(|first| rewrite::is_word(first, "create") || rewrite::is_word(first, "alter"));
+        let has_room = match crate::stack::is_large() {
+            true => self.is_within(if is_kept { KEPT } else { LARGE }),
+            false => self.is_within(SMALL),
+        };
+        if has_room { Ok(()) } else { Err(crate::stack::exceeded()) }
+    }
 }
 
 /// `syntax error at or near "word"`.
@@ -307,7 +353,7 @@ fn at_end(text: &str) -> SqlError {
 fn parser_error(text: &str, error: &ParserError) -> SqlError {
     let message = match error {
         ParserError::RecursionLimitExceeded => {
-            return too_deep();
+            return crate::stack::exceeded();
         }
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
     };
@@ -547,11 +593,17 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_an_error_of_its_own() {
-        let text = format!("select {}1{}", "(".repeat(5_000), ")".repeat(5_000));
-        assert_eq!(parse(&text).unwrap_err().state(), SqlState::STATEMENT_TOO_COMPLEX);
-        for chain in ["1=1 or ".repeat(20_000) + "true", "1+".repeat(20_000) + "1"] {
-            assert_eq!(parse(&format!("select {chain}")).unwrap_err().state(), SqlState::STATEMENT_TOO_COMPLEX);
+    fn what_is_too_deep_is_an_error_of_its_own() {
+        let nested = |depth: usize| format!("select {}1{}", "(".repeat(depth), ")".repeat(depth));
+        let chains = |length: usize| ["1=1 or ", "1+"].map(|part| format!("select {}1", part.repeat(length)));
+        for text in chains(20_000).into_iter().chain([nested(5_000)]) {
+            assert_eq!(parse(&text).unwrap_err().state(), SqlState::STATEMENT_TOO_COMPLEX);
+            let (count, is_large) = crate::stack::bounded(|| parse(&text).map(|all| all.len())).unwrap();
+            assert_eq!((count, is_large), (1, true));
+        }
+        for text in chains(60_000).into_iter().chain([nested(20_000)]) {
+            let error = crate::stack::bounded(|| parse(&text).map(drop)).unwrap_err();
+            assert_eq!(error.state(), SqlState::STATEMENT_TOO_COMPLEX);
         }
         let many = format!("select 1 where 1 in ({})", vec!["-1"; 20_000].join(","));
         assert_eq!(parse(&many).unwrap().len(), 1);

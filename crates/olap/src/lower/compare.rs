@@ -168,7 +168,7 @@ impl Lowering<'_> {
             return Ok(Some(own.in_list(items.into_iter().map(|(_, item)| item).collect(), false)));
         }
         let equal = items.into_iter().map(|(left, right)| binary(left, DfOperator::Eq, right));
-        Ok(equal.reduce(Df::or))
+        Ok(super::expr::balanced(equal.collect(), Df::or))
     }
 }
 

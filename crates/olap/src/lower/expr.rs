@@ -57,6 +57,7 @@ impl Lowering<'_> {
     }
 
     pub(super) fn value(&self, expr: &Expr, row: &Row<'_>) -> SqlResult<Value> {
+        let _level = self.level()?;
         if let Some(known) = self.known(expr)? {
             return self.constant(known);
         }
@@ -122,15 +123,16 @@ impl Lowering<'_> {
 
     fn connected(&self, parts: &[Expr], row: &Row<'_>, connect: fn(Df, Df) -> Df) -> SqlResult<Df> {
         let parts = parts.iter().map(|part| self.boolean(part, row)).collect::<SqlResult<Vec<_>>>()?;
-        parts.into_iter().reduce(connect).ok_or_else(mismatch)
+        balanced(parts, connect).ok_or_else(mismatch)
     }
 
     /// What only matters as true or not. Only `decides`, a condition that alone decides about a row, can have `NOT IN`: within
     /// others its null would count as true.
     pub(super) fn condition(&self, expr: &Expr, row: &Row<'_>, decides: bool) -> SqlResult<Df> {
+        let _level = self.level()?;
         let all = |parts: &[Expr], decides: bool, connect: fn(Df, Df) -> Df| {
             let parts = parts.iter().map(|part| self.condition(part, row, decides)).collect::<SqlResult<Vec<_>>>()?;
-            parts.into_iter().reduce(connect).ok_or_else(mismatch)
+            balanced(parts, connect).ok_or_else(mismatch)
         };
         match expr {
             Expr::And(parts) => all(parts, decides, Df::and),
@@ -294,7 +296,7 @@ impl Lowering<'_> {
                     let pair = vec![argument.clone(), item];
                     self.by_rows("equal", pair, Repr::Bool, true, Body::Equal(kind)).map(|value| value.expr)
                 });
-                let any = each.collect::<SqlResult<Vec<_>>>()?.into_iter().reduce(Df::or);
+                let any = balanced(each.collect::<SqlResult<_>>()?, Df::or);
                 Ok(Value::of(any.unwrap_or_else(|| lit(false)), Repr::Bool))
             }
         }
@@ -400,4 +402,21 @@ fn part_named(name: &Datum) -> Option<Part> {
         "day" => Some(Part::Day),
         _ => None,
     }
+}
+
+/// Connects conditions in their order. Many become a tree that is not deep.
+pub(super) fn balanced(mut parts: Vec<Df>, connect: fn(Df, Df) -> Df) -> Option<Df> {
+    const FEW: usize = 16;
+    while FEW < parts.len() {
+        let mut pairs = Vec::with_capacity(parts.len().div_ceil(2));
+        let mut rest = parts.into_iter();
+        while let Some(first) = rest.next() {
+            pairs.push(match rest.next() {
+                Some(second) => connect(first, second),
+                None => first,
+            });
+        }
+        parts = pairs;
+    }
+    parts.into_iter().reduce(connect)
 }

@@ -29,6 +29,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::Arc;
 
+/// How many plans and expressions may stand one inside the other: what DataFusion makes of them goes through its own
+/// recursions, which ask nobody for room, on stacks of 8 MiB.
+const DEPTH_MAX: usize = 500;
+/// How many plans a query may have, each query of `WITH` counted as often as it is named.
+const PLANS_MAX: usize = 2_000;
+
 /// A plan as DataFusion's, over the rows of `tables`, not yet optimised. The parameters' values become constants of it, so
 /// that scans can use them.
 ///
@@ -73,6 +79,10 @@ struct Lowering<'a> {
     next: Cell<u64>,
     /// Queries of `WITH` that have been lowered once.
     shared: RefCell<HashSet<u64>>,
+    /// How many plans and expressions are being lowered, one inside the other.
+    depth: Cell<usize>,
+    /// How many plans have been.
+    plans: Cell<usize>,
 }
 
 /// A place of a row.
@@ -151,9 +161,39 @@ impl Value {
     }
 }
 
+/// See [`Lowering::level`].
+struct Level<'l>(&'l Cell<usize>);
+
+impl Drop for Level<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
 impl<'a> Lowering<'a> {
     fn new(parameters: &'a [Datum], env: &'a Arc<Env>, tables: &'a Tables) -> Lowering<'a> {
-        Lowering { parameters, env, tables, next: Cell::new(0), shared: RefCell::default() }
+        Lowering {
+            parameters,
+            env,
+            tables,
+            next: Cell::new(0),
+            shared: RefCell::default(),
+            depth: Cell::new(0),
+            plans: Cell::new(0),
+        }
+    }
+
+    /// One level deeper, as long as what is returned lives.
+    ///
+    /// # Errors
+    /// `0A000`
+    fn level(&self) -> SqlResult<Level<'_>> {
+        let level = Level(&self.depth);
+        self.depth.set(self.depth.get() + 1);
+        if DEPTH_MAX < self.depth.get() {
+            return Err(SqlError::unsupported("a query as deep as this one as analytics"));
+        }
+        Ok(level)
     }
 
     /// A name that nobody else has.

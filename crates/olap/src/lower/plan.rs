@@ -1,5 +1,6 @@
 //! Sources of rows.
 
+use super::expr::balanced;
 use super::{Lowered, Lowering, Place, Row, Value, build, refused};
 use crate::order::is_repeatable;
 use crate::values::Repr;
@@ -12,6 +13,11 @@ use sql::{Datum, Kind, SqlError, SqlResult};
 
 impl Lowering<'_> {
     pub(super) fn plan(&self, plan: &Plan, outer: Option<&Row<'_>>) -> SqlResult<Lowered> {
+        let _level = self.level()?;
+        self.plans.set(self.plans.get() + 1);
+        if super::PLANS_MAX < self.plans.get() {
+            return Err(SqlError::unsupported("a query of so many parts as analytics"));
+        }
         match plan {
             Plan::Unit => Ok(Lowered { plan: build(Ok(LogicalPlanBuilder::empty(true)))?, places: Vec::new() }),
             Plan::Values(rows) => self.literal_rows(rows, outer),
@@ -77,7 +83,7 @@ impl Lowering<'_> {
         let Lowered { mut plan, places } = input;
         let row = Row { places: &places, outer };
         let all = conditions.iter().map(|condition| self.condition(condition, &row, true));
-        if let Some(condition) = all.collect::<SqlResult<Vec<_>>>()?.into_iter().reduce(Df::and) {
+        if let Some(condition) = balanced(all.collect::<SqlResult<_>>()?, Df::and) {
             plan = build(LogicalPlanBuilder::from(plan).filter(condition))?;
         }
         Ok(Lowered { plan, places })

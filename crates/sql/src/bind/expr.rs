@@ -34,6 +34,7 @@ impl Binder<'_> {
     /// # Errors
     /// Whatever is wrong with it; what no part of it has given a place stands where it begins.
     pub(crate) fn expr(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
+        crate::stack::check()?;
         match self.expr_somewhere(expr, scope) {
             Ok(typed) if typed.place.is_known() => Ok(typed),
             found => self.placed(found, expr),
@@ -53,7 +54,7 @@ impl Binder<'_> {
             ast::Expr::Nested(inner) => self.expr(inner, scope),
             ast::Expr::UnaryOp { op, expr } => self.unary(*op, expr, scope),
             ast::Expr::BinaryOp { left: _, op: BinaryOperator::Overlaps, right: _ } => self.special(expr, scope),
-            ast::Expr::BinaryOp { left, op, right } => self.binary(left, op, right, scope),
+            ast::Expr::BinaryOp { .. } => self.chain(expr, scope),
             ast::Expr::Function(function) => self.function(function, scope),
             other => self.expr_of_any_kind(other, scope),
         }
@@ -286,19 +287,77 @@ impl Binder<'_> {
         .map(|typed| Typed { place: Place::NOWHERE, ..typed })
     }
 
-    fn binary(&self, left: &ast::Expr, op: &BinaryOperator, right: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
-        if is_row(left) {
-            let name = operator_name(op)?;
-            let found = self.row_comparison(&name, left, right, scope);
-            return found.map_err(|error| self.at_operator(error, &name, right));
+    /// Operators in a row, of which the first is innermost: a loop, as there may be thousands.
+    fn chain(&self, whole: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
+        let mut outer = Vec::new();
+        let mut first = whole;
+        while let ast::Expr::BinaryOp { left, op, right } = first {
+            if matches!(op, BinaryOperator::Overlaps) {
+                break;
+            }
+            if is_row(left) {
+                let name = operator_name(op)?;
+                let found = self.row_comparison(&name, left, right, scope);
+                return self.rest_of_chain(
+                    found.map_err(|error| self.at_operator(error, &name, right)),
+                    first,
+                    &outer,
+                    scope,
+                );
+            }
+            outer.push((first, op, &**right));
+            first = left;
         }
-        let (left, of_right) = (self.expr(left, scope)?, self.expr(right, scope)?);
+        self.rest_of_chain(self.expr(first, scope), first, &outer, scope)
+    }
+
+    fn rest_of_chain(
+        &self,
+        found: SqlResult<Typed>,
+        first: &ast::Expr,
+        outer: &[(&ast::Expr, &BinaryOperator, &ast::Expr)],
+        scope: &Scope<'_>,
+    ) -> SqlResult<Typed> {
+        let mut all = found.map_err(|error| self.at_expr(error, first))?;
+        for (at, (whole, op, right)) in outer.iter().enumerate().rev() {
+            // A list made for AND or OR goes on with the next of them.
+            let is_list = outer.get(at + 1).is_some_and(|(_, before, _)| before == op);
+            all = self.binary(all, op, right, is_list, scope).map_err(|error| self.at_expr(error, whole))?;
+        }
+        Ok(all)
+    }
+
+    fn binary(
+        &self,
+        left: Typed,
+        op: &BinaryOperator,
+        right: &ast::Expr,
+        is_list: bool,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Typed> {
+        let of_right = self.expr(right, scope)?;
         let place = left.place;
         let found = match op {
             BinaryOperator::And => {
-                truth(Expr::And(vec![self.condition(left, "AND")?, self.condition(of_right, "AND")?]))
+                let right = |binder: &Self| binder.condition(of_right, "AND");
+                match left.expr {
+                    Expr::And(mut all) if is_list => {
+                        all.push(right(self)?);
+                        truth(Expr::And(all))
+                    }
+                    expr => truth(Expr::And(vec![self.condition(Typed { expr, ..left }, "AND")?, right(self)?])),
+                }
             }
-            BinaryOperator::Or => truth(Expr::Or(vec![self.condition(left, "OR")?, self.condition(of_right, "OR")?])),
+            BinaryOperator::Or => {
+                let right = |binder: &Self| binder.condition(of_right, "OR");
+                match left.expr {
+                    Expr::Or(mut all) if is_list => {
+                        all.push(right(self)?);
+                        truth(Expr::Or(all))
+                    }
+                    expr => truth(Expr::Or(vec![self.condition(Typed { expr, ..left }, "OR")?, right(self)?])),
+                }
+            }
             op => {
                 let name = operator_name(op)?;
                 let found = self.operator(&name, Some(left), of_right);

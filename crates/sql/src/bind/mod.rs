@@ -63,8 +63,8 @@ macro_rules! refuse {
 }
 pub(crate) use refuse;
 
-/// A query of `WITH`.
-pub(crate) type Named = (String, Plan, Vec<ColumnInfo>);
+/// A query of `WITH`: its name, plan and columns, and how many queries refer to one another from it on.
+pub(crate) type Named = (String, Plan, Vec<ColumnInfo>, usize);
 
 /// What one statement is bound with.
 pub(crate) struct Binder<'c> {
@@ -79,6 +79,8 @@ pub(crate) struct Binder<'c> {
     parameters: RefCell<Vec<Option<SqlType>>>,
     /// Queries of `WITH`, by name; inner ones hide outer ones.
     with: RefCell<Vec<Named>>,
+    /// The highest of the queries of `WITH` that were named so far; a view counts with those inside.
+    height: Cell<usize>,
     /// Recursive queries whose terms are being bound.
     recursions: RefCell<Vec<recursion::Recursion>>,
     /// Nothing of the statement has been bound yet: what is bound next is the whole.
@@ -205,6 +207,7 @@ impl<'c> Binder<'c> {
             env,
             parameters: RefCell::new(parameters),
             with: RefCell::default(),
+            height: Cell::new(0),
             recursions: RefCell::default(),
             is_top: Cell::new(true),
             modifies: RefCell::default(),

@@ -142,6 +142,9 @@ impl Binder<'_> {
         let views = Views::Expanded(outer.iter().copied().chain([view.oid]).collect());
         let inner = Binder { views, ..inner };
         let mut bound = inner.query(&view.query, None)?;
+        let height = inner.height.get() + 1;
+        crate::stack::check_queries(height)?;
+        self.height.set(self.height.get().max(height));
         if bound.columns.len() != view.columns.len() {
             let message = format!("view \"{}\" does not have the columns any more that it was made with", view.name);
             return Err(SqlError::new(SqlState::INTERNAL_ERROR, message));

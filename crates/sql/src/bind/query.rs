@@ -11,6 +11,7 @@ use crate::plan::{Expr, Place, Plan, SetOperation, SortKey, Typed, has_working, 
 use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// `ORDER BY`, `LIMIT` and locks, which belong to the outermost query but look into the `SELECT` below.
@@ -27,6 +28,7 @@ pub(super) struct Tail<'q> {
 impl Binder<'_> {
     /// Binds a query; `parent` is the scope of the query that it stands in.
     pub(crate) fn query(&self, query: &ast::Query, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
+        crate::stack::check()?;
         let ast::Query {
             with,
             body,
@@ -116,17 +118,20 @@ impl Binder<'_> {
     /// `is_top`: of the whole statement.
     pub(super) fn bind_with(&self, with: &ast::With, parent: Option<&Scope<'_>>, is_top: bool) -> SqlResult<()> {
         let ast::With { with_token: _, recursive, cte_tables } = with;
-        let first = self.with.borrow().len();
+        let mut known = HashSet::new();
         let ordered = if *recursive { in_order(cte_tables)? } else { cte_tables.iter().collect() };
         for ast::Cte { alias, query, from, materialized: _, closing_paren_token: _ } in ordered {
             refuse!(from.is_some() => "FROM in WITH");
             let ast::TableAlias { explicit: _, name, columns: names, at } = alias;
             refuse!(at.is_some() => "AT in WITH");
+            let beside = self.height.replace(0);
             let own = if *recursive { self.recursive(alias, query, parent)? } else { None };
             let mut bound = match own {
                 Some(bound) => bound,
                 None => self.with_query(query, parent, is_top)?,
             };
+            let height = self.height.replace(beside) + 1;
+            crate::stack::check_queries(height)?;
             for column in &mut bound.columns {
                 column.kind = settled(column.kind);
             }
@@ -143,7 +148,7 @@ impl Binder<'_> {
                 refuse!(data_type.is_some() => "a type in WITH");
                 column.name = folded(name);
             }
-            if self.with.borrow()[first..].iter().any(|(other, ..)| *other == folded(name)) {
+            if !known.insert(folded(name)) {
                 let message = format!("WITH query name \"{}\" specified more than once", folded(name));
                 return Err(self.at(SqlError::new(SqlState::DUPLICATE_ALIAS, message), name));
             }
@@ -156,7 +161,7 @@ impl Binder<'_> {
                 plan if has_working(&plan) => plan,
                 plan => Plan::Shared { id: new_id(), plan: Arc::new(plan) },
             };
-            self.with.borrow_mut().push((folded(name), plan, bound.columns));
+            self.with.borrow_mut().push((folded(name), plan, bound.columns, height));
         }
         Ok(())
     }
@@ -166,10 +171,11 @@ impl Binder<'_> {
         let parts = self.name_parts(name)?;
         let [own] = &parts[..] else { return Ok(None) };
         let found = self.with.borrow().iter().rev().find(|(with, ..)| with == own).cloned();
-        if let Some((_, plan, _)) = &found {
+        if let Some((_, plan, _, height)) = &found {
+            self.height.set(self.height.get().max(*height));
             self.note_reference(plan, own).map_err(|error| self.at_name(error, name))?;
         }
-        if let Some((_, Plan::Modified(modify), _)) = &found
+        if let Some((_, Plan::Modified(modify), _, _)) = &found
             && modify.returning.is_none()
         {
             let message = format!("WITH query \"{own}\" does not have a RETURNING clause");
@@ -179,6 +185,7 @@ impl Binder<'_> {
     }
 
     pub(super) fn set_expr(&self, body: &SetExpr, tail: Tail<'_>, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
+        crate::stack::check()?;
         match body {
             SetExpr::Select(select) => self.select(select, tail, parent),
             SetExpr::Query(query) if tail.order.is_empty() && tail.locks.is_empty() => {

@@ -162,7 +162,7 @@ impl Binder<'_> {
         let id = new_id();
         let term = |term: &SetExpr, columns: Vec<ColumnInfo>, within: Option<&'static str>| {
             self.recursions.borrow_mut().push(Recursion { id, name: name.to_owned(), within, references: 0 });
-            self.with.borrow_mut().push((name.to_owned(), Plan::Working(id), columns));
+            self.with.borrow_mut().push((name.to_owned(), Plan::Working(id), columns, 0));
             let bound = self.set_expr(term, Tail::default(), parent);
             self.with.borrow_mut().pop();
             let recursion = self.recursions.borrow_mut().pop();

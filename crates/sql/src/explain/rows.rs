@@ -13,7 +13,8 @@ use crate::plan::{
 };
 use crate::system::deparse::{Shown, shown};
 use crate::types::Kind;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 
 /// Makes nodes of plans.
 pub(crate) struct Explainer<'e> {
@@ -22,6 +23,8 @@ pub(crate) struct Explainer<'e> {
     /// What the operators have done, if they were run.
     pub(crate) probe: Option<&'e Probe>,
     pub(crate) subplans: Cell<usize>,
+    /// Columns of the shared queries that have been shown: each is shown where it is named first.
+    pub(crate) shared: RefCell<HashMap<u64, Vec<Shown>>>,
 }
 
 /// A node, and the columns of its rows.
@@ -191,9 +194,16 @@ impl Explainer<'_> {
                 let columns = table.columns.iter().map(|column| plain(column.name.clone())).collect();
                 (node.in_json("Function Name", &table.name), columns)
             }
-            Plan::Shared { id: _, plan: shared } => {
-                let (inner, columns) = self.plan(shared);
-                (Node::new("CTE Scan").over([inner]), columns)
+            Plan::Shared { id, plan: shared } => {
+                let known = self.shared.borrow().get(id).cloned();
+                match known {
+                    Some(columns) => (Node::new("CTE Scan"), columns),
+                    None => {
+                        let (inner, columns) = self.plan(shared);
+                        self.shared.borrow_mut().insert(*id, columns.clone());
+                        (Node::new("CTE Scan").over([inner]), columns)
+                    }
+                }
             }
             Plan::Recursive(recursive) => {
                 let ((first, columns), (step, _)) = (self.plan(&recursive.first), self.plan(&recursive.step));

@@ -292,7 +292,13 @@ walks!(parts_mut, plan_parts_mut, step_parts_mut, mut);
 pub(crate) fn has_working(plan: &Plan) -> bool {
     match plan {
         Plan::Working(_) => true,
-        Plan::Unit | Plan::Values(_) | Plan::Modified(_) | Plan::System(_) | Plan::Recursive(_) => false,
+        // What is shared has the same rows whenever it is asked.
+        Plan::Unit
+        | Plan::Values(_)
+        | Plan::Modified(_)
+        | Plan::System(_)
+        | Plan::Recursive(_)
+        | Plan::Shared { .. } => false,
         Plan::Filter { input, .. }
         | Plan::Project { input, .. }
         | Plan::Aggregate { input, .. }
@@ -306,7 +312,6 @@ pub(crate) fn has_working(plan: &Plan) -> bool {
         | Plan::Lock { input, .. }
         | Plan::Modifying { input, .. } => has_working(input),
         Plan::Set { left, right, .. } => has_working(left) || has_working(right),
-        Plan::Shared { plan, .. } => has_working(plan),
         Plan::Joins(joins) => joins.steps.iter().any(|step| source_has_working(&step.source)),
     }
 }

@@ -123,15 +123,17 @@ impl Session {
         let path = self.search_path()?;
         let seen = self.see_now();
         let state = &seen.state;
-        let binder = Binder::new(state, &path, text, &self.env, given);
-        let (action, columns) = match copy {
-            Some(options) => binder.copy(tree, options)?,
-            None => binder.statement(tree)?,
-        };
-        let parameters = binder.parameter_types();
+        let ((action, columns, parameters), is_deep) = crate::stack::bounded(|| {
+            let binder = Binder::new(state, &path, text, &self.env, given.clone());
+            let (action, columns) = match copy {
+                Some(options) => binder.copy(tree, options)?,
+                None => binder.statement(tree)?,
+            };
+            Ok((Arc::new(action), columns, binder.parameter_types()))
+        })?;
+        self.is_deep |= is_deep;
         let catalog = state.version();
-        let bound = Bound { action: Arc::new(action), known: Arc::default(), catalog, path };
-        Ok((bound, parameters, columns))
+        Ok((Bound { action, known: Arc::default(), catalog, path, is_deep }, parameters, columns))
     }
 
     /// What a statement does by the catalog of now.

@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::session::ColumnInfo;
 use crate::session::action::Action;
 use crate::types::Kind;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -188,7 +188,7 @@ impl Session {
 
     fn by_explainer(&mut self, probe: Option<&Probe>, make: impl FnOnce(&Explainer<'_>) -> Node) -> Node {
         let seen = self.see_now();
-        make(&Explainer { seen: &seen, env: &self.env, probe, subplans: Cell::new(0) })
+        make(&Explainer { seen: &seen, env: &self.env, probe, subplans: Cell::new(0), shared: RefCell::default() })
     }
 }
 

@@ -33,6 +33,7 @@ use crate::roles::Roles;
 use crate::roles::change::Undo;
 use crate::settings::Settings;
 pub use crate::settings::{Defaults, SettingRow, Source};
+use crate::stack::{self, Tree};
 use crate::types::SqlType;
 use action::Action;
 pub use alone::QueryAlone;
@@ -106,7 +107,7 @@ pub struct ColumnInfo {
 pub struct Statement {
     text: String,
     /// Nothing: the text was empty.
-    tree: Option<ast::Statement>,
+    tree: Option<Tree>,
     /// What a COPY says that the tree does not.
     copy: Option<Vec<crate::copy::options::Written>>,
     parameters: Vec<SqlType>,
@@ -126,12 +127,25 @@ struct Bound {
     known: Arc<query::Known>,
     catalog: u64,
     path: Arc<[String]>,
+    /// It was made on a large stack, and is dropped on one.
+    is_deep: bool,
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        if self.is_deep {
+            let action = std::mem::replace(&mut self.action, Arc::new(Action::Empty));
+            let known = std::mem::take(&mut self.known);
+            stack::on_large(move || drop((action, known)));
+        }
+    }
 }
 
 impl Bound {
     /// Of what depends on nothing.
     fn fixed(action: Action) -> Bound {
-        Bound { action: Arc::new(action), known: Arc::default(), catalog: 0, path: Arc::from([]) }
+        let is_deep = stack::is_large();
+        Bound { action: Arc::new(action), known: Arc::default(), catalog: 0, path: Arc::from([]), is_deep }
     }
 }
 
@@ -285,6 +299,8 @@ pub struct Session {
     deadline: Option<Instant>,
     /// What it has waited before it was executed.
     waited: Duration,
+    /// It has made statements on a large stack, and runs all on one since then.
+    is_deep: bool,
 }
 
 /// A savepoint, and what else there was then.
@@ -376,6 +392,7 @@ impl Database {
             role_undo: Vec::new(),
             deadline: None,
             waited: Duration::ZERO,
+            is_deep: false,
         })
     }
 }
@@ -386,7 +403,7 @@ impl Session {
     /// # Errors
     /// When any is not in the grammar: none of them is run then.
     pub fn split(&mut self, text: &str) -> SqlResult<Vec<String>> {
-        crate::parse::texts(text)
+        stack::bounded(|| crate::parse::texts(text)).map(|(texts, _)| texts)
     }
 
     /// Analyses one statement. `types` are the parameters' type numbers as far as the client says; 0: it does not.
@@ -394,6 +411,12 @@ impl Session {
     /// # Errors
     /// Grammar, names, types.
     pub fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
+        let (statement, is_deep) = stack::bounded(|| self.analyse_text(text, types))?;
+        self.is_deep |= is_deep;
+        Ok(statement)
+    }
+
+    fn analyse_text(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
         let begun = Instant::now();
         self.take_reloaded();
         let mut parsed = match parse(text) {
@@ -429,7 +452,8 @@ impl Session {
         }
         self.refresh_env();
         let (bound, parameters, columns) = self.analyse_statement(text, &tree, copy.as_ref(), maintains, given)?;
-        let statement = Statement { tree: Some(tree), copy, parameters, columns, class, ..Statement::of(text, bound) };
+        let tree = Some(Tree::new(tree));
+        let statement = Statement { tree, copy, parameters, columns, class, ..Statement::of(text, bound) };
         Ok(Arc::new(match explain {
             Some(options) => Explain::new(options, statement, begun.elapsed()).into_statement(text),
             None => statement,
@@ -456,6 +480,10 @@ impl Session {
     /// # Errors
     /// Whatever the statement meets; the transaction has failed then.
     pub fn execute(&mut self, portal: &mut Portal) -> SqlResult<Step> {
+        stack::fitting(self.is_deep, || self.execute_here(portal))
+    }
+
+    fn execute_here(&mut self, portal: &mut Portal) -> SqlResult<Step> {
         self.take_reloaded();
         let statement = Arc::clone(&portal.statement);
         if self.has_failed && !statement.bound().action.ends_or_goes_back() {
@@ -477,6 +505,12 @@ impl Session {
     }
 
     fn act(&mut self, statement: &Arc<Statement>, action: &Arc<Action>, values: &[Datum]) -> SqlResult<Step> {
+        // What a definition does cannot be begun twice, so it begins where there is room.
+        let is_deep = self.is_deep || matches!(**action, Action::Define(_));
+        stack::fitting(is_deep, || self.act_here(statement, action, values))
+    }
+
+    fn act_here(&mut self, statement: &Arc<Statement>, action: &Arc<Action>, values: &[Datum]) -> SqlResult<Step> {
         let done = |words: &'static str| Ok(Step::Done(Outcome::Done(Tag { words, rows: None })));
         match &**action {
             Action::Empty => Ok(Step::Done(Outcome::Empty)),
@@ -657,7 +691,7 @@ impl Session {
                 }
                 self.open_implicit();
                 self.set_setting(name, value.as_deref(), *is_local)?;
-                done(if matches!(statement.tree, Some(ast::Statement::Reset(_))) { "RESET" } else { "SET" })
+                done(if matches!(statement.tree.as_deref(), Some(ast::Statement::Reset(_))) { "RESET" } else { "SET" })
             }
             Action::Role(change) => {
                 self.change_roles(change)?;

@@ -14,6 +14,7 @@ use crate::ops::{Context, Env};
 use crate::parse::folded;
 use crate::plan::Expr;
 use crate::session::ColumnInfo;
+use crate::stack::Tree;
 use crate::types::SqlType;
 use sqlparser::ast;
 use std::sync::Arc;
@@ -56,7 +57,7 @@ impl Session {
         if let Some((declare, query)) = declare_of(tree) {
             let query_tree = ast::Statement::Query(Box::new(query.clone()));
             let (bound, parameters, columns) = self.bind_now(text, &query_tree, None, given)?;
-            let (tree, own) = (Some(query_tree), parameters.clone());
+            let (tree, own) = (Some(Tree::new(query_tree)), parameters.clone());
             let statement = Statement { tree, parameters: own, columns, ..Statement::of(text, bound) };
             let declare = Declare::new(declare, query, statement)?;
             return Ok((Bound::fixed(Action::Declare(Box::new(declare))), parameters, None));
@@ -105,7 +106,8 @@ impl Session {
             types.iter().map(|of| binder.type_of(of).map(Some)).collect::<SqlResult<_>>()?
         };
         let (bound, parameters, columns) = self.bind_now(text, tree, None, given)?;
-        let statement = Statement { tree: Some(tree.clone()), parameters, columns, ..Statement::of(text, bound) };
+        let statement =
+            Statement { tree: Some(Tree::new(tree.clone())), parameters, columns, ..Statement::of(text, bound) };
         self.put_statement(name, &Arc::new(statement), true)?;
         self.note_statement(name);
         Ok(())

@@ -16,6 +16,7 @@ use crate::plan::{self, Access, Expr, Joins, Over, Plan, SequenceCall, Source};
 use crate::settings;
 use crate::types::SqlType;
 use engine::{Isolation, RowLock, Snapshot, Table};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -48,6 +49,8 @@ struct Reads {
     locks: bool,
     /// What of that a read-only transaction may not do.
     writes: Option<&'static str>,
+    /// Queries that were looked at: each once, however often it is named.
+    shared: HashSet<u64>,
 }
 
 /// What a prepared query remembers about its path.
@@ -172,6 +175,10 @@ impl Session {
     /// Whether nobody can come to wait for this session while it runs the portal: a query outside of any transaction, that
     /// takes no locks.
     pub fn holds_nothing(&self, portal: &Portal) -> bool {
+        crate::stack::fitting(self.is_deep, || self.holds_no_lock(portal))
+    }
+
+    fn holds_no_lock(&self, portal: &Portal) -> bool {
         let bound = portal.statement.bound();
         let Action::Query(plan) = &*bound.action else { return false };
         !self.engine.is_open() && !bound.known.reads(plan).locks
@@ -181,7 +188,7 @@ impl Session {
     pub fn is_large(&self, portal: &Portal) -> bool {
         let bound = portal.statement.bound();
         let Action::Query(plan) = &*bound.action else { return false };
-        self.goes_to_analytics(&portal.statement, plan).unwrap_or(false)
+        crate::stack::fitting(self.is_deep, || self.goes_to_analytics(&portal.statement, plan)).unwrap_or(false)
     }
 
     fn choose(&self, statement: &Statement, plan: &Plan) -> SqlResult<Path> {
@@ -319,6 +326,7 @@ pub(super) fn rows(rows: Vec<Box<[Datum]>>) -> Outcome {
 fn falls_back(error: &SqlError) -> bool {
     let state = error.state();
     state == SqlState::FEATURE_NOT_SUPPORTED
+        || state == SqlState::STATEMENT_TOO_COMPLEX
         || state == SqlState::CARDINALITY_VIOLATION
         || state == SqlState::INTERNAL_ERROR
         || state.0.starts_with("22")
@@ -388,7 +396,11 @@ impl Reads {
                 });
             }
             Plan::Modified(_) | Plan::Modifying { .. } => self.locks = true,
-            Plan::Shared { plan, .. } => self.add(plan),
+            Plan::Shared { id, plan } => {
+                if self.shared.insert(*id) {
+                    self.add(plan);
+                }
+            }
             Plan::Recursive(recursive) => {
                 self.add(&recursive.first);
                 self.add(&recursive.step);

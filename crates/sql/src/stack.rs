@@ -1,0 +1,147 @@
+//! The stack that a statement may use.
+//!
+//! Recursion over trees and plans is as deep as what a client wrote, or as what views and queries of `WITH` unfold to.
+//!
+//! **Invariant:** no statement overflows the stack. The binder asks [`check`] on its way down and leaves half of the stack to
+//! those that go through what it made (rewrites, EXPLAIN, lowering, execution, clones, drops), which need less for each level
+//! than it does; the parser refuses trees that are deeper than [`TREE_MAX`] before it makes them. What does not fit the
+//! thread's stack is done again on a large one ([`bounded`]), and everything that was made there is run and dropped there,
+//! too. What does not fit that one is `54001`.
+//!
+//! A large stack is mapped when it is needed and unmapped afterwards, so a page that was not touched costs nothing. Nothing
+//! here may run in an urgent context, whose stack these functions do not know; such a context neither parses nor plans.
+
+use crate::error::{SqlError, SqlResult, SqlState};
+use std::cell::Cell;
+
+/// Size of a large stack. Only pages that were touched take memory.
+const LARGE_BYTES: usize = 512 << 20;
+/// How deep the tree of a statement may be: operators in a row, and parentheses.
+pub(crate) const TREE_MAX: usize = 50_000;
+/// How many parentheses may be open; each costs the parser more than an operator.
+pub(crate) const NESTING_MAX: usize = 10_000;
+/// What a level of queries that refer to one another takes of the stack when they are run, at most.
+const QUERY_BYTES: usize = 48 << 10;
+
+thread_local! {
+    /// The binder goes down until only so many bytes are left.
+    static FLOOR: Cell<usize> = const { Cell::new(0) };
+    static IS_LARGE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Sets both for a while.
+struct Scope(usize, bool);
+
+impl Scope {
+    fn enter(is_large: bool) -> Scope {
+        let left = stacker::remaining_stack().unwrap_or(0);
+        Scope(FLOOR.replace(left / 2), IS_LARGE.replace(is_large))
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        FLOOR.set(self.0);
+        IS_LARGE.set(self.1);
+    }
+}
+
+/// Whether this is a large stack.
+pub(crate) fn is_large() -> bool {
+    IS_LARGE.get()
+}
+
+/// `54001`
+pub(crate) fn exceeded() -> SqlError {
+    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
+        .hint("The statement nests, or strings together, too many expressions or queries.")
+}
+
+/// To be asked at each level of a recursion.
+///
+/// # Errors
+/// `54001`
+pub(crate) fn check() -> SqlResult<()> {
+    match stacker::remaining_stack() {
+        Some(left) if left < FLOOR.get() => Err(exceeded()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether there is room to run queries that refer to one another, so many in a row.
+///
+/// # Errors
+/// `54001`
+pub(crate) fn check_queries(depth: usize) -> SqlResult<()> {
+    match stacker::remaining_stack() {
+        Some(left) if left / QUERY_BYTES < depth => Err(exceeded()),
+        _ => Ok(()),
+    }
+}
+
+/// Calls `f` on a large stack: this one, if it is one.
+pub(crate) fn on_large<R>(f: impl FnOnce() -> R) -> R {
+    if is_large() {
+        return f();
+    }
+    stacker::grow(LARGE_BYTES, || {
+        let _scope = Scope::enter(true);
+        f()
+    })
+}
+
+/// Calls `f` on a large stack if what it is about was made on one.
+pub(crate) fn fitting<R>(is_deep: bool, f: impl FnOnce() -> R) -> R {
+    if is_deep { on_large(f) } else { f() }
+}
+
+/// Calls `f`, and once more on a large stack if this one is too small for it: so it must have no effect when it fails. Says
+/// whether it was a large one.
+///
+/// # Errors
+/// Those of `f`.
+pub(crate) fn bounded<R>(mut f: impl FnMut() -> SqlResult<R>) -> SqlResult<(R, bool)> {
+    if is_large() {
+        return f().map(|made| (made, true));
+    }
+    let first = {
+        let _scope = Scope::enter(false);
+        f()
+    };
+    match first {
+        Err(error) if error.state() == SqlState::STATEMENT_TOO_COMPLEX => on_large(f).map(|made| (made, true)),
+        first => first.map(|made| (made, false)),
+    }
+}
+
+/// A syntax tree, which is dropped on a large stack if it was made on one.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    tree: sqlparser::ast::Statement,
+    is_deep: bool,
+}
+
+impl Tree {
+    /// Of a tree that was made on this stack.
+    pub(crate) fn new(tree: sqlparser::ast::Statement) -> Tree {
+        Tree { tree, is_deep: is_large() }
+    }
+}
+
+impl std::ops::Deref for Tree {
+    type Target = sqlparser::ast::Statement;
+
+    fn deref(&self) -> &sqlparser::ast::Statement {
+        &self.tree
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        if self.is_deep {
+            let shallow = sqlparser::ast::Statement::Commit { chain: false, end: false, modifier: None };
+            let tree = std::mem::replace(&mut self.tree, shallow);
+            on_large(move || drop(tree));
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Goal: no statement overflows the stack, however deep it is, and what PostgreSQL takes every day is taken. Method: each
+//! construct that nests, strings together or refers is written to a depth, and goes every way that a statement can go, on
+//! threads with stacks of 2 MiB: the answer is right, or `54001`. An overflow would end this process.
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use engine::{Engine, EngineConfig};
+use sql::session::{Connect, Database, Outcome, Session, Step};
+use sql::{Datum, SqlError, SqlResult, SqlState};
+
+const STACK_BYTES: usize = 2 << 20;
+/// Code that is not optimised takes minutes for as many as 100,000.
+const DEEPEST: usize = if cfg!(debug_assertions) { 12_000 } else { 100_000 };
+
+/// A query of one column and one row, to this depth.
+type Construct = fn(usize) -> String;
+
+fn chain(of: &str, depth: usize, last: &str) -> String {
+    format!("select {}{last}", of.repeat(depth))
+}
+
+fn around(open: &str, inner: &str, close: &str, depth: usize) -> String {
+    format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
+}
+
+fn queries(depth: usize, next: impl Fn(usize) -> String) -> String {
+    let mut text = "with c0 as (select 1 as x)".to_owned();
+    for at in 1..depth {
+        text += &format!(", c{at} as ({})", next(at - 1));
+    }
+    format!("{text} select x from c{}", depth - 1)
+}
+
+const CONSTRUCTS: &[(&str, Construct, usize)] = &[
+    ("or", |depth| chain("1 = 2 or ", depth, "true"), 10_000),
+    ("and", |depth| chain("1 = 1 and ", depth, "true"), 10_000),
+    ("plus", |depth| chain("1 + ", depth, "1"), 2_000),
+    ("concatenation", |depth| chain("'a' || ", depth, "'b'"), 2_000),
+    ("not", |depth| chain("not ", depth, "true"), 100),
+    ("minus", |depth| chain("- ", depth, "1"), 100),
+    ("casts", |depth| format!("select 1{}", "::int".repeat(depth)), 500),
+    ("parentheses", |depth| format!("select {}", around("(", "1", ")", depth)), 5_000),
+    ("calls", |depth| format!("select {}", around("abs(", "1", ")", depth)), 2_000),
+    (
+        "rows in FROM",
+        |depth| format!("select * from {}", around("(select * from ", "(values (1)) v", ") x", depth)),
+        1_000,
+    ),
+    ("scalars", |depth| format!("select {}", around("(select ", "1", ")", depth)), 500),
+    ("exists", |depth| format!("select {}", around("exists (select ", "1", ")", depth)), 500),
+    ("case", |depth| format!("select {}", around("case when true then ", "1", " end", depth)), 500),
+    ("whens", |depth| format!("select case {} else 1 end", "when 1 = 2 then 2 ".repeat(depth)), 10_000),
+    ("union all", |depth| format!("select count(*) from (select 1 {}) x", "union all select 1 ".repeat(depth)), 5_000),
+    ("except", |depth| format!("select 1 {}", "except select 2 ".repeat(depth)), 500),
+    (
+        "joins",
+        |depth| {
+            let join = |at| format!(" join (values (1)) v{at} (x) on v{at}.x = v.x");
+            format!("select count(*) from (values (1)) v (x){}", (0..depth).map(join).collect::<String>())
+        },
+        100,
+    ),
+    ("queries of queries", |depth| queries(depth, |at| format!("select x from c{at}")), 800),
+    ("scalars of queries", |depth| queries(depth, |at| format!("select (select x from c{at}) as x")), 300),
+    ("json", |depth| format!("select length('{}'::json::text)", around("[", "1", "]", depth)), 500),
+    ("pattern", |depth| format!("select 'a' ~ '{}'", around("(", "a", ")", depth)), 50),
+    ("IN", |depth| format!("select 1 in ({}1)", "2, ".repeat(depth)), 10_000),
+];
+
+fn connect(database: &Database) -> Session {
+    database.connect(Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() }).unwrap()
+}
+
+fn run(session: &mut Session, text: &str, values: Vec<Datum>) -> SqlResult<Outcome> {
+    let statement = session.prepare(text, &[])?;
+    let mut portal = session.bind(&statement, values)?;
+    loop {
+        match session.execute(&mut portal)? {
+            Step::Done(outcome) => return Ok(outcome),
+            Step::Parked(wait) => wait.wait(),
+            Step::CopyIn(_) | Step::CopyOut(_) => panic!("no COPY"),
+        }
+    }
+}
+
+/// As the simple protocol does it.
+fn each(session: &mut Session, text: &str) -> SqlResult<Option<Outcome>> {
+    let result = session.split(text).and_then(|all| {
+        all.iter().try_fold(None, |_, one| {
+            let outcome = run(session, one, Vec::new())?;
+            Ok(Some(outcome))
+        })
+    });
+    if result.is_err() {
+        session.fail();
+    }
+    session.sync()?;
+    result
+}
+
+fn on_a_small_stack(f: impl FnOnce() + Send + 'static) {
+    std::thread::Builder::new().stack_size(STACK_BYTES).spawn(f).unwrap().join().unwrap();
+}
+
+fn is_too_deep(error: &SqlError) -> bool {
+    error.state() == SqlState::STATEMENT_TOO_COMPLEX
+}
+
+#[test]
+fn everyday_depths_are_answered() {
+    on_a_small_stack(|| {
+        let mut session = connect(&Database::new(Engine::new(EngineConfig::in_memory())));
+        for (name, construct, everyday) in CONSTRUCTS {
+            match each(&mut session, &construct(*everyday)) {
+                Ok(Some(Outcome::Rows(rows, _))) => assert_eq!(rows.len(), 1, "{name}"),
+                Ok(other) => panic!("{name}: {other:?}"),
+                Err(error) => panic!("{name}: {error}"),
+            }
+        }
+    });
+}
+
+#[test]
+fn no_depth_ends_the_process() {
+    on_a_small_stack(|| {
+        for (name, construct, everyday) in CONSTRUCTS {
+            for depth in [*everyday, DEEPEST] {
+                let mut session = connect(&Database::new(Engine::new(EngineConfig::in_memory())));
+                let query = construct(depth);
+                for text in [
+                    query.clone(),
+                    format!("explain {query}"),
+                    format!("explain (verbose, format json) {query}"),
+                    format!("prepare p as {query}; execute p; deallocate p"),
+                    format!("begin; declare c cursor for {query}; fetch all from c; close c; commit"),
+                    format!("create table t as {query}; insert into t {query}; drop table t"),
+                    format!("create view v as {query}; select * from v; explain select * from v; drop view v"),
+                ] {
+                    if let Err(error) = each(&mut session, &text) {
+                        let is_json = *name == "json" || *name == "pattern";
+                        let is_told = is_too_deep(&error) || (is_json && !error.state().0.starts_with("XX"));
+                        assert!(is_told, "{name}, {depth}, {}: {error}", &text[..30]);
+                    }
+                    let _ = each(&mut session, "rollback");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn chains_of_views_are_answered_or_refused() {
+    on_a_small_stack(|| {
+        for select in ["select x from v", "select (select x from v", "select x from (select * from v"] {
+            let close = if select.contains('(') { ") as x" } else { "" };
+            let mut session = connect(&Database::new(Engine::new(EngineConfig::in_memory())));
+            each(&mut session, "create view v0 as select 1 as x; create table t (x int)").unwrap();
+            for at in 1..800 {
+                each(&mut session, &format!("create view v{at} as {select}{}{close}", at - 1)).unwrap();
+            }
+            assert!(each(&mut session, "select * from v400").is_ok());
+            for text in [
+                "select * from v799",
+                "explain select * from v799",
+                "insert into t select * from v799",
+                "create table u as select * from v799",
+            ] {
+                if let Err(error) = each(&mut session, text) {
+                    assert!(is_too_deep(&error), "{text}: {error}");
+                }
+            }
+        }
+    });
+}
+
+/// Each query of `WITH` is planned once, and run once.
+#[test]
+fn queries_named_twice_are_planned_once() {
+    on_a_small_stack(|| {
+        let mut session = connect(&Database::new(Engine::new(EngineConfig::in_memory())));
+        let mut text = "with c0 as (select 1 as x)".to_owned();
+        for at in 1..=60 {
+            text += &format!(", c{at} as (select a.x from c{0} a, c{0} b)", at - 1);
+        }
+        text += " select count(*) from c60";
+        for text in [text.clone(), format!("explain {text}"), format!("create table t as {text}")] {
+            each(&mut session, &text).unwrap();
+        }
+    });
+}
