@@ -21,7 +21,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 pub use walk::rewrite;
-pub(crate) use walk::{PLACEHOLDERS, Slots, has_working, slots_of, slots_of_plan, source_has_working, visit};
+pub(crate) use walk::{
+    PLACEHOLDERS, Slots, has_working, is_volatile_plan, move_inward, slots_of, slots_of_plan, source_has_working, visit,
+};
 pub use window::{Exclude, Frame, FrameBound, FrameUnit, RangeSteps, WindowCall, WindowFunction};
 
 /// An expression.
@@ -152,6 +154,16 @@ impl Expr {
     /// Whether it looks at the row of an enclosing query, queries inside not counted.
     pub fn looks_out(&self) -> bool {
         matches!(self, Expr::Outer { .. }) || self.parts().into_iter().any(Expr::looks_out)
+    }
+
+    /// Says whether two evaluations over the same row may differ, or change something: `random()`, `nextval`.
+    pub fn is_volatile(&self) -> bool {
+        let mut found = false;
+        visit(self, 0, &mut |expr, _| {
+            found |= matches!(expr, Expr::Sequence { .. })
+                || matches!(expr, Expr::Call { function: Some(function), .. } if function.volatile);
+        });
+        found
     }
 
     /// Says whether its value is the same wherever a run of the statement evaluates it.
@@ -360,6 +372,23 @@ pub struct Recursive {
     pub step: Plan,
     /// How often the statement names it. Rows of one that is named once need not be kept.
     pub references: AtomicUsize,
+    /// It looks at the row of an enclosing query, so its rows are made again for each.
+    pub looks_out: bool,
+}
+
+impl Clone for Recursive {
+    fn clone(&self) -> Recursive {
+        let Recursive { id, all, kinds, first, step, references, looks_out } = self;
+        Recursive {
+            id: *id,
+            all: *all,
+            kinds: kinds.clone(),
+            first: first.clone(),
+            step: step.clone(),
+            references: AtomicUsize::new(references.load(Ordering::Relaxed)),
+            looks_out: *looks_out,
+        }
+    }
 }
 
 /// A number for what is kept while a statement runs. No two plans of the process have the same one.

@@ -198,7 +198,7 @@ impl Binder<'_> {
                     !with_hints.is_empty() => "a hint", !partitions.is_empty() => "PARTITION",
                     !index_hints.is_empty() => "an index hint",
                 );
-                if let Some((name, plan, columns, _)) = self.named_query(name)? {
+                if let Some((name, plan, columns, _)) = self.named_query(name, scope)? {
                     let width = columns.len();
                     scope.add(self.relation(&name, alias, columns, first, None)?, width)?;
                     let source = ItemSource::Query { plan: Box::new(plan), is_lateral: false };

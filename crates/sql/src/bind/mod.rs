@@ -28,6 +28,7 @@ mod steps;
 mod subquery;
 mod syntax;
 mod types;
+mod unused;
 mod vectors;
 mod window;
 mod write;
@@ -81,6 +82,8 @@ pub(crate) struct Binder<'c> {
     with: RefCell<Vec<Named>>,
     /// The highest of the queries of `WITH` that were named so far; a view counts with those inside.
     height: Cell<usize>,
+    /// Which of them look at an enclosing query, and how many queries they stand in.
+    depths: RefCell<Vec<(usize, usize)>>,
     /// Recursive queries whose terms are being bound.
     recursions: RefCell<Vec<recursion::Recursion>>,
     /// Nothing of the statement has been bound yet: what is bound next is the whole.
@@ -208,6 +211,7 @@ impl<'c> Binder<'c> {
             parameters: RefCell::new(parameters),
             with: RefCell::default(),
             height: Cell::new(0),
+            depths: RefCell::default(),
             recursions: RefCell::default(),
             is_top: Cell::new(true),
             modifies: RefCell::default(),
@@ -292,6 +296,11 @@ impl<'c> Binder<'c> {
 impl<'p> Scope<'p> {
     pub(crate) fn inside(parent: Option<&'p Scope<'p>>) -> Scope<'p> {
         Scope { parent, ..Scope::default() }
+    }
+
+    /// How many queries it stands in.
+    pub(crate) fn depth(&self) -> usize {
+        self.parent.map_or(0, |parent| parent.depth() + 1)
     }
 
     /// Adds a relation behind the others.

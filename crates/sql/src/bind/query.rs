@@ -1,13 +1,15 @@
 //! Queries: `SELECT`, `VALUES`, set operations, `WITH`, order and limit, row locks.
 
-use super::recursion::in_order;
+use super::recursion::{in_order, looks_out};
 use super::select::lock_word;
 use super::sets::{composite, field_name};
 use super::{Binder, Bound, Clause, Noted, Scope, column_info, refuse, settled};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
-use crate::plan::{Expr, Place, Plan, SetOperation, SortKey, Typed, has_working, new_id, slots_of_plan};
+use crate::plan::{
+    Expr, Place, Plan, SetOperation, SortKey, Typed, has_working, is_volatile_plan, move_inward, new_id,
+};
 use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
@@ -152,9 +154,19 @@ impl Binder<'_> {
                 let message = format!("WITH query name \"{}\" specified more than once", folded(name));
                 return Err(self.at(SqlError::new(SqlState::DUPLICATE_ALIAS, message), name));
             }
-            let slots = slots_of_plan(&bound.plan, 1);
-            refuse!(!slots.is_empty() || slots.looks_out => "a WITH query that looks at an enclosing query");
+            let looks_out = looks_out(&bound.plan);
+            refuse!(
+                looks_out && is_volatile_plan(&bound.plan) =>
+                    "a WITH query with volatile functions that looks at an enclosing query"
+            );
+            let at = self.with.borrow().len();
+            self.depths.borrow_mut().retain(|(other, _)| *other < at);
+            if looks_out {
+                self.depths.borrow_mut().push((at, parent.map_or(0, |parent| parent.depth() + 1)));
+            }
             let plan = match bound.plan {
+                // Its rows are others for each row of that query.
+                plan if looks_out => plan,
                 // They remember their rows themselves.
                 plan @ (Plan::Modified(_) | Plan::Recursive(_)) => plan,
                 // Its rows are others in each round.
@@ -167,10 +179,11 @@ impl Binder<'_> {
     }
 
     /// The query of `WITH` that a name means.
-    pub(super) fn named_query(&self, name: &ast::ObjectName) -> SqlResult<Option<super::Named>> {
+    pub(super) fn named_query(&self, name: &ast::ObjectName, scope: &Scope<'_>) -> SqlResult<Option<super::Named>> {
         let parts = self.name_parts(name)?;
         let [own] = &parts[..] else { return Ok(None) };
-        let found = self.with.borrow().iter().rev().find(|(with, ..)| with == own).cloned();
+        let at = self.with.borrow().iter().rposition(|(with, ..)| with == own);
+        let mut found = at.and_then(|at| self.with.borrow().get(at).cloned());
         if let Some((_, plan, _, height)) = &found {
             self.height.set(self.height.get().max(*height));
             self.note_reference(plan, own).map_err(|error| self.at_name(error, name))?;
@@ -180,6 +193,13 @@ impl Binder<'_> {
         {
             let message = format!("WITH query \"{own}\" does not have a RETURNING clause");
             return Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message), name));
+        }
+        // One that looks at an enclosing query says so from where it stands.
+        let depth = self.depths.borrow().iter().find(|(own, _)| Some(*own) == at).map(|(_, depth)| *depth);
+        if let (Some((_, plan, ..)), Some(depth)) = (&mut found, depth)
+            && !matches!(plan, Plan::Working(_))
+        {
+            move_inward(plan, scope.depth().saturating_sub(depth))?;
         }
         Ok(found)
     }
@@ -548,55 +568,72 @@ pub(super) fn limited(plan: Plan, tail: Tail<'_>, keys: Vec<SortKey>) -> Plan {
     if with_ties { Plan::Ties { input, keys, limit, offset } } else { Plan::Limit { input, limit, offset } }
 }
 
-/// The name of a column without an alias (`FigureColname`).
+/// The name of a column without an alias.
 fn name_of(expr: &ast::Expr) -> String {
+    figured(expr).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
+}
+
+/// How much a name says: a type's gives way to that of a type it is cast to (PostgreSQL's `FigureColname`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Strength {
+    Weak,
+    Strong,
+}
+
+fn figured(expr: &ast::Expr) -> Option<(String, Strength)> {
+    let weak = |name: String| Some((name, Strength::Weak));
+    let strong = |name: &str| Some((name.to_owned(), Strength::Strong));
     match expr {
-        ast::Expr::Identifier(ident) => folded(ident),
-        ast::Expr::CompoundIdentifier(parts) => parts.last().map_or_else(String::new, folded),
+        ast::Expr::Identifier(ident) => strong(&folded(ident)),
+        ast::Expr::CompoundIdentifier(parts) => strong(&folded(parts.last()?)),
         ast::Expr::Function(function) => match function.name.0.last() {
-            Some(ast::ObjectNamePart::Identifier(ident)) => folded(ident),
-            _ => "?column?".to_owned(),
+            Some(ast::ObjectNamePart::Identifier(ident)) => strong(&folded(ident)),
+            _ => None,
         },
-        ast::Expr::Nested(inner) => name_of(inner),
+        ast::Expr::Nested(inner) => figured(inner),
         ast::Expr::CompoundFieldAccess { root, access_chain } => {
             let last = access_chain.iter().rev().find_map(|access| match access {
-                ast::AccessExpr::Dot(field) => Some(name_of(field)),
+                ast::AccessExpr::Dot(field) => Some(field),
                 ast::AccessExpr::Subscript(_) => None,
             });
-            last.unwrap_or_else(|| name_of(root))
+            last.map_or_else(|| figured(root), figured)
         }
-        ast::Expr::Cast { expr, data_type, .. } => match name_of(expr) {
-            name if name != "?column?" => name,
-            _ => super::types::short_name(data_type),
+        ast::Expr::Cast { expr, data_type, .. } => match figured(expr) {
+            Some((name, Strength::Strong)) => strong(&name),
+            Some((_, Strength::Weak)) | None => weak(super::types::short_name(data_type)),
         },
-        ast::Expr::Case { else_result: Some(otherwise), .. } => match name_of(otherwise) {
-            name if name != "?column?" => name,
-            _ => "case".to_owned(),
+        ast::Expr::Case { else_result: Some(otherwise), .. } => match figured(otherwise) {
+            Some((name, Strength::Strong)) => strong(&name),
+            Some((_, Strength::Weak)) | None => weak("case".to_owned()),
         },
-        ast::Expr::Case { .. } => "case".to_owned(),
-        ast::Expr::Exists { .. } => "exists".to_owned(),
-        ast::Expr::Value(value) if matches!(value.value, ast::Value::Boolean(_)) => "bool".to_owned(),
-        ast::Expr::TypedString(ast::TypedString { data_type, .. }) => super::types::short_name(data_type),
-        ast::Expr::Interval(_) => "interval".to_owned(),
-        ast::Expr::Extract { .. } => "extract".to_owned(),
-        ast::Expr::Substring { shorthand: true, .. } => "substr".to_owned(),
-        ast::Expr::Substring { .. } => "substring".to_owned(),
+        ast::Expr::Case { .. } => weak("case".to_owned()),
+        ast::Expr::Exists { .. } => strong("exists"),
+        ast::Expr::Value(value) if matches!(value.value, ast::Value::Boolean(_)) => weak("bool".to_owned()),
+        ast::Expr::TypedString(ast::TypedString { data_type, .. }) => weak(super::types::short_name(data_type)),
+        ast::Expr::Interval(_) => weak("interval".to_owned()),
+        ast::Expr::Extract { .. } => strong("extract"),
+        ast::Expr::Substring { shorthand: true, .. } => strong("substr"),
+        ast::Expr::Substring { .. } => strong("substring"),
         ast::Expr::Trim { trim_where, .. } => match trim_where {
-            Some(ast::TrimWhereField::Leading) => "ltrim".to_owned(),
-            Some(ast::TrimWhereField::Trailing) => "rtrim".to_owned(),
-            _ => "btrim".to_owned(),
+            Some(ast::TrimWhereField::Leading) => strong("ltrim"),
+            Some(ast::TrimWhereField::Trailing) => strong("rtrim"),
+            Some(ast::TrimWhereField::Both) | None => strong("btrim"),
         },
-        ast::Expr::Position { .. } => "position".to_owned(),
-        ast::Expr::Ceil { .. } => "ceil".to_owned(),
-        ast::Expr::Floor { .. } => "floor".to_owned(),
+        ast::Expr::Position { .. } => strong("position"),
+        ast::Expr::Ceil { .. } => strong("ceil"),
+        ast::Expr::Floor { .. } => strong("floor"),
+        ast::Expr::Overlay { .. } => strong("overlay"),
+        ast::Expr::AtTimeZone { .. } => strong("timezone"),
+        ast::Expr::Array(_) => strong("array"),
+        ast::Expr::Collate { expr, .. } => figured(expr),
         ast::Expr::Subquery(query) => match &*query.body {
             SetExpr::Select(select) => match select.projection.first() {
-                Some(ast::SelectItem::UnnamedExpr(expr)) => name_of(expr),
-                Some(ast::SelectItem::ExprWithAlias { alias, .. }) => folded(alias),
-                _ => "?column?".to_owned(),
+                Some(ast::SelectItem::UnnamedExpr(expr)) => figured(expr),
+                Some(ast::SelectItem::ExprWithAlias { alias, .. }) => strong(&folded(alias)),
+                _ => None,
             },
-            _ => "?column?".to_owned(),
+            _ => None,
         },
-        _ => "?column?".to_owned(),
+        _ => None,
     }
 }

@@ -7,7 +7,7 @@ use super::query::Tail;
 use super::{Binder, Bound, Scope, settled};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
-use crate::plan::{Plan, Recursive, new_id};
+use crate::plan::{Plan, Recursive, new_id, slots_of_plan};
 use crate::session::ColumnInfo;
 use crate::types::SqlType;
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
@@ -53,6 +53,12 @@ pub(super) fn in_order(tables: &[ast::Cte]) -> SqlResult<Vec<&ast::Cte>> {
         ordered.push(left.remove(free));
     }
     Ok(ordered)
+}
+
+/// Says whether a plan looks at the row of an enclosing query.
+pub(super) fn looks_out(plan: &Plan) -> bool {
+    let slots = slots_of_plan(plan, 1);
+    !slots.is_empty() || slots.looks_out
 }
 
 fn misplaced(name: &str, what: &str) -> SqlError {
@@ -209,14 +215,12 @@ impl Binder<'_> {
             }
         }
         let kinds = to.iter().map(|kind| if all { Ok(kind.kind) } else { self.groupable(kind.kind) });
-        let plan = Plan::Recursive(Arc::new(Recursive {
-            id,
-            all,
-            kinds: kinds.collect::<SqlResult<_>>()?,
-            first: self.converted(first.plan, &from_first, &to, Some(left))?,
-            step: self.converted(step.plan, &from_step, &to, Some(right))?,
-            references: AtomicUsize::new(0),
-        }));
+        let kinds = kinds.collect::<SqlResult<_>>()?;
+        let first = self.converted(first.plan, &from_first, &to, Some(left))?;
+        let step = self.converted(step.plan, &from_step, &to, Some(right))?;
+        let looks_out = looks_out(&first) || looks_out(&step);
+        let references = AtomicUsize::new(0);
+        let plan = Plan::Recursive(Arc::new(Recursive { id, all, kinds, first, step, references, looks_out }));
         Ok(Some(Bound { plan, columns }))
     }
 }

@@ -239,6 +239,33 @@ impl Binder<'_> {
         if !windows.is_empty() {
             plan = Plan::Windows { input: Box::new(plan), calls: windows };
         }
+        let waits = waits_for_order(&values, &keys, on.as_deref(), !tail.order.is_empty(), is_distinct, layout.sets);
+        if waits && locks.is_empty() {
+            let Values { mut columns, all } = values;
+            columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
+            plan = Plan::Sort { input: Box::new(plan), keys: source_keys, is_given: is_given && sets.is_empty() };
+            if let Some(on) = on {
+                let at_source = |(value, kind): (Expr, Kind)| match value {
+                    Expr::Column(at) => (all[at].clone(), kind),
+                    other => (other, kind),
+                };
+                plan = Plan::DistinctOn { input: Box::new(plan), values: on.into_iter().map(at_source).collect() };
+            }
+            if !sets.is_empty() {
+                plan = Plan::Sets { input: Box::new(plan), calls: sets };
+            }
+            let width = columns.len();
+            let has_extra = all.len() != width;
+            plan = limited(
+                Plan::Project { input: Box::new(plan), columns: all },
+                Tail { order: &[], locks: &[], ..tail },
+                keys,
+            );
+            if has_extra {
+                plan = Plan::Project { input: Box::new(plan), columns: (0..width).map(Expr::Column).collect() };
+            }
+            return Ok(Bound { plan, columns });
+        }
         if !sets.is_empty() {
             plan = Plan::Sets { input: Box::new(plan), calls: sets };
         }
@@ -433,6 +460,34 @@ impl Binder<'_> {
         }
         Ok(locks)
     }
+}
+
+/// Says whether the select list is computed after the rows were ordered, and after `DISTINCT ON`, as PostgreSQL does
+/// (`make_sort_input_target`): with `ORDER BY`, if it has sets of which none is a key, or volatile values that are none. Those
+/// are then made for the rows that are left, in their order.
+fn waits_for_order(
+    values: &Values,
+    keys: &[SortKey],
+    on: Option<&[(Expr, Kind)]>,
+    is_ordered: bool,
+    is_distinct: bool,
+    first_set: usize,
+) -> bool {
+    // All columns are keys of a DISTINCT.
+    if !is_ordered || is_distinct || cfg!(overtake_plant = "srf_under_distinct_on") {
+        return false;
+    }
+    let on = on.unwrap_or_default();
+    let is_key = |at: usize| {
+        let mut all = keys.iter().map(|key| &key.value).chain(on.iter().map(|(value, _)| value));
+        all.any(|value| matches!(value, Expr::Column(own) if *own == at))
+    };
+    let makes_set = |expr: &Expr| slots_of(expr).reaches(first_set);
+    let (of_keys, others): (Vec<_>, Vec<_>) = values.all.iter().enumerate().partition(|(at, _)| is_key(*at));
+    if of_keys.iter().any(|(_, expr)| makes_set(expr) || expr.is_volatile()) {
+        return false;
+    }
+    others.iter().any(|(_, expr)| makes_set(expr) || expr.is_volatile())
 }
 
 /// For `min` and `max` of columns whose least and greatest values an index finds: the arguments in the rows that have them.

@@ -9,6 +9,7 @@
 
 use super::access::{self, OrderKey, Rank, Wanted};
 use super::from::{Group, Item, ItemSource, Outer, all_of, split};
+use super::unused::drop_unused;
 use crate::plan::{
     Access, Expr, Full, JoinKey, Joins, Kept, List, Plan, Side, Slots, SortKey, Source, Step, new_id, slots_of,
     slots_of_plan, source_has_working,
@@ -312,7 +313,12 @@ fn mark(steps: &mut [Step], slots: &Slots) {
             Source::Table { table, columns, .. } => {
                 *columns = Some((0..=table.columns.len()).filter(|at| slots.has(first + at)).collect());
             }
-            Source::Query { .. } | Source::Functions { .. } => {}
+            Source::Query { plan, is_lateral: _ } => {
+                let mut used = Slots::default();
+                (0..step.width).filter(|at| slots.has(first + at)).for_each(|at| used.add(at));
+                drop_unused(plan, &used);
+            }
+            Source::Functions { .. } => {}
             Source::Group(steps) => mark(steps, slots),
             Source::Full(full) => {
                 mark(&mut full.left.steps, slots);

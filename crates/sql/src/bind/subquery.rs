@@ -3,11 +3,12 @@
 //! A query that looks at no enclosing row is shared: the executor runs it once in a statement.
 
 use super::expr::{HASHED_MIN, hashed, not, truth};
+use super::unused::drop_unused;
 use super::{Binder, Bound, Scope, refuse, settled};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
-use crate::plan::{Expr, Over, Plan, Typed, new_id, slots_of_plan};
+use crate::plan::{Expr, Over, Plan, Slots, Typed, new_id, slots_of_plan};
 use crate::types::Kind;
 use sqlparser::ast::{self, BinaryOperator};
 use std::sync::Arc;
@@ -82,7 +83,9 @@ impl Binder<'_> {
 
     pub(super) fn exists(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Typed> {
         let plan = self.subquery(query, scope)?.plan;
-        Ok(truth(Expr::Exists(Box::new(shared(first_of(plan, 1))))))
+        let mut plan = first_of(plan, 1);
+        drop_unused(&mut plan, &Slots::default());
+        Ok(truth(Expr::Exists(Box::new(shared(plan)))))
     }
 
     pub(super) fn scalar(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Typed> {

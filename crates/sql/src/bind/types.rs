@@ -112,8 +112,13 @@ impl Binder<'_> {
         for (argument, to) in left.into_iter().zip(operator.left).chain([(right, operator.right)]) {
             arguments.push(self.argument(argument, to)?);
         }
-        let expr =
-            Expr::Call { eval: operator.eval, strict: true, operator: Some(operator), function: None, arguments };
+        let expr = Expr::Call {
+            eval: operator.eval,
+            strict: operator.strict,
+            operator: Some(operator),
+            function: None,
+            arguments,
+        };
         Ok(Typed::new(expr, operator.result))
     }
 

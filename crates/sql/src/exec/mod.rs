@@ -208,7 +208,7 @@ impl Run<'_> {
                 }
                 Ok(Flow::Continue(()))
             }
-            Plan::Recursive(recursive) => self.recursive(recursive, outer.is_none(), each),
+            Plan::Recursive(recursive) => self.recursive(recursive, outer, each),
             Plan::Working(id) => self.working(*id, each),
             Plan::Modified(modify) => self.modified(modify, each),
             Plan::Modifying { modifies, input } => self.modifying(modifies, input, each),

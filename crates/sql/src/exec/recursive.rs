@@ -4,7 +4,7 @@
 
 use super::memo::Kept;
 use super::table::RowTable;
-use super::{Each, Flow, Run};
+use super::{Each, Flow, Rows, Run};
 use crate::datum::Datum;
 use crate::error::SqlResult;
 use crate::plan::Recursive;
@@ -13,13 +13,21 @@ use std::sync::atomic::Ordering;
 
 impl Run<'_> {
     /// Its rows. They are passed on as they are made, if nobody else will ask for them again.
-    pub(super) fn recursive(&self, recursive: &Recursive, is_once: bool, each: &mut Each<'_>) -> SqlResult<Flow> {
-        if is_once && recursive.references.load(Ordering::Relaxed) <= 1 {
-            return self.rounds(recursive, each);
+    pub(super) fn recursive(
+        &self,
+        recursive: &Recursive,
+        outer: Option<&Rows<'_>>,
+        each: &mut Each<'_>,
+    ) -> SqlResult<Flow> {
+        if recursive.looks_out {
+            return self.rounds(recursive, outer, each);
+        }
+        if outer.is_none() && recursive.references.load(Ordering::Relaxed) <= 1 {
+            return self.rounds(recursive, None, each);
         }
         let rows = self.made_once(recursive.id, || {
             let mut all = Vec::new();
-            let _ = self.rounds(recursive, &mut |row| {
+            let _ = self.rounds(recursive, None, &mut |row| {
                 all.push(row.into());
                 Ok(Flow::Continue(()))
             })?;
@@ -37,12 +45,12 @@ impl Run<'_> {
         }
     }
 
-    fn rounds(&self, recursive: &Recursive, each: &mut Each<'_>) -> SqlResult<Flow> {
-        let Recursive { id, all, kinds, first, step, references: _ } = recursive;
+    fn rounds(&self, recursive: &Recursive, outer: Option<&Rows<'_>>, each: &mut Each<'_>) -> SqlResult<Flow> {
+        let Recursive { id, all, kinds, first, step, references: _, looks_out: _ } = recursive;
         let mut seen = (!all).then(|| RowTable::new(kinds.clone()));
         let mut round = |plan, each: &mut Each<'_>| {
             let mut made: Vec<Box<[Datum]>> = Vec::new();
-            let flow = self.rows(plan, None, &mut |row| {
+            let flow = self.rows(plan, outer, &mut |row| {
                 if seen.as_mut().is_some_and(|seen| !seen.put(row).1) {
                     return Ok(Flow::Continue(()));
                 }

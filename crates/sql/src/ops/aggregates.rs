@@ -440,7 +440,10 @@ static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
             all.push(line("min", own, kind, What::Min));
             all.push(line("max", own, kind, What::Max));
         }
-        if comparable(&kind) || matches!(kind, Bool | Kind::Bytea | Kind::Uuid) {
+        // Those of any type with an order are announced as what they are given: `varchar`, not `text`.
+        let is_any = compare::is_comparable(kind)
+            && !matches!(kind, Kind::Unknown | Kind::Void | Kind::Int2Vector | Kind::OidVector);
+        if is_any {
             all.push(line("mode", own, kind, What::Ordered(ordered::Ordered::Mode)));
             let discrete = What::Ordered(ordered::Ordered::Discrete);
             all.push(line("percentile_disc", Box::leak(Box::new([kind, Float8])), kind, discrete));

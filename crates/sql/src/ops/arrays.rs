@@ -30,15 +30,15 @@ fn is_same(a: &Datum, b: &Datum, kind: Kind) -> bool {
     }
 }
 
-fn append(args: &[Datum]) -> SqlResult<Datum> {
+pub(super) fn append(args: &[Datum]) -> SqlResult<Datum> {
     Ok(array([items(&args[0]), std::slice::from_ref(&args[1])].concat()))
 }
 
-fn prepend(args: &[Datum]) -> SqlResult<Datum> {
+pub(super) fn prepend(args: &[Datum]) -> SqlResult<Datum> {
     Ok(array([std::slice::from_ref(&args[0]), items(&args[1])].concat()))
 }
 
-fn concat(args: &[Datum]) -> SqlResult<Datum> {
+pub(super) fn concat(args: &[Datum]) -> SqlResult<Datum> {
     Ok(match (&args[0], &args[1]) {
         (Datum::Null, other) | (other, Datum::Null) => other.clone(),
         (a, b) => array([items(a), items(b)].concat()),

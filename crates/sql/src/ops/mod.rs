@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** an `eval` is given values of exactly the kinds that its line declares; [`resolve_operator`] and
 //! [`resolve_function`] name the casts that see to it. A line that is strict never sees NULL: the caller answers NULL
-//! itself. Operators all are strict.
+//! itself.
 
 pub mod aggregates;
 mod arithmetic;
@@ -44,7 +44,7 @@ use crate::types::Kind;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// A line of the table of operators. Strict.
+/// A line of the table of operators.
 #[derive(Debug)]
 pub struct Operator {
     /// As it is written; LIKE is `~~`, ILIKE `~~*`.
@@ -55,6 +55,8 @@ pub struct Operator {
     pub right: Kind,
     /// The result's type.
     pub result: Kind,
+    /// NULL if any operand is. Only `||` of arrays is not: NULL is an element, or no array.
+    pub strict: bool,
     /// Is given the left operand, if there is one, and the right.
     pub eval: Eval,
 }
@@ -81,11 +83,11 @@ pub struct Function {
 }
 
 const fn operator(name: &'static str, left: Kind, right: Kind, result: Kind, eval: Plain) -> Operator {
-    Operator { name, left: Some(left), right, result, eval: Eval::Plain(eval) }
+    Operator { name, left: Some(left), right, result, strict: true, eval: Eval::Plain(eval) }
 }
 
 const fn prefix(name: &'static str, right: Kind, result: Kind, eval: Plain) -> Operator {
-    Operator { name, left: None, right, result, eval: Eval::Plain(eval) }
+    Operator { name, left: None, right, result, strict: true, eval: Eval::Plain(eval) }
 }
 
 const fn function(name: &'static str, arguments: &'static [Kind], result: Kind, eval: Plain) -> Function {
@@ -103,7 +105,7 @@ const fn function(name: &'static str, arguments: &'static [Kind], result: Kind, 
 
 /// As [`operator`], for one that depends on the session's state.
 const fn operator_in(name: &'static str, left: Kind, right: Kind, result: Kind, eval: env::InEnv) -> Operator {
-    Operator { name, left: Some(left), right, result, eval: Eval::InEnv(eval) }
+    Operator { name, left: Some(left), right, result, strict: true, eval: Eval::InEnv(eval) }
 }
 
 /// As [`function`], for one that depends on the session's state.

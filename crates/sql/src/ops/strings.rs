@@ -198,27 +198,22 @@ macro_rules! mixed {
     })*};
 }
 
-fn items(datum: &Datum) -> &[Datum] {
-    if let Datum::Array(items) = datum { items } else { &[] }
-}
-
 /// Arrays with arrays, and with single elements.
 fn arrays(all: &mut Vec<Operator>) {
     for element in Element::all() {
         let (array, single) = (Kind::Array(element), element.kind());
-        all.push(operator("||", array, array, array, |a| {
-            Ok(Datum::Array([items(&a[0]), items(&a[1])].concat().into()))
-        }));
+        // As `array_cat`, `array_append` and `array_prepend`.
+        let joined = |left, right, eval| {
+            let strict = cfg!(overtake_plant = "array_append_null");
+            Operator { strict, ..operator("||", left, right, array, eval) }
+        };
+        all.push(joined(array, array, super::arrays::concat));
         // Of strings only text: `varchar || 'x'` is no array, and these would match exactly.
         if matches!(single, Kind::Varchar | Kind::Bpchar | Kind::Name | Kind::InternalChar) {
             continue;
         }
-        all.push(operator("||", array, single, array, |a| {
-            Ok(Datum::Array([items(&a[0]), std::slice::from_ref(&a[1])].concat().into()))
-        }));
-        all.push(operator("||", single, array, array, |a| {
-            Ok(Datum::Array([std::slice::from_ref(&a[0]), items(&a[1])].concat().into()))
-        }));
+        all.push(joined(array, single, super::arrays::append));
+        all.push(joined(single, array, super::arrays::prepend));
     }
 }
 

@@ -8,7 +8,7 @@
 //!
 //! **Invariant:** but for [`check`], this is asked only of a statement that has failed, and the work of its trials is bounded.
 
-use super::{at_end, near, position};
+use super::{at_end, near, offset, position};
 use crate::error::{SqlError, SqlResult, SqlState};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -142,8 +142,31 @@ pub(super) fn told(text: &str, piece: &[TokenWithSpan], error: SqlError) -> SqlE
 }
 
 /// # Errors
+/// `42601` for a number that a letter follows: `1from` is no number and a word.
+fn check_numbers(text: &str, piece: &[TokenWithSpan]) -> SqlResult<()> {
+    let mut tokens = piece.iter().peekable();
+    while let Some(token) = tokens.next() {
+        // It is an `x'...'`, too.
+        if let Token::HexStringLiteral(digits) = &token.token
+            && text[offset(text, token.span.start)..].starts_with('0')
+        {
+            let message = format!("trailing junk after numeric literal at or near \"0x{digits}\"");
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position(text, token.span.start)));
+        }
+        let (Token::Number(digits, false), Some(next)) = (&token.token, tokens.peek()) else { continue };
+        let Token::Word(word) = &next.token else { continue };
+        if word.quote_style.is_none() && token.span.end == next.span.start {
+            let message = format!("trailing junk after numeric literal at or near \"{digits}{}\"", word.value);
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position(text, token.span.start)));
+        }
+    }
+    Ok(())
+}
+
+/// # Errors
 /// `42601` for a clause that begins where a value is wanted: the library takes its first word for a column's name.
 pub(super) fn check(text: &str, piece: &[TokenWithSpan]) -> SqlResult<()> {
+    check_numbers(text, piece)?;
     // The word before, and the one before that.
     let (mut before, mut further) = (None::<&TokenWithSpan>, None::<&TokenWithSpan>);
     for token in piece {

@@ -3,11 +3,12 @@
 //! **Invariant:** both walks visit every expression that is evaluated over a row, or over one inside it. `depth` counts the
 //! queries between: 0 for the row itself, which [`Expr::Column`] names; from 1 on [`Expr::Outer`] of that level does.
 
-use super::{Access, Expr, FrameBound, Full, Joins, Kept, List, Over, Plan, Source, Step, WindowFunction};
+use super::{Access, Expr, FrameBound, Full, Joins, Kept, List, Over, Plan, Recursive, Source, Step, WindowFunction};
 use crate::error::SqlResult;
+use std::sync::Arc;
 
 macro_rules! walks {
-    ($parts:ident, $plan_parts:ident, $steps:ident $(, $mutable:tt)?) => {
+    ($parts:ident, $plan_parts:ident, $steps:ident, $recursive:ident $(, $mutable:tt)?) => {
         /// The parts of an expression and the plans in it, one level deeper.
         fn $parts(
             expr: & $($mutable)? Expr,
@@ -205,6 +206,11 @@ macro_rules! walks {
                     }
                 }
                 Plan::Modifying { input, modifies: _ } => $plan_parts(input, depth, part),
+                Plan::Recursive(recursive) if recursive.looks_out => {
+                    let recursive = $recursive(recursive);
+                    $plan_parts(& $($mutable)? recursive.first, depth, part)?;
+                    $plan_parts(& $($mutable)? recursive.step, depth, part)
+                }
                 // They depend on nothing outside.
                 Plan::Shared { .. } | Plan::Modified(_) | Plan::System(_) | Plan::Recursive(_) | Plan::Working(_) => Ok(()),
             }
@@ -285,8 +291,31 @@ macro_rules! walks {
     };
 }
 
-walks!(parts_of, plan_parts_of, step_parts_of);
-walks!(parts_mut, plan_parts_mut, step_parts_mut, mut);
+fn recursive_of(recursive: &Arc<Recursive>) -> &Recursive {
+    recursive
+}
+
+/// Its own copy, if other plans have it, too.
+fn recursive_mut(recursive: &mut Arc<Recursive>) -> &mut Recursive {
+    Arc::make_mut(recursive)
+}
+
+walks!(parts_of, plan_parts_of, step_parts_of, recursive_of);
+walks!(parts_mut, plan_parts_mut, step_parts_mut, recursive_mut, mut);
+
+/// Makes a plan that looks at rows of enclosing queries say the same from within so many more queries.
+pub(crate) fn move_inward(plan: &mut Plan, by: usize) -> SqlResult<()> {
+    plan_parts_mut(plan, 0, &mut |part, depth| {
+        rewrite(part, depth, &mut |expr, depth| {
+            if let Expr::Outer { level, .. } = expr
+                && depth < *level
+            {
+                *level += by;
+            }
+            Ok(false)
+        })
+    })
+}
 
 /// Whether a plan's rows are others in each round of a recursive query. (None is looked at in an expression.)
 pub(crate) fn has_working(plan: &Plan) -> bool {
@@ -397,6 +426,15 @@ impl Slots {
         self.bits.get(slot / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
     }
 
+    /// Says whether any of them is this one or one behind it.
+    pub(crate) fn reaches(&self, slot: usize) -> bool {
+        let word = slot / 64;
+        self.bits.iter().enumerate().skip(word).any(|(at, bits)| {
+            let behind = if at == word { u64::MAX << (slot % 64) } else { u64::MAX };
+            bits & behind != 0
+        })
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.bits.iter().all(|word| *word == 0)
     }
@@ -410,6 +448,16 @@ impl Slots {
     pub(crate) fn meets(&self, other: &Slots) -> bool {
         self.bits.iter().zip(&other.bits).any(|(word, other)| word & other != 0)
     }
+}
+
+/// Says whether an expression of a plan may differ from one evaluation to the next.
+pub(crate) fn is_volatile_plan(plan: &Plan) -> bool {
+    let mut found = false;
+    let _ = plan_parts_of(plan, 0, &mut |part, _| {
+        found |= part.is_volatile();
+        Ok(())
+    });
+    found
 }
 
 fn note(expr: &Expr, depth: usize, target: usize, slots: &mut Slots) -> SqlResult<()> {

@@ -161,7 +161,9 @@ impl Fields {
 
     fn date_token(&mut self, text: &str) -> Found<()> {
         let parts: Vec<&str> = text.split(['-', '/', '.']).filter(|part| !part.is_empty()).collect();
-        if parts.len() > 3 {
+        let is_word = |part: &&str| part.as_bytes()[0].is_ascii_alphabetic();
+        // A month's name stands first or in the middle.
+        if parts.len() > 3 || (parts.len() == 3 && is_word(&parts[2])) {
             return Err(Fault::Syntax);
         }
         for part in parts.iter().filter(|part| part.as_bytes()[0].is_ascii_alphabetic()) {
@@ -364,6 +366,10 @@ pub fn parse_time(text: &str, forms: &Forms) -> SqlResult<i64> {
     }
     let fields = told(found, text, NAME)?;
     if fields.time.is_none() || fields.infinity.is_some() {
+        return told(Err(Fault::Syntax), text, NAME);
+    }
+    // Only a date says which offset a zone has.
+    if matches!(fields.zone, Some(Named::Zone(_))) && !fields.has_date() {
         return told(Err(Fault::Syntax), text, NAME);
     }
     if fields.year.is_some() || fields.month.is_some() {

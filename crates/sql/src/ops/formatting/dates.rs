@@ -114,10 +114,15 @@ fn word(text: impl Into<String>) -> Written {
     Written { text: text.into(), is_number: false }
 }
 
-/// A number with zeros in front, one more place if it is negative.
+/// A number with zeros in front; a sign takes one of the places.
 fn number(value: i64, width: usize, field: Field) -> Written {
-    let width = if field.fill { 0 } else { width + usize::from(value < 0) };
+    let width = if field.fill { 0 } else { width };
     Written { text: format!("{value:0width$}"), is_number: true }
+}
+
+/// A number with zeros in front, and one more place if what it is a part of is negative.
+fn part_of(whole: i64, value: i64, width: usize, field: Field) -> Written {
+    number(value, width + usize::from(whole < 0), field)
 }
 
 /// The ISO year and week of a day.
@@ -131,6 +136,19 @@ pub(super) fn iso_week(days: i64) -> (i64, i64) {
 pub(super) fn iso_year_start(year: i64) -> i64 {
     let fourth = days_of(year, 1, 4);
     fourth - (fourth + 3).rem_euclid(7)
+}
+
+/// A Julian day as PostgreSQL computes it, by divisions that round towards zero: of months and days of either sign, too.
+fn julian_of(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if 2 < month { (year + 4800, month + 1) } else { (year + 4799, month + 13) };
+    let century = year / 100;
+    year * 365 - 32_167 + year / 4 - century + century / 4 + 7834 * month / 256 + day
+}
+
+/// The Monday of an ISO year's first week, as a Julian day.
+fn first_monday(year: i64) -> i64 {
+    let fourth = julian_of(year, 1, 4);
+    fourth - fourth.rem_euclid(7)
 }
 
 impl Broken {
@@ -168,16 +186,15 @@ impl Broken {
         let year = self.counted(self.year);
         let day_of_week = |days: i64| (days + 4).rem_euclid(7);
         Ok(match &*lower {
-            "a.m." | "p.m." => cased(if 12 <= self.hour.rem_euclid(24) { "P.M." } else { "A.M." }),
-            "am" | "pm" => cased(if 12 <= self.hour.rem_euclid(24) { "PM" } else { "AM" }),
+            "a.m." | "p.m." => cased(if 12 <= self.hour % 24 { "P.M." } else { "A.M." }),
+            "am" | "pm" => cased(if 12 <= self.hour % 24 { "PM" } else { "AM" }),
             "hh" | "hh12" => {
                 let hour = if self.hour % 12 == 0 { 12 } else { self.hour % 12 };
-                let width = if self.hour < 0 && 0 <= hour { 3 } else { 2 };
-                number(hour, width, field)
+                part_of(self.hour, hour, 2, field)
             }
-            "hh24" => number(self.hour, 2, field),
-            "mi" => number(self.minute, 2, field),
-            "ss" => number(self.second, 2, field),
+            "hh24" => part_of(self.hour, self.hour, 2, field),
+            "mi" => part_of(self.minute, self.minute, 2, field),
+            "ss" => part_of(self.second, self.second, 2, field),
             "ff1" => self.fraction(1),
             "ff2" => self.fraction(2),
             "ff3" | "ms" => self.fraction(3),
@@ -223,15 +240,18 @@ impl Broken {
                 let name = usize::try_from(self.month - 1).ok().and_then(|at| MONTHS.get(at)).copied().unwrap_or("");
                 if lower == "mon" { self.name(&name[..3], field, 0) } else { self.name(name, field, 9) }
             }
-            "mm" => number(self.month, 2, field),
+            "mm" => part_of(self.month, self.month, 2, field),
             "day" | "dy" => {
                 let name = DAYS.get(day_of_week(self.date()?) as usize).copied().unwrap_or("");
                 if lower == "dy" { self.name(&name[..3], field, 0) } else { self.name(name, field, 9) }
             }
             "ddd" => number(self.day_of_year, 3, field),
             "iddd" => {
-                let date = self.iso_date();
-                number(date - iso_year_start(iso_week(date).0) + 1, 3, field)
+                let day = match self.date {
+                    Some(date) => date - iso_year_start(iso_week(date).0) + 1,
+                    None => self.julian() - first_monday(self.interval_week().0) + 1,
+                };
+                number(day, 3, field)
             }
             "dd" => number(self.day, 2, field),
             "d" => number(day_of_week(self.date()?) + 1, 1, field),
@@ -240,7 +260,7 @@ impl Broken {
                 number(if day == 0 { 7 } else { day }, 1, field)
             }
             "ww" => number((self.day_of_year - 1) / 7 + 1, 2, field),
-            "iw" => number(iso_week(self.iso_date()).1, 2, field),
+            "iw" => number(self.date.map_or_else(|| self.interval_week(), iso_week).1, 2, field),
             "q" if self.month == 0 => word(""),
             "q" => Written { text: ((self.month - 1) / 3 + 1).to_string(), is_number: true },
             "cc" => {
@@ -249,16 +269,16 @@ impl Broken {
                     Some(_) if 0 < self.year => (self.year - 1) / 100 + 1,
                     Some(_) => self.year / 100 - 1,
                 };
-                if century.abs() <= 99 { number(century, 2, field) } else { number(century, 0, field) }
+                if century.abs() <= 99 { part_of(century, century, 2, field) } else { number(century, 0, field) }
             }
             "y,yyy" => Written { text: format!("{},{:03}", year / 1000, year - year / 1000 * 1000), is_number: true },
-            "yyyy" => number(year, 4, field),
-            "yyy" => number(year % 1000, 3, field),
-            "yy" => number(year % 100, 2, field),
+            "yyyy" => part_of(year, year, 4, field),
+            "yyy" => part_of(year, year % 1000, 3, field),
+            "yy" => part_of(year, year % 100, 2, field),
             "y" => number(year % 10, 1, field),
-            "iyyy" => number(self.iso_year(), 4, field),
-            "iyy" => number(self.iso_year() % 1000, 3, field),
-            "iy" => number(self.iso_year() % 100, 2, field),
+            "iyyy" => part_of(year, self.iso_year(), 4, field),
+            "iyy" => part_of(year, self.iso_year() % 1000, 3, field),
+            "iy" => part_of(year, self.iso_year() % 100, 2, field),
             "i" => number(self.iso_year() % 10, 1, field),
             "rm" if self.month == 0 && self.year == 0 => word(""),
             "rm" => {
@@ -273,18 +293,38 @@ impl Broken {
                 cased(&format!("{name:<width$}"))
             }
             "w" => number((self.day - 1) / 7 + 1, 1, field),
-            "j" => Written { text: (self.iso_date() + 2_440_588).to_string(), is_number: true },
+            "j" => {
+                let day = self.date.map_or_else(|| self.julian(), |date| date + 2_440_588);
+                Written { text: day.to_string(), is_number: true }
+            }
             _ => word(""),
         })
     }
 
-    /// The day as the calendar has it, of an interval too.
-    fn iso_date(&self) -> i64 {
-        self.date.unwrap_or_else(|| days_of(self.year, self.month, self.day))
+    fn iso_year(&self) -> i64 {
+        self.counted(self.date.map_or_else(|| self.interval_week(), iso_week).0)
     }
 
-    fn iso_year(&self) -> i64 {
-        self.counted(iso_week(self.iso_date()).0)
+    /// An interval's fields as a Julian day.
+    fn julian(&self) -> i64 {
+        julian_of(self.year, self.month, self.day)
+    }
+
+    /// The ISO year and week of an interval's fields.
+    fn interval_week(&self) -> (i64, i64) {
+        let day = self.julian();
+        let mut year = self.year;
+        if day < first_monday(year) {
+            year -= 1;
+        }
+        let week = (day - first_monday(year)) / 7 + 1;
+        if week < 52 {
+            return (year, week);
+        }
+        // For the week PostgreSQL looks at the year behind the interval's own, for the year at the one behind that.
+        let (next, own_next) = (first_monday(year + 1), first_monday(self.year + 1));
+        let of_year = if next <= day { year + 1 } else { year };
+        (of_year, if own_next <= day { (day - own_next) / 7 + 1 } else { week })
     }
 
     fn fraction(&self, digits: u32) -> Written {
