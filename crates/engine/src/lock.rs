@@ -416,7 +416,8 @@ impl Txn<'_> {
                 Answer::Blocked(obstacles) => obstacles,
                 answer => return Ok(self.got(key, mode, &answer)),
             };
-            if self.press(&obstacles) {
+            // Who would not wait takes nothing from anybody: NOWAIT and SKIP LOCKED mean "do not disturb".
+            if wait == Wait::Block && self.press(&obstacles) {
                 continue;
             }
             match wait {
@@ -474,6 +475,37 @@ impl Txn<'_> {
             _ => false,
         };
         if is_same { Ok(seen) } else { Err(self.conflict(table)) }
+    }
+
+    /// Waits until no other transaction is about to delete the row or to change one of its keys: whoever goes by a key that is
+    /// there must know that it stays. Locks nothing; a row that is only locked is not waited for. Returns true if it had to
+    /// wait, so that the row may have gone.
+    ///
+    /// # Errors
+    /// [`Error::MustWait`] in a session, [`Error::WriteConflict`] without; [`Error::Taken`].
+    pub fn await_key(&self, table: &Table, row: RowId) -> Result<bool> {
+        self.inner.assert_own(table);
+        let _call = self.call();
+        let key = Key::Row { table: table.id, row: row.0 };
+        let mut has_waited = false;
+        loop {
+            let held = self.held();
+            let holder = match table.rows.newest(row.0, held.pin()) {
+                Newest::Hot(newest) => self.inner.registry.holder(newest, held.pin()),
+                Newest::Frozen(..) | Newest::Nowhere => None,
+            };
+            match holder {
+                Some((owner, true)) if owner != held.owner() => {
+                    self.stand_in_line(table, key, Mode::row(RowLock::KeyShare), Some(owner))?;
+                    has_waited = true;
+                }
+                _ => break,
+            }
+        }
+        if self.place_is_for(key) {
+            self.leave_others(None);
+        }
+        Ok(has_waited)
     }
 
     /// Locks a table.

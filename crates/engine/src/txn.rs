@@ -321,6 +321,10 @@ impl<'e> Txn<'e> {
         let mut scratch = self.scratch.take().expect("only the two ends give it up");
         let counters = &self.inner.counters[held.index()];
         if scratch.writes.is_empty() {
+            // Its locks may have guarded something outside of the database: whoever lost one is told.
+            if held.taken_by().is_some() {
+                return Err(self.refuse(held, scratch, Refused::Aborted));
+            }
             if held.logs_reads()
                 && let Err(refused) = self.inner.commit_reads(&held, &mut scratch)
             {

@@ -158,6 +158,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let is_handed_over = settings.get("overtake.dispatch") == "worker";
     let lanes = Wanted::from_settings(&settings);
     let engine = Engine::new(EngineConfig::in_memory());
+    engine.set_lock_config(server::lock_config(engine.lock_config(), &settings));
     let views = Views::new(config.stats.clone(), engine.clone());
     views.let_in_by(config.door.clone());
     let database = Database::new(engine.clone())

@@ -6,7 +6,15 @@
 use crate::door::{Door, DoorOptions};
 use crate::options::OptionError;
 use crate::upstream::is_changeable;
+use engine::{LockConfig, LockPriority};
 use sql::session::{Database, Defaults, Source};
+
+/// Configuration of locks with what the settings say of it.
+pub fn lock_config(config: LockConfig, settings: &Defaults) -> LockConfig {
+    let name = settings.get("overtake.lock_priority");
+    let priority = LockPriority::ALL.into_iter().find(|priority| priority.name() == name);
+    LockConfig { priority: priority.unwrap_or(config.priority), ..config }
+}
 
 /// Reads the settings again and applies them to the gate and to sessions. Returns the names of changed settings.
 ///
@@ -19,10 +27,10 @@ pub fn reload(
 ) -> Result<Vec<&'static str>, OptionError> {
     let before = database.defaults();
     let mut settings = read()?;
-    let (changed, fixed): (Vec<_>, Vec<_>) = before
-        .all()
-        .filter(|setting| settings.get(setting.name) != setting.value)
-        .partition(|setting| !setting.is_of_server || is_changeable(setting.name));
+    let (changed, fixed): (Vec<_>, Vec<_>) =
+        before.all().filter(|setting| settings.get(setting.name) != setting.value).partition(|setting| {
+            !setting.is_of_server || setting.name == "overtake.lock_priority" || is_changeable(setting.name)
+        });
     for setting in &fixed {
         tracing::warn!("parameter \"{}\" cannot be changed without restarting the server", setting.name);
         // The value in force was taken at the start, so it is valid.
@@ -32,6 +40,7 @@ pub fn reload(
     }
     let options = DoorOptions::from_settings(&settings, "off", true)?;
     let names: Vec<&'static str> = changed.iter().map(|setting| setting.name).collect();
+    let locks = lock_config(database.engine().lock_config(), &settings);
     let sessions = database
         .prepare_reload(settings)
         .map_err(|error| OptionError::of("overtake.priority_rules", error.message().to_owned()))?;
@@ -41,6 +50,7 @@ pub fn reload(
         let why = "the gate cannot be switched on or off without restarting the server";
         return Err(OptionError::of("overtake.mpl", why.to_owned()));
     }
+    database.engine().set_lock_config(locks);
     sessions.apply();
     Ok(names)
 }
@@ -66,11 +76,12 @@ mod tests {
             .expect("settings");
         let options = DoorOptions::from_settings(&database.defaults(), "off", true).expect("options");
         let door = Door::new(&options).expect("a gate");
-        let read = with(&["overtake.mpl=7", "statement_timeout=2s", "port=7000"]);
+        let read = with(&["overtake.mpl=7", "overtake.lock_priority=pow", "statement_timeout=2s", "port=7000"]);
         let changed = reload(&database, &door, || Ok(read)).expect("a reload");
-        assert_eq!(changed, ["overtake.mpl", "statement_timeout"]);
+        assert_eq!(changed, ["overtake.lock_priority", "overtake.mpl", "statement_timeout"]);
         let now = database.defaults();
         assert_eq!((now.get("overtake.mpl"), now.get("statement_timeout"), now.get("port")), ("7", "2s", "5432"));
+        assert_eq!(database.engine().lock_config().priority, LockPriority::Pow);
         for wrong in ["overtake.mpl=off", "overtake.priority_rules=nonsense"] {
             let read = with(&[wrong, "statement_timeout=3s"]);
             reload(&database, &door, || Ok(read)).expect_err(wrong);

@@ -166,6 +166,12 @@ pub(crate) fn class_named(name: &str) -> Class {
     }
 }
 
+/// Highest class of a superuser's sessions, and where it stands among the settings, if nobody has said another.
+fn default_max(is_superuser: bool, sources: &[Source]) -> Option<(usize, Value)> {
+    let at = position("overtake.priority_max").filter(|at| is_superuser && sources[*at] == Source::Default)?;
+    Some((at, Cow::Borrowed(Class::High.name())))
+}
+
 fn isolation_named(name: &str) -> Isolation {
     match name {
         "serializable" => Isolation::Serializable,
@@ -189,6 +195,9 @@ impl Settings {
             if let Some(at) = position(name) {
                 values[at] = value;
             }
+        }
+        if let Some((at, highest)) = default_max(is_superuser, &sources) {
+            values[at] = highest;
         }
         let unreported = (0..DEFS.len()).filter(|at| DEFS[*at].reported).collect();
         let hot = Hot::of(&values);
@@ -223,7 +232,8 @@ impl Settings {
     pub(crate) fn start_with(&mut self, name: &str, value: &str, source: Source) -> SqlResult<()> {
         let at = self.find_or_make(name)?;
         let value = self.accepted(at, value)?;
-        if Source::Role < source {
+        // What the administrator gives is not measured by what the session may give itself.
+        if Source::Rule < source {
             self.check(at, &value)?;
         }
         self.put(at, value);
@@ -234,9 +244,15 @@ impl Settings {
 
     /// All that a session begins with is said: what it shows is what it has.
     pub(crate) fn begun(&mut self) {
-        if let Some(at) = position("overtake.priority")
+        if let (Some(at), Some(max)) = (position("overtake.priority"), position("overtake.priority_max"))
             && class_named(&self.values[at]) < self.class_max()
         {
+            // A rule may give any class, and the session may come back to it.
+            if self.sources[at] == Source::Rule {
+                self.values[max] = self.values[at].clone();
+                self.resets[max].clone_from(&self.values[max]);
+                return;
+            }
             self.values[at] = Cow::Owned(self.value("overtake.priority_max").to_owned());
             self.resets[at].clone_from(&self.values[at]);
             self.hot = Hot::of(&self.values);
@@ -258,6 +274,10 @@ impl Settings {
                 self.put(at, value.clone());
                 self.note(at);
             }
+        }
+        if let Some((at, highest)) = default_max(self.is_superuser, &self.sources) {
+            self.values[at] = highest.clone();
+            self.resets[at] = highest;
         }
         self.begun();
     }

@@ -27,6 +27,25 @@ const SCRIPTS: &[(&str, &str, &str, &str)] = &[
     ("delete from t where id = 1", "update t set n = 0 where id < 3 returning id", "2", "2 0 b;3 30 c"),
     ("update t set n = 99 where id = 1", "delete from t where n < 25 returning id", "2", "1 99 a;3 30 c"),
     ("update t set n = 12 where id = 1", "delete from t where n < 15 returning n", "12", "2 20 b;3 30 c"),
+    // DO NOTHING goes by a key that is there to stay: it waits for a delete and for a change of the key, and for nothing else.
+    (
+        "delete from t where id = 1",
+        "insert into t values (1, 7, 'x') on conflict do nothing returning n",
+        "7",
+        "1 7 x;2 20 b;3 30 c",
+    ),
+    (
+        "update t set id = 9 where id = 1",
+        "insert into t values (1, 7, 'x') on conflict (id) do nothing returning n",
+        "7",
+        "1 7 x;2 20 b;3 30 c;9 10 a",
+    ),
+    (
+        "delete from t where id = 1; insert into t values (1, 5, 'y')",
+        "insert into t values (1, 7, 'x') on conflict do nothing returning n",
+        "",
+        "1 5 y;2 20 b;3 30 c",
+    ),
     // Queries in it see the snapshot.
     (
         "update t set n = 11 where id = 1",

@@ -1,5 +1,8 @@
 //! Deadlocks: found when a session parks, by following who waits for whom.
 //!
+//! A circle in which somebody waits only for who stands before him in a queue is *soft*: it is opened by changing the order of
+//! that queue, as PostgreSQL does (`README`, "The Deadlock Detection Algorithm"), and nobody is aborted.
+//!
 //! **Invariant:** a session undoes its statement, says that it is parked, and only then looks. A cycle of parked sessions
 //! does not move, so the last of them to park sees all of it. One latch is held at a time: what is followed may be gone a
 //! moment later, so a cycle counts only if a second look finds one again.
@@ -12,7 +15,7 @@ use crate::error::Error;
 use crate::raw::slots::Registry;
 use crate::sync::SeqCst;
 use core::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A session that was reached, and from which of them.
@@ -42,8 +45,8 @@ impl Search {
 }
 
 impl LockTable {
-    /// Says that the session is parked, and breaks every deadlock that this closes: the least important of a cycle is the
-    /// victim, and of those the youngest.
+    /// Says that the session is parked, and breaks every deadlock that this closes: by the order of a queue, if that is enough;
+    /// else the least important of a cycle is the victim, and of those the youngest.
     pub(crate) fn park(&self, registry: &Registry, holders: &dyn Holders, me: &Arc<Waiter>) {
         me.with(|state| state.parked = true);
         // In one queue everybody waits for those before him, and only an open transaction keeps what others wait for in
@@ -51,9 +54,13 @@ impl LockTable {
         if self.parked_count.load(SeqCst) == 0 {
             return;
         }
+        let mut moved = HashSet::new();
         while self.find_cycle(registry, holders, me).is_some()
             && let Some(cycle) = self.find_cycle(registry, holders, me)
         {
+            if self.reorder(registry, holders, &cycle, &mut moved) {
+                continue;
+            }
             let rank = |waiter: &Arc<Waiter>| {
                 waiter.with(|state| (state.importance, Reverse((state.born_ns, waiter.id)), state.number))
             };
@@ -70,6 +77,42 @@ impl LockTable {
                 super::Tally::one(&self.tally.deadlocks);
             }
         }
+    }
+
+    /// Lets one of a cycle go before the next, if it waits for that only because it stands behind it. Says whether it could.
+    /// `moved` are the pairs for which this was tried: two orders that close a cycle each do not alternate for ever.
+    fn reorder(
+        &self,
+        registry: &Registry,
+        holders: &dyn Holders,
+        cycle: &[Arc<Waiter>],
+        moved: &mut HashSet<(u64, u64)>,
+    ) -> bool {
+        let place = |waiter: &Arc<Waiter>| waiter.with(|state| state.place);
+        let pairs = cycle.iter().zip(cycle.iter().cycle().skip(1));
+        for (behind, before) in pairs.filter(|(behind, before)| !Arc::ptr_eq(behind, before)) {
+            let (Some((key, _)), Some((other, _))) = (place(behind), place(before)) else { continue };
+            if key != other || !moved.insert((behind.id, before.id)) {
+                continue;
+            }
+            let mut wakes = Vec::new();
+            let is_moved = self.with_entry(key, false, |entry| {
+                let Some(entry) = entry else { return false };
+                let (Some(from), Some(to)) = (entry.position(behind), entry.position(before)) else { return false };
+                entry.clean(registry, |mode| self.unmark(key, mode));
+                let foreign = Foreign::of(key, registry, holders);
+                let is_moved = entry.move_forward(&foreign, from, to);
+                if is_moved {
+                    entry.grant(&foreign, &mut wakes);
+                }
+                is_moved
+            });
+            super::wake(wakes);
+            if is_moved {
+                return true;
+            }
+        }
+        false
     }
 
     /// The sessions of a cycle through `me`, each of which waits for the next, and the last for the first.

@@ -30,6 +30,9 @@ pub(super) struct Place {
     pub(super) passed: u32,
     /// Whether its transaction had the lock in some mode when it came.
     pub(super) upgrades: bool,
+    /// Of a row: the transactions that had the lock in its way when it came. While one of them has it, the place loses
+    /// nothing when others go first, and whom they do not exclude they delay by no more than their own time.
+    pub(super) blockers: Vec<u64>,
 }
 
 /// So often a woken place may be passed.
@@ -206,16 +209,48 @@ impl Entry {
         let has_it = self.has(foreign, owner);
         let mut owners = self.owners(foreign, mode);
         owners.retain(|other| *other != owner);
-        let first = self.queue.iter().take(position).find(|place| mode.excludes(place.mode));
+        let bars = |place: &&Place| mode.excludes(place.mode) && !self.lets_overtake(foreign, place, importance);
+        let first = self.queue.iter().take(position).find(bars);
         // If that lets us pass so do the others: they wait for it, and are no more important.
         let ahead = !has_it && first.is_some_and(|first| !first.lets_pass(importance));
         Obstacles { owners, ahead, fresh: false }
     }
 
+    /// Tells whether somebody of this importance may go before a place that it excludes, if nothing else is in its way.
+    ///
+    /// The place waits for a transaction that was there before it, so it does not wait longer than those take who overtake
+    /// it meanwhile. Once that transaction has ended, nobody overtakes: the place does not starve.
+    fn lets_overtake(&self, foreign: &Foreign, place: &Place, importance: u64) -> bool {
+        let mut held = self.granted.iter().chain(&foreign.0);
+        !place.blockers.is_empty()
+            && place.importance <= importance
+            && held.any(|granted| place.mode.excludes(granted.mode) && place.blockers.contains(&granted.owner))
+    }
+
     /// Whether the member at `behind` must let that at `before` go first.
     pub(super) fn must_let_pass(&self, foreign: &Foreign, behind: usize, before: usize) -> bool {
-        let place = &self.queue[behind];
-        place.mode.excludes(self.queue[before].mode) && !self.has(foreign, place.owner)
+        let (place, first) = (&self.queue[behind], &self.queue[before]);
+        place.mode.excludes(first.mode)
+            && !self.has(foreign, place.owner)
+            && !self.lets_overtake(foreign, first, place.importance)
+    }
+
+    /// Moves the member at `behind` to the one at `before`, in front of it, unless that matters more or has the lock in its
+    /// way. Says whether it did.
+    pub(super) fn move_forward(&mut self, foreign: &Foreign, behind: usize, before: usize) -> bool {
+        let (place, first) = (&self.queue[behind], &self.queue[before]);
+        let mut held = self.granted.iter().chain(&foreign.0);
+        let is_held = held.any(|granted| granted.owner == first.owner && place.mode.excludes(granted.mode));
+        if behind <= before || place.importance < first.importance || is_held {
+            return false;
+        }
+        // The queue stays in the order of arrivals.
+        let arrival = first.arrival;
+        let mut place = self.remove(behind);
+        place.arrival = arrival;
+        place.waiter.set_arrival(arrival);
+        self.insert(before, place);
+        true
     }
 
     /// The owners that have what the member at `position` wants.
@@ -232,15 +267,24 @@ impl Entry {
     pub(super) fn grant(&mut self, foreign: &Foreign, wakes: &mut Vec<Ended>) {
         let modes = (0..Mode::COUNT).filter(|mode| self.modes[*mode] != 0);
         let present = modes.fold(0, |all, mode| all | 1 << mode);
-        // The modes that somebody further in front excludes.
+        // The modes that somebody further in front excludes; and those that only such exclude as let their equals overtake.
         let mut closed: u16 = 0;
+        let (mut equals, mut overtaken) = (u64::MAX, 0);
         for position in 0..self.queue.len() {
             if present & !closed == 0 && self.upgrades == 0 {
                 break;
             }
             let place = &self.queue[position];
+            if place.importance != equals {
+                closed |= core::mem::take(&mut overtaken);
+                equals = place.importance;
+            }
             let is_behind = place.mode.is_in(closed);
-            closed |= place.mode.excluded();
+            if self.lets_overtake(foreign, place, place.importance) {
+                overtaken |= place.mode.excluded();
+            } else {
+                closed |= place.mode.excluded();
+            }
             if place.woken || is_behind && !self.has(foreign, place.owner) {
                 continue;
             }

@@ -268,7 +268,10 @@ impl LockTable {
                 (Some(waiter), None) => {
                     obstacles.fresh = true;
                     let upgrades = entry.has(&foreign, asker.owner);
-                    self.queue(entry, position, waiter, asker, (key, mode), upgrades);
+                    // Locks of tables queue strictly, as PostgreSQL's do.
+                    let is_row = matches!(key, Key::Row { .. });
+                    let blockers = if is_row { obstacles.owners.clone() } else { Vec::new() };
+                    self.queue(entry, position, waiter, asker, (key, mode), (upgrades, blockers));
                 }
                 (Some(waiter), Some(at)) => {
                     obstacles.fresh = entry.queue()[at].woken;
@@ -293,13 +296,22 @@ impl LockTable {
         waiter: &Arc<Waiter>,
         asker: Asker<'_>,
         (key, mode): (Key, Mode),
-        upgrades: bool,
+        (upgrades, blockers): (bool, Vec<u64>),
     ) {
         let Asker { owner, importance, .. } = asker;
         let arrival = waiter.arrival().unwrap_or_else(|| self.number());
         waiter.set_arrival(arrival);
-        let place =
-            Place { waiter: waiter.clone(), owner, mode, importance, arrival, woken: false, passed: 0, upgrades };
+        let place = Place {
+            waiter: waiter.clone(),
+            owner,
+            mode,
+            importance,
+            arrival,
+            woken: false,
+            passed: 0,
+            upgrades,
+            blockers,
+        };
         entry.insert(at, place);
         waiter.set_place(true);
         let look_ns = self.begin_wait(waiter, asker, key, mode, true);

@@ -129,11 +129,12 @@ pub fn a_table_and_a_row() {
     closes(&table, &engine, [&share_table, &share_table, &write, &write]);
 }
 
-/// Nobody has what the other wants, but the queue stands between: a sharer behind a writer behind a sharer.
+/// Nobody has what the other wants, but the queue stands between: a sharer behind a writer behind a sharer. The writer matters
+/// more, so nobody goes before it.
 pub fn a_queue_closes_a_circle() {
     let (engine, table) = bank_of_rows(2);
     let mut first = open_session(&engine, Class::Normal);
-    let mut writer = open_session(&engine, Class::Normal);
+    let mut writer = open_session(&engine, Class::High);
     let mut last = open_session(&engine, Class::Normal);
     done(&mut first, locks(&table, 0, RowLock::Share));
     done(&mut last, add(&table, 1, 1));
@@ -196,4 +197,63 @@ pub fn procedures_hold_nothing_while_they_wait() {
     assert!(waiting.is_empty());
     assert_eq!(engine.lock_stats().deadlocks, 0);
     assert_eq!([0, 1].map(|id| balance_now(&engine, &table, id)), [Some(103), Some(103)]);
+}
+
+/// One who shares a row goes before a delete that waits for it, so what the delete's holder waits for next closes no circle.
+pub fn who_may_pass_closes_no_circle() {
+    let (engine, table) = bank_of_rows(2);
+    let mut one = open_session(&engine, Class::Normal);
+    done(&mut one, locks(&table, 0, RowLock::Share));
+    let mut three = open_session(&engine, Class::Normal);
+    done(&mut three, add(&table, 1, 1));
+    let mut two = open_session(&engine, Class::Normal);
+    let twos = parked(&mut two, delete(&table, 0));
+    done(&mut three, locks(&table, 0, RowLock::Share));
+    let ones = parked(&mut one, add(&table, 1, 1));
+    three.commit().unwrap();
+    assert!(ones.is_ready());
+    done(&mut one, add(&table, 1, 1));
+    one.commit().unwrap();
+    assert!(twos.is_ready());
+    done(&mut two, delete(&table, 0));
+    two.commit().unwrap();
+    assert_eq!(engine.lock_stats().deadlocks, 0);
+}
+
+/// A circle that is closed only by the order of a queue is opened by another order, and nobody is aborted. (PostgreSQL's
+/// `deadlock-soft`.)
+pub fn a_soft_deadlock_is_opened_by_the_order_of_a_queue() {
+    let (engine, a) = bank_of_rows(1);
+    let b = engine.create_table(engine::TableDef { name: "other".to_owned(), ..definition(&a) }).unwrap();
+    let table_lock = |table: &Arc<Table>, mode: TableLock| {
+        let table = table.clone();
+        move |txn: &Txn<'_>| txn.lock_table(&table, mode, Wait::Block)
+    };
+    let [mut d1, mut d2, mut e1, mut e2] = [(); 4].map(|()| open_session(&engine, Class::Normal));
+    done(&mut d1, table_lock(&a, TableLock::AccessShare));
+    done(&mut d2, table_lock(&b, TableLock::AccessShare));
+    let e1s = parked(&mut e1, table_lock(&a, TableLock::AccessExclusive));
+    let e2s = parked(&mut e2, table_lock(&b, TableLock::AccessExclusive));
+    // d1 waits for e2, who waits for d2.
+    let d1s = parked(&mut d1, table_lock(&b, TableLock::AccessShare));
+    // d2 stands behind e1, who waits for d1: the circle is closed. One of the two goes before the exclusive one.
+    let d2s = match d2.try_execute(table_lock(&a, TableLock::AccessShare)) {
+        Ok(engine::Step::Done(())) => None,
+        Ok(engine::Step::Parked(ticket)) => Some(ticket),
+        Err(error) => panic!("{error}"),
+    };
+    assert_eq!(engine.lock_stats().deadlocks, 0);
+    let is_d2_first = d2s.as_ref().is_none_or(Ticket::is_ready);
+    assert!(is_d2_first != d1s.is_ready(), "one of them goes on");
+    let (mut first, mut second) = if is_d2_first { (d2, d1) } else { (d1, d2) };
+    let tables = if is_d2_first { [&a, &b] } else { [&b, &a] };
+    done(&mut first, table_lock(tables[0], TableLock::AccessShare));
+    first.commit().unwrap();
+    let (mut exclusive, ready) = if is_d2_first { (e2, e2s) } else { (e1, e1s) };
+    assert!(ready.is_ready());
+    done(&mut exclusive, table_lock(tables[1], TableLock::AccessExclusive));
+    exclusive.commit().unwrap();
+    done(&mut second, table_lock(tables[1], TableLock::AccessShare));
+    second.commit().unwrap();
+    assert_eq!(engine.lock_stats().deadlocks, 0);
 }

@@ -284,3 +284,41 @@ pub fn a_promotion_outlives_a_wait() {
     assert_eq!(classes, [Class::High, Class::High, Class::Low]);
     assert_eq!(engine.lock_stats().promotions, 1);
 }
+
+/// A transaction that has only locked, and lost its lock, cannot commit.
+pub fn a_lost_lock_is_told_at_the_commit() {
+    let (engine, table) = bank_of(2);
+    type Locker<'a> = &'a dyn Fn(&Txn<'_>) -> engine::Result<()>;
+    let lockers: [Locker<'_>; 3] = [
+        &|txn| lock(txn, &table, 0, RowLock::Update, engine::Wait::Block).map(drop),
+        &|txn| lock(txn, &table, 0, RowLock::Share, engine::Wait::Block).map(drop),
+        &|txn| txn.lock_table(&table, engine::TableLock::Share, engine::Wait::Block),
+    ];
+    for locker in lockers {
+        let mut normal = open_session(&engine, Class::Normal);
+        done(&mut normal, locker);
+        assert!(takes(&engine, &table, 0));
+        assert_eq!(normal.commit().unwrap_err(), Error::Taken);
+        // It is over.
+        normal.begin(COMMITTED).unwrap();
+        normal.commit().unwrap();
+    }
+}
+
+/// NOWAIT and SKIP LOCKED take nothing from anybody.
+pub fn who_does_not_wait_takes_nothing() {
+    use engine::Wait;
+    let (engine, table) = bank_of(2);
+    let mut low = open_session(&engine, Class::Low);
+    done(&mut low, add(&table, 0, 1));
+    let mut high = open_session(&engine, Class::High);
+    assert!(!done(&mut high, |txn| lock(txn, &table, 0, RowLock::Update, Wait::SkipLocked)));
+    let error = failed(&mut high, |txn| lock(txn, &table, 0, RowLock::Update, Wait::NoWait));
+    assert!(matches!(error, Error::LockNotAvailable(_)), "{error}");
+    high.rollback();
+    let mut high = open_session(&engine, Class::High);
+    let error = failed(&mut high, |txn| txn.lock_table(&table, engine::TableLock::Exclusive, Wait::NoWait));
+    assert!(matches!(error, Error::LockNotAvailable(_)), "{error}");
+    low.commit().unwrap();
+    assert_eq!(engine.lock_stats().takings, []);
+}

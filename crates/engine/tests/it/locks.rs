@@ -473,3 +473,64 @@ pub fn tables_are_locked_beyond_the_64th() {
     writer.commit().unwrap();
     assert!(ticket.is_ready());
 }
+
+/// Those who share a row with its holder pass a delete that waits for the holder, and delay it by no more than their own time:
+/// once the holder that was there before has ended, newcomers queue.
+pub fn sharers_pass_a_waiting_delete_and_do_not_starve_it() {
+    let (engine, table) = bank_of(2);
+    let share = || locks(&table, 0, RowLock::KeyShare);
+    let mut first = open_session(&engine, Class::Normal);
+    done(&mut first, share());
+    let mut deleter = open_session(&engine, Class::Normal);
+    let deletes = parked(&mut deleter, delete(&table, 0));
+    // By the lock table, by a claim, without waiting.
+    let mut second = open_session(&engine, Class::Normal);
+    done(&mut second, share());
+    let mut third = open_session(&engine, Class::Normal);
+    assert!(done(&mut third, |txn| lock(txn, &table, 0, RowLock::KeyShare, Wait::NoWait)));
+    third.commit().unwrap();
+    let mut writer = open_session(&engine, Class::Normal);
+    done(&mut writer, add(&table, 0, 1));
+    writer.commit().unwrap();
+    // A less important one does not pass.
+    let mut low = open_session(&engine, Class::Low);
+    let lows = parked(&mut low, share());
+    first.commit().unwrap();
+    assert!(!deletes.is_ready(), "the second is still there");
+    // Its own blocker has gone: nobody passes any more.
+    let mut fourth = open_session(&engine, Class::Normal);
+    let fourths = parked(&mut fourth, share());
+    second.commit().unwrap();
+    assert!(deletes.is_ready() && !fourths.is_ready() && !lows.is_ready());
+    done(&mut deleter, delete(&table, 0));
+    deleter.rollback();
+    assert!(fourths.is_ready() && lows.is_ready());
+    done(&mut fourth, share());
+    done(&mut low, share());
+    fourth.commit().unwrap();
+    low.commit().unwrap();
+    assert_eq!(engine.lock_stats().entries, 0);
+}
+
+/// Who was queued behind a delete for another reason is woken when that reason is gone, though the delete waits on.
+pub fn a_sharer_in_the_queue_overtakes() {
+    let (engine, table) = bank_of(2);
+    let mut holder = open_session(&engine, Class::Normal);
+    done(&mut holder, locks(&table, 0, RowLock::KeyShare));
+    let mut writer = open_session(&engine, Class::Normal);
+    done(&mut writer, add(&table, 0, 1));
+    let mut deleter = open_session(&engine, Class::Normal);
+    let deletes = parked(&mut deleter, delete(&table, 0));
+    let mut sharer = open_session(&engine, Class::Normal);
+    let shares = parked(&mut sharer, locks(&table, 0, RowLock::Share));
+    writer.commit().unwrap();
+    assert!(shares.is_ready() && !deletes.is_ready());
+    done(&mut sharer, locks(&table, 0, RowLock::Share));
+    holder.commit().unwrap();
+    assert!(!deletes.is_ready());
+    sharer.commit().unwrap();
+    assert!(deletes.is_ready());
+    done(&mut deleter, delete(&table, 0));
+    deleter.commit().unwrap();
+    assert_eq!(engine.lock_stats().entries, 0);
+}

@@ -96,6 +96,21 @@ pub fn classes_come_from_everywhere() {
         assert_eq!(class(&real.login("user=till application_name='nightly 1'").await.unwrap()).await, "low");
         let ann = real.login("user=ann").await.unwrap();
         assert_eq!(class(&ann).await, "low");
+        // Unless a superuser says otherwise, who is none stays below `high`.
+        admin.batch_execute("create user bob").await.unwrap();
+        let bob = real.login("user=bob").await.unwrap();
+        assert_eq!(ask(&bob, "show overtake.priority_max").await, "normal");
+        assert_eq!(ask(&admin, "show overtake.priority_max").await, "high");
+        let too_high = "42501 permission denied to set parameter \"overtake.priority\"";
+        assert_eq!(ask(&bob, "set overtake.priority = high").await, too_high);
+        admin.batch_execute("alter role bob set overtake.priority_max = high").await.unwrap();
+        let bob = real.login("user=bob").await.unwrap();
+        assert_eq!(ask(&bob, "set overtake.priority = high").await, "");
+        // What a rule has given can be given up and taken again.
+        let till = real.login("user=till").await.unwrap();
+        assert_eq!(ask(&till, "set overtake.priority = low").await, "");
+        assert_eq!(ask(&till, "reset overtake.priority").await, "");
+        assert_eq!(class(&till).await, "high");
         let denied = "42501 permission denied to set parameter \"overtake.priority\"";
         assert_eq!(ask(&ann, "set overtake.priority = high").await, denied);
         assert_eq!(ask(&ann, "set overtake.priority = normal").await, "");

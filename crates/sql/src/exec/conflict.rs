@@ -28,7 +28,13 @@ impl Run<'_> {
         loop {
             self.txn.check_active()?;
             if let Some((at, id)) = self.in_the_way(table, row, &conflict.arbiters)? {
-                let Some(update) = &conflict.update else { return Ok(()) };
+                let Some(update) = &conflict.update else {
+                    // A key whose owner is about to give it up is not there yet to stay.
+                    if self.txn.await_key(&table.table, id)? {
+                        continue;
+                    }
+                    return Ok(());
+                };
                 if self.update_instead(table, row, (at, id), (update, rules), note)? {
                     return Ok(());
                 }

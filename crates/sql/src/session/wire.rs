@@ -53,6 +53,8 @@ impl Database {
         let application = application.map_or("", |(_, value)| value);
         if let Some(class) = server.rules.of_session(user, database, application) {
             settings.start_with("overtake.priority", class.name(), Source::Rule)?;
+            // The client may ask for what the rule gives.
+            settings.begun();
         }
         for (name, value) in wishes {
             settings.start_with(name, value, Source::Client)?;

@@ -340,6 +340,12 @@ pub static DEFS: &[Def] = &[
         "Whether the server process behind that runs a transaction of class low has a lower processor priority meanwhile.",
     ),
     server(
+        "overtake.lock_priority",
+        "not-running",
+        Takes::OneOf(&["none", "priority-queue", "pow", "not-running"]),
+        "Sets which holders of a row or lock give way to a more important transaction: their work is rolled back, 40001.",
+    ),
+    server(
         "overtake.message_max",
         "64MB",
         Takes::Kilobytes,
@@ -417,9 +423,9 @@ pub static DEFS: &[Def] = &[
         context: Context::Superuser,
         ..def(
             "overtake.priority_max",
-            "high",
+            "normal",
             Takes::OneOf(PRIORITIES),
-            "Sets the highest class that a role's sessions may have.",
+            "Sets the highest class that a role's sessions may have; of superusers it is high by default.",
         )
     },
     server(
