@@ -492,8 +492,8 @@ pub enum SetFunction {
     Series { kind: Kind, step: Kind, add: Eval, zero: Datum },
     /// An array's elements.
     Unnest,
-    /// `generate_subscripts(array, dimension, reverse)`
-    Subscripts,
+    /// `generate_subscripts(array, dimension, reverse)`, of an array that begins at this place.
+    Subscripts { first: i32 },
     /// `string_to_table(text, delimiter, null)`
     StringToTable,
     /// A function of one value: a set of one.

@@ -156,7 +156,31 @@ impl Roles {
     }
 
     pub(crate) fn hashed(&self, password: &str) -> SqlResult<String> {
+        if is_verifier(password) {
+            return Ok(password.to_owned());
+        }
         let hash = self.hash.get().ok_or_else(|| SqlError::unsupported("a password without a server"))?;
         hash(password).ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "could not generate random salt"))
     }
+}
+
+/// Whether a password is given as what it is checked against, as dumps do: `SCRAM-SHA-256$iterations:salt$stored:server`.
+fn is_verifier(password: &str) -> bool {
+    let parts = || {
+        let (iterations, rest) = password.strip_prefix("SCRAM-SHA-256$")?.split_once(':')?;
+        let (salt, keys) = rest.split_once('$')?;
+        let (stored, server) = keys.split_once(':')?;
+        Some((iterations, [salt, stored, server]))
+    };
+    // SHA-256 has 32 bytes, in base64 44 letters.
+    let is_key = |key: &str| key.len() == 44 && key.ends_with('=');
+    let is_base64 =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='));
+    parts().is_some_and(|(iterations, [salt, stored, server])| {
+        iterations.parse::<u32>().is_ok_and(|count| 0 < count)
+            && [salt, stored, server].into_iter().all(is_base64)
+            && !salt.is_empty()
+            && is_key(stored)
+            && is_key(server)
+    })
 }

@@ -229,7 +229,11 @@ impl Binder<'_> {
                         let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
                         Err(self.at_name(error.detail("This operation is not supported for indexes."), name))
                     }
-                    crate::catalog::Relation::Sequence(_) => Err(SqlError::unsupported("a sequence in FROM")),
+                    crate::catalog::Relation::Sequence(sequence) => {
+                        let table = Arc::new(crate::system::sequence_table(&sequence));
+                        self.note(Binder::span_of(name), || Noted::Relation(sequence.oid));
+                        self.system_in_from(&table, &sequence.name, alias, scope)
+                    }
                 }
             }
             TableFactor::Derived { lateral, subquery, alias, sample: None } => {

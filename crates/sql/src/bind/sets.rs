@@ -34,6 +34,7 @@ pub(super) fn is_set(name: &str) -> bool {
 pub(super) fn fields_of(name: &str) -> &'static [&'static str] {
     match name {
         "json_each" | "json_each_text" => &["key", "value"],
+        "pg_options_to_table" => &["option_name", "option_value"],
         "_pg_expandarray" => &["x", "n"],
         _ => &[],
     }
@@ -128,6 +129,10 @@ impl Binder<'_> {
             let arguments = vec![self.call(function, arguments)?.expr];
             Ok::<_, SqlError>((SetCall { function: SetFunction::Unnest, arguments }, SqlType::from(kind)))
         };
+        if name == "pg_options_to_table" {
+            let names = of_items("[option names]", arguments.clone(), Kind::Text)?;
+            return Ok(vec![names, of_items("[option values]", arguments, Kind::Text)?]);
+        }
         if name != "_pg_expandarray" {
             let kind = if name == "json_each" { Kind::Json } else { Kind::Text };
             let values = of_items(name, arguments.clone(), kind)?;
@@ -196,21 +201,18 @@ impl Binder<'_> {
                 let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
                 Ok((SetCall { function: SetFunction::Unnest, arguments }, kind))
             }
-            ("generate_subscripts", [array @ Kind::Array(_), _, reverse @ ..]) if reverse.len() <= 1 => {
+            ("generate_subscripts", [array, _, reverse @ ..]) if reverse.len() <= 1 && array.element().is_some() => {
                 if reverse.is_empty() {
                     arguments.push(constant(Datum::Bool(false), Kind::Bool));
                 }
                 let arguments = as_kinds(arguments, &[*array, Kind::Int4, Kind::Bool])?;
-                Ok((SetCall { function: SetFunction::Subscripts, arguments }, Kind::Int4.into()))
+                let first = if super::vectors::array_of(*array).is_some() { 0 } else { 1 };
+                Ok((SetCall { function: SetFunction::Subscripts { first }, arguments }, Kind::Int4.into()))
             }
             ("unnest", [vector]) if super::vectors::array_of(*vector).is_some() => {
                 let kind = vector.element().unwrap_or(*vector).into();
                 let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
                 Ok((SetCall { function: SetFunction::Unnest, arguments }, kind))
-            }
-            ("generate_subscripts", [vector, _]) if super::vectors::array_of(*vector).is_some() => {
-                let (first, last) = self.places_of_vector(arguments.swap_remove(0))?;
-                self.set_call("generate_series", vec![first, last])
             }
             ("pg_partition_ancestors", [_]) => {
                 let all = vec![self.call(name, arguments)?.expr];

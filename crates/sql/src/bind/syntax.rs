@@ -206,7 +206,9 @@ impl Binder<'_> {
 
     fn subscript(&self, array: Typed, subscript: &ast::Subscript, scope: &Scope<'_>) -> SqlResult<Typed> {
         let SqlType { kind, .. } = array.kind;
-        if kind.element().is_none() {
+        // A name has its bytes as elements, which count from 0.
+        let is_byte = kind == Kind::Name && matches!(subscript, ast::Subscript::Index { .. });
+        if kind.element().is_none() && !is_byte {
             let message = format!("cannot subscript type {} because it does not support subscripting", kind.name());
             return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
         }
@@ -224,7 +226,8 @@ impl Binder<'_> {
                     Some(bound) => index(bound),
                     None => Ok(integer(default)),
                 };
-                self.call("[:]", vec![array, bound(lower_bound, 1)?, bound(upper_bound, i32::MAX)?])
+                let (least, greatest) = super::vectors::widest(kind);
+                self.call("[:]", vec![array, bound(lower_bound, least)?, bound(upper_bound, greatest)?])
             }
             ast::Subscript::Slice { lower_bound: _, upper_bound: _, stride: Some(_) } => {
                 Err(SqlError::unsupported("a slice with a stride"))

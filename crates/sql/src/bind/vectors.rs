@@ -25,34 +25,61 @@ impl Binder<'_> {
     /// A call of a function that takes arrays, with vectors among its arguments; nothing for any other.
     pub(super) fn call_with_vectors(&self, name: &str, arguments: &[Typed]) -> Option<SqlResult<Typed>> {
         let kinds: Vec<Kind> = arguments.iter().map(|argument| argument.kind.kind).collect();
-        if kinds.iter().all(|kind| array_of(*kind).is_none()) || ops::resolve_function(name, &kinds).is_ok() {
+        if kinds.iter().all(|kind| array_of(*kind).is_none()) {
+            return None;
+        }
+        // A function that takes vectors, or values of any type, is given them as they are.
+        let takes_them = |function: &ops::Function| {
+            let declared = |at: usize| function.arguments.get(at).or(function.arguments.last()).copied();
+            let is_taken = |(at, kind): (usize, &Kind)| array_of(*kind).is_none_or(|array| declared(at) != Some(array));
+            kinds.iter().enumerate().all(is_taken)
+        };
+        if ops::resolve_function(name, &kinds).is_ok_and(|found| takes_them(found.function)) {
             return None;
         }
         Some(self.call_as_arrays(name, arguments))
     }
 
     fn call_as_arrays(&self, name: &str, arguments: &[Typed]) -> SqlResult<Typed> {
+        let is_first = arguments.first().is_some_and(|first| array_of(first.kind.kind).is_some());
         let mut arguments = arguments.to_vec();
         for argument in &mut arguments {
             if let Some(array) = array_of(argument.kind.kind) {
                 *argument = self.coerce(argument.clone(), array.into(), Context::Implicit)?;
             }
         }
-        if name == "[]"
-            && let Some(at) = arguments.get_mut(1)
-        {
-            *at = self.operator("+", Some(at.clone()), one())?;
+        if !is_first {
+            return self.call(name, arguments);
         }
-        let result = self.call(name, arguments)?;
+        let places = match name {
+            "[]" => 1..2,
+            "[:]" => 1..3,
+            "array_position" => 2..3,
+            _ => 0..0,
+        };
+        for at in arguments.get_mut(places).unwrap_or_default() {
+            let place = at.place;
+            *at = self.operator("+", Some(at.clone()), one())?.at(place);
+        }
         match name {
-            "array_lower" | "array_upper" => self.operator("-", Some(result), one()),
-            _ => Ok(result),
+            "array_dims" => {
+                let length = self.call("cardinality", arguments)?;
+                self.call("[dims]", vec![length])
+            }
+            "array_positions" => {
+                let found = self.call(name, arguments)?;
+                self.call("[positions]", vec![found])
+            }
+            "array_lower" | "array_upper" | "array_position" => {
+                let result = self.call(name, arguments)?;
+                self.operator("-", Some(result), one())
+            }
+            _ => self.call(name, arguments),
         }
     }
+}
 
-    /// The least and the greatest place in a vector.
-    pub(super) fn places_of_vector(&self, vector: Typed) -> SqlResult<(Typed, Typed)> {
-        let last = self.operator("-", Some(self.call("cardinality", vec![vector])?), one())?;
-        Ok((Typed::new(Expr::Constant(Datum::Int4(0)), Kind::Int4), last))
-    }
+/// Bounds of a slice that names none, as places in an array or a vector.
+pub(super) fn widest(kind: Kind) -> (i32, i32) {
+    if array_of(kind).is_some() { (0, i32::MAX - 1) } else { (1, i32::MAX) }
 }

@@ -14,7 +14,7 @@ mod state;
 
 pub use relation::{
     Check, ColumnDef, Constraint, ConstraintKind, DefaultExpr, ForeignAction, ForeignKey, Identity, IndexInfo,
-    Relation, Sequence, SequenceValue, TableInfo, ViewInfo,
+    IndexOrder, Relation, Sequence, SequenceValue, TableInfo, ViewInfo,
 };
 pub use seen::Seen;
 pub(crate) use state::parts as name_parts;

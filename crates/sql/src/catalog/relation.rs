@@ -201,10 +201,29 @@ pub struct IndexInfo {
     pub name: String,
     /// Positions of its columns.
     pub columns: Vec<usize>,
+    /// The orders of its columns as its definition says them; empty if all ascend with nulls last. The index itself ascends,
+    /// and is read in both directions.
+    pub order: Vec<IndexOrder>,
     /// Whether two rows may not have the same key.
     pub is_unique: bool,
     /// Whether it is the primary key's.
     pub is_primary: bool,
+}
+
+/// Order of a column of an index, as its definition says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexOrder {
+    /// `DESC`
+    pub descends: bool,
+    /// `NULLS FIRST`, said or meant.
+    pub nulls_first: bool,
+}
+
+impl IndexInfo {
+    /// Returns the order of the column at this position of the index.
+    pub fn order_of(&self, at: usize) -> IndexOrder {
+        self.order.get(at).copied().unwrap_or_default()
+    }
 }
 
 /// A constraint of a table.

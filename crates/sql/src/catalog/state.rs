@@ -153,6 +153,11 @@ impl State {
         Ok(())
     }
 
+    /// Puts a schema in the place of the one of its name.
+    pub(crate) fn put_schema(&mut self, schema: Schema) {
+        self.schemas.insert(schema.name.clone(), schema);
+    }
+
     /// Removes a schema, which has nothing in it any more.
     pub(crate) fn remove_schema(&mut self, name: &str) {
         self.schemas.remove(name);

@@ -595,6 +595,29 @@ impl Ddl<'_> {
         self.put_renamed(views, &format!("a {}", relation.word()))
     }
 
+    /// Only the owner of a schema can change: views keep the path by which their names were found, with its name.
+    pub(super) fn alter_schema(&mut self, alter: &ast::AlterSchema) -> SqlResult<Defined> {
+        let ast::AlterSchema { name, if_exists, operations } = alter;
+        let owner = match &operations[..] {
+            [ast::AlterSchemaOperation::OwnerTo { owner }] => owner,
+            [ast::AlterSchemaOperation::Rename { .. }] => return Err(SqlError::unsupported("ALTER SCHEMA RENAME")),
+            _ => return Err(SqlError::unsupported("this ALTER SCHEMA")),
+        };
+        refuse!(*if_exists => "ALTER SCHEMA IF EXISTS");
+        let parts = self.binder().name_parts(name)?;
+        let found = match &parts[..] {
+            [name] => self.state.schema(name).cloned(),
+            _ => return Err(SqlError::new(SqlState::SYNTAX_ERROR, "the name of a schema has one part")),
+        };
+        let Some(schema) = found else {
+            let message = format!("schema \"{}\" does not exist", parts.join("."));
+            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
+        };
+        let owner = self.owner(owner);
+        self.state.put_schema(crate::catalog::Schema { owner, ..schema });
+        Ok("ALTER SCHEMA".into())
+    }
+
     fn owner(&self, to: &ast::Owner) -> String {
         match to {
             ast::Owner::Ident(name) => folded(name),

@@ -161,6 +161,7 @@ impl Ddl<'_> {
         draft.next_column += 1;
         let mut says_null = false;
         let mut numbers = serial.map(|kind| (None, Numbers::of(kind.into())));
+        let mut sequence_name = None;
         for ast::ColumnOptionDef { name: constraint, option } in options {
             match option {
                 ColumnOption::Null => says_null = true,
@@ -240,6 +241,9 @@ impl Ddl<'_> {
                         return Err(at(not_collated(kind.kind)));
                     }
                 }
+                ColumnOption::Comment(comment) if crate::parse::alters::sequence_of_identity(comment).is_some() => {
+                    sequence_name = crate::parse::alters::sequence_of_identity(comment);
+                }
                 other => return Err(SqlError::unsupported(format_args!("the column option {other}"))),
             }
         }
@@ -253,6 +257,9 @@ impl Ddl<'_> {
         }
         if let Some((always, numbers)) = numbers {
             self.number(draft, &mut def, always, numbers)?;
+        }
+        if let (Some(name), Some(identity)) = (sequence_name, def.identity) {
+            self.name_sequence(identity.sequence, draft.schema, &name)?;
         }
         draft.columns.push(def);
         Ok(())

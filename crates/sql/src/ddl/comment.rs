@@ -14,6 +14,15 @@ impl Ddl<'_> {
     ) -> SqlResult<Defined> {
         // An empty comment is none.
         let text = text.filter(|text| !text.is_empty()).map(str::to_owned);
+        if let Some((constraint, table)) = crate::parse::alters::constraint(name) {
+            let table = self.binder().table(&table)?;
+            let found = table.constraints.iter().find(|one| one.name == constraint).ok_or_else(|| {
+                let message = format!("constraint \"{constraint}\" for table \"{}\" does not exist", table.name);
+                SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+            })?;
+            self.state.set_comment(found.oid, 0, text);
+            return Ok("COMMENT".into());
+        }
         let (oid, column) = match object {
             CommentObject::Table | CommentObject::View | CommentObject::Index | CommentObject::Sequence => {
                 let relation = self.binder().relation_named(name)?.clone();

@@ -102,7 +102,7 @@ impl Ddl<'_> {
             let is_free = column.kind.kind == Kind::Numeric && column_type(column.kind)? == engine::Type::Bytes;
             refuse!(is_free => "a key on numeric of more than 38 digits, or without a precision");
         }
-        let index = IndexInfo { oid: self.catalog.oid()?, name, columns, is_unique, is_primary };
+        let index = IndexInfo { oid: self.catalog.oid()?, name, columns, order: Vec::new(), is_unique, is_primary };
         // The engine takes the first index, if it is unique, for the primary key.
         if is_primary {
             draft.indexes.insert(0, index);

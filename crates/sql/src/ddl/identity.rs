@@ -12,6 +12,11 @@ impl Ddl<'_> {
     pub(super) fn change_column(&mut self, draft: &mut Draft, at: usize, change: ColumnChange) -> SqlResult<()> {
         let column = &mut draft.columns[at];
         let (always, options, restart) = match change {
+            ColumnChange::SequenceName(name) => {
+                let identity = column.identity;
+                let Some(identity) = identity else { return Err(not_identity(&draft.name, &column.name)) };
+                return self.name_sequence(identity.sequence, draft.schema, &name);
+            }
             ColumnChange::Options => {
                 self.notice(SqlState("01000"), "storage parameters are ignored".to_owned());
                 return Ok(());
@@ -47,6 +52,35 @@ impl Ddl<'_> {
         }
         let changed = numbers.sequence((*sequence).clone())?;
         self.state.replace(Relation::Sequence(Arc::new(changed)))
+    }
+}
+
+impl Ddl<'_> {
+    /// Gives the sequence of an identity, which was just made, the name that the statement says.
+    pub(super) fn name_sequence(&mut self, sequence: u32, schema: u32, name: &[String]) -> SqlResult<()> {
+        let (schema, name) = match name {
+            [name] => (schema, name),
+            [schema, name] => {
+                let found = self.state.schema(schema).ok_or_else(|| {
+                    let message = format!("schema \"{schema}\" does not exist");
+                    SqlError::new(SqlState::INVALID_SCHEMA_NAME, message)
+                })?;
+                (found.oid, name)
+            }
+            _ => return Err(SqlError::new(SqlState::SYNTAX_ERROR, "improper qualified name of a sequence")),
+        };
+        let Some(Relation::Sequence(own)) = self.state.relation_numbered(sequence).cloned() else {
+            return Err(SqlError::new(SqlState::INTERNAL_ERROR, "an identity has no sequence"));
+        };
+        if (own.schema, &own.name) == (schema, name) {
+            return Ok(());
+        }
+        if self.is_taken(schema, name) {
+            let message = format!("relation \"{name}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+        }
+        let named = crate::catalog::Sequence { schema, name: name.clone(), ..(*own).clone() };
+        self.state.replace(Relation::Sequence(Arc::new(named)))
     }
 }
 

@@ -6,7 +6,7 @@ use super::columns::Draft;
 use super::rewrite::Source;
 use super::{Ddl, Defined};
 use crate::bind::refuse;
-use crate::catalog::{ConstraintKind, Relation};
+use crate::catalog::{ConstraintKind, IndexOrder, Relation};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::{alters, folded};
 use engine::TableLock;
@@ -54,7 +54,7 @@ impl Ddl<'_> {
                 }
                 _ => error,
             })?;
-        let mut positions = Vec::new();
+        let (mut positions, mut order) = (Vec::new(), Vec::new());
         for ast::IndexColumn { column, operator_class } in columns {
             refuse!(operator_class.is_some() => "an operator class");
             let ast::OrderByExpr { expr, options: ast::OrderByOptions { sort, nulls_first }, with_fill: _ } = column;
@@ -63,13 +63,15 @@ impl Ddl<'_> {
                 Some(ast::OrderBySort::Desc) => true,
                 Some(ast::OrderBySort::Using(_)) => return Err(SqlError::unsupported("USING in an index")),
             };
-            if descends {
-                let message =
-                    "DESC has no effect in an index here: its columns ascend, and it is read in both directions";
-                self.notice(SqlState("00000"), message.to_owned());
+            let nulls_first = nulls_first.unwrap_or(descends);
+            if descends || nulls_first {
+                let word = if descends { "DESC" } else { "NULLS FIRST" };
+                let message = format!(
+                    "{word} has no effect in an index here: its columns ascend, and it is read in both directions"
+                );
+                self.notice(SqlState("00000"), message);
             }
-            // Both directions can be read; only nulls would be at the other end.
-            refuse!(nulls_first.is_some_and(|first| first != descends) => "NULLS FIRST and NULLS LAST in an index");
+            order.push(IndexOrder { descends, nulls_first });
             let ast::Expr::Identifier(ident) = expr else {
                 return Err(SqlError::unsupported("an expression in an index"));
             };
@@ -99,7 +101,10 @@ impl Ddl<'_> {
         }
         self.lock(&table, TableLock::Share)?;
         let mut draft = Draft::of(&table);
-        self.add_index(&mut draft, name, positions, [*unique, false])?;
+        let at = self.add_index(&mut draft, name, positions, [*unique, false])?;
+        if order.iter().any(|one| *one != IndexOrder::default()) {
+            draft.indexes[at].order = order;
+        }
         self.rebuild(&table, draft, &same_columns(&table))?;
         Ok("CREATE INDEX".into())
     }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 /// An index that is made when the table has its columns.
 pub(super) struct LikeIndex {
     columns: Vec<String>,
+    order: Vec<crate::catalog::IndexOrder>,
     is_unique: bool,
 }
 
@@ -133,14 +134,15 @@ impl Ddl<'_> {
 
     /// Makes the indexes that stand for no constraint, with names of their own.
     pub(super) fn add_like_indexes(&mut self, draft: &mut Draft, indexes: Vec<LikeIndex>) -> SqlResult<()> {
-        for LikeIndex { columns, is_unique } in indexes {
+        for LikeIndex { columns, order, is_unique } in indexes {
             let positions = columns.iter().map(|name| draft.need_column(name)).collect::<SqlResult<Vec<_>>>()?;
             let mut parts = vec![&*draft.name];
             parts.extend(columns.iter().map(|name| &**name));
             let name = self.free_name(&parts, "idx", |name| {
                 self.is_taken(draft.schema, name) || draft.indexes.iter().any(|index| index.name == name)
             });
-            self.add_index(draft, name, positions, [is_unique, false])?;
+            let at = self.add_index(draft, name, positions, [is_unique, false])?;
+            draft.indexes[at].order = order;
         }
         Ok(())
     }
@@ -157,7 +159,7 @@ fn like_indexes(table: &Arc<TableInfo>, pending: &mut Vec<Pending>, indexes: &mu
         });
         let Some(key) = key else {
             let columns = columns.into_iter().map(str::to_owned).collect();
-            indexes.push(LikeIndex { columns, is_unique: index.is_unique });
+            indexes.push(LikeIndex { columns, order: index.order.clone(), is_unique: index.is_unique });
             continue;
         };
         let quoted: Vec<String> = columns.iter().map(|name| ast::Ident::with_quote('"', *name).to_string()).collect();

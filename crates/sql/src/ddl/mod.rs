@@ -84,6 +84,7 @@ pub(crate) fn is_definition(statement: &Statement) -> bool {
             | Statement::CreateView(_)
             | Statement::CreateSequence { .. }
             | Statement::CreateSchema { .. }
+            | Statement::AlterSchema(_)
             | Statement::AlterTable(_)
             | Statement::AlterIndex { .. }
             | Statement::AlterView { .. }
@@ -102,6 +103,7 @@ pub(crate) fn verb(statement: &Statement) -> &'static str {
         Statement::CreateView(_) => "CREATE VIEW",
         Statement::CreateSequence { .. } => "CREATE SEQUENCE",
         Statement::CreateSchema { .. } => "CREATE SCHEMA",
+        Statement::AlterSchema(_) => "ALTER SCHEMA",
         Statement::AlterTable(_) => "ALTER TABLE",
         Statement::AlterIndex { .. } => "ALTER INDEX",
         Statement::AlterView { .. } => "ALTER VIEW",
@@ -127,6 +129,7 @@ impl<'a> Ddl<'a> {
             Statement::CreateView(create) => self.create_view(create),
             Statement::CreateSequence { .. } => self.create_sequence(statement),
             Statement::CreateSchema { .. } => self.create_schema(statement),
+            Statement::AlterSchema(alter) => self.alter_schema(alter),
             Statement::AlterTable(alter) => self.alter_table(alter),
             Statement::AlterIndex { name, operation } => self.alter_index(name, operation),
             Statement::Drop { .. } => self.drop_objects(statement),

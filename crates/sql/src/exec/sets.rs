@@ -85,10 +85,10 @@ impl Run<'_> {
                 }))
             }
             (SetFunction::Unnest, [Datum::Array(items)]) => Box::new(std::mem::take(items).into_iter().map(Ok)),
-            (SetFunction::Subscripts, [Datum::Array(items), Datum::Int4(1), Datum::Bool(reverse)]) => {
-                let (length, reverse) = (items.len() as i32, *reverse);
-                let number = move |at: i32| Ok(Datum::Int4(if reverse { length + 1 - at } else { at }));
-                Box::new((1..=length).map(number))
+            (SetFunction::Subscripts { first }, [Datum::Array(items), Datum::Int4(1), Datum::Bool(reverse)]) => {
+                let (first, last, reverse) = (*first, *first + items.len() as i32 - 1, *reverse);
+                let number = move |at: i32| Ok(Datum::Int4(if reverse { first + last - at } else { at }));
+                Box::new((first..=last).map(number))
             }
             _ => return Ok(None),
         }))

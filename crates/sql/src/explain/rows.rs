@@ -511,7 +511,7 @@ fn set_name(function: &SetFunction) -> &'static str {
     match function {
         SetFunction::Series { .. } => "generate_series",
         SetFunction::Unnest => "unnest",
-        SetFunction::Subscripts => "generate_subscripts",
+        SetFunction::Subscripts { .. } => "generate_subscripts",
         SetFunction::StringToTable => "string_to_table",
         SetFunction::One => "function",
     }

@@ -238,6 +238,25 @@ pub(super) fn functions() -> Vec<Function> {
     vec![
         lenient(function("string_to_array", &[Text, Text], TEXTS, to_array)),
         lenient(function("string_to_array", &[Text, Text, Text], TEXTS, to_array)),
+        // Places in a vector, which counts from 0, by the number of its items or the places in its array.
+        function("[dims]", &[Kind::Int4], Text, |a| {
+            let count = int(&a[0]);
+            Ok(if count == 0 { Datum::Null } else { Datum::text(format!("[0:{}]", count - 1)) })
+        }),
+        function("[positions]", &[Kind::Array(Element::Int4)], Kind::Array(Element::Int4), |a| {
+            Ok(array(items(&a[0]).iter().map(|place| Datum::Int4(int(place) as i32 - 1)).collect()))
+        }),
+        // A byte of a name, which counts from 0.
+        function("[]", &[Kind::Name, Kind::Int4], Kind::InternalChar, |a| {
+            let at = usize::try_from(int(&a[1])).ok();
+            let byte = at.and_then(|at| text(&a[0]).as_bytes().get(at).copied());
+            match byte {
+                None if at.is_some_and(|at| at < 64) => Ok(Datum::text("")),
+                None => Ok(Datum::Null),
+                Some(byte) if byte.is_ascii() => Ok(Datum::text(char::from(byte).to_string())),
+                Some(_) => Err(SqlError::unsupported("a byte of a letter outside of ASCII as a \"char\"")),
+            }
+        }),
     ]
 }
 

@@ -276,7 +276,7 @@ as_text!(
     Timestamp, Timestamptz, Interval, Numeric, Regclass, Regtype, Regproc, Regnamespace, Regrole, Int2Vector, OidVector,
     Uuid, Void;
     Bool, Bytea, InternalChar, Name, Int8, Int2, Int4, Text, Oid, Json, Float4, Float8, Bpchar, Varchar, Date, Time,
-    Timestamp, Timestamptz, Interval, Numeric, Uuid
+    Timestamp, Timestamptz, Interval, Numeric, Uuid, Regtype
 );
 
 /// Element by element; from which type, the cast of the elements says.
@@ -315,7 +315,8 @@ by_element!(
     Timestamptz,
     Interval,
     Numeric,
-    Uuid
+    Uuid,
+    Regtype
 );
 
 /// What [`find_cast`] finds by way of text.
@@ -359,6 +360,16 @@ static TABLE: LazyLock<HashMap<(Kind, Kind), &'static Cast>> = LazyLock::new(|| 
         {
             let cast = Cast { from: Kind::Array(from), to, context, eval: *eval };
             table.entry((cast.from, cast.to)).or_insert_with(|| &*Box::leak(Box::new(cast)));
+        }
+    }
+    // Vectors are arrays, too.
+    for vector in [Kind::Int2Vector, Kind::OidVector] {
+        let Some(array) = vector.element().and_then(Kind::array_of) else { continue };
+        for to in Element::all().map(Kind::Array) {
+            if let Some(cast) = table.get(&(array, to)).copied() {
+                let cast = Cast { from: vector, context: cast.context.max(Context::Assignment), ..*cast };
+                table.entry((vector, to)).or_insert_with(|| &*Box::leak(Box::new(cast)));
+            }
         }
     }
     table

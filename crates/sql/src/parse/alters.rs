@@ -12,6 +12,10 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 const SCHEMA: &str = "set schema";
 /// Before the name: nothing is said if there is none.
 const IF_EXISTS: &str = "if exists";
+/// Before a name that is commented on: it is a constraint's, and its table's.
+const CONSTRAINT: &str = "comment on constraint";
+/// As a default, or as a comment on a column: the name of the sequence of its identity.
+const SEQUENCE_NAME: &str = "sequence name ";
 /// As the new name, or as a default: parameters of storage are set.
 const OPTIONS: &str = "options";
 /// As a default: the identity goes; if there is one.
@@ -49,12 +53,36 @@ pub(crate) fn index(name: &ObjectName) -> (ObjectName, bool) {
     }
 }
 
+/// A constraint and its table, if such a name stands for a constraint.
+pub(crate) fn constraint(name: &ObjectName) -> Option<(String, ObjectName)> {
+    match behind(name, CONSTRAINT)? {
+        [ObjectNamePart::Identifier(constraint), table @ ..] => {
+            Some((super::folded(constraint), ObjectName(table.to_vec())))
+        }
+        _ => None,
+    }
+}
+
+/// `COMMENT ON CONSTRAINT name ON table`, as one on a table with a mark.
+pub(super) fn comments(_: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(token, word));
+    let is_name = |at: usize| matches!(tokens.get(at).map(|token| &token.token), Some(Token::Word(_)));
+    if is(0, "comment") && is(1, "on") && is(2, "constraint") && is_name(3) && is(4, "on") && is_name(5) {
+        let (own, name) = (tokens[2].clone(), tokens[3].clone());
+        let period = || sign(&own, Token::Period);
+        tokens.splice(2..5, [word(&own, "table"), mark_at(&own, CONSTRAINT), period(), name, period()]);
+    }
+    Ok(())
+}
+
 /// What happens to a column's identity, or its parameters.
 pub(crate) enum ColumnChange {
     Options,
     DropIdentity {
         if_exists: bool,
     },
+    /// The sequence of the identity is called so.
+    SequenceName(Vec<String>),
     Identity {
         always: Option<bool>,
         options: Vec<SequenceOptions>,
@@ -73,6 +101,7 @@ pub(crate) fn column_change(default: &ast::Expr) -> SqlResult<Option<ColumnChang
         OPTIONS => Some(ColumnChange::Options),
         DROP_IDENTITY => Some(ColumnChange::DropIdentity { if_exists: false }),
         DROP_IDENTITY_IF => Some(ColumnChange::DropIdentity { if_exists: true }),
+        _ if what.starts_with(SEQUENCE_NAME) => sequence_name(what).map(ColumnChange::SequenceName),
         _ => {
             let Some((kind, options)) = what.strip_prefix(SET_IDENTITY).and_then(|rest| rest.split_once('|')) else {
                 return Ok(None);
@@ -91,6 +120,53 @@ pub(crate) fn column_change(default: &ast::Expr) -> SqlResult<Option<ColumnChang
             }
         }
     })
+}
+
+/// The parts of the name that such a mark gives to a sequence.
+fn sequence_name(mark: &str) -> Option<Vec<String>> {
+    crate::catalog::name_parts(mark.strip_prefix(SEQUENCE_NAME)?)
+}
+
+/// The same, where a column is commented on with a mark.
+pub(crate) fn sequence_of_identity(comment: &str) -> Option<Vec<String>> {
+    sequence_name(super::rewrite::mark(&ast::Ident::new(comment))?)
+}
+
+/// `SEQUENCE NAME name`, which is taken out of an identity's options: where a column is made, as a comment on it; where one
+/// becomes an identity, as a further action of the `ALTER TABLE`.
+pub(super) fn name_of_sequence(tokens: &mut Vec<TokenWithSpan>, open: usize) {
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(token, word));
+    let close = closing(tokens, open + 1);
+    let Some(at) = (open + 1..close).find(|at| is(*at, "sequence") && is(*at + 1, "name")) else { return };
+    let end = behind_name(tokens, at + 2).min(close);
+    let part = |token: &TokenWithSpan| match &token.token {
+        Token::Word(word) if word.quote_style.is_some() => format!("\"{}\"", word.value.replace('"', "\"\"")),
+        other => other.to_string(),
+    };
+    let name: String = tokens[at + 2..end].iter().map(part).collect();
+    let own = tokens[at].clone();
+    // GENERATED {ALWAYS | BY DEFAULT} AS IDENTITY (
+    let generated = open.saturating_sub(if is(open.saturating_sub(4), "by") { 5 } else { 4 });
+    let becomes = generated.checked_sub(2).filter(|_| is(generated, "generated") && is(generated - 1, "add"));
+    let behind = match becomes.filter(|name| is(name - 1, "alter") || is(name - 1, "column")) {
+        Some(column) => {
+            let column = tokens[column].clone();
+            let mark = mark_at(&own, &format!("{SEQUENCE_NAME}{name}"));
+            let words = ["set", "default"].map(|part| word(&own, part));
+            [sign(&own, Token::Comma), word(&own, "alter"), column].into_iter().chain(words).chain([mark]).collect()
+        }
+        None => {
+            let text = Token::SingleQuotedString(super::rewrite::marking(&format!("{SEQUENCE_NAME}{name}")));
+            vec![word(&own, "comment"), sign(&own, text)]
+        }
+    };
+    let behind: Vec<TokenWithSpan> = behind;
+    tokens.splice(close + 1..close + 1, behind);
+    tokens.drain(at..end);
+    // Nothing is left of the options.
+    if tokens.get(open + 1).is_some_and(|token| token.token == Token::RParen) {
+        tokens.drain(open..open + 2);
+    }
 }
 
 /// `ALTER`

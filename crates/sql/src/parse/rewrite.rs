@@ -124,6 +124,7 @@ pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<T
         ("current_role", current_role),
         ("sequence", super::sequences::sequences),
         ("identity", super::sequences::identities),
+        ("comment", super::alters::comments),
     ];
     let mut is_bare = false;
     for (word, rule) in rules.iter().copied() {

@@ -184,11 +184,17 @@ pub(super) fn sequences(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResul
 
 /// `AS IDENTITY (options)`.
 pub(super) fn identities(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
-    for at in 1..tokens.len() {
+    let mut at = 0;
+    while at + 1 < tokens.len() {
+        at += 1;
         if is_word(&tokens[at - 1], "as")
             && is_word(&tokens[at], "identity")
             && tokens.get(at + 1).is_some_and(|token| token.token == Token::LParen)
         {
+            super::alters::name_of_sequence(tokens, at + 1);
+            if tokens.get(at + 1).is_none_or(|token| token.token != Token::LParen) {
+                continue;
+            }
             let close = closing(tokens, at + 2);
             let found = options(text, &tokens[at + 2..close])?;
             no_restart(text, &found)?;

@@ -52,6 +52,8 @@ pub(crate) enum Opt {
     ConnectionLimit(i32),
     /// Nothing: none.
     Password(Option<String>),
+    /// A right that superusers have, and nobody else can get.
+    OfSuperusers(&'static str),
 }
 
 /// What a transaction has changed: how it was before.
@@ -118,8 +120,8 @@ fn option(option: &RoleOption) -> SqlResult<Option<Opt>> {
         RoleOption::Password(Password::NullPassword) => Opt::Password(None),
         RoleOption::Password(Password::Password(password)) => Opt::Password(Some(text(password)?)),
         RoleOption::BypassRLS(false) | RoleOption::Replication(false) => return Ok(None),
-        RoleOption::BypassRLS(true) => return Err(SqlError::unsupported("BYPASSRLS")),
-        RoleOption::Replication(true) => return Err(SqlError::unsupported("REPLICATION")),
+        RoleOption::BypassRLS(true) => Opt::OfSuperusers("BYPASSRLS"),
+        RoleOption::Replication(true) => Opt::OfSuperusers("REPLICATION"),
         RoleOption::ValidUntil(_) => return Err(SqlError::unsupported("VALID UNTIL")),
     }))
 }
@@ -417,11 +419,20 @@ impl Changer<'_> {
                     ));
                 }
                 Opt::ConnectionLimit(limit) => role.connections_max = *limit,
+                // Looked at when the others have been applied.
+                Opt::OfSuperusers(_) => {}
                 Opt::Password(password) => {
                     // An empty one could never be given: clients take it for none.
                     let password = password.as_deref().filter(|password| !password.is_empty());
                     role.password = password.map(|password| self.roles.hashed(password)).transpose()?;
                 }
+            }
+        }
+        for option in options {
+            if let Opt::OfSuperusers(right) = option
+                && !role.is_superuser
+            {
+                return Err(SqlError::unsupported(*right));
             }
         }
         Ok(role)

@@ -203,6 +203,8 @@ impl Binder<'_> {
         let mut found = Vec::with_capacity(tables.len());
         for ast::LockTableTarget { name, only: _, has_asterisk: _ } in tables {
             match maintenance::target(name) {
+                // What is made when it is read needs no care, and no lock.
+                Target::Table(name) if self.system_table(&self.qualified(&name)?).is_some() => {}
                 Target::Table(name) => found.push(self.table(&name)?),
                 Target::Index(name) => match self.relation_named(&name)? {
                     Relation::Index { .. } => {}

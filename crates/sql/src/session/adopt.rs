@@ -84,6 +84,7 @@ impl Database {
                 oid: self.catalog.oid()?,
                 name: index.name.clone(),
                 columns: index.columns.clone(),
+                order: Vec::new(),
                 is_unique: index.unique,
                 is_primary,
             });

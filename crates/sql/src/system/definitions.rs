@@ -3,9 +3,11 @@
 //! **Invariant:** a definition's text, read as a statement, makes the same thing again.
 
 use super::{Rows, Source, array, deparse, int, oid, quoted, reg, text, yes};
-use crate::catalog::{Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, Relation, Seen, TableInfo};
+use crate::catalog::{
+    Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, IndexOrder, Relation, Seen, TableInfo,
+};
 use crate::datum::Datum;
-use crate::error::SqlResult;
+use crate::error::{SqlError, SqlResult};
 use crate::ops::Env;
 use crate::types::Kind;
 use std::sync::Arc;
@@ -34,30 +36,24 @@ fn names_numbered(table: &TableInfo, wanted: &[i16]) -> String {
     names(table, &positions)
 }
 
-/// The class of operators by which a type is ordered in an index.
-fn operator_class(kind: Kind) -> u32 {
-    match kind {
-        Kind::Bool => 424,
-        Kind::Bytea => 428,
-        Kind::InternalChar => 429,
-        Kind::Name => 10_028,
-        Kind::Int8 => 3124,
-        Kind::Int2 => 1979,
-        Kind::Int4 => 1978,
-        Kind::Text | Kind::Varchar => 3126,
-        Kind::Bpchar => 426,
-        Kind::Oid => 1981,
-        Kind::Float4 => 1970,
-        Kind::Float8 => 3123,
-        Kind::Date => 3122,
-        Kind::Time => 1996,
-        Kind::Timestamp => 3128,
-        Kind::Timestamptz => 3127,
-        Kind::Interval => 1982,
-        Kind::Numeric => 3125,
-        Kind::Uuid => 2968,
-        _ => 397,
-    }
+/// `pg_index.indoption` of a column.
+fn option_bits(order: IndexOrder) -> i16 {
+    i16::from(order.descends) | i16::from(order.nulls_first) << 1
+}
+
+/// The columns of an index with their orders, as a definition says them.
+fn ordered_names(table: &TableInfo, index: &IndexInfo) -> String {
+    let one = |(at, position): (usize, &usize)| {
+        let name = quoted(&table.columns.get(*position)?.name);
+        let order = match index.order_of(at) {
+            IndexOrder { descends: false, nulls_first: false } => "",
+            IndexOrder { descends: false, nulls_first: true } => " NULLS FIRST",
+            IndexOrder { descends: true, nulls_first: true } => " DESC",
+            IndexOrder { descends: true, nulls_first: false } => " DESC NULLS LAST",
+        };
+        Some(format!("{name}{order}"))
+    };
+    index.columns.iter().enumerate().filter_map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn indexes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
@@ -79,8 +75,8 @@ fn indexes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                 ("indislive", yes(true)),
                 ("indkey", array(numbers(table, &index.columns))),
                 ("indcollation", array(kinds.iter().map(|kind| oid(super::types::collation(*kind))))),
-                ("indclass", array(kinds.iter().map(|kind| oid(operator_class(*kind))))),
-                ("indoption", array(kinds.iter().map(|_| Datum::Int2(0)))),
+                ("indclass", array(kinds.iter().map(|kind| oid(super::classes::class_of(*kind))))),
+                ("indoption", array((0..kinds.len()).map(|at| Datum::Int2(option_bits(index.order_of(at)))))),
             ]);
         }
     }
@@ -260,7 +256,7 @@ pub(super) fn index(seen: &Seen, number: u32, column: i64, pretty: bool) -> Opti
     }
     let of = if pretty { reg::relation_shown(seen, table.oid)? } else { full_name(seen, table)? };
     let unique = if index.is_unique { "UNIQUE " } else { "" };
-    let (name, columns) = (quoted(&index.name), names(table, &index.columns));
+    let (name, columns) = (quoted(&index.name), ordered_names(table, index));
     Some(format!("CREATE {unique}INDEX {name} ON {of} USING btree ({columns})"))
 }
 
@@ -269,13 +265,18 @@ fn full_name(seen: &Seen, table: &Arc<TableInfo>) -> Option<String> {
     Some(format!("{}.{}", quoted(&schema), quoted(&name)))
 }
 
-/// `pg_get_viewdef`: as PostgreSQL writes it, or, where that is not known, as its author has written it.
-pub(super) fn view(seen: &Seen, env: &Env, number: u32, pretty: bool) -> Option<String> {
-    match seen.state.relation_numbered(number)? {
-        Relation::View(view) => {
-            let written = super::viewdef::query(seen, env, view, pretty);
-            Some(written.unwrap_or_else(|| format!(" {};", view.text.trim_end_matches(';'))))
-        }
-        _ => Some("Not a view".to_owned()),
+/// `pg_get_viewdef`: as PostgreSQL writes it, or, where that is not known, as its author has written it. What is written means
+/// the same where names are looked up by the session's path.
+///
+/// # Errors
+/// `0A000`: the query cannot be written so.
+pub(super) fn view(seen: &Seen, env: &Env, number: u32, pretty: bool) -> SqlResult<Option<String>> {
+    let Some(relation) = seen.state.relation_numbered(number) else { return Ok(None) };
+    let Relation::View(view) = relation else { return Ok(Some("Not a view".to_owned())) };
+    let canonical = super::viewdef::query(seen, env, view, pretty);
+    let written = canonical.filter(|text| super::viewdef::is_same(seen, env, view, text));
+    match written.or_else(|| super::viewdef::as_written(seen, env, view)) {
+        Some(text) => Ok(Some(text)),
+        None => Err(SqlError::unsupported(format_args!("to write the query of view \"{}\" as a statement", view.name))),
     }
 }

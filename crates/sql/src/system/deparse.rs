@@ -88,6 +88,22 @@ fn expression(seen: &Seen, env: &Env, tree: &ast::Expr, to: SqlType, pretty: boo
     Writer { seen, env, columns: &[], pretty }.whole(&typed.expr, typed.kind.kind)
 }
 
+/// The numbers of the sequences that a column's default takes values from.
+pub(super) fn sequences_of(seen: &Seen, env: &Env, default: &DefaultExpr) -> Vec<u32> {
+    let binder = Binder::new(&seen.state, &seen.path, "", env, Vec::new());
+    let mut found = Vec::new();
+    if let Ok(typed) = binder.expr(&default.tree, &Scope::default()) {
+        crate::plan::visit(&typed.expr, 0, &mut |expr, _| {
+            if let Expr::Sequence { arguments, .. } = expr
+                && let Some(Expr::Constant(Datum::Oid(oid))) = arguments.first()
+            {
+                found.push(*oid);
+            }
+        });
+    }
+    found
+}
+
 impl Writer<'_> {
     pub(super) fn whole(&self, expr: &Expr, kind: Kind) -> Option<String> {
         let (text, form) = self.write(expr, kind)?;
@@ -197,6 +213,14 @@ impl Writer<'_> {
             Expr::Coalesce(parts) => {
                 let written: Option<Vec<_>> = parts.iter().map(|part| Some(self.write(part, kind)?.0)).collect();
                 simple(format!("COALESCE({})", written?.join(", ")))
+            }
+            Expr::Array(parts) => {
+                let element = kind.element()?;
+                let written: Option<Vec<_>> = parts.iter().map(|part| Some(self.write(part, element)?.0)).collect();
+                simple(match written? {
+                    written if written.is_empty() => format!("ARRAY[]::{}", kind.name()),
+                    written => format!("ARRAY[{}]", written.join(", ")),
+                })
             }
             Expr::Sequence { call: SequenceCall::Next, arguments } => match &arguments[..] {
                 [Expr::Constant(Datum::Oid(oid))] => {

@@ -66,6 +66,9 @@ fn describe(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     let of = number(&args[0]);
     let is_of = match args.get(1).map(words) {
         None | Some("pg_class") => seen(env)?.state.relation_numbered(of).is_some(),
+        Some("pg_constraint") => {
+            seen(env)?.state.tables().any(|table| table.constraints.iter().any(|constraint| constraint.oid == of))
+        }
         Some("pg_namespace") => seen(env)?.state.schema_numbered(of).is_some(),
         Some(_) => false,
     };
@@ -168,7 +171,23 @@ fn view_definition(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     };
     // A width to wrap at makes it pretty too.
     let pretty = matches!(args.get(1), Some(Datum::Bool(true) | Datum::Int4(_)));
-    or_null(definitions::view(seen, env, of, pretty))
+    or_null(definitions::view(seen, env, of, pretty)?)
+}
+
+/// Null for a sequence of which no value was taken.
+fn last_value(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let of = number(&args[0]);
+    match seen(env)?.state.relation_numbered(of) {
+        Some(Relation::Sequence(sequence)) => {
+            let value = *sequence.value.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            Ok(if value.is_called { Datum::Int8(value.last) } else { Datum::Null })
+        }
+        Some(other) => {
+            let message = format!("\"{}\" is not a sequence", other.name());
+            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+        }
+        None => Err(SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation with OID {of} does not exist"))),
+    }
 }
 
 fn user(args: &[Datum], env: &Env) -> SqlResult<Datum> {
@@ -194,7 +213,7 @@ fn kind_of(args: &[Datum], env: &Env) -> SqlResult<Datum> {
 }
 
 pub(crate) fn functions() -> Vec<Function> {
-    use Kind::{Bool, Int2, Int4, Name, Oid, Regclass, Regnamespace, Regproc, Regrole, Regtype, Text};
+    use Kind::{Bool, Int2, Int4, Int8, Name, Oid, Regclass, Regnamespace, Regproc, Regrole, Regtype, Text};
     const NAMES: Kind = Kind::Array(Element::Name);
     let lenient = |function: Function| Function { strict: false, ..function };
     let mut all = vec![
@@ -252,6 +271,20 @@ pub(crate) fn functions() -> Vec<Function> {
         line("pg_partition_ancestors", &[Regclass], Kind::Array(Element::Oid), |_, _| Ok(super::array([]))),
         line("pg_is_other_temp_schema", &[Oid], Bool, |_, _| Ok(Datum::Bool(false))),
         line("pg_my_temp_schema", &[], Oid, |_, _| Ok(Datum::Oid(0))),
+        line("pg_sequence_last_value", &[Regclass], Int8, last_value),
+        line("pg_export_snapshot", &[], Text, |_, _| Err(SqlError::unsupported("to export a snapshot"))),
+        line("oidvectortypes", &[Kind::OidVector], Text, |a, _| {
+            let Datum::Array(items) = &a[0] else { return Ok(Datum::Null) };
+            Ok(text(items.iter().map(|item| types::type_name(number(item), None)).collect::<Vec<_>>().join(", ")))
+        }),
+        line("nameconcatoid", &[Name, Oid], Name, |a, _| {
+            let end = format!("_{}", number(&a[1]));
+            let mut start = words(&a[0]);
+            while 63 < start.len() + end.len() {
+                start = &start[..start.floor_char_boundary(start.len() - 1)];
+            }
+            Ok(text(format!("{start}{end}")))
+        }),
         line("pg_is_in_recovery", &[], Bool, |_, _| Ok(Datum::Bool(false))),
         line("current_schema", &[], Name, |_, env| {
             Ok(schemas(env, false)?.into_iter().next().map_or(Datum::Null, Datum::text))
@@ -284,6 +317,7 @@ pub(crate) fn functions() -> Vec<Function> {
     ] {
         all.push(line(name, &[Oid], Bool, |_, _| Ok(Datum::Bool(true))));
     }
+    all.extend(super::acl::functions());
     all.extend(super::json::functions());
     all.extend(super::locks::functions());
     all.extend(super::signals::functions());

@@ -210,7 +210,10 @@ fn views(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             ("table_catalog", text(DATABASE)),
             ("table_schema", schema(source, view.schema)),
             ("table_name", text(&view.name)),
-            ("view_definition", or_null(definitions::view(source.seen, source.env, view.oid, false), text)),
+            (
+                "view_definition",
+                or_null(definitions::view(source.seen, source.env, view.oid, false).ok().flatten(), text),
+            ),
             ("check_option", text("NONE")),
             ("is_updatable", yes_no(false)),
             ("is_insertable_into", yes_no(false)),

@@ -7,6 +7,8 @@
 //!
 //! **Invariant:** a row has exactly the columns that the table declares, of their types.
 
+mod acl;
+mod classes;
 mod definitions;
 pub(crate) mod deparse;
 mod functions;
@@ -15,6 +17,7 @@ mod json;
 pub(crate) mod locks;
 mod privileges;
 mod provider;
+mod pseudo;
 mod reg;
 mod relations;
 mod server;
@@ -24,7 +27,7 @@ mod types;
 mod viewdef;
 mod views;
 
-use crate::catalog::{PG_CATALOG, Seen, State};
+use crate::catalog::{PG_CATALOG, Relation, Seen, State};
 use crate::datum::Datum;
 use crate::error::SqlResult;
 use crate::ops::Env;
@@ -33,6 +36,7 @@ pub(crate) use functions::functions;
 pub use provider::{Lines, ProvidedTable, Provider, Signal};
 pub(crate) use reg::{number, quoted, written};
 use std::sync::{Arc, LazyLock};
+pub(crate) use types::{type_number, type_shown};
 
 /// `information_schema`
 pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
@@ -178,6 +182,7 @@ fn filled(schema: &str, name: &str) -> Option<Fill> {
     relations::filled(name)
         .or_else(|| definitions::filled(name))
         .or_else(|| types::filled(name))
+        .or_else(|| classes::filled(name))
         .or_else(|| views::filled(name))
         .or_else(|| server::filled(name))
 }
@@ -277,6 +282,18 @@ pub(crate) fn numbered(oid: u32, seen: Option<&Seen>) -> Option<Arc<SystemTable>
     TABLES.iter().find(|table| table.oid == oid).cloned().or_else(|| provided(seen).find(|table| table.oid == oid))
 }
 
+/// A sequence as a table of its one row.
+pub(crate) fn sequence_table(sequence: &crate::catalog::Sequence) -> SystemTable {
+    let column = |(name, kind): (&str, Kind)| SystemColumn { name: name.to_owned(), kind, not_null: true };
+    SystemTable {
+        schema: String::new(),
+        name: sequence.name.clone(),
+        oid: sequence.oid,
+        is_view: false,
+        columns: relations::OF_SEQUENCE.into_iter().map(column).collect(),
+    }
+}
+
 /// Makes the rows of a table.
 ///
 /// # Errors
@@ -285,7 +302,9 @@ pub(crate) fn rows(table: &SystemTable, env: &Env) -> SqlResult<Vec<Box<[Datum]>
     let Some(seen) = env.forms.seen.as_deref() else { return Ok(Vec::new()) };
     let mut rows = Rows { table, rows: Vec::new() };
     let source = Source { seen, env };
-    if let Some(fill) = filled(&table.schema, &table.name) {
+    if let Some(Relation::Sequence(sequence)) = seen.state.relation_numbered(table.oid) {
+        relations::row_of_sequence(sequence, &mut rows);
+    } else if let Some(fill) = filled(&table.schema, &table.name) {
         fill(&source, &mut rows)?;
     } else if let Some(provider) = &seen.provider {
         for line in provider.lines(&table.schema, &table.name) {

@@ -5,20 +5,21 @@
 
 use super::types::{alignment, by_value, collation, storage};
 use super::{Rows, SCHEMAS, Source, SystemTable, deparse, int, oid, text, yes};
-use crate::catalog::{ColumnDef, OWNER, PUBLIC, Relation, Sequence, TableInfo};
+use crate::catalog::{ColumnDef, OWNER, PUBLIC, Relation, Sequence, TableInfo, ViewInfo};
 use crate::datum::Datum;
 use crate::error::SqlResult;
 use crate::types::{Kind, SqlType};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// Numbers of what the catalog does not number begin here.
 const UNNUMBERED: u32 = 0xC000_0000;
-/// `pg_class`, `pg_namespace`, `pg_attrdef`, `pg_constraint`, `pg_rewrite` as they name each other.
+/// `pg_class`, `pg_namespace`, `pg_attrdef`, `pg_constraint`, `pg_rewrite`, `pg_extension` as they name each other.
 pub(super) const PG_CLASS: u32 = 1259;
 const PG_NAMESPACE: u32 = 2615;
 const PG_ATTRDEF: u32 = 2604;
 const PG_CONSTRAINT: u32 = 2606;
 const PG_REWRITE: u32 = 2618;
+const PG_EXTENSION: u32 = 3079;
 
 /// Columns of a sequence, if it is read like a table.
 pub(super) const OF_SEQUENCE: [(&str, Kind); 3] =
@@ -34,6 +35,7 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
         "pg_rewrite" => Some(rules),
         "pg_description" => Some(descriptions),
         "pg_depend" => Some(dependencies),
+        "pg_extension" => Some(extensions),
         _ => None,
     }
 }
@@ -182,6 +184,14 @@ fn attributes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         let of = relation.oid();
         match relation {
             Relation::Table(table) => {
+                let is_there = |number: &i16| table.column_numbered(*number).is_some();
+                for number in (1..table.next_column).filter(|number| !is_there(number)) {
+                    // Numbers have no gaps: a column that was dropped leaves its own.
+                    let name = format!("........pg.dropped.{number}........");
+                    let mut row = attribute(of, &name, i64::from(number), Kind::Int4.into());
+                    row.extend([("atttypid", oid(0)), ("attisdropped", yes(true)), ("attcollation", oid(0))]);
+                    rows.add(row);
+                }
                 for column in &table.columns {
                     let mut row = attribute(of, &column.name, i64::from(column.number), column.kind);
                     let identity = match column.identity {
@@ -264,6 +274,12 @@ fn sequences(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
+/// The row of a sequence that is read like a table. Nothing is logged, so no value is taken ahead.
+pub(super) fn row_of_sequence(sequence: &Sequence, rows: &mut Rows<'_>) {
+    let value = *sequence.value.lock().unwrap_or_else(PoisonError::into_inner);
+    rows.add([("last_value", int(value.last)), ("log_cnt", int(0)), ("is_called", yes(value.is_called))]);
+}
+
 /// The rule of a view.
 fn rule_number(view: u32) -> u32 {
     UNNUMBERED | (1 << 29) | view
@@ -315,6 +331,10 @@ fn descriptions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                     .columns
                     .iter()
                     .for_each(|column| add(PG_CLASS, of, column.number, state.comment(of, column.number)));
+                table
+                    .constraints
+                    .iter()
+                    .for_each(|constraint| add(PG_CONSTRAINT, constraint.oid, 0, state.comment(constraint.oid, 0)));
             }
             Relation::View(view) => {
                 (1..=view.columns.len() as i16).for_each(|number| add(PG_CLASS, of, number, state.comment(of, number)));
@@ -330,6 +350,41 @@ fn owned<'s>(source: &'s Source<'_>) -> impl Iterator<Item = (&'s Arc<Sequence>,
     source.state().sequences().filter_map(|sequence| sequence.owned_by.map(|(table, column)| (sequence, table, column)))
 }
 
+/// What only this server has stands as an extension that is always there, so that no dump has it.
+const OWN_EXTENSION: u32 = 13_209;
+const OWN_SCHEMA_OID: u32 = 13_208;
+
+fn extensions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    if source.seen.provider.is_some() {
+        rows.add([
+            ("oid", oid(OWN_EXTENSION)),
+            ("extname", text(super::OWN_SCHEMA)),
+            ("extowner", oid(super::server::SUPERUSER)),
+            ("extnamespace", oid(OWN_SCHEMA_OID)),
+            ("extversion", text(env!("CARGO_PKG_VERSION"))),
+        ]);
+    }
+    Ok(())
+}
+
+/// The primary key of a table without which a view would not be valid: its query groups by the key, and names other columns.
+fn key_relied_on(source: &Source<'_>, view: &ViewInfo, table: u32) -> Option<u32> {
+    use crate::catalog::ConstraintKind::PrimaryKey;
+    if !view.text.contains("GROUP BY") {
+        return None;
+    }
+    let table = source.state().table_numbered(table)?;
+    let key = table.constraints.iter().find(|one| matches!(one.what, PrimaryKey { .. }))?.oid;
+    let mut without = table.copy();
+    without.constraints.retain(|one| one.oid != key);
+    without.indexes.iter_mut().for_each(|index| index.is_primary = false);
+    let mut state = source.state().clone();
+    state.replace(Relation::Table(Arc::new(without))).ok()?;
+    let bound =
+        crate::bind::Binder::new(&state, &view.path, &view.text, source.env, Vec::new()).query(&view.query, None);
+    bound.is_err().then_some(key)
+}
+
 fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     let mut add =
         |(class, of, column): (u32, u32, i16), (other_class, other, other_column): (u32, u32, i16), how: &str| {
@@ -343,6 +398,13 @@ fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                 ("deptype", text(how)),
             ]);
         };
+    if source.seen.provider.is_some() {
+        let extension = (PG_EXTENSION, OWN_EXTENSION, 0);
+        add((PG_NAMESPACE, OWN_SCHEMA_OID, 0), extension, "e");
+        for table in super::provided(Some(source.seen)) {
+            add((PG_CLASS, table.oid, 0), extension, "e");
+        }
+    }
     for (sequence, table, column) in owned(source) {
         let is_identity = source.state().table_numbered(table).is_some_and(|table| {
             table.columns.iter().any(|column| column.identity.is_some_and(|own| own.sequence == sequence.oid))
@@ -355,6 +417,11 @@ fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     }
     for (number, table, column) in numbered_defaults(source) {
         add((PG_ATTRDEF, number, 0), (PG_CLASS, table.oid, column.number), "a");
+        for sequence in
+            column.default.iter().flat_map(|default| deparse::sequences_of(source.seen, source.env, default))
+        {
+            add((PG_ATTRDEF, number, 0), (PG_CLASS, sequence, 0), "n");
+        }
     }
     for table in source.state().tables() {
         for constraint in &table.constraints {
@@ -402,6 +469,9 @@ fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         add((PG_REWRITE, rule, 0), (PG_CLASS, view.oid, 0), "i");
         for used in &view.uses {
             add((PG_REWRITE, rule, 0), (PG_CLASS, *used, 0), "n");
+            if let Some(key) = key_relied_on(source, view, *used) {
+                add((PG_REWRITE, rule, 0), (PG_CONSTRAINT, key, 0), "n");
+            }
         }
     }
     Ok(())

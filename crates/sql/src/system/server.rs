@@ -70,10 +70,17 @@ fn roles(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         row.push(("rolconfig", config(&role.settings)));
         rows.add(row);
     }
-    rows.add([
+    let mut row = database_owner();
+    row.push(("rolpassword", text("********")));
+    rows.add(row);
+    Ok(())
+}
+
+/// The role that stands for the owner of the database.
+fn database_owner() -> Vec<(&'static str, Datum)> {
+    vec![
         ("oid", oid(DATABASE_OWNER)),
         ("rolname", text("pg_database_owner")),
-        ("rolpassword", text("********")),
         ("rolsuper", yes(false)),
         ("rolinherit", yes(true)),
         ("rolcreaterole", yes(false)),
@@ -82,8 +89,7 @@ fn roles(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         ("rolreplication", yes(false)),
         ("rolbypassrls", yes(false)),
         ("rolconnlimit", int(-1)),
-    ]);
-    Ok(())
+    ]
 }
 
 /// `name=value`, or nothing.
@@ -124,11 +130,18 @@ fn rights(role: &Role) -> Vec<(&'static str, Datum)> {
 }
 
 fn authids(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    // Nobody else is shown what passwords are checked against.
+    let asks = source.seen.roles.get(&source.env.user);
+    let is_asked_by_superuser = asks.is_some_and(|role| role.is_superuser);
     for (number, name, role) in all_roles(source.seen) {
         let mut row = rights(&role);
         row.extend([("oid", oid(number)), ("rolname", text(name))]);
+        if is_asked_by_superuser {
+            row.push(("rolpassword", or_null(role.password, text)));
+        }
         rows.add(row);
     }
+    rows.add(database_owner());
     Ok(())
 }
 

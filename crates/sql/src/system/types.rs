@@ -5,14 +5,17 @@
 //!
 //! **Invariant:** a number is PostgreSQL's own for the same thing.
 
-use super::{Rows, Source, array, int, oid, text, yes};
+use super::{Rows, Source, array, int, oid, pseudo, text, yes};
 use crate::datum::Datum;
-use crate::error::SqlResult;
+use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::{self, Context};
 use crate::types::{Element, Kind};
 use std::sync::LazyLock;
 
-const OF_CATALOG: u32 = 11;
+pub(super) const OF_CATALOG: u32 = 11;
+/// Access methods of tables and of indexes.
+pub(super) const HEAP: u32 = 2;
+pub(super) const BTREE: u32 = 403;
 
 pub(super) fn filled(name: &str) -> Option<super::Fill> {
     match name {
@@ -21,7 +24,6 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
         "pg_operator" => Some(operators),
         "pg_cast" => Some(casts),
         "pg_collation" => Some(collations),
-        "pg_am" => Some(access_methods),
         "pg_language" => Some(languages),
         _ => None,
     }
@@ -101,7 +103,7 @@ fn by_modifier(kind: Kind) -> Option<String> {
     .then(|| format!("{}typmod", kind.type_name()))
 }
 
-fn function_oid(name: &str) -> Datum {
+pub(super) fn function_oid(name: &str) -> Datum {
     oid(function_number(name).unwrap_or(0))
 }
 
@@ -150,6 +152,7 @@ fn types(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         }
         rows.add(row);
     }
+    pseudo::add_rows(rows);
     Ok(())
 }
 
@@ -247,15 +250,35 @@ pub(super) fn function_types(oid: u32) -> Option<(String, String)> {
 
 /// Whether this server has it: it is called by its name, or reads or writes values of a type.
 fn is_here(line: &Line, io: &[String]) -> bool {
+    let is_type = |number: &u32| type_shown(*number).is_some();
+    if !line.arguments.iter().chain([&line.result]).all(is_type) {
+        return false;
+    }
     match line.kind {
         "a" => !matches!(ops::resolve_aggregate(line.name, &[]), Ok(None)),
         _ => ops::is_function(line.name) || io.iter().any(|name| name == line.name),
     }
 }
 
+/// Functions that the rows of other catalogs name: of types, of casts, of access methods, of classes of operators.
+fn helpers() -> impl Iterator<Item = String> {
+    let of_modifiers = Kind::all().filter_map(by_modifier);
+    let of_modifiers = of_modifiers.flat_map(|name| [format!("{name}in"), format!("{name}out")]);
+    let others = [
+        "array_typanalyze",
+        "array_subscript_handler",
+        "raw_array_subscript_handler",
+        "bthandler",
+        "heap_tableam_handler",
+    ];
+    let others = others.into_iter().map(str::to_owned);
+    pseudo::functions().chain(of_modifiers).chain(others).chain(super::classes::functions())
+}
+
 fn functions(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    let io: Vec<String> = Kind::all().flat_map(by_text).collect();
-    for line in FUNCTIONS.iter().filter(|line| is_here(line, &io)) {
+    let io: Vec<String> = Kind::all().flat_map(by_text).chain(helpers()).collect();
+    let of_operator = |line: &Line| HERE.iter().any(|operator| operator.code == line.oid);
+    for line in FUNCTIONS.iter().filter(|line| is_here(line, &io) || of_operator(line)) {
         rows.add([
             ("oid", oid(line.oid)),
             ("proname", text(line.name)),
@@ -292,33 +315,72 @@ pub(super) fn operator_number(name: &str, left: Option<Kind>, right: Kind) -> Op
     OPERATORS.iter().find(is_it).and_then(|line| line.first()?.parse().ok())
 }
 
-fn operators(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    for line in OPERATORS.iter() {
+/// A line of `operators.tsv`.
+struct OperatorLine {
+    oid: u32,
+    name: &'static str,
+    kind: &'static str,
+    left: u32,
+    right: u32,
+    result: u32,
+    commutator: u32,
+    negator: u32,
+    code: u32,
+    hashes: bool,
+    merges: bool,
+}
+
+/// The operators that are here.
+static HERE: LazyLock<Vec<OperatorLine>> = LazyLock::new(|| {
+    let read = |line: &Vec<&'static str>| {
         let [number, name, kind, left, right, result, commutator, negator, code, hashes, merges] = line[..] else {
-            continue;
+            return None;
         };
         let number_of = |part: &str| part.parse::<u32>().unwrap_or(0);
         let (left, right) = (number_of(left), number_of(right));
         let is_here = ops::operators_named(name)
             .iter()
             .any(|operator| operator.left.map_or(0, Kind::oid) == left && operator.right.oid() == right);
-        if is_here {
-            rows.add([
-                ("oid", oid(number_of(number))),
-                ("oprname", text(name)),
-                ("oprnamespace", oid(OF_CATALOG)),
-                ("oprowner", oid(super::server::SUPERUSER)),
-                ("oprkind", text(kind)),
-                ("oprcanmerge", yes(merges == "t")),
-                ("oprcanhash", yes(hashes == "t")),
-                ("oprleft", oid(left)),
-                ("oprright", oid(right)),
-                ("oprresult", oid(number_of(result))),
-                ("oprcom", oid(number_of(commutator))),
-                ("oprnegate", oid(number_of(negator))),
-                ("oprcode", oid(number_of(code))),
-            ]);
-        }
+        is_here.then(|| OperatorLine {
+            oid: number_of(number),
+            name,
+            kind,
+            left,
+            right,
+            result: number_of(result),
+            commutator: number_of(commutator),
+            negator: number_of(negator),
+            code: number_of(code),
+            hashes: hashes == "t",
+            merges: merges == "t",
+        })
+    };
+    OPERATORS.iter().filter_map(read).collect()
+});
+
+/// Whether the operator of this number is here.
+pub(super) fn has_operator(number: u32) -> bool {
+    HERE.iter().any(|line| line.oid == number)
+}
+
+fn operators(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    let if_here = |number: u32| oid(if has_operator(number) { number } else { 0 });
+    for line in HERE.iter() {
+        rows.add([
+            ("oid", oid(line.oid)),
+            ("oprname", text(line.name)),
+            ("oprnamespace", oid(OF_CATALOG)),
+            ("oprowner", oid(super::server::SUPERUSER)),
+            ("oprkind", text(line.kind)),
+            ("oprcanmerge", yes(line.merges)),
+            ("oprcanhash", yes(line.hashes)),
+            ("oprleft", oid(line.left)),
+            ("oprright", oid(line.right)),
+            ("oprresult", oid(line.result)),
+            ("oprcom", if_here(line.commutator)),
+            ("oprnegate", if_here(line.negator)),
+            ("oprcode", oid(line.code)),
+        ]);
     }
     Ok(())
 }
@@ -379,13 +441,6 @@ fn collations(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn access_methods(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    for (number, name, kind) in [(2, "heap", "t"), (403, "btree", "i")] {
-        rows.add([("oid", oid(number)), ("amname", text(name)), ("amtype", text(kind))]);
-    }
-    Ok(())
-}
-
 fn languages(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     rows.add([("oid", oid(12)), ("lanname", text("internal")), ("lanowner", oid(super::server::SUPERUSER))]);
     Ok(())
@@ -394,16 +449,11 @@ fn languages(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 /// `format_type`: a type's name, with its modifier if one is given.
 pub(super) fn type_name(number: u32, modifier: Option<i32>) -> String {
     let Some(kind) = Kind::from_oid(number) else {
-        return match number {
-            0 => "-",
-            2275 => "cstring",
-            2276 => "\"any\"",
-            2277 => "anyarray",
-            2281 => "internal",
-            2283 => "anyelement",
-            _ => "???",
-        }
-        .to_owned();
+        return match pseudo::numbered(number) {
+            Some(found) => pseudo::shown(found),
+            None if number == 0 => "-".to_owned(),
+            None => "???".to_owned(),
+        };
     };
     match modifier {
         None => match kind {
@@ -412,4 +462,59 @@ pub(super) fn type_name(number: u32, modifier: Option<i32>) -> String {
         },
         Some(typmod) => crate::types::SqlType { kind, typmod }.name(),
     }
+}
+
+/// Reads the name of a type as `regtype` does: an SQL name, or one of `pg_type`, quoted or with its schema.
+///
+/// # Errors
+/// `42704`, `42602`
+pub(crate) fn type_number(written: &str) -> SqlResult<u32> {
+    let missing = || SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{written}\" does not exist"));
+    let mut name = written.trim().to_owned();
+    let mut dimensions = 0;
+    while let Some(rest) = name.strip_suffix(']').and_then(|rest| rest.trim_end().strip_suffix('[')) {
+        dimensions += 1;
+        name = rest.trim_end().to_owned();
+    }
+    // A modifier is allowed, and means nothing here.
+    if let (Some(first), Some(last)) = (name.find('('), name.find(')'))
+        && first < last
+        && name[first + 1..last].bytes().all(|byte| byte.is_ascii_digit() || byte == b',' || byte == b' ')
+    {
+        name = format!("{}{}", name[..first].trim_end(), &name[last + 1..]);
+    }
+    let by_name = |name: &str| {
+        let kind = Kind::all().find(|kind| kind.type_name() == name).map(Kind::oid);
+        kind.or_else(|| pseudo::named(name).map(|found| found.oid))
+    };
+    let found = if name.contains(['"', '.']) {
+        match crate::catalog::name_parts(&name).as_deref() {
+            Some([own]) => by_name(own),
+            Some([schema, own]) if schema == crate::catalog::PG_CATALOG => by_name(own),
+            Some(_) => None,
+            None => {
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error at or near \"{written}\"")));
+            }
+        }
+    } else {
+        let words: Vec<&str> = name.split_ascii_whitespace().collect();
+        let lower = words.join(" ").to_lowercase();
+        Kind::from_name(&lower).map(Kind::oid).or_else(|| by_name(&lower))
+    };
+    let found = found.ok_or_else(missing)?;
+    if dimensions == 0 {
+        return Ok(found);
+    }
+    let array = match Kind::from_oid(found) {
+        Some(kind @ Kind::Array(_)) => Some(kind.oid()),
+        Some(kind) => kind.array_of().map(Kind::oid),
+        None => pseudo::numbered(found).map(|found| found.array).filter(|array| *array != 0),
+    };
+    array.ok_or_else(missing)
+}
+
+/// Returns a type as `regtype` writes it: nothing for a number of none.
+pub(crate) fn type_shown(number: u32) -> Option<String> {
+    let is_there = number == 0 || Kind::from_oid(number).is_some() || pseudo::numbered(number).is_some();
+    is_there.then(|| type_name(number, None))
 }

@@ -5,13 +5,17 @@
 
 use super::deparse::{Shown, Writer};
 use super::{quoted, reg};
-use crate::bind::{Binder, Scope};
+use crate::bind::{Binder, Note, Noted, Scope};
 use crate::catalog::{Relation, Seen, ViewInfo};
 use crate::ops::Env;
 use crate::parse::folded;
 use crate::plan::Expr;
 use crate::types::Kind;
-use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
+use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor, VisitMut, VisitorMut};
+use sqlparser::tokenizer::Span;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 
 /// The query of a view; nothing if it has parts that are not known here.
 pub(super) fn query(seen: &Seen, env: &Env, view: &ViewInfo, pretty: bool) -> Option<String> {
@@ -217,4 +221,151 @@ impl Query<'_> {
             Some(_) => None,
         }
     }
+}
+
+/// The query of a view as its author has written it, with the schemas of relations that the session's path does not find, and
+/// with the names that its columns have; nothing if it does not mean the same.
+pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo) -> Option<String> {
+    let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).noting();
+    let bound = binder.query(&view.query, None).ok()?;
+    let of_relation = |note: Note| match note.of {
+        Noted::Relation(oid) if note.span != Span::empty() => Some((note.span, oid)),
+        Noted::Relation(_) | Noted::Column(..) | Noted::Star(_) => None,
+    };
+    let relations = binder.take_notes().into_iter().filter_map(of_relation).collect();
+    let mut query = view.query.clone();
+    let _ = query.visit(&mut Qualifier { seen, view, relations });
+    // The queries inside have their own names for what the view calls otherwise.
+    let is_named = bound.columns.iter().zip(&view.columns).all(|(column, (name, _))| column.name == *name);
+    let is_right = |text: &String| is_same(seen, env, view, text);
+    let plain = || Some(shown(&query)).filter(is_right);
+    let aliased = || {
+        let mut query = query.clone();
+        name_columns(&mut query.body, &view.columns)?;
+        Some(shown(&query)).filter(is_right)
+    };
+    let wrapped = || {
+        let names: Vec<String> = view.columns.iter().map(|(name, _)| quoted(name)).collect();
+        let inner = shown(&query);
+        let inner = inner.trim_start().trim_end_matches(';');
+        let names = names.join(", ");
+        Some(format!(" SELECT {names}\n   FROM ({inner}) view({names});"))
+            .filter(|text| has_columns(seen, env, view, text))
+    };
+    if is_named { plain() } else { aliased().or_else(wrapped) }
+}
+
+/// A query as a statement, with what was said in the library's words in PostgreSQL's.
+fn shown(query: &ast::Query) -> String {
+    let symmetric = format!("\"\0{}\"(", crate::parse::rewrite::SYMMETRIC);
+    format!(" {};", query.to_string().replace(&symmetric, "SYMMETRIC ("))
+}
+
+fn ident(name: &str) -> ast::Ident {
+    ast::Ident { quote_style: (quoted(name) != name).then_some('"'), ..ast::Ident::new(name) }
+}
+
+/// Gives the outputs of a query these names.
+fn name_columns(body: &mut ast::SetExpr, columns: &[(String, crate::types::SqlType)]) -> Option<()> {
+    match body {
+        ast::SetExpr::Select(select) if select.projection.len() == columns.len() => {
+            for (item, (name, _)) in select.projection.iter_mut().zip(columns) {
+                let alias = ident(name);
+                *item =
+                    match std::mem::replace(item, ast::SelectItem::UnnamedExpr(ast::Expr::Identifier(alias.clone()))) {
+                        ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+                            ast::SelectItem::ExprWithAlias { expr, alias }
+                        }
+                        _ => return None,
+                    };
+            }
+            Some(())
+        }
+        ast::SetExpr::SetOperation { left, .. } => name_columns(left, columns),
+        _ => None,
+    }
+}
+
+/// Puts schemas before names of relations that need them.
+struct Qualifier<'q> {
+    seen: &'q Seen,
+    view: &'q ViewInfo,
+    /// By where their names are written.
+    relations: HashMap<Span, u32>,
+}
+
+impl VisitorMut for Qualifier<'_> {
+    type Break = Infallible;
+
+    fn pre_visit_relation(&mut self, name: &mut ast::ObjectName) -> ControlFlow<Infallible> {
+        if let [ast::ObjectNamePart::Identifier(last)] = &name.0[..]
+            && let Some(oid) = self.relations.get(&last.span)
+            && reg::relation_by_path(self.seen, &folded(last)) != Some(*oid)
+            && let Some((schema, _)) = reg::relation_name(self.seen, *oid)
+        {
+            *name = ast::ObjectName::from(vec![ident(&schema), last.clone()]);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// `'name'::regclass` was looked up by the path of the view, too.
+    fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<Infallible> {
+        if let ast::Expr::Cast { expr: inner, data_type: ast::DataType::Regclass, .. } = expr
+            && let ast::Expr::Value(value) = &mut **inner
+            && let ast::Value::SingleQuotedString(text) = &mut value.value
+            && let Ok(relation) = self.seen.state.relation_written(&self.view.path, text)
+            && let Some(name) = reg::relation_shown(self.seen, relation.oid())
+        {
+            *text = name;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The one query of a text, bound by the session's path.
+fn bound(seen: &Seen, env: &Env, text: &str) -> Option<crate::bind::Bound> {
+    let mut parsed = crate::parse::parse(text).ok()?;
+    let (Some(one), true) = (parsed.pop(), parsed.is_empty()) else { return None };
+    let ast::Statement::Query(query) = one.tree else { return None };
+    Binder::new(&seen.state, &seen.path, text, env, Vec::new()).query(&query, None).ok()
+}
+
+/// Whether a text, read by the session's path, is a query with the columns of the view.
+fn has_columns(seen: &Seen, env: &Env, view: &ViewInfo, text: &str) -> bool {
+    bound(seen, env, text).is_some_and(|bound| {
+        let mut columns = bound.columns.iter().zip(&view.columns);
+        bound.columns.len() == view.columns.len()
+            && columns.all(|(own, (name, kind))| own.name == *name && crate::bind::settled(own.kind) == *kind)
+    })
+}
+
+/// Whether a text, read by the session's path, is the query of the view: it has its columns, and its plan.
+pub(super) fn is_same(seen: &Seen, env: &Env, view: &ViewInfo, text: &str) -> bool {
+    if !has_columns(seen, env, view, text) {
+        return false;
+    }
+    let own = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).query(&view.query, None);
+    let (Ok(own), Some(written)) = (own, bound(seen, env, text)) else { return false };
+    plan_text(&own.plan) == plan_text(&written.plan)
+}
+
+/// A plan as text, in which queries that are shared have the numbers of their order, and no others.
+fn plan_text(plan: &crate::plan::Plan) -> String {
+    let text = format!("{plan:?}");
+    let mut written = String::with_capacity(text.len());
+    let mut known: Vec<&str> = Vec::new();
+    let mut rest = &*text;
+    while let Some(at) = ["id: ", "Working("].iter().filter_map(|word| Some(rest.find(word)? + word.len())).min() {
+        written.push_str(&rest[..at]);
+        let length = rest[at..].bytes().take_while(u8::is_ascii_digit).count();
+        let (number, after) = rest[at..].split_at(length);
+        let place = known.iter().position(|one| *one == number).unwrap_or_else(|| {
+            known.push(number);
+            known.len() - 1
+        });
+        written.push_str(&format!("#{place}"));
+        rest = after;
+    }
+    written.push_str(rest);
+    written
 }

@@ -15,10 +15,12 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
         "pg_views" => Some(views),
         "pg_indexes" => Some(indexes),
         "pg_sequences" => Some(sequences),
-        "pg_stat_user_tables" | "pg_stat_all_tables" | "pg_statio_user_tables" => Some(statistics),
+        "pg_stat_user_tables" | "pg_stat_all_tables" | "pg_statio_user_tables" | "pg_statio_all_tables" => {
+            Some(statistics)
+        }
         "pg_cursors" => Some(cursors),
         "pg_prepared_statements" => Some(prepared_statements),
-        "pg_stat_user_indexes" => Some(index_statistics),
+        "pg_stat_user_indexes" | "pg_stat_all_indexes" => Some(index_statistics),
         _ => None,
     }
 }
@@ -63,7 +65,7 @@ fn views(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             ("schemaname", schema(source, view.schema)),
             ("viewname", text(&view.name)),
             ("viewowner", text(&view.owner)),
-            ("definition", or_null(definitions::view(source.seen, source.env, view.oid, false), text)),
+            ("definition", or_null(definitions::view(source.seen, source.env, view.oid, false).ok().flatten(), text)),
         ]);
     }
     Ok(())

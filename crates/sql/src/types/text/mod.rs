@@ -146,10 +146,7 @@ fn regtype(text: &str) -> SqlResult<u32> {
     if written.bytes().all(|byte| byte.is_ascii_digit()) && !written.is_empty() {
         return oid(written);
     }
-    let name = written.to_ascii_lowercase();
-    let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
-    let found = Kind::from_name(name).map(Kind::oid);
-    found.ok_or_else(|| SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{written}\" does not exist")))
+    crate::system::type_number(written)
 }
 
 /// Reads a value, and fits it to the type's modifier as an assignment does.
@@ -250,13 +247,16 @@ pub fn output(datum: &Datum, kind: SqlType, forms: &Forms, out: &mut String) {
             push_integer(out, *value);
             Ok(())
         }
-        Datum::Oid(value) => match Kind::from_oid(*value) {
-            Some(named) if kind.kind == Kind::Regtype => write!(out, "{}", named.name()),
-            _ => match crate::system::written(kind.kind, *value, forms) {
+        Datum::Oid(value) => {
+            let name = match kind.kind {
+                Kind::Regtype => crate::system::type_shown(*value),
+                other => crate::system::written(other, *value, forms),
+            };
+            match name {
                 Some(name) => write!(out, "{name}"),
                 None => write!(out, "{value}"),
-            },
-        },
+            }
+        }
         Datum::Float4(value) => {
             float::push_f32(out, *value, forms.extra_float_digits);
             Ok(())

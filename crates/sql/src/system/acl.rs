@@ -1,0 +1,61 @@
+//! Privileges as lists of `aclitem`: `acldefault` and its like.
+//!
+//! **Invariant:** nothing is granted here, so each object has the privileges that it gets when it is made.
+
+use super::functions::{line, number, seen, words};
+use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::{Env, Function};
+use crate::types::{Element, Kind};
+
+const TEXTS: Kind = Kind::Array(Element::Text);
+
+/// What everybody may do with a new object of a kind, and what its owner may.
+fn defaults(kind: &str) -> Option<(&'static str, &'static str)> {
+    Some(match kind {
+        "c" => ("", ""),
+        "r" => ("", "arwdDxt"),
+        "s" => ("", "rwU"),
+        "d" => ("Tc", "CTc"),
+        "f" => ("X", "X"),
+        "l" | "T" => ("U", "U"),
+        "L" => ("", "rw"),
+        "n" => ("", "UC"),
+        "t" => ("", "C"),
+        "F" | "S" => ("", "U"),
+        "p" => ("", "sA"),
+        _ => return None,
+    })
+}
+
+/// `acldefault(kind, owner)`
+fn default(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let kind = words(&args[0]);
+    let (all, own) = defaults(kind).ok_or_else(|| {
+        SqlError::new(SqlState::INTERNAL_ERROR, format!("unrecognized object type abbreviation: {kind}"))
+    })?;
+    let of = number(&args[1]);
+    let owner = super::server::role_name(seen(env)?, of).map_or_else(|| of.to_string(), |name| super::quoted(&name));
+    let item = |who: &str, rights: &str| (!rights.is_empty()).then(|| Datum::text(format!("{who}={rights}/{owner}")));
+    Ok(super::array([item("", all), item(&owner, own)].into_iter().flatten()))
+}
+
+/// The parts of options, before and behind `=`.
+fn options(args: &[Datum], part: fn(&str) -> Datum) -> SqlResult<Datum> {
+    let Datum::Array(items) = &args[0] else { return Ok(Datum::Null) };
+    Ok(super::array(items.iter().filter(|item| !item.is_null()).map(|item| part(words(item)))))
+}
+
+pub(super) fn functions() -> Vec<Function> {
+    use Kind::{InternalChar, Oid};
+    vec![
+        line("acldefault", &[InternalChar, Oid], TEXTS, default),
+        // Of `pg_options_to_table`.
+        line("[option names]", &[TEXTS], TEXTS, |args, _| {
+            options(args, |option| Datum::text(option.split_once('=').map_or(option, |(name, _)| name)))
+        }),
+        line("[option values]", &[TEXTS], TEXTS, |args, _| {
+            options(args, |option| option.split_once('=').map_or(Datum::Null, |(_, value)| Datum::text(value)))
+        }),
+    ]
+}

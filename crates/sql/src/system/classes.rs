@@ -1,0 +1,150 @@
+//! Access methods, and the classes and families of operators by which B-trees order types, as rows of the catalog.
+//!
+//! Each index here is a B-tree, so `classes.tsv` has that method's lines of PostgreSQL 15, for the types that are here.
+//!
+//! **Invariant:** a number is PostgreSQL's own for the same thing. An operator that is not here is in no family.
+
+use super::types::{BTREE, HEAP, OF_CATALOG, function_oid};
+use super::{Rows, Source, int, oid, text, yes};
+use crate::error::SqlResult;
+use crate::types::Kind;
+use std::sync::LazyLock;
+
+pub(super) fn filled(name: &str) -> Option<super::Fill> {
+    match name {
+        "pg_am" => Some(access_methods),
+        "pg_opclass" => Some(classes),
+        "pg_opfamily" => Some(families),
+        "pg_amop" => Some(operators),
+        "pg_amproc" => Some(functions_of_families),
+        _ => None,
+    }
+}
+
+/// A line of `classes.tsv`.
+struct Line {
+    /// `class`, `family`, `operator` or `function`.
+    what: &'static str,
+    oid: u32,
+    family: u32,
+    left: u32,
+    right: u32,
+    /// The name of a class or family; the strategy of an operator, the number of a function.
+    name: &'static str,
+    /// Whether a class is its type's usual one.
+    is_default: bool,
+    /// An operator or function; the type that a class stores, if it is another.
+    of: u32,
+}
+
+static TABLE: LazyLock<Vec<Line>> = LazyLock::new(|| {
+    let line = |line: &'static str| {
+        let mut parts = line.split('\t');
+        let what = parts.next()?;
+        let mut number = || parts.next()?.parse().ok();
+        let (oid, family, left, right) = (number()?, number()?, number()?, number()?);
+        let (name, is_default) = (parts.next()?, parts.next()? == "t");
+        Some(Line { what, oid, family, left, right, name, is_default, of: parts.next()?.parse().ok()? })
+    };
+    include_str!("classes.tsv").lines().filter_map(line).collect()
+});
+
+fn lines(what: &str) -> impl Iterator<Item = &'static Line> {
+    TABLE.iter().filter(move |line| line.what == what)
+}
+
+/// Returns the class by which columns of a type are ordered in an index.
+pub(super) fn class_of(kind: Kind) -> u32 {
+    let kind = match kind {
+        // Varying strings are ordered as texts, and what stands for an object as its number.
+        Kind::Varchar => Kind::Text,
+        Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => Kind::Oid,
+        other => other,
+    };
+    const ANY_ARRAY: u32 = 2277;
+    let wanted = if matches!(kind, Kind::Array(_)) { ANY_ARRAY } else { kind.oid() };
+    lines("class").find(|line| line.left == wanted && line.is_default).map_or(0, |line| line.oid)
+}
+
+/// The names of the functions that families have.
+pub(super) fn functions() -> impl Iterator<Item = String> {
+    lines("function").filter_map(|line| super::types::function_name(line.of))
+}
+
+fn access_methods(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for (number, name, kind, handler) in
+        [(HEAP, "heap", "t", "heap_tableam_handler"), (BTREE, "btree", "i", "bthandler")]
+    {
+        rows.add([
+            ("oid", oid(number)),
+            ("amname", text(name)),
+            ("amhandler", function_oid(handler)),
+            ("amtype", text(kind)),
+        ]);
+    }
+    Ok(())
+}
+
+fn classes(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for line in lines("class") {
+        rows.add([
+            ("oid", oid(line.oid)),
+            ("opcmethod", oid(BTREE)),
+            ("opcname", text(line.name)),
+            ("opcnamespace", oid(OF_CATALOG)),
+            ("opcowner", oid(super::server::SUPERUSER)),
+            ("opcfamily", oid(line.family)),
+            ("opcintype", oid(line.left)),
+            ("opcdefault", yes(line.is_default)),
+            ("opckeytype", oid(line.of)),
+        ]);
+    }
+    Ok(())
+}
+
+fn families(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for line in lines("family") {
+        rows.add([
+            ("oid", oid(line.oid)),
+            ("opfmethod", oid(BTREE)),
+            ("opfname", text(line.name)),
+            ("opfnamespace", oid(OF_CATALOG)),
+            ("opfowner", oid(super::server::SUPERUSER)),
+        ]);
+    }
+    Ok(())
+}
+
+fn number(line: &Line) -> i64 {
+    line.name.parse().unwrap_or(0)
+}
+
+fn operators(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for line in lines("operator").filter(|line| super::types::has_operator(line.of)) {
+        rows.add([
+            ("oid", oid(line.oid)),
+            ("amopfamily", oid(line.family)),
+            ("amoplefttype", oid(line.left)),
+            ("amoprighttype", oid(line.right)),
+            ("amopstrategy", int(number(line))),
+            ("amoppurpose", text("s")),
+            ("amopopr", oid(line.of)),
+            ("amopmethod", oid(BTREE)),
+        ]);
+    }
+    Ok(())
+}
+
+fn functions_of_families(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+    for line in lines("function") {
+        rows.add([
+            ("oid", oid(line.oid)),
+            ("amprocfamily", oid(line.family)),
+            ("amproclefttype", oid(line.left)),
+            ("amprocrighttype", oid(line.right)),
+            ("amprocnum", int(number(line))),
+            ("amproc", oid(line.of)),
+        ]);
+    }
+    Ok(())
+}
