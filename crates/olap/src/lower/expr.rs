@@ -325,11 +325,17 @@ impl Lowering<'_> {
             return Err(refused());
         }
         let argument = self.value(argument, row)?;
-        if operator.name == "=" && !all && operator.left == Some(operator.right) {
+        // `<> ALL` is the negation of `= ANY`, null where that is null.
+        let is_list = operator.name == if all { "<>" } else { "=" };
+        if is_list && operator.left == Some(operator.right) {
             let list = items.iter().map(|item| self.constant(item.clone())).collect::<SqlResult<Vec<_>>>()?;
             if let Some(any) = self.any_of_list(&argument, operator.right, &list)? {
-                return Ok(Value::of(any, Repr::Bool));
+                return Ok(Value::of(if all { Df::Not(Box::new(any)) } else { any }, Repr::Bool));
             }
+        }
+        // The row executor looks a value up in a hash table; here each row would walk all items.
+        if is_list && ITEMS_MAX < items.len() {
+            return Err(SqlError::unsupported("so long an array of another type as analytics"));
         }
         let body = Body::AnyItem { all, eval: *eval, strict: *strict, items, session: Session::of(self.env) };
         self.by_rows(if all { "all" } else { "any" }, vec![argument], Repr::Bool, false, body)
@@ -372,6 +378,9 @@ impl Lowering<'_> {
         Ok(Df::InSubquery(InSubquery::new(Box::new(left), self.subquery(plan), negated)))
     }
 }
+
+/// Items of an array that each row may walk.
+const ITEMS_MAX: usize = 1000;
 
 /// A value of a row as a query within asks for it.
 fn seen_from_within(value: Df, row: &Row<'_>) -> SqlResult<Df> {
