@@ -154,7 +154,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
         options.again = Some(Arc::new(move || own.settings()));
         return serve_upstream(&runtime, arguments, config, &url, options, stop);
     }
-    let wanted = (settings.get("listen_addresses").to_owned(), settings.source("listen_addresses") == Source::Default);
+    let is_default = settings.source("listen_addresses") == Source::Default;
     let is_handed_over = settings.get("overtake.dispatch") == "worker";
     let lanes = Wanted::from_settings(&settings);
     let engine = Engine::new(EngineConfig::in_memory());
@@ -181,9 +181,8 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let (door, gate) = (config.door.clone(), config.door.clone());
     let reloaded = database.clone();
     let server = Server::bind(config, database).map_err(|error| {
-        let (addresses, is_default) = &wanted;
-        let how = if *is_default { "choose another by --listen" } else { "choose another" };
-        Refusal::new(format!("cannot listen on {addresses}: {error}; {how}"))
+        let how = if is_default { "choose another by --listen" } else { "choose another" };
+        Refusal::new(format!("cannot listen {error}; {how}"))
     })?;
     let addresses = server.addresses().context("the server's addresses")?;
     let housekeeping = background::housekeeping(&engine)?;
@@ -269,7 +268,7 @@ fn serve_upstream(
     }
     let network_begun = Arc::clone(&config.network_begun);
     let (front, shown) = (upstream.clone(), upstream.clone());
-    let server = Server::bind(config, upstream).map_err(|error| Refusal::new(format!("cannot listen: {error}")))?;
+    let server = Server::bind(config, upstream).map_err(|error| Refusal::new(format!("cannot listen {error}")))?;
     let hosts: Vec<String> = url.hosts.iter().map(ToString::to_string).collect();
     announce(format_args!("Overtake is listening before {}.\n", hosts.join(", ")));
     for address in server.addresses().context("the server's addresses")? {

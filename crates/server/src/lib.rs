@@ -16,6 +16,7 @@
 extern crate self as server;
 
 mod adapter;
+mod attempts;
 pub mod backend;
 mod config;
 mod conn;

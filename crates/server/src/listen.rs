@@ -3,6 +3,7 @@
 //! **Invariant:** each connection is a task: in the caller's runtime until it is a session, then on a thread of `Network`. So
 //! whoever connects is heard, to cancel for instance, whatever those threads do. None outlives [`Server::run`].
 
+use crate::attempts::Attempts;
 use crate::config::Config;
 use crate::conn::{Ending, Io};
 use crate::front::{Front, Opened};
@@ -44,6 +45,8 @@ pub(crate) struct Shared<D> {
     pub(crate) bells: Arc<Bells>,
     pub(crate) workers: Arc<Workers>,
     pub(crate) below: Arc<Below>,
+    /// Who has failed to log in.
+    pub(crate) attempts: Attempts,
     /// Makes up salts for users who do not exist.
     pub(crate) mock_secret: [u8; 32],
 }
@@ -66,6 +69,11 @@ impl Drop for SocketFile {
     }
 }
 
+/// An error of a listener, with its address and who was to be heard there.
+fn named(error: &io::Error, address: &dyn std::fmt::Display, what: &str) -> io::Error {
+    io::Error::new(error.kind(), format!("on {address} for {what}: {error}"))
+}
+
 /// A connection that has just come.
 type Incoming = (Box<dyn Io>, Origin);
 
@@ -75,14 +83,18 @@ impl<D: Front> Server<D> {
     /// # Errors
     /// An address is in use or not ours; the system gives no random bytes, or no threads.
     pub fn bind(config: Config, front: D) -> io::Result<Server<D>> {
-        let tcp = config.listen.iter().map(StdTcpListener::bind).collect::<io::Result<Vec<_>>>()?;
-        let metrics = config.metrics.map(StdTcpListener::bind).transpose()?;
+        let bind = |address: SocketAddr, what: &str| {
+            StdTcpListener::bind(address).map_err(|error| named(&error, &address, what))
+        };
+        let tcp = config.listen.iter().map(|&address| bind(address, "clients")).collect::<io::Result<Vec<_>>>()?;
+        let metrics = config.metrics.map(|address| bind(address, "metrics")).transpose()?;
         let unix = match &config.unix {
             Some((directory, number)) => {
                 // A port that the system was to choose has its number now.
                 let chosen = tcp.first().map(StdTcpListener::local_addr).transpose()?;
                 let number = if *number == 0 { chosen.map_or(0, |address| address.port()) } else { *number };
-                Some(bind_unix(&directory.join(format!(".s.PGSQL.{number}")))?)
+                let path = directory.join(format!(".s.PGSQL.{number}"));
+                Some(bind_unix(&path).map_err(|error| named(&error, &path.display(), "clients"))?)
             }
             None => None,
         };
@@ -99,7 +111,16 @@ impl<D: Front> Server<D> {
             None => Workers::new(processors(), || {})?,
         };
         let below = Arc::new(Below::start(&config.below_begun)?);
-        let shared = Arc::new(Shared { config, front, registry, bells, workers, below, mock_secret });
+        let shared = Arc::new(Shared {
+            config,
+            front,
+            registry,
+            bells,
+            workers,
+            below,
+            attempts: Attempts::default(),
+            mock_secret,
+        });
         Ok(Server { shared, tcp, unix, heard, metrics })
     }
 

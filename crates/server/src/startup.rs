@@ -19,6 +19,7 @@ use pgwire::messages::startup::Authentication;
 use sql::roles::Role;
 use sql::session::Connect;
 use sql::{SqlError, SqlState};
+use std::io;
 use std::mem;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
@@ -102,7 +103,15 @@ pub(crate) async fn begin<D: Front>(
     if let Some(error) = error {
         shared.config.stats.turned_away.fetch_add(1, Relaxed);
         let from = origin.address.map(|address| address.to_string());
-        tracing::info!(state = %error.state(), from, reason = error.message(), "a client was turned away");
+        if let Some(left_out) = shared.attempts.line(origin.address, Instant::now()) {
+            let (state, reason) = (error.state(), error.message());
+            tracing::info!(%state, from, reason, left_out, "a client was turned away");
+        }
+        if error.state().0 == "28P01" {
+            // Its place among the clients is free already.
+            let delay = shared.attempts.failed(origin.address, Instant::now());
+            tokio::time::sleep(delay).await;
+        }
         conn.replies.error("FATAL", &error);
         // One who does not read is not waited for.
         let _ = tokio::time::timeout(shared.config.shutdown_grace, conn.close()).await;
@@ -220,7 +229,10 @@ async fn negotiate<D: Front>(shared: &Shared<D>, conn: &mut Conn, origin: &mut O
             SSL_REQUEST if !mem::replace(&mut ssl_asked, true) => {
                 match &shared.config.tls {
                     Some(tls) if origin.address.is_some() && !origin.is_encrypted => {
-                        encrypt(conn, TlsAcceptor::from(tls.config.clone())).await?;
+                        let acceptor = TlsAcceptor::from(tls.config.clone());
+                        if let Err(error) = encrypt(conn, acceptor).await {
+                            return Err(shared.not_encrypted(origin, error));
+                        }
                         origin.is_encrypted = true;
                         // A refusal of GSSAPI does not count on what is another stream now.
                         gss_asked = false;
@@ -251,17 +263,36 @@ async fn one_byte(conn: &mut Conn, byte: u8) -> Result<(), Gone> {
     conn.io.write_all(&[byte]).await.map_err(|_| Gone::Client)
 }
 
-async fn encrypt(conn: &mut Conn, acceptor: TlsAcceptor) -> Result<(), Stop> {
+/// Why a connection is not encrypted.
+enum Unencrypted {
+    Stop(Stop),
+    /// The handshake has failed.
+    Failed(io::Error),
+}
+
+impl<D> Shared<D> {
+    fn not_encrypted(&self, origin: &Origin, error: Unencrypted) -> Stop {
+        match error {
+            Unencrypted::Stop(stop) => stop,
+            Unencrypted::Failed(error) => {
+                if let Some(left_out) = self.attempts.line(origin.address, Instant::now()) {
+                    tracing::info!(%error, left_out, "a client could not be encrypted");
+                }
+                Gone::Client.into()
+            }
+        }
+    }
+}
+
+async fn encrypt(conn: &mut Conn, acceptor: TlsAcceptor) -> Result<(), Unencrypted> {
     // What came unencrypted must not pass for encrypted (CVE-2021-23214).
     if !conn.input.is_empty() {
-        return Err(errors::protocol("received unencrypted data after SSL request").into());
+        let error = errors::protocol("received unencrypted data after SSL request");
+        return Err(Unencrypted::Stop(error.into()));
     }
-    one_byte(conn, b'S').await?;
+    one_byte(conn, b'S').await.map_err(|gone| Unencrypted::Stop(gone.into()))?;
     let plain = mem::replace(&mut conn.io, Box::new(tokio::io::empty()));
-    let encrypted = acceptor.accept(plain).await.map_err(|error| {
-        tracing::info!(%error, "a client could not be encrypted");
-        Gone::Client
-    })?;
+    let encrypted = acceptor.accept(plain).await.map_err(Unencrypted::Failed)?;
     conn.io = Box::new(encrypted);
     Ok(())
 }
@@ -349,19 +380,44 @@ async fn authenticate<D: Front>(
         Method::Reject => return Err(errors::rejected(&from, user, database, encryption).into()),
         Method::Trust => None,
         Method::ScramSha256 => {
-            let verifier = role.as_ref().and_then(|role| role.password.as_deref()?.parse().ok());
+            let unusable = unusable(user, role.as_ref());
+            let verifier = role.as_ref().filter(|_| unusable.is_none());
+            let verifier = verifier.and_then(|role| role.password.as_deref()?.parse().ok());
             let verifier = verifier.unwrap_or_else(|| Verifier::mock(user, &shared.mock_secret));
             let tls = shared.config.tls.as_ref().filter(|_| origin.is_encrypted);
             let proved = prove(conn, user, verifier, tls.and_then(|tls| tls.end_point.as_deref())).await;
             // Who only goes, as psql does to ask for a password, has not failed to prove one.
             if matches!(proved, Err(Stop::Error(_))) {
                 shared.front.mistrust(user);
+                // The client is told no more than that its password is wrong.
+                if let Some(why) = unusable
+                    && shared.attempts.line(origin.address, Instant::now()).is_some()
+                {
+                    tracing::info!(user, why, "no password of this user is right");
+                }
             }
             Some(proved?)
         }
     };
     let role = role.ok_or_else(|| errors::no_role(user))?;
     if role.may_log_in { Ok((role, proof)) } else { Err(errors::may_not_log_in(user).into()) }
+}
+
+/// Why no password of a user is right, in PostgreSQL's words.
+fn unusable(user: &str, role: Option<&Role>) -> Option<String> {
+    let Some(role) = role else { return Some(format!("Role \"{user}\" does not exist.")) };
+    let Some(password) = &role.password else { return Some(format!("User \"{user}\" has no password assigned.")) };
+    if role.is_expired {
+        return Some(format!("User \"{user}\" has an expired password."));
+    }
+    if password.starts_with("md5") {
+        return Some(format!(
+            "User \"{user}\" does not have a valid SCRAM secret: its password is kept as MD5. Set it again under \
+             password_encryption = 'scram-sha-256'."
+        ));
+    }
+    let is_valid = password.parse::<Verifier>().is_ok();
+    (!is_valid).then(|| format!("User \"{user}\" does not have a valid SCRAM secret."))
 }
 
 /// The exchange of SCRAM-SHA-256.
@@ -418,6 +474,20 @@ async fn password_message(conn: &mut Conn) -> Result<Bytes, Stop> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_log_says_why_no_password_is_right() {
+        let role =
+            |password: &str, is_expired| Role { password: Some(password.to_owned()), is_expired, ..Role::default() };
+        let good = Verifier::new("pencil").expect("random bytes").to_string();
+        let why = |role: &Role| unusable("ann", Some(role)).unwrap_or_default();
+        assert_eq!(why(&role(&good, false)), "");
+        assert_eq!(why(&role(&good, true)), "User \"ann\" has an expired password.");
+        assert!(why(&role("md59009ce60b9ca97f1e752376843d1309e", false)).contains("kept as MD5"));
+        assert!(why(&role("nonsense", false)).ends_with("valid SCRAM secret."));
+        assert_eq!(why(&Role::default()), "User \"ann\" has no password assigned.");
+        assert_eq!(unusable("ann", None).as_deref(), Some("Role \"ann\" does not exist."));
+    }
 
     #[test]
     fn options_are_settings() {

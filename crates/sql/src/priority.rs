@@ -46,7 +46,7 @@ fn class(name: &str) -> Option<Class> {
 }
 
 /// Cuts at a character that stands outside of quotes.
-fn cut(text: &str, at: impl Fn(char) -> bool) -> Vec<&str> {
+pub fn cut(text: &str, at: impl Fn(char) -> bool) -> Vec<&str> {
     let (mut quoted, mut parts, mut begin) = (false, Vec::new(), 0);
     for (position, letter) in text.char_indices() {
         if letter == '"' {

@@ -60,6 +60,8 @@ pub struct Role {
     pub connections_max: i32,
     /// What its password is checked against, as PostgreSQL writes it; without one, no password is right.
     pub password: Option<String>,
+    /// Whether the time is over until which its password is valid.
+    pub is_expired: bool,
     /// What `ALTER ROLE SET` has said.
     pub settings: SettingList,
     /// What `ALTER ROLE IN DATABASE SET` has said.
@@ -77,6 +79,7 @@ impl Default for Role {
             inherits: true,
             connections_max: -1,
             password: None,
+            is_expired: false,
             settings: Vec::new(),
             settings_in: HashMap::new(),
         }

@@ -121,6 +121,7 @@ impl Link {
                 }
                 Means::PreludeDone => {
                     self.is_careful = false;
+                    self.params = Arc::clone(&self.taken.server.params);
                     self.can_be_cancelled(talk);
                     let params = &mut self.taken.server.params;
                     Params::tell(params, &mut talk.client.told, &mut talk.conn.replies.out);

@@ -8,6 +8,7 @@ use super::pool::Pool;
 use super::priority::{self, Answer, Priority, Served, Set, Setting};
 use super::reach::Reach;
 use super::reload::effective;
+use super::resets::Reset;
 use super::settings::Settings;
 use super::statements::Names;
 use super::target::{self, Targets};
@@ -39,6 +40,7 @@ pub(crate) struct Client {
     pub(crate) application: Arc<str>,
     pub(crate) priority: Priority,
     pub(crate) rules: Arc<Rules>,
+    pub(crate) reset: Reset,
     /// Changes with whatever the class of a statement hangs on: the front's settings, in the upper half, and the application.
     pub(crate) knowledge: u64,
     pub(crate) targets: Targets,
@@ -57,7 +59,7 @@ impl Client {
         let application = told.get("application_name").unwrap_or_default().into();
         // In this order: rules that are read again meanwhile are read once more.
         let knowledge = u64::from(shared.generation()) << 32;
-        let rules = Arc::clone(&shared.options().rules);
+        let (rules, reset) = (Arc::clone(&shared.options().rules), shared.options().resets.of(&pool.user, &pool.name));
         Client {
             shared,
             pool,
@@ -72,6 +74,7 @@ impl Client {
             application,
             priority,
             rules,
+            reset,
             knowledge,
             targets,
             reach: Arc::default(),
@@ -195,6 +198,7 @@ impl Client {
         let generation = self.shared.generation();
         if self.knowledge >> 32 != u64::from(generation) {
             self.rules = Arc::clone(&self.shared.options().rules);
+            self.reset = self.shared.options().resets.of(&self.pool.user, &self.pool.name);
             self.knowledge = u64::from(generation) << 32;
         }
     }

@@ -58,12 +58,13 @@ impl Consent {
     }
 }
 
-/// The role, whether it may log in to this database, and the defaults that both have. All names are those of `pg_catalog`.
+/// The role, whether it may log in to this database with a password, and the defaults that both have. All names are those of `pg_catalog`.
 fn question(user: &str) -> String {
     let mut name = String::new();
     literal(&mut name, user);
     format!(
-        "SELECT r.oid, r.rolcanlogin AND d.datallowconn AND pg_catalog.has_database_privilege(r.oid, d.oid, 'CONNECT'), \
+        "SELECT r.oid, r.rolcanlogin AND d.datallowconn AND pg_catalog.has_database_privilege(r.oid, d.oid, 'CONNECT') \
+         AND (r.rolvaliduntil IS NULL OR r.rolvaliduntil OPERATOR(pg_catalog.>) pg_catalog.now()), \
          (SELECT pg_catalog.string_agg(s::pg_catalog.text, ' ' ORDER BY s::pg_catalog.text) \
          FROM pg_catalog.pg_db_role_setting s \
          WHERE s.setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, r.oid]) \

@@ -48,7 +48,7 @@ impl Link {
                 if talk.message_max < length {
                     return Err(refused(frame::Broken::TooLong(length)));
                 }
-                self.client_rest = HEAD + length;
+                (self.client_rest, self.has_taken) = (HEAD + length, true);
                 continue;
             }
             let whole = frame::whole(&talk.conn.input, talk.message_max).map_err(refused)?;
@@ -59,6 +59,7 @@ impl Link {
             if self.must_wait(talk, kind, length) || !self.admits(kind) {
                 break;
             }
+            self.has_taken = true;
             self.message(talk, kind, length)?;
         }
         Ok(())
@@ -130,6 +131,15 @@ impl Link {
             b'F' => {
                 self.outcome.sent(Act::States);
                 self.expects.push(Expect::Function);
+                // A function may set anything, and there is no text to say so.
+                (self.is_touched, self.is_skewed) = (true, true);
+                match message::set_by_call(&talk.conn.input[HEAD..length]) {
+                    Some(Some(name)) if name.contains('.') && !talk.client.customs.contains(&name) => {
+                        talk.client.customs.push(name);
+                    }
+                    Some(None) => self.hold = Hold::Bound,
+                    Some(Some(_)) | None => {}
+                }
                 self.pass(&mut talk.conn, length);
                 return Ok(());
             }

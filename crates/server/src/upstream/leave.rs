@@ -93,11 +93,12 @@ impl Link {
         let was_checked = self.check.take().is_some();
         self.taken.server.flush().await?;
         self.drain().await?;
+        let is_touched = self.is_touched || self.is_unexplained() || was_checked || self.hold != Hold::Free;
         let server = &mut self.taken.server;
         if self.status != b'I' {
             server.ask("ROLLBACK").await?;
         }
-        if self.is_touched || was_checked || self.hold != Hold::Free {
+        if is_touched {
             server.ask("DISCARD ALL").await?;
             server.prepared.clear();
             server.settings = Arc::default();

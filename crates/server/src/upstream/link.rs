@@ -12,7 +12,9 @@ use super::outcome::{Act, Acts, Outcome};
 use super::params::Params;
 use super::pool::Taken;
 use super::priority::Served;
+use super::resets::Reset;
 use super::server_conn::READ;
+use super::settings::{self, Settings};
 use super::talk::Talk;
 use super::turn::Turn;
 use crate::conn::Gone;
@@ -78,11 +80,18 @@ pub(crate) struct Link {
     pub(crate) status: u8,
     /// Whether something was sent that wants a `Sync`.
     pub(crate) is_open_batch: bool,
+    /// Whether a message of the client was taken: one stands in its input when the link begins, and may have to wait for the prelude.
+    pub(crate) has_taken: bool,
     /// What is still to come of a message of the client; of one of the server.
     pub(crate) client_rest: usize,
     pub(crate) server_rest: usize,
     /// Whether the session may have been left different.
     pub(crate) is_touched: bool,
+    /// When the server is asked what is there beside what texts have said, and whether it was since the transaction began.
+    reset: Reset,
+    is_checked: bool,
+    /// What the server had reported when the session's settings were known.
+    pub(crate) params: Arc<Params>,
     /// Whether texts may be parsed under other settings than the client is known to have; and whether a statement that others may have
     /// was brought here under such.
     pub(crate) is_skewed: bool,
@@ -137,15 +146,21 @@ impl Link {
     /// Begins. What the connection has of others' settings is changed in front of the client's first message.
     pub(crate) fn new(mut taken: Taken, turn: Turn, talk: &mut Talk) -> Link {
         let expects = std::mem::take(&mut taken.server.expects).anew();
+        let params = Arc::clone(&taken.server.params);
+        let reset = talk.client.reset;
         let mut link = Link {
             taken,
             turn: None,
             expects,
             status: b'I',
             is_open_batch: false,
+            has_taken: false,
             client_rest: 0,
             server_rest: 0,
             is_touched: false,
+            reset,
+            is_checked: false,
+            params,
             is_skewed: false,
             brings_skewed: false,
             hold: Hold::Free,
@@ -174,8 +189,15 @@ impl Link {
         let server = &mut link.taken.server;
         server.prepared.next_batch();
         let wanted = &talk.client.settings;
-        if !Arc::ptr_eq(&server.settings, wanted) && server.settings != *wanted {
-            let (change, is_careful) = wanted.change_from(&server.settings);
+        let is_reset = reset == Reset::Always;
+        if is_reset || (!Arc::ptr_eq(&server.settings, wanted) && server.settings != *wanted) {
+            let (mut change, is_careful) = match is_reset {
+                true => wanted.change_from(&Settings::default()),
+                false => wanted.change_from(&server.settings),
+            };
+            if is_reset {
+                change.insert_str(0, settings::RESET);
+            }
             message::query(&mut server.out, &change);
             server.unnamed = (0, 0);
             link.expects.push(Expect::Prelude);
@@ -209,6 +231,7 @@ impl Link {
         let (client, server) = (&mut talk.client, &mut self.taken.server);
         turn.cancel_by(|| client.canceller());
         client.targets.begun();
+        self.is_checked = false;
         client.shared.internal.begins(server, turn.class());
         server.works_for(turn.ticket());
         self.turn = Some(turn);
@@ -259,6 +282,7 @@ impl Link {
                 return Poll::Ready(Event::Left);
             }
             if self.is_settled() {
+                self.is_touched |= self.check.is_none() && self.is_unexplained();
                 if self.is_touched && self.check.is_none() {
                     self.begin_check(talk);
                     has_moved = true;
@@ -304,6 +328,7 @@ impl Link {
     /// Whether all is answered, and nothing is open. What the client is still to be sent does not count.
     pub(crate) fn is_settled(&self) -> bool {
         self.status == b'I'
+            && self.has_taken
             && self.expects.is_empty()
             && !self.is_open_batch
             && self.client_rest == 0
@@ -327,8 +352,19 @@ impl Link {
         }
     }
 
+    /// Whether something may be there that no text has said.
+    pub(crate) fn is_unexplained(&self) -> bool {
+        let params = &self.taken.server.params;
+        let are_others = || !Arc::ptr_eq(&self.params, params) && self.params != *params;
+        match self.reset {
+            Reset::Never => false,
+            Reset::Unexplained => are_others(),
+            Reset::Always => !self.is_checked || are_others(),
+        }
+    }
+
     fn begin_check(&mut self, talk: &mut Talk) {
-        self.is_touched = false;
+        (self.is_touched, self.is_checked) = (false, true);
         let server = &mut self.taken.server;
         let named = server.settings.iter().map(|(name, _)| name).filter(|name| name.contains('.'));
         let named = named.filter(|name| !talk.client.customs.iter().any(|own| own == name));
@@ -351,6 +387,7 @@ impl Link {
     /// The check has ended.
     pub(crate) fn end_check(&mut self, talk: &mut Talk) {
         let Some(Found { settings, holds, failed }) = self.check.take() else { return };
+        self.params = Arc::clone(&self.taken.server.params);
         if failed {
             // It is asked again after the next transaction.
             self.has_failed_check = true;

@@ -63,6 +63,25 @@ pub(crate) fn field(mut body: &[u8], name: u8) -> Option<&str> {
     None
 }
 
+/// The setting that a `FunctionCall` of `set_config` names; the second `None` if that cannot be read.
+pub(crate) fn set_by_call(body: &[u8]) -> Option<Option<String>> {
+    /// Of every version.
+    const SET_CONFIG: u32 = 2078;
+    let (function, rest) = body.split_first_chunk::<4>()?;
+    if u32::from_be_bytes(*function) != SET_CONFIG {
+        return None;
+    }
+    let name = || {
+        let (formats, rest) = rest.split_first_chunk::<2>()?;
+        let rest = rest.get(2 * usize::from(u16::from_be_bytes(*formats)) + 2..)?;
+        let (length, rest) = rest.split_first_chunk::<4>()?;
+        // A text is the same in both formats.
+        let name = rest.get(..usize::try_from(i32::from_be_bytes(*length)).ok()?)?;
+        std::str::from_utf8(name).ok().map(str::to_ascii_lowercase)
+    };
+    Some(name())
+}
+
 /// The columns of a `DataRow` in text form.
 pub(crate) fn row(body: &[u8]) -> Option<Vec<Option<String>>> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
@@ -79,4 +98,17 @@ pub(crate) fn row(body: &[u8]) -> Option<Vec<Option<String>>> {
         rest = after;
     }
     Some(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_of_set_config_names_its_setting() {
+        let call = |function: u32| [&function.to_be_bytes()[..], &[0, 0, 0, 3, 0, 0, 0, 4], b"My.x"].concat();
+        assert_eq!(set_by_call(&call(2078)), Some(Some("my.x".to_owned())));
+        assert_eq!(set_by_call(&call(177)), None);
+        assert_eq!(set_by_call(&call(2078)[..11]), Some(None));
+    }
 }

@@ -47,6 +47,7 @@ mod reads;
 mod ready;
 mod reload;
 mod repeated;
+mod resets;
 mod roles;
 mod scan;
 mod server_conn;
@@ -66,6 +67,7 @@ pub use opened::Opened;
 pub use options::{Again, UpstreamOptions};
 pub use pool::Limits;
 pub(crate) use reload::is_changeable;
+pub use resets::Resets;
 pub use target::Target;
 pub use url::{Host, SslMode, Url, UrlError};
 

@@ -5,6 +5,7 @@
 use super::nodes::Watching;
 use super::pool::Limits;
 use super::priority;
+use super::resets::Resets;
 use super::target::Target;
 use crate::options::OptionError;
 use sql::SqlError;
@@ -25,7 +26,8 @@ pub struct UpstreamOptions {
     pub limits: Limits,
     /// The servers.
     pub watching: Watching,
-    /// Asks for a role's password, `$1` being its name: the second column of the row is as in `pg_authid`.
+    /// Asks for a role's password, `$1` being its name: the second column of the row is as in `pg_authid`, a third one, if there is
+    /// any, is true for a password that has expired.
     pub auth_query: String,
     /// Whether server processes that run transactions of class `low` have a lower processor priority meanwhile.
     pub internal_priorities: bool,
@@ -33,6 +35,8 @@ pub struct UpstreamOptions {
     pub prepare: bool,
     /// Between two looks at what server processes wait for; none: nobody looks.
     pub watch: Option<Duration>,
+    /// When connections are asked what clients have left on them, by user and database.
+    pub resets: Arc<Resets>,
     /// Classes of clients by user, database and application.
     pub rules: Arc<Rules>,
     /// All settings, to be shown.
@@ -68,6 +72,7 @@ impl From<Limits> for UpstreamOptions {
             internal_priorities: false,
             prepare: false,
             watch,
+            resets: Arc::default(),
             rules,
             settings,
             again: None,
@@ -116,6 +121,8 @@ impl UpstreamOptions {
             let why = format!("{}: {}", error.message(), error.detail_text().unwrap_or_default());
             OptionError::of("overtake.priority_rules", why)
         })?;
+        let resets = Resets::parse(settings.get("overtake.upstream_reset"))
+            .map_err(|error| OptionError::of("overtake.upstream_reset", error))?;
         Target::of(settings.get("overtake.target"))
             .map_err(|error| OptionError::of("overtake.target", error.message().to_owned()))?;
         Ok(UpstreamOptions {
@@ -125,6 +132,7 @@ impl UpstreamOptions {
             internal_priorities: settings.is_on("overtake.internal_priorities"),
             prepare: settings.is_on("overtake.upstream_prepare"),
             watch: watch_of(settings),
+            resets: Arc::new(resets),
             rules: Arc::new(rules),
             settings: settings.clone(),
             again: None,
@@ -157,7 +165,11 @@ mod tests {
             UpstreamOptions::from_settings(&settings).expect("settings").watch
         };
         assert_eq!((watch("-1"), watch("1s")), (None, Some(Duration::from_secs(1))));
-        for wrong in ["overtake.upstream_auth_query=select 1", "overtake.priority_rules=urgent user=x"] {
+        for wrong in [
+            "overtake.upstream_auth_query=select 1",
+            "overtake.priority_rules=urgent user=x",
+            "overtake.upstream_reset=x",
+        ] {
             let mut settings = settings.clone();
             read_flag(wrong, &mut settings).expect("a setting");
             let error = UpstreamOptions::from_settings(&settings).expect_err(wrong).to_string();

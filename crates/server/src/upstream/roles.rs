@@ -70,8 +70,12 @@ impl Upstream {
         literal(&mut name, user);
         let rows = taken.server.ask(&self.0.options().auth_query.replace("$1", &name)).await?;
         pool.put(taken, Instant::now());
-        let password = rows.into_iter().next().map(|row| row.into_iter().nth(1).flatten());
-        let role = password.map(|password| Role { may_log_in: true, password, ..Role::default() });
+        let role = rows.into_iter().next().map(|row| {
+            let mut columns = row.into_iter().skip(1);
+            let password = columns.next().flatten();
+            let is_expired = columns.next().flatten().as_deref() == Some("t");
+            Role { may_log_in: true, password, is_expired, ..Role::default() }
+        });
         *known = role.clone().filter(|role| role.password.is_some()).map(|role| (Instant::now(), role));
         Ok(role)
     }

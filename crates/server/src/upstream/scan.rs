@@ -34,6 +34,7 @@ pub(crate) struct Scan {
     /// It may be, or contain, a COPY FROM STDIN.
     pub(crate) copies_in: bool,
     pub(crate) has_copy: bool,
+    pub(crate) has_update: bool,
 }
 
 /// The words, but for SET, which every UPDATE has, too.
@@ -170,6 +171,10 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
             }
             // A statement may stand in parentheses or in quotes, of a block of code for instance.
             b'\'' | b'"' => {
+                // A name with escapes may be any.
+                if byte == b'"' && matches!(&text[..at], [.., b'u' | b'U', b'&']) {
+                    (scan.touches, scan.sets, scan.binds) = (true, true, true);
+                }
                 (is_quoted, is_first, at) = (true, true, at + 1);
             }
             b'(' => {
@@ -202,6 +207,10 @@ impl Scan {
         }
         match word.len() {
             4 => self.has_copy |= is(b"copy"),
+            6 => self.has_update |= is(b"update"),
+            11.. if self.has_update && contains(word, b"pg_settings") => {
+                (self.touches, self.sets) = (true, true);
+            }
             5 => self.copies_in |= self.has_copy && is(b"stdin"),
             _ => {}
         }
@@ -323,6 +332,7 @@ mod tests {
             "insert into t values ('x') on conflict do update set a = 2",
             "begin; set local work_mem = 1; commit",
             "set transaction isolation level serializable",
+            "select name, setting from pg_settings",
             "/* set */ select 1",
             "select set_config('a.b', $1, true), set_config($2, $3, true)",
         ] {
@@ -365,6 +375,9 @@ mod tests {
             "select $a$--$a$; set search_path = evil",
             "select \"--\" from t; set search_path = evil",
             "-- x\rset search_path = evil",
+            "update pg_settings set setting = 'a' where name = 'search_path'",
+            "UPDATE \"pg_catalog\".\"pg_settings\" SET setting = 'a'",
+            "select U&\"set\\005fconfig\"('search_path', 'evil', false)",
         ] {
             assert!(scan(text.as_bytes()).touches, "{text}");
         }

@@ -22,6 +22,10 @@ const CAREFUL: &[&str] = &[
     "row_security",
 ];
 
+/// What a session has set that cannot be asked for goes with this: settings of two parts that nobody has named, the last values of
+/// sequences.
+pub(crate) const RESET: &str = "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; DISCARD SEQUENCES; ";
+
 /// Appends a literal of SQL.
 pub(crate) fn literal(out: &mut String, text: &str) {
     // The form with E is read in the same way whatever standard_conforming_strings says.

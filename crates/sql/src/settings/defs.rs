@@ -467,9 +467,10 @@ pub static DEFS: &[Def] = &[
     ),
     server(
         "overtake.upstream_auth_query",
-        "SELECT rolname, rolpassword FROM pg_authid WHERE rolname = $1 AND rolcanlogin",
+        "SELECT rolname, rolpassword, rolvaliduntil OPERATOR(pg_catalog.<) pg_catalog.now() FROM pg_catalog.pg_authid \
+         WHERE rolname OPERATOR(pg_catalog.=) $1 AND rolcanlogin",
         Takes::Text,
-        "Sets how the server behind is asked for the password of role $1, the second column of the row.",
+        "Sets how the server behind is asked for the password of role $1, the second column of the row, and whether it has expired, the third.",
     ),
     server(
         "overtake.upstream_check",
@@ -500,6 +501,12 @@ pub static DEFS: &[Def] = &[
         "off",
         Takes::Switch,
         "Whether statements without a name that come again and again are prepared once on each connection to the server behind.",
+    ),
+    server(
+        "overtake.upstream_reset",
+        "unexplained",
+        Takes::Text,
+        "Sets when a connection to the server behind is asked what a client has left on it: never, unexplained or always, by user and database.",
     ),
     server(
         "overtake.upstream_wait",

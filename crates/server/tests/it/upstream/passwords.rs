@@ -5,7 +5,7 @@ use super::{Front, try_value, value};
 use crate::support::PATIENCE;
 use server::Rule;
 use server::upstream::Limits;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 fn front(server_method: &str, url: impl FnOnce(u16) -> String) -> Option<Front> {
     let hba = format!("local all postgres trust\nhost all all 127.0.0.1/32 {server_method}\n");
@@ -68,6 +68,45 @@ pub fn passwords_are_asked_for_again() {
         };
         assert_eq!(value(&client, "select session_user").await, "late");
         assert_eq!(login("late", "pencil").await.err(), Some(refused()));
+    });
+}
+
+/// A role whose password has expired is refused, though connections of its pool live; one of which only MD5 is kept as well; and who
+/// tries passwords waits longer and longer, while others do not.
+pub fn expired_passwords_are_refused() {
+    let Some(front) = front("scram-sha-256", |port| format!("postgres://postgres:iron@127.0.0.1:{port}/postgres"))
+    else {
+        return;
+    };
+    front.runtime.block_on(async {
+        let login = async |user: &str, password: &str| {
+            let login = format!("user={user} password={password} dbname=postgres");
+            front.try_client(&login).await
+        };
+        front.cluster.ask("alter role ann valid until '2100-01-01'");
+        let ann = login("ann", "pencil").await.unwrap();
+        assert_eq!(value(&ann, "select session_user").await, "ann");
+        front.cluster.ask("alter role ann valid until '2020-01-01'");
+        // What is known is believed for some seconds.
+        let begun = Instant::now();
+        let error = loop {
+            assert!(begun.elapsed() < PATIENCE, "ann is let in");
+            if let Err(error) = login("ann", "pencil").await {
+                break error;
+            }
+        };
+        let said = error.as_db_error().unwrap();
+        assert_eq!((said.code().code(), said.message()), ("28P01", "password authentication failed for user \"ann\""));
+        assert_eq!(try_value(&ann, "select 1").await.unwrap(), "1");
+        assert_eq!(login("old", "rust").await.err().unwrap().code().unwrap().code(), "28P01");
+        let begun = Instant::now();
+        for _ in 0..3 {
+            assert!(login("postgres", "wrong").await.is_err());
+        }
+        assert!(Duration::from_millis(700) < begun.elapsed());
+        let begun = Instant::now();
+        drop(login("postgres", "iron").await.unwrap());
+        assert!(begun.elapsed() < Duration::from_secs(4));
     });
 }
 

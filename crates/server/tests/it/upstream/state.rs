@@ -2,10 +2,10 @@
 
 use super::admin::{cell, rows};
 use super::cluster::Cluster;
-use super::{Front, try_value, value};
-use crate::support::{bind, execute, named, parse, query, sync};
+use super::{Front, Gate, try_value, value};
+use crate::support::{bind, execute, message, named, parse, query, sync};
 use server::options;
-use server::upstream::UpstreamOptions;
+use server::upstream::{Limits, UpstreamOptions};
 use sql::session::Defaults;
 use std::time::Duration;
 use tokio_postgres::SimpleQueryMessage;
@@ -282,6 +282,97 @@ pub fn resets_go_back_to_the_login() {
         client.batch_execute("set timezone = 'UTC'").await.unwrap();
         assert_eq!(value(&client, "select current_setting('timezone')").await, "UTC");
     });
+}
+
+/// What no text says, by each value of `overtake.upstream_reset`: what goes to the next client is what the documentation's table says.
+pub fn what_functions_set_goes_to_nobody_else() {
+    let Some(cluster) = Cluster::start("") else { return };
+    cluster.ask(
+        "create function f(n text, v text) returns text language plpgsql as
+         $$ begin perform set_config(n, v, false); return v; end $$;
+         create procedure p() language plpgsql as $$ begin perform set_config('search_path', 'p', false); end $$;
+         create view v as select set_config('search_path', 'v', false);
+         create function r(name text) returns int language plpgsql as
+         $$ begin execute format('set role %I', name); return 1; end $$;
+         create function a() returns int language plpgsql as
+         $$ begin execute format('set session authorization %I', 'ann'); return 1; end $$;
+         create function l() returns int language plpgsql as $$ begin perform pg_advisory_lock(7); return 1; end $$;
+         create function tt() returns int language plpgsql as
+         $$ begin execute 'create temp table x (a int)'; return 1; end $$;
+         create function n() returns int language plpgsql as $$ begin execute 'listen ch'; return 1; end $$;
+         create table t (a int);
+         create function g() returns trigger language plpgsql as
+         $$ begin perform set_config('search_path', 'g', false); return new; end $$;
+         create trigger g before insert on t for each row execute function g();
+         create role ann; create role bob login; grant ann to bob; grant all on t to bob",
+    );
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
+    let look = "select concat_ws(' ', current_setting('search_path'), current_setting('timezone'),
+                current_setting('statement_timeout'), coalesce(current_setting('my.tenant', true), ''), current_user,
+                session_user, current_setting('application_name'),
+                (select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()),
+                (select count(*) from pg_class where relnamespace = pg_my_temp_schema()),
+                (select count(*) from pg_listening_channels()))";
+    // What each does to the next client, as never, unexplained and always are set; and which user does it.
+    let ways = [
+        ("set search_path = s", "", "postgres"),
+        ("do $$ begin perform set_config('search_path', 'd', false); end $$", "", "postgres"),
+        ("update pg_settings set setting = 'u' where name = 'search_path'", "", "postgres"),
+        ("update pg_settings set setting = 'Asia/Tokyo' where name = 'TimeZone'", "", "postgres"),
+        ("select U&\"set\\005fconfig\"('search_path', 'e', false)", "", "postgres"),
+        ("select f('TimeZone', 'Asia/Tokyo')", "n", "postgres"),
+        ("select f('application_name', 'other')", "n", "postgres"),
+        ("select r('ann')", "n", "postgres"),
+        ("select r('ann')", "nu", "bob"),
+        ("select a()", "n", "postgres"),
+        ("select f('search_path', 'f')", "nu", "postgres"),
+        ("select f('statement_timeout', '4321')", "nu", "postgres"),
+        ("select f('my.tenant', '42')", "nu", "postgres"),
+        ("call p()", "nu", "postgres"),
+        ("select * from v", "nu", "postgres"),
+        ("insert into t values (1)", "nu", "postgres"),
+        ("select l()", "nu", "postgres"),
+        ("select tt()", "nu", "postgres"),
+        ("select n()", "nu", "postgres"),
+    ];
+    for mode in ["never", "unexplained", "always"] {
+        let mut settings = Defaults::default();
+        options::read_flag(&format!("overtake.upstream_reset={mode}"), &mut settings).unwrap();
+        let gate = Gate::over(&url, UpstreamOptions::from_settings(&settings).unwrap(), 1_000, |_| {});
+        gate.runtime.block_on(async {
+            let admin = gate.try_client("dbname=overtake").await.unwrap();
+            for (way, leaks, user) in ways {
+                admin.batch_execute("reconnect").await.unwrap();
+                let login = format!("user={user} dbname=postgres");
+                let (first, second) = (gate.try_client(&login).await.unwrap(), gate.try_client(&login).await.unwrap());
+                let before = value(&second, look).await;
+                first.simple_query(way).await.unwrap();
+                // Its own settings are the client's wherever it goes, if they can be found out.
+                let own = value(&first, look).await;
+                let after = value(&second, look).await;
+                let is_leaked = before != after;
+                assert_eq!(is_leaked, leaks.contains(&mode[..1]), "{mode}: {way} as {user}: {before} / {after}");
+                let is_lost = mode == "always" && way.contains("tenant");
+                assert_eq!(own == before, is_lost, "{mode}: {way}: {own}");
+            }
+        });
+    }
+    // By the fast path: set_config, of a name of two parts, too.
+    let gate = Gate::over(&url, Limits { size: 1, ..Limits::default() }, 1_000, |_| {});
+    for name in ["search_path", "my.tenant"] {
+        let (mut first, mut second) = (gate.raw(), gate.raw());
+        let shows = query(&format!("select coalesce(nullif(current_setting('{name}', true), ''), 'nothing') as s"));
+        let before = second.ask(&shows);
+        let mut call = [&2078_u32.to_be_bytes()[..], &[0, 0, 0, 3]].concat();
+        for argument in [name, "fast", "f"] {
+            call.extend(u32::try_from(argument.len()).unwrap().to_be_bytes());
+            call.extend(argument.as_bytes());
+        }
+        call.extend([0, 0]);
+        assert_eq!(first.ask(&message(b'F', &call)), "V Z(I)");
+        assert_eq!(second.ask(&shows), before, "{name}");
+        assert!(first.ask(&shows).contains("D(fast)"), "{name}");
+    }
 }
 
 /// A target that is set by a client that is held to its connection outlives that.

@@ -1,0 +1,105 @@
+//! Clients that fail to log in, by their address: after some failures the next ones are answered later, and few of them are logged.
+//!
+//! **Invariant:** who logs in with the right password never waits, whoever fails beside it; what is remembered is bounded.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// So many wrong passwords of one address are answered at once.
+const FREE: u32 = 3;
+/// The next one waits so long, each further one twice as long as the one before, up to the longest delay.
+const DELAY: Duration = Duration::from_millis(250);
+const DELAY_MAX: Duration = Duration::from_secs(4);
+/// Failures are forgotten after so long without another one; so many lines are logged in that time.
+const PERIOD: Duration = Duration::from_mins(1);
+const LINES: u32 = 10;
+/// Of more addresses than this nothing is remembered.
+const ADDRESSES_MAX: usize = 10_000;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts(Mutex<HashMap<Option<IpAddr>, Attempt>>);
+
+/// What is remembered of one address; none: a unix socket.
+#[derive(Debug)]
+struct Attempt {
+    failures: u32,
+    failed: Instant,
+    lines: u32,
+    logged: Instant,
+    /// Lines that were not logged.
+    left_out: u64,
+}
+
+impl Attempts {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Option<IpAddr>, Attempt>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<R>(&self, from: Option<IpAddr>, now: Instant, act: impl FnOnce(&mut Attempt) -> R) -> R {
+        let mut all = self.lock();
+        if ADDRESSES_MAX <= all.len() && !all.contains_key(&from) {
+            all.clear();
+        }
+        act(all.entry(from).or_insert(Attempt { failures: 0, failed: now, lines: 0, logged: now, left_out: 0 }))
+    }
+
+    /// A password was wrong. Gives how long the answer is to wait.
+    pub(crate) fn failed(&self, from: Option<IpAddr>, now: Instant) -> Duration {
+        self.with(from, now, |attempt| {
+            if PERIOD < now.saturating_duration_since(attempt.failed) {
+                attempt.failures = 0;
+            }
+            attempt.failed = now;
+            attempt.failures += 1;
+            match attempt.failures.checked_sub(FREE + 1) {
+                Some(count) => DELAY_MAX.min(DELAY * 2_u32.pow(count.min(10))),
+                None => Duration::ZERO,
+            }
+        })
+    }
+
+    /// Something of this address is to be logged. Nothing if it is one line too many; else how many were left out before.
+    pub(crate) fn line(&self, from: Option<IpAddr>, now: Instant) -> Option<u64> {
+        self.with(from, now, |attempt| {
+            if PERIOD < now.saturating_duration_since(attempt.logged) {
+                (attempt.lines, attempt.logged) = (0, now);
+            }
+            if LINES <= attempt.lines {
+                attempt.left_out += 1;
+                return None;
+            }
+            attempt.lines += 1;
+            Some(std::mem::take(&mut attempt.left_out))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_fail_the_longer_they_wait() {
+        let (attempts, now) = (Attempts::default(), Instant::now());
+        let ms: Vec<u128> = (0..9).map(|_| attempts.failed(None, now).as_millis()).collect();
+        assert_eq!(ms, [0, 0, 0, 250, 500, 1_000, 2_000, 4_000, 4_000]);
+        let other = Some(IpAddr::from([127, 0, 0, 1]));
+        assert_eq!(attempts.failed(other, now), Duration::ZERO);
+        assert_eq!(attempts.failed(None, now + 2 * PERIOD), Duration::ZERO);
+    }
+
+    #[test]
+    fn few_lines_are_logged_of_one_address() {
+        let (attempts, now) = (Attempts::default(), Instant::now());
+        let lines = (0..2_000).filter_map(|_| attempts.line(None, now)).count();
+        assert_eq!(lines, 10);
+        assert_eq!(attempts.line(None, now + 2 * PERIOD), Some(1_990));
+        for last in 0..20_000_u32 {
+            attempts.line(Some(IpAddr::from(last.to_be_bytes())), now);
+        }
+        assert!(attempts.lock().len() <= ADDRESSES_MAX);
+    }
+}
