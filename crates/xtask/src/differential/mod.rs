@@ -70,6 +70,9 @@ pub struct Differential {
     /// Build with this planted bug, and succeed when a difference is found
     #[arg(long)]
     plant: Option<String>,
+    /// Print the statements that make the tables, and nothing else
+    #[arg(long)]
+    tables: bool,
     /// Print the callables that were never answered, and those that are left out
     #[arg(long)]
     verbose: bool,
@@ -243,6 +246,10 @@ impl Tally {
 /// # Errors
 /// When a query differs, or a server cannot be used; with a plant, when none differs.
 pub fn run(options: &Differential) -> anyhow::Result<()> {
+    if options.tables {
+        println!("{SETTINGS};\n{};", schema::statements().join(";\n"));
+        return Ok(());
+    }
     let seed = options.seed.unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         now.as_secs() % 1_000_000
