@@ -61,6 +61,15 @@ pub struct Catalog {
     pub all: Vec<Callable>,
     /// Signatures that no rule admits, for the report.
     pub left_out: Vec<String>,
+    /// Callables that are not tried with one type of their polymorphic places.
+    excepted: BTreeSet<(String, Ty)>,
+}
+
+/// Exceptions: a callable, and the type with which it is not tried; none for all.
+pub type Known = BTreeSet<(String, Option<Ty>)>;
+
+fn is_known(known: &Known, signature: &str) -> bool {
+    known.contains(&(signature.to_owned(), None))
 }
 
 /// A function or operator as both catalogs describe it.
@@ -96,11 +105,7 @@ impl Catalog {
     ///
     /// # Errors
     /// When a server does not answer.
-    pub fn read(
-        server: &mut Client,
-        postgres: Option<&mut Client>,
-        known: &BTreeSet<String>,
-    ) -> anyhow::Result<Catalog> {
+    pub fn read(server: &mut Client, postgres: Option<&mut Client>, known: &Known) -> anyhow::Result<Catalog> {
         let mut functions = entries(server, FUNCTIONS)?;
         let mut operators = entries(server, OPERATORS)?;
         if let Some(postgres) = postgres {
@@ -108,7 +113,8 @@ impl Catalog {
             functions.retain(|entry| theirs.contains(entry));
             operators.retain(|entry| their_operators.contains(entry));
         }
-        let mut catalog = Catalog { all: Vec::new(), left_out: Vec::new() };
+        let excepted = known.iter().filter_map(|(signature, ty)| Some((signature.clone(), (*ty)?))).collect();
+        let mut catalog = Catalog { all: Vec::new(), left_out: Vec::new(), excepted };
         for entry in &functions {
             catalog.add(entry, function(entry), known);
         }
@@ -118,6 +124,11 @@ impl Catalog {
         catalog.all.extend(forms(known));
         catalog.probe(server)?;
         Ok(catalog)
+    }
+
+    /// Tells if a callable is not tried with this type.
+    pub fn is_excepted(&self, at: usize, element: Ty) -> bool {
+        self.excepted.contains(&(self.all[at].signature.clone(), element))
     }
 
     /// Leaves out what the server's catalog lists for its clients' sake but the server itself does not have.
@@ -151,9 +162,9 @@ impl Catalog {
         Ok(())
     }
 
-    fn add(&mut self, entry: &Entry, callable: Option<Callable>, known: &BTreeSet<String>) {
+    fn add(&mut self, entry: &Entry, callable: Option<Callable>, known: &Known) {
         match callable {
-            Some(callable) if !known.contains(&callable.signature) => self.all.push(callable),
+            Some(callable) if !is_known(known, &callable.signature) => self.all.push(callable),
             _ => self.left_out.push(format!("{}{:?}", entry.name, entry.arguments)),
         }
     }
@@ -202,12 +213,12 @@ const CASTS: &[(&str, &str)] = &[
 ];
 
 /// Callables that no catalog lists: syntax, window functions, casts.
-fn forms(known: &BTreeSet<String>) -> Vec<Callable> {
+fn forms(known: &Known) -> Vec<Callable> {
     let mut all = Vec::new();
     for (forms, kind) in [(FORMS, Kind::Scalar), (WINDOWS, Kind::Window)] {
         for (template, places, result) in forms {
             let signature = format!("{template} {}", places.join(", "));
-            if !known.contains(&signature) {
+            if !is_known(known, &signature) {
                 let slots = places.iter().map(|place| slot(place)).collect();
                 let returns = want(result);
                 let vague = kind == Kind::Window && returns == Want::Exact(Ty::Float8);
@@ -217,7 +228,7 @@ fn forms(known: &BTreeSet<String>) -> Vec<Callable> {
     }
     for (from, to) in CASTS {
         let signature = format!("cast({from} as {to})");
-        if !known.contains(&signature) {
+        if !is_known(known, &signature) {
             let template = format!("($0)::{to}");
             let (slots, returns) = (vec![slot(from)], want(to));
             all.push(Callable { signature, template, slots, returns, kind: Kind::Scalar, vague: false });
@@ -227,7 +238,7 @@ fn forms(known: &BTreeSet<String>) -> Vec<Callable> {
 }
 
 fn ty(name: &str) -> Ty {
-    super::types::ALL.iter().copied().find(|ty| ty.name() == name).unwrap_or_else(|| panic!("{name} is no type"))
+    Ty::by_name(name).unwrap_or_else(|| panic!("{name} is no type"))
 }
 
 fn want(text: &str) -> Want {
@@ -413,6 +424,6 @@ fn operator(entry: &Entry) -> Option<Callable> {
 impl Catalog {
     /// Catalog of what needs no server.
     pub fn of_forms() -> Catalog {
-        Catalog { all: forms(&BTreeSet::new()), left_out: Vec::new() }
+        Catalog { all: forms(&Known::new()), left_out: Vec::new(), excepted: BTreeSet::new() }
     }
 }

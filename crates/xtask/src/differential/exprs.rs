@@ -143,6 +143,9 @@ impl Gen<'_> {
                     Want::Array => ty.element().expect("it is an array"),
                     Want::Exact(_) | Want::Any | Want::Word => *self.rng.pick(&ELEMENTS),
                 };
+                if catalog.is_excepted(at, element) {
+                    continue;
+                }
                 return Some(self.call(at, element, depth - 1, scope));
             }
         }
@@ -188,7 +191,7 @@ impl Gen<'_> {
             let ty = self.slot_type(slot, element);
             let arg = if let Want::Word = slot.want {
                 self.pooled(slot.pool.unwrap_or(&["1"]), ty, Form::Word)
-            } else if let Some(pool) = slot.pool.filter(|_| self.rng.chance(92)) {
+            } else if let Some(pool) = slot.pool.filter(|_| callable.kind == Kind::OrderedSet || self.rng.chance(92)) {
                 let form = if ty == Ty::Text && self.rng.chance(70) { Form::Unknown } else { Form::Typed };
                 self.pooled(pool, ty, form)
             } else if is_sum
@@ -358,7 +361,10 @@ impl Gen<'_> {
         made.vague |= (is_extreme || callable.kind == Kind::OrderedSet) && !made.ty.is_clean();
         // A sum of intervals or of arrays prints by its parts; which '30 days' is the largest is not determined.
         if callable.kind == Kind::Aggregate && template.ends_with(')') && !args.is_empty() {
-            let distinct = self.rng.chance(15) && args[0].ty.is_ordered() && (args.len() == 1 || in_any_order);
+            let distinct = self.rng.chance(15)
+                && made.ty != Ty::Json
+                && args[0].ty.is_ordered()
+                && (args.len() == 1 || in_any_order);
             let open = template.find('(').expect("it is a call") + 1;
             if distinct && args.len() == 1 {
                 template.insert_str(open, "distinct ");

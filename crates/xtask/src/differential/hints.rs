@@ -75,7 +75,7 @@ pub fn pool(name: &str) -> &'static [&'static str] {
             "FMMonth FMDD",
             "YY",
         ],
-        "format_interval" => &["HH24:MI:SS", "YYYY-MM", "MI", "SS.MS"],
+        "format_interval" => &["HH24:MI:SS", "YYYY-MM", "MI", "SS.MS", "DD HH24", "DD", "MM", "FMDD HH12"],
         "format_number" => &["999", "FM999.00", "S0000", "9,999.9", "0.99EEEE", "FM9999", "99999MI"],
         "format_int" => &["999", "FM9999", "S0000", "9,999", "00000"],
         "date_text" => &["2024-03-05", "1999-12-31", "2024-02-29"],

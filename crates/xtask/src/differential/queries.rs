@@ -55,7 +55,9 @@ impl Gen<'_> {
             92..95 => self.guarded(),
             _ => self.select(Some(focus), 3, &[], 2),
         };
-        self.finish(&mut query);
+        if !query.strict {
+            self.finish(&mut query);
+        }
         query
     }
 
@@ -114,7 +116,7 @@ impl Gen<'_> {
             (false, self.values())
         } else if roll < 88 && !scope.leaves.is_empty() {
             let outer = scope.leaves.clone();
-            (true, self.select(None, 1, &outer, depth - 1))
+            (true, if self.rng.chance(25) { self.steps(&outer) } else { self.select(None, 1, &outer, depth - 1) })
         } else if roll < 93 {
             (false, self.set_operation(None, 1))
         } else {
@@ -207,7 +209,9 @@ impl Gen<'_> {
     /// Calls of the callable that differ only in their constants.
     fn variants(&mut self, focus: usize, scope: &Scope) -> Vec<Expr> {
         let callable = &self.catalog.all[focus];
-        let element = *self.rng.pick(&ELEMENTS);
+        let tried: Vec<Ty> =
+            ELEMENTS.into_iter().filter(|element| !self.catalog.is_excepted(focus, *element)).collect();
+        let element = *self.rng.pick(&tried);
         let first = match callable.kind {
             Kind::Scalar => self.call(focus, element, 1, scope),
             Kind::Aggregate | Kind::OrderedSet => self.aggregate_call(focus, element, 1, scope),
@@ -258,7 +262,23 @@ impl Gen<'_> {
         if windows && let Some(window) = self.window(1, &scope) {
             select.items.push(Item { expr: window, name: None });
         }
-        self.order_rows(select, &scope)
+        let items_count = select.items.len();
+        if focus.is_some() && self.rng.chance(3) {
+            // DISTINCT ON takes one row of each key before rows are made of it.
+            let set = *self.rng.pick(&["generate_series(1, $0)", "unnest($0)"]);
+            let ty = if set.starts_with("unnest") { Ty::Int4Array } else { Ty::Int4 };
+            if let Some(leaf) = self.leaf(ty, &scope, true) {
+                let argument = if ty == Ty::Int4 { call("least($0, 3)", vec![leaf], ty) } else { leaf };
+                select.items.push(Item { expr: call(set, vec![argument], Ty::Int4), name: None });
+            }
+        }
+        let has_set = items_count < select.items.len();
+        let mut query = self.order_rows(select, &scope);
+        if has_set {
+            // The rows of one key have no order among themselves.
+            (query.total, query.limit, query.offset) = (false, None, None);
+        }
+        query
     }
 
     /// Puts the calls into the items, the conditions, or both.
@@ -610,6 +630,27 @@ impl Gen<'_> {
         query
     }
 
+    /// WITH RECURSIVE that begins with a column of an enclosing query.
+    fn steps(&mut self, outer: &[Leaf]) -> Query {
+        let scope = Scope { leaves: outer.to_vec(), ..Scope::default() };
+        let first = self.leaf(Ty::Int4, &scope, true).unwrap_or_else(|| self.literal(Ty::Int4));
+        let first = call("greatest($0, 1)", vec![first], Ty::Int4);
+        let name = self.alias("r");
+        let select = |item: Expr, from: Vec<FromItem>, filter: Vec<Expr>| {
+            let items = vec![Item { expr: item, name: None }];
+            let distinct = Distinct::No;
+            Query::of(Body::Select(Box::new(Select { distinct, items, from, filter, group: None, having: Vec::new() })))
+        };
+        let again = || vec![FromItem::Table { name: name.clone(), alias: name.clone() }];
+        let number = |text: String, ty: Ty| call(&text, Vec::new(), ty);
+        let (left, step) = (select(first, Vec::new(), Vec::new()), number(format!("{name}.k + 1"), Ty::Int4));
+        let right = select(step, again(), vec![number(format!("({name}.k < 4)"), Ty::Bool)]);
+        let query = Query::of(Body::Set { operator: "union all", left: Box::new(left), right: Box::new(right) });
+        let mut main = select(column(format!("{name}.k"), Ty::Int4, false), again(), Vec::new());
+        main.with.push(Cte { name, columns: vec!["k".to_owned()], query, recursive: true, materialized: "" });
+        main
+    }
+
     /// VALUES.
     fn values(&mut self) -> Query {
         let types: Vec<Ty> = (0..1 + self.rng.below(3)).map(|_| *self.rng.pick(&COMMON)).collect();
@@ -631,7 +672,9 @@ impl Gen<'_> {
         let types = left.outputs();
         let operator =
             *self.rng.pick(&["union", "union all", "union all", "intersect", "intersect all", "except", "except all"]);
-        if operator != "union all" && types.iter().any(|(ty, vague)| !ty.is_ordered() || *vague) {
+        // Of values of several lengths that are equal, any may stay.
+        let can_merge = |(ty, vague): &(Ty, bool)| ty.is_ordered() && *ty != Ty::Bpchar && !vague;
+        if operator != "union all" && !types.iter().all(can_merge) {
             return left;
         }
         let mut scope = Scope { unique: Some(Vec::new()), ..Scope::default() };

@@ -58,7 +58,7 @@ pub const COLUMNS: &[TableColumn] = &[
         &["a", "b", "ab", "abc", "A", "", " x ", "é", "日本語", "a%b", "12", "zebra", "NULL", "aab12c"],
     ),
     column("v", Ty::Varchar, "varchar(10)", &["a", "b", "ab", "", "é", "abc ", "Xyz"]),
-    unclean(column("c", Ty::Bpchar, "char(5)", &["a", "ab", "", "abcde", "é", "B"])),
+    column("c", Ty::Bpchar, "char(5)", &["a", "ab", "", "abcde", "é", "B"]),
     column("y", Ty::Bytea, "bytea", &["\\x616263", "\\x00ff10", "\\x61", "\\x", "\\x5c275c27"]),
     column(
         "d",

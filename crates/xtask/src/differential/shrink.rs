@@ -191,7 +191,9 @@ pub fn queries(query: &Query) -> Vec<Query> {
     if query.offset.is_some() {
         with(&|other| other.offset = None);
     }
-    if !query.order.is_empty() {
+    // Under DISTINCT ON the order decides which rows there are.
+    let is_on = matches!(&query.body, Body::Select(select) if matches!(select.distinct, Distinct::On(_)));
+    if !query.order.is_empty() && !is_on {
         with(&|other| {
             other.order = Vec::new();
             other.total = false;
