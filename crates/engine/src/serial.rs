@@ -64,7 +64,7 @@
 //!
 //! That is the price: of those that may write and were open when it began, such a reader can get those refused that had
 //! read what a third has changed and committed before it began; and none of them twice, since who begins later is not
-//! concerned. ([`Refused::ByReader`] counts them.) DEFERRABLE has nothing to wait for.
+//! concerned. ([`Refused::ByReader`] counts them; `overtake bench wire reports` measures it.) DEFERRABLE has nothing to wait for.
 //!
 //! # Memory
 //!

@@ -13,6 +13,7 @@ mod numbers;
 mod pgbench;
 mod postgres;
 mod processes;
+mod reports;
 mod servers;
 mod tpcb;
 mod tpcc;
@@ -37,6 +38,8 @@ pub enum Wire {
     Tpch(Measured<tpch::Arguments>),
     /// Urgent transactions at a rate beside sessions that run TPC-H's queries back to back: latencies against an idle server.
     Mixed(Measured<mixed::Arguments>),
+    /// SERIALIZABLE reports that read, think and write elsewhere, beside updates of what they have read: how many commit.
+    Reports(Measured<reports::Arguments>),
     /// Many idle connections and some active ones: memory of each, and errors.
     Connections(Measured<connections::Arguments>),
 }
@@ -52,6 +55,7 @@ pub fn run(wire: Wire, stop: &Stop) -> anyhow::Result<()> {
         Wire::Tpcc(measured) => publish(&measured, |arguments| tpcc::run(arguments, stop)),
         Wire::Tpch(measured) => publish(&measured, |arguments| tpch::run(arguments, stop)),
         Wire::Mixed(measured) => publish(&measured, |arguments| mixed::run(arguments, stop)),
+        Wire::Reports(measured) => publish(&measured, |arguments| reports::run(arguments, stop)),
         Wire::Connections(measured) => publish(&measured, |arguments| connections::run(arguments, stop)),
     }
 }

@@ -64,6 +64,7 @@ fn main() -> ExitCode {
             testkit::test!(wire::tpch_compares_answers_and_times),
             testkit::test!(wire::mixed_compares_latencies_with_those_of_an_idle_server),
             testkit::test!(wire::connections_are_counted_and_weighed),
+            testkit::test!(wire::reports_commit_beside_updates),
         ],
     )
 }

@@ -57,6 +57,20 @@ pub fn connections_are_counted_and_weighed() {
     }
 }
 
+/// Reports at SERIALIZABLE beside updates of what they read, of whatever level, commit each time.
+pub fn reports_commit_beside_updates() {
+    let scale = ["--transactions", "12", "--sessions", "4", "--think-ms", "60"];
+    let Some((report, _)) = report(&[&["reports"], &scale[..]].concat()) else { return };
+    for beside in ["plain", "serializable"] {
+        let figure = |name: &str| &report["figures"][format!("wire.reports.{beside}.think_60.{name}")];
+        assert_eq!((figure("overtake.committed"), figure("overtake.refused")), (&12.0.into(), &0.0.into()));
+        has_figures(&report, &[&format!("wire.reports.{beside}.think_60.postgres_times")]);
+    }
+    for beside in ["readers", "open_readers"] {
+        has_figures(&report, &[&format!("wire.reports.{beside}.think_60.overtake.committed")]);
+    }
+}
+
 pub fn tpcb_compares_rate_and_processor_time() {
     pgbench("tpcb", &["overtake", "postgres", "postgres_unlogged"]);
 }
