@@ -114,7 +114,7 @@ pub trait Cancel: Send + Sync {
 /// One session; see [`sql::session::Session`], whose functions these are.
 pub trait Backend: Send + 'static {
     /// A statement, analysed; cloning it costs nothing to speak of.
-    type Statement: Clone + Send + Sync;
+    type Statement: Clone + Send + Sync + 'static;
     /// A statement with its parameters.
     type Portal: Send;
 

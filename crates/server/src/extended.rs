@@ -8,7 +8,7 @@ use crate::errors;
 use crate::frame::{self, Bind, Codes, Parse};
 use crate::lent::Lent;
 use crate::reply::Formats;
-use crate::session::{Held, Prepared, Session, State, Stop, tag_rows};
+use crate::session::{Held, Prepared, Session, State, Stop, TEXT_MAX, tag_rows};
 use sql::session::{Outcome, Tag, TransactionStatus};
 use sql::{Datum, SqlResult};
 use std::sync::Arc;
@@ -45,21 +45,58 @@ impl<B: Backend> Session<B> {
         self.statements.get(name).cloned().ok_or_else(|| errors::no_statement(name))
     }
 
-    pub(crate) fn parse(&mut self, body: &[u8]) -> Result<(), Stop> {
-        let Parse { name, text, types } = Parse::read(body)?;
+    /// Makes room for a statement.
+    fn begin_parse(&mut self, name: &str, text: &str) -> SqlResult<()> {
         if self.statements.has_named(name) {
-            return Err(errors::statement_exists(name).into());
+            return Err(errors::statement_exists(name));
         }
         if name.is_empty() {
             // It is gone even if the new one is refused.
-            self.statements.take(name);
+            self.take_statement(name);
         }
-        self.check_room(weight_of(name, text))?;
+        self.check_room(weight_of(name, text))
+    }
+
+    /// The statement of this name is gone.
+    pub(crate) fn take_statement(&mut self, name: &str) {
+        if let Some((old, _)) = self.statements.take(name)
+            && TEXT_MAX < old.text.len()
+        {
+            self.drop_aside(old);
+        }
+    }
+
+    pub(crate) fn parse(&mut self, body: &[u8]) -> Result<(), Stop> {
+        let Parse { name, text, types } = Parse::read(body)?;
+        self.begin_parse(name, text)?;
         let statement = self.backend.prepare(text, &types)?;
+        let (marks, generation) = self.marks(text);
+        let totals = self.stats.statement(text);
+        self.parsed(name, Prepared { statement, text: text.into(), totals, marks, generation })
+    }
+
+    /// The same of a long text.
+    pub(crate) async fn parse_aside(&mut self, body: &[u8]) -> Result<(), Stop> {
+        let Parse { name, text, types } = Parse::read(body)?;
+        self.begin_parse(name, text)?;
+        let text: Arc<str> = text.into();
+        let (stats, door) = (Arc::clone(&self.stats), self.door.clone());
+        let prepared = self.aside(move |backend| {
+            let statement = backend.prepare(&text, &types)?;
+            let (totals, generation) = (stats.statement(&text), door.generation());
+            let marks = door.marks(text.as_bytes());
+            Ok::<_, sql::SqlError>(Prepared { statement, text, totals, marks, generation })
+        });
+        let prepared = prepared.await??;
+        self.parsed(name, prepared)
+    }
+
+    fn parsed(&mut self, name: &str, prepared: Prepared<B::Statement>) -> Result<(), Stop> {
         if !name.is_empty() {
-            self.backend.name_statement(name, &statement)?;
+            self.backend.name_statement(name, &prepared.statement)?;
         }
-        self.keep_statement(name, statement, text);
+        let weight = weight_of(name, &prepared.text);
+        self.statements.put(name, Arc::new(prepared), weight);
         self.spent.parse += self.conn.lap();
         self.notices();
         self.conn.replies.parse_complete();

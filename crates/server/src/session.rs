@@ -23,6 +23,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::vec;
 
+/// A text of so many bytes is read and planned where the session was read; a longer one where it delays nobody.
+pub(crate) const TEXT_MAX: usize = 4 << 10;
+
 /// Why a message was not answered in full.
 pub(crate) enum Stop {
     /// The client is told.
@@ -222,7 +225,13 @@ impl<B: Backend> Session<B> {
         let message = self.conn.lift(length);
         let body = message.body();
         let answered = match kind {
-            b'P' => self.parse(body),
+            b'P' if length <= TEXT_MAX => self.parse(body),
+            b'P' => {
+                self.conn.put_back(message);
+                let body = self.conn.split(length);
+                let answered = self.parse_aside(&body).await;
+                return self.answered(answered);
+            }
             b'B' => self.bind(body),
             b'D' => self.describe(body),
             b'C' => self.close(body),
@@ -483,6 +492,37 @@ impl<B: Backend> Session<B> {
                 Run::Parked(parked) => self.wait(parked).await?,
             }
         }
+    }
+
+    /// Does something with the backend on a thread where it delays no other session. It runs below those that read the network,
+    /// unless somebody may come to wait for this session.
+    pub(crate) async fn aside<R: Send + 'static>(
+        &mut self,
+        job: impl FnOnce(&mut B) -> R + Send + 'static,
+    ) -> Result<R, Stop> {
+        let is_below = self.backend.class() != Class::High && self.backend.status() == TransactionStatus::Idle;
+        let Some(mut backend) = self.backend.lend() else { return Err(Gone::Fault.into()) };
+        let job = move || {
+            let made = job(&mut backend);
+            (backend, made)
+        };
+        let below = Arc::clone(&self.below);
+        let run = async move {
+            match is_below {
+                true => below.run(job).await,
+                false => tokio::task::spawn_blocking(job).await.ok(),
+            }
+        };
+        let done = self.conn.beside(run, &*self.canceller).await;
+        let (backend, made) = done.ok_or(Gone::Fault)?;
+        self.backend.give_back(backend);
+        Ok(made)
+    }
+
+    /// Drops what was made of a long text where that delays nobody.
+    pub(crate) fn drop_aside(&self, made: impl Send + 'static) {
+        let below = Arc::clone(&self.below);
+        tokio::spawn(async move { below.run(move || drop(made)).await });
     }
 
     /// Runs it here, or where it delays nobody.

@@ -4,18 +4,28 @@
 //! the last statement's tag is sent, so that a tag is never followed by the news that it was in vain.
 
 use crate::backend::Backend;
+use crate::door::Marks;
 use crate::lent::Lent;
 use crate::reply::Formats;
-use crate::session::{Session, Stop, tag_rows};
+use crate::session::{Session, Stop, TEXT_MAX, tag_rows};
+use crate::stats::Totals;
+use sql::SqlError;
 use sql::session::Outcome;
+use std::sync::Arc;
 
 impl<B: Backend> Session<B> {
     /// Answers `Query`, but for `ReadyForQuery`.
     pub(crate) async fn simple(&mut self, text: &str) -> Result<(), Stop> {
         // PostgreSQL drops them too.
-        self.statements.take("");
         self.portals.take("");
-        let statements = self.backend.split(text)?;
+        self.take_statement("");
+        let statements = match text.len() <= TEXT_MAX {
+            true => self.backend.split(text)?,
+            false => {
+                let text = text.to_owned();
+                self.aside(move |backend| backend.split(&text)).await??
+            }
+        };
         if statements.is_empty() {
             self.conn.replies.empty();
         }
@@ -35,24 +45,46 @@ impl<B: Backend> Session<B> {
     }
 
     async fn one(&mut self, text: &str, is_last: bool) -> Result<(), Stop> {
-        let statement = self.backend.prepare(text, &[])?;
-        let formats = Formats::All(self.backend.simple_format(&statement));
-        if 0 < self.backend.parameter_count(&statement) {
+        let text: Arc<str> = text.into();
+        if text.len() <= TEXT_MAX {
+            let (statement, totals) = (self.backend.prepare(&text, &[])?, self.stats.statement(&text));
+            let marks = self.marks(&text).0;
+            return self.run_one(&statement, &text, &totals, marks, is_last).await;
+        }
+        let (own, stats, door) = (Arc::clone(&text), Arc::clone(&self.stats), self.door.clone());
+        let prepared = self.aside(move |backend| {
+            let statement = backend.prepare(&own, &[])?;
+            Ok::<_, SqlError>((statement, stats.statement(&own), door.marks(own.as_bytes())))
+        });
+        let (statement, totals, marks) = prepared.await??;
+        let ran = self.run_one(&statement, &text, &totals, marks, is_last).await;
+        self.drop_aside((statement, text));
+        ran
+    }
+
+    async fn run_one(
+        &mut self,
+        statement: &B::Statement,
+        text: &Arc<str>,
+        totals: &Totals,
+        marks: Marks,
+        is_last: bool,
+    ) -> Result<(), Stop> {
+        let formats = Formats::All(self.backend.simple_format(statement));
+        if 0 < self.backend.parameter_count(statement) {
             return Err(sql::session::no_parameter(text).into());
         }
-        let mut portal = Lent::new(self.backend.bind(&statement, Vec::new())?);
+        let mut portal = Lent::new(self.backend.bind(statement, Vec::new())?);
         let before = self.backend.status();
-        let totals = self.stats.statement(text);
-        let (marks, _) = self.marks(text);
-        let outcome = self.run(&text.into(), &totals, marks, &mut portal).await?;
+        let outcome = self.run(text, totals, marks, &mut portal).await?;
         if self.has_ended(before, &outcome) {
             self.portals.clear();
         }
         let (tag, rows) = match outcome {
             Outcome::Rows(rows, tag) => {
-                let columns = self.backend.columns(&statement);
+                let columns = self.backend.columns(statement);
                 self.conn.replies.columns(Some(columns.unwrap_or_default()), &formats);
-                let sent = self.send(&statement, &formats, &mut rows.into_iter(), usize::MAX).await?;
+                let sent = self.send(statement, &formats, &mut rows.into_iter(), usize::MAX).await?;
                 let rows = tag_rows(&tag, sent, false);
                 (Some(tag), rows)
             }

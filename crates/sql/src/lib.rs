@@ -24,6 +24,7 @@ mod overriding;
 mod parse;
 mod place;
 pub mod plan;
+mod planning;
 pub mod priority;
 mod regex;
 pub mod roles;

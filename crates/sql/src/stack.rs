@@ -62,6 +62,7 @@ pub(crate) fn exceeded() -> SqlError {
 /// # Errors
 /// `54001`
 pub(crate) fn check() -> SqlResult<()> {
+    crate::planning::check()?;
     match stacker::remaining_stack() {
         Some(left) if left < FLOOR.get() => Err(exceeded()),
         _ => Ok(()),

@@ -44,6 +44,9 @@ struct Part<'p> {
     conditions: Vec<&'p Expr>,
 }
 
+/// How many sources may be joined.
+const JOINS_MAX: usize = 200;
+
 impl Lowering<'_> {
     pub(super) fn joins(&self, joins: &Joins, outer: Option<&Row<'_>>) -> SqlResult<Lowered> {
         let Joins { when, steps, width } = joins;
@@ -59,6 +62,10 @@ impl Lowering<'_> {
         places: &mut Vec<Option<Place>>,
         outer: Option<&Row<'_>>,
     ) -> SqlResult<Part<'p>> {
+        // DataFusion's joins stand one inside the other.
+        if JOINS_MAX < steps.len() {
+            return Err(SqlError::unsupported("a join of so many sources as analytics"));
+        }
         let mut left: Vec<&Step> = steps.iter().collect();
         left.sort_by_key(|step| step.first);
         let mut joined: Option<LogicalPlan> = None;

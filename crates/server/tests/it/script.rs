@@ -64,6 +64,12 @@ pub struct Statement {
 
 pub struct Portal(Arc<Statement>, Vec<Datum>, Copying);
 
+/// The first word of its name.
+fn this_thread() -> String {
+    let thread = std::thread::current();
+    thread.name().and_then(|name| name.split(' ').next()).unwrap_or_default().to_owned()
+}
+
 /// How far a COPY is: bytes or rows so far.
 #[derive(Default)]
 pub struct Copying(usize);
@@ -146,6 +152,9 @@ impl Backend for Scripted {
 
     fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
         let (verb, rest) = words(text);
+        if rest.starts_with("here") {
+            self.shared.log(format!("prepared on {}", this_thread()));
+        }
         let column = |name: &str, oid| (name.to_owned(), oid);
         let count = text.matches('$').count();
         let types: Vec<u32> =
@@ -225,8 +234,7 @@ impl Backend for Scripted {
             "echo" => rows_done(vec![values.clone().into()], "SELECT", None),
             "show" => rows_done(vec![[Datum::text(rest)].into()], "SHOW", None),
             "thread" => {
-                let thread = std::thread::current();
-                let kind = thread.name().and_then(|name| name.split(' ').next()).unwrap_or_default();
+                let kind = this_thread();
                 rows_done(vec![[Datum::text(kind)].into()], "SELECT", None)
             }
             "insert" => done("INSERT 0", Some(number.unsigned_abs().into())),

@@ -1,6 +1,6 @@
 //! The simple protocol, byte by byte.
 
-use crate::support::{Rig, message, query};
+use crate::support::{Rig, message, parse, query, sync};
 
 pub fn statements_are_answered() {
     let rig = Rig::new();
@@ -110,4 +110,19 @@ pub fn statements_run_where_they_delay_nobody() {
     assert_eq!(thread("thread large"), "below");
     assert_eq!(thread("begin; thread large in a block; commit"), "tokio-rt-worker");
     assert_eq!(thread("insert 1; thread large behind a change"), "tokio-rt-worker");
+}
+
+/// A long text is prepared below the threads of the network, too, unless others may come to wait for the session.
+pub fn long_texts_are_prepared_where_they_delay_nobody() {
+    let rig = Rig::new();
+    let mut client = rig.client();
+    let prepared = |rig: &Rig| rig.log().into_iter().filter(|line| line.starts_with("prepared")).collect::<Vec<_>>();
+    let long = format!("show here {}", "x".repeat(5_000));
+    client.ask(&query("show here"));
+    client.ask(&query(&long));
+    client.ask(&[parse("", "show here", &[]), parse("", &long, &[]), sync()].concat());
+    client.ask(&query("begin"));
+    client.ask(&query(&long));
+    let threads = ["network", "below", "network", "below", "tokio-rt-worker"];
+    assert_eq!(prepared(&rig), threads.map(|thread| format!("prepared on {thread}")));
 }

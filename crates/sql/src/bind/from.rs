@@ -140,6 +140,8 @@ impl Binder<'_> {
             scope.relations.iter_mut().for_each(|relation| relation.reach = Reach::Lateral { is_allowed: true });
         }
         scope.relations.iter_mut().for_each(|relation| relation.reach = Reach::All);
+        // The executor goes from each source to the next.
+        crate::stack::check_queries(all.items.len() / 4)?;
         Ok(all)
     }
 

@@ -51,6 +51,10 @@ fn cost(rank: Rank, has_keys: bool, is_filtered: bool, is_first: bool, rows_boun
 /// Up to so many sources every one is tried as the first.
 const TRIED_MAX: usize = 6;
 
+/// How many pairs of a source and a condition are looked at to find an order. Of more sources than that is enough for, only the
+/// next ones of the statement's order are tried at each step.
+const PAIRS_MAX: usize = 1_000_000;
+
 /// Makes the steps of a group. `known` is what is known before it.
 pub(super) fn steps_of(group: Group, more: Vec<Expr>, known: &Slots) -> Vec<Step> {
     let Group { items, conditions: own } = group;
@@ -92,15 +96,21 @@ fn greedy(items: &[Item], all: &[Condition], known: &Slots, first: Option<usize>
     let mut known = known.clone();
     let mut order: Vec<usize> = Vec::with_capacity(items.len());
     let mut total = 0;
+    let window = (PAIRS_MAX / (items.len() * (all.len() + 1))).max(1);
+    let mut rest: Vec<usize> = (0..items.len()).collect();
     while order.len() < items.len() {
-        let next = (0..items.len())
-            .filter(|at| !order.contains(at) && (!order.is_empty() || first.is_none_or(|first| first == *at)))
+        let next = rest
+            .iter()
+            .copied()
+            .filter(|at| !order.is_empty() || first.is_none_or(|first| first == *at))
             .filter(|at| items[*at].can_follow(&known))
+            .take(window)
             .map(|at| (step_cost(&items[at], all, &known, order.is_empty()), at))
             .min()?;
         total += next.0;
         known.add_all(&items[next.1].own());
         order.push(next.1);
+        rest.retain(|at| *at != next.1);
     }
     Some((total, order))
 }

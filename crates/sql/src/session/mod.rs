@@ -29,6 +29,7 @@ use crate::ops::Env;
 use crate::ops::env::clock_us;
 use crate::parse::{Parsed, parse};
 use crate::plan::Plan;
+use crate::planning::Planning;
 use crate::roles::Roles;
 use crate::roles::change::Undo;
 use crate::settings::Settings;
@@ -301,6 +302,8 @@ pub struct Session {
     waited: Duration,
     /// It has made statements on a large stack, and runs all on one since then.
     is_deep: bool,
+    /// How the preparation of a statement is cancelled.
+    planning: Arc<Planning>,
 }
 
 /// A savepoint, and what else there was then.
@@ -393,6 +396,7 @@ impl Database {
             deadline: None,
             waited: Duration::ZERO,
             is_deep: false,
+            planning: Arc::default(),
         })
     }
 }
@@ -411,7 +415,9 @@ impl Session {
     /// # Errors
     /// Grammar, names, types.
     pub fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
-        let (statement, is_deep) = stack::bounded(|| self.analyse_text(text, types))?;
+        let (planning, deadline) = (Arc::clone(&self.planning), self.deadline_now());
+        let prepare = || stack::bounded(|| self.analyse_text(text, types));
+        let (statement, is_deep) = crate::planning::during(&planning, deadline, prepare)?;
         self.is_deep |= is_deep;
         Ok(statement)
     }

@@ -119,7 +119,8 @@ impl Session {
 
     /// Cancels from another thread what this session is doing.
     pub fn canceller(&self) -> Canceller {
-        Canceller(self.engine.canceller(), self.analysis.0.clone(), Arc::clone(&self.copy_flag), Arc::clone(&self.bed))
+        let (copy, bed) = (Arc::clone(&self.copy_flag), Arc::clone(&self.bed));
+        Canceller(self.engine.canceller(), self.analysis.0.clone(), copy, bed, Arc::clone(&self.planning))
     }
 
     /// `statement_timeout`, if there is one.
@@ -241,7 +242,13 @@ impl Session {
 
 /// See [`Session::canceller`].
 #[derive(Clone)]
-pub struct Canceller(engine::Canceller, query::Current, Arc<super::copy::Flag>, Arc<super::naps::Bed>);
+pub struct Canceller(
+    engine::Canceller,
+    query::Current,
+    Arc<super::copy::Flag>,
+    Arc<super::naps::Bed>,
+    Arc<crate::planning::Planning>,
+);
 
 impl Canceller {
     /// Makes the statement under way, if any, end with `57014`.
@@ -250,5 +257,6 @@ impl Canceller {
         self.1.cancel();
         self.2.cancel();
         self.3.cancel();
+        self.4.cancel();
     }
 }
