@@ -3,7 +3,7 @@
 //! **Invariant:** all but `count(*)` skip rows whose first argument is NULL, here and not in the caller.
 
 use super::casts::Cast;
-use super::get::{bytes, float, int, interval, numeric, out_of_range, text};
+use super::get::{bytes, float, impossible, int, interval, numeric, out_of_range, text};
 use super::ordered;
 use super::resolve::{self, can_coerce};
 use super::statistics::{Moments, Pairs, Relation, Spread, Squares};
@@ -273,7 +273,8 @@ impl Accumulator {
             (state, Datum::Numeric(first)) => *state = State::Numeric(first.clone()),
             (state, Datum::Float4(first)) if !wide => *state = State::Float4(*first),
             (state, Datum::Float4(_) | Datum::Float8(_)) => *state = State::Float8(float(value)),
-            (state, _) => *state = State::Interval(interval(value)),
+            (state, Datum::Interval(first)) => *state = State::Interval(*first),
+            _ => return Err(impossible("a summand")),
         }
         Ok(())
     }
@@ -292,15 +293,15 @@ impl Accumulator {
             State::Empty if what == What::Relation(Relation::Count) => Datum::Int8(0),
             State::Moments(moments) => match what {
                 What::Spread(spread) => moments.finish(spread),
-                _ => Datum::Null,
+                _ => return Err(impossible("moments")),
             },
             State::Squares(squares) => match what {
                 What::Spread(spread) => squares.finish(spread)?,
-                _ => Datum::Null,
+                _ => return Err(impossible("moments")),
             },
             State::Pairs(pairs) => match what {
                 What::Relation(relation) => pairs.finish(relation),
-                _ => Datum::Null,
+                _ => return Err(impossible("pairs")),
             },
             State::Bytes(all) => Datum::Bytes(all.into()),
             State::Empty => Datum::Null,
@@ -317,7 +318,7 @@ impl Accumulator {
             State::Value(value) => value,
             State::Ordered(values, own) => match what {
                 What::Ordered(ordered) => ordered::finish(ordered, &values, &own, self.aggregate.arguments[0])?,
-                _ => Datum::Null,
+                _ => return Err(impossible("values in an order")),
             },
             State::Text(all) if matches!(what, What::Json { .. }) => Datum::text(all + "]"),
             State::Text(all) if what == What::JsonMembers => Datum::text(all + " }"),

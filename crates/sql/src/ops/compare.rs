@@ -2,6 +2,7 @@
 
 use super::{Env, Operator, operator, operator_in};
 use crate::datum::Datum;
+use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::calendar::DAY;
 use crate::types::numeric::Numeric;
 use crate::types::{Element, Kind};
@@ -40,23 +41,25 @@ fn integer(datum: &Datum) -> Option<i64> {
     })
 }
 
-fn order_items(a: &[Datum], b: &[Datum], blanks: bool) -> Ordering {
+/// The order of arrays; none if two items do not compare.
+fn order_items(a: &[Datum], b: &[Datum], blanks: bool) -> Option<Ordering> {
     for (a, b) in a.iter().zip(b) {
         // Within arrays, NULL is more than any value.
         let order = match (a.is_null(), b.is_null()) {
-            (false, false) => order(a, b, blanks),
+            (false, false) => order(a, b, blanks)?,
             (a, b) => a.cmp(&b),
         };
         if order.is_ne() {
-            return order;
+            return Some(order);
         }
     }
-    a.len().cmp(&b.len())
+    Some(a.len().cmp(&b.len()))
 }
 
-/// The order of two values that are not NULL. `blanks` at the end do not count if it is true.
-fn order(a: &Datum, b: &Datum, blanks: bool) -> Ordering {
-    match (a, b) {
+/// The order of two values that are not NULL; none of values that do not compare. `blanks` at the end do not count if it is
+/// true.
+fn order(a: &Datum, b: &Datum, blanks: bool) -> Option<Ordering> {
+    Some(match (a, b) {
         (Datum::Int4(a), Datum::Int4(b)) => a.cmp(b),
         (Datum::Int8(a), Datum::Int8(b)) | (Datum::Time(a), Datum::Time(b)) => a.cmp(b),
         (Datum::Text(a), Datum::Text(b)) if blanks => a.trim_end_matches(' ').cmp(b.trim_end_matches(' ')),
@@ -75,16 +78,44 @@ fn order(a: &Datum, b: &Datum, blanks: bool) -> Ordering {
         (Datum::Timestamp(a), Datum::Date(b)) => wide(*a).cmp(&moment(*b)),
         (Datum::Interval(a), Datum::Interval(b)) => a.length().cmp(&b.length()),
         (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
-        (Datum::Array(a), Datum::Array(b)) => order_items(a, b, blanks),
-        _ => match (integer(a), integer(b)) {
-            (Some(a), Some(b)) => a.cmp(&b),
-            (Some(a), None) if matches!(b, Datum::Numeric(_)) => order(&Datum::Numeric(Numeric::from(a)), b, blanks),
-            (None, Some(b)) if matches!(a, Datum::Numeric(_)) => order(a, &Datum::Numeric(Numeric::from(b)), blanks),
-            _ => {
-                debug_assert!(false, "compared {a:?} with {b:?}");
-                Ordering::Equal
-            }
-        },
+        (Datum::Array(a), Datum::Array(b)) => order_items(a, b, blanks)?,
+        (Datum::Numeric(a), b) => a.cmp(&Numeric::from(integer(b)?)),
+        (a, Datum::Numeric(b)) => Numeric::from(integer(a)?).cmp(b),
+        (a, b) => integer(a)?.cmp(&integer(b)?),
+    })
+}
+
+/// The order of two values for an operator.
+///
+/// # Errors
+/// `XX000` for values that do not compare.
+fn known_order(a: &Datum, b: &Datum, blanks: bool) -> SqlResult<Ordering> {
+    order(a, b, blanks).ok_or_else(|| {
+        let message = "a comparison of values of types that do not compare";
+        SqlError::new(SqlState::INTERNAL_ERROR, message)
+    })
+}
+
+/// Where values that do not compare stand among each other: never at the same place, so that none is taken for another.
+fn rank(datum: &Datum) -> u8 {
+    match datum {
+        Datum::Bool(_) => 0,
+        Datum::Int2(_) => 1,
+        Datum::Int4(_) => 2,
+        Datum::Int8(_) => 3,
+        Datum::Oid(_) => 4,
+        Datum::Float4(_) => 5,
+        Datum::Float8(_) => 6,
+        Datum::Numeric(_) => 7,
+        Datum::Text(_) => 8,
+        Datum::Bytes(_) => 9,
+        Datum::Date(_) => 10,
+        Datum::Time(_) => 11,
+        Datum::Timestamp(_) => 12,
+        Datum::Interval(_) => 13,
+        Datum::Uuid(_) => 14,
+        Datum::Array(_) => 15,
+        Datum::Null => 16,
     }
 }
 
@@ -94,7 +125,10 @@ fn ignores_blanks(kind: Kind) -> bool {
 
 /// The order of two values of one type, neither of them NULL: that of `ORDER BY`, and of equality in `GROUP BY`.
 pub fn compare(a: &Datum, b: &Datum, kind: Kind) -> Ordering {
-    order(a, b, ignores_blanks(kind))
+    order(a, b, ignores_blanks(kind)).unwrap_or_else(|| {
+        debug_assert!(false, "compared {a:?} with {b:?}");
+        rank(a).cmp(&rank(b))
+    })
 }
 
 /// Hashes a value so that values which [`compare`] as equal have equal hashes. NULL has one, too.
@@ -144,8 +178,8 @@ macro_rules! comparison {
         /// Names, and what computes them: for values as they are, and where blanks at the end do not count.
         const COMPARISONS: [(&str, super::Plain, super::Plain); 6] = [$((
             $name,
-            |args| Ok(Datum::Bool(order(&args[0], &args[1], false).$test())),
-            |args| Ok(Datum::Bool(order(&args[0], &args[1], true).$test())),
+            |args| Ok(Datum::Bool(known_order(&args[0], &args[1], false)?.$test())),
+            |args| Ok(Datum::Bool(known_order(&args[0], &args[1], true)?.$test())),
         )),*];
     };
 }
@@ -161,17 +195,23 @@ const MIXED: [&[Kind]; 4] = [
 ];
 
 /// A date, or a time with or without a zone, as a moment.
-fn in_zone(datum: &Datum, is_local: bool, env: &Env) -> i128 {
+///
+/// # Errors
+/// `XX000` for any other value.
+fn in_zone(datum: &Datum, is_local: bool, env: &Env) -> SqlResult<i128> {
     let of = |local: i128| match i64::try_from(local) {
         Ok(narrow) => env.forms.moment(narrow).map_or(local, i128::from),
         Err(_) => local,
     };
-    match datum {
+    Ok(match datum {
         Datum::Date(days) => of(moment(*days)),
         Datum::Timestamp(micros) if is_local => of(wide(*micros)),
         Datum::Timestamp(micros) => wide(*micros),
-        _ => 0,
-    }
+        other => {
+            let message = format!("no date nor time: {other:?}");
+            return Err(SqlError::new(SqlState::INTERNAL_ERROR, message));
+        }
+    })
 }
 
 macro_rules! zoned {
@@ -179,8 +219,8 @@ macro_rules! zoned {
         /// Comparisons of what has no zone with what has one, and the other way round.
         const ZONED: [(&str, super::env::InEnv, super::env::InEnv); 6] = [$((
             $name,
-            |a, env| Ok(Datum::Bool(in_zone(&a[0], true, env).cmp(&in_zone(&a[1], false, env)).$test())),
-            |a, env| Ok(Datum::Bool(in_zone(&a[0], false, env).cmp(&in_zone(&a[1], true, env)).$test())),
+            |a, env| Ok(Datum::Bool(in_zone(&a[0], true, env)?.cmp(&in_zone(&a[1], false, env)?).$test())),
+            |a, env| Ok(Datum::Bool(in_zone(&a[0], false, env)?.cmp(&in_zone(&a[1], true, env)?).$test())),
         )),*];
     };
 }

@@ -75,6 +75,11 @@ pub(super) fn interval(datum: &Datum) -> Interval {
     }
 }
 
+/// `XX000`: a value or state that the table of functions does not lead to.
+pub(super) fn impossible(what: &str) -> SqlError {
+    SqlError::new(SqlState::INTERNAL_ERROR, format!("{what} of another type than declared"))
+}
+
 /// `22003`: out of range for the type.
 pub(super) fn out_of_range(type_name: &str) -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{type_name} out of range"))

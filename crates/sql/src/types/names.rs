@@ -64,18 +64,68 @@ static TABLE: [Entry; 30] = [
 
 /// The line of a kind; of its element, for an array.
 fn line(kind: Kind) -> &'static Entry {
-    let wanted = match kind {
-        Kind::Array(element) => element.kind(),
-        kind => kind,
-    };
-    TABLE.iter().find(|entry| entry.kind == wanted).unwrap_or(&TABLE[0])
+    match kind {
+        Kind::Array(element) => line(element.kind()),
+        Kind::Bool => &TABLE[0],
+        Kind::Bytea => &TABLE[1],
+        Kind::InternalChar => &TABLE[2],
+        Kind::Name => &TABLE[3],
+        Kind::Int8 => &TABLE[4],
+        Kind::Int2 => &TABLE[5],
+        Kind::Int4 => &TABLE[6],
+        Kind::Text => &TABLE[7],
+        Kind::Oid => &TABLE[8],
+        Kind::Json => &TABLE[9],
+        Kind::Float4 => &TABLE[10],
+        Kind::Float8 => &TABLE[11],
+        Kind::Unknown => &TABLE[12],
+        Kind::Bpchar => &TABLE[13],
+        Kind::Varchar => &TABLE[14],
+        Kind::Date => &TABLE[15],
+        Kind::Time => &TABLE[16],
+        Kind::Timestamp => &TABLE[17],
+        Kind::Timestamptz => &TABLE[18],
+        Kind::Interval => &TABLE[19],
+        Kind::Numeric => &TABLE[20],
+        Kind::Regclass => &TABLE[21],
+        Kind::Regtype => &TABLE[22],
+        Kind::Regproc => &TABLE[23],
+        Kind::Regnamespace => &TABLE[24],
+        Kind::Regrole => &TABLE[25],
+        Kind::Int2Vector => &TABLE[26],
+        Kind::OidVector => &TABLE[27],
+        Kind::Uuid => &TABLE[28],
+        Kind::Void => &TABLE[29],
+    }
 }
 
 impl Element {
     /// The element's own type.
     pub fn kind(self) -> Kind {
-        let found = TABLE.iter().find(|entry| entry.array.is_some_and(|(element, _)| element == self));
-        found.map_or(Kind::Unknown, |entry| entry.kind)
+        match self {
+            Element::Bool => Kind::Bool,
+            Element::Bytea => Kind::Bytea,
+            Element::InternalChar => Kind::InternalChar,
+            Element::Name => Kind::Name,
+            Element::Int8 => Kind::Int8,
+            Element::Int2 => Kind::Int2,
+            Element::Int4 => Kind::Int4,
+            Element::Text => Kind::Text,
+            Element::Oid => Kind::Oid,
+            Element::Json => Kind::Json,
+            Element::Float4 => Kind::Float4,
+            Element::Float8 => Kind::Float8,
+            Element::Bpchar => Kind::Bpchar,
+            Element::Varchar => Kind::Varchar,
+            Element::Date => Kind::Date,
+            Element::Time => Kind::Time,
+            Element::Timestamp => Kind::Timestamp,
+            Element::Timestamptz => Kind::Timestamptz,
+            Element::Interval => Kind::Interval,
+            Element::Numeric => Kind::Numeric,
+            Element::Uuid => Kind::Uuid,
+            Element::Regtype => Kind::Regtype,
+        }
     }
 
     /// All of them.
