@@ -227,7 +227,8 @@ impl Query<'_> {
 /// with the names that its columns have; nothing if it does not mean the same.
 pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo) -> Option<String> {
     let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).noting();
-    let bound = binder.query(&view.query, None).ok()?;
+    // One that cannot be used, as it reaches itself, means nothing that could be compared.
+    let Ok(bound) = binder.query(&view.query, None) else { return Some(shown(&view.query)) };
     let of_relation = |note: Note| match note.of {
         Noted::Relation(oid) if note.span != Span::empty() => Some((note.span, oid)),
         Noted::Relation(_) | Noted::Column(..) | Noted::Star(_) => None,
