@@ -28,9 +28,7 @@ impl Binder<'_> {
         for (at, argument) in arguments.iter().enumerate() {
             let is_key = is_object && at % 2 == 0;
             parts.push(match (is_key, argument) {
-                (true, FunctionArg::Unnamed(FunctionArgExpr::Expr(key))) => {
-                    self.json_text(self.expr(key, scope)?, "json_key")?
-                }
+                (true, FunctionArg::Unnamed(FunctionArgExpr::Expr(key))) => self.json_key(self.expr(key, scope)?)?,
                 _ => self.json_argument(argument, scope)?.0,
             });
         }
@@ -137,7 +135,11 @@ impl Binder<'_> {
 
     /// The name of a member.
     pub(super) fn json_key(&self, key: Typed) -> SqlResult<Typed> {
-        self.json_text(key, "json_key")
+        match key.kind.kind {
+            // ISO 8601, as the values.
+            Kind::Timestamp | Kind::Timestamptz => self.call("json_moment", vec![key]),
+            _ => self.json_text(key, "json_key"),
+        }
     }
 
     fn json_text(&self, argument: Typed, function: &str) -> SqlResult<Typed> {

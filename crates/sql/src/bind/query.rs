@@ -568,50 +568,54 @@ pub(super) fn limited(plan: Plan, tail: Tail<'_>, keys: Vec<SortKey>) -> Plan {
     if with_ties { Plan::Ties { input, keys, limit, offset } } else { Plan::Limit { input, limit, offset } }
 }
 
-/// The name of a column without an alias.
-fn name_of(expr: &ast::Expr) -> String {
-    figured(expr).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
-}
-
-/// How much a name says: a type's gives way to that of a type it is cast to (PostgreSQL's `FigureColname`).
+/// Strength of a name: a cast or CASE around a weak one gives its own (PostgreSQL's `FigureColname`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Strength {
     Weak,
     Strong,
 }
 
+/// Returns the name of a column without an alias.
+fn name_of(expr: &ast::Expr) -> String {
+    figured(expr).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
+}
+
+/// Returns the name that an expression gives its column.
 fn figured(expr: &ast::Expr) -> Option<(String, Strength)> {
-    let weak = |name: String| Some((name, Strength::Weak));
     let strong = |name: &str| Some((name.to_owned(), Strength::Strong));
+    let typed = |data_type: &ast::DataType| Some((super::types::short_name(data_type), Strength::Weak));
     match expr {
         ast::Expr::Identifier(ident) => strong(&folded(ident)),
         ast::Expr::CompoundIdentifier(parts) => strong(&folded(parts.last()?)),
-        ast::Expr::Function(function) => match function.name.0.last() {
-            Some(ast::ObjectNamePart::Identifier(ident)) => strong(&folded(ident)),
-            _ => None,
+        ast::Expr::Function(function) => match function.name.0.last()? {
+            ast::ObjectNamePart::Identifier(ident) => strong(&folded(ident)),
+            ast::ObjectNamePart::Function(_) => None,
         },
-        ast::Expr::Nested(inner) => figured(inner),
+        ast::Expr::Nested(inner) | ast::Expr::Collate { expr: inner, .. } => figured(inner),
         ast::Expr::CompoundFieldAccess { root, access_chain } => {
             let last = access_chain.iter().rev().find_map(|access| match access {
-                ast::AccessExpr::Dot(field) => Some(field),
+                ast::AccessExpr::Dot(field) => figured(field),
                 ast::AccessExpr::Subscript(_) => None,
             });
-            last.map_or_else(|| figured(root), figured)
+            last.or_else(|| figured(root))
         }
         ast::Expr::Cast { expr, data_type, .. } => match figured(expr) {
             Some((name, Strength::Strong)) => strong(&name),
-            Some((_, Strength::Weak)) | None => weak(super::types::short_name(data_type)),
+            Some((_, Strength::Weak)) | None => typed(data_type),
         },
-        ast::Expr::Case { else_result: Some(otherwise), .. } => match figured(otherwise) {
+        ast::Expr::Case { else_result, .. } => match else_result.as_deref().and_then(figured) {
             Some((name, Strength::Strong)) => strong(&name),
-            Some((_, Strength::Weak)) | None => weak("case".to_owned()),
+            Some((_, Strength::Weak)) | None => Some(("case".to_owned(), Strength::Weak)),
         },
-        ast::Expr::Case { .. } => weak("case".to_owned()),
         ast::Expr::Exists { .. } => strong("exists"),
-        ast::Expr::Value(value) if matches!(value.value, ast::Value::Boolean(_)) => weak("bool".to_owned()),
-        ast::Expr::TypedString(ast::TypedString { data_type, .. }) => weak(super::types::short_name(data_type)),
-        ast::Expr::Interval(_) => weak("interval".to_owned()),
+        ast::Expr::Array(_) => strong("array"),
+        ast::Expr::Tuple(_) => strong("row"),
+        ast::Expr::TypedString(ast::TypedString { data_type, .. }) => typed(data_type),
+        ast::Expr::Interval(_) => Some(("interval".to_owned(), Strength::Weak)),
+        ast::Expr::AtTimeZone { .. } => strong("timezone"),
+        ast::Expr::BinaryOp { op: ast::BinaryOperator::Overlaps, .. } => strong("overlaps"),
         ast::Expr::Extract { .. } => strong("extract"),
+        ast::Expr::Overlay { .. } => strong("overlay"),
         ast::Expr::Substring { shorthand: true, .. } => strong("substr"),
         ast::Expr::Substring { .. } => strong("substring"),
         ast::Expr::Trim { trim_where, .. } => match trim_where {
@@ -622,13 +626,9 @@ fn figured(expr: &ast::Expr) -> Option<(String, Strength)> {
         ast::Expr::Position { .. } => strong("position"),
         ast::Expr::Ceil { .. } => strong("ceil"),
         ast::Expr::Floor { .. } => strong("floor"),
-        ast::Expr::Overlay { .. } => strong("overlay"),
-        ast::Expr::AtTimeZone { .. } => strong("timezone"),
-        ast::Expr::Array(_) => strong("array"),
-        ast::Expr::Collate { expr, .. } => figured(expr),
         ast::Expr::Subquery(query) => match &*query.body {
             SetExpr::Select(select) => match select.projection.first() {
-                Some(ast::SelectItem::UnnamedExpr(expr)) => figured(expr),
+                Some(ast::SelectItem::UnnamedExpr(expr)) => figured(expr).and_then(|(name, _)| strong(&name)),
                 Some(ast::SelectItem::ExprWithAlias { alias, .. }) => strong(&folded(alias)),
                 _ => None,
             },

@@ -368,6 +368,14 @@ impl Binder<'_> {
                 written.push(expr);
             }
         }
+        // A key that comes again orders nothing.
+        let mut known = Vec::with_capacity(keys.len());
+        keys.retain(|key| {
+            let Expr::Column(at) = key.value else { return true };
+            let is_new = !known.contains(&at);
+            known.push(at);
+            is_new
+        });
         let is_on = |key: &SortKey| matches!(key.value, Expr::Column(at) if places.iter().any(|(own, _)| *own == at));
         let leading = keys.iter().take_while(|key| is_on(key)).count();
         let is_there = |at: usize| keys.iter().any(|key| matches!(key.value, Expr::Column(own) if own == at));

@@ -297,6 +297,10 @@ pub(crate) fn short_name(data_type: &ast::DataType) -> String {
         DataType::Timestamp(..) => "timestamp",
         DataType::Time(..) => "time",
         DataType::Interval { .. } => "interval",
+        // As the array's elements.
+        DataType::Array(ast::ArrayElemTypeDef::SquareBracket(of, _) | ast::ArrayElemTypeDef::AngleBracket(of)) => {
+            return short_name(of);
+        }
         other => return other.to_string().to_lowercase(),
     };
     name.to_owned()

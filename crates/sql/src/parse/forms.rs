@@ -107,6 +107,39 @@ pub(super) fn extracts(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResul
     Ok(())
 }
 
+/// `ROLLUP ((a)::text, (b) + 1)`: an expression that begins with a parenthesis, which the library takes for a list.
+pub(super) fn set_items(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    for at in (0..tokens.len()).rev() {
+        let is_set = is_word(&tokens[at], "rollup") || is_word(&tokens[at], "cube");
+        if !is_set || !is_sign(tokens, at + 1, &Token::LParen) {
+            continue;
+        }
+        let first = at + 2;
+        let mut end = closing(tokens, first);
+        let mut depth = 0_usize;
+        // Backwards, so that what is added moves nothing that is still to be looked at.
+        for start in (first..end).rev() {
+            match tokens[start].token {
+                Token::RParen | Token::RBracket => depth += 1,
+                Token::LParen | Token::LBracket => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            let is_comma = depth == 0 && tokens[start].token == Token::Comma;
+            if !is_comma && start != first {
+                continue;
+            }
+            let item = if is_comma { start + 1 } else { start };
+            if is_sign(tokens, item, &Token::LParen) && closing(tokens, item + 1) + 1 < end {
+                let own = tokens[item].clone();
+                tokens.insert(end, sign(&own, Token::RParen));
+                tokens.insert(item, own);
+            }
+            end = start;
+        }
+    }
+    Ok(())
+}
+
 /// `GROUPING SETS (a, ROLLUP (b))`
 ///
 /// # Errors

@@ -108,6 +108,8 @@ pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<T
         ("notnull", super::forms::null_tests),
         ("'", super::forms::typed_texts),
         ("grouping", super::forms::refuse_nested_sets),
+        ("rollup", super::forms::set_items),
+        ("cube", super::forms::set_items),
         ("current_time", super::forms::refuse_current_time),
         ("like", super::forms::refuse_like_all),
         ("ilike", super::forms::refuse_like_all),

@@ -9,8 +9,8 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::numeric::Numeric;
 
 const KEYWORDS: &[&str] = &[
-    ",", ".", "0", "9", "B", "D", "EEEE", "FM", "G", "L", "MI", "PL", "PR", "RN", "SG", "SP", "S", "TH", "V", "b", "d",
-    "eeee", "fm", "g", "l", "mi", "pl", "pr", "rn", "sg", "sp", "s", "th", "v",
+    ",", ".", "0", "9", "B", "C", "D", "EEEE", "FM", "G", "L", "MI", "PL", "PR", "RN", "SG", "SP", "S", "TH", "V", "b",
+    "c", "d", "eeee", "fm", "g", "l", "mi", "pl", "pr", "rn", "sg", "sp", "s", "th", "v",
 ];
 
 /// Where the sign of the language stands.
