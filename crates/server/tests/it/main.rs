@@ -4,6 +4,7 @@
 mod copy;
 mod cost;
 mod driver;
+mod dump;
 mod extended;
 mod fuzz;
 mod gate;
@@ -86,6 +87,8 @@ fn main() -> ExitCode {
             testkit::test!(names::cursors_in_binary),
             testkit::test!(names::a_sleep_is_cancelled),
             testkit::test!(psql::shows_what_it_shows_of_postgresql),
+            testkit::test!(dump::a_dump_makes_the_same_again),
+            testkit::test!(dump::to_postgresql_and_back),
             testkit::test!(real::values_make_the_round_trip),
             testkit::test!(real::a_statement_waits_for_a_row_of_another_session),
             testkit::test!(real::cancel_and_death_leave_nothing_behind),

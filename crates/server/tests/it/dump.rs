@@ -1,0 +1,115 @@
+//! Goal: what is in memory can be saved. Method: pg_dump of PostgreSQL 15 against a server with something of
+//! everything; psql into a fresh one, and into PostgreSQL; rows and definitions are the same afterwards, as the dump
+//! of the copy is the dump.
+
+use crate::real::Real;
+use crate::upstream::cluster::{Cluster, is_there};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn folder() -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("overtake-dump-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// What a program prints that is to end well.
+fn output(port: u16, program: &str, arguments: &[&str]) -> String {
+    let debian = Path::new(crate::upstream::cluster::DEBIAN).join(program);
+    let program = if debian.is_file() { debian } else { PathBuf::from(program) };
+    let mut command = Command::new(&program);
+    command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &port.to_string()]).args(arguments);
+    let output = command.env("PGTZ", "UTC").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{} {arguments:?}: {said}", program.display());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A dump without what differs from run to run and from server to server.
+fn dumped(port: u16, how: &[&str]) -> String {
+    let whole = output(port, "pg_dump", &[how, &["-d", "postgres"]].concat());
+    let is_own =
+        |line: &&str| !["-- Dumped ", "\\restrict", "\\unrestrict"].iter().any(|start| line.starts_with(start));
+    whole.lines().filter(is_own).collect::<Vec<_>>().join("\n")
+}
+
+fn restore(port: u16, file: &Path) {
+    output(port, "psql", &["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-f", file.to_str().unwrap()]);
+}
+
+/// Rows come in any order.
+fn same(one: &str, other: &str) {
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(one), sorted(other));
+}
+
+fn filled() -> Option<Real> {
+    if !is_there("pg_dump", "(PostgreSQL) 15.", "pg_dump of PostgreSQL 15") {
+        return None;
+    }
+    let real = Real::new();
+    restore(real.address.port(), &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dump/schema.sql"));
+    Some(real)
+}
+
+/// As a script, of all, of definitions and of rows; as statements that insert; of a table, of a schema.
+pub fn a_dump_makes_the_same_again() {
+    let Some(real) = filled() else { return };
+    let folder = folder();
+    let port = real.address.port();
+    let of_pairs: &[&str] = &["-t", "public.pairs"];
+    let ways: [&[&[&str]]; 4] = [
+        &[&[]],
+        &[&["--inserts"]],
+        &[&["--column-inserts", "--rows-per-insert=7"]],
+        // Definitions of all, and the rows of a table.
+        &[&["-s"], &["-a", "-t", "public.pairs"]],
+    ];
+    for ways in ways {
+        let copy = Real::new();
+        for (at, way) in ways.iter().enumerate() {
+            let file = folder.join(format!("script-{at}.sql"));
+            std::fs::write(&file, dumped(port, way)).unwrap();
+            restore(copy.address.port(), &file);
+        }
+        let to_compare: &[&[&str]] = if ways.len() == 1 { &[&[]] } else { &[of_pairs, &["-s"]] };
+        for how in to_compare {
+            same(&dumped(port, how), &dumped(copy.address.port(), how));
+        }
+    }
+    let of_schema = dumped(port, &["-n", "\"Odd Schema\""]);
+    assert!(of_schema.contains("CREATE TABLE \"Odd Schema\".\"T\"") && !of_schema.contains("public."), "{of_schema}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// What it saves, PostgreSQL takes, and what PostgreSQL saves of the same, it takes.
+pub fn to_postgresql_and_back() {
+    let Some(real) = filled() else { return };
+    let Some(cluster) = Cluster::start("") else { return };
+    let folder = folder();
+    let port = real.address.port();
+    let (there, back) = (folder.join("there.sql"), folder.join("back.sql"));
+    std::fs::write(&there, dumped(port, &[])).unwrap();
+    restore(cluster.port, &there);
+    let rows = |port: u16| dumped(port, &["-a"]);
+    same(&rows(port), &rows(cluster.port));
+    let of_postgresql = dumped(cluster.port, &[]);
+    std::fs::write(&back, &of_postgresql).unwrap();
+    let copy = Real::new();
+    restore(copy.address.port(), &back);
+    same(&rows(port), &rows(copy.address.port()));
+    // The rows of views are the same on all three.
+    for view in
+        ["app.totals", "app.a_first", "app.case_view", "unions", "subs", "wins", "ctes", "joined", "lat", "dis", "grp"]
+    {
+        let text = format!("select * from {view} order by 1, 2");
+        let shown = |port: u16| output(port, "psql", &["-X", "-q", "-A", "-d", "postgres", "-c", &text]);
+        same(&shown(port), &shown(cluster.port));
+        same(&shown(port), &shown(copy.address.port()));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
