@@ -11,22 +11,29 @@
 //!   [`SealLimits`] plans each limit that another operator reads as a [`SealedExec`]: a leaf whose plan has been
 //!   optimized by itself. Only projections may stand between the answer and a limit that is not sealed.
 //!
+//! What can raise an error sees no row that a condition has excluded. [`asked_in_turn`] puts conditions that can raise above
+//! all others, one upon the other in the order in which the query has them. A projection that can raise stays above the
+//! condition below it: a safepoint between them is an operator that no rule moves it across.
+//!
 //! DataFusion's physical rules that push conditions down are left out: the logical rule has done that, and they would merge
 //! conditions that stand apart on purpose.
 
-use crate::safepoint::InsertSafepoints;
+use crate::functions::{can_raise, operator_can_raise};
+use crate::safepoint::{InsertSafepoints, SafepointExec};
 use arrow_schema::SchemaRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchemaRef, Statistics, internal_err};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{EmptyRelation, Expr, Filter, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -97,6 +104,36 @@ impl OptimizerRule for HideTotals {
     }
 }
 
+/// The optimized plan, with each condition that can raise in a filter of its own above those that cannot.
+pub(crate) fn asked_in_turn(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let stack = |plan: LogicalPlan| {
+        let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
+        let conditions = split_conjunction_owned(filter.predicate.clone());
+        let (raising, others): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(can_raise);
+        if raising.is_empty() || raising.len() + others.len() < 2 {
+            return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+        }
+        let mut input = filter.input;
+        for condition in conjunction(others).into_iter().chain(raising) {
+            input = Arc::new(LogicalPlan::Filter(Filter::try_new(condition, input)?));
+        }
+        Ok(Transformed::yes(Arc::unwrap_or_clone(input)))
+    };
+    plan.transform_up_with_subqueries(stack).data()
+}
+
+/// A projection that can raise, kept above the condition below it.
+fn kept_above(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let Some(projection) = plan.downcast_ref::<ProjectionExec>() else { return Ok(Transformed::no(plan)) };
+    let raises = projection.expr().iter().any(|value| operator_can_raise(&value.expr));
+    let is_above = projection.input().downcast_ref::<FilterExec>().is_some();
+    if !raises || !is_above {
+        return Ok(Transformed::no(plan));
+    }
+    let input: Arc<dyn ExecutionPlan> = Arc::new(SafepointExec::over(Arc::clone(projection.input())));
+    replace_children_if_necessary(plan, vec![input]).map(Transformed::yes)
+}
+
 /// Rules over operators: DataFusion's, without those that push conditions down, between our barrier and our safepoints.
 pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rest = PhysicalOptimizer::new().rules;
@@ -147,6 +184,7 @@ impl SealLimits {
 
 impl PhysicalOptimizerRule for SealLimits {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_up(kept_above).data()?;
         if cfg!(overtake_plant = "offset_under_sort") { Ok(plan) } else { self.below_top(plan, config) }
     }
 

@@ -48,6 +48,11 @@ pub(crate) struct SafepointExec {
 }
 
 impl SafepointExec {
+    /// One above this operator.
+    pub(crate) fn over(input: Arc<dyn ExecutionPlan>) -> SafepointExec {
+        SafepointExec { input }
+    }
+
     fn above(mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         match (children.pop(), children.is_empty()) {
             (Some(input), true) => Ok(Arc::new(SafepointExec { input })),

@@ -437,3 +437,40 @@ fn rows_of_no_columns_are_counted() {
         assert_eq!(rows, vec![Vec::new(); count], "{text}");
     }
 }
+
+#[test]
+fn nothing_raises_on_a_row_that_a_condition_has_excluded() {
+    all_same(
+        &[
+            "create table g (i int, j int, k int, s text)",
+            "insert into g select x, x % 5, x % 3, case x % 4 when 0 then x::text else 'w' || x end from generate_series(1, 400) x",
+            "create table h (i int, d int)",
+            "insert into h select x * 2, x % 4 from generate_series(1, 200) x",
+        ],
+        &[
+            "select count(*) from g where i <> 250 and 100 / (i - 250) > 0",
+            "select count(*) from g where j <> 0 and 10 / j > 2 and k <> 0 and 10 / k > 3",
+            "select count(*) from g where s ~ '^[0-9]+$' and s::int > 5",
+            "select sum(100 / j) from g where j <> 0",
+            "select i, 100 / (j * k) from g where j <> 0 and k <> 0",
+            "select j, 100 / (j + k - k) from g where j <> 0 and i > 3",
+            "select * from (select i, j from g where j <> 0) q where 100 / j > 30",
+            "select sum(x) from (select 100 / j x from g where j <> 0) q",
+            "select j <> 0 and 100 / j > 30, count(*) from g group by 1",
+            "select j = 0 or 100 / j > 30, count(*) from g group by 1",
+            "select count(*) from g where j = 0 or 100 / j > 30",
+            "select count(*) from g where i < 3 or (j <> 0 and 100 / j > 30)",
+            "select count(*) from g where case when j <> 0 then 100 / j > 30 else false end",
+            "select case when j = 0 then null else 100 / j > 30 end, count(*) from g group by 1",
+            "select coalesce(nullif(j, 0) is null, 100 / j > 30), count(*) from g group by 1",
+            "select coalesce(case when j = 0 then 1 end, 100 / j), count(*) from g group by 1",
+            "select sum(100 / j) filter (where j <> 0) from g",
+            "select k, max(s::int) filter (where s ~ '^[0-9]+$') from g group by k",
+            "select count(distinct 100 / j) filter (where j <> 0) from g",
+            "select count(*) from g join h on g.i = h.i where h.d <> 0 and g.j / h.d > 0",
+            "select count(*) from g join h on g.i = h.i and h.d <> 0 and g.j / h.d > 0",
+            "select k, count(*) from g where j <> 0 group by k having sum(100 / j) > 10",
+            "select not (j <> 0 and 100 / j > 30) is true, count(*) from g group by 1",
+        ],
+    );
+}

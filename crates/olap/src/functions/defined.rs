@@ -34,6 +34,8 @@ pub(crate) trait Scalar: Debug + Send + Sync + 'static {
     fn result(&self) -> DataType;
     /// Null if any argument is.
     fn is_strict(&self) -> bool;
+    /// Fails for some arguments, so that it must not see rows that the query has excluded.
+    fn can_raise(&self) -> bool;
     /// Computes the values of a batch.
     fn invoke(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue>;
 }

@@ -7,12 +7,12 @@ use super::defined;
 use super::{arithmetic, outwards};
 use crate::values::{DIGITS_MAX, Repr, padded};
 use datafusion::arrow::array::{
-    Array, ArrayRef, ArrowNativeTypeOp, AsArray, BinaryViewArray, Decimal128Array, Float64Array, Scalar,
-    StringViewArray, new_null_array,
+    Array, ArrayRef, ArrowNativeTypeOp, AsArray, BinaryViewArray, BooleanArray, Decimal128Array, Float64Array,
+    Int64Array, Scalar, StringViewArray, new_null_array,
 };
 use datafusion::arrow::compute;
 use datafusion::arrow::compute::kernels::numeric;
-use datafusion::arrow::datatypes::{DataType, Date32Type, Decimal128Type, Float64Type};
+use datafusion::arrow::datatypes::{DataType, Date32Type, Decimal128Type, Float64Type, Int64Type};
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs};
@@ -55,6 +55,10 @@ pub(crate) enum Kernel {
     Pad(u32),
     /// Of a date, a numeric without a scale.
     Part(Part),
+    /// A truth value as a number. DataFusion makes ANDs and ORs of a CASE of truth values, which evaluate more than it does.
+    Flag,
+    /// Back from the number.
+    Truth,
 }
 
 /// A call of a kernel.
@@ -75,6 +79,8 @@ impl Kernel {
             }
             Kernel::Canonical => DataType::Float64,
             Kernel::Key => DataType::BinaryView,
+            Kernel::Flag => DataType::Int64,
+            Kernel::Truth => DataType::Boolean,
             Kernel::Pad(_) => DataType::Utf8View,
             Kernel::Part(_) => Repr::Decimal { precision: 10, scale: 0 }.data_type(),
         }
@@ -239,6 +245,15 @@ impl Kernel {
                 let array = first(args)?;
                 Arc::new(array.as_binary_view().iter().map(|bytes| bytes.and_then(key)).collect::<BinaryViewArray>())
             }
+            Kernel::Flag => {
+                let array = first(args)?;
+                Arc::new(array.as_boolean().iter().map(|value| value.map(i64::from)).collect::<Int64Array>())
+            }
+            Kernel::Truth => {
+                let array = first(args)?;
+                let numbers = array.as_primitive::<Int64Type>().iter();
+                Arc::new(numbers.map(|number| number.map(|number| number != 0)).collect::<BooleanArray>())
+            }
             Kernel::Pad(length) => {
                 let array = first(args)?;
                 let texts = array.as_string_view().iter();
@@ -299,6 +314,8 @@ impl defined::Scalar for Kernel {
             Kernel::Shifted { .. } => "rescaled",
             Kernel::Canonical => "canonical",
             Kernel::Key => "key",
+            Kernel::Flag => "flag",
+            Kernel::Truth => "truth",
             Kernel::Pad(_) => "padded",
             Kernel::Part(Part::Year) => "year",
             Kernel::Part(Part::Month) => "month",
@@ -312,6 +329,14 @@ impl defined::Scalar for Kernel {
 
     fn is_strict(&self) -> bool {
         true
+    }
+
+    fn can_raise(&self) -> bool {
+        match self {
+            Kernel::Integers(..) | Kernel::Part(_) => true,
+            Kernel::Decimals { checked, .. } | Kernel::Shifted { checked, .. } => *checked,
+            Kernel::Canonical | Kernel::Key | Kernel::Pad(_) | Kernel::Flag | Kernel::Truth => false,
+        }
     }
 
     fn invoke(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -11,13 +11,37 @@ pub(crate) mod rows;
 pub(crate) mod sums;
 
 use datafusion::arrow::error::ArrowError;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::error::DataFusionError;
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::{Expr, ScalarUDF};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use sql::{SqlError, SqlState};
+use std::sync::Arc;
 
 /// Returns true for a function of ours that is null if any of its arguments is.
 pub(crate) fn is_strict(function: &ScalarUDF) -> bool {
     defined::of(function).is_some_and(defined::Scalar::is_strict)
+}
+
+/// Returns true for an expression that fails for some rows.
+pub(crate) fn can_raise(expr: &Expr) -> bool {
+    let raises = |part: &Expr| match part {
+        Expr::ScalarFunction(call) => defined::of(&call.func).is_some_and(defined::Scalar::can_raise),
+        // A query may have more rows than one, and functions of its own.
+        Expr::ScalarSubquery(_) => true,
+        _ => false,
+    };
+    // Looking never fails.
+    expr.exists(|part| Ok(raises(part))).unwrap_or(true)
+}
+
+/// The same of an operator's expression.
+pub(crate) fn operator_can_raise(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    let raises = |part: &Arc<dyn PhysicalExpr>| {
+        let call = part.downcast_ref::<ScalarFunctionExpr>();
+        call.and_then(|call| defined::of(call.fun())).is_some_and(defined::Scalar::can_raise)
+    };
+    expr.exists(|part| Ok(raises(part))).unwrap_or(true)
 }
 
 /// An error of SQL on its way through DataFusion.

@@ -167,6 +167,15 @@ impl Scalar for Function {
         self.strict
     }
 
+    fn can_raise(&self) -> bool {
+        match self.body {
+            Body::Call { .. } | Body::Cast { .. } | Body::AnyItem { .. } => true,
+            Body::Extreme { .. } | Body::Same(_) | Body::Equal(_) | Body::Trimmed | Body::Rounded | Body::Numeric => {
+                false
+            }
+        }
+    }
+
     fn invoke(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let ScalarFunctionArgs { args, number_rows, .. } = args;
         let is_constant = args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));

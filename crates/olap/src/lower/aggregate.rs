@@ -1,12 +1,13 @@
 //! Grouping.
 
 use super::{Lowered, Lowering, Place, Row, Value, build};
+use crate::functions::can_raise;
 use crate::functions::kept::{Call, Order};
 use crate::functions::sums::{Sum, Summed};
 use crate::values::{DIGITS_MAX, Repr, mismatch};
 use datafusion::common::Column;
 use datafusion::functions_aggregate::{count, min_max};
-use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::expr::{AggregateFunction, Case};
 use datafusion::logical_expr::{AggregateUDF, Expr as Df, LogicalPlanBuilder, cast, lit};
 use sql::plan::{AggregateCall, Expr, Plan};
 use sql::{Kind, SqlError, SqlResult};
@@ -101,6 +102,15 @@ impl Lowering<'_> {
     }
 
     fn function(&self, function: Arc<AggregateUDF>, arguments: Vec<Df>, is_distinct: bool, filter: Option<Df>) -> Df {
+        // Arguments are computed before the filter is asked.
+        let guarded = |argument: Df| match &filter {
+            Some(filter) if can_raise(&argument) => {
+                let whens = vec![(Box::new(filter.clone()), Box::new(argument))];
+                Df::Case(Case::new(None, whens, None))
+            }
+            _ => argument,
+        };
+        let arguments = arguments.into_iter().map(guarded).collect();
         let filter = filter.map(Box::new);
         Df::AggregateFunction(AggregateFunction::new_udf(function, arguments, is_distinct, filter, Vec::new(), None))
     }

@@ -5,13 +5,15 @@
 //! two calls is here at all.
 
 use super::compare::{binary, comparison_named, lit_text};
+use super::number::case;
 use super::{Lowering, Row, Value, build};
+use crate::functions::can_raise;
 use crate::functions::defined::Session;
 use crate::functions::kernels::{self, Kernel, Part};
 use crate::functions::rows::{self, Body};
 use crate::values::{Repr, mismatch, scalar};
 use datafusion::common::Spans;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::{Exists, InSubquery, Like};
 use datafusion::logical_expr::{Expr as Df, LogicalPlanBuilder, Operator as DfOperator, Subquery, cast, lit};
@@ -70,8 +72,8 @@ impl Lowering<'_> {
                 let argument = self.value(argument, row)?;
                 self.cast(argument, *to, *eval)
             }
-            Expr::And(parts) => boolean(self.connected(parts, row, Df::and)?),
-            Expr::Or(parts) => boolean(self.connected(parts, row, Df::or)?),
+            Expr::And(parts) => boolean(self.connected(parts, row, true)?),
+            Expr::Or(parts) => boolean(self.connected(parts, row, false)?),
             Expr::Not(inner) => boolean(Df::Not(Box::new(self.boolean(inner, row)?))),
             Expr::IsNull(inner) => boolean(self.value(inner, row)?.expr.is_null()),
             Expr::IsBool(inner, wanted) => {
@@ -121,22 +123,23 @@ impl Lowering<'_> {
         }
     }
 
-    fn connected(&self, parts: &[Expr], row: &Row<'_>, connect: fn(Df, Df) -> Df) -> SqlResult<Df> {
+    fn connected(&self, parts: &[Expr], row: &Row<'_>, is_and: bool) -> SqlResult<Df> {
         let parts = parts.iter().map(|part| self.boolean(part, row)).collect::<SqlResult<Vec<_>>>()?;
-        balanced(parts, connect).ok_or_else(mismatch)
+        guarded(parts, is_and, true)
     }
 
     /// What only matters as true or not. Only `decides`, a condition that alone decides about a row, can have `NOT IN`: within
     /// others its null would count as true.
     pub(super) fn condition(&self, expr: &Expr, row: &Row<'_>, decides: bool) -> SqlResult<Df> {
         let _level = self.level()?;
-        let all = |parts: &[Expr], decides: bool, connect: fn(Df, Df) -> Df| {
-            let parts = parts.iter().map(|part| self.condition(part, row, decides)).collect::<SqlResult<Vec<_>>>()?;
-            balanced(parts, connect).ok_or_else(mismatch)
+        let all = |parts: &[Expr], decides: bool| {
+            parts.iter().map(|part| self.condition(part, row, decides)).collect::<SqlResult<Vec<_>>>()
         };
         match expr {
-            Expr::And(parts) => all(parts, decides, Df::and),
-            Expr::Or(parts) => all(parts, false, Df::or),
+            // What alone decides stands as it is: such conditions are asked one after the other (module `barriers`).
+            Expr::And(parts) if decides => balanced(all(parts, true)?, Df::and).ok_or_else(mismatch),
+            Expr::And(parts) => guarded(all(parts, false)?, true, false),
+            Expr::Or(parts) => guarded(all(parts, false)?, false, false),
             Expr::InQuery { kind, argument, query } => self.in_query(*kind, argument, query, row, false),
             Expr::Not(inner) => match &**inner {
                 Expr::Exists(plan) => self.exists(plan, row, true),
@@ -381,6 +384,43 @@ impl Lowering<'_> {
 
 /// Items of an array that each row may walk.
 const ITEMS_MAX: usize = 1000;
+
+/// Parts of an expression, beyond which one that is asked for twice is refused: one within the other doubles it each time.
+const PARTS_MAX: usize = 4_000;
+
+/// `AND` or `OR`. A part that can raise sees no row about which one before it decides. Where null counts as false, the result
+/// need not be exact.
+fn guarded(mut parts: Vec<Df>, is_and: bool, is_exact: bool) -> SqlResult<Df> {
+    let connect = if is_and { Df::and } else { Df::or };
+    if parts.is_empty() || !parts[1..].iter().any(can_raise) {
+        return balanced(parts, connect).ok_or_else(mismatch);
+    }
+    let decided = |part: &Df| match (is_and, is_exact) {
+        (true, true) => part.clone().is_false(),
+        (true, false) => part.clone().is_not_true(),
+        (false, _) => part.clone().is_true(),
+    };
+    let value = lit(i64::from(!is_and));
+    let whens = parts[..parts.len() - 1].iter().map(|part| (decided(part), value.clone())).collect();
+    let otherwise = if is_exact {
+        let mut count = 0;
+        for part in &parts {
+            // Counting never fails.
+            let _ = part.apply(|_| {
+                count += 1;
+                Ok(TreeNodeRecursion::Continue)
+            });
+        }
+        if PARTS_MAX < count {
+            return Err(SqlError::unsupported("so large a condition as analytics"));
+        }
+        balanced(parts, connect)
+    } else {
+        parts.pop()
+    };
+    let otherwise = kernels::call(Kernel::Flag, vec![otherwise.ok_or_else(mismatch)?]);
+    Ok(kernels::call(Kernel::Truth, vec![case(whens, otherwise)]))
+}
 
 /// A value of a row as a query within asks for it.
 fn seen_from_within(value: Df, row: &Row<'_>) -> SqlResult<Df> {

@@ -109,7 +109,11 @@ impl Lowering<'_> {
             return Err(SqlError::unsupported("a subquery in the condition of an outer join as analytics"));
         }
         let row = Row { places, outer };
-        conditions.iter().map(|condition| self.condition(condition, &row, false)).collect()
+        let parts = conditions.iter().flat_map(|condition| match condition {
+            Expr::And(parts) => parts.iter().collect(),
+            whole => vec![*whole],
+        });
+        parts.map(|condition| self.condition(condition, &row, false)).collect()
     }
 
     fn source<'p>(

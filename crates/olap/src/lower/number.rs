@@ -1,6 +1,7 @@
 //! Arithmetic, and how numbers of different forms come together.
 
 use super::{Lowering, Value};
+use crate::functions::can_raise;
 use crate::functions::kernels::{self, Kernel, Operation};
 use crate::functions::rows::{self, Body};
 use crate::values::{DIGITS_MAX, Repr, mismatch, scalar};
@@ -176,12 +177,19 @@ impl Lowering<'_> {
         }
         let to = to?;
         let whens = whens.into_iter().map(|(when, then)| Ok((when, self.fitted(then, to)?)));
-        let expr = case(whens.collect::<SqlResult<_>>()?, self.fitted(otherwise, to)?);
-        Ok(Value::of(expr, to))
+        let (whens, otherwise) = (whens.collect::<SqlResult<Vec<(Df, Df)>>>()?, self.fitted(otherwise, to)?);
+        let raises = whens.iter().flat_map(|(when, then)| [when, then]).chain([&otherwise]).any(can_raise);
+        if to == Repr::Bool && raises {
+            let flag = |value: Df| kernels::call(Kernel::Flag, vec![value]);
+            let whens = whens.into_iter().map(|(when, then)| (when, flag(then))).collect();
+            let expr = kernels::call(Kernel::Truth, vec![case(whens, flag(otherwise))]);
+            return Ok(Value::of(expr, to));
+        }
+        Ok(Value::of(case(whens, otherwise), to))
     }
 }
 
-fn case(whens: Vec<(Df, Df)>, otherwise: Df) -> Df {
+pub(super) fn case(whens: Vec<(Df, Df)>, otherwise: Df) -> Df {
     let whens = whens.into_iter().map(|(when, then)| (Box::new(when), Box::new(then))).collect();
     Df::Case(Case::new(None, whens, Some(Box::new(otherwise))))
 }

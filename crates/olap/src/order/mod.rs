@@ -18,7 +18,7 @@ mod strict;
 #[cfg(test)]
 mod tests;
 
-use crate::barriers::HideTotals;
+use crate::barriers::{HideTotals, asked_in_turn};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinConstraint, JoinType, NullEquality};
 use datafusion::error::Result;
@@ -59,7 +59,7 @@ pub(crate) fn optimized(plan: LogicalPlan, session: &SessionState, snapshot: &Ar
             rules.push(Arc::new(OrderJoins { snapshot: Arc::clone(snapshot), is_done: Arc::clone(&is_done) }));
         }
     }
-    Optimizer::with_rules(rules).optimize(analyzed, session, |_, _| {})
+    asked_in_turn(Optimizer::with_rules(rules).optimize(analyzed, session, |_, _| {})?)
 }
 
 /// A rule that has nothing to do any more from some moment on.
