@@ -16,7 +16,8 @@
 //! condition below it: a safepoint between them is an operator that no rule moves it across.
 //!
 //! DataFusion's physical rules that push conditions down are left out: the logical rule has done that, and they would merge
-//! conditions that stand apart on purpose.
+//! conditions that stand apart on purpose. They also find columns by name alone: a condition on `a.x` and `b.x` became one on
+//! `b.x`.
 
 use crate::functions::{can_raise, operator_can_raise};
 use crate::safepoint::{InsertSafepoints, SafepointExec};

@@ -16,7 +16,9 @@ use datafusion::common::Spans;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::{Exists, InSubquery, Like};
-use datafusion::logical_expr::{Expr as Df, LogicalPlanBuilder, Operator as DfOperator, Subquery, cast, lit};
+use datafusion::logical_expr::{
+    Expr as Df, JoinType, LogicalPlan, LogicalPlanBuilder, Operator as DfOperator, Subquery, cast, lit,
+};
 use sql::plan::{Expr, Over, Plan};
 use sql::{Datum, Kind, SqlError, SqlResult, SqlType};
 use std::sync::Arc;
@@ -344,7 +346,7 @@ impl Lowering<'_> {
         self.by_rows(if all { "all" } else { "any" }, vec![argument], Repr::Bool, false, body)
     }
 
-    fn subquery(&self, plan: datafusion::logical_expr::LogicalPlan) -> Subquery {
+    fn subquery(&self, plan: LogicalPlan) -> Subquery {
         let outer_ref_columns = plan.all_out_ref_exprs();
         Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Spans::new() }
     }
@@ -355,7 +357,7 @@ impl Lowering<'_> {
         let place = lowered.place(0)?;
         let (value, repr) = (place.value(), place.repr);
         let plan = build(LogicalPlanBuilder::from(lowered.plan).project([value]))?;
-        Ok(Value::of(Df::ScalarSubquery(self.subquery(plan)), repr))
+        Ok(Value::of(Df::ScalarSubquery(self.subquery(or_null(plan)?)), repr))
     }
 
     fn exists(&self, plan: &Plan, row: &Row<'_>, negated: bool) -> SqlResult<Df> {
@@ -420,6 +422,18 @@ fn guarded(mut parts: Vec<Df>, is_and: bool, is_exact: bool) -> SqlResult<Df> {
     };
     let otherwise = kernels::call(Kernel::Flag, vec![otherwise.ok_or_else(mismatch)?]);
     Ok(kernels::call(Kernel::Truth, vec![case(whens, otherwise)]))
+}
+
+/// The query, whose value is declared as one that can be null. Of no rows it is null whatever its column is, but DataFusion
+/// takes the column's word for it: `(SELECT id FROM empty) IS NULL` was false. A join with a row of nothing says it.
+fn or_null(plan: LogicalPlan) -> SqlResult<LogicalPlan> {
+    let can_be_null = plan.schema().field(0).is_nullable();
+    // A correlated one becomes an outer join, which declares it.
+    if can_be_null || !plan.all_out_ref_exprs().is_empty() {
+        return Ok(plan);
+    }
+    let nothing = LogicalPlanBuilder::empty(true);
+    build(nothing.join_on(plan, JoinType::Left, [lit(true)]))
 }
 
 /// A value of a row as a query within asks for it.
