@@ -464,7 +464,7 @@ impl Txn<'_> {
         if self.reads_latest() {
             if newest.is_none() {
                 // There is nothing to lock.
-                self.locks_undone(&mut self.scratch(), before, false);
+                self.locks_undone(&mut self.scratch(), before, self.tables.get(), false);
             }
             return Ok(newest);
         }
@@ -529,9 +529,9 @@ impl Txn<'_> {
         self.visible_row(table, row, view)
     }
 
-    /// Gives up the locks from this one on; announces no more writes than there are left. With `writes`, some were undone:
+    /// Gives up the locks from this one on, and what it has announced beside these tables. With `writes`, some were undone:
     /// who waits for a key may have it now.
-    pub(crate) fn locks_undone(&self, scratch: &mut Scratch, from: usize, writes: bool) {
+    pub(crate) fn locks_undone(&self, scratch: &mut Scratch, from: usize, tables: u64, writes: bool) {
         let held = self.held();
         let Inner { locks, registry, .. } = self.inner;
         let elsewhere = self.inner.elsewhere(held);
@@ -541,7 +541,6 @@ impl Txn<'_> {
         if writes {
             locks.wake_all(Key::Transaction(held.owner()));
         }
-        let tables = scratch.writes.iter().fold(0, |all, write| all | 1 << (write.table % TABLE_BITS));
         let before = self.tables.replace(tables);
         if before != tables {
             held.set_tables_written(tables);

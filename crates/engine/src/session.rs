@@ -64,6 +64,8 @@ pub struct Session {
     waiter: Arc<Waiter>,
     /// Whether its statement waits, or has waited and not come back.
     is_parked: bool,
+    /// Whether that statement waits for the locks with which it begins.
+    is_locking: bool,
     /// How often the procedure that runs was begun again after an error.
     retries: u32,
     /// Whether the transaction has the class of who took from its session.
@@ -117,7 +119,17 @@ impl Engine {
         self.inner.sessions.add(waiter.id, &options.name);
         waiter.set_lock_timeout_ns(options.lock_timeout.map_or(u64::MAX, nanoseconds));
         let engine = self.clone();
-        Session { engine, options, waiter, is_parked: false, retries: 0, promoted: false, open: None, savepoints: 0 }
+        Session {
+            engine,
+            options,
+            waiter,
+            is_parked: false,
+            is_locking: false,
+            retries: 0,
+            promoted: false,
+            open: None,
+            savepoints: 0,
+        }
     }
 }
 
@@ -144,6 +156,16 @@ impl Session {
     /// Whether a transaction is open.
     pub fn is_open(&self) -> bool {
         self.open.is_some()
+    }
+
+    /// Whether the statement that waits has not begun: it waits for locks that it takes before its snapshot.
+    pub fn is_locking(&self) -> bool {
+        self.is_parked && self.is_locking
+    }
+
+    /// Whether the open transaction has no snapshot yet that it must keep: no statement of it has read anything.
+    pub fn is_unread(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.is_unread)
     }
 
     /// How often the last procedure was begun again after a retryable error.

@@ -50,6 +50,10 @@ pub struct Txn<'e> {
     pub(crate) must_wait: Cell<bool>,
     /// See [`Txn::take_back`].
     pub(crate) is_taken_back: Cell<bool>,
+    /// See [`Txn::give_back_when_waiting`].
+    pub(crate) gives_back: Cell<bool>,
+    /// See [`Txn::has_read_nothing`].
+    pub(crate) is_unread: Cell<bool>,
     pub(crate) calls: Calls,
 }
 
@@ -67,15 +71,38 @@ pub(crate) struct Suspended {
 }
 
 /// A point in a transaction to which it can go back.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Mark {
     writes: usize,
     locks: usize,
     shared: Shared,
+    /// The tables that it has announced to write to, those of its writes among them.
+    tables: u64,
 }
 
 impl Mark {
-    pub(crate) const START: Mark = Mark { writes: 0, locks: 0, shared: Shared::NONE };
+    pub(crate) const START: Mark = Mark { writes: 0, locks: 0, shared: Shared::NONE, tables: 0 };
+}
+
+/// Called around the decision of a commit: what the transaction has done elsewhere becomes visible together with its rows.
+///
+/// The transaction still holds its locks when `after` is called, so whoever waits for one of them finds that done.
+pub trait AtDecision {
+    /// Whether there is anything to be done. The commit then fails if somebody took the transaction's locks, even if it
+    /// has written no row.
+    const IS_NEEDED: bool;
+    /// From here on others may see the transaction's rows.
+    fn before(&mut self);
+    /// The transaction is committed, or is not.
+    fn after(&mut self, is_committed: bool);
+}
+
+impl AtDecision for () {
+    const IS_NEEDED: bool = false;
+    #[inline]
+    fn before(&mut self) {}
+    #[inline]
+    fn after(&mut self, _: bool) {}
 }
 
 impl Suspended {
@@ -84,7 +111,12 @@ impl Suspended {
     }
 
     pub(crate) fn mark(&self) -> Mark {
-        Mark { writes: self.scratch.writes.len(), locks: self.scratch.locks.len(), shared: self.shared }
+        Mark {
+            writes: self.scratch.writes.len(),
+            locks: self.scratch.locks.len(),
+            shared: self.shared,
+            tables: self.tables,
+        }
     }
 }
 
@@ -106,6 +138,8 @@ impl<'e> Txn<'e> {
             waiter: None,
             must_wait: Cell::new(false),
             is_taken_back: Cell::new(false),
+            gives_back: Cell::new(false),
+            is_unread: Cell::new(false),
             calls: Calls::new(),
         }
     }
@@ -168,6 +202,8 @@ impl<'e> Txn<'e> {
             waiter: Some(waiter),
             must_wait: Cell::new(false),
             is_taken_back: Cell::new(false),
+            gives_back: Cell::new(false),
+            is_unread: Cell::new(false),
             calls: Calls::new(),
         }
     }
@@ -188,7 +224,19 @@ impl<'e> Txn<'e> {
     #[inline]
     pub(crate) fn mark(&self) -> Mark {
         let scratch = self.scratch();
-        Mark { writes: scratch.writes.len(), locks: scratch.locks.len(), shared: self.shared.get() }
+        Mark {
+            writes: scratch.writes.len(),
+            locks: scratch.locks.len(),
+            shared: self.shared.get(),
+            tables: self.tables.get(),
+        }
+    }
+
+    /// Takes a new snapshot, for who has read nothing by the one before. Whoever aborted it meanwhile is found out about by
+    /// the next call.
+    #[inline]
+    pub(crate) fn renew_snapshot(&mut self) {
+        self.held_mut().refresh(false);
     }
 
     /// Undoes what it has done since, and gives up the locks that it got.
@@ -199,7 +247,7 @@ impl<'e> Txn<'e> {
         while mark.writes < scratch.writes.len() {
             self.inner.undo_last(self.held(), &mut scratch, self.counters());
         }
-        self.locks_undone(&mut scratch, mark.locks, undone);
+        self.locks_undone(&mut scratch, mark.locks, mark.tables, undone);
         drop(scratch);
         self.share_again(mark.shared);
     }
@@ -314,28 +362,45 @@ impl<'e> Txn<'e> {
     /// [`Error::Taken`] when a more important transaction aborted it before; [`Error::SerializationFailure`] when it is
     /// SERIALIZABLE and would complete a dangerous structure (see the module `serial`).
     #[inline]
-    pub fn commit(mut self) -> Result<LogPosition> {
+    pub fn commit(self) -> Result<LogPosition> {
+        self.commit_with(&mut ())
+    }
+
+    /// As [`Txn::commit`], with something to be done at the decision.
+    ///
+    /// # Errors
+    /// Those of [`Txn::commit`].
+    #[inline]
+    pub fn commit_with<D: AtDecision>(mut self, decision: &mut D) -> Result<LogPosition> {
         let log = &self.inner.config.log;
         self.walk_to_the_end();
         let held = self.held.take().expect("only the two ends give it up");
         let mut scratch = self.scratch.take().expect("only the two ends give it up");
         let counters = &self.inner.counters[held.index()];
         if scratch.writes.is_empty() {
+            decision.before();
             // Its locks may have guarded something outside of the database: whoever lost one is told.
             if held.taken_by().is_some() {
+                decision.after(false);
                 return Err(self.refuse(held, scratch, Refused::Aborted));
             }
             if held.logs_reads()
                 && let Err(refused) = self.inner.commit_reads(&held, &mut scratch)
             {
+                decision.after(false);
                 return Err(self.refuse(held, scratch, refused));
             }
-            counters.commits.add(1);
-            if held.tables_written() != 0 || held.shared() != Shared::NONE {
+            if D::IS_NEEDED || held.tables_written() != 0 || held.shared() != Shared::NONE {
                 // Nothing carries its word, so nobody sees a difference; but who waits for the tables that it has announced
                 // must not find it active.
-                held.abort();
+                let was_taken = held.abort();
+                if D::IS_NEEDED && was_taken {
+                    decision.after(false);
+                    return Err(self.refuse(held, scratch, Refused::Aborted));
+                }
             }
+            decision.after(true);
+            counters.commits.add(1);
             self.inner.end(held, scratch, counters);
             return Ok(log.end());
         }
@@ -343,7 +408,10 @@ impl<'e> Txn<'e> {
         if keeps_records {
             redo::encode(self.inner, held.pin(), &mut scratch);
         }
-        let timestamp = match self.inner.decide(&held, &mut scratch) {
+        decision.before();
+        let decided = self.inner.decide(&held, &mut scratch);
+        decision.after(decided.is_ok());
+        let timestamp = match decided {
             Ok(timestamp) => timestamp,
             Err(refused) => return Err(self.refuse(held, scratch, refused)),
         };
@@ -398,6 +466,18 @@ impl<'e> Txn<'e> {
     /// be run again. Locks that it took stay.
     pub fn take_back(&self) {
         self.is_taken_back.set(true);
+    }
+
+    /// For the part of a statement that takes its locks (see [`crate::Session::try_execute_after`]): if the statement must
+    /// wait later, it gives back these locks, too. When the wait is over it takes them again, and a new snapshot.
+    pub fn give_back_when_waiting(&self) {
+        self.gives_back.set(true);
+    }
+
+    /// Says that the statement has read nothing. If it is the first of its transaction, the next one takes a new snapshot at
+    /// any isolation level.
+    pub fn has_read_nothing(&self) {
+        self.is_unread.set(true);
     }
 
     /// Aborts: nothing of it ever happened.

@@ -110,6 +110,10 @@ impl Backend for Session {
         Session::prepare(self, text, types)
     }
 
+    fn prepare_once(&mut self, text: &str) -> SqlResult<Arc<Statement>> {
+        Session::prepare_once(self, text)
+    }
+
     fn parameters(&self, statement: &Arc<Statement>) -> Vec<u32> {
         statement.parameters().iter().map(|of| of.oid()).collect()
     }

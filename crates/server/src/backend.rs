@@ -130,6 +130,14 @@ pub trait Backend: Send + 'static {
     /// Grammar, names, types.
     fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Self::Statement>;
 
+    /// Analyses one statement of the simple protocol, which is run once. Its columns are those of its rows when it has run.
+    ///
+    /// # Errors
+    /// Grammar, names, types.
+    fn prepare_once(&mut self, text: &str) -> SqlResult<Self::Statement> {
+        self.prepare(text, &[])
+    }
+
     /// Type numbers of its parameters.
     fn parameters(&self, statement: &Self::Statement) -> Vec<u32>;
 

@@ -47,13 +47,13 @@ impl<B: Backend> Session<B> {
     async fn one(&mut self, text: &str, is_last: bool) -> Result<(), Stop> {
         let text: Arc<str> = text.into();
         if text.len() <= TEXT_MAX {
-            let (statement, totals) = (self.backend.prepare(&text, &[])?, self.stats.statement(&text));
+            let (statement, totals) = (self.backend.prepare_once(&text)?, self.stats.statement(&text));
             let marks = self.marks(&text).0;
             return self.run_one(&statement, &text, &totals, marks, is_last).await;
         }
         let (own, stats, door) = (Arc::clone(&text), Arc::clone(&self.stats), self.door.clone());
         let prepared = self.aside(move |backend| {
-            let statement = backend.prepare(&own, &[])?;
+            let statement = backend.prepare_once(&own)?;
             Ok::<_, SqlError>((statement, stats.statement(&own), door.marks(own.as_bytes())))
         });
         let (statement, totals, marks) = prepared.await??;

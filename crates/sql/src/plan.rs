@@ -16,7 +16,7 @@ pub use crate::ops::casts::Convert as CastEval;
 use crate::ops::{Aggregate, Function, Operator};
 pub use crate::place::Place;
 use crate::types::{Kind, SqlType};
-use engine::{RowLock, Wait};
+use engine::{RowLock, TableLock, Txn, Wait};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -613,5 +613,36 @@ impl Lock {
     /// The column that has the row's id.
     pub fn row_id(&self) -> usize {
         self.first + self.table.columns.len()
+    }
+}
+
+/// A lock of a table that a statement takes before its snapshot.
+#[derive(Clone, Debug)]
+pub struct TableUse {
+    /// The table, as the statement was bound to it.
+    pub table: Arc<TableInfo>,
+    /// How the table is used.
+    pub hold: Hold,
+}
+
+/// How a statement holds a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// As one that writes to it: in mode ROW EXCLUSIVE.
+    Write,
+    /// In this mode.
+    Lock(TableLock, Wait),
+}
+
+impl TableUse {
+    /// Takes the lock, for the rest of the transaction.
+    ///
+    /// # Errors
+    /// Those of [`Txn::announce`] and [`Txn::lock_table`].
+    pub(crate) fn take(&self, txn: &Txn<'_>) -> engine::Result<()> {
+        match self.hold {
+            Hold::Write => txn.announce(&self.table.table),
+            Hold::Lock(mode, wait) => txn.lock_table(&self.table.table, mode, wait),
+        }
     }
 }

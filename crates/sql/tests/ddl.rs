@@ -171,3 +171,65 @@ fn dropped_tables_leave_nothing_in_the_engine() {
     }
     assert_eq!(database.engine().tables().len(), before + 1);
 }
+
+#[test]
+fn a_transaction_takes_its_snapshot_when_its_first_statement_has_its_locks() {
+    for isolation in ["repeatable read", "serializable"] {
+        let (mut one, mut other) = two();
+        one.run("begin").unwrap();
+        one.run("alter table t add column b int default 7").unwrap();
+        one.run("insert into t values (2, 8)").unwrap();
+        other.run(&format!("begin isolation level {isolation}")).unwrap();
+        let waits = other.parks("update t set a = 3 where a = 2");
+        one.run("commit").unwrap();
+        other.goes_on(waits).unwrap();
+        assert_eq!(other.rows("select * from t order by a"), [[1, 7], [3, 8]]);
+        other.run("commit").unwrap();
+
+        // Once it has one it keeps it.
+        other.run(&format!("begin isolation level {isolation}")).unwrap();
+        assert_eq!(other.rows("select a from t where a = 1"), [[1]]);
+        one.run("begin").unwrap();
+        one.run("alter table t drop column b").unwrap();
+        let waits = other.parks("update t set a = 3 where a = 2");
+        one.run("commit").unwrap();
+        assert_eq!(state(other.goes_on(waits)), "40001");
+        other.run("rollback").unwrap();
+    }
+}
+
+#[test]
+fn an_old_snapshot_writes_by_new_definitions_of_the_same_rows() {
+    let (mut old, mut new) = two();
+    for change in [
+        "alter table t rename to u",
+        "alter table u rename to t",
+        "alter table t add constraint small check (a < 9)",
+        "alter table t drop constraint small",
+    ] {
+        old.run("begin isolation level repeatable read").unwrap();
+        assert_eq!(old.rows("select 1"), [[1]]);
+        new.run(change).unwrap();
+        let name = if change.ends_with("to u") { "u" } else { "t" };
+        old.run(&format!("update {name} set a = 1 where a = 1")).unwrap();
+        old.run("commit").unwrap();
+    }
+    // A reference of which it did not know refuses all the same.
+    old.run("begin isolation level repeatable read").unwrap();
+    assert_eq!(old.rows("select a from t"), [[1]]);
+    new.run("create table c (a int references t)").unwrap();
+    new.run("insert into c values (1)").unwrap();
+    assert!(["23503", "40001"].contains(&state(old.run("delete from t"))));
+}
+
+#[test]
+fn columns_that_were_told_do_not_change() {
+    let (mut definer, mut reader) = two();
+    definer.run("begin").unwrap();
+    definer.run("alter table t add column b int default 7").unwrap();
+    // Prepared, and told its columns.
+    let waits = reader.parks("select * from t for update");
+    definer.run("commit").unwrap();
+    let error = reader.goes_on(waits).unwrap_err();
+    assert_eq!((error.state().0, error.message()), ("0A000", "cached plan must not change result type"));
+}

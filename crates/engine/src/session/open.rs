@@ -7,11 +7,14 @@ use crate::error::{Error, IN_TRANSACTION, NO_TRANSACTION, Result};
 use crate::locks::Waiter;
 use crate::log::LogPosition;
 use crate::raw::activity::Activity;
-use crate::txn::{Mark, Suspended, Txn};
+use crate::txn::{AtDecision, Mark, Suspended, Txn};
 use preempt::os;
 use std::sync::Arc;
 
 const NONE_OPEN: Error = Error::TransactionState(NO_TRANSACTION);
+
+/// The part of a statement that takes the locks with which it begins.
+type TakeLocks<'f> = dyn FnMut(&Txn<'_>) -> Result<()> + 'f;
 
 /// An open transaction between two statements.
 pub(super) struct Open {
@@ -20,6 +23,8 @@ pub(super) struct Open {
     suspended: Option<Suspended>,
     state: State,
     savepoints: Vec<(u64, Mark)>,
+    /// Whether no statement has read by its snapshot.
+    pub(super) is_unread: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,16 +52,29 @@ impl Open {
         }
     }
 
-    /// Takes the transaction in hand, or begins it. With `statement` a new one begins.
+    /// Whether the statement that begins takes a new snapshot.
+    fn renews(&self) -> bool {
+        self.is_unread || self.begin.isolation == Isolation::ReadCommitted
+    }
+
+    /// Whether others know its snapshot from its beginning on: it cannot take another.
+    fn is_tied(&self) -> bool {
+        self.begin.isolation == Isolation::Serializable && self.begin.read_only
+    }
+
+    /// Takes the transaction in hand, or begins it. With `refresh` it takes a new snapshot.
     #[inline]
-    fn resume<'s>(&mut self, engine: &'s Engine, waiter: &'s Arc<Waiter>, statement: bool) -> Result<Txn<'s>> {
+    fn resume<'s>(&mut self, engine: &'s Engine, waiter: &'s Arc<Waiter>, refresh: bool) -> Result<Txn<'s>> {
         let inner = &engine.inner;
+        let new = || Ok(Txn::new(inner, inner.hold(self.begin, worker())?, self.begin).in_session(waiter));
         match self.suspended.take() {
-            Some(suspended) => {
-                let refresh = statement && self.begin.isolation == Isolation::ReadCommitted;
-                Ok(Txn::resume(inner, suspended, waiter, worker(), refresh))
+            Some(suspended) if refresh && self.is_tied() => {
+                // It has done nothing, and begins once more.
+                drop(Txn::resume(inner, suspended, waiter, worker(), false));
+                new()
             }
-            None => Ok(Txn::new(inner, inner.hold(self.begin, worker())?, self.begin).in_session(waiter)),
+            Some(suspended) => Ok(Txn::resume(inner, suspended, waiter, worker(), refresh)),
+            None => new(),
         }
     }
 
@@ -119,7 +137,7 @@ impl Session {
         let begin = self.promote(begin);
         let now_ns = os::now_ns();
         self.waiter.with(|state| state.born_ns = now_ns);
-        self.open = Some(Open { begin, suspended: None, state: State::Fine, savepoints: Vec::new() });
+        self.open = Some(Open { begin, suspended: None, state: State::Fine, savepoints: Vec::new(), is_unread: true });
         Ok(())
     }
 
@@ -145,14 +163,42 @@ impl Session {
     /// # Errors
     /// Those of [`Session::execute`].
     pub fn try_execute<R>(&mut self, statement: impl FnOnce(&Txn<'_>) -> Result<R>) -> Result<Step<R>> {
+        self.step(None, statement)
+    }
+
+    /// As [`Session::try_execute`], for a statement that takes locks of tables before anything else: `locks` takes them, and
+    /// must neither read nor write. The snapshot is taken after that, so that the statement sees all that those have
+    /// committed for whom it has waited; above READ COMMITTED this is so for the transaction's first statement. The locks
+    /// stay while the statement waits for something else.
+    ///
+    /// # Errors
+    /// Those of [`Session::execute`].
+    pub fn try_execute_after<R>(
+        &mut self,
+        locks: &mut TakeLocks<'_>,
+        statement: impl FnOnce(&Txn<'_>) -> Result<R>,
+    ) -> Result<Step<R>> {
+        self.step(Some(locks), statement)
+    }
+
+    #[inline]
+    fn step<R>(
+        &mut self,
+        locks: Option<&mut TakeLocks<'_>>,
+        statement: impl FnOnce(&Txn<'_>) -> Result<R>,
+    ) -> Result<Step<R>> {
         let unwind = Unwind(self);
-        let result = unwind.0.submit_statement(statement);
+        let result = unwind.0.submit_statement(locks, statement);
         core::mem::forget(unwind);
         result
     }
 
     #[inline]
-    fn submit_statement<R>(&mut self, statement: impl FnOnce(&Txn<'_>) -> Result<R>) -> Result<Step<R>> {
+    fn submit_statement<R>(
+        &mut self,
+        locks: Option<&mut TakeLocks<'_>>,
+        statement: impl FnOnce(&Txn<'_>) -> Result<R>,
+    ) -> Result<Step<R>> {
         self.open.as_mut().ok_or(NONE_OPEN)?.check()?;
         let goes_on = self.is_parked;
         let waited = self.come_back();
@@ -164,7 +210,7 @@ impl Session {
         } else {
             self.begin_statement();
         }
-        let mut result = waited.and_then(|_| self.submit(statement, !goes_on));
+        let mut result = waited.and_then(|_| self.submit(locks, statement, !goes_on));
         if let Ok(None) = result {
             // It may have been the victim of the deadlock that it closed.
             match self.come_back() {
@@ -200,17 +246,39 @@ impl Session {
     }
 
     /// Runs the statement once. Nothing: it is parked.
-    fn submit<R>(&mut self, statement: impl FnOnce(&Txn<'_>) -> Result<R>, is_new: bool) -> Result<Option<R>> {
-        let Session { engine, waiter, open, is_parked, .. } = self;
+    fn submit<R>(
+        &mut self,
+        locks: Option<&mut TakeLocks<'_>>,
+        statement: impl FnOnce(&Txn<'_>) -> Result<R>,
+        is_new: bool,
+    ) -> Result<Option<R>> {
+        let Session { engine, waiter, open, is_parked, is_locking, .. } = self;
         let open = open.as_mut().ok_or(NONE_OPEN)?;
-        // Submitted again it sees what it saw: the rows that it waited for are the newest all the same.
-        let txn = open.resume(engine, waiter, is_new)?;
-        let (start, reads) = (txn.mark(), txn.scratch().reads.mark());
+        // Submitted again after it has begun, it sees what it saw: the rows that it waited for are the newest all the same.
+        let begins = is_new || *is_locking;
+        let renews = begins && open.renews();
+        let mut txn = open.resume(engine, waiter, renews && (locks.is_none() || open.is_tied()))?;
+        let before = txn.mark();
         // Somebody may have taken it while it waited for its client.
-        let result = txn.check_active().and_then(|()| statement(&txn));
+        let mut locked = txn.check_active();
+        if let (Some(locks), true) = (locks, begins) {
+            locked = locked.and_then(|()| locks(&txn));
+            *is_locking = txn.must_wait.get();
+            // Not before: whoever had the locks may have committed until they were ours.
+            if renews && locked.is_ok() && !open.is_tied() {
+                txn.renew_snapshot();
+            }
+        } else {
+            *is_locking = false;
+        }
+        let (locking, start, reads) = (*is_locking, txn.mark(), txn.scratch().reads.mark());
+        let result = locked.and_then(|()| statement(&txn));
         if txn.must_wait.get() {
-            txn.undo_to(start);
+            *is_locking = locking || txn.gives_back.get();
+            txn.undo_to(if *is_locking { before } else { start });
             txn.scratch().reads.unread(&reads);
+            // By what it has read it knows what it waits for.
+            open.is_unread = open.is_unread && *is_locking && !(open.is_tied() && before != Mark::START);
             txn.goes_back();
             txn.park(waiter, true);
             *is_parked = true;
@@ -223,6 +291,7 @@ impl Session {
             txn.undo_to(start);
             txn.scratch().reads.unread(&reads);
         }
+        open.is_unread = open.is_unread && txn.is_unread.get() && !(open.is_tied() && start != Mark::START);
         match result {
             Ok(result) => {
                 open.leave(txn, Activity::ClientWait);
@@ -255,11 +324,23 @@ impl Session {
     /// # Errors
     /// Those of [`Txn::commit`]; [`Error::InFailedTransaction`] when a statement had failed: then it is rolled back.
     pub fn commit(&mut self) -> Result<LogPosition> {
+        self.commit_with(&mut ())
+    }
+
+    /// As [`Session::commit`], with something to be done at the decision.
+    ///
+    /// # Errors
+    /// Those of [`Session::commit`].
+    pub fn commit_with<D: AtDecision>(&mut self, decision: &mut D) -> Result<LogPosition> {
         self.abandon();
         let mut open = self.open.take().ok_or(NONE_OPEN)?;
         let result = match open.check() {
-            Ok(()) if open.suspended.is_none() => Ok(self.engine.log().end()),
-            Ok(()) => open.resume(&self.engine, &self.waiter, false).and_then(Txn::commit),
+            Ok(()) if open.suspended.is_none() => {
+                decision.before();
+                decision.after(true);
+                Ok(self.engine.log().end())
+            }
+            Ok(()) => open.resume(&self.engine, &self.waiter, false).and_then(|txn| txn.commit_with(decision)),
             Err(error) => {
                 open.roll_back(&self.engine, &self.waiter);
                 Err(error)

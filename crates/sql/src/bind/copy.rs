@@ -10,7 +10,7 @@ use crate::copy::Options;
 use crate::copy::options::{Named, Written};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::plan::{Access, Expr, Joins, Plan, Source, Step};
+use crate::plan::{Access, Expr, Hold, Joins, Plan, Source, Step};
 use crate::types::SqlType;
 use sqlparser::ast;
 use std::sync::Arc;
@@ -72,6 +72,7 @@ impl Binder<'_> {
         let force_not_null = among(&options.force_not_null, "FORCE_NOT_NULL")?;
         let force_null = among(&options.force_null, "FORCE_NULL")?;
         let rules = self.rules(&table, false)?;
+        self.will_hold(&table, Hold::Write);
         Ok(Some(CopyFrom { table, places, defaults, options, force_not_null, force_null, rules }))
     }
 

@@ -38,7 +38,7 @@ use crate::change::Modify;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Env;
 use crate::place::{Place, Source};
-use crate::plan::{Expr, Plan};
+use crate::plan::{Expr, Hold, Plan, TableUse};
 use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast;
@@ -90,6 +90,8 @@ pub(crate) struct Binder<'c> {
     is_top: Cell<bool>,
     /// Statements of `WITH` that change rows, so far.
     modifies: RefCell<Vec<Arc<Modify>>>,
+    /// Tables that the statement locks, so far.
+    uses: RefCell<Vec<TableUse>>,
     /// What names stand for, if somebody wants to know.
     notes: RefCell<Option<Vec<Note>>>,
     views: Views,
@@ -215,6 +217,7 @@ impl<'c> Binder<'c> {
             recursions: RefCell::default(),
             is_top: Cell::new(true),
             modifies: RefCell::default(),
+            uses: RefCell::default(),
             notes: RefCell::default(),
             views: Views::Expanded(Vec::new()),
         }
@@ -254,6 +257,19 @@ impl<'c> Binder<'c> {
     /// The statements of `WITH` that change rows, for whoever runs the whole.
     pub(crate) fn take_modifies(&self) -> Vec<Arc<Modify>> {
         self.modifies.take()
+    }
+
+    /// The statement locks this table before it begins.
+    pub(crate) fn will_hold(&self, table: &Arc<TableInfo>, hold: Hold) {
+        let mut uses = self.uses.borrow_mut();
+        if !uses.iter().any(|one| one.hold == hold && Arc::ptr_eq(&one.table, table)) {
+            uses.push(TableUse { table: Arc::clone(table), hold });
+        }
+    }
+
+    /// The tables that the statement locks before it begins.
+    pub(crate) fn take_uses(&self) -> Vec<TableUse> {
+        self.uses.take()
     }
 
     /// The types of the parameters. What nothing decides is text.

@@ -15,11 +15,11 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::rewrite::{NO_KEY_UPDATE, mark};
 use crate::plan::{
-    AggregateCall, Expr, Joins, Lock, Place, Plan, SetOperation, Slots, SortKey, Typed, WindowCall, slots_of,
+    AggregateCall, Expr, Hold, Joins, Lock, Place, Plan, SetOperation, Slots, SortKey, Typed, WindowCall, slots_of,
 };
 use crate::session::ColumnInfo;
 use crate::types::Kind;
-use engine::{RowLock, Wait};
+use engine::{RowLock, TableLock, Wait};
 use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
 
@@ -279,6 +279,9 @@ impl Binder<'_> {
             let keys = source_keys;
             if !keys.is_empty() {
                 plan = Plan::Sort { input: Box::new(plan), keys: keys.clone(), is_given };
+            }
+            for lock in &locks {
+                self.will_hold(&lock.table, Hold::Lock(TableLock::RowShare, Wait::Block));
             }
             plan = Plan::Lock { input: Box::new(plan), locks, condition };
             plan = limited(plan, Tail { order: &[], locks: &[], ..tail }, keys);

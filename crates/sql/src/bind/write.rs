@@ -9,7 +9,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::overriding::Overriding;
 use crate::parse::folded;
-use crate::plan::{Access, Expr, Place, Plan, Source, Step, Typed};
+use crate::plan::{Access, Expr, Hold, Place, Plan, Source, Step, Typed};
 use crate::session::ColumnInfo;
 use crate::types::Kind;
 use sqlparser::ast::{self, SetExpr};
@@ -98,6 +98,7 @@ impl Binder<'_> {
         scope.add(relation, table.columns.len())?;
         let returning = self.returning(returning.as_deref(), &scope)?;
         let rules = self.rules(&table, conflict.as_ref().is_some_and(|conflict| conflict.update.is_some()))?;
+        self.will_hold(&table, Hold::Write);
         Ok(written(Change::Insert { table, input, conflict, rules }, returning))
     }
 
@@ -351,6 +352,7 @@ impl Binder<'_> {
         if rules.is_none() && returning.is_none() {
             target.needed = needed(&target, &assignments.values);
         }
+        self.will_hold(&target.table, Hold::Write);
         Ok(written(Change::Update { target, assignments, rules }, returning))
     }
 
@@ -383,6 +385,7 @@ impl Binder<'_> {
         if rules.is_none() && returning.is_none() {
             target.needed = needed(&target, &[]);
         }
+        self.will_hold(&target.table, Hold::Write);
         Ok(written(Change::Delete { target, rules }, returning))
     }
 

@@ -8,10 +8,12 @@
 //! Nobody who only reads or writes rows waits for it.) A table's description that is out of date is *retired* before the
 //! locks of those who changed it are released: whoever has waited to write to the table finds that out under the lock.
 
+mod publication;
 mod relation;
 mod seen;
 mod state;
 
+pub(crate) use publication::Publication;
 pub use relation::{
     Check, ColumnDef, Constraint, ConstraintKind, DefaultExpr, ForeignAction, ForeignKey, Identity, IndexInfo,
     IndexOrder, Relation, Sequence, SequenceValue, TableInfo, ViewInfo,
@@ -104,10 +106,9 @@ impl Catalog {
         self.next_version.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Makes a state everybody's. The caller holds the lock of [`Catalog::order`]. Returns what was there before.
-    pub(crate) fn publish(&self, state: Arc<State>) -> Arc<State> {
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        self.current_version.store(state.version(), Ordering::Release);
-        std::mem::replace(&mut *current, state)
+    /// A state that becomes everybody's with a commit, and the descriptions that are out of date then. The caller holds the
+    /// lock of [`Catalog::order`].
+    pub(crate) fn publication(&self, state: Arc<State>, retired: Vec<Arc<TableInfo>>) -> Publication<'_> {
+        Publication { catalog: self, state, retired, current: None }
     }
 }

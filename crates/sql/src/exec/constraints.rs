@@ -11,10 +11,11 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::is_same;
 use crate::ops::{self, Context};
+use crate::plan::Hold;
 use crate::storage::search::{Sought, sought};
 use crate::storage::{datum, store};
 use crate::types::SqlType;
-use engine::{Row, RowId, RowLock, Value, Wait};
+use engine::{Row, RowId, RowLock, TableLock, Value, Wait};
 use std::sync::Arc;
 
 /// What is to be looked after.
@@ -50,6 +51,9 @@ fn has_key(table: &TableInfo, row: &Row<'_>, columns: &[usize], key: &[Datum]) -
         !own.is_null() && is_same(&own, value, kind.kind)
     })
 }
+
+/// How a table is held whose rows must be there, or must not.
+const READS: Hold = Hold::Lock(TableLock::RowShare, Wait::Block);
 
 impl Run<'_> {
     /// # Errors
@@ -162,6 +166,7 @@ impl Run<'_> {
         let Some(wanted) = self.as_others(&key, child, columns, parent, parent_columns)? else {
             return Err(absent(&key));
         };
+        self.hold(parent, READS)?;
         loop {
             self.txn.check_active()?;
             let found = self.with_key(parent, *parent_index, parent_columns, &wanted, &mut |values| {
@@ -268,6 +273,8 @@ impl Run<'_> {
         let Referenced { columns, child, child_columns, on_delete, on_update, .. } = referenced;
         let Some(key) = self.as_others(old, parent, columns, child, child_columns)? else { return Ok(()) };
         let action = if new.is_some() { *on_update } else { *on_delete };
+        let is_read = matches!(action, ForeignAction::NoAction | ForeignAction::Restrict);
+        self.hold(child, if is_read { READS } else { Hold::Write })?;
         let values = match (action, new) {
             (ForeignAction::NoAction | ForeignAction::Restrict, _) => {
                 return self.no_children(parent, referenced, old, &key, action == ForeignAction::NoAction);

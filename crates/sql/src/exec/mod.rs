@@ -21,11 +21,10 @@ mod window;
 mod write;
 
 use crate::catalog::{State, TableInfo};
-use crate::change::Modify;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Env;
-use crate::plan::{Expr, Plan, SetOperation};
+use crate::plan::{Expr, Hold, Plan, SetOperation};
 use crate::types::Kind;
 use engine::Txn;
 pub(crate) use memo::Memo;
@@ -79,6 +78,14 @@ impl Spent {
     fn is_over_budget(&self) -> bool {
         self.budget.is_some_and(|budget| budget < self.rows.get())
     }
+}
+
+/// Never leaves the session.
+const MOVES: SqlState = SqlState("XXNEW");
+
+/// Whether the statement is to be bound and begun anew.
+pub(crate) fn moves(error: &SqlError) -> bool {
+    error.state() == MOVES
 }
 
 /// Rows between two looks whether the statement was cancelled.
@@ -222,21 +229,24 @@ impl Run<'_> {
         Run { txn, parameters, env, catalog, path, numbers, spent: Spent::default(), changes, memo, probe }
     }
 
-    /// Takes the locks that changes of tables' rows need, and says whether the tables' descriptions are those of now.
-    pub(crate) fn are_current<'m>(&self, modifies: impl Iterator<Item = &'m Modify>) -> SqlResult<bool> {
-        for modify in modifies {
-            let inner: &mut dyn Iterator<Item = &Modify> = &mut modify.with.iter().map(|with| &**with);
-            if !self.is_current(modify.change.table())? || !self.are_current(inner)? {
-                return Ok(false);
-            }
+    /// Holds a table that the statement comes to by a reference, for the rest of the transaction.
+    ///
+    /// # Errors
+    /// One that [`moves`] the statement, if the table was defined anew since it was bound.
+    pub(crate) fn hold(&self, table: &TableInfo, hold: Hold) -> SqlResult<()> {
+        let key = (table.oid, hold);
+        if self.changes.held.borrow().contains(&key) {
+            return Ok(());
         }
-        Ok(true)
-    }
-
-    /// The same of one table.
-    pub(crate) fn is_current(&self, table: &TableInfo) -> SqlResult<bool> {
-        self.txn.announce(&table.table)?;
-        Ok(!table.is_retired())
+        match hold {
+            Hold::Write => self.txn.announce(&table.table)?,
+            Hold::Lock(mode, wait) => self.txn.lock_table(&table.table, mode, wait)?,
+        }
+        if table.is_retired() {
+            return Err(SqlError::new(MOVES, "a statement that is bound anew"));
+        }
+        self.changes.held.borrow_mut().push(key);
+        Ok(())
     }
 
     /// The value of an expression over one row alone.

@@ -21,6 +21,8 @@ pub(crate) struct Numbers(RefCell<Got>);
 struct Got {
     by_sequence: HashMap<u32, i64>,
     last: Option<u32>,
+    /// What the statement under way got, in order, and how much of that it has used again after a wait.
+    given: HashMap<u32, (Vec<i64>, usize)>,
 }
 
 impl Numbers {
@@ -28,7 +30,42 @@ impl Numbers {
     pub(crate) fn forget(&self) {
         self.0.take();
     }
+
+    /// A statement begins.
+    pub(crate) fn begin(&self) {
+        let mut got = self.0.borrow_mut();
+        if !got.given.is_empty() {
+            got.given.clear();
+        }
+    }
+
+    /// The statement that has waited begins anew: it uses the values that it got before, as if it had only waited.
+    pub(crate) fn begin_again(&self) {
+        self.0.borrow_mut().given.values_mut().for_each(|(_, used)| *used = 0);
+    }
+
+    fn next(&self, sequence: &Arc<Sequence>) -> SqlResult<i64> {
+        let mut got = self.0.borrow_mut();
+        let (values, used) = got.given.entry(sequence.oid).or_default();
+        let value = match values.get(*used) {
+            Some(value) => *value,
+            None => {
+                let value = next(sequence)?;
+                if values.len() < GIVEN_MAX {
+                    values.push(value);
+                }
+                value
+            }
+        };
+        *used += 1;
+        got.by_sequence.insert(sequence.oid, value);
+        got.last = Some(sequence.oid);
+        Ok(value)
+    }
 }
+
+/// Values of one sequence that a statement uses again after a wait; it gets new ones for the rest.
+const GIVEN_MAX: usize = 1 << 16;
 
 /// `55000`
 fn not_yet(message: String) -> SqlError {
@@ -57,13 +94,7 @@ impl Run<'_> {
         };
         let Relation::Sequence(sequence) = relation else { return Err(not_a_sequence(relation)) };
         match (call, &values[1..]) {
-            (SequenceCall::Next, _) => {
-                let value = next(sequence)?;
-                let mut got = self.numbers.0.borrow_mut();
-                got.by_sequence.insert(sequence.oid, value);
-                got.last = Some(sequence.oid);
-                Ok(Datum::Int8(value))
-            }
+            (SequenceCall::Next, _) => Ok(Datum::Int8(self.numbers.next(sequence)?)),
             (SequenceCall::Set, [Datum::Int8(value), rest @ ..]) => {
                 let is_called = !matches!(rest, [Datum::Bool(false)]);
                 if !(sequence.min..=sequence.max).contains(value) {

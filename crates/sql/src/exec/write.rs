@@ -11,7 +11,7 @@ use crate::catalog::TableInfo;
 use crate::change::{Assignments, Change, Modify, NewValue, Rules, Target};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::plan::{Joins, Plan, Source, Step};
+use crate::plan::{Hold, Joins, Plan, Source, Step};
 use crate::storage::{datum, store};
 use crate::types::text;
 use engine::{RowId, RowWriter, Value};
@@ -41,6 +41,8 @@ pub(crate) struct Changes {
     with: RefCell<Vec<Arc<Modify>>>,
     /// What is to be looked after at the end of the statement.
     pub(super) events: RefCell<VecDeque<Event>>,
+    /// Tables that it holds because of references.
+    pub(super) held: RefCell<Vec<(u32, Hold)>>,
 }
 
 /// Columns of a table whose values stand on the stack.

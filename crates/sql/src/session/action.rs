@@ -1,13 +1,13 @@
 //! What a statement does, once its names and types are settled.
 
 use crate::bind::{Binder, Bound, CopyFrom, CopyTo, Written, column_info, refuse};
-use crate::catalog::{Relation, TableInfo};
+use crate::catalog::Relation;
 use crate::change::Modify;
 use crate::copy::options::Written as CopyOption;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
 use crate::parse::maintenance::{self, Target};
-use crate::plan::Plan;
+use crate::plan::{Hold, Plan};
 use crate::roles::change::RoleChange;
 use crate::session::ColumnInfo;
 use crate::session::cursors::{Declare, Fetch};
@@ -16,7 +16,6 @@ use crate::session::prepared::Execute;
 use crate::types::Kind;
 use engine::{TableLock, Wait};
 use sqlparser::ast::{self, Set, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
-use std::sync::Arc;
 
 /// See the module.
 #[derive(Debug)]
@@ -43,12 +42,8 @@ pub(crate) enum Action {
     Close(Option<String>),
     /// Nothing: all.
     Deallocate(Option<String>),
-    /// In SHARE or another mode.
-    LockTable {
-        tables: Vec<Arc<TableInfo>>,
-        mode: TableLock,
-        wait: Wait,
-    },
+    /// The statement's locks are all that it does.
+    LockTable,
     /// What changes no answer: `ANALYZE`, `VACUUM`; `UNLISTEN`, as nobody listens.
     Nothing(&'static str),
     Begin {
@@ -84,7 +79,7 @@ impl Action {
     pub(crate) fn uses_catalog(&self) -> bool {
         matches!(
             self,
-            Action::Query(_) | Action::Change(_) | Action::CopyFrom(_) | Action::CopyTo(_) | Action::LockTable { .. }
+            Action::Query(_) | Action::Change(_) | Action::CopyFrom(_) | Action::CopyTo(_) | Action::LockTable
         )
     }
 
@@ -200,12 +195,12 @@ impl Binder<'_> {
 
     fn lock_table(&self, lock: &ast::Lock) -> SqlResult<Action> {
         let ast::Lock { tables, lock_mode, nowait } = lock;
-        let mut found = Vec::with_capacity(tables.len());
+        let (mode, wait) = (lock_mode_of(lock_mode.as_ref()), if *nowait { Wait::NoWait } else { Wait::Block });
         for ast::LockTableTarget { name, only: _, has_asterisk: _ } in tables {
             match maintenance::target(name) {
                 // What is made when it is read needs no care, and no lock.
                 Target::Table(name) if self.system_table(&self.qualified(&name)?).is_some() => {}
-                Target::Table(name) => found.push(self.table(&name)?),
+                Target::Table(name) => self.will_hold(&self.table(&name)?, Hold::Lock(mode, wait)),
                 Target::Index(name) => match self.relation_named(&name)? {
                     Relation::Index { .. } => {}
                     other => {
@@ -216,18 +211,7 @@ impl Binder<'_> {
                 Target::Constraint { name, defers } => self.check_constraint(&name, defers)?,
             }
         }
-        use ast::LockTableMode as Mode;
-        let mode = match lock_mode {
-            Some(Mode::AccessShare) => TableLock::AccessShare,
-            Some(Mode::RowShare) => TableLock::RowShare,
-            Some(Mode::RowExclusive) => TableLock::RowExclusive,
-            Some(Mode::ShareUpdateExclusive) => TableLock::ShareUpdateExclusive,
-            Some(Mode::Share) => TableLock::Share,
-            Some(Mode::ShareRowExclusive) => TableLock::ShareRowExclusive,
-            Some(Mode::Exclusive) => TableLock::Exclusive,
-            Some(Mode::AccessExclusive) | None => TableLock::AccessExclusive,
-        };
-        Ok(Action::LockTable { tables: found, mode, wait: if *nowait { Wait::NoWait } else { Wait::Block } })
+        Ok(Action::LockTable)
     }
 
     /// A constraint must be there, and none can be deferred.
@@ -281,6 +265,20 @@ impl Binder<'_> {
             }
             other => Err(SqlError::unsupported(format_args!("{other}"))),
         }
+    }
+}
+
+fn lock_mode_of(mode: Option<&ast::LockTableMode>) -> TableLock {
+    use ast::LockTableMode as Mode;
+    match mode {
+        Some(Mode::AccessShare) => TableLock::AccessShare,
+        Some(Mode::RowShare) => TableLock::RowShare,
+        Some(Mode::RowExclusive) => TableLock::RowExclusive,
+        Some(Mode::ShareUpdateExclusive) => TableLock::ShareUpdateExclusive,
+        Some(Mode::Share) => TableLock::Share,
+        Some(Mode::ShareRowExclusive) => TableLock::ShareRowExclusive,
+        Some(Mode::Exclusive) => TableLock::Exclusive,
+        Some(Mode::AccessExclusive) | None => TableLock::AccessExclusive,
     }
 }
 

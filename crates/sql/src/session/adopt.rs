@@ -43,8 +43,7 @@ impl Database {
             let table = self.described(&mut state, table)?;
             state.add(Relation::Table(Arc::new(table)))?;
         }
-        self.catalog.publish(Arc::new(state));
-        session.commit()?;
+        session.commit_with(&mut self.catalog.publication(Arc::new(state), Vec::new()))?;
         Ok(())
     }
 

@@ -3,8 +3,8 @@
 //! **Invariant:** of data that come in, no more is kept than a piece and the row that has not come whole. What a piece has
 //! inserted belongs to the transaction; a COPY that fails, fails it.
 
-use super::run::Ran;
-use super::{Action, Outcome, Parked, Session, Statement, Step, Tag};
+use super::run::{Needs, Ran};
+use super::{Action, Bound, Outcome, Parked, Session, Statement, Step, Tag};
 use crate::bind::{CopyFrom, CopyTo};
 use crate::copy::Format;
 use crate::datum::Datum;
@@ -91,28 +91,23 @@ fn none_under_way() -> SqlError {
 
 impl Session {
     /// Begins a COPY.
-    pub(super) fn copy(
-        &mut self,
-        statement: &Arc<Statement>,
-        action: &Arc<Action>,
-        values: &[Datum],
-    ) -> SqlResult<Step> {
-        match &**action {
-            Action::CopyFrom(from) => self.copy_in(statement, action, from),
-            Action::CopyTo(to) => self.copy_out(to, values),
+    pub(super) fn copy(&mut self, statement: &Arc<Statement>, bound: &Arc<Bound>, values: &[Datum]) -> SqlResult<Step> {
+        match &*bound.action {
+            Action::CopyFrom(from) => self.copy_in(statement, bound, from),
+            Action::CopyTo(to) => self.copy_out(statement, bound, to, values),
             _ => Err(none_under_way()),
         }
     }
 
-    fn copy_in(&mut self, statement: &Arc<Statement>, action: &Arc<Action>, from: &CopyFrom) -> SqlResult<Step> {
+    fn copy_in(&mut self, statement: &Arc<Statement>, bound: &Arc<Bound>, from: &CopyFrom) -> SqlResult<Step> {
         if self.settings.is_read_only() {
             let message = "cannot execute COPY FROM in a read-only transaction";
             return Err(SqlError::new(SqlState("25006"), message));
         }
-        match self.run(&[], |run| run.is_current(&from.table))? {
+        match self.run(&[], Needs::of(bound), |_| Ok(()))? {
             Ran::Parked(parked) => return Ok(Step::Parked(parked)),
-            Ran::Done(false) => return self.again(statement, &[]),
-            Ran::Done(true) => {}
+            Ran::Moved => return self.again(statement, bound, &[]),
+            Ran::Done(()) => {}
         }
         if from.options.freeze {
             let message = "COPY FREEZE has no effect on this server";
@@ -120,7 +115,7 @@ impl Session {
         }
         self.copy_flag.0.store(ON, SeqCst);
         self.copying = Some(Copying::In(Box::new(Incoming {
-            action: Arc::clone(action),
+            action: Arc::clone(&bound.action),
             state: CopyState::new(from),
             later: Vec::new(),
             data: Vec::new(),
@@ -131,9 +126,16 @@ impl Session {
         Ok(Step::CopyIn(CopyShape { is_binary, columns: from.places.len() }))
     }
 
-    fn copy_out(&mut self, to: &CopyTo, values: &[Datum]) -> SqlResult<Step> {
-        match self.run(values, |run| run.copy_out(to))? {
+    fn copy_out(
+        &mut self,
+        statement: &Arc<Statement>,
+        bound: &Arc<Bound>,
+        to: &CopyTo,
+        values: &[Datum],
+    ) -> SqlResult<Step> {
+        match self.run(values, Needs::of(bound), |run| run.copy_out(to))? {
             Ran::Parked(parked) => Ok(Step::Parked(parked)),
+            Ran::Moved => self.again(statement, bound, values),
             Ran::Done(sent) => {
                 self.copy_flag.0.store(ON, SeqCst);
                 self.copying = Some(Copying::Out(Outgoing { sent, next: 0 }));
@@ -196,8 +198,15 @@ impl Session {
         let Some(Copying::In(mut copy)) = self.copying.take() else { return Err(none_under_way()) };
         let action = Arc::clone(&copy.action);
         let Action::CopyFrom(from) = &*action else { return Err(none_under_way()) };
-        let step = self.run(&[], |run| run.copy_in(from, &copy.state, &copy.data, copy.is_all, &copy.later));
+        let step =
+            self.run(&[], Needs::Nothing, |run| run.copy_in(from, &copy.state, &copy.data, copy.is_all, &copy.later));
         match step.inspect_err(|_| self.fail())? {
+            // What its rows refer to was defined anew.
+            Ran::Moved => {
+                self.fail();
+                let message = "could not serialize access due to concurrent update";
+                Err(SqlError::new(SqlState("40001"), message))
+            }
             Ran::Parked(parked) => {
                 self.copying = Some(Copying::In(copy));
                 Ok(Some(parked))

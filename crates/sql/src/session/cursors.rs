@@ -308,7 +308,7 @@ impl Session {
         self.check_kept(bytes)?;
         let cursor = Cursor {
             text: statement.text.clone(),
-            statement: Arc::clone(statement),
+            statement: statement.as_run(),
             values: Vec::new(),
             rows: Some(rows),
             at: 0,
@@ -326,8 +326,8 @@ impl Session {
 
     /// All rows of a query, or how it waits.
     fn rows_of(&mut self, statement: &Arc<Statement>, values: &[Datum]) -> SqlResult<Result<Vec<Box<[Datum]>>, Step>> {
-        let action = self.current(statement)?;
-        Ok(match self.act(statement, &action, values)? {
+        let bound = self.current(statement)?;
+        Ok(match self.act(statement, &bound, values)? {
             Step::Done(Outcome::Rows(rows, _)) => Ok(rows),
             Step::Done(_) => return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a cursor without rows")),
             step => Err(step),

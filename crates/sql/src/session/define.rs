@@ -1,22 +1,21 @@
 //! The catalog as a session sees it, and what its transaction has defined.
 //!
-//! **Invariant:** what a transaction defines is its own until it commits. Then it is published, and what it replaces is retired, before the
-//! locks go that keep others out; so whoever has waited for one of them finds that out. Tables of the engine that nothing
+//! **Invariant:** what a transaction defines is its own until its commit is decided. Then it is published, and what it replaces is
+//! retired, before the locks go that keep others out; so whoever has waited for one of them finds that out. Tables of the engine that nothing
 //! names any more are dropped.
 
-use super::run::Ran;
+use super::run::{Needs, Ran};
 use super::{Bound, Outcome, Session, Statement, Step, Tag, read_only};
 use crate::bind::Binder;
 use crate::catalog::{Relation, Seen, State, TableInfo};
 use crate::copy::options::Written as CopyOption;
 use crate::ddl::{Ddl, Made, asks_again, verb};
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::plan::TableUse;
 use crate::session::ColumnInfo;
-use crate::session::action::Action;
 use crate::types::SqlType;
-use engine::{Table, TableLock, Wait};
+use engine::{Table, TableLock};
 use sqlparser::ast;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 /// What the open transaction has defined.
@@ -26,6 +25,19 @@ pub(super) struct Work {
     state: Arc<State>,
     /// All tables of the engine that it has made.
     tables: Vec<Arc<Table>>,
+}
+
+/// The catalog of a transaction that keeps its snapshot.
+pub(super) struct Pinned {
+    state: Arc<State>,
+    /// The number of the common catalog of which it has all that the snapshot allows.
+    pub(super) upto: u64,
+}
+
+impl Pinned {
+    pub(super) fn new(state: Arc<State>) -> Pinned {
+        Pinned { upto: state.version(), state }
+    }
 }
 
 /// Tables of the engine, by their place in memory, and modes in which the open transaction has locked them for definitions.
@@ -44,7 +56,7 @@ impl Session {
     pub(super) fn state(&self) -> Arc<State> {
         match (&self.work, &self.pinned) {
             (Some(work), _) => work.state(),
-            (None, Some(pinned)) => Arc::clone(pinned),
+            (None, Some(pinned)) => Arc::clone(&pinned.state),
             (None, None) => self.database.catalog.current(),
         }
     }
@@ -53,7 +65,7 @@ impl Session {
     fn version(&self) -> u64 {
         match (&self.work, &self.pinned) {
             (Some(work), _) => work.state.version(),
-            (None, Some(pinned)) => pinned.version(),
+            (None, Some(pinned)) => pinned.state.version(),
             (None, None) => self.database.catalog.current_version(),
         }
     }
@@ -112,8 +124,26 @@ impl Session {
         seen
     }
 
-    /// Binds a statement by the catalog of now.
+    /// Binds a statement by the catalog of now. What a transaction that keeps its snapshot does not know may have been
+    /// defined since.
     pub(super) fn bind_now(
+        &mut self,
+        text: &str,
+        tree: &ast::Statement,
+        copy: Option<&Vec<CopyOption>>,
+        given: Vec<Option<SqlType>>,
+    ) -> SqlResult<Analysed> {
+        let bound = self.bind_seen(text, tree, copy, given.clone());
+        let version = self.database.catalog.current_version();
+        let is_old = self.work.is_none() && self.pinned.as_ref().is_some_and(|pinned| pinned.upto != version);
+        if bound.is_err() && is_old {
+            self.advance_pinned(&[])?;
+            return self.bind_seen(text, tree, copy, given);
+        }
+        bound
+    }
+
+    fn bind_seen(
         &mut self,
         text: &str,
         tree: &ast::Statement,
@@ -123,43 +153,92 @@ impl Session {
         let path = self.search_path()?;
         let seen = self.see_now();
         let state = &seen.state;
-        let ((action, columns, parameters), is_deep) = crate::stack::bounded(|| {
+        let ((action, columns, parameters, uses), is_deep) = crate::stack::bounded(|| {
             let binder = Binder::new(state, &path, text, &self.env, given.clone());
             let (action, columns) = match copy {
                 Some(options) => binder.copy(tree, options)?,
                 None => binder.statement(tree)?,
             };
-            Ok((Arc::new(action), columns, binder.parameter_types()))
+            Ok((Arc::new(action), columns, binder.parameter_types(), binder.take_uses()))
         })?;
         self.is_deep |= is_deep;
         let catalog = state.version();
-        Ok((Bound { action, known: Arc::default(), catalog, path, is_deep }, parameters, columns))
+        let bound = Bound {
+            action,
+            known: Arc::default(),
+            columns: columns.as_deref().map(Arc::from),
+            uses,
+            catalog,
+            path,
+            is_deep,
+        };
+        Ok((bound, parameters, columns))
     }
 
-    /// What a statement does by the catalog of now.
-    pub(super) fn current(&mut self, statement: &Statement) -> SqlResult<Arc<Action>> {
+    /// The statement as it is bound by the catalog of now, or as it was when it began.
+    pub(super) fn current(&mut self, statement: &Statement) -> SqlResult<Arc<Bound>> {
         let bound = statement.bound();
-        let action = Arc::clone(&bound.action);
-        let Some(tree) = &statement.tree else { return Ok(action) };
-        if !action.uses_catalog() {
-            return Ok(action);
+        let Some(tree) = &statement.tree else { return Ok(bound) };
+        if !bound.action.uses_catalog() {
+            return Ok(bound);
+        }
+        if let Some(running) = &self.running {
+            return Ok(Arc::clone(running));
         }
         let (version, path) = (self.version(), self.search_path()?);
         if bound.catalog == version && (Arc::ptr_eq(&bound.path, &path) || bound.path == path) {
-            return Ok(action);
+            return Ok(bound);
         }
         let given = statement.parameters.iter().copied().map(Some).collect();
         let (bound, _, columns) = self.bind_now(&statement.text, tree, statement.copy.as_ref(), given)?;
-        let types = |columns: &Option<Vec<ColumnInfo>>| {
-            columns.as_ref().map(|columns| columns.iter().map(|column| column.kind).collect::<Vec<_>>())
-        };
-        if types(&columns) != types(&statement.columns) {
+        if !statement.is_once && !statement.keeps_columns(columns.as_deref()) {
             let message = "cached plan must not change result type";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
-        let action = Arc::clone(&bound.action);
-        *statement.bound.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(bound);
-        Ok(action)
+        let bound = Arc::new(bound);
+        *statement.bound.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&bound);
+        Ok(bound)
+    }
+
+    /// The number that the common catalog must still have after the statement has its snapshot, if it has to: the statement
+    /// takes a new one, or writes by the snapshot that it has. `seen` is the catalog by which the statement was bound.
+    pub(super) fn must_stay(&self, needs: &Needs<'_>, seen: &State) -> Option<u64> {
+        if self.work.is_some() {
+            return None; // Nobody else changes it.
+        }
+        match &self.pinned {
+            None => Some(seen.version()),
+            Some(pinned) if self.engine.is_unread() || needs.writes() => Some(pinned.upto),
+            Some(_) => None,
+        }
+    }
+
+    /// A transaction that keeps its snapshot goes on with the definitions of now, but for tables whose rows it sees where they
+    /// were before: those it can only read.
+    ///
+    /// # Errors
+    /// `40001` when the statement locks one of these.
+    pub(super) fn advance_pinned(&mut self, uses: &[TableUse]) -> SqlResult<()> {
+        let Some(pinned) = self.pinned.as_ref().filter(|_| self.work.is_none() && !self.engine.is_unread()) else {
+            return Ok(());
+        };
+        let lost = || SqlError::new(SqlState("40001"), "could not serialize access due to concurrent update");
+        let current = self.database.catalog.current();
+        let stays = |table: &TableInfo| {
+            current.table_numbered(table.oid).is_some_and(|now| Arc::ptr_eq(&now.table, &table.table))
+        };
+        if !uses.iter().all(|one| stays(&one.table)) {
+            return Err(lost());
+        }
+        let mut state = current.next(self.database.catalog.version());
+        for table in pinned.state.tables() {
+            if !stays(table) && current.table_numbered(table.oid).is_some() {
+                // A name may be another's now.
+                state.replace(Relation::Table(Arc::clone(table))).map_err(|_| lost())?;
+            }
+        }
+        self.pinned = Some(Pinned { state: Arc::new(state), upto: current.version() });
+        Ok(())
     }
 
     /// Runs a definition.
@@ -171,8 +250,7 @@ impl Session {
         let keeps_snapshot = self.settings.isolation() != engine::Isolation::ReadCommitted;
         let mut made = Made::default();
         let mut locked = std::mem::take(&mut self.locked);
-        let result = self.run(&[], |run| {
-            run.txn.lock_table(&order, TableLock::AccessExclusive, Wait::Block)?;
+        let result = self.run(&[], Needs::order(&order), |run| {
             // Under the lock: nobody else changes it from here on.
             let (base, state) = before.clone().unwrap_or_else(|| {
                 let current = database.catalog.current();
@@ -202,7 +280,7 @@ impl Session {
         let drop_made = |tables: &[Arc<Table>]| tables.iter().for_each(|table| database.engine.drop_table(table));
         match result {
             // With a new snapshot, and the locks that it has got.
-            Ok(Ran::Done(None)) => {
+            Ok(Ran::Done(None) | Ran::Moved) => {
                 drop_made(&tables);
                 self.define(text, tree)
             }
@@ -238,20 +316,12 @@ impl Session {
             return self.engine.commit().map(|_| ()).map_err(SqlError::from);
         };
         let retired: Vec<Arc<TableInfo>> = without(&work.base, &work.state).cloned().collect();
-        retired.iter().for_each(|table| table.retired.store(true, Ordering::Release));
-        self.database.catalog.publish(Arc::clone(&work.state));
-        let result = self.engine.commit();
+        let mut publication = self.database.catalog.publication(Arc::clone(&work.state), retired);
+        let result = self.engine.commit_with(&mut publication);
         // What has lost: the old descriptions, or, if the commit failed, the new ones.
         let (lost, kept) = match &result {
             Ok(_) => (&work.base, &work.state),
-            Err(_) => {
-                let new: Vec<_> = without(&work.state, &work.base).collect();
-                new.iter().for_each(|table| table.retired.store(true, Ordering::Release));
-                retired.iter().for_each(|table| table.retired.store(false, Ordering::Release));
-                let back = work.base.next(self.database.catalog.version());
-                self.database.catalog.publish(Arc::new(back));
-                (&work.state, &work.base)
-            }
+            Err(_) => (&work.state, &work.base),
         };
         self.drop_unnamed(lost.tables().map(|table| &table.table).chain(&work.tables), kept);
         result.map(|_| ()).map_err(SqlError::from)

@@ -57,7 +57,7 @@ const ANALYTICS: &str = "analytics";
 
 impl Explain {
     pub(super) fn new(options: Options, statement: Statement, planning: Duration) -> Explain {
-        Explain { options, statement: Arc::new(statement), planning }
+        Explain { options, statement: Arc::new(Statement { is_once: true, ..statement }), planning }
     }
 
     /// The one column of its rows.
@@ -88,8 +88,8 @@ impl Session {
             };
             explaining.waited += explaining.waits.take().map_or(Duration::ZERO, |since| since.elapsed());
             self.explaining = Some(explaining);
-            let action = self.current(statement)?;
-            let result = self.act(statement, &action, values);
+            let bound = self.current(statement)?;
+            let result = self.act(statement, &bound, values);
             let Some(mut explaining) = self.explaining.take() else { return result };
             match result? {
                 Step::Done(_) => {}
@@ -135,8 +135,8 @@ impl Session {
         values: &[Datum],
         probe: Option<&Probe>,
     ) -> SqlResult<Operators> {
-        let action = self.current(statement)?;
-        match &*action {
+        let bound = self.current(statement)?;
+        match &*bound.action {
             Action::Execute(execute) => {
                 let values = self.values_of(execute)?;
                 self.operators(execute.statement(), &values, probe)
@@ -177,10 +177,10 @@ impl Session {
     fn analytics_operators(&mut self, statement: &Statement, plan: &Plan, values: &[Datum]) -> SqlResult<Option<Node>> {
         let node = self.analytics_plan(statement, plan).and_then(|ready| {
             let start = self.start_now(statement, plan, values, None)?;
-            ready.explain(&start)
+            start.map(|start| ready.explain(&start)).transpose()
         });
         match node {
-            Ok(node) => Ok(Some(node)),
+            Ok(node) => Ok(node),
             Err(error) if self.may_fall_back(&error) => Ok(None),
             Err(error) => Err(error),
         }

@@ -12,6 +12,7 @@ mod define;
 pub(crate) mod explain;
 pub(crate) mod names;
 pub(crate) mod naps;
+mod once;
 mod parked;
 mod prepared;
 mod query;
@@ -28,7 +29,7 @@ use crate::exec::Numbers;
 use crate::ops::Env;
 use crate::ops::env::clock_us;
 use crate::parse::{Parsed, parse};
-use crate::plan::Plan;
+use crate::plan::{Plan, TableUse};
 use crate::planning::Planning;
 use crate::roles::Roles;
 use crate::roles::change::Undo;
@@ -39,19 +40,19 @@ use crate::types::SqlType;
 use action::Action;
 pub use alone::QueryAlone;
 pub use copy::{CopyPart, CopyShape};
-use define::Work;
+use define::{Pinned, Work};
 use engine::{Engine, SessionOptions};
 use explain::Explain;
 use names::Names;
 pub use names::Renamed;
 pub use naps::Nap;
 pub use parked::{Parked, Step};
-use run::Ran;
+use run::{Needs, Ran};
 use server::{LiveSettings, ServerSettings};
 use sqlparser::ast;
 use stage::Class;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 pub use wire::Canceller;
 
@@ -119,6 +120,10 @@ pub struct Statement {
     class: Option<Class>,
     /// How often it was run.
     runs: AtomicI64,
+    /// Whether it is run once, and nobody was told its columns before: they may change while it waits.
+    is_once: bool,
+    /// The columns with which it was run, if they had changed.
+    later: OnceLock<Arc<[ColumnInfo]>>,
 }
 
 /// What a statement does, and what that depends on.
@@ -126,6 +131,9 @@ pub struct Statement {
 struct Bound {
     action: Arc<Action>,
     known: Arc<query::Known>,
+    columns: Option<Arc<[ColumnInfo]>>,
+    /// What it locks before it begins.
+    uses: Vec<TableUse>,
     catalog: u64,
     path: Arc<[String]>,
     /// It was made on a large stack, and is dropped on one.
@@ -146,7 +154,15 @@ impl Bound {
     /// Of what depends on nothing.
     fn fixed(action: Action) -> Bound {
         let is_deep = stack::is_large();
-        Bound { action: Arc::new(action), known: Arc::default(), catalog: 0, path: Arc::from([]), is_deep }
+        Bound {
+            action: Arc::new(action),
+            known: Arc::default(),
+            columns: None,
+            uses: Vec::new(),
+            catalog: 0,
+            path: Arc::from([]),
+            is_deep,
+        }
     }
 }
 
@@ -162,6 +178,8 @@ impl Statement {
             bound: RwLock::new(Arc::new(bound)),
             class: None,
             runs: AtomicI64::new(0),
+            is_once: false,
+            later: OnceLock::new(),
         }
     }
 
@@ -172,7 +190,10 @@ impl Statement {
 
     /// Columns of its rows, if it returns rows.
     pub fn columns(&self) -> Option<&[ColumnInfo]> {
-        self.columns.as_deref()
+        match self.later.get() {
+            Some(later) => Some(later),
+            None => self.columns.as_deref(),
+        }
     }
 
     /// Whether a transaction that has failed does it nevertheless: it ends it, or goes back.
@@ -260,7 +281,7 @@ pub struct Session {
     has_failed: bool,
     savepoints: Vec<Savepoint>,
     /// The catalog that the open transaction has had from its beginning, at REPEATABLE READ and above.
-    pinned: Option<Arc<State>>,
+    pinned: Option<Pinned>,
     /// What the open transaction has defined.
     work: Option<Work>,
     locked: define::Locked,
@@ -280,6 +301,8 @@ pub struct Session {
     notices: Vec<(&'static str, SqlError)>,
     /// The statement under way has been given before, and waits.
     is_parked: bool,
+    /// How the statement that waits was bound, if it has begun: it goes on with what it has seen.
+    running: Option<Arc<Bound>>,
     /// The sleep of the statement under way, and where it is.
     nap: Option<naps::Nap>,
     bed: Arc<naps::Bed>,
@@ -383,6 +406,7 @@ impl Database {
             env_version,
             notices,
             is_parked: false,
+            running: None,
             nap: None,
             bed: Arc::default(),
             analysis: query::Own::default(),
@@ -498,39 +522,40 @@ impl Session {
         if statement.class.is_some() && !self.engine.is_open() {
             self.hinted = statement.class;
         }
-        let result = self.current(&statement).and_then(|action| self.act(&statement, &action, &portal.values));
+        let result = self.current(&statement).and_then(|bound| self.act(&statement, &bound, &portal.values));
         match &result {
-            Ok(Step::Done(_)) => drop(statement.runs.fetch_add(1, Ordering::Relaxed)),
+            Ok(Step::Done(_)) => {
+                self.running = None;
+                statement.settle();
+                statement.runs.fetch_add(1, Ordering::Relaxed);
+            }
             Ok(_) => {}
             Err(_) => {
                 self.explaining = None;
+                self.running = None;
+                self.is_parked = false;
+                self.end_nap();
                 self.fail();
             }
         }
         result
     }
 
-    fn act(&mut self, statement: &Arc<Statement>, action: &Arc<Action>, values: &[Datum]) -> SqlResult<Step> {
+    fn act(&mut self, statement: &Arc<Statement>, bound: &Arc<Bound>, values: &[Datum]) -> SqlResult<Step> {
         // What a definition does cannot be begun twice, so it begins where there is room.
-        let is_deep = self.is_deep || matches!(**action, Action::Define(_));
-        stack::fitting(is_deep, || self.act_here(statement, action, values))
+        let is_deep = self.is_deep || matches!(*bound.action, Action::Define(_));
+        stack::fitting(is_deep, || self.act_here(statement, bound, values))
     }
 
-    fn act_here(&mut self, statement: &Arc<Statement>, action: &Arc<Action>, values: &[Datum]) -> SqlResult<Step> {
+    fn act_here(&mut self, statement: &Arc<Statement>, bound: &Arc<Bound>, values: &[Datum]) -> SqlResult<Step> {
         let done = |words: &'static str| Ok(Step::Done(Outcome::Done(Tag { words, rows: None })));
-        match &**action {
+        match &*bound.action {
             Action::Empty => Ok(Step::Done(Outcome::Empty)),
-            Action::CopyFrom(_) | Action::CopyTo(_) => self.copy(statement, action, values),
-            Action::Query(plan) if let Plan::Modifying { modifies, .. } = &**plan => {
-                let step = self.run(values, |run| {
-                    if !run.are_current(modifies.iter().map(|modify| &**modify))? {
-                        return Ok(None);
-                    }
-                    run.collect(plan, None).map(Some)
-                })?;
-                match step {
-                    Ran::Done(None) => self.again(statement, values),
-                    Ran::Done(Some(all)) => Ok(Step::Done(query::rows(all))),
+            Action::CopyFrom(_) | Action::CopyTo(_) => self.copy(statement, bound, values),
+            Action::Query(plan) if matches!(**plan, Plan::Modifying { .. }) => {
+                match self.run(values, Needs::of(bound), |run| run.collect(plan, None))? {
+                    Ran::Moved => self.again(statement, bound, values),
+                    Ran::Done(all) => Ok(Step::Done(query::rows(all))),
                     Ran::Parked(parked) => Ok(Step::Parked(parked)),
                 }
             }
@@ -540,22 +565,16 @@ impl Session {
                 {
                     return Err(read_only(engine::Error::ReadOnly.into(), verb));
                 }
-                self.query(statement, plan, values)
+                self.query(statement, bound, plan, values)
             }
             Action::Change(modify) => {
                 let words = modify.change.tag();
                 let step = self
-                    .run(values, |run| {
-                        // Nothing: it was bound by a description that has been replaced since.
-                        if !run.are_current(std::iter::once(&**modify))? {
-                            return Ok(None);
-                        }
-                        run.modify(modify).map(Some)
-                    })
+                    .run(values, Needs::of(bound), |run| run.modify(modify))
                     .map_err(|error| read_only(error, words.split(' ').next().unwrap_or(words)))?;
                 match step {
-                    Ran::Done(None) => self.again(statement, values),
-                    Ran::Done(Some(changed)) => {
+                    Ran::Moved => self.again(statement, bound, values),
+                    Ran::Done(changed) => {
                         let tag = Tag { words, rows: Some(changed.rows) };
                         Ok(Step::Done(if modify.returning.is_some() {
                             Outcome::Rows(changed.returned, tag)
@@ -567,20 +586,16 @@ impl Session {
                 }
             }
             Action::Define(tree) => self.define(&statement.text, tree),
-            Action::LockTable { tables, mode, wait } => {
+            Action::LockTable => {
                 self.need_block("LOCK TABLE")?;
-                let step = self.run(values, |run| {
-                    for table in tables {
-                        run.txn.lock_table(&table.table, *mode, *wait)?;
-                        if table.is_retired() {
-                            return Ok(false);
-                        }
-                    }
-                    Ok(true)
+                let step = self.run(values, Needs::of(bound), |run| {
+                    // As in PostgreSQL, it is not what the transaction's snapshot is taken for.
+                    run.txn.has_read_nothing();
+                    Ok(())
                 })?;
                 match step {
-                    Ran::Done(true) => done("LOCK TABLE"),
-                    Ran::Done(false) => self.again(statement, values),
+                    Ran::Done(()) => done("LOCK TABLE"),
+                    Ran::Moved => self.again(statement, bound, values),
                     Ran::Parked(parked) => Ok(Step::Parked(parked)),
                 }
             }
@@ -726,15 +741,12 @@ impl Session {
         }
     }
 
-    /// The statement once more: its table was defined anew while it waited for it. Who did that had the new description
-    /// published before the lock went, so it is found now; but a transaction that keeps its snapshot has lost.
-    fn again(&mut self, statement: &Arc<Statement>, values: &[Datum]) -> SqlResult<Step> {
-        if self.pinned.is_some() && self.work.is_none() {
-            let message = "could not serialize access due to concurrent update";
-            return Err(SqlError::new(SqlState("40001"), message));
-        }
-        let action = self.current(statement)?;
-        self.act(statement, &action, values)
+    /// The statement once more: what its names stand for has changed before it began. If the transaction keeps its snapshot,
+    /// its tables must still be where that sees their rows.
+    fn again(&mut self, statement: &Arc<Statement>, bound: &Bound, values: &[Datum]) -> SqlResult<Step> {
+        self.advance_pinned(&bound.uses)?;
+        let bound = self.current(statement)?;
+        self.act(statement, &bound, values)
     }
 }
 

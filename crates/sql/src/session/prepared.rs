@@ -58,7 +58,7 @@ impl Session {
             let query_tree = ast::Statement::Query(Box::new(query.clone()));
             let (bound, parameters, columns) = self.bind_now(text, &query_tree, None, given)?;
             let (tree, own) = (Some(Tree::new(query_tree)), parameters.clone());
-            let statement = Statement { tree, parameters: own, columns, ..Statement::of(text, bound) };
+            let statement = Statement { tree, parameters: own, columns, is_once: true, ..Statement::of(text, bound) };
             let declare = Declare::new(declare, query, statement)?;
             return Ok((Bound::fixed(Action::Declare(Box::new(declare))), parameters, None));
         }
@@ -162,8 +162,8 @@ impl Session {
             Some(values) if self.is_parked => values,
             _ => self.values_of(execute)?,
         };
-        let action = self.current(&execute.statement)?;
-        let step = self.act(&execute.statement, &action, &values)?;
+        let bound = self.current(&execute.statement)?;
+        let step = self.act(&execute.statement, &bound, &values)?;
         match &step {
             Step::Parked(_) => self.waiting = Some(values),
             _ => drop(execute.statement.runs.fetch_add(1, Ordering::Relaxed)),

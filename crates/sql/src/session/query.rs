@@ -6,8 +6,8 @@
 //! transaction sees: an open one lends its snapshot to analytics.
 
 use super::action::Action;
-use super::run::Ran;
-use super::{Outcome, Parked, Portal, Session, Statement, Step, Tag};
+use super::run::{Needs, Ran};
+use super::{Bound, Outcome, Parked, Portal, Session, Statement, Step, Tag};
 use crate::analytics::{Analysis, AnalyticsPlan, Query, Start};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -118,14 +118,22 @@ impl Drop for Own {
 
 impl Session {
     /// Runs a query, or goes on with the one that waits.
-    pub(super) fn query(&mut self, statement: &Statement, plan: &Plan, values: &[Datum]) -> SqlResult<Step> {
+    pub(super) fn query(
+        &mut self,
+        statement: &Arc<Statement>,
+        bound: &Arc<Bound>,
+        plan: &Plan,
+        values: &[Datum],
+    ) -> SqlResult<Step> {
         if let Some(analysis) = self.analysis.0.get() {
             return match analysis.take() {
                 None => Ok(Step::Parked(Parked::Analysis(analysis))),
                 Some(result) => {
                     self.analysis.0.set(None);
+                    // By rows it begins anew.
+                    self.running = None;
                     match result {
-                        Err(error) if self.may_fall_back(&error) => self.by_rows(plan, values, None),
+                        Err(error) if self.may_fall_back(&error) => self.by_rows(statement, bound, plan, values),
                         result => {
                             let answer = result?;
                             if let Some(explaining) = &mut self.explaining {
@@ -138,13 +146,13 @@ impl Session {
             };
         }
         match self.choose(statement, plan)? {
-            Path::Row => self.by_rows(plan, values, None),
-            Path::Small => self.by_rows(plan, values, Some(statement)),
-            Path::Large => match self.analyse(statement, plan, values, self.deadline_now()) {
-                Err(error) if falls_back(&error) => self.by_rows(plan, values, None),
+            Path::Row => self.by_rows(statement, bound, plan, values),
+            Path::Small => self.by_few_rows(statement, bound, plan, values),
+            Path::Large => match self.analyse(statement, bound, plan, values, self.deadline_now()) {
+                Err(error) if falls_back(&error) => self.by_rows(statement, bound, plan, values),
                 step => step,
             },
-            Path::Analytics => self.analyse(statement, plan, values, self.deadline_now()),
+            Path::Analytics => self.analyse(statement, bound, plan, values, self.deadline_now()),
         }
     }
 
@@ -213,38 +221,63 @@ impl Session {
         Ok(if SCAN_ROWS_MAX < rows { Path::Large } else { Path::Small })
     }
 
-    /// What the next statement sees, for others to read it. An open transaction lends its own, and a SERIALIZABLE one
-    /// remembers that it has read all of these tables.
-    fn snapshot(&mut self, reads: &Reads) -> SqlResult<Arc<Snapshot>> {
+    /// What the next statement sees, for others to read it; nothing if it is to be bound anew. An open transaction lends its
+    /// own, and a SERIALIZABLE one remembers that it has read all of these tables.
+    fn snapshot(&mut self, bound: &Arc<Bound>, reads: &Reads) -> SqlResult<Option<Arc<Snapshot>>> {
         self.open_implicit();
         if !self.engine.is_open() && self.settings.isolation() == Isolation::ReadCommitted {
-            return Ok(self.database.engine().try_snapshot()?);
+            let snapshot = self.database.engine().try_snapshot()?;
+            // After the snapshot: see `run`.
+            let is_current = self.database.catalog.current_version() == bound.catalog;
+            return Ok(is_current.then_some(snapshot));
         }
-        let step = self.run_within(&[], Spent::default, |run| {
+        let step = self.run_within(&[], Needs::of(bound), Spent::default, |run| {
             for table in reads.scanned.iter().chain(&reads.found) {
                 run.txn.note_scan(table, &[])?;
             }
             Ok(run.txn.snapshot()?)
         })?;
         match step {
-            Ran::Done(snapshot) => Ok(snapshot),
+            Ran::Done(snapshot) => Ok(Some(snapshot)),
+            Ran::Moved => Ok(None),
             Ran::Parked(_) => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a snapshot waits for nobody")),
         }
     }
 
-    /// By rows; with a statement that may go over to analytics, as long as it is small.
-    fn by_rows(&mut self, plan: &Plan, values: &[Datum], budget: Option<&Statement>) -> SqlResult<Step> {
-        let spent = || budget.map_or_else(Spent::default, |_| Spent::within(BUDGET_ROWS));
-        let step = self.run_within(values, spent, |run| run.collect_within_budget(plan));
-        match (step?, budget) {
-            (Ran::Parked(parked), _) => Ok(Step::Parked(parked)),
-            (Ran::Done(Some(all)), _) => Ok(Step::Done(rows(all))),
+    /// By rows, to its end.
+    fn by_rows(
+        &mut self,
+        statement: &Arc<Statement>,
+        bound: &Arc<Bound>,
+        plan: &Plan,
+        values: &[Datum],
+    ) -> SqlResult<Step> {
+        match self.run(values, Needs::of(bound), |run| run.collect(plan, None))? {
+            Ran::Parked(parked) => Ok(Step::Parked(parked)),
+            Ran::Moved => self.again(statement, bound, values),
+            Ran::Done(all) => Ok(Step::Done(rows(all))),
+        }
+    }
+
+    /// By rows as long as it is small, and else as analytics.
+    fn by_few_rows(
+        &mut self,
+        statement: &Arc<Statement>,
+        bound: &Arc<Bound>,
+        plan: &Plan,
+        values: &[Datum],
+    ) -> SqlResult<Step> {
+        let spent = || Spent::within(BUDGET_ROWS);
+        let step = self.run_within(values, Needs::of(bound), spent, |run| run.collect_within_budget(plan));
+        match step? {
+            Ran::Parked(parked) => Ok(Step::Parked(parked)),
+            Ran::Moved => self.again(statement, bound, values),
+            Ran::Done(Some(all)) => Ok(Step::Done(rows(all))),
             // In what is left of its time.
-            (Ran::Done(None), Some(statement)) => match self.analyse(statement, plan, values, self.deadline) {
-                Err(error) if falls_back(&error) => self.by_rows(plan, values, None),
+            Ran::Done(None) => match self.analyse(statement, bound, plan, values, self.deadline) {
+                Err(error) if falls_back(&error) => self.by_rows(statement, bound, plan, values),
                 step => step,
             },
-            (Ran::Done(None), None) => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a query without a budget")),
         }
     }
 
@@ -252,7 +285,9 @@ impl Session {
     pub(super) fn analytics_plan(&self, statement: &Statement, plan: &Plan) -> SqlResult<Arc<dyn AnalyticsPlan>> {
         let analytics = self.database.analytics.as_ref();
         let prepare = || {
-            let columns: Vec<SqlType> = statement.columns().unwrap_or(&[]).iter().map(|column| column.kind).collect();
+            let bound = statement.bound();
+            let columns: Vec<SqlType> =
+                bound.columns.as_deref().unwrap_or(&[]).iter().map(|column| column.kind).collect();
             let analytics = analytics.ok_or_else(|| SqlError::unsupported("analytics without workers"))?;
             let (parameters, env) = (&statement.parameters[..], &self.env);
             analytics.prepare(&Query { plan, parameters, columns: &columns, env })
@@ -265,28 +300,31 @@ impl Session {
         self.timeout_left().and_then(|left| Instant::now().checked_add(left))
     }
 
-    /// What a run of this transaction is given now.
+    /// What a run of this transaction is given now; nothing if the statement is to be bound anew.
     pub(super) fn start_now(
         &mut self,
         statement: &Statement,
         plan: &Plan,
         values: &[Datum],
         deadline: Option<Instant>,
-    ) -> SqlResult<Start> {
+    ) -> SqlResult<Option<Start>> {
         let statement_us = crate::ops::env::clock_us();
-        Ok(Start {
-            snapshot: self.snapshot(statement.known().reads(plan))?,
+        let bound = statement.bound();
+        let Some(snapshot) = self.snapshot(&bound, bound.known.reads(plan))? else { return Ok(None) };
+        Ok(Some(Start {
+            snapshot,
             parameters: values.to_vec(),
             env: self.env_at(statement_us),
             class: self.class(),
             deadline,
             analyze: self.explaining.is_some(),
-        })
+        }))
     }
 
     fn analyse(
         &mut self,
-        statement: &Statement,
+        statement: &Arc<Statement>,
+        bound: &Arc<Bound>,
         plan: &Plan,
         values: &[Datum],
         deadline: Option<Instant>,
@@ -295,13 +333,22 @@ impl Session {
         // A cancel finds it from now on, while the plan is made ready, too.
         self.analysis.0.set(Some(Arc::clone(&analysis)));
         let started = self.start_analysis(&analysis, statement, plan, values, deadline);
-        if let Err(error) = started {
-            self.analysis.0.set(None);
-            return Err(error);
+        match started {
+            Ok(true) => {}
+            Ok(false) => {
+                self.analysis.0.set(None);
+                return self.again(statement, bound, values);
+            }
+            Err(error) => {
+                self.analysis.0.set(None);
+                return Err(error);
+            }
         }
+        self.running = Some(Arc::clone(bound));
         Ok(Step::Parked(Parked::Analysis(analysis)))
     }
 
+    /// False: it is to be bound anew.
     fn start_analysis(
         &mut self,
         analysis: &Arc<Analysis>,
@@ -309,10 +356,12 @@ impl Session {
         plan: &Plan,
         values: &[Datum],
         deadline: Option<Instant>,
-    ) -> SqlResult<()> {
+    ) -> SqlResult<bool> {
         let ready = self.analytics_plan(statement, plan)?;
-        let start = self.start_now(statement, plan, values, deadline)?;
-        analysis.start(&*ready, start)
+        match self.start_now(statement, plan, values, deadline)? {
+            Some(start) => analysis.start(&*ready, start).map(|()| true),
+            None => Ok(false),
+        }
     }
 }
 

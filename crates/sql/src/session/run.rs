@@ -1,21 +1,80 @@
 //! Running a part of a statement in the session's transaction.
 //!
-//! **Invariant:** a part that waits has had no effect.
+//! **Invariant:** a part that waits has had no effect. A statement first takes the locks of its tables, then its snapshot, then
+//! looks whether it is still bound to the catalog that belongs to that snapshot, and only then begins. One that has begun goes
+//! on with the snapshot and the catalog that it has.
 
-use super::{Block, Parked, Session};
+use super::{Block, Bound, Parked, Session};
 use crate::datum::Datum;
-use crate::error::SqlResult;
-use crate::exec::{Changes, Memo, Run, Spent};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::exec::{Changes, Memo, Run, Spent, moves};
 use crate::ops::Env;
 use crate::ops::env::clock_us;
 use crate::types::forms::Forms;
-use engine::Txn;
+use engine::{Table, TableLock, Txn, Wait};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What a part came to.
 pub(super) enum Ran<R> {
     Done(R),
     Parked(Parked),
+    /// It has not begun: the catalog is another than the one by which it was bound. It is to be bound anew.
+    Moved,
+}
+
+/// What a part of a statement needs before it begins.
+#[derive(Clone, Copy)]
+pub(super) enum Needs<'b> {
+    /// Nothing, since it belongs to a statement that has begun.
+    Nothing,
+    /// The locks with which the statement was bound, and the catalog by which it was.
+    Statement(&'b Arc<Bound>),
+    /// The lock that orders definitions.
+    Order(&'b Table),
+}
+
+impl<'b> Needs<'b> {
+    pub(super) fn of(bound: &'b Arc<Bound>) -> Needs<'b> {
+        Needs::Statement(bound)
+    }
+
+    pub(super) fn order(table: &'b Table) -> Needs<'b> {
+        Needs::Order(table)
+    }
+
+    /// Whether it locks tables.
+    pub(super) fn writes(&self) -> bool {
+        matches!(self, Needs::Statement(bound) if !bound.uses.is_empty())
+    }
+
+    fn has_locks(&self) -> bool {
+        match self {
+            Needs::Nothing => false,
+            Needs::Statement(bound) => !bound.uses.is_empty(),
+            Needs::Order(_) => true,
+        }
+    }
+
+    /// Takes the locks.
+    fn take(&self, txn: &Txn<'_>) -> engine::Result<()> {
+        match self {
+            Needs::Nothing => Ok(()),
+            Needs::Statement(bound) => bound.uses.iter().try_for_each(|one| one.take(txn)),
+            Needs::Order(order) => {
+                // Who defines something else does not wait until the statement has the tables that it waits for.
+                txn.give_back_when_waiting();
+                txn.lock_table(order, TableLock::AccessExclusive, Wait::Block)
+            }
+        }
+    }
+}
+
+/// What a part that has not waited came to.
+enum Part<R> {
+    Done(R),
+    Sleeps,
+    Moved,
 }
 
 impl Session {
@@ -23,15 +82,17 @@ impl Session {
     pub(super) fn run<R>(
         &mut self,
         parameters: &[Datum],
+        needs: Needs<'_>,
         body: impl FnMut(&Run<'_>) -> SqlResult<R>,
     ) -> SqlResult<Ran<R>> {
-        self.run_within(parameters, Spent::default, body)
+        self.run_within(parameters, needs, Spent::default, body)
     }
 
     /// As [`Session::run`], for what begins with something spent, or a budget.
     pub(super) fn run_within<R>(
         &mut self,
         parameters: &[Datum],
+        needs: Needs<'_>,
         spent: impl Fn() -> Spent,
         mut body: impl FnMut(&Run<'_>) -> SqlResult<R>,
     ) -> SqlResult<Ran<R>> {
@@ -52,7 +113,25 @@ impl Session {
                 self.engine.set_statement_timeout(left);
             }
         }
-        let seen = self.see_now();
+        let has_begun = self.running.take().is_some();
+        let seen = match self.settings.forms.seen.clone().filter(|_| has_begun) {
+            Some(seen) => seen,
+            None => self.see_now(),
+        };
+        if let Needs::Statement(bound) = needs
+            && !has_begun
+            && bound.catalog != seen.state.version()
+        {
+            return Ok(self.moved());
+        }
+        if self.is_parked {
+            self.numbers.begin_again();
+        } else {
+            self.numbers.begin();
+        }
+        let must_stay = self.must_stay(&needs, &seen.state).filter(|_| !has_begun && !matches!(needs, Needs::Nothing));
+        let keeps_snapshot = self.pinned.is_some() && self.work.is_none() && !self.engine.is_unread();
+        let catalog = Arc::clone(&self.database.catalog);
         let env = self.env_at(statement_us);
         let env = &*env;
         let was_parked = self.is_parked;
@@ -61,9 +140,16 @@ impl Session {
         let probe = self.explaining.as_ref().map(|explaining| Arc::clone(&explaining.probe));
         env.naps.begin();
         let bed = &*self.bed;
-        let step = self.engine.try_execute(|txn: &Txn<'_>| {
+        let mut locks = |txn: &Txn<'_>| needs.take(txn);
+        let statement = |txn: &Txn<'_>| {
             if bed.is_cancelled() {
                 return Err(engine::Error::Cancelled);
+            }
+            // After the snapshot: it sees no commit of a newer catalog, unless the number has changed.
+            if must_stay.is_some_and(|version| version != catalog.current_version()) {
+                txn.take_back();
+                txn.has_read_nothing();
+                return Ok(Part::Moved);
             }
             let (changes, memo) = (Changes::default(), Memo::default());
             let probe = probe.as_deref().inspect(|probe| probe.reset());
@@ -80,14 +166,24 @@ impl Session {
                 probe,
             };
             match body(&run) {
-                Ok(result) => Ok(Some(result)),
+                Ok(result) => Ok(Part::Done(result)),
                 // What it has done so far is done again when it has slept.
                 Err(_) if env.naps.is_asked() => {
                     // A cancel that came before is the engine's.
                     bed.take();
                     txn.check_active()?;
                     txn.take_back();
-                    Ok(None)
+                    Ok(Part::Sleeps)
+                }
+                Err(error) if moves(&error) && !keeps_snapshot => {
+                    txn.check_active()?;
+                    txn.take_back();
+                    Ok(Part::Moved)
+                }
+                Err(error) if moves(&error) => {
+                    let message = "could not serialize access due to concurrent update";
+                    told = Some(SqlError::new(SqlState("40001"), message));
+                    Err(engine::Error::RolledBack)
                 }
                 Err(error) => {
                     // The engine must see its own again.
@@ -96,15 +192,25 @@ impl Session {
                     Err(own)
                 }
             }
-        });
+        };
+        let step = match needs.has_locks() {
+            true => self.engine.try_execute_after(&mut locks, statement),
+            false => self.engine.try_execute(statement),
+        };
         let asked = env.naps.end();
         match step {
             Ok(step) => {
                 let step = match step {
-                    engine::Step::Done(Some(result)) => Ran::Done(result),
-                    engine::Step::Done(None) => Ran::Parked(Parked::Nap(self.fall_asleep(asked))),
+                    engine::Step::Done(Part::Done(result)) => Ran::Done(result),
+                    engine::Step::Done(Part::Sleeps) => Ran::Parked(Parked::Nap(self.fall_asleep(asked))),
+                    engine::Step::Done(Part::Moved) => return Ok(self.moved()),
                     engine::Step::Parked(ticket) => Ran::Parked(Parked::Lock(ticket)),
                 };
+                if let (Ran::Parked(Parked::Lock(_)), Needs::Statement(bound)) = (&step, needs)
+                    && !self.engine.is_locking()
+                {
+                    self.running = Some(Arc::clone(bound));
+                }
                 self.is_parked = matches!(step, Ran::Parked(_));
                 if !self.is_parked {
                     self.end_nap();
@@ -128,6 +234,15 @@ impl Session {
                 Err(self.told(error, was_parked))
             }
         }
+    }
+
+    /// The statement is bound anew, in what is left of its time.
+    fn moved<R>(&mut self) -> Ran<R> {
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        self.engine.set_statement_timeout(left);
+        self.is_parked = true;
+        drop(self.env.take_asked());
+        Ran::Moved
     }
 
     /// How this session reads and writes values as text.

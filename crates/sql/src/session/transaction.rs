@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** the engine's transaction begins with the first statement that needs it, and ends with the session's.
 
+use super::define::Pinned;
 use super::{Block, Session, TransactionStatus};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::env::clock_us;
@@ -25,6 +26,10 @@ impl Session {
     /// The engine's transaction begins with the first statement that needs it.
     pub(super) fn begin_in_engine(&mut self) -> SqlResult<()> {
         if self.engine.is_open() {
+            let version = self.database.catalog.current_version();
+            if self.engine.is_unread() && self.pinned.as_ref().is_some_and(|pinned| pinned.upto != version) {
+                self.pinned = Some(Pinned::new(self.database.catalog.current()));
+            }
             return Ok(());
         }
         let mut begin = Begin::new(self.class()).isolation(self.settings.isolation());
@@ -34,7 +39,7 @@ impl Session {
         // Before the snapshot: what the catalog names is there in any later one.
         let keeps_snapshot = self.settings.isolation() != engine::Isolation::ReadCommitted;
         if keeps_snapshot && self.pinned.is_none() {
-            self.pinned = Some(self.database.catalog.current());
+            self.pinned = Some(Pinned::new(self.database.catalog.current()));
         }
         Ok(self.engine.begin(begin)?)
     }
@@ -73,6 +78,7 @@ impl Session {
         self.block = Block::None;
         self.has_failed = false;
         self.is_parked = false;
+        self.running = None;
         self.end_nap();
         self.end_copy();
         self.explaining = None;

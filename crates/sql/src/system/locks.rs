@@ -219,11 +219,20 @@ fn blocking_pids(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     Ok(pids(all))
 }
 
+/// Whether a session waits for one of these.
+fn is_blocked(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+    let Datum::Array(blockers) = blocking_pids(&args[..1], env)? else { return Ok(Datum::Bool(false)) };
+    let Some(Datum::Array(interesting)) = args.get(1) else { return Ok(Datum::Bool(false)) };
+    let is_there = |pid: &Datum| interesting.iter().any(|one| integer(Some(one)) == integer(Some(pid)));
+    Ok(Datum::Bool(blockers.iter().any(is_there)))
+}
+
 pub(super) fn functions() -> Vec<Function> {
     const PIDS: Kind = Kind::Array(Element::Int4);
     let volatile = |function: Function| Function { volatile: true, ..function };
     vec![
         volatile(line("pg_blocking_pids", &[Kind::Int4], PIDS, blocking_pids)),
+        volatile(line("pg_isolation_test_session_is_blocked", &[Kind::Int4, PIDS], Kind::Bool, is_blocked)),
         // Nobody waits for a safe snapshot: read-only transactions are never checked.
         volatile(line("pg_safe_snapshot_blocking_pids", &[Kind::Int4], PIDS, |_, _| Ok(pids(Vec::new())))),
     ]
