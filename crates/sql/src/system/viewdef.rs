@@ -227,8 +227,10 @@ impl Query<'_> {
 /// with the names that its columns have; nothing if it does not mean the same.
 pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo) -> Option<String> {
     let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).noting();
-    // One that cannot be used, as it reaches itself, means nothing that could be compared.
     let Ok(bound) = binder.query(&view.query, None) else { return Some(shown(&view.query)) };
+    // A view that reaches itself cannot be used, so it means nothing that could be compared.
+    let own = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new());
+    let is_usable = own.query(&view.query, None).is_ok();
     let of_relation = |note: Note| match note.of {
         Noted::Relation(oid) if note.span != Span::empty() => Some((note.span, oid)),
         Noted::Relation(_) | Noted::Column(..) | Noted::Star(_) => None,
@@ -238,7 +240,7 @@ pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo) -> Option<Stri
     let _ = query.visit(&mut Qualifier { seen, view, relations });
     // The queries inside have their own names for what the view calls otherwise.
     let is_named = bound.columns.iter().zip(&view.columns).all(|(column, (name, _))| column.name == *name);
-    let is_right = |text: &String| is_same(seen, env, view, text);
+    let is_right = |text: &String| !is_usable || is_same(seen, env, view, text);
     let plain = || Some(shown(&query)).filter(is_right);
     let aliased = || {
         let mut query = query.clone();
