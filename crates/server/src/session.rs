@@ -576,7 +576,8 @@ impl<B: Backend> Session<B> {
     pub(crate) async fn wait(&mut self, parked: Box<dyn Parked>) -> Result<(), Gone> {
         let begun = Instant::now();
         let is_lock = parked.is_lock();
-        self.seen.set_parked(is_lock, parked.is_analysis());
+        let is_analysis = parked.is_analysis();
+        self.seen.set_parked(!is_analysis, is_analysis);
         if is_lock {
             self.stall(true);
         }

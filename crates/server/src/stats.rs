@@ -339,9 +339,9 @@ impl Seen {
         self.set_parked(waits, false);
     }
 
-    /// The statement under way waits for a lock, or for rows that analytics compute; with neither it goes on.
-    pub(crate) fn set_parked(&self, is_lock: bool, is_analysis: bool) {
-        let state = match (is_lock, is_analysis) {
+    /// The statement under way waits, for a lock or for time, or for rows that analytics compute; with neither it goes on.
+    pub(crate) fn set_parked(&self, waits: bool, is_analysis: bool) {
+        let state = match (waits, is_analysis) {
             (_, true) => ANALYTICS,
             (true, false) => WAITING,
             (false, false) => ACTIVE,
