@@ -163,11 +163,18 @@ impl RunDelay {
 
     /// Nanoseconds waited so far; 0 when the kernel does not say.
     pub fn read_ns(&self) -> u64 {
+        self.read_both_ns().1
+    }
+
+    /// Nanoseconds run and waited so far; 0 when the kernel does not say.
+    pub fn read_both_ns(&self) -> (u64, u64) {
         let mut bytes = [0; 64];
         let count = self.0.read_at(&mut bytes, 0).unwrap_or(0);
-        let mut fields = bytes[..count].split(|byte| *byte == b' ');
-        let digits = fields.nth(1).unwrap_or(&[]);
-        digits.iter().take_while(|byte| byte.is_ascii_digit()).fold(0, |sum, byte| sum * 10 + u64::from(byte - b'0'))
+        let mut fields = bytes[..count].split(|byte| *byte == b' ').map(|digits| {
+            let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+            digits.fold(0, |sum, byte| sum * 10 + u64::from(byte - b'0'))
+        });
+        (fields.next().unwrap_or(0), fields.next().unwrap_or(0))
     }
 }
 

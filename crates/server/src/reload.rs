@@ -7,13 +7,38 @@ use crate::door::{Door, DoorOptions};
 use crate::options::OptionError;
 use crate::upstream::is_changeable;
 use engine::{LockConfig, LockPriority};
-use sql::session::{Database, Defaults, Source};
+use sql::session::{Database, Defaults, Setting, Source};
 
 /// Configuration of locks with what the settings say of it.
 pub fn lock_config(config: LockConfig, settings: &Defaults) -> LockConfig {
     let name = settings.get("overtake.lock_priority");
     let priority = LockPriority::ALL.into_iter().find(|priority| priority.name() == name);
     LockConfig { priority: priority.unwrap_or(config.priority), ..config }
+}
+
+/// Names of the settings `before` whose values are others in `now` and may change. The log names those that may not; they get
+/// their values back.
+pub(crate) fn changed<'d>(
+    before: impl Iterator<Item = Setting<'d>>,
+    now: &mut Defaults,
+    may_change: impl Fn(&Setting<'_>) -> bool,
+) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for setting in before {
+        if now.get(setting.name) == setting.value {
+            continue;
+        }
+        if may_change(&setting) {
+            names.push(setting.name);
+            continue;
+        }
+        tracing::warn!("parameter \"{}\" cannot be changed without restarting the server", setting.name);
+        // The start took it.
+        if let Err(error) = now.set(setting.name, setting.value, Source::CommandLine) {
+            tracing::error!(error = error.message(), "a setting that was good is not any more");
+        }
+    }
+    names
 }
 
 /// Reads the settings again and applies them to the gate and to sessions. Returns the names of changed settings.
@@ -27,19 +52,10 @@ pub fn reload(
 ) -> Result<Vec<&'static str>, OptionError> {
     let before = database.defaults();
     let mut settings = read()?;
-    let (changed, fixed): (Vec<_>, Vec<_>) =
-        before.all().filter(|setting| settings.get(setting.name) != setting.value).partition(|setting| {
-            !setting.is_of_server || setting.name == "overtake.lock_priority" || is_changeable(setting.name)
-        });
-    for setting in &fixed {
-        tracing::warn!("parameter \"{}\" cannot be changed without restarting the server", setting.name);
-        // The value in force was taken at the start, so it is valid.
-        settings
-            .set(setting.name, setting.value, Source::CommandLine)
-            .map_err(|error| OptionError::of(setting.name, error.message().to_owned()))?;
-    }
+    let names = changed(before.all(), &mut settings, |setting| {
+        !setting.is_of_server || setting.name == "overtake.lock_priority" || is_changeable(setting.name)
+    });
     let options = DoorOptions::from_settings(&settings, "off", true)?;
-    let names: Vec<&'static str> = changed.iter().map(|setting| setting.name).collect();
     let locks = lock_config(database.engine().lock_config(), &settings);
     let sessions = database
         .prepare_reload(settings)

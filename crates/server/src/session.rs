@@ -576,8 +576,11 @@ impl<B: Backend> Session<B> {
     pub(crate) async fn wait(&mut self, parked: Box<dyn Parked>) -> Result<(), Gone> {
         let begun = Instant::now();
         let is_lock = parked.is_lock();
-        let is_analysis = parked.is_analysis();
-        self.seen.set_parked(!is_analysis, is_analysis);
+        if parked.is_analysis() {
+            self.seen.set_analysed();
+        } else {
+            self.seen.set_waiting(true);
+        }
         if is_lock {
             self.stall(true);
         }
@@ -585,7 +588,7 @@ impl<B: Backend> Session<B> {
         if is_lock {
             self.stall(false);
         }
-        self.seen.set_parked(false, false);
+        self.seen.set_waiting(false);
         self.spent.wait += begun.elapsed();
         waited
     }

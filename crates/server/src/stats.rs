@@ -336,17 +336,12 @@ impl Seen {
     }
 
     pub(crate) fn set_waiting(&self, waits: bool) {
-        self.set_parked(waits, false);
+        self.state.store(if waits { WAITING } else { ACTIVE }, Relaxed);
     }
 
-    /// The statement under way waits, for a lock or for time, or for rows that analytics compute; with neither it goes on.
-    pub(crate) fn set_parked(&self, waits: bool, is_analysis: bool) {
-        let state = match (waits, is_analysis) {
-            (_, true) => ANALYTICS,
-            (true, false) => WAITING,
-            (false, false) => ACTIVE,
-        };
-        self.state.store(state, Relaxed);
+    /// The statement under way waits for rows that analytics compute.
+    pub(crate) fn set_analysed(&self) {
+        self.state.store(ANALYTICS, Relaxed);
     }
 
     /// It is the client's turn.

@@ -10,7 +10,7 @@ pub(crate) mod value;
 
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::forms::Forms;
-pub use defaults::{Defaults, Source};
+pub use defaults::{Defaults, Setting, Source};
 use defs::{Context, DEFS, Def, find as position};
 use engine::Isolation;
 use stage::Class;

@@ -6,7 +6,7 @@
 //! The kernel counts both for each thread, time on a processor and time ready without one (`schedstat`). It adds a wait to the
 //! count when the wait ends, so a thread that waits throughout is known by its state.
 
-use preempt::os;
+use preempt::os::{self, RunDelay};
 use sched::Scheduler;
 use sql::observe::{SchedulerRow, Scheduling};
 use stage::Class;
@@ -48,8 +48,7 @@ pub struct Watcher {
 
 /// Counters of one thread that the kernel keeps.
 struct Counters {
-    /// `schedstat`: nanoseconds on a processor, nanoseconds ready without one.
-    times: File,
+    times: RunDelay,
     /// `stat`: the state is its third field.
     state: File,
 }
@@ -65,22 +64,19 @@ struct Sums {
 
 impl Counters {
     fn of_current() -> io::Result<Counters> {
-        let task = format!("/proc/self/task/{}", os::thread_id());
-        Ok(Counters { times: File::open(format!("{task}/schedstat"))?, state: File::open(format!("{task}/stat"))? })
+        let state = File::open(format!("/proc/self/task/{}/stat", os::thread_id()))?;
+        Ok(Counters { times: RunDelay::open_current()?, state })
     }
 
     fn add_to(&self, sums: &mut Sums) {
+        let (ran_ns, waited_ns) = self.times.read_both_ns();
+        sums.ran += Duration::from_nanos(ran_ns);
+        sums.waited += Duration::from_nanos(waited_ns);
         let mut bytes = [0; 512];
-        let mut read = |file: &File| {
-            let count = file.read_at(&mut bytes, 0).unwrap_or(0);
-            String::from_utf8_lossy(&bytes[..count]).into_owned()
-        };
-        let times = read(&self.times);
-        let mut fields = times.split_ascii_whitespace().map(|field| Duration::from_nanos(field.parse().unwrap_or(0)));
-        sums.ran += fields.next().unwrap_or_default();
-        sums.waited += fields.next().unwrap_or_default();
+        let count = self.state.read_at(&mut bytes, 0).unwrap_or(0);
         // The name of the thread stands in brackets before the state and may hold anything.
-        sums.is_ready |= read(&self.state).rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('R'));
+        let state = bytes[..count].rsplit(|byte| *byte == b')').next().unwrap_or(&[]);
+        sums.is_ready |= state.trim_ascii_start().starts_with(b"R");
     }
 }
 

@@ -7,7 +7,8 @@ use super::Upstream;
 use super::options::UpstreamOptions;
 use crate::door::DoorOptions;
 use crate::options::OptionError;
-use sql::session::{Defaults, Source};
+use crate::reload::changed;
+use sql::session::Defaults;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -131,23 +132,9 @@ impl Upstream {
     }
 }
 
-/// The server's settings whose values are others now and may be. What may not be is what it was.
+/// As [`changed`], of the server's settings: those of sessions are none of the front's.
 fn differing(before: &Defaults, now: &mut Defaults) -> Vec<&'static str> {
-    let is_other = |now: &Defaults, name: &str, value: &str| now.get(name) != value;
-    let others: Vec<(&'static str, String)> = before
-        .of_server()
-        .filter(|(name, value, _)| is_other(now, name, value))
-        .map(|(name, value, _)| (name, value.to_owned()))
-        .collect();
-    let (changed, fixed): (Vec<_>, Vec<_>) = others.into_iter().partition(|(name, _)| is_changeable(name));
-    for (name, value) in fixed {
-        tracing::warn!("parameter \"{name}\" cannot be changed without restarting the server");
-        // It was taken when the server began.
-        if let Err(error) = now.set(name, &value, Source::CommandLine) {
-            tracing::error!(error = error.message(), "a setting that was good is not any more");
-        }
-    }
-    changed.into_iter().map(|(name, _)| name).collect()
+    changed(before.of_server(), now, |setting| is_changeable(setting.name))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub(super) fn refused(settings: &Defaults, name: &str) -> Option<SqlError> {
     if !settings.has(name) {
         return settings.clone().set(name, "", Source::CommandLine).err();
     }
-    settings.of_server().any(|(own, ..)| own == name).then(|| {
+    settings.of_server().any(|own| own.name == name).then(|| {
         let why = if is_changeable(name) { "now" } else { "without restarting the server" };
         let error = SqlError::new(SqlState("55P02"), format!("parameter \"{name}\" cannot be changed {why}"));
         error.hint("It is a setting of the gate before the servers, for all its clients.")

@@ -34,7 +34,7 @@ use crate::planning::Planning;
 use crate::roles::Roles;
 use crate::roles::change::Undo;
 use crate::settings::Settings;
-pub use crate::settings::{Defaults, SettingRow, Source};
+pub use crate::settings::{Defaults, Setting, SettingRow, Source};
 use crate::stack::{self, Tree};
 use crate::types::SqlType;
 use action::Action;

@@ -5,7 +5,6 @@
 use super::{Block, Database, Defaults, Session};
 use crate::error::SqlResult;
 use crate::priority::Rules;
-use crate::settings::Source;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -86,15 +85,5 @@ impl Session {
         }
         self.server = self.database.server.current();
         self.settings.reload(&self.server.defaults);
-    }
-}
-
-impl Source {
-    /// Tells whether a reload may replace a value from this source.
-    pub(crate) fn is_of_server(self) -> bool {
-        match self {
-            Source::Default | Source::File | Source::Environment | Source::CommandLine => true,
-            Source::Database | Source::Role | Source::Rule | Source::Client | Source::Session => false,
-        }
     }
 }

@@ -33,6 +33,14 @@ pub enum Source {
 }
 
 impl Source {
+    /// Tells whether a reload may replace a value from this source.
+    pub(crate) fn is_of_server(self) -> bool {
+        match self {
+            Source::Default | Source::File | Source::Environment | Source::CommandLine => true,
+            Source::Database | Source::Role | Source::Rule | Source::Client | Source::Session => false,
+        }
+    }
+
     /// As `pg_settings` writes it.
     pub fn name(self) -> &'static str {
         match self {
@@ -55,6 +63,8 @@ pub struct Setting<'d> {
     pub name: &'static str,
     /// Value, as it is shown.
     pub value: &'d str,
+    /// Default value.
+    pub default: &'static str,
     /// True if the server's start takes it, and no session can set it.
     pub is_of_server: bool,
 }
@@ -100,10 +110,9 @@ impl Defaults {
         find(name).and_then(|at| self.values.get(at)).map_or("", |(value, _)| value)
     }
 
-    /// Names, values and defaults of those that are the server's.
-    pub fn of_server(&self) -> impl Iterator<Item = (&'static str, &str, &'static str)> {
-        let all = DEFS.iter().zip(&self.values).filter(|(def, _)| def.context == Context::Postmaster);
-        all.map(|(def, (value, _))| (def.name, &**value, def.default))
+    /// Settings that are the server's.
+    pub fn of_server(&self) -> impl Iterator<Item = Setting<'_>> {
+        self.all().filter(|setting| setting.is_of_server)
     }
 
     /// All settings but those that nobody can change.
@@ -112,6 +121,7 @@ impl Defaults {
         changeable.map(|(def, (value, _))| Setting {
             name: def.name,
             value,
+            default: def.default,
             is_of_server: def.context == Context::Postmaster,
         })
     }

@@ -14,8 +14,9 @@ pub(super) fn table(shared: &Shared) -> Table {
         vec![("key", text(name)), ("value", text(value)), ("default", text(default)), ("changeable", changeable)]
     };
     let options = shared.options();
-    let settings = options.settings.of_server();
-    let settings = settings.map(|(name, value, default)| line(name, effective(name, value), effective(name, default)));
+    let settings = options.settings.of_server().map(|setting| {
+        line(setting.name, effective(setting.name, setting.value), effective(setting.name, setting.default))
+    });
     let upstream = line("upstream", &shared.hosts(), "");
     Table::new(&COLUMNS, settings.chain([upstream]).collect())
 }
