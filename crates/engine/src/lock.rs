@@ -499,7 +499,7 @@ impl Txn<'_> {
                     self.stand_in_line(table, key, Mode::row(RowLock::KeyShare), Some(owner))?;
                     has_waited = true;
                 }
-                _ => break,
+                Some(_) | None => break,
             }
         }
         if self.place_is_for(key) {

@@ -31,7 +31,7 @@ pub struct ModelTxn<'m> {
     model: &'m Model,
     held: Held<'m>,
     changes: Vec<(usize, Change)>,
-    /// What a SERIALIZABLE one has read.
+    /// Reads of a SERIALIZABLE transaction.
     reads: RefCell<ReadLog>,
 }
 

@@ -146,7 +146,7 @@ impl ReadLog {
         self.tables
     }
 
-    /// How much it holds, in entries of 16 bytes or a little more.
+    /// Returns the size, in entries of 16 bytes or a little more.
     pub(crate) fn weight(&self) -> usize {
         self.rows.len() + 4 * self.stretches.len() + self.bytes.len() / 16 + 8 * self.scans.len()
     }
@@ -298,7 +298,7 @@ impl ReadLog {
         });
     }
 
-    /// Whether the write meets what was read. The log is sorted; the pin is that of whoever may look at the write's
+    /// Tells whether the write meets what was read. The log is sorted; the pin is that of whoever may look at the write's
     /// versions; `key` is a buffer.
     pub(crate) fn meets(&self, tables: &Tables, pin: &Pin, write: &RecentWrite, key: &mut Vec<u8>) -> bool {
         debug_assert!(self.is_sorted || self.tables == 0, "a log is sorted before it is compared");

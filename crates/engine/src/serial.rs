@@ -108,7 +108,7 @@ const EXACT_MAX: usize = 4096;
 /// As a timestamp: there is none.
 const NEVER: u64 = u64::MAX;
 
-/// Why a commit did not happen.
+/// Reason why a commit did not happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// Somebody aborted the transaction.
@@ -127,9 +127,9 @@ pub(crate) struct Record {
     /// The tables that it read, and wrote, by bits.
     tables_read: u64,
     tables_written: u64,
-    /// Its commit timestamp, the least of a summary; [`NEVER`] if it wrote nothing.
+    /// Commit timestamp, the least of a summary; [`NEVER`] if the transaction wrote nothing.
     committed: u64,
-    /// Its place, the greatest of a summary.
+    /// Place in the serial order, the greatest of a summary.
     place: u64,
     /// See the module; [`NEVER`] without one.
     out: u64,
@@ -178,7 +178,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Whether `reader` has read what `writer` wrote.
+    /// Tells whether `reader` has read what `writer` wrote.
     fn meet(&mut self, reader: &Record, writer: &Record) -> bool {
         if reader.tables_read & writer.tables_written == 0 {
             return false;
@@ -241,11 +241,11 @@ pub(crate) struct Commit<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) registry: &'a Registry,
     pub(crate) held: &'a Held<'a>,
-    /// Its reads and writes. If it stays in the ledger, a spare one takes its place.
+    /// Reads and writes of the transaction. If the record stays in the ledger, a spare one takes its place.
     pub(crate) record: &'a mut Arc<Record>,
     /// A buffer.
     pub(crate) key: &'a mut Vec<u8>,
-    /// Whether any word names the transaction, so that it needs a timestamp.
+    /// True if any word names the transaction, so that it needs a timestamp.
     pub(crate) has_changes: bool,
 }
 
@@ -260,12 +260,12 @@ impl Serial {
         Serial { ledger: Latch::new(Ledger::default()), limit }
     }
 
-    /// How many entries are kept.
+    /// Returns the number of entries that are kept.
     pub(crate) fn kept(&self) -> usize {
         self.ledger.lock(&Region::enter()).kept
     }
 
-    /// How many commits were refused for the sake of open READ ONLY transactions.
+    /// Returns the number of commits refused for the sake of open READ ONLY transactions.
     pub(crate) fn refused_by_readers(&self) -> u64 {
         self.ledger.lock(&Region::enter()).refused_by_readers
     }
@@ -503,7 +503,7 @@ impl Ledger {
     }
 }
 
-/// Whether the sum is more than `few`. It looks no further than it must.
+/// Tells whether the sum is more than `few`. It looks no further than it must.
 fn are_many(mut counts: impl Iterator<Item = usize>, few: usize) -> bool {
     let mut left = few;
     counts.any(|count| match left.checked_sub(count) {

@@ -64,7 +64,7 @@ pub struct Session {
     waiter: Arc<Waiter>,
     /// Whether its statement waits, or has waited and not come back.
     is_parked: bool,
-    /// Whether that statement waits for the locks with which it begins.
+    /// True if that statement waits for the locks with which it begins.
     is_locking: bool,
     /// How often the procedure that runs was begun again after an error.
     retries: u32,
@@ -158,12 +158,12 @@ impl Session {
         self.open.is_some()
     }
 
-    /// Whether the statement that waits has not begun: it waits for locks that it takes before its snapshot.
+    /// Tells whether the statement that waits has not begun: it waits for locks that it takes before its snapshot.
     pub fn is_locking(&self) -> bool {
         self.is_parked && self.is_locking
     }
 
-    /// Whether the open transaction has no snapshot yet that it must keep: no statement of it has read anything.
+    /// Tells whether the open transaction has no snapshot yet that it must keep: no statement of it has read anything.
     pub fn is_unread(&self) -> bool {
         self.open.as_ref().is_some_and(|open| open.is_unread)
     }

@@ -88,7 +88,7 @@ impl Mark {
 ///
 /// The transaction still holds its locks when `after` is called, so whoever waits for one of them finds that done.
 pub trait AtDecision {
-    /// Whether there is anything to be done. The commit then fails if somebody took the transaction's locks, even if it
+    /// True if there is anything to be done. The commit then fails if somebody took the transaction's locks, even if it
     /// has written no row.
     const IS_NEEDED: bool;
     /// From here on others may see the transaction's rows.
@@ -501,7 +501,7 @@ impl Drop for Txn<'_> {
     }
 }
 
-/// Why somebody else has aborted it: a more important one took a row.
+/// Error of a transaction that a more important one has aborted to take a row.
 #[cold]
 fn lost(held: &Held<'_>) -> Error {
     if held.taken_by().is_some() { Error::Taken } else { Error::SerializationFailure }

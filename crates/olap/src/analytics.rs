@@ -241,7 +241,7 @@ impl AnalyticsRun for Run {
 
 impl Late for Run {
     fn is_late(&self) {
-        self.stop(SqlError::new(SqlState("57014"), "canceling statement due to statement timeout"));
+        self.stop(SqlError::cancelled("statement timeout"));
     }
 }
 

@@ -22,7 +22,7 @@ const ADDRESSES_MAX: usize = 10_000;
 #[derive(Debug, Default)]
 pub(crate) struct Attempts(Mutex<HashMap<Option<IpAddr>, Attempt>>);
 
-/// What is remembered of one address; none: a unix socket.
+/// Failures and log lines of one address.
 #[derive(Debug)]
 struct Attempt {
     failures: u32,

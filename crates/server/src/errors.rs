@@ -72,13 +72,13 @@ pub(crate) fn copy_failed(why: &str) -> SqlError {
 
 /// Somebody has cancelled a statement that had not begun.
 pub(crate) fn cancelled() -> SqlError {
-    error("57014", "canceling statement due to user request")
+    SqlError::cancelled("user request")
 }
 
 /// A statement that has not begun, and has no time left.
 pub(crate) fn late_at_the_door(timeout: Option<Duration>) -> SqlError {
     let ms = timeout.unwrap_or_default().as_millis();
-    error("57014", "canceling statement due to statement timeout")
+    SqlError::cancelled("statement timeout")
         .detail(format!("It waited for all of its {ms} ms at the gate, or for a connection."))
         .hint("Raise statement_timeout, or the transaction's class by overtake.priority.")
 }

@@ -45,7 +45,7 @@ pub(crate) struct Shared<D> {
     pub(crate) bells: Arc<Bells>,
     pub(crate) workers: Arc<Workers>,
     pub(crate) below: Arc<Below>,
-    /// Who has failed to log in.
+    /// Failed logins by address.
     pub(crate) attempts: Attempts,
     /// Makes up salts for users who do not exist.
     pub(crate) mock_secret: [u8; 32],

@@ -263,7 +263,7 @@ async fn one_byte(conn: &mut Conn, byte: u8) -> Result<(), Gone> {
     conn.io.write_all(&[byte]).await.map_err(|_| Gone::Client)
 }
 
-/// Why a connection is not encrypted.
+/// Reason why a connection is not encrypted.
 enum Unencrypted {
     Stop(Stop),
     /// The handshake has failed.
@@ -380,10 +380,10 @@ async fn authenticate<D: Front>(
         Method::Reject => return Err(errors::rejected(&from, user, database, encryption).into()),
         Method::Trust => None,
         Method::ScramSha256 => {
-            let unusable = unusable(user, role.as_ref());
-            let verifier = role.as_ref().filter(|_| unusable.is_none());
-            let verifier = verifier.and_then(|role| role.password.as_deref()?.parse().ok());
-            let verifier = verifier.unwrap_or_else(|| Verifier::mock(user, &shared.mock_secret));
+            let (verifier, unusable) = match verifier_of(user, role.as_ref()) {
+                Ok(verifier) => (verifier, None),
+                Err(why) => (Verifier::mock(user, &shared.mock_secret), Some(why)),
+            };
             let tls = shared.config.tls.as_ref().filter(|_| origin.is_encrypted);
             let proved = prove(conn, user, verifier, tls.and_then(|tls| tls.end_point.as_deref())).await;
             // Who only goes, as psql does to ask for a password, has not failed to prove one.
@@ -403,21 +403,20 @@ async fn authenticate<D: Front>(
     if role.may_log_in { Ok((role, proof)) } else { Err(errors::may_not_log_in(user).into()) }
 }
 
-/// Why no password of a user is right, in PostgreSQL's words.
-fn unusable(user: &str, role: Option<&Role>) -> Option<String> {
-    let Some(role) = role else { return Some(format!("Role \"{user}\" does not exist.")) };
-    let Some(password) = &role.password else { return Some(format!("User \"{user}\" has no password assigned.")) };
+/// Verifier of a user's password, or the reason why no password is right, in PostgreSQL's words.
+fn verifier_of(user: &str, role: Option<&Role>) -> Result<Verifier, String> {
+    let role = role.ok_or_else(|| format!("Role \"{user}\" does not exist."))?;
+    let password = role.password.as_ref().ok_or_else(|| format!("User \"{user}\" has no password assigned."))?;
     if role.is_expired {
-        return Some(format!("User \"{user}\" has an expired password."));
+        return Err(format!("User \"{user}\" has an expired password."));
     }
     if password.starts_with("md5") {
-        return Some(format!(
+        return Err(format!(
             "User \"{user}\" does not have a valid SCRAM secret: its password is kept as MD5. Set it again under \
              password_encryption = 'scram-sha-256'."
         ));
     }
-    let is_valid = password.parse::<Verifier>().is_ok();
-    (!is_valid).then(|| format!("User \"{user}\" does not have a valid SCRAM secret."))
+    password.parse().map_err(|_| format!("User \"{user}\" does not have a valid SCRAM secret."))
 }
 
 /// The exchange of SCRAM-SHA-256.
@@ -480,13 +479,13 @@ mod tests {
         let role =
             |password: &str, is_expired| Role { password: Some(password.to_owned()), is_expired, ..Role::default() };
         let good = Verifier::new("pencil").expect("random bytes").to_string();
-        let why = |role: &Role| unusable("ann", Some(role)).unwrap_or_default();
+        let why = |role: &Role| verifier_of("ann", Some(role)).err().unwrap_or_default();
         assert_eq!(why(&role(&good, false)), "");
         assert_eq!(why(&role(&good, true)), "User \"ann\" has an expired password.");
         assert!(why(&role("md59009ce60b9ca97f1e752376843d1309e", false)).contains("kept as MD5"));
         assert!(why(&role("nonsense", false)).ends_with("valid SCRAM secret."));
         assert_eq!(why(&Role::default()), "User \"ann\" has no password assigned.");
-        assert_eq!(unusable("ann", None).as_deref(), Some("Role \"ann\" does not exist."));
+        assert_eq!(verifier_of("ann", None).err().as_deref(), Some("Role \"ann\" does not exist."));
     }
 
     #[test]

@@ -89,6 +89,8 @@ impl SqlState {
     pub const NO_ACTIVE_SQL_TRANSACTION: SqlState = SqlState("25P01");
     /// `25001`: one is open.
     pub const ACTIVE_SQL_TRANSACTION: SqlState = SqlState("25001");
+    /// `57014`: somebody, or a timeout, has ended it.
+    pub const QUERY_CANCELED: SqlState = SqlState("57014");
     /// `25P02`: one is open and has failed.
     pub const IN_FAILED_SQL_TRANSACTION: SqlState = SqlState("25P02");
     /// `XX000`: a fault of this program.
@@ -154,6 +156,11 @@ impl SqlError {
             about: None,
             engine: None,
         }))
+    }
+
+    /// `57014`: the statement was ended because of `why`: `user request`, `statement timeout`.
+    pub fn cancelled(why: &str) -> SqlError {
+        SqlError::new(SqlState::QUERY_CANCELED, format!("canceling statement due to {why}"))
     }
 
     /// `0A000`: `what` is not supported.

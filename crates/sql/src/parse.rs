@@ -30,13 +30,13 @@ derive_dialect!(
     overrides = { supports_unicode_string_literal = false }
 );
 
-/// How deep a tree may be that any thread's stack has room for, and how many parentheses may be open in its text.
+/// Greatest depth of a tree that any thread's stack has room for, and of open parentheses in its text.
 const SMALL: Depth = Depth { tree: 200, nesting: 20 };
 /// The same of a definition. Its tree stays in the catalog, where anybody may drop it.
 const KEPT: Depth = Depth { tree: 500, nesting: 50 };
 /// The same of a large stack.
 const LARGE: Depth = Depth { tree: crate::stack::TREE_MAX, nesting: crate::stack::NESTING_MAX };
-/// How many calls of the parser may be under way for each open parenthesis, and beside those: for signs and NOT in a row.
+/// Greatest number of the parser's calls under way for each open parenthesis, and beside those: for signs and NOT in a row.
 const CALLS_MAX: (usize, usize) = (8, 600);
 /// Words that make a tree deeper.
 const CHAINING: &[Keyword] = &[
@@ -258,7 +258,7 @@ pub(crate) fn expression(text: &str) -> SqlResult<ast::Expr> {
     Err(SqlError::new(SqlState::SYNTAX_ERROR, "an expression was expected"))
 }
 
-/// How deep the tree of some tokens can be. The parser makes it as deep as a chain of operators is long, in a loop.
+/// Returns the greatest depth of the tree of some tokens. The parser makes it as deep as a chain of operators is long, in a loop.
 #[derive(Clone, Copy)]
 struct Depth {
     /// Operators in a row, those around open parentheses included, and the parentheses.

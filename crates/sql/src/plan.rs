@@ -621,11 +621,11 @@ impl Lock {
 pub struct TableUse {
     /// The table, as the statement was bound to it.
     pub table: Arc<TableInfo>,
-    /// How the table is used.
+    /// Use of the table.
     pub hold: Hold,
 }
 
-/// How a statement holds a table.
+/// Hold of a statement on a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     /// As one that writes to it: in mode ROW EXCLUSIVE.

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** a cancel counts for the preparation that is under way; one that comes before or after it is nobody's.
 
-use crate::error::{SqlError, SqlResult, SqlState};
+use crate::error::{SqlError, SqlResult};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 const ON: u8 = 1;
 const CANCELLED: u8 = 2;
-/// How many calls of [`check`] go by before one looks.
+/// Number of calls of [`check`] that go by before one looks.
 const CALLS: u32 = 256;
 
 /// Shared by a session and whoever may cancel it.
@@ -63,7 +63,7 @@ pub(crate) fn check() -> SqlResult<()> {
         return Ok(());
     }
     LEFT.set(CALLS);
-    let cancelled = |why| Err(SqlError::new(SqlState("57014"), format!("canceling statement due to {why}")));
+    let cancelled = |why| Err(SqlError::cancelled(why));
     CURRENT.with_borrow(|current| match current {
         Some(Current { planning, .. }) if planning.0.load(SeqCst) == CANCELLED => cancelled("user request"),
         Some(Current { deadline: Some(deadline), .. }) if *deadline <= Instant::now() => cancelled("statement timeout"),

@@ -60,7 +60,7 @@ pub struct Role {
     pub connections_max: i32,
     /// What its password is checked against, as PostgreSQL writes it; without one, no password is right.
     pub password: Option<String>,
-    /// Whether the time is over until which its password is valid.
+    /// True if the time is over until which its password is valid.
     pub is_expired: bool,
     /// What `ALTER ROLE SET` has said.
     pub settings: SettingList,
@@ -167,7 +167,7 @@ impl Roles {
     }
 }
 
-/// Whether a password is given as what it is checked against, as dumps do: `SCRAM-SHA-256$iterations:salt$stored:server`.
+/// Tells whether a password is given as what it is checked against, as dumps do: `SCRAM-SHA-256$iterations:salt$stored:server`.
 fn is_verifier(password: &str) -> bool {
     let parts = || {
         let (iterations, rest) = password.strip_prefix("SCRAM-SHA-256$")?.split_once(':')?;

@@ -16,11 +16,11 @@ use std::cell::Cell;
 
 /// Size of a large stack. Only pages that were touched take memory.
 const LARGE_BYTES: usize = 512 << 20;
-/// How deep the tree of a statement may be: operators in a row, and parentheses.
+/// Greatest depth of a statement's tree: operators in a row, and parentheses.
 pub(crate) const TREE_MAX: usize = 50_000;
-/// How many parentheses may be open; each costs the parser more than an operator.
+/// Greatest number of open parentheses; each costs the parser more than an operator.
 pub(crate) const NESTING_MAX: usize = 10_000;
-/// What a level of queries that refer to one another takes of the stack when they are run, at most.
+/// Stack that a level of queries that refer to one another takes when they are run, at most.
 const QUERY_BYTES: usize = 48 << 10;
 
 thread_local! {
@@ -46,7 +46,7 @@ impl Drop for Scope {
     }
 }
 
-/// Whether this is a large stack.
+/// Tells whether this is a large stack.
 pub(crate) fn is_large() -> bool {
     IS_LARGE.get()
 }
@@ -69,7 +69,7 @@ pub(crate) fn check() -> SqlResult<()> {
     }
 }
 
-/// Whether there is room to run queries that refer to one another, so many in a row.
+/// Tells whether there is room to run queries that refer to one another, so many in a row.
 ///
 /// # Errors
 /// `54001`

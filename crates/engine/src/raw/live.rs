@@ -42,7 +42,7 @@ impl SerialState {
 pub(crate) struct SerialSeen(u64);
 
 impl SerialSeen {
-    /// How many SERIALIZABLE transactions that may write were live.
+    /// Number of SERIALIZABLE transactions that may write and were live.
     pub(crate) fn live(self) -> u64 {
         self.0 & LIVE_MASK
     }

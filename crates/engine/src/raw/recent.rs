@@ -15,7 +15,7 @@ use super::version::{Version, VersionPtr};
 pub(crate) struct RecentWrite {
     pub(crate) row: u64,
     pub(crate) table: u32,
-    /// Whether it stands for any rows of the table, whose images nobody compares.
+    /// True if it stands for any rows of the table, whose images nobody compares.
     pub(crate) is_any: bool,
     before: Option<VersionPtr>,
     after: Option<VersionPtr>,

@@ -381,25 +381,25 @@ impl<'e> Held<'e> {
         generation_of(self.owner)
     }
 
-    /// Whether it is SERIALIZABLE and may write.
+    /// Tells whether it is SERIALIZABLE and may write.
     #[inline]
     pub(crate) fn is_serial(&self) -> bool {
         self.role == Role::Writer
     }
 
-    /// Whether it is a declared READ ONLY transaction beside SERIALIZABLE ones that may write.
+    /// Tells whether it is a declared READ ONLY transaction beside SERIALIZABLE ones that may write.
     #[inline]
     pub(crate) fn is_serial_reader(&self) -> bool {
         self.role == Role::Reader
     }
 
-    /// Whether it remembers what it reads.
+    /// Tells whether it remembers what it reads.
     #[inline]
     pub(crate) fn logs_reads(&self) -> bool {
         self.role != Role::None
     }
 
-    /// Whether nobody has aborted it.
+    /// Tells whether nobody has aborted it.
     #[inline]
     pub fn is_active(&self) -> bool {
         self.slot().status.load(Acquire) == status(ACTIVE, self.generation())

@@ -23,7 +23,7 @@ pub(super) struct Open {
     suspended: Option<Suspended>,
     state: State,
     savepoints: Vec<(u64, Mark)>,
-    /// Whether no statement has read by its snapshot.
+    /// True if no statement has read by its snapshot.
     pub(super) is_unread: bool,
 }
 
@@ -52,12 +52,12 @@ impl Open {
         }
     }
 
-    /// Whether the statement that begins takes a new snapshot.
+    /// Tells whether the statement that begins takes a new snapshot.
     fn renews(&self) -> bool {
         self.is_unread || self.begin.isolation == Isolation::ReadCommitted
     }
 
-    /// Whether others know its snapshot from its beginning on: it cannot take another.
+    /// Tells whether others know its snapshot from its beginning on: it cannot take another.
     fn is_tied(&self) -> bool {
         self.begin.isolation == Isolation::Serializable && self.begin.read_only
     }

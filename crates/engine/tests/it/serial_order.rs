@@ -248,7 +248,7 @@ impl Rows {
         }
     }
 
-    /// Whether some order of these transactions goes from here to `end`.
+    /// Tells whether some order of these transactions goes from here to `end`.
     fn has_order_to(&self, end: &Rows, transactions: &[&Vec<Act>]) -> bool {
         if transactions.is_empty() {
             return self == end;

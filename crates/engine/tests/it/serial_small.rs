@@ -94,7 +94,7 @@ fn bits(set: usize) -> impl Iterator<Item = usize> {
     (0..usize::BITS as usize).filter(move |bit| set & (1 << bit) != 0)
 }
 
-/// Whether the transactions, one after the other in some order, see what they saw and leave what is left.
+/// Tells whether the transactions, one after the other in some order, see what they saw and leave what is left.
 fn has_order(kinds: &[Kind], played: &[Played], left: &[usize], rows: &[i64], end: &[i64]) -> bool {
     if left.is_empty() {
         return rows == end;
@@ -110,7 +110,7 @@ fn has_order(kinds: &[Kind], played: &[Played], left: &[usize], rows: &[i64], en
     })
 }
 
-/// Whether `from` has read the state before a write of `to`, which has committed or is about to.
+/// Tells whether `from` has read the state before a write of `to`, which has committed or is about to.
 fn rw(kinds: &[Kind], played: &[Played], from: usize, to: usize) -> bool {
     from != to && played[from].began < played[to].ended && kinds[from].reads & kinds[to].writes != 0
 }
@@ -126,7 +126,7 @@ fn first_out(kinds: &[Kind], played: &[Played], t2: usize) -> Option<usize> {
     (0..kinds.len()).filter(is_out).filter_map(|t3| played[t3].ended).filter(|end| Some(*end) < played[t2].ended).min()
 }
 
-/// Whether the commit of `at`, which ends now, would complete T1 -rw-> T2 -rw-> T3 of which T3 commits first.
+/// Tells whether the commit of `at`, which ends now, would complete T1 -rw-> T2 -rw-> T3 of which T3 commits first.
 fn completes(kinds: &[Kind], played: &[Played], at: usize) -> bool {
     let counts = |other: usize| other == at || played[other].committed;
     let pairs = (0..kinds.len()).flat_map(|t1| (0..kinds.len()).map(move |t2| (t1, t2)));
@@ -136,7 +136,7 @@ fn completes(kinds: &[Kind], played: &[Played], at: usize) -> bool {
     })
 }
 
-/// Whether a declared READ ONLY transaction is open that might yet make `at` the middle of such a structure.
+/// Tells whether a declared READ ONLY transaction is open that might yet make `at` the middle of such a structure.
 fn concerns_reader(kinds: &[Kind], played: &[Played], at: usize) -> bool {
     let Some(out) = first_out(kinds, played, at) else { return false };
     let is_open = |reader: &usize| kinds[*reader].is_declared && played[*reader].ended.is_none();

@@ -12,7 +12,7 @@ use sql::plan::CastEval;
 use sql::{Datum, Kind, SqlResult, SqlType};
 use std::cmp::Ordering;
 
-/// What is computed of the arguments' values. It is data, so that it shows all that it captures.
+/// Computation over the arguments' values. It is data, so that it shows all that it captures.
 #[derive(Debug)]
 pub(crate) enum Body {
     /// A line of the tables of functions and operators. Constants stand in the frame, the arguments take its free places.

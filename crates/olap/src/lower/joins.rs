@@ -44,7 +44,7 @@ struct Part<'p> {
     conditions: Vec<&'p Expr>,
 }
 
-/// How many sources may be joined.
+/// Greatest number of sources of a join.
 const JOINS_MAX: usize = 200;
 
 impl Lowering<'_> {

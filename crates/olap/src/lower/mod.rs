@@ -29,10 +29,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// How many plans and expressions may stand one inside the other: what DataFusion makes of them goes through its own
+/// Greatest depth of plans and expressions one inside the other: what DataFusion makes of them goes through its own
 /// recursions, which ask nobody for room, on stacks of 8 MiB.
 const DEPTH_MAX: usize = 500;
-/// How many plans a query may have, each query of `WITH` counted as often as it is named.
+/// Greatest number of plans of a query, each query of `WITH` counted as often as it is named.
 const PLANS_MAX: usize = 2_000;
 
 /// A plan as DataFusion's, over the rows of `tables`, not yet optimised. The parameters' values become constants of it, so
@@ -79,9 +79,9 @@ struct Lowering<'a> {
     next: Cell<u64>,
     /// Queries of `WITH` that have been lowered once.
     shared: RefCell<HashSet<u64>>,
-    /// How many plans and expressions are being lowered, one inside the other.
+    /// Number of plans and expressions that are being lowered, one inside the other.
     depth: Cell<usize>,
-    /// How many plans have been.
+    /// Number of plans that have been lowered.
     plans: Cell<usize>,
 }
 

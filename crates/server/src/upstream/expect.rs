@@ -114,7 +114,7 @@ pub(crate) enum Expect {
     },
     /// The barrier behind a COPY that has failed, up to its `CloseComplete`.
     Barrier {
-        /// How many of the next `ReadyForQuery` the client must not see.
+        /// Number of the next `ReadyForQuery` messages that the client must not see.
         own: usize,
         /// The client has seen one, or need not: a simple query has its own.
         is_ready: bool,
@@ -133,7 +133,7 @@ impl Expect {
     }
 }
 
-/// What is to be done with a message of the client.
+/// Treatment of a message of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admits {
     /// It is sent.
@@ -183,7 +183,7 @@ pub(crate) struct Expects {
     /// The last `Execute` or query of the queue may begin a COPY; it stands behind one that is a COPY.
     may_copy: bool,
     may_copy_next: bool,
-    /// How many `Sync`s the COPY has ignored, unless it had failed before.
+    /// Number of `Sync`s that the COPY has ignored, unless it had failed before.
     ignorable: usize,
     /// A `Flush` was sent for whoever waits.
     has_flushed: bool,
@@ -225,7 +225,7 @@ impl Expects {
         self.queue.front()
     }
 
-    /// What to do with a message of the client of this kind.
+    /// Returns the treatment of a client's message of this kind.
     pub(crate) fn admits(&mut self, kind: u8) -> Admits {
         if self.is_resolving() {
             return Admits::Later;
@@ -249,22 +249,22 @@ impl Expects {
         }
     }
 
-    /// Whether the barrier behind a COPY is under way, or is to be.
+    /// Tells whether the barrier behind a COPY is under way, or is to be.
     pub(crate) fn is_resolving(&self) -> bool {
         matches!(self.queue.back(), Some(Expect::Barrier { .. } | Expect::BarrierSync { .. }))
     }
 
-    /// Whether the client has to send another `Sync` than those that the COPY of an `Execute` has ignored.
+    /// Tells whether the client has to send another `Sync` than those that the COPY of an `Execute` has ignored.
     pub(crate) fn owes_sync(&self) -> bool {
         matches!(self.queue.front(), Some(Expect::Execute(_))) && !self.queue.contains(&Expect::Sync)
     }
 
-    /// Whether what is under way may be a COPY. Nothing but `Sync` and the end of data stands behind it.
+    /// Tells whether what is under way may be a COPY. Nothing but `Sync` and the end of data stands behind it.
     fn awaits_copy(&self) -> bool {
         self.may_copy && self.queue.iter().any(|expect| matches!(expect, Expect::Execute(_) | Expect::Query(_)))
     }
 
-    /// Whether an empty query was sent that ends a COPY.
+    /// Tells whether an empty query was sent that ends a COPY.
     pub(crate) fn has_probed(&self) -> bool {
         self.has_probed
     }

@@ -87,7 +87,7 @@ impl Link {
         name.is_some_and(|(name, _)| talk.client.names.is_unsure(name, self.taken.server.prepared.batch))
     }
 
-    /// Whether a message may be sent while a COPY may be under way. What it waits for is brought about here.
+    /// Tells whether a message may be sent while a COPY may be under way. What it waits for is brought about here.
     fn admits(&mut self, kind: u8) -> bool {
         let out = &mut self.taken.server.out;
         match self.expects.admits(kind) {
@@ -408,7 +408,7 @@ impl Link {
         }
     }
 
-    /// Whether what a portal was bound to may be a COPY FROM STDIN.
+    /// Tells whether what a portal was bound to may be a COPY FROM STDIN.
     fn copies(&mut self, portal: &[u8], is_copy: bool) {
         if portal.is_empty() {
             self.copies_unnamed = is_copy;

@@ -80,17 +80,17 @@ pub(crate) struct Link {
     pub(crate) status: u8,
     /// Whether something was sent that wants a `Sync`.
     pub(crate) is_open_batch: bool,
-    /// Whether a message of the client was taken: one stands in its input when the link begins, and may have to wait for the prelude.
+    /// True if a message of the client was taken: one stands in its input when the link begins, and may have to wait for the prelude.
     pub(crate) has_taken: bool,
     /// What is still to come of a message of the client; of one of the server.
     pub(crate) client_rest: usize,
     pub(crate) server_rest: usize,
     /// Whether the session may have been left different.
     pub(crate) is_touched: bool,
-    /// When the server is asked what is there beside what texts have said, and whether it was since the transaction began.
+    /// Rule when the server is asked for state that no text has named, and a mark that it was since the transaction began.
     reset: Reset,
     is_checked: bool,
-    /// What the server had reported when the session's settings were known.
+    /// Parameters that the server had reported when the session's settings were known.
     pub(crate) params: Arc<Params>,
     /// Whether texts may be parsed under other settings than the client is known to have; and whether a statement that others may have
     /// was brought here under such.
@@ -101,7 +101,7 @@ pub(crate) struct Link {
     pub(crate) outcome: Outcome,
     /// What the statements do that were bound.
     pub(crate) acts: Acts,
-    /// Whether the unnamed portal, or any named one, may be a COPY FROM STDIN.
+    /// True if the unnamed portal, or any named one, may be a COPY FROM STDIN.
     pub(crate) copies_unnamed: bool,
     pub(crate) copies_named: bool,
     /// The statement of the front's own that was bound last; those that are to be executed, by the client's messages.
@@ -338,7 +338,7 @@ impl Link {
             && !self.server_flushes
     }
 
-    /// Whether the server can do nothing before the client says more.
+    /// Tells whether the server can do nothing before the client says more.
     fn waits_for_client(&self) -> bool {
         let is_sent = self.taken.server.out.is_empty() && !self.server_flushes;
         let is_asked = self.expects.copies_in || (self.is_open_batch && self.expects.is_empty());
@@ -352,7 +352,7 @@ impl Link {
         }
     }
 
-    /// Whether something may be there that no text has said.
+    /// Tells whether something may be there that no text has said.
     pub(crate) fn is_unexplained(&self) -> bool {
         let params = &self.taken.server.params;
         let are_others = || !Arc::ptr_eq(&self.params, params) && self.params != *params;

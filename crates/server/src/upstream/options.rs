@@ -35,7 +35,7 @@ pub struct UpstreamOptions {
     pub prepare: bool,
     /// Between two looks at what server processes wait for; none: nobody looks.
     pub watch: Option<Duration>,
-    /// When connections are asked what clients have left on them, by user and database.
+    /// Rules when connections are asked what clients have left on them, by user and database.
     pub resets: Arc<Resets>,
     /// Classes of clients by user, database and application.
     pub rules: Arc<Rules>,

@@ -4,12 +4,12 @@
 
 use sql::priority::cut;
 
-/// When a connection is asked what its client has left behind, beside the texts that say so.
+/// Occasion at which a connection is asked what its client has left behind, beside the texts that say so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reset {
     /// Not at all.
     Never,
-    /// When the server has reported a setting that no text explains.
+    /// After a transaction in which the server has reported a setting that no text explains.
     #[default]
     Unexplained,
     /// After every transaction; and before the next one, all is reset that cannot be asked for.

@@ -209,7 +209,7 @@ impl ServerConn {
         Ok(true)
     }
 
-    /// Whether a message that a COPY does not expect ends no more than the COPY: from PostgreSQL 14 on it ends the connection.
+    /// Tells whether a message that a COPY does not expect ends no more than the COPY: from PostgreSQL 14 on it ends the connection.
     pub(crate) fn goes_on_after_unexpected(&self) -> bool {
         let version = self.params.get("server_version").unwrap_or_default();
         let digits = version.bytes().take_while(u8::is_ascii_digit).count();

@@ -22,7 +22,7 @@ const CAREFUL: &[&str] = &[
     "row_security",
 ];
 
-/// What a session has set that cannot be asked for goes with this: settings of two parts that nobody has named, the last values of
+/// Reset of state that cannot be asked for: settings of two parts that nobody has named, the last values of
 /// sequences.
 pub(crate) const RESET: &str = "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; DISCARD SEQUENCES; ";
 

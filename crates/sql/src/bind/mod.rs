@@ -82,7 +82,7 @@ pub(crate) struct Binder<'c> {
     with: RefCell<Vec<Named>>,
     /// The highest of the queries of `WITH` that were named so far; a view counts with those inside.
     height: Cell<usize>,
-    /// Which of them look at an enclosing query, and how many queries they stand in.
+    /// Those that look at an enclosing query, with the number of queries that they stand in.
     depths: RefCell<Vec<(usize, usize)>>,
     /// Recursive queries whose terms are being bound.
     recursions: RefCell<Vec<recursion::Recursion>>,
@@ -97,10 +97,10 @@ pub(crate) struct Binder<'c> {
     views: Views,
 }
 
-/// How the binder treats a view that a query names.
+/// Treatment of a view that a query names.
 #[derive(Clone, Debug)]
 pub(crate) enum Views {
-    /// Its query takes its place. These are the views inside of which the query stands, outermost first.
+    /// The view's query takes its place. These are the views inside of which the query stands, outermost first.
     Expanded(Vec<u32>),
     /// It has the columns of its definition and no rows: nobody runs the plan.
     Opaque,
@@ -314,7 +314,7 @@ impl<'p> Scope<'p> {
         Scope { parent, ..Scope::default() }
     }
 
-    /// How many queries it stands in.
+    /// Number of queries that it stands in.
     pub(crate) fn depth(&self) -> usize {
         self.parent.map_or(0, |parent| parent.depth() + 1)
     }

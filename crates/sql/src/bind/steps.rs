@@ -51,7 +51,7 @@ fn cost(rank: Rank, has_keys: bool, is_filtered: bool, is_first: bool, rows_boun
 /// Up to so many sources every one is tried as the first.
 const TRIED_MAX: usize = 6;
 
-/// How many pairs of a source and a condition are looked at to find an order. Of more sources than that is enough for, only the
+/// Greatest number of pairs of a source and a condition looked at to find an order. Of more sources than that is enough for, only the
 /// next ones of the statement's order are tried at each step.
 const PAIRS_MAX: usize = 1_000_000;
 

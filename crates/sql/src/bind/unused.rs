@@ -69,7 +69,7 @@ pub(super) fn drop_unused(plan: &mut Plan, used: &Slots) {
     }
 }
 
-/// What an aggregate evaluates over a row.
+/// Expressions that an aggregate evaluates over a row.
 fn parts(call: &AggregateCall) -> impl Iterator<Item = &Expr> {
     let AggregateCall { arguments, order, filter, is_distinct, aggregate: _, argument_kinds: _ } = call;
     // The order of a DISTINCT one is over its arguments.

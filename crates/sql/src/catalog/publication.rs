@@ -15,7 +15,7 @@ use std::sync::{Arc, PoisonError, RwLockWriteGuard};
 pub(crate) struct Publication<'c> {
     pub(super) catalog: &'c Catalog,
     pub(super) state: Arc<State>,
-    /// What is out of date then. Whoever has waited for one of these tables finds that out under its lock.
+    /// Tables that are out of date then. Whoever has waited for one of these finds that out under its lock.
     pub(super) retired: Vec<Arc<TableInfo>>,
     /// The state of before, between announcement and decision.
     pub(super) current: Option<RwLockWriteGuard<'c, Arc<State>>>,

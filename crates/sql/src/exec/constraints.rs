@@ -52,7 +52,7 @@ fn has_key(table: &TableInfo, row: &Row<'_>, columns: &[usize], key: &[Datum]) -
     })
 }
 
-/// How a table is held whose rows must be there, or must not.
+/// Hold on a table whose rows must be there, or must not.
 const READS: Hold = Hold::Lock(TableLock::RowShare, Wait::Block);
 
 impl Run<'_> {

@@ -194,7 +194,8 @@ impl Run<'_> {
                 let sides = items.into_iter().map(|item| side(1, [Datum::Null, item]));
                 sides.collect::<SqlResult<_>>().map(Some)
             }
-            _ => Ok(None),
+            Datum::Null => Ok(None),
+            _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a hashed array that is none")),
         })?;
         Ok(match set.has(&value) {
             Datum::Bool(found) => Datum::Bool(found != all),

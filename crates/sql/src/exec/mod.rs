@@ -83,7 +83,7 @@ impl Spent {
 /// Never leaves the session.
 const MOVES: SqlState = SqlState("XXNEW");
 
-/// Whether the statement is to be bound and begun anew.
+/// Tells whether the statement is to be bound and begun anew.
 pub(crate) fn moves(error: &SqlError) -> bool {
     error.state() == MOVES
 }

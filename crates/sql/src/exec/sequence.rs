@@ -21,7 +21,7 @@ pub(crate) struct Numbers(RefCell<Got>);
 struct Got {
     by_sequence: HashMap<u32, i64>,
     last: Option<u32>,
-    /// What the statement under way got, in order, and how much of that it has used again after a wait.
+    /// Numbers that the statement under way got, in order, and how many of them it has used again after a wait.
     given: HashMap<u32, (Vec<i64>, usize)>,
 }
 

@@ -96,7 +96,7 @@ fn known_order(a: &Datum, b: &Datum, blanks: bool) -> SqlResult<Ordering> {
     })
 }
 
-/// Where values that do not compare stand among each other: never at the same place, so that none is taken for another.
+/// Order of values that do not compare: never equal, so that none is taken for another.
 fn rank(datum: &Datum) -> u8 {
     match datum {
         Datum::Bool(_) => 0,

@@ -295,7 +295,7 @@ fn recursive_of(recursive: &Arc<Recursive>) -> &Recursive {
     recursive
 }
 
-/// Its own copy, if other plans have it, too.
+/// Copy of the plan's own, if other plans have it, too.
 fn recursive_mut(recursive: &mut Arc<Recursive>) -> &mut Recursive {
     Arc::make_mut(recursive)
 }

@@ -133,16 +133,13 @@ impl Session {
         to: &CopyTo,
         values: &[Datum],
     ) -> SqlResult<Step> {
-        match self.run(values, Needs::of(bound), |run| run.copy_out(to))? {
-            Ran::Parked(parked) => Ok(Step::Parked(parked)),
-            Ran::Moved => self.again(statement, bound, values),
-            Ran::Done(sent) => {
-                self.copy_flag.0.store(ON, SeqCst);
-                self.copying = Some(Copying::Out(Outgoing { sent, next: 0 }));
-                let is_binary = to.options.format == Format::Binary;
-                Ok(Step::CopyOut(CopyShape { is_binary, columns: to.kinds.len() }))
-            }
-        }
+        let ran = self.run(values, Needs::of(bound), |run| run.copy_out(to))?;
+        self.step_of(ran, (statement, bound, values), |session, sent| {
+            session.copy_flag.0.store(ON, SeqCst);
+            session.copying = Some(Copying::Out(Outgoing { sent, next: 0 }));
+            let is_binary = to.options.format == Format::Binary;
+            Ok(Step::CopyOut(CopyShape { is_binary, columns: to.kinds.len() }))
+        })
     }
 
     /// The COPY is over, well or not.

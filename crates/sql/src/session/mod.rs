@@ -47,7 +47,7 @@ use names::Names;
 pub use names::Renamed;
 pub use naps::Nap;
 pub use parked::{Parked, Step};
-use run::{Needs, Ran};
+use run::Needs;
 use server::{LiveSettings, ServerSettings};
 use sqlparser::ast;
 use stage::Class;
@@ -120,7 +120,7 @@ pub struct Statement {
     class: Option<Class>,
     /// How often it was run.
     runs: AtomicI64,
-    /// Whether it is run once, and nobody was told its columns before: they may change while it waits.
+    /// True if it is run once, and nobody was told its columns before: they may change while it waits.
     is_once: bool,
     /// The columns with which it was run, if they had changed.
     later: OnceLock<Arc<[ColumnInfo]>>,
@@ -132,7 +132,7 @@ struct Bound {
     action: Arc<Action>,
     known: Arc<query::Known>,
     columns: Option<Arc<[ColumnInfo]>>,
-    /// What it locks before it begins.
+    /// Locks that it takes before it begins.
     uses: Vec<TableUse>,
     catalog: u64,
     path: Arc<[String]>,
@@ -301,7 +301,7 @@ pub struct Session {
     notices: Vec<(&'static str, SqlError)>,
     /// The statement under way has been given before, and waits.
     is_parked: bool,
-    /// How the statement that waits was bound, if it has begun: it goes on with what it has seen.
+    /// Binding of the statement that waits, if it has begun: it goes on with what it has seen.
     running: Option<Arc<Bound>>,
     /// The sleep of the statement under way, and where it is.
     nap: Option<naps::Nap>,
@@ -325,7 +325,7 @@ pub struct Session {
     waited: Duration,
     /// It has made statements on a large stack, and runs all on one since then.
     is_deep: bool,
-    /// How the preparation of a statement is cancelled.
+    /// Flag that cancels the preparation of a statement.
     planning: Arc<Planning>,
 }
 
@@ -553,11 +553,7 @@ impl Session {
             Action::Empty => Ok(Step::Done(Outcome::Empty)),
             Action::CopyFrom(_) | Action::CopyTo(_) => self.copy(statement, bound, values),
             Action::Query(plan) if matches!(**plan, Plan::Modifying { .. }) => {
-                match self.run(values, Needs::of(bound), |run| run.collect(plan, None))? {
-                    Ran::Moved => self.again(statement, bound, values),
-                    Ran::Done(all) => Ok(Step::Done(query::rows(all))),
-                    Ran::Parked(parked) => Ok(Step::Parked(parked)),
-                }
+                self.by_rows(statement, bound, plan, values)
             }
             Action::Query(plan) => {
                 if self.settings.is_read_only()
@@ -569,35 +565,27 @@ impl Session {
             }
             Action::Change(modify) => {
                 let words = modify.change.tag();
-                let step = self
+                let ran = self
                     .run(values, Needs::of(bound), |run| run.modify(modify))
                     .map_err(|error| read_only(error, words.split(' ').next().unwrap_or(words)))?;
-                match step {
-                    Ran::Moved => self.again(statement, bound, values),
-                    Ran::Done(changed) => {
-                        let tag = Tag { words, rows: Some(changed.rows) };
-                        Ok(Step::Done(if modify.returning.is_some() {
-                            Outcome::Rows(changed.returned, tag)
-                        } else {
-                            Outcome::Done(tag)
-                        }))
-                    }
-                    Ran::Parked(parked) => Ok(Step::Parked(parked)),
-                }
+                self.step_of(ran, (statement, bound, values), |_, changed| {
+                    let tag = Tag { words, rows: Some(changed.rows) };
+                    Ok(Step::Done(if modify.returning.is_some() {
+                        Outcome::Rows(changed.returned, tag)
+                    } else {
+                        Outcome::Done(tag)
+                    }))
+                })
             }
             Action::Define(tree) => self.define(&statement.text, tree),
             Action::LockTable => {
                 self.need_block("LOCK TABLE")?;
-                let step = self.run(values, Needs::of(bound), |run| {
+                let ran = self.run(values, Needs::of(bound), |run| {
                     // As in PostgreSQL, it is not what the transaction's snapshot is taken for.
                     run.txn.has_read_nothing();
                     Ok(())
                 })?;
-                match step {
-                    Ran::Done(()) => done("LOCK TABLE"),
-                    Ran::Moved => self.again(statement, bound, values),
-                    Ran::Parked(parked) => Ok(Step::Parked(parked)),
-                }
+                self.step_of(ran, (statement, bound, values), |_, ()| done("LOCK TABLE"))
             }
             Action::Nothing("VACUUM") if self.block == Block::Explicit => {
                 let message = "VACUUM cannot run inside a transaction block";

@@ -183,7 +183,6 @@ impl Session {
             return Ok(None);
         }
         let Some(nap) = &self.nap else { return Ok(None) };
-        let cancelled = |why: &str| SqlError::new(SqlState("57014"), format!("canceling statement due to {why}"));
         let is_cancelled = self.bed.is_cancelled();
         let is_late = self.deadline.is_some_and(|deadline| deadline <= Instant::now());
         if !is_cancelled && !is_late && Instant::now() < nap.until {
@@ -193,7 +192,7 @@ impl Session {
         if is_cancelled || is_late {
             self.end_nap();
             self.is_parked = false;
-            return Err(cancelled(if is_cancelled { "user request" } else { "statement timeout" }));
+            return Err(SqlError::cancelled(if is_cancelled { "user request" } else { "statement timeout" }));
         }
         self.env.naps.get().passed += 1;
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

@@ -7,7 +7,7 @@ use crate::error::SqlResult;
 use std::sync::Arc;
 
 impl Statement {
-    /// Whether the columns with which it was bound last have the types of those that were told.
+    /// Tells whether the columns with which it was bound last have the types of those that were told.
     pub(super) fn keeps_columns(&self, columns: Option<&[ColumnInfo]>) -> bool {
         let types = |columns: Option<&[ColumnInfo]>| {
             columns.map(|columns| columns.iter().map(|column| column.kind).collect::<Vec<_>>())

@@ -148,10 +148,7 @@ impl Session {
         match self.choose(statement, plan)? {
             Path::Row => self.by_rows(statement, bound, plan, values),
             Path::Small => self.by_few_rows(statement, bound, plan, values),
-            Path::Large => match self.analyse(statement, bound, plan, values, self.deadline_now()) {
-                Err(error) if falls_back(&error) => self.by_rows(statement, bound, plan, values),
-                step => step,
-            },
+            Path::Large => self.analyse_or_by_rows(statement, bound, plan, values, self.deadline_now()),
             Path::Analytics => self.analyse(statement, bound, plan, values, self.deadline_now()),
         }
     }
@@ -221,7 +218,7 @@ impl Session {
         Ok(if SCAN_ROWS_MAX < rows { Path::Large } else { Path::Small })
     }
 
-    /// What the next statement sees, for others to read it; nothing if it is to be bound anew. An open transaction lends its
+    /// Snapshot of the next statement, for others to read; nothing if the statement is to be bound anew. An open transaction lends its
     /// own, and a SERIALIZABLE one remembers that it has read all of these tables.
     fn snapshot(&mut self, bound: &Arc<Bound>, reads: &Reads) -> SqlResult<Option<Arc<Snapshot>>> {
         self.open_implicit();
@@ -245,17 +242,29 @@ impl Session {
     }
 
     /// By rows, to its end.
-    fn by_rows(
+    pub(super) fn by_rows(
         &mut self,
         statement: &Arc<Statement>,
         bound: &Arc<Bound>,
         plan: &Plan,
         values: &[Datum],
     ) -> SqlResult<Step> {
-        match self.run(values, Needs::of(bound), |run| run.collect(plan, None))? {
-            Ran::Parked(parked) => Ok(Step::Parked(parked)),
-            Ran::Moved => self.again(statement, bound, values),
-            Ran::Done(all) => Ok(Step::Done(rows(all))),
+        let ran = self.run(values, Needs::of(bound), |run| run.collect(plan, None))?;
+        self.step_of(ran, (statement, bound, values), |_, all| Ok(Step::Done(rows(all))))
+    }
+
+    /// As analytics; what those refuse, by rows.
+    fn analyse_or_by_rows(
+        &mut self,
+        statement: &Arc<Statement>,
+        bound: &Arc<Bound>,
+        plan: &Plan,
+        values: &[Datum],
+        deadline: Option<Instant>,
+    ) -> SqlResult<Step> {
+        match self.analyse(statement, bound, plan, values, deadline) {
+            Err(error) if falls_back(&error) => self.by_rows(statement, bound, plan, values),
+            step => step,
         }
     }
 
@@ -268,17 +277,12 @@ impl Session {
         values: &[Datum],
     ) -> SqlResult<Step> {
         let spent = || Spent::within(BUDGET_ROWS);
-        let step = self.run_within(values, Needs::of(bound), spent, |run| run.collect_within_budget(plan));
-        match step? {
-            Ran::Parked(parked) => Ok(Step::Parked(parked)),
-            Ran::Moved => self.again(statement, bound, values),
-            Ran::Done(Some(all)) => Ok(Step::Done(rows(all))),
+        let ran = self.run_within(values, Needs::of(bound), spent, |run| run.collect_within_budget(plan))?;
+        self.step_of(ran, (statement, bound, values), |session, all| match all {
+            Some(all) => Ok(Step::Done(rows(all))),
             // In what is left of its time.
-            Ran::Done(None) => match self.analyse(statement, bound, plan, values, self.deadline) {
-                Err(error) if falls_back(&error) => self.by_rows(statement, bound, plan, values),
-                step => step,
-            },
-        }
+            None => session.analyse_or_by_rows(statement, bound, plan, values, session.deadline),
+        })
     }
 
     /// The plan as analytics, made ready at the first use.
@@ -300,7 +304,7 @@ impl Session {
         self.timeout_left().and_then(|left| Instant::now().checked_add(left))
     }
 
-    /// What a run of this transaction is given now; nothing if the statement is to be bound anew.
+    /// Input of a run of this transaction; nothing if the statement is to be bound anew.
     pub(super) fn start_now(
         &mut self,
         statement: &Statement,

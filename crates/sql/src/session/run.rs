@@ -4,7 +4,7 @@
 //! looks whether it is still bound to the catalog that belongs to that snapshot, and only then begins. One that has begun goes
 //! on with the snapshot and the catalog that it has.
 
-use super::{Block, Bound, Parked, Session};
+use super::{Block, Bound, Parked, Session, Statement, Step};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::{Changes, Memo, Run, Spent, moves};
@@ -23,7 +23,7 @@ pub(super) enum Ran<R> {
     Moved,
 }
 
-/// What a part of a statement needs before it begins.
+/// Needs of a part of a statement before it begins.
 #[derive(Clone, Copy)]
 pub(super) enum Needs<'b> {
     /// Nothing, since it belongs to a statement that has begun.
@@ -43,7 +43,7 @@ impl<'b> Needs<'b> {
         Needs::Order(table)
     }
 
-    /// Whether it locks tables.
+    /// Tells whether it locks tables.
     pub(super) fn writes(&self) -> bool {
         matches!(self, Needs::Statement(bound) if !bound.uses.is_empty())
     }
@@ -70,7 +70,7 @@ impl<'b> Needs<'b> {
     }
 }
 
-/// What a part that has not waited came to.
+/// Outcome of a part that has not waited.
 enum Part<R> {
     Done(R),
     Sleeps,
@@ -233,6 +233,20 @@ impl Session {
                 };
                 Err(self.told(error, was_parked))
             }
+        }
+    }
+
+    /// Step that a run comes to; `done` makes it of the result. A statement whose catalog has moved begins again.
+    pub(super) fn step_of<R>(
+        &mut self,
+        ran: Ran<R>,
+        (statement, bound, values): (&Arc<Statement>, &Arc<Bound>, &[Datum]),
+        done: impl FnOnce(&mut Session, R) -> SqlResult<Step>,
+    ) -> SqlResult<Step> {
+        match ran {
+            Ran::Done(result) => done(self, result),
+            Ran::Moved => self.again(statement, bound, values),
+            Ran::Parked(parked) => Ok(Step::Parked(parked)),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::types::forms::Forms;
 use crate::types::numeric::Numeric;
 use crate::types::{Kind, SqlType};
 
-/// How exactly a value of one type is found among keys of another.
+/// Exactness with which a value of one type is found among keys of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Precision {
     /// At most one key value is equal to it.
@@ -21,12 +21,12 @@ pub(crate) enum Precision {
     Near,
 }
 
-/// Where a value stands among the values that a key can have.
+/// Position of a value among the values that a key can have.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Sought {
     /// It is one of them.
     Exactly(Datum),
-    /// What is equal to it, or next to it, lies between these two, both included.
+    /// Values equal to it, or next to it, lie between these two, both included.
     Between(Datum, Datum),
     /// It is less than all of them.
     Below,

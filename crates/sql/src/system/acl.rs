@@ -10,7 +10,7 @@ use crate::types::{Element, Kind};
 
 const TEXTS: Kind = Kind::Array(Element::Text);
 
-/// What everybody may do with a new object of a kind, and what its owner may.
+/// Privileges of everybody and of the owner on a new object of a kind.
 fn defaults(kind: &str) -> Option<(&'static str, &'static str)> {
     Some(match kind {
         "c" => ("", ""),

@@ -31,7 +31,7 @@ struct Line {
     right: u32,
     /// The name of a class or family; the strategy of an operator, the number of a function.
     name: &'static str,
-    /// Whether a class is its type's usual one.
+    /// True if a class is its type's usual one.
     is_default: bool,
     /// An operator or function; the type that a class stores, if it is another.
     of: u32,

@@ -274,8 +274,10 @@ pub(super) fn view(seen: &Seen, env: &Env, number: u32, pretty: bool) -> SqlResu
     let Some(relation) = seen.state.relation_numbered(number) else { return Ok(None) };
     let Relation::View(view) = relation else { return Ok(Some("Not a view".to_owned())) };
     let canonical = super::viewdef::query(seen, env, view, pretty);
-    let written = canonical.filter(|text| super::viewdef::is_same(seen, env, view, text));
-    match written.or_else(|| super::viewdef::as_written(seen, env, view)) {
+    let plan = super::viewdef::plan_of(seen, env, view);
+    let plan = plan.as_deref();
+    let is_same = |text: &String| plan.is_some_and(|plan| super::viewdef::is_same(seen, env, view, plan, text));
+    match canonical.filter(is_same).or_else(|| super::viewdef::as_written(seen, env, view, plan)) {
         Some(text) => Ok(Some(text)),
         None => Err(SqlError::unsupported(format_args!("to write the query of view \"{}\" as a statement", view.name))),
     }

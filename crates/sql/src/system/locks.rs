@@ -219,7 +219,7 @@ fn blocking_pids(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     Ok(pids(all))
 }
 
-/// Whether a session waits for one of these.
+/// Tells whether a session waits for one of these.
 fn is_blocked(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     let Datum::Array(blockers) = blocking_pids(&args[..1], env)? else { return Ok(Datum::Bool(false)) };
     let Some(Datum::Array(interesting)) = args.get(1) else { return Ok(Datum::Bool(false)) };

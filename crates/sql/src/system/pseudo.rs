@@ -24,7 +24,7 @@ pub(super) struct Pseudo {
     /// Category `P`, but for arrays.
     category: &'static str,
     kind: &'static str,
-    /// Whether values are sent and received in binary, too.
+    /// True if values are sent and received in binary, too.
     is_binary: bool,
 }
 

@@ -350,7 +350,7 @@ fn owned<'s>(source: &'s Source<'_>) -> impl Iterator<Item = (&'s Arc<Sequence>,
     source.state().sequences().filter_map(|sequence| sequence.owned_by.map(|(table, column)| (sequence, table, column)))
 }
 
-/// What only this server has stands as an extension that is always there, so that no dump has it.
+/// Extension that is always there and has what only this server has, so that no dump has it.
 const OWN_EXTENSION: u32 = 13_209;
 const OWN_SCHEMA_OID: u32 = 13_208;
 

@@ -358,7 +358,7 @@ static HERE: LazyLock<Vec<OperatorLine>> = LazyLock::new(|| {
     OPERATORS.iter().filter_map(read).collect()
 });
 
-/// Whether the operator of this number is here.
+/// Tells whether the operator of this number is here.
 pub(super) fn has_operator(number: u32) -> bool {
     HERE.iter().any(|line| line.oid == number)
 }

@@ -224,13 +224,11 @@ impl Query<'_> {
 }
 
 /// The query of a view as its author has written it, with the schemas of relations that the session's path does not find, and
-/// with the names that its columns have; nothing if it does not mean the same.
-pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo) -> Option<String> {
+/// with the names that its columns have; nothing if it does not have this plan. A view without a plan means nothing that
+/// could be compared.
+pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo, plan: Option<&str>) -> Option<String> {
     let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).noting();
     let Ok(bound) = binder.query(&view.query, None) else { return Some(shown(&view.query)) };
-    // A view that reaches itself cannot be used, so it means nothing that could be compared.
-    let own = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new());
-    let is_usable = own.query(&view.query, None).is_ok();
     let of_relation = |note: Note| match note.of {
         Noted::Relation(oid) if note.span != Span::empty() => Some((note.span, oid)),
         Noted::Relation(_) | Noted::Column(..) | Noted::Star(_) => None,
@@ -240,7 +238,7 @@ pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo) -> Option<Stri
     let _ = query.visit(&mut Qualifier { seen, view, relations });
     // The queries inside have their own names for what the view calls otherwise.
     let is_named = bound.columns.iter().zip(&view.columns).all(|(column, (name, _))| column.name == *name);
-    let is_right = |text: &String| !is_usable || is_same(seen, env, view, text);
+    let is_right = |text: &String| plan.is_none_or(|plan| is_same(seen, env, view, plan, text));
     let plain = || Some(shown(&query)).filter(is_right);
     let aliased = || {
         let mut query = query.clone();
@@ -253,7 +251,7 @@ pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo) -> Option<Stri
         let inner = inner.trim_start().trim_end_matches(';');
         let names = names.join(", ");
         Some(format!(" SELECT {names}\n   FROM ({inner}) view({names});"))
-            .filter(|text| has_columns(seen, env, view, text))
+            .filter(|text| with_columns(seen, env, view, text).is_some())
     };
     if is_named { plain() } else { aliased().or_else(wrapped) }
 }
@@ -333,23 +331,24 @@ fn bound(seen: &Seen, env: &Env, text: &str) -> Option<crate::bind::Bound> {
     Binder::new(&seen.state, &seen.path, text, env, Vec::new()).query(&query, None).ok()
 }
 
-/// Whether a text, read by the session's path, is a query with the columns of the view.
-fn has_columns(seen: &Seen, env: &Env, view: &ViewInfo, text: &str) -> bool {
-    bound(seen, env, text).is_some_and(|bound| {
+/// A text as the session's path reads it, if it is a query with the columns of the view.
+fn with_columns(seen: &Seen, env: &Env, view: &ViewInfo, text: &str) -> Option<crate::bind::Bound> {
+    bound(seen, env, text).filter(|bound| {
         let mut columns = bound.columns.iter().zip(&view.columns);
         bound.columns.len() == view.columns.len()
             && columns.all(|(own, (name, kind))| own.name == *name && crate::bind::settled(own.kind) == *kind)
     })
 }
 
-/// Whether a text, read by the session's path, is the query of the view: it has its columns, and its plan.
-pub(super) fn is_same(seen: &Seen, env: &Env, view: &ViewInfo, text: &str) -> bool {
-    if !has_columns(seen, env, view, text) {
-        return false;
-    }
-    let own = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).query(&view.query, None);
-    let (Ok(own), Some(written)) = (own, bound(seen, env, text)) else { return false };
-    plan_text(&own.plan) == plan_text(&written.plan)
+/// Plan of the view's query, as text; nothing if the view cannot be used, as it reaches itself.
+pub(super) fn plan_of(seen: &Seen, env: &Env, view: &ViewInfo) -> Option<String> {
+    let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new());
+    binder.query(&view.query, None).ok().map(|own| plan_text(&own.plan))
+}
+
+/// Tells whether a text, read by the session's path, is the query of the view: it has its columns, and this plan.
+pub(super) fn is_same(seen: &Seen, env: &Env, view: &ViewInfo, plan: &str, text: &str) -> bool {
+    with_columns(seen, env, view, text).is_some_and(|written| plan_text(&written.plan) == plan)
 }
 
 /// A plan as text, in which queries that are shared have the numbers of their order, and no others.

@@ -108,6 +108,13 @@ pub struct Select {
     pub having: Vec<Expr>,
 }
 
+impl Select {
+    /// Returns a query without DISTINCT, GROUP BY and HAVING.
+    pub fn plain(items: Vec<Item>, from: Vec<FromItem>, filter: Vec<Expr>) -> Select {
+        Select { distinct: Distinct::No, items, from, filter, group: None, having: Vec::new() }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub enum Body {
     Select(Box<Select>),

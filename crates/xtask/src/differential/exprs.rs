@@ -1,6 +1,6 @@
 //! Generator of expressions, by the type that is wanted.
 
-use super::ast::{Body, Choices, Distinct, Expr, Form, FromItem, Item, Node, Query, Select};
+use super::ast::{Body, Choices, Expr, Form, FromItem, Item, Node, Query, Select};
 use super::catalog::{Callable, Catalog, Kind, Slot, Want};
 use super::rng::Rng;
 use super::schema::{COLUMNS, TABLES};
@@ -262,8 +262,7 @@ impl Gen<'_> {
             filter.push(self.condition(1, &inner));
         }
         let from = vec![FromItem::Table { name: table.to_owned(), alias }];
-        let select =
-            Select { distinct: Distinct::No, items: Vec::new(), from, filter, group: None, having: Vec::new() };
+        let select = Select::plain(Vec::new(), from, filter);
         (select, inner)
     }
 

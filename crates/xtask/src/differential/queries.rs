@@ -235,14 +235,7 @@ impl Gen<'_> {
         scope.outer = outer.to_vec();
         let kind = focus.map(|focus| self.catalog.all[focus].kind);
         let is_aggregate = matches!(kind, Some(Kind::Aggregate | Kind::OrderedSet));
-        let mut select = Select {
-            distinct: Distinct::No,
-            items: Vec::new(),
-            from,
-            filter: Vec::new(),
-            group: None,
-            having: Vec::new(),
-        };
+        let mut select = Select::plain(Vec::new(), from, Vec::new());
         for _ in 0..[0, 0, 1, 1, 2][self.rng.below(5)] {
             select.filter.push(self.condition(2, &scope));
         }
@@ -474,14 +467,7 @@ impl Gen<'_> {
         self.finish(&mut inner);
         let mut scope = Scope::default();
         let from = vec![self.derived(inner, false, &mut scope)];
-        let mut select = Select {
-            distinct: Distinct::No,
-            items: Vec::new(),
-            from,
-            filter: Vec::new(),
-            group: None,
-            having: Vec::new(),
-        };
+        let mut select = Select::plain(Vec::new(), from, Vec::new());
         if self.rng.chance(60) {
             select.filter.push(self.condition(1, &scope));
         }
@@ -531,14 +517,7 @@ impl Gen<'_> {
             }));
             from.push(FromItem::Table { name: name.clone(), alias });
         }
-        let mut select = Select {
-            distinct: Distinct::No,
-            items: Vec::new(),
-            from,
-            filter: vec![self.condition(1, &scope)],
-            group: None,
-            having: Vec::new(),
-        };
+        let mut select = Select::plain(Vec::new(), from, vec![self.condition(1, &scope)]);
         if self.rng.chance(50) {
             return self.grouped(select, None, 2, scope);
         }
@@ -555,14 +534,7 @@ impl Gen<'_> {
         let number = |text: &str| call(text, Vec::new(), Ty::Int4);
         let select = |items: Vec<Expr>, from: FromItem, filter: Expr| {
             let items = items.into_iter().map(|expr| Item { expr, name: None }).collect();
-            Query::of(Body::Select(Box::new(Select {
-                distinct: Distinct::No,
-                items,
-                from: vec![from],
-                filter: vec![filter],
-                group: None,
-                having: Vec::new(),
-            })))
+            Query::of(Body::Select(Box::new(Select::plain(items, vec![from], vec![filter]))))
         };
         let base = FromItem::Table { name: (*self.rng.pick(&["t1", "t3", "t4"])).to_owned(), alias: "a".to_owned() };
         let left =
@@ -599,14 +571,7 @@ impl Gen<'_> {
         let (guard, failing) =
             (call(guard, vec![value.clone()], Ty::Bool), call(failing, vec![value, number], Ty::Bool));
         let from = vec![FromItem::Table { name: table.to_owned(), alias }];
-        let mut select = Select {
-            distinct: Distinct::No,
-            items: vec![id],
-            from,
-            filter: Vec::new(),
-            group: None,
-            having: Vec::new(),
-        };
+        let mut select = Select::plain(vec![id], from, Vec::new());
         let is_unused = self.rng.chance(30);
         match self.rng.below(3) {
             _ if is_unused => select.items.push(Item { expr: failing, name: None }),
@@ -622,8 +587,7 @@ impl Gen<'_> {
             let mut scope = Scope::default();
             let from = vec![self.derived(query, false, &mut scope)];
             let items = vec![Item { expr: scope.leaves[0].expr.clone(), name: None }];
-            let outside =
-                Select { distinct: Distinct::No, items, from, filter: Vec::new(), group: None, having: Vec::new() };
+            let outside = Select::plain(items, from, Vec::new());
             query = Query::of(Body::Select(Box::new(outside)));
         }
         query.strict = true;
@@ -638,8 +602,7 @@ impl Gen<'_> {
         let name = self.alias("r");
         let select = |item: Expr, from: Vec<FromItem>, filter: Vec<Expr>| {
             let items = vec![Item { expr: item, name: None }];
-            let distinct = Distinct::No;
-            Query::of(Body::Select(Box::new(Select { distinct, items, from, filter, group: None, having: Vec::new() })))
+            Query::of(Body::Select(Box::new(Select::plain(items, from, filter))))
         };
         let again = || vec![FromItem::Table { name: name.clone(), alias: name.clone() }];
         let number = |text: String, ty: Ty| call(&text, Vec::new(), ty);
@@ -679,14 +642,7 @@ impl Gen<'_> {
         }
         let mut scope = Scope { unique: Some(Vec::new()), ..Scope::default() };
         let from = self.from(0, &mut scope);
-        let mut select = Select {
-            distinct: Distinct::No,
-            items: Vec::new(),
-            from,
-            filter: Vec::new(),
-            group: None,
-            having: Vec::new(),
-        };
+        let mut select = Select::plain(Vec::new(), from, Vec::new());
         for (ty, _) in &types {
             let expr = self.expr(*ty, 1, &scope, operator != "union all");
             select.items.push(Item { expr, name: None });

@@ -29,13 +29,13 @@ pub struct Arguments {
     /// Updates a second, each of one of 100 rows.
     #[arg(long, value_name = "PER_SECOND", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rate: u32,
-    /// Which servers.
+    /// Servers to measure.
     #[command(flatten)]
     #[serde(flatten)]
     which: Which,
 }
 
-/// Who runs beside the reports.
+/// Transactions that run beside the reports.
 #[derive(Clone, Copy)]
 struct Beside {
     key: &'static str,
@@ -63,7 +63,7 @@ const BESIDE: [Beside; 4] = [
     },
 ];
 
-/// What the reports came to.
+/// Outcome of the reports.
 #[derive(Default)]
 struct Counts {
     tries: AtomicU64,
