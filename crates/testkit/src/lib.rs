@@ -14,7 +14,12 @@
 pub mod script;
 mod storm;
 
+/// Temporary folder that is removed when the value is dropped.
+pub use tempfile::TempDir;
+
+use std::fs::Permissions;
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -180,6 +185,21 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<S
         }
         String::from_utf8_lossy(&bytes).into_owned()
     })
+}
+
+/// Creates an empty folder `overtake-NAME-…` that no other process has ever had; other users may look into it.
+///
+/// A name made of the process number alone comes again, and a killed test leaves its folder behind.
+///
+/// # Panics
+/// When the temporary directory cannot be written.
+pub fn folder(name: &str) -> TempDir {
+    let prefix = format!("overtake-{name}-");
+    tempfile::Builder::new()
+        .prefix(&prefix)
+        .permissions(Permissions::from_mode(0o755))
+        .tempdir()
+        .expect("the temporary directory can be written")
 }
 
 #[cfg(test)]

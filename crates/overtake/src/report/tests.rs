@@ -64,11 +64,10 @@ fn a_calculation_does_not_name_the_machine_to_people() {
 
 #[test]
 fn files_are_complete_or_absent() {
-    let directory = std::env::temp_dir().join(format!("overtake-report-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("the temporary directory can be written");
-    let output = Output { json: Some(directory.join("r.json")), svg: Some(directory.join("r.svg")) };
+    let directory = testkit::folder("report");
+    let output = Output { json: Some(directory.path().join("r.json")), svg: Some(directory.path().join("r.svg")) };
     drop(output.open().expect("both can be written"));
-    assert_eq!(std::fs::read_dir(&directory).expect("it exists").count(), 0, "a stopped run left files");
+    assert_eq!(std::fs::read_dir(directory.path()).expect("it exists").count(), 0, "a stopped run left files");
 
     let mut report = report();
     let mut histogram = Histogram::new();
@@ -77,14 +76,13 @@ fn files_are_complete_or_absent() {
     chart.series("poll", &histogram);
     report.chart(chart);
     report.publish(output.open().expect("both can be written")).expect("both are written");
-    let svg = std::fs::read_to_string(directory.join("r.svg")).expect("written");
+    let svg = std::fs::read_to_string(directory.path().join("r.svg")).expect("written");
     assert!(svg.starts_with("<svg "), "{svg}");
     assert!(svg.contains("prefers-color-scheme: dark"), "no dark colours");
     assert!(svg.contains("Delay &lt;of&gt; a start"), "no title");
-    let json = std::fs::read_to_string(directory.join("r.json")).expect("written");
+    let json = std::fs::read_to_string(directory.path().join("r.json")).expect("written");
     assert!(json.ends_with("}\n"), "{json}");
-    assert_eq!(std::fs::read_dir(&directory).expect("it exists").count(), 2, "part files were left");
-    std::fs::remove_dir_all(&directory).expect("it is ours");
+    assert_eq!(std::fs::read_dir(directory.path()).expect("it exists").count(), 2, "part files were left");
 }
 
 #[test]

@@ -5,17 +5,11 @@
 use crate::{overtake, run, text};
 use std::fs;
 use std::io::Read;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-fn own_directory() -> PathBuf {
-    let directory = std::env::temp_dir().join(format!("overtake-it-{}", std::process::id()));
-    fs::create_dir_all(&directory).unwrap();
-    directory
-}
-
 pub fn every_promised_figure_is_there() {
-    let directory = own_directory();
+    let scratch = testkit::folder("delivery");
+    let directory = scratch.path();
     let (json, svg) = (directory.join("delivery.json"), directory.join("delivery.svg"));
     let [json_argument, svg_argument] = [&json, &svg].map(|path| path.to_str().unwrap());
     let output = run(&["bench", "delivery", "--duration", "0.2", "--json", json_argument, "--svg", svg_argument]);
@@ -42,11 +36,11 @@ pub fn every_promised_figure_is_there() {
         assert!(report["figures"][format!("delivery.{name}")].is_number(), "delivery.{name} is missing: {report:#}");
     }
     assert!(fs::read_to_string(&svg).unwrap().trim_end().ends_with("</svg>"));
-    fs::remove_dir_all(directory).unwrap();
 }
 
 pub fn a_stopped_run_leaves_no_file() {
-    let directory = own_directory();
+    let scratch = testkit::folder("delivery");
+    let directory = scratch.path();
     let json = directory.join("delivery.json");
     let mut child = overtake()
         .args(["bench", "delivery", "--duration", "600", "--json", json.to_str().unwrap()])
@@ -64,6 +58,5 @@ pub fn a_stopped_run_leaves_no_file() {
     let mut messages = String::new();
     stderr.read_to_string(&mut messages).unwrap();
     assert!(messages.contains("stopped before the run finished"), "{messages}");
-    assert_eq!(fs::read_dir(&directory).unwrap().count(), 0, "files were left");
-    fs::remove_dir_all(directory).unwrap();
+    assert_eq!(fs::read_dir(directory).unwrap().count(), 0, "files were left");
 }

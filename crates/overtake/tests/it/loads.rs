@@ -12,14 +12,13 @@ pub fn report(arguments: &[&str]) -> (serde_json::Value, String) {
 
 /// Runs a command that reports with these arguments to its end, and returns its report and what it printed.
 pub fn report_of(command: &str, arguments: &[&str]) -> (serde_json::Value, String) {
-    let name = format!("overtake-it-{}-{command}-{}", std::process::id(), arguments[0]);
-    let files = ["json", "svg"].map(|kind| std::env::temp_dir().join(format!("{name}.{kind}")));
+    let folder = testkit::folder("loads");
+    let files = ["report.json", "report.svg"].map(|name| folder.path().join(name));
     let [json, svg] = files.each_ref().map(|path| path.to_str().unwrap());
     let output = run(&[&[command], arguments, &["--json", json, "--svg", svg]].concat());
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
     let report = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
     assert!(fs::read_to_string(svg).unwrap().trim_end().ends_with("</svg>"));
-    files.iter().for_each(|file| fs::remove_file(file).unwrap());
     (report, text(&output.stdout).to_owned())
 }
 

@@ -45,7 +45,8 @@ fn hang_up(program: &Program) {
 
 /// SIGHUP reloads the file: sessions follow between transactions, keep what they have set, and the data stay.
 pub fn a_hangup_reloads_the_settings() {
-    let file = std::env::temp_dir().join(format!("overtake-reload-{}.conf", std::process::id()));
+    let folder = testkit::folder("reload");
+    let file = folder.path().join("overtake.conf");
     fs::write(&file, "statement_timeout = 11s\nlock_timeout = 5s\n").unwrap();
     let (mut program, url) = serve(&["--config", file.to_str().unwrap(), "-c", "idle_session_timeout=1h"]);
     runtime().block_on(async {
@@ -81,7 +82,6 @@ pub fn a_hangup_reloads_the_settings() {
         assert_eq!(value(&fresh, "select id from kept").await, "7");
     });
     let (status, log) = program.interrupted();
-    fs::remove_file(&file).unwrap();
     assert!(status.success(), "{status} {log}");
     assert!(log.contains("parameter \"max_connections\" cannot be changed without restarting the server"), "{log}");
     assert!(log.contains("the settings stay as they were"), "{log}");
@@ -90,7 +90,8 @@ pub fn a_hangup_reloads_the_settings() {
 /// A report ends well when its reader goes, and names the disk that is full; its files are written.
 pub fn a_report_survives_a_closed_pipe_and_a_full_disk() {
     let arguments = ["mpl", "throughput", "--demand", "1,1", "--think", "0", "--mpl", "1..10"];
-    let json = std::env::temp_dir().join(format!("overtake-pipe-{}.json", std::process::id()));
+    let folder = testkit::folder("pipe");
+    let json = folder.path().join("report.json");
     for (name, status, why) in [("closed pipe", 0, ""), ("/dev/full", 1, "cannot write to standard output")] {
         let mut command = overtake();
         command.args(arguments).arg("--json").arg(&json).stderr(Stdio::piped());
@@ -117,8 +118,8 @@ pub fn a_report_survives_a_closed_pipe_and_a_full_disk() {
 
 /// A server whose log and output are on a full disk serves all the same.
 pub fn a_server_outlives_its_output() {
-    let directory = std::env::temp_dir().join(format!("overtake-full-{}", std::process::id()));
-    fs::create_dir(&directory).unwrap();
+    let scratch = testkit::folder("full");
+    let directory = scratch.path();
     let full = || File::options().write(true).open("/dev/full").unwrap();
     let mut command = overtake();
     command.args(["serve", "--listen", "127.0.0.1:0", "--socket", directory.to_str().unwrap()]);
@@ -126,7 +127,7 @@ pub fn a_server_outlives_its_output() {
     let mut program = command.spawn().map(Program).unwrap();
     let socket = loop {
         let mut entries =
-            fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         match entries.find(|name| !name.ends_with(".lock")) {
             Some(name) => break name,
             None => assert!(program.0.try_wait().unwrap().is_none(), "it has ended"),
@@ -143,7 +144,6 @@ pub fn a_server_outlives_its_output() {
     });
     let sent = Command::new("kill").args(["-TERM", &program.0.id().to_string()]).status().unwrap();
     assert!(sent.success() && program.0.wait().unwrap().success());
-    fs::remove_dir_all(&directory).unwrap();
 }
 
 /// Statements that would run for minutes: row by row, and as analytics.

@@ -12,8 +12,8 @@ const BOTH: [&str; 2] = ["overtake", "postgres"];
 
 /// Runs `overtake bench wire` with these arguments and returns its report and what it printed; none without PostgreSQL 15.
 fn report(arguments: &[&str]) -> Option<(serde_json::Value, String)> {
-    let name = format!("overtake-it-wire-{}-{}", std::process::id(), arguments[0]);
-    let file = std::env::temp_dir().join(format!("{name}.json"));
+    let folder = testkit::folder("wire");
+    let file = folder.path().join("report.json");
     let output = run(&[&["bench", "wire"], arguments, &["--json", file.to_str().unwrap()]].concat());
     let said = text(&output.stderr);
     if output.status.code() == Some(2) && said.contains("PostgreSQL 15") && std::env::var_os("OVERTAKE_CI").is_none() {
@@ -22,7 +22,6 @@ fn report(arguments: &[&str]) -> Option<(serde_json::Value, String)> {
     }
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {said}");
     let report = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
-    fs::remove_file(&file).unwrap();
     Some((report, text(&output.stdout).to_owned()))
 }
 

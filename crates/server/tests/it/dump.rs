@@ -7,12 +7,6 @@ use crate::upstream::cluster::{Cluster, is_there};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn folder() -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("overtake-dump-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
 /// What a program prints that is to end well.
 fn output(port: u16, program: &str, arguments: &[&str]) -> String {
     let debian = Path::new(crate::upstream::cluster::DEBIAN).join(program);
@@ -59,7 +53,7 @@ fn filled() -> Option<Real> {
 /// As a script, of all, of definitions and of rows; as statements that insert; of a table, of a schema.
 pub fn a_dump_makes_the_same_again() {
     let Some(real) = filled() else { return };
-    let folder = folder();
+    let folder = testkit::folder("dump");
     let port = real.address.port();
     let of_pairs: &[&str] = &["-t", "public.pairs"];
     let ways: [&[&[&str]]; 4] = [
@@ -72,7 +66,7 @@ pub fn a_dump_makes_the_same_again() {
     for ways in ways {
         let copy = Real::new();
         for (at, way) in ways.iter().enumerate() {
-            let file = folder.join(format!("script-{at}.sql"));
+            let file = folder.path().join(format!("script-{at}.sql"));
             std::fs::write(&file, dumped(port, way)).unwrap();
             restore(copy.address.port(), &file);
         }
@@ -83,16 +77,15 @@ pub fn a_dump_makes_the_same_again() {
     }
     let of_schema = dumped(port, &["-n", "\"Odd Schema\""]);
     assert!(of_schema.contains("CREATE TABLE \"Odd Schema\".\"T\"") && !of_schema.contains("public."), "{of_schema}");
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// What it saves, PostgreSQL takes, and what PostgreSQL saves of the same, it takes.
 pub fn to_postgresql_and_back() {
     let Some(real) = filled() else { return };
     let Some(cluster) = Cluster::start("") else { return };
-    let folder = folder();
+    let folder = testkit::folder("dump");
     let port = real.address.port();
-    let (there, back) = (folder.join("there.sql"), folder.join("back.sql"));
+    let (there, back) = (folder.path().join("there.sql"), folder.path().join("back.sql"));
     std::fs::write(&there, dumped(port, &[])).unwrap();
     restore(cluster.port, &there);
     let rows = |port: u16| dumped(port, &["-a"]);
@@ -111,5 +104,4 @@ pub fn to_postgresql_and_back() {
         same(&shown(port), &shown(cluster.port));
         same(&shown(port), &shown(copy.address.port()));
     }
-    std::fs::remove_dir_all(folder).unwrap();
 }

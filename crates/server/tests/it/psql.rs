@@ -35,14 +35,14 @@ pub fn shows_what_it_shows_of_postgresql() {
     }
     let real = Real::alone();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/psql");
-    let work = std::env::temp_dir().join(format!("overtake-psql-{}", std::process::id()));
-    std::fs::create_dir_all(&work).unwrap();
+    let scratch = testkit::folder("psql");
+    let work = scratch.path();
     let psql = |name: &str, how: &str| {
         let script = format!("{name}.sql");
         std::fs::copy(folder.join(&script), work.join(&script)).unwrap();
         let mut shell = Command::new("sh");
         // Errors stand where they happen.
-        shell.arg("-c").arg(format!("exec psql -X {how} -f {script} 2>&1")).current_dir(&work).env("PGTZ", "UTC");
+        shell.arg("-c").arg(format!("exec psql -X {how} -f {script} 2>&1")).current_dir(work).env("PGTZ", "UTC");
         let port = real.address.port().to_string();
         shell.envs([("PGHOST", "127.0.0.1"), ("PGPORT", &port), ("PGUSER", "postgres"), ("PGDATABASE", "postgres")]);
         let output = shell.output().unwrap();
@@ -61,6 +61,5 @@ pub fn shows_what_it_shows_of_postgresql() {
             all.push_str(&differences(&wanted_at, &found_at));
         }
     }
-    std::fs::remove_dir_all(&work).unwrap();
     assert!(all.is_empty(), "psql shows something else:\n{all}");
 }

@@ -118,8 +118,8 @@ pub fn scram_needs_its_messages() {
 }
 
 pub fn unix_sockets() {
-    let directory = std::env::temp_dir().join(format!("overtake-server-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
+    let scratch = testkit::folder("server");
+    let directory = scratch.path().to_owned();
     let path = directory.join(".s.PGSQL.5433");
     // Left behind by a server that was killed.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
@@ -137,7 +137,7 @@ pub fn unix_sockets() {
     let server = rig.server.take().unwrap();
     rig.runtime.block_on(server).unwrap().unwrap();
     assert!(!path.exists());
-    std::fs::remove_dir(&directory).unwrap();
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "the socket was left");
 }
 
 /// Though the client has sent more than the server reads.

@@ -15,6 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use protocol::Connection;
 
@@ -41,7 +42,7 @@ impl Error {
 /// One browser process with an empty profile; ends with this object.
 pub struct Browser {
     child: Child,
-    profile: PathBuf,
+    _profile: TempDir,
     connection: Option<Connection>,
 }
 
@@ -52,8 +53,7 @@ impl Browser {
     /// [`Error::Missing`] when there is none.
     pub fn start() -> Result<Browser, Error> {
         let program = find().ok_or(Error::Missing)?;
-        let profile = env::temp_dir().join(format!("overtake-chromium-{}", std::process::id()));
-        fs::create_dir_all(&profile).map_err(Error::browser)?;
+        let profile = tempfile::Builder::new().prefix("overtake-chromium-").tempdir().map_err(Error::browser)?;
         let child = Command::new(program)
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"])
             .args([
@@ -63,13 +63,13 @@ impl Browser {
                 "--hide-scrollbars",
             ])
             .args(["--remote-debugging-port=0", "about:blank"])
-            .arg(format!("--user-data-dir={}", profile.display()))
+            .arg(format!("--user-data-dir={}", profile.path().display()))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .map_err(Error::browser)?;
-        let mut browser = Browser { child, profile, connection: None };
+        let mut browser = Browser { child, _profile: profile, connection: None };
         let stderr = browser.child.stderr.take().expect("stderr is piped");
         let mut lines = BufReader::new(stderr).lines();
         let address = lines
@@ -112,7 +112,6 @@ impl Drop for Browser {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = fs::remove_dir_all(&self.profile);
     }
 }
 

@@ -27,7 +27,7 @@ fn rounds(isolation: Isolation, seed: u64) -> Outcome {
     }
     all.faults.iter().take(10).for_each(|fault| println!("{fault}"));
     if let Some(evidence) = &all.evidence {
-        let path = std::env::temp_dir().join(format!("overtake-history-{}.txt", std::process::id()));
+        let path = testkit::folder("history").keep().join("history.txt");
         std::fs::write(&path, evidence).unwrap();
         println!("the whole history is in {}", path.display());
     }

@@ -75,9 +75,12 @@ impl Duck {
     /// # Errors
     /// A stop, a disk that is full, or fewer rows there than here.
     pub fn load(&mut self, scale_factor: f64, comments: Comments, stop: &Stop) -> anyhow::Result<()> {
-        let directory = Scratch::create()?;
+        let directory = tempfile::Builder::new()
+            .prefix("overtake-tpch-")
+            .tempdir()
+            .context("a folder for rows on their way to DuckDB")?;
         for table in TpchTable::ALL {
-            let path = directory.0.join(table.name());
+            let path = directory.path().join(table.name());
             let mut file = BufWriter::with_capacity(1 << 20, File::create(&path).context("rows for DuckDB")?);
             let mut rows_count = 0;
             for batch in generate(table, scale_factor, comments) {
@@ -194,23 +197,4 @@ fn cache_folder() -> anyhow::Result<PathBuf> {
     let cache =
         cache.ok_or_else(|| Refusal::new(format!("there is no folder for DuckDB: HOME is not set; {ADVICE}")))?;
     Ok(cache.join("overtake").join("duckdb").join(tag))
-}
-
-/// A folder for the rows on their way, gone afterwards.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn create() -> anyhow::Result<Scratch> {
-        let path = std::env::temp_dir().join(format!("overtake-tpch-{}", std::process::id()));
-        fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        Ok(Scratch(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.0) {
-            tracing::warn!(folder = %self.0.display(), %error, "could not be removed");
-        }
-    }
 }

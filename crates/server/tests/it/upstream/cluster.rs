@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
+use testkit::TempDir;
 use tokio_postgres::NoTls;
 
 /// Where Debian puts it; elsewhere it is on the path.
@@ -51,6 +52,8 @@ pub struct Cluster {
     postmaster: Child,
     log: Arc<Log>,
     folder: PathBuf,
+    /// Holds `folder`, and is removed with what is in it.
+    _scratch: TempDir,
     pub port: u16,
 }
 
@@ -111,7 +114,8 @@ impl Cluster {
         if !is_there("initdb", "(PostgreSQL) 15.", "PostgreSQL 15") {
             return None;
         }
-        let folder = std::env::temp_dir().join(format!("overtake-upstream-{}", std::process::id()));
+        let scratch = testkit::folder("upstream");
+        let folder = scratch.path().join("data");
         let copied = Command::new("cp").arg("-a").arg(template()).arg(&folder).status().unwrap();
         assert!(copied.success());
         if !hba.is_empty() {
@@ -119,7 +123,7 @@ impl Cluster {
         }
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let (postmaster, log) = launch(&folder, port);
-        let cluster = Cluster { postmaster, log, folder, port };
+        let cluster = Cluster { postmaster, log, folder, _scratch: scratch, port };
         cluster.log.until("ready to accept connections");
         Some(cluster)
     }
@@ -218,6 +222,5 @@ impl Drop for Cluster {
         // Immediate shutdown: nothing of the data is kept.
         let _ = Command::new("kill").args(["-QUIT", &self.postmaster.id().to_string()]).status();
         let _ = self.postmaster.wait();
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -45,8 +45,8 @@ pub fn many_clients_few_connections() {
 pub fn a_transaction_keeps_its_connection() {
     let Some(front) = Front::new(2) else { return };
     let (mut one, mut two) = (front.raw(), front.raw());
-    one.ask(&query("create table t (a int)"));
-    one.ask(&query("begin; insert into t values (1)"));
+    assert_eq!(one.ask(&query("create table t (a int)")), "C(CREATE TABLE) Z(I)");
+    assert_eq!(one.ask(&query("begin; insert into t values (1)")), "C(BEGIN) C(INSERT 0 1) Z(T)");
     for _ in 0..10 {
         assert_eq!(two.ask(&query("select count(*) as n from t")), "T(n:20:0) D(0) C(SELECT 1) Z(I)");
     }

@@ -6,11 +6,12 @@ use server::upstream::{Limits, UpstreamOptions, Watching};
 use std::collections::HashSet;
 use std::fs;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
+use testkit::TempDir;
 use tokio_postgres::{Client, NoTls};
 
 /// All of it takes half a minute on two busy processors.
@@ -18,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const NODES: usize = 3;
 
 struct Ensemble {
-    folder: PathBuf,
+    folder: TempDir,
     etcd: Child,
     /// Patroni of each node, and its PostgreSQL's port.
     nodes: Vec<(Child, u16)>,
@@ -74,16 +75,15 @@ impl Ensemble {
         if !is_whole {
             return None;
         }
-        let folder = std::env::temp_dir().join(format!("overtake-patroni-{}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
+        let folder = testkit::folder("patroni");
         if let Some((user, group)) = owner() {
-            std::os::unix::fs::chown(&folder, Some(user), Some(group)).unwrap();
+            std::os::unix::fs::chown(folder.path(), Some(user), Some(group)).unwrap();
         }
         let [etcd_port, peers, rest @ ..] = ports::<8>();
         let mut etcd = as_owner("etcd");
         let (clients, peers) = (format!("http://127.0.0.1:{etcd_port}"), format!("http://127.0.0.1:{peers}"));
         for (name, value) in [
-            ("--data-dir", folder.join("etcd").to_str().unwrap()),
+            ("--data-dir", folder.path().join("etcd").to_str().unwrap()),
             ("--listen-client-urls", &clients),
             ("--advertise-client-urls", &clients),
             ("--listen-peer-urls", &peers),
@@ -92,15 +92,15 @@ impl Ensemble {
         ] {
             etcd.args([name, value]);
         }
-        let etcd = logged(etcd, &folder.join("etcd.log"));
+        let etcd = logged(etcd, &folder.path().join("etcd.log"));
         let mut ensemble = Ensemble { folder, etcd, nodes: Vec::new() };
         for number in 0..NODES {
             let (rest, postgres) = (rest[2 * number], rest[2 * number + 1]);
-            let file = ensemble.folder.join(format!("n{number}.yml"));
-            fs::write(&file, settings(&ensemble.folder, number, etcd_port, rest, postgres)).unwrap();
+            let file = ensemble.folder.path().join(format!("n{number}.yml"));
+            fs::write(&file, settings(ensemble.folder.path(), number, etcd_port, rest, postgres)).unwrap();
             let mut patroni = as_owner("patroni");
             patroni.arg(&file);
-            let patroni = logged(patroni, &ensemble.folder.join(format!("n{number}.log")));
+            let patroni = logged(patroni, &ensemble.folder.path().join(format!("n{number}.log")));
             ensemble.nodes.push((patroni, postgres));
         }
         Some(ensemble)
@@ -108,13 +108,13 @@ impl Ensemble {
 
     /// What Patroni has written down, for whoever looks for the reason.
     fn told(&self) -> String {
-        let logs = (0..NODES).map(|number| fs::read_to_string(self.folder.join(format!("n{number}.log"))));
+        let logs = (0..NODES).map(|number| fs::read_to_string(self.folder.path().join(format!("n{number}.log"))));
         logs.map(|log| log.unwrap_or_default()).collect::<Vec<_>>().join("\n---\n")
     }
 
     /// Processes of a node's PostgreSQL, the first one first.
     fn postgres(&self, number: usize) -> Vec<String> {
-        let file = fs::read_to_string(self.folder.join(format!("data{number}/postmaster.pid")));
+        let file = fs::read_to_string(self.folder.path().join(format!("data{number}/postmaster.pid")));
         let Some(postmaster) = file.ok().and_then(|text| text.lines().next().map(str::to_owned)) else {
             return Vec::new();
         };
@@ -150,7 +150,6 @@ impl Drop for Ensemble {
         if std::thread::panicking() {
             eprintln!("{}", self.told());
         }
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

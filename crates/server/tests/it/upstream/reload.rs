@@ -19,7 +19,8 @@ use tokio_postgres::SimpleQueryMessage;
 pub fn settings_are_read_again() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
-    let file = std::env::temp_dir().join(format!("overtake-reload-{}.conf", std::process::id()));
+    let folder = testkit::folder("reload");
+    let file = folder.path().join("overtake.conf");
     let write = |text: &str| fs::write(&file, text).unwrap();
     write("overtake.mpl = 3\novertake.upstream_pool = 4\n");
     let path = file.clone();
@@ -108,7 +109,6 @@ pub fn settings_are_read_again() {
         listens.abort();
     });
     front.all_idle();
-    fs::remove_file(&file).unwrap();
 }
 
 /// Options of which this setting is read again with each RELOAD.
