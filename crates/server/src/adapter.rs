@@ -217,6 +217,14 @@ impl Backend for Session {
         Session::sync(self)
     }
 
+    fn is_alone(&self, portal: &Portal) -> bool {
+        Session::is_alone(self, portal)
+    }
+
+    fn begin_again(&mut self) {
+        Session::begin_again(self);
+    }
+
     fn fail(&mut self) {
         Session::fail(self);
     }

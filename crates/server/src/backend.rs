@@ -260,6 +260,14 @@ pub trait Backend: Send + 'static {
     /// Those of a commit.
     fn sync(&mut self) -> SqlResult<()>;
 
+    /// True if the portal would be a transaction of its own that can be run twice: nothing is open, and it is one query or change.
+    fn is_alone(&self, _portal: &Self::Portal) -> bool {
+        false
+    }
+
+    /// Forgets what such a portal has done: its transaction and its notices.
+    fn begin_again(&mut self) {}
+
     /// To be told when a message failed before it got here.
     fn fail(&mut self);
 

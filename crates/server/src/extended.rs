@@ -227,8 +227,9 @@ impl<B: Backend> Session<B> {
         let (prepared, hot, mut portal) = (Arc::clone(&held.prepared), held.hot, held.portal.take());
         let goes_on = !name.is_empty() && self.backend.advance(&mut portal, limit);
         let before = self.backend.status();
+        let commit_follows = limit.is_none() && frame::is_sync(&self.conn.input);
         let marks = Marks { hot, ..self.marks_of(&prepared) };
-        let outcome = self.run(&prepared.text, &prepared.totals, marks, &mut portal).await;
+        let outcome = self.run(&prepared.text, &prepared.totals, (marks, commit_follows), &mut portal).await;
         if outcome.as_ref().is_ok_and(|outcome| self.has_ended(before, outcome)) {
             self.portals.clear();
         } else if let Some(held) = self.portals.get_mut(name) {

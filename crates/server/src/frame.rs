@@ -70,6 +70,11 @@ pub(crate) fn whole(input: &[u8], message_max: usize) -> Result<Option<(u8, usiz
     Ok((HEAD + length <= input.len()).then_some((kind, HEAD + length)))
 }
 
+/// Tells whether `Sync` comes next, and has come.
+pub(crate) fn is_sync(input: &[u8]) -> bool {
+    matches!(head(input), Ok(Some((b'S', 0))))
+}
+
 /// Reads the fields of one body, in order.
 pub(crate) struct Fields<'a>(&'a [u8]);
 

@@ -87,6 +87,8 @@ fn text(stats: &Stats) -> String {
     single("overtake_turned_away_total", "counter", "Clients turned away.", stats.turned_away.load(Relaxed));
     single("overtake_errors_total", "counter", "Statements that have failed.", stats.errors.load(Relaxed));
     single("overtake_cancels_total", "counter", "Requests to cancel.", stats.cancels.load(Relaxed));
+    let help = "Statements run again after a more important transaction had aborted them.";
+    single("overtake_statements_run_again_total", "counter", help, stats.run_again.load(Relaxed));
     let name = "overtake_stage_seconds";
     let _ = writeln!(out, "# HELP {name} Where the time of statements goes, by class.\n# TYPE {name} summary");
     for row in stats.stages() {

@@ -3,6 +3,8 @@
 //! **Invariant:** after an error in the extended protocol nothing is done until `Sync`; each `Sync` and each simple query
 //! is answered by one `ReadyForQuery`, whatever happens. A portal does not outlive its transaction.
 
+mod alone;
+
 use crate::backend::{Backend, Cancel, Parked, Run};
 use crate::conn::{Conn, Gone};
 use crate::door::{About, Door, Hot, Marks, Slot};
@@ -126,6 +128,8 @@ pub(crate) struct Session<B: Backend> {
     slot: Option<Slot>,
     /// Whether something in it has failed.
     has_failed: bool,
+    /// True if something has run since the last commit.
+    has_run: bool,
 }
 
 impl<B: Backend> Session<B> {
@@ -159,6 +163,7 @@ impl<B: Backend> Session<B> {
             door,
             slot: None,
             has_failed: false,
+            has_run: false,
         }
     }
 
@@ -307,7 +312,10 @@ impl<B: Backend> Session<B> {
     pub(crate) fn commit(&mut self) -> SqlResult<()> {
         let class = self.backend.class();
         let ended = self.backend.sync();
-        self.stats.stage(class, Stage::Commit, self.conn.lap());
+        let spent = self.conn.lap();
+        if std::mem::take(&mut self.has_run) {
+            self.stats.stage(class, Stage::Commit, spent);
+        }
         ended
     }
 
@@ -352,12 +360,13 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// Runs a portal to its end, waiting where it must, and counts it.
+    /// Runs a portal to its end, waiting where it must, and counts it. If a commit follows, a portal that is a transaction of its
+    /// own is committed here.
     pub(crate) async fn run(
         &mut self,
         text: &Arc<str>,
         totals: &Totals,
-        marks: Marks,
+        (marks, commit_follows): (Marks, bool),
         portal: &mut Lent<B::Portal>,
     ) -> Result<Outcome, Stop> {
         let class = self.backend.class_of(portal);
@@ -366,14 +375,19 @@ impl<B: Backend> Session<B> {
         self.seen.begin(text, class, begun);
         let needs_slot = self.door.is_there() && (self.slot.is_some() || !self.backend.does_nothing_inside(portal));
         let entered = if needs_slot { self.enter(class, marks).await } else { Ok(()) };
-        let outcome = match entered {
-            Ok(()) => self.run_portal(totals, portal).await.map_err(|stop| self.cancelled_by_gate(stop)),
+        let is_alone = commit_follows && self.backend.is_alone(portal);
+        self.has_run = true;
+        let ran = match entered {
+            Ok(()) if is_alone => self.run_alone(totals, portal).await,
+            Ok(()) => self.run_portal(totals, portal).await,
             Err(stop) => Err(stop),
         };
+        let outcome = ran.map_err(|stop| self.cancelled_by_gate(stop));
         self.rename();
         let mut spent = std::mem::take(&mut self.spent);
         self.conn.lap();
-        spent.run = self.conn.now.saturating_duration_since(begun).saturating_sub(spent.wait + spent.gate);
+        let elsewhere = spent.wait + spent.gate + spent.commit;
+        spent.run = self.conn.now.saturating_duration_since(begun).saturating_sub(elsewhere);
         let rows = match &outcome {
             Ok(Outcome::Rows(rows, _)) => Some(rows.len() as u64),
             Ok(Outcome::Done(tag)) => Some(tag.rows.unwrap_or(0)),
@@ -481,12 +495,15 @@ impl<B: Backend> Session<B> {
     }
 
     async fn run_portal(&mut self, totals: &Totals, portal: &mut Lent<B::Portal>) -> Result<Outcome, Stop> {
+        let outcome = self.run_to_end(totals, portal).await?;
+        self.notices();
+        Ok(outcome)
+    }
+
+    async fn run_to_end(&mut self, totals: &Totals, portal: &mut Lent<B::Portal>) -> Result<Outcome, Stop> {
         loop {
             match self.execute_portal(totals, portal).await? {
-                Run::Done(outcome) => {
-                    self.notices();
-                    return Ok(outcome);
-                }
+                Run::Done(outcome) => return Ok(outcome),
                 Run::CopyIn(shape) => return self.copy_in(portal, shape).await,
                 Run::CopyOut(shape) => return self.copy_out(portal, shape).await,
                 Run::Parked(parked) => self.wait(parked).await?,

@@ -13,6 +13,13 @@ use sql::SqlError;
 use sql::session::Outcome;
 use std::sync::Arc;
 
+/// Place of a statement among those of its message.
+#[derive(Clone, Copy)]
+struct Place {
+    is_only: bool,
+    is_last: bool,
+}
+
 impl<B: Backend> Session<B> {
     /// Answers `Query`, but for `ReadyForQuery`.
     pub(crate) async fn simple(&mut self, text: &str) -> Result<(), Stop> {
@@ -35,7 +42,8 @@ impl<B: Backend> Session<B> {
             let begin = text[from..].find(statement.as_str()).map(|found| from + found);
             let before = begin.map_or(0, |begin| text[..begin].chars().count());
             from = begin.map_or(from, |begin| begin + statement.len());
-            match self.one(statement, at + 1 == statements.len()).await {
+            let place = Place { is_only: statements.len() == 1, is_last: at + 1 == statements.len() };
+            match self.one(statement, place).await {
                 Ok(()) => {}
                 Err(Stop::Error(error)) => return Err(Stop::Error(error.moved(before))),
                 Err(gone) => return Err(gone),
@@ -44,12 +52,12 @@ impl<B: Backend> Session<B> {
         Ok(())
     }
 
-    async fn one(&mut self, text: &str, is_last: bool) -> Result<(), Stop> {
+    async fn one(&mut self, text: &str, place: Place) -> Result<(), Stop> {
         let text: Arc<str> = text.into();
         if text.len() <= TEXT_MAX {
             let (statement, totals) = (self.backend.prepare_once(&text)?, self.stats.statement(&text));
             let marks = self.marks(&text).0;
-            return self.run_one(&statement, &text, &totals, marks, is_last).await;
+            return self.run_one(&statement, &text, &totals, marks, place).await;
         }
         let (own, stats, door) = (Arc::clone(&text), Arc::clone(&self.stats), self.door.clone());
         let prepared = self.aside(move |backend| {
@@ -57,7 +65,7 @@ impl<B: Backend> Session<B> {
             Ok::<_, SqlError>((statement, stats.statement(&own), door.marks(own.as_bytes())))
         });
         let (statement, totals, marks) = prepared.await??;
-        let ran = self.run_one(&statement, &text, &totals, marks, is_last).await;
+        let ran = self.run_one(&statement, &text, &totals, marks, place).await;
         self.drop_aside((statement, text));
         ran
     }
@@ -68,7 +76,7 @@ impl<B: Backend> Session<B> {
         text: &Arc<str>,
         totals: &Totals,
         marks: Marks,
-        is_last: bool,
+        place: Place,
     ) -> Result<(), Stop> {
         let formats = Formats::All(self.backend.simple_format(statement));
         if 0 < self.backend.parameter_count(statement) {
@@ -76,7 +84,7 @@ impl<B: Backend> Session<B> {
         }
         let mut portal = Lent::new(self.backend.bind(statement, Vec::new())?);
         let before = self.backend.status();
-        let outcome = self.run(text, totals, marks, &mut portal).await?;
+        let outcome = self.run(text, totals, (marks, place.is_only), &mut portal).await?;
         if self.has_ended(before, &outcome) {
             self.portals.clear();
         }
@@ -94,7 +102,7 @@ impl<B: Backend> Session<B> {
             }
             Outcome::Empty => (None, None),
         };
-        if is_last {
+        if place.is_last {
             self.commit()?;
             self.notices();
         }

@@ -364,11 +364,13 @@ pub(crate) struct Spent {
     pub(crate) parse: Duration,
     pub(crate) run: Duration,
     pub(crate) wait: Duration,
+    /// Of a statement that was committed while it was counted; the stage has it already.
+    pub(crate) commit: Duration,
 }
 
 impl Spent {
     pub(crate) fn all(&self) -> Duration {
-        self.gate + self.parse + self.run + self.wait
+        self.gate + self.parse + self.run + self.wait + self.commit
     }
 }
 
@@ -382,6 +384,8 @@ pub struct Stats {
     pub(crate) turned_away: AtomicU64,
     pub(crate) errors: AtomicU64,
     pub(crate) cancels: AtomicU64,
+    /// Statements that were run again because a more important transaction had aborted them.
+    pub(crate) run_again: AtomicU64,
 }
 
 impl Stats {

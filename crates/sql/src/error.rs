@@ -300,6 +300,13 @@ impl fmt::Display for SqlError {
     }
 }
 
+impl SqlError {
+    /// True if a more important transaction has aborted the statement's.
+    pub fn is_preempted(&self) -> bool {
+        self.engine() == Some(&engine::Error::Taken)
+    }
+}
+
 impl std::error::Error for SqlError {}
 
 impl From<engine::Error> for SqlError {

@@ -199,3 +199,60 @@ pub fn conflicts_have_their_codes() {
         assert_eq!(state(&error), &SqlState::LOCK_NOT_AVAILABLE);
     });
 }
+
+/// A long statement, alone in its transaction, loses a row to a more important one: it is run again, and every row is changed
+/// once, as the sequence shows. In a block it is not.
+pub fn a_statement_alone_survives_a_more_important_one() {
+    const ROWS: i64 = 30_000;
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let urgent = real.login("user=postgres options='-c overtake.priority=high'").await.unwrap();
+        let number = async |text: &str| urgent.query_one(text, &[]).await.unwrap().get::<_, i64>(0);
+        let create = "create table t (id int8 primary key, n int8); create sequence s";
+        urgent.batch_execute(create).await.unwrap();
+        let insert = format!("insert into t select id, 0 from generate_series(1, {ROWS}) id");
+        urgent.batch_execute(&insert).await.unwrap();
+        let update = "update t set n = n + 1 + 0 * nextval('s')";
+        for way in ["simple", "extended", "execute", "block"] {
+            // One that was faster than the urgent one has proved nothing.
+            loop {
+                urgent.batch_execute("update t set n = 0; alter sequence s restart").await.unwrap();
+                let client = real.client().await;
+                let beaten = tokio::spawn(async move {
+                    match way {
+                        "simple" => client.batch_execute(update).await,
+                        "extended" => client.execute(update, &[]).await.map(drop),
+                        "execute" => {
+                            client.batch_execute(&format!("prepare p as {update}")).await.unwrap();
+                            client.batch_execute("execute p").await
+                        }
+                        "block" => {
+                            client.batch_execute("begin").await.unwrap();
+                            client.batch_execute(update).await?;
+                            client.batch_execute("commit").await
+                        }
+                        other => panic!("{other}"),
+                    }
+                });
+                while number("select last_value from s").await < 2 && !beaten.is_finished() {
+                    tokio::task::yield_now().await;
+                }
+                urgent.batch_execute("update t set n = 50 where id = 1").await.unwrap();
+                let outcome = beaten.await.unwrap();
+                let (runs_again, all) =
+                    (ROWS < number("select last_value from s").await, number("select sum(n)::int8 from t").await);
+                match (way, outcome) {
+                    ("block", Err(error)) => {
+                        assert_eq!((state(&error), all), (&SqlState::T_R_SERIALIZATION_FAILURE, 50));
+                        break;
+                    }
+                    (_, Ok(())) if runs_again => {
+                        assert_eq!(all, 50 + ROWS, "{way}");
+                        break;
+                    }
+                    (_, outcome) => outcome.unwrap(),
+                }
+            }
+        }
+    });
+}

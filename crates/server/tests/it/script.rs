@@ -49,6 +49,8 @@ pub struct Scripted {
     status: TransactionStatus,
     is_implicit: bool,
     fails_at_commit: bool,
+    /// Commits that a more important transaction will yet prevent.
+    taken_at_commit: Option<u32>,
     cancelled: Arc<AtomicBool>,
     idle_limit: Option<Duration>,
     reports: Vec<(&'static str, String)>,
@@ -110,6 +112,7 @@ impl Backends for Script {
             status: TransactionStatus::Idle,
             is_implicit: false,
             fails_at_commit: false,
+            taken_at_commit: None,
             cancelled: Arc::default(),
             idle_limit: None,
             reports: vec![("server_version", "15.0".into()), ("client_encoding", "UTF8".into())],
@@ -160,7 +163,7 @@ impl Backend for Scripted {
         let types: Vec<u32> =
             (0..count).map(|at| types.get(at).copied().filter(|&oid| oid != 0).unwrap_or(25)).collect();
         let columns = match verb {
-            "rows" | "returning" => Some(vec![column("n", 23), column("t", 25)]),
+            "rows" | "returning" | "taken-at-commit" => Some(vec![column("n", 23), column("t", 25)]),
             "echo" => Some(types.iter().map(|&oid| column("v", oid)).collect()),
             "show" => Some(vec![column(rest, 25)]),
             "thread" => Some(vec![column("name", 25)]),
@@ -257,6 +260,12 @@ impl Backend for Scripted {
                 self.fails_at_commit = true;
                 done("UPDATE", Some(1))
             }
+            "taken-at-commit" => {
+                let left = *self.taken_at_commit.get_or_insert(number.unsigned_abs());
+                let run = number.unsigned_abs() - left + 1;
+                self.notices.push(("NOTICE", SqlError::new(SqlState("00000"), format!("run {run}"))));
+                rows_done(rows(), "UPDATE", Some(number.unsigned_abs().into()))
+            }
             "idle-limit" => {
                 self.idle_limit = Some(Duration::from_millis(number.unsigned_abs().into()));
                 done("SET", None)
@@ -347,12 +356,33 @@ impl Backend for Scripted {
             if std::mem::take(&mut self.fails_at_commit) {
                 return Err(SqlError::new(SqlState("40001"), "could not serialize access"));
             }
+            if let Some(left) = self.taken_at_commit.filter(|&left| 0 < left) {
+                self.taken_at_commit = Some(left - 1);
+                self.shared.log("rollback");
+                return Err(engine::Error::Taken.into());
+            }
+            self.taken_at_commit = None;
             self.shared.log("commit");
         }
         Ok(())
     }
 
+    fn is_alone(&self, Portal(statement, ..): &Portal) -> bool {
+        statement.text.starts_with("taken-at-commit") && self.status == TransactionStatus::Idle && !self.is_implicit
+    }
+
+    fn begin_again(&mut self) {
+        self.notices.clear();
+    }
+
+    fn has_waited(&mut self, time: Duration) {
+        if self.taken_at_commit.is_some() && !time.is_zero() {
+            self.shared.log("has taken time");
+        }
+    }
+
     fn fail(&mut self) {
+        self.taken_at_commit = None;
         if self.status == TransactionStatus::Open {
             self.status = TransactionStatus::Failed;
         }

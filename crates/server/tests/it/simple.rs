@@ -1,6 +1,6 @@
 //! The simple protocol, byte by byte.
 
-use crate::support::{Rig, message, parse, query, sync};
+use crate::support::{Rig, bind, execute, message, parse, query, sync};
 
 pub fn statements_are_answered() {
     let rig = Rig::new();
@@ -45,6 +45,30 @@ pub fn a_failed_commit_takes_the_tag_away() {
     let mut client = rig.client();
     let error = "E(ERROR|40001|could not serialize access) Z(I)";
     assert_eq!(client.ask(&query("insert 1; fail-at-commit")), format!("C(INSERT 0 1) {error}"));
+}
+
+/// A statement alone in its message is run again until it is committed; the client sees the last run only.
+pub fn what_a_more_important_transaction_aborts_is_run_again() {
+    let rig = Rig::new();
+    let mut client = rig.client();
+    let answer = "T(n:23:0,t:25:0) D(1,row 1) D(2,row 2) C(UPDATE 2) Z(I)";
+    assert_eq!(client.ask(&query("taken-at-commit 2")), format!("N(NOTICE|00000|run 3) {answer}"));
+    let text = "taken-at-commit 2";
+    // Of `statement_timeout`, a run has what those before have left.
+    let lost = [text, "rollback", "has taken time"];
+    assert_eq!(rig.log()[1..], [&lost[..], &lost, &[text, "commit"]].concat());
+    // Not among others, and not in a block: its effects are not all that is lost.
+    let error = "E(ERROR|40001|could not serialize access due to concurrent update";
+    assert!(client.ask(&query("insert 1; taken-at-commit 1")).contains(error));
+    // Nor when the client may have seen something of it.
+    let alone = [parse("", "taken-at-commit 1", &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat();
+    client.send(&[alone.clone(), message(b'H', b"")].concat());
+    assert!((0..6).map(|_| client.next().unwrap()).any(|one| one == "C(UPDATE 1)"));
+    assert!(client.ask(&sync()).starts_with(error));
+    // By the extended protocol, when `Sync` has come.
+    assert_eq!(client.ask(&query("insert 7")), "C(INSERT 0 7) Z(I)");
+    let answer = "1 2 N(NOTICE|00000|run 2) D(1,row 1) C(UPDATE 1) Z(I)";
+    assert_eq!(client.ask(&[alone, sync()].concat()), answer);
 }
 
 pub fn blocks_and_failed_blocks() {

@@ -2,11 +2,13 @@
 //!
 //! **Invariant:** the engine's transaction begins with the first statement that needs it, and ends with the session's.
 
+use super::action::Action;
 use super::define::Pinned;
-use super::{Block, Session, TransactionStatus};
+use super::{Block, Portal, Session, TransactionStatus};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::env::clock_us;
 use engine::Begin;
+use std::sync::Arc;
 
 impl Session {
     pub(super) fn open_implicit(&mut self) {
@@ -101,6 +103,28 @@ impl Session {
                 Ok(())
             }
         }
+    }
+
+    /// Tells whether the portal would be a transaction of its own that can be run twice: nothing is open, and it is one query or
+    /// change, prepared by SQL or not.
+    pub fn is_alone(&self, portal: &Portal) -> bool {
+        let one_of = |action: &Action| matches!(action, Action::Query(_) | Action::Change(_));
+        let action = Arc::clone(&portal.statement.bound().action);
+        let is_one = match &*action {
+            Action::Execute(execute) => one_of(&execute.statement().bound().action),
+            action => one_of(action),
+        };
+        is_one && self.block == Block::None && !self.engine.is_open()
+    }
+
+    /// Forgets what the implicit transaction has done, and its notices: the statement is run again.
+    pub fn begin_again(&mut self) {
+        if self.block == Block::Implicit {
+            // A rollback does not fail.
+            let _ = self.end(false);
+        }
+        self.waiting = None;
+        self.notices.clear();
     }
 
     /// To be told when a message failed before it got here (a protocol error, bad parameters): the transaction has failed.
