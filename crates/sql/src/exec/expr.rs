@@ -3,7 +3,7 @@
 use super::{Flow, Rows, Run};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::{compare, is_same};
+use crate::ops::{compare, is_same, mistyped};
 use crate::plan::{Expr, ListId, Over, Plan};
 use crate::types::Kind;
 use std::cmp::Ordering;
@@ -167,7 +167,8 @@ impl Run<'_> {
             match self.value(part, rows)? {
                 Datum::Bool(value) if value == decides => return Ok(Datum::Bool(decides)),
                 Datum::Bool(_) => {}
-                _ => result = Datum::Null,
+                Datum::Null => result = Datum::Null,
+                other => return Err(mistyped(&other)),
             }
         }
         Ok(result)
@@ -224,7 +225,8 @@ impl Run<'_> {
                     return Ok(Flow::Break(()));
                 }
                 Datum::Bool(_) => {}
-                _ => result = Datum::Null,
+                Datum::Null => result = Datum::Null,
+                other => return Err(mistyped(&other)),
             }
             Ok(Flow::Continue(()))
         };
@@ -240,7 +242,8 @@ impl Run<'_> {
                         }
                     }
                 }
-                _ => return Ok(Datum::Null),
+                Datum::Null => return Ok(Datum::Null),
+                other => return Err(mistyped(&other)),
             },
         }
         Ok(result)

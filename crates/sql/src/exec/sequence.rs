@@ -8,6 +8,7 @@ use crate::bind::not_a_sequence;
 use crate::catalog::{Relation, Sequence, SequenceValue};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::impossible;
 use crate::plan::{Expr, SequenceCall};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -111,7 +112,8 @@ impl Run<'_> {
                 }
                 Ok(Datum::Int8(*value))
             }
-            _ => {
+            (SequenceCall::Set | SequenceCall::Last, _) => Err(impossible("the arguments of a sequence function")),
+            (SequenceCall::Current, _) => {
                 let got = self.numbers.0.borrow();
                 got.by_sequence.get(&sequence.oid).map(|value| Datum::Int8(*value)).ok_or_else(|| {
                     not_yet(format!("currval of sequence \"{}\" is not yet defined in this session", sequence.name))

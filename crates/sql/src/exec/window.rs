@@ -8,7 +8,7 @@ use super::order::order_of;
 use super::{Each, Flow, Rows, Run, expr};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::compare;
+use crate::ops::{compare, impossible, mistyped};
 use crate::plan::{Exclude, Expr, FrameBound, FrameUnit, Plan, RangeSteps, SortKey, WindowCall, WindowFunction};
 use crate::types::Kind;
 use std::ops::Range;
@@ -156,7 +156,8 @@ impl Run<'_> {
                     let message = "argument of ntile must be greater than zero";
                     return Err(SqlError::new(SqlState("22014"), message));
                 }
-                _ => values.resize(count, Datum::Null),
+                Datum::Null => values.resize(count, Datum::Null),
+                other => return Err(mistyped(&other)),
             },
             WindowFunction::Lag | WindowFunction::Lead => {
                 let sign = if matches!(call.function, WindowFunction::Lag) { -1 } else { 1 };
@@ -186,7 +187,8 @@ impl Run<'_> {
                                 let message = "argument of nth_value must be greater than zero";
                                 return Err(SqlError::new(SqlState("22016"), message));
                             }
-                            _ => None,
+                            Datum::Null => None,
+                            other => return Err(mistyped(&other)),
                         },
                     };
                     values.push(match wanted {
@@ -333,7 +335,8 @@ impl Run<'_> {
         let zero = match range.offset {
             Kind::Int8 => Datum::Int8(0),
             Kind::Numeric => Datum::Numeric(crate::types::numeric::Numeric::ZERO),
-            _ => Datum::Interval(crate::types::interval::Interval::default()),
+            Kind::Interval => Datum::Interval(crate::types::interval::Interval::default()),
+            other => return Err(impossible(&other.name())),
         };
         if compare(offset, &zero, range.offset).is_lt() {
             return Err(SqlError::new(SqlState("22013"), "invalid preceding or following size in window function"));
@@ -343,17 +346,14 @@ impl Run<'_> {
             return Ok(if is_start { peers.start } else { peers.end });
         }
         let is_less = matches!(bound, FrameBound::Preceding(_)) != key.descending;
+        // Beyond the type's end there is nothing.
+        let step = |own: i64, offset: i64| {
+            Datum::Int8(if is_less { own.saturating_sub(offset) } else { own.saturating_add(offset) })
+        };
         let limit = match (own, offset) {
-            // Beyond the type's end there is nothing.
-            (Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_), Datum::Int8(offset)) => {
-                let own = match own {
-                    Datum::Int2(own) => i64::from(*own),
-                    Datum::Int4(own) => i64::from(*own),
-                    Datum::Int8(own) => *own,
-                    _ => 0,
-                };
-                Datum::Int8(if is_less { own.saturating_sub(*offset) } else { own.saturating_add(*offset) })
-            }
+            (Datum::Int2(own), Datum::Int8(offset)) => step((*own).into(), *offset),
+            (Datum::Int4(own), Datum::Int8(offset)) => step((*own).into(), *offset),
+            (Datum::Int8(own), Datum::Int8(offset)) => step(*own, *offset),
             _ => {
                 let eval = if is_less { &range.minus } else { &range.plus };
                 eval.call(&[own.clone(), offset.clone()], self.env)?

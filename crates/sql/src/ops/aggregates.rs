@@ -3,7 +3,7 @@
 //! **Invariant:** all but `count(*)` skip rows whose first argument is NULL, here and not in the caller.
 
 use super::casts::Cast;
-use super::get::{bytes, float, impossible, int, interval, numeric, out_of_range, text};
+use super::get::{bytes, float, impossible, int, interval, mistyped, numeric, out_of_range, text};
 use super::ordered;
 use super::resolve::{self, can_coerce};
 use super::statistics::{Moments, Pairs, Relation, Spread, Squares};
@@ -170,7 +170,7 @@ impl Accumulator {
                 }
                 state => *state = State::Text(text(value).to_owned()),
             },
-            What::Bits(bits) => self.bits(bits, value),
+            What::Bits(bits) => self.bits(bits, value)?,
             What::Spread(_) => self.spread(value)?,
             What::Relation(_) => {}
             What::Json { lines } => {
@@ -240,10 +240,10 @@ impl Accumulator {
         if let State::Squares(squares) = &mut self.state { squares.add(&numeric(value)) } else { Ok(()) }
     }
 
-    fn bits(&mut self, bits: Bits, value: &Datum) {
+    fn bits(&mut self, bits: Bits, value: &Datum) -> SqlResult<()> {
         let State::Value(before) = &self.state else {
             self.state = State::Value(value.clone());
-            return;
+            return Ok(());
         };
         let (a, b) = (int(before), int(value));
         let all = match bits {
@@ -254,8 +254,10 @@ impl Accumulator {
         self.state = State::Value(match value {
             Datum::Int2(_) => Datum::Int2(all as i16),
             Datum::Int4(_) => Datum::Int4(all as i32),
-            _ => Datum::Int8(all),
+            Datum::Int8(_) => Datum::Int8(all),
+            other => return Err(mistyped(other)),
         });
+        Ok(())
     }
 
     fn sum(&mut self, value: &Datum) -> SqlResult<()> {

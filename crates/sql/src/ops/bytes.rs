@@ -1,6 +1,6 @@
 //! Functions of bytea: digests, encodings, single bytes and bits.
 
-use super::get::{bytes, int, text};
+use super::get::{bytes, int, mistyped, text};
 use super::{Function, function};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -127,7 +127,7 @@ fn decode(args: &[Datum]) -> SqlResult<Datum> {
             match crate::types::text::input(escaped.as_deref().unwrap_or(all), Kind::Bytea.into(), &Default::default())?
             {
                 Datum::Bytes(bytes) => bytes.into_vec(),
-                _ => Vec::new(),
+                other => return Err(mistyped(&other)),
             }
         }
         _ => return Err(unrecognized(text(&args[1]))),

@@ -4,7 +4,7 @@
 //! whether the statement wrote the cast. Between any type and text there is a cast by way of the value's text, as
 //! PostgreSQL's "I/O conversion": an assignment to text, explicit from it. A literal's `unknown` becomes any type.
 
-use super::get::{float, int, numeric, out_of_range, text};
+use super::get::{float, impossible, int, numeric, out_of_range, text};
 use super::{Env, arithmetic, datetime};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -62,7 +62,8 @@ fn to_integer(datum: &Datum, to: SqlType, _: &Env) -> SqlResult<Datum> {
             return Ok(match to.kind {
                 Kind::Int2 => Datum::Int2(number.to_integer("smallint")?),
                 Kind::Int4 => Datum::Int4(number.to_integer("integer")?),
-                _ => Datum::Int8(number.to_integer("bigint")?),
+                Kind::Int8 => Datum::Int8(number.to_integer("bigint")?),
+                other => return Err(impossible(&other.name())),
             });
         }
         Datum::Float4(_) | Datum::Float8(_) => {
@@ -79,7 +80,8 @@ fn to_integer(datum: &Datum, to: SqlType, _: &Env) -> SqlResult<Datum> {
     Ok(match to.kind {
         Kind::Int2 => Datum::Int2(i16::try_from(value).map_err(|_| refused())?),
         Kind::Int4 => Datum::Int4(i32::try_from(value).map_err(|_| refused())?),
-        _ => Datum::Int8(value),
+        Kind::Int8 => Datum::Int8(value),
+        other => return Err(impossible(&other.name())),
     })
 }
 

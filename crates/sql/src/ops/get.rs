@@ -76,8 +76,13 @@ pub(super) fn interval(datum: &Datum) -> Interval {
 }
 
 /// `XX000`: a value or state that the table of functions does not lead to.
-pub(super) fn impossible(what: &str) -> SqlError {
+pub(crate) fn impossible(what: &str) -> SqlError {
     SqlError::new(SqlState::INTERNAL_ERROR, format!("{what} of another type than declared"))
+}
+
+/// `XX000`: a value that the types of its expression exclude.
+pub(crate) fn mistyped(value: &Datum) -> SqlError {
+    impossible(&format!("{value:?}"))
 }
 
 /// `22003`: out of range for the type.

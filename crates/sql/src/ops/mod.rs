@@ -35,6 +35,7 @@ pub use aggregates::{Accumulator, Aggregate, ResolvedAggregate, resolve_aggregat
 pub use casts::{Cast, Context, find_cast};
 pub use compare::{compare, is_comparable, is_same};
 pub use env::{Env, Eval, Plain};
+pub(crate) use get::{impossible, mistyped};
 pub use resolve::{
     ResolvedFunction, ResolvedOperator, can_coerce, common_kind, is_function, resolve_function, resolve_operator,
 };

@@ -115,18 +115,6 @@ fn take_float(key: &mut &[u8], rest: &mut &[u8]) -> Option<f64> {
     Some(if *is_negative_zero == 1 { -0.0 } else { f64::from_bits(bits) })
 }
 
-/// The key of one numeric: by its first byte it is this byte alone, or it ends with a zero, inverted if it is negative.
-fn take_numeric<'a>(key: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let len = match key.first()? {
-        1 => 4 + key.get(4..)?.iter().position(|byte| *byte == 0xff)? + 1,
-        3 => 4 + key.get(4..)?.iter().position(|byte| *byte == 0)? + 1,
-        _ => 1,
-    };
-    let (found, after) = key.split_at_checked(len)?;
-    *key = after;
-    Some(found)
-}
-
 fn read(kind: Kind, key: &mut &[u8], rest: &mut &[u8]) -> Option<Datum> {
     Some(match kind {
         Kind::Bool => Datum::Bool(*take::<1>(key)? == [1]),
@@ -143,7 +131,7 @@ fn read(kind: Kind, key: &mut &[u8], rest: &mut &[u8]) -> Option<Datum> {
         Kind::Float8 => Datum::Float8(take_float(key, rest)?),
         Kind::Numeric => {
             let scale: &[u8; 2] = take(rest)?;
-            Datum::Numeric(Numeric::from_key(&[take_numeric(key)?, scale].concat())?)
+            Datum::Numeric(Numeric::from_key(&[Numeric::take_key(key)?, scale].concat())?)
         }
         Kind::Text
         | Kind::Varchar
@@ -168,7 +156,8 @@ fn read(kind: Kind, key: &mut &[u8], rest: &mut &[u8]) -> Option<Datum> {
                 match take(key)? {
                     [0] => match take(key)? {
                         [0xff] => bytes.push(0),
-                        _ => break,
+                        [1] => break,
+                        _ => return None,
                     },
                     [byte] => bytes.push(*byte),
                 }
@@ -189,7 +178,8 @@ fn read(kind: Kind, key: &mut &[u8], rest: &mut &[u8]) -> Option<Datum> {
                 match take(key)? {
                     [0] => break,
                     [1] => items.push(read(element, key, rest)?),
-                    _ => items.push(Datum::Null),
+                    [2] => items.push(Datum::Null),
+                    _ => return None,
                 }
             }
             Datum::Array(items.into())

@@ -77,6 +77,21 @@ impl Numeric {
         key
     }
 
+    /// Takes the ordering part of a key from the front of `bytes`; none, if no such part begins there.
+    pub fn take_key<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+        // The exponent may hold any byte, the digits after it none like their end.
+        let digits = |end: u8| Some(4 + bytes.get(4..)?.iter().position(|byte| *byte == end)? + 1);
+        let len = match *bytes.first()? {
+            NEGATIVE => digits(0xff)?,
+            POSITIVE => digits(0)?,
+            NEGATIVE_INFINITY | ZERO | INFINITY | NAN => 1,
+            _ => return None,
+        };
+        let (found, after) = bytes.split_at_checked(len)?;
+        *bytes = after;
+        Some(found)
+    }
+
     /// The number that [`Numeric::to_key`] wrote; none, if it wrote no such bytes.
     pub fn from_key(key: &[u8]) -> Option<Numeric> {
         let (&tag, rest) = key.split_first()?;
