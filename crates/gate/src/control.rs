@@ -11,12 +11,16 @@
 //!   seldom, throughput says nothing, but throughput at each number of active transactions does (it is the same curve), and the
 //!   mean response is judged by the model of section 4.2, at the load and the C² that are measured.
 //! - *When to begin anew.* When what is seen at the chosen limit is no longer what was seen there.
+//! - *What a host that others load makes of it.* An observation that is known less well than a limit may cost moves nothing. From then
+//!   on, and whenever a limit that was held no longer does what it did, limits are compared in alternating phases, so that both
+//!   see the same host: a search by ratios. One that ends where it began puts off the next, longer each time.
 //!
 //! **Invariant:** a decision follows from the observations since the load last changed, and each is in the log with its reason.
 
 mod curve;
 mod forecast;
 mod journal;
+mod pairs;
 mod search;
 
 pub use curve::Curve;
@@ -28,6 +32,7 @@ use crate::model::{Network, Response};
 use crate::settings::ClassId;
 use crate::time::Time;
 use curve::Point;
+use pairs::{PHASE_COMPLETIONS, Pairs};
 use search::{Range, Search, Tried};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -64,6 +69,21 @@ pub struct ControlSettings {
     pub observation_max: Duration,
 }
 
+impl Goal {
+    /// The loss of throughput that counts. In a closed system with clients that do not think, responses grow as throughput falls:
+    /// the stricter threshold counts.
+    fn loss(&self) -> f64 {
+        match self {
+            Goal::Lowest { loss_max, increase_max } => loss_max.min(1.0 - 1.0 / (1.0 + increase_max)) * USED,
+            Goal::BestFor(_) => RESPONSE_PRECISION,
+        }
+    }
+
+    fn is_lowest(&self) -> bool {
+        matches!(self, Goal::Lowest { .. })
+    }
+}
+
 impl Default for ControlSettings {
     fn default() -> ControlSettings {
         ControlSettings {
@@ -87,6 +107,10 @@ const PRECISION: f64 = 0.08;
 const SURELY: f64 = 3.0;
 /// The precision that is asked of a class's mean response.
 const RESPONSE_PRECISION: f64 = 0.1;
+/// Completions of a phase that has taken as long as an observation may.
+const PHASE_COMPLETIONS_MIN: u64 = 50;
+/// How long the next search waits after one that ended where it began, at first and at last.
+const REST: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(16 * 60)];
 /// Moves that the log keeps.
 const MOVES_KEPT: usize = 256;
 
@@ -110,6 +134,16 @@ pub struct Controller {
     phase: Phase,
     /// What was seen at the limits tried since the load last changed.
     tried: Vec<Tried>,
+    /// True if the search compares limits in turn, so that what was tried is known by ratios.
+    in_turn: bool,
+    /// The comparison under way.
+    comparing: Option<Pairs>,
+    /// True if the limit held was found by ratios: its next observation says what it does.
+    is_new: bool,
+    /// The limit that was held when the search began.
+    held: Option<u32>,
+    /// After a search that ended where it began: when the next may begin, and how long that one waited.
+    rest: Option<(Time, Duration)>,
     /// The curve of the load before: its shape is the best guess for the next one's.
     before: Option<Curve>,
     moves: VecDeque<Move>,
@@ -128,6 +162,11 @@ impl Controller {
             learned: None,
             phase,
             tried,
+            in_turn: false,
+            comparing: None,
+            is_new: false,
+            held: None,
+            rest: None,
             before: None,
             moves,
             observations: 0,
@@ -217,15 +256,43 @@ impl Controller {
         if !self.is_enough(&seen, gate.settings().processors) {
             return None;
         }
-        self.next_look = COMPLETIONS_MIN;
+        self.next_look = match self.comparing {
+            Some(_) => PHASE_COMPLETIONS,
+            None => COMPLETIONS_MIN,
+        };
         Some(seen)
     }
 
     /// The limit that follows from what was observed. Models may take seconds.
     pub fn decide(&mut self, now: Time, seen: &Observation, processors: u32) -> u32 {
-        let (mpl, reason) = self.conclude(seen, processors);
+        let mut noted = journal::Seen::from(seen);
+        if let Some(pairs) = &mut self.comparing {
+            // Where the limit no longer holds anybody back, there is nothing to compare.
+            if seen.stands_for(processors).is_some() {
+                let loss = self.settings.goal.loss();
+                let Some(compared) = pairs.add(seen.throughput.mean, loss) else {
+                    self.next_look = PHASE_COMPLETIONS;
+                    return pairs.limit();
+                };
+                noted.throughput.half_width = compared.half_width;
+                let known = self.tried.iter().find(|tried| tried.mpl == compared.known);
+                if let Some(other) = known.map(|known| known.compared(&compared)) {
+                    self.tried.retain(|tried| tried.mpl != compared.other);
+                    self.tried.push(other);
+                    self.tried.sort_by_key(|tried| tried.mpl);
+                }
+            } else {
+                self.tried.clear();
+                self.in_turn = false;
+            }
+        }
+        let (mpl, reason) = match self.comparing.take() {
+            Some(_) if self.in_turn => self.search(now, seen, processors),
+            _ => self.conclude(now, seen, processors),
+        };
+        self.next_look = if self.comparing.is_some() { PHASE_COMPLETIONS } else { COMPLETIONS_MIN };
         self.observations += 1;
-        self.moves.push_back(Move { at: now, from: seen.mpl, to: mpl, reason, seen: seen.into() });
+        self.moves.push_back(Move { at: now, from: seen.mpl, to: mpl, reason, seen: noted });
         if MOVES_KEPT < self.moves.len() {
             self.moves.pop_front();
         }
@@ -239,13 +306,17 @@ impl Controller {
 
     /// Whether an observation is as precise as it must be, or has taken as long as it may.
     fn is_enough(&self, seen: &Observation, processors: u32) -> bool {
+        let has_lasted = self.settings.observation_max <= seen.lasted;
+        if self.comparing.is_some() {
+            let is_phase = PHASE_COMPLETIONS <= seen.completions && self.settings.observation_min <= seen.lasted;
+            return is_phase || (has_lasted && PHASE_COMPLETIONS_MIN <= seen.completions);
+        }
         if seen.completions < COMPLETIONS_MIN || seen.lasted < self.settings.observation_min {
             return false;
         }
         let is_precise = match (self.settings.goal, seen.stands_for(processors)) {
             (Goal::Lowest { loss_max, increase_max }, Some(_)) => {
-                let loss = loss_max.min(increase_max);
-                seen.throughput.half_width <= (PRECISION * loss).max(self.shortfall(seen, loss) / SURELY)
+                seen.throughput.half_width <= self.wanted(seen, PRECISION, loss_max.min(increase_max))
             }
             // What is concluded then stands on the load and on C², which are known sooner.
             (Goal::Lowest { loss_max, increase_max }, None) => {
@@ -258,7 +329,24 @@ impl Controller {
                     && 4.0 * (response.c2() / response.count()).sqrt() <= RESPONSE_PRECISION
             }
         };
-        is_precise || self.settings.observation_max <= seen.lasted
+        is_precise || has_lasted
+    }
+
+    /// The width of the interval that is asked of an observation: a share of the loss, or more if it falls short by much more.
+    fn wanted(&self, seen: &Observation, share: f64, loss: f64) -> f64 {
+        (share * loss).max(self.shortfall(seen, loss) / SURELY)
+    }
+
+    /// What is known less well than a limit may cost moves nothing.
+    fn unsure(&self, seen: &Observation, processors: u32) -> Option<Reason> {
+        let half_width = seen.throughput.half_width;
+        let loss = match self.settings.goal {
+            Goal::Lowest { loss_max, increase_max } => loss_max.min(increase_max),
+            Goal::BestFor(_) => return None,
+        };
+        let wanted = self.wanted(seen, 1.0, loss);
+        let is_unsure = seen.stands_for(processors).is_some() && wanted < half_width;
+        is_unsure.then_some(Reason::Unsure { half_width, wanted })
     }
 
     /// By how much less is done than may be lost, as a share of the best that was seen at other limits.
@@ -269,34 +357,77 @@ impl Controller {
     }
 
     /// What follows from an observation: the next limit, and why.
-    fn conclude(&mut self, seen: &Observation, processors: u32) -> (u32, Reason) {
+    fn conclude(&mut self, now: Time, seen: &Observation, processors: u32) -> (u32, Reason) {
         let tried = Tried::of(seen, processors);
+        let unsure = self.unsure(seen, processors);
         if self.phase == Phase::Holding {
-            match self.tried.iter_mut().find(|before| before.mpl == tried.mpl) {
+            let is_new = std::mem::take(&mut self.is_new);
+            let rests = self.rest.is_some_and(|(until, _)| now < until);
+            let was_bound = match self.tried.iter_mut().find(|before| before.mpl == tried.mpl) {
+                Some(before) if is_new => {
+                    *before = tried;
+                    return (seen.mpl, Reason::Stays);
+                }
                 Some(before) if before.is_like(&tried) => {
                     before.merge(&tried);
                     return (seen.mpl, Reason::Stays);
                 }
-                _ => {
-                    self.before = self.curve();
-                    self.tried.clear();
-                    self.phase = Phase::Searching;
-                }
+                before => before.is_some_and(|before| before.is_bound()),
+            };
+            if let Some(unsure) = unsure {
+                return (seen.mpl, unsure);
             }
+            let in_turn = was_bound && tried.is_bound() && self.settings.goal.is_lowest();
+            if in_turn && rests {
+                return (seen.mpl, Reason::Waits);
+            }
+            self.before = self.curve();
+            self.tried.clear();
+            self.phase = Phase::Searching;
+            (self.in_turn, self.held) = (in_turn, Some(seen.mpl));
+        }
+        if unsure.is_some() && !self.in_turn {
+            // What was seen before belongs to a host that is no longer the same.
+            self.tried.clear();
+            self.in_turn = true;
         }
         match self.tried.iter_mut().find(|before| before.mpl == tried.mpl) {
             Some(before) => before.merge(&tried),
+            None if self.in_turn => self.tried.push(tried.into_unit()),
             None => self.tried.push(tried),
         }
         self.tried.sort_by_key(|tried| tried.mpl);
+        self.search(now, seen, processors)
+    }
+
+    /// The next step of the search, and why.
+    fn search(&mut self, now: Time, seen: &Observation, processors: u32) -> (u32, Reason) {
         let (mpl, reason) = match self.settings.goal {
-            Goal::Lowest { loss_max, increase_max } => self.lowest(seen, loss_max, increase_max, processors),
+            Goal::Lowest { increase_max, .. } => self.lowest(seen, increase_max, processors),
             Goal::BestFor(class) => search::best_for(&self.tried, class.index(), self.range(seen, processors)),
         };
+        let mpl = self.clamp(mpl);
         if reason.is_final() {
             self.phase = Phase::Holding;
+            let began_here = self.in_turn && self.held == Some(mpl);
+            self.rest = began_here.then(|| {
+                let [first, last] = REST;
+                let length = self.rest.map_or(first, |(_, before)| (before * 2).min(last));
+                (now.after(length), length)
+            });
+            self.is_new = std::mem::take(&mut self.in_turn);
+            return (mpl, reason);
         }
-        (self.clamp(mpl), reason)
+        let best = self.tried.iter().max_by(|a, b| a.throughput().total_cmp(&b.throughput()));
+        match best.filter(|best| self.in_turn && best.mpl != mpl) {
+            Some(best) => {
+                let pairs = Pairs::new(best.mpl, mpl);
+                let (limit, with) = (pairs.limit(), mpl);
+                self.comparing = Some(pairs);
+                (limit, Reason::InTurn { with })
+            }
+            None => (mpl, reason),
+        }
     }
 
     /// Limits that make a difference: as many as there are transactions, waiting ones included, are as good as none.
@@ -308,9 +439,8 @@ impl Controller {
         Range { least: self.settings.mpl_min, most: useful.max(most).min(self.settings.mpl_max) }
     }
 
-    fn lowest(&self, seen: &Observation, loss_max: f64, increase_max: f64, processors: u32) -> (u32, Reason) {
-        // In a closed system with clients that do not think, responses grow as throughput falls: the stricter one counts.
-        let loss = loss_max.min(1.0 - 1.0 / (1.0 + increase_max)) * USED;
+    fn lowest(&self, seen: &Observation, increase_max: f64, processors: u32) -> (u32, Reason) {
+        let loss = self.settings.goal.loss();
         let (points, range) = (self.with_guesses(self.points()), self.range(seen, processors));
         if seen.stands_for(processors).is_some() {
             let (curve, hope) = (Curve::through(&points), Curve::without_pairs(&points));

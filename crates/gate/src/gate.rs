@@ -25,6 +25,7 @@ mod totals;
 mod view;
 mod window;
 
+pub(crate) use batches::student;
 pub use batches::{Estimate, Moments};
 pub use entry::Ticket;
 pub use times::Times;

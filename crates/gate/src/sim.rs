@@ -72,10 +72,25 @@ pub struct Simulation {
     /// When clients come.
     arrivals: BinaryHeap<Reverse<Time>>,
     completions: u64,
+    host: Option<Host>,
 }
+
+/// Speeds that a host leaves the processors, over and over.
+#[derive(Debug)]
+struct Host {
+    speeds: Vec<f64>,
+    /// The next one.
+    at: usize,
+    /// When it begins.
+    due: Time,
+}
+
+/// How long each speed of a host lasts.
+const HOST_SAMPLE: f64 = 0.1;
 
 /// What happens next.
 enum Next {
+    Host,
     Arrival,
     Processor,
     Disk(usize),
@@ -109,12 +124,21 @@ impl Simulation {
             of_ticket: HashMap::new(),
             arrivals: BinaryHeap::new(),
             completions: 0,
+            host: None,
         };
         match load {
             Load::Closed { clients, .. } => (0..clients).for_each(|_| simulation.come_back()),
             Load::Open { .. } => simulation.come_back(),
         }
         simulation
+    }
+
+    /// The same on a host that others load: it leaves the processors each of these shares of their speed for a tenth of a second,
+    /// over and over.
+    #[must_use]
+    pub fn on_host(mut self, speeds: Vec<f64>) -> Simulation {
+        self.host = (!speeds.is_empty()).then_some(Host { speeds, at: 0, due: self.now });
+        self
     }
 
     /// Its gate.
@@ -170,10 +194,17 @@ impl Simulation {
         let processor = self.processors.next().map(|time| (time, Next::Processor));
         let disks = self.disks.iter().enumerate().filter_map(|(at, disk)| Some((disk.next()?, Next::Disk(at))));
         let gate = self.gate.due().map(|time| (time, Next::Gate));
-        let all = disks.chain([processor, arrival, gate].into_iter().flatten());
+        let host = self.host.as_ref().map(|host| (host.due, Next::Host));
+        let all = disks.chain([host, processor, arrival, gate].into_iter().flatten());
         let (time, next) = all.min_by_key(|(time, _)| *time).expect("somebody works, thinks or comes");
         self.now = self.now.max(time);
         match next {
+            Next::Host => {
+                let host = self.host.as_mut().expect("it was due");
+                self.processors.slow_down(self.now, host.speeds[host.at]);
+                host.at = (host.at + 1) % host.speeds.len();
+                host.due = after(self.now, HOST_SAMPLE);
+            }
             Next::Arrival => self.arrive(),
             Next::Processor => {
                 let job = self.processors.end(self.now).expect("one was about to end");

@@ -37,6 +37,20 @@ pub enum Reason {
     Soonest,
     /// It stays as it was.
     Stays,
+    /// What was seen is known less well than a limit may cost, so nothing follows from it.
+    Unsure {
+        /// Half the width of the interval of confidence, over the mean.
+        half_width: f64,
+        /// The width that would say something.
+        wanted: f64,
+    },
+    /// It is compared with this limit, in turn: seen alone, neither is known well enough.
+    InTurn {
+        /// The limit that is known.
+        with: u32,
+    },
+    /// The same limit did as well in turn; the next search waits.
+    Waits,
 }
 
 impl Reason {
@@ -61,6 +75,19 @@ impl fmt::Display for Reason {
             Reason::SoonestNear => f.write_str("the class may respond sooner there"),
             Reason::Soonest => f.write_str("the class responds soonest here"),
             Reason::Stays => f.write_str("nothing has changed"),
+            Reason::Unsure { half_width, wanted } => {
+                let [known, wanted] = [half_width, wanted].map(|width| width * 100.0);
+                write!(
+                    f,
+                    "throughput is known to \u{b1} {known:.0} % only, and \u{b1} {wanted:.0} % are wanted: nothing follows"
+                )
+            }
+            Reason::InTurn { with } => {
+                write!(f, "compared in turn with {with}, as the host is not steady enough to see it alone")
+            }
+            Reason::Waits => {
+                f.write_str("other throughput, but the last search for such a reason ended where it began")
+            }
         }
     }
 }
@@ -72,7 +99,7 @@ pub struct Seen {
     pub completions: u64,
     /// In how many seconds.
     pub seconds: f64,
-    /// In a second.
+    /// In a second; after a comparison, as sure as its ratio is.
     pub throughput: Estimate,
     /// Mean seconds from arrival to end.
     pub response: Estimate,

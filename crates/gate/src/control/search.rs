@@ -4,6 +4,7 @@
 
 use super::curve::{Curve, Point};
 use super::journal::Reason;
+use super::pairs::Compared;
 use crate::gate::{Moments, Observation};
 
 /// What was seen at one limit.
@@ -56,6 +57,17 @@ impl Tried {
         is_bound == other.stands_for.is_some() && c2 < 2f64.ln() && (!is_bound || off <= may_differ)
     }
 
+    /// What a comparison has shown of a limit, in the units of the one that it was compared with.
+    pub(super) fn compared(&self, compared: &Compared) -> Tried {
+        let throughput = self.throughput * compared.ratio;
+        Tried { mpl: compared.other, throughput, half_width: compared.half_width, ..self.clone() }
+    }
+
+    /// The limit that others are compared with, which is known by definition.
+    pub(super) fn into_unit(self) -> Tried {
+        Tried { half_width: 0.0, ..self }
+    }
+
     /// Both, as if it had been one observation; what is older counts less and less.
     pub(super) fn merge(&mut self, other: &Tried) {
         let [old, new] = [self.completions as f64, other.completions as f64];
@@ -68,6 +80,11 @@ impl Tried {
         // No older ones than four times as many as there are new.
         self.completions = (self.completions + other.completions).min(4 * other.completions.max(1));
         (self.by_active, self.responses) = (other.by_active.clone(), other.responses.clone());
+    }
+
+    /// True if throughput depended on the limit.
+    pub(super) fn is_bound(&self) -> bool {
+        self.stands_for.is_some()
     }
 
     pub(super) fn throughput(&self) -> f64 {

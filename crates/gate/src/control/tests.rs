@@ -142,3 +142,70 @@ fn nothing_is_concluded_from_few_transactions() {
     }
     assert_eq!((gate.mpl(), controller.observations()), (10, 0));
 }
+
+/// Speeds of a host that ten builds loaded, as `examples/host_noise.rs` recorded them.
+fn recorded_host() -> Vec<f64> {
+    let recorded = include_str!("../../tests/reference/host_noise.csv");
+    recorded.lines().skip(1).map(|line| line.parse::<f64>().expect("a share").max(0.01)).collect()
+}
+
+/// Transactions of each minute under the controller and without a limit, on the same host.
+fn soak(setup: &Setup, host: &[f64], minutes: u64, seed: u64) -> (Vec<[f64; 2]>, Controller) {
+    let mut gated = closed(setup, 22, seed).on_host(host.to_vec());
+    let mut free = closed(setup, 100, seed).on_host(host.to_vec());
+    let mut controller = Controller::new(ControlSettings { mpl_max: 100, ..ControlSettings::default() });
+    let minute = |at: u64| Time::ZERO.after(Duration::from_secs(60 * at));
+    let pairs = (1..=minutes).map(|at| {
+        let [mut by_controller, mut by_nobody] = [0.0; 2];
+        while gated.now() < minute(at) {
+            gated.run(10);
+            by_controller += 10.0;
+            let now = gated.now();
+            controller.look(now, gated.gate_mut());
+        }
+        while free.now() < minute(at) {
+            free.run(10);
+            by_nobody += 10.0;
+        }
+        [by_controller, by_nobody]
+    });
+    (pairs.collect(), controller)
+}
+
+#[test]
+fn on_a_host_that_others_load_it_costs_next_to_nothing_and_does_not_walk() {
+    let setups = Setup::all();
+    for (setup, seed) in [(0, 3), (12, 1), (14, 1), (14, 2)] {
+        let (minutes, controller) = soak(&setups[setup], &recorded_host(), 30, seed);
+        let [gated, free] = [0, 1].map(|at| minutes.iter().map(|minute| minute[at]).sum::<f64>());
+        let log: Vec<String> = controller
+            .moves()
+            .filter(|a| a.from != a.to)
+            .map(|a| format!("{} to {}: {}", a.from, a.to, a.reason))
+            .collect();
+        assert!(0.97 * free <= gated, "set-up {setup}: {gated} of {free}: {log:#?}");
+        let mut ratios: Vec<f64> = minutes.iter().map(|[gated, free]| gated / free).collect();
+        ratios.sort_by(f64::total_cmp);
+        assert!(0.85 <= ratios[1], "set-up {setup}: {ratios:?}: {log:#?}");
+        assert!(log.len() <= 12, "set-up {setup}: {log:#?}");
+    }
+}
+
+/// A limit that is compared goes on with the mix: the host's noise hides neither what is far better nor a change of the load.
+#[test]
+fn noise_hides_no_change_of_the_load() {
+    let setups = Setup::all();
+    let mut simulation = closed(&setups[0], 20, 5).on_host(recorded_host());
+    let mut controller = Controller::new(ControlSettings { mpl_max: 100, ..ControlSettings::default() });
+    search(&mut controller, &mut simulation, 20);
+    simulation.switch(&setups[14].workload.clone());
+    let until = simulation.now().after(Duration::from_secs(1_200));
+    while simulation.now() < until {
+        simulation.run(100);
+        let now = simulation.now();
+        controller.look(now, simulation.gate_mut());
+    }
+    // Locks: the best is done with a few.
+    let mpl = simulation.gate().mpl();
+    assert!((1..=8).contains(&mpl), "{mpl}");
+}

@@ -100,10 +100,10 @@ impl Batch {
     }
 }
 
-/// The 97.5 % quantile of Student's distribution with this many degrees of freedom, from 10, to three digits (Cornish and
-/// Fisher's expansion).
-fn student(freedom: f64) -> f64 {
-    1.95996 + 2.37227 / freedom + 2.82250 / (freedom * freedom)
+/// The 97.5 % quantile of Student's distribution with this many degrees of freedom, to three digits from 10, to a hundredth from 3
+/// (Cornish and Fisher's expansion).
+pub(crate) fn student(freedom: f64) -> f64 {
+    1.95996 + 2.37227 / freedom + 2.82250 / freedom.powi(2) + 2.55585 / freedom.powi(3)
 }
 
 /// The first moments of a quantity.

@@ -24,6 +24,8 @@ pub(super) struct Processors {
     at: Time,
     jobs: BinaryHeap<Reverse<(Key, u64, Job)>>,
     number: u64,
+    /// The share of its speed that the host leaves each processor.
+    host: f64,
     pub(super) busy_seconds: f64,
 }
 
@@ -53,8 +55,15 @@ impl Processors {
             at: Time::ZERO,
             jobs: BinaryHeap::new(),
             number: 0,
+            host: 1.0,
             busy_seconds: 0.0,
         }
+    }
+
+    /// The host leaves them such a share of their speed from now on.
+    pub(super) fn slow_down(&mut self, now: Time, host: f64) {
+        self.pass(now);
+        self.host = host;
     }
 
     pub(super) fn count(&self) -> f64 {
@@ -62,7 +71,7 @@ impl Processors {
     }
 
     fn speed(&self) -> f64 {
-        (self.count / self.jobs.len() as f64).min(1.0)
+        (self.count / self.jobs.len() as f64).min(1.0) * self.host
     }
 
     fn pass(&mut self, now: Time) {

@@ -51,7 +51,8 @@ impl Shared {
             if let Some(moved) = controller.moves().last()
                 && moved.from != moved.to
             {
-                tracing::info!(from = moved.from, to = moved.to, reason = %moved.reason, "the limit has moved");
+                let off = moved.seen.throughput.half_width;
+                tracing::info!(from = moved.from, to = moved.to, reason = %moved.reason, off, "the limit has moved");
             }
             self.with(|state, now| {
                 if state.controllers == number {

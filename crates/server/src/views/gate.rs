@@ -42,7 +42,7 @@ pub(crate) fn tables() -> [ProvidedTable; 8] {
     let mpl = [
         &[("mode", Text), ("mpl", Int8), ("phase", Text)][..],
         &["slots", "extra_slots", "transactions"].map(|name| (name, Int8)),
-        &["throughput", "response_ms", "active", "saturated", "c2"].map(|name| (name, Float8)),
+        &["throughput", "throughput_off", "response_ms", "active", "saturated", "c2"].map(|name| (name, Float8)),
         &["lent_total", "held_back_total", "extra_total", "turned_away_total", "timed_out_total"]
             .map(|name| (name, Int8)),
         &["given_up_total", "demoted_total", "cancelled_total"].map(|name| (name, Int8)),
@@ -168,6 +168,7 @@ fn mpl(door: &Door) -> Lines {
         ("extra_slots", count(view.gate.extras.into())),
         ("transactions", count(view.gate.transactions as u64)),
         ("throughput", Datum::Float8(view.seen.throughput.mean)),
+        ("throughput_off", finite(view.seen.throughput.half_width)),
         ("response_ms", Datum::Float8(view.seen.response.mean * 1e3)),
         ("active", Datum::Float8(view.seen.active)),
         ("saturated", Datum::Float8(view.seen.saturated)),
@@ -204,6 +205,11 @@ fn resources(door: &Door) -> Lines {
     door.resources().iter().map(row).collect()
 }
 
+/// A width that is known; null where too little was seen to say one.
+fn finite(width: f64) -> Datum {
+    if width.is_finite() { Datum::Float8(width) } else { Datum::Null }
+}
+
 fn mpl_log(door: &Door) -> Lines {
     let Some(view) = door.view() else { return Lines::new() };
     let row = |moved: &Move| {
@@ -215,7 +221,7 @@ fn mpl_log(door: &Door) -> Lines {
             ("reason", text(&moved.reason.to_string())),
             ("completions", count(moved.seen.completions)),
             ("throughput", Datum::Float8(moved.seen.throughput.mean)),
-            ("throughput_off", Datum::Float8(moved.seen.throughput.half_width)),
+            ("throughput_off", finite(moved.seen.throughput.half_width)),
             ("response_ms", Datum::Float8(moved.seen.response.mean * 1e3)),
             ("saturated", Datum::Float8(moved.seen.saturated)),
             ("c2", Datum::Float8(moved.seen.c2)),

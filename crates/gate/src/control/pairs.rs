@@ -1,0 +1,128 @@
+//! Two limits, compared in alternating phases: what one observation after another cannot tell apart on a host that others load,
+//! two neighbouring phases can, because both see nearly the same host.
+//!
+//! Phases come in the order A B, B A, A B …, so that a drift favours neither. Each pair gives the logarithm of one ratio, and the
+//! mean of these is as sure as their own spread says (paired differences: Law and Kelton, Simulation Modeling and Analysis,
+//! section 10.2.1).
+//!
+//! **Invariant:** a comparison ends, after [`PAIRS_MAX`] pairs at most.
+
+use crate::gate::student;
+
+/// Pairs without which nothing is said.
+const PAIRS_MIN: usize = 4;
+/// Pairs after which it is said how unsure the ratio is.
+const PAIRS_MAX: usize = 32;
+/// Transactions of a phase.
+pub(super) const PHASE_COMPLETIONS: u64 = 200;
+
+/// A comparison under way.
+#[derive(Clone, Debug)]
+pub(super) struct Pairs {
+    /// The limit that is known, and the other one.
+    limits: [u32; 2],
+    /// Throughput of the first phase of the pair under way.
+    first: Option<f64>,
+    /// Of each pair, the logarithm of the other's throughput over that of the one that is known.
+    ratios: Vec<f64>,
+    /// With how many pairs it is looked whether they say enough.
+    next_look: usize,
+}
+
+/// What a comparison has shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Compared {
+    /// The limit that was known.
+    pub(super) known: u32,
+    /// The other one.
+    pub(super) other: u32,
+    /// The other's throughput over that of the one that was known.
+    pub(super) ratio: f64,
+    /// Half the width of its interval of confidence, over itself.
+    pub(super) half_width: f64,
+}
+
+impl Pairs {
+    pub(super) fn new(known: u32, other: u32) -> Pairs {
+        Pairs { limits: [known, other], first: None, ratios: Vec::new(), next_look: PAIRS_MIN }
+    }
+
+    /// The limit of the phase under way.
+    pub(super) fn limit(&self) -> u32 {
+        // The known one is first in every other pair.
+        let is_other = (self.ratios.len() % 2 == 1) ^ self.first.is_some();
+        self.limits[usize::from(is_other)]
+    }
+
+    /// A phase is over. Says what the pairs have shown, if that is enough: the ratio is known to within half of `loss`, or the other
+    /// limit surely loses more than that.
+    pub(super) fn add(&mut self, throughput: f64, loss: f64) -> Option<Compared> {
+        let Some(first) = self.first.take() else {
+            self.first = Some(throughput);
+            return None;
+        };
+        let is_known_first = self.ratios.len().is_multiple_of(2);
+        let (known, other) = if is_known_first { (first, throughput) } else { (throughput, first) };
+        self.ratios.push((other.max(f64::MIN_POSITIVE) / known.max(f64::MIN_POSITIVE)).ln());
+        let count = self.ratios.len();
+        // Whoever looks all the time and stops when it seems precise stops when it only seems so.
+        if count < self.next_look {
+            return None;
+        }
+        self.next_look = count + count.div_ceil(2);
+        let n = count as f64;
+        let mean = self.ratios.iter().sum::<f64>() / n;
+        let variance = self.ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        let half_width = student(n - 1.0) * (variance / n).sqrt();
+        let is_enough = half_width <= loss / 2.0 || mean + half_width < -loss || PAIRS_MAX < self.next_look;
+        let [known, other] = self.limits;
+        is_enough.then(|| Compared { known, other, ratio: mean.exp(), half_width })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compares two limits of which the other does `ratio` times as much, on a host of such speeds, one for each phase.
+    fn compare(ratio: f64, speeds: impl Fn(usize) -> f64) -> (Compared, usize) {
+        let mut pairs = Pairs::new(10, 3);
+        for at in 0.. {
+            let does = if pairs.limit() == 3 { ratio } else { 1.0 };
+            if let Some(compared) = pairs.add(1_000.0 * does * speeds(at), 0.05) {
+                return (compared, at + 1);
+            }
+        }
+        unreachable!("a comparison ends")
+    }
+
+    #[test]
+    fn a_drift_favours_neither() {
+        // The host becomes slower by a twentieth with every phase.
+        let (compared, phases) = compare(0.9, |at| 0.95f64.powi(at as i32));
+        assert!((compared.ratio - 0.9).abs() < 0.01, "{compared:?} after {phases}");
+    }
+
+    #[test]
+    fn a_steady_host_needs_few_phases_and_noise_needs_more() {
+        assert_eq!(compare(0.97, |_| 1.0).1, 8);
+        let noise = |at: usize| 1.0 + 0.1 * ((at * 7_919 % 101) as f64 / 50.0 - 1.0);
+        let (compared, phases) = compare(0.97, noise);
+        assert!(8 < phases && phases <= 2 * PAIRS_MAX, "{phases}");
+        assert!((compared.ratio - 0.97).abs() <= 1.5 * compared.half_width, "{compared:?}");
+    }
+
+    #[test]
+    fn what_is_far_worse_is_left_soon() {
+        let noise = |at: usize| 1.0 + 0.1 * ((at * 7_919 % 101) as f64 / 50.0 - 1.0);
+        let (compared, phases) = compare(0.5, noise);
+        assert_eq!(phases, 8);
+        assert!(compared.ratio < 0.6);
+    }
+
+    #[test]
+    fn a_comparison_that_shows_nothing_ends() {
+        let (compared, _) = compare(1.0, |at| if at % 3 == 0 { 0.1 } else { 1.0 });
+        assert!(0.05 < compared.half_width);
+    }
+}
