@@ -67,7 +67,8 @@ impl Binder<'_> {
         }
         if from.kind == to.kind {
             if to.typmod < 0 || from.typmod == to.typmod {
-                return Ok(typed);
+                // The same values, whose modifier a cast to the type alone forgets.
+                return Ok(Typed { kind: to, ..typed });
             }
             return Ok(Typed::new(modified(typed.expr, to, context), to));
         }

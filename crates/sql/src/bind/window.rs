@@ -148,7 +148,8 @@ impl Binder<'_> {
         let window = self.window_of(written, spec, scope);
         scope.clause.set(clause);
         let (partition, order, frame) = window?;
-        Ok((WindowCall { function, arguments, partition, order, frame }, kind))
+        // As of any function's result, whatever the modifier of its arguments.
+        Ok((WindowCall { function, arguments, partition, order, frame }, kind.kind.into()))
     }
 
     /// Where the window of a call begins.
