@@ -58,8 +58,8 @@ pub enum Expr {
     Or(Vec<Expr>),
     Not(Box<Expr>),
     IsNull(Box<Expr>),
-    /// Whether it is just this; null is neither.
-    IsBool(Box<Expr>, bool),
+    /// `IS TRUE`, `IS FALSE`, or, without a value, `IS UNKNOWN`, which is another expression than `IS NULL`.
+    IsBool(Box<Expr>, Option<bool>),
     /// `IS NOT DISTINCT FROM`.
     IsSame {
         kind: Kind,

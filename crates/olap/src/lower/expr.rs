@@ -80,7 +80,11 @@ impl Lowering<'_> {
             Expr::IsNull(inner) => boolean(self.value(inner, row)?.expr.is_null()),
             Expr::IsBool(inner, wanted) => {
                 let inner = self.boolean(inner, row)?;
-                boolean(if *wanted { inner.is_true() } else { inner.is_false() })
+                boolean(match wanted {
+                    Some(true) => inner.is_true(),
+                    Some(false) => inner.is_false(),
+                    None => inner.is_unknown(),
+                })
             }
             Expr::IsSame { kind, arguments } => {
                 let [left, right] = &**arguments;

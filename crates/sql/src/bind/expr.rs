@@ -109,16 +109,12 @@ impl Binder<'_> {
             }
             ast::Expr::IsNull(inner) => Ok(truth(Expr::IsNull(Box::new(one(inner)?.expr)))),
             ast::Expr::IsNotNull(inner) => Ok(not(truth(Expr::IsNull(Box::new(one(inner)?.expr))))),
-            ast::Expr::IsTrue(inner) => self.is_bool(one(inner)?, true, "IS TRUE"),
-            ast::Expr::IsNotTrue(inner) => Ok(not(self.is_bool(one(inner)?, true, "IS NOT TRUE")?)),
-            ast::Expr::IsFalse(inner) => self.is_bool(one(inner)?, false, "IS FALSE"),
-            ast::Expr::IsNotFalse(inner) => Ok(not(self.is_bool(one(inner)?, false, "IS NOT FALSE")?)),
-            ast::Expr::IsUnknown(inner) => {
-                Ok(truth(Expr::IsNull(Box::new(self.condition(one(inner)?, "IS UNKNOWN")?))))
-            }
-            ast::Expr::IsNotUnknown(inner) => {
-                Ok(not(truth(Expr::IsNull(Box::new(self.condition(one(inner)?, "IS NOT UNKNOWN")?)))))
-            }
+            ast::Expr::IsTrue(inner) => self.is_bool(one(inner)?, Some(true), "IS TRUE"),
+            ast::Expr::IsNotTrue(inner) => Ok(not(self.is_bool(one(inner)?, Some(true), "IS NOT TRUE")?)),
+            ast::Expr::IsFalse(inner) => self.is_bool(one(inner)?, Some(false), "IS FALSE"),
+            ast::Expr::IsNotFalse(inner) => Ok(not(self.is_bool(one(inner)?, Some(false), "IS NOT FALSE")?)),
+            ast::Expr::IsUnknown(inner) => self.is_bool(one(inner)?, None, "IS UNKNOWN"),
+            ast::Expr::IsNotUnknown(inner) => Ok(not(self.is_bool(one(inner)?, None, "IS NOT UNKNOWN")?)),
             ast::Expr::IsDistinctFrom(left, right) => Ok(not(self.is_same(one(left)?, one(right)?, right)?)),
             ast::Expr::IsNotDistinctFrom(left, right) => self.is_same(one(left)?, one(right)?, right),
             ast::Expr::Between { expr, negated, low, high } if let Some(low) = symmetric(low) => {
@@ -367,7 +363,7 @@ impl Binder<'_> {
         Ok(found.at(place))
     }
 
-    fn is_bool(&self, argument: Typed, value: bool, of: &str) -> SqlResult<Typed> {
+    fn is_bool(&self, argument: Typed, value: Option<bool>, of: &str) -> SqlResult<Typed> {
         Ok(truth(Expr::IsBool(Box::new(self.condition(argument, of)?), value)))
     }
 

@@ -54,7 +54,7 @@ impl Run<'_> {
                 other => other,
             },
             Expr::IsNull(inner) => Datum::Bool(one(inner)?.is_null()),
-            Expr::IsBool(inner, wanted) => Datum::Bool(one(inner)? == Datum::Bool(*wanted)),
+            Expr::IsBool(inner, wanted) => Datum::Bool(one(inner)? == wanted.map_or(Datum::Null, Datum::Bool)),
             Expr::IsSame { kind, arguments } => {
                 let (left, right) = (one(&arguments[0])?, one(&arguments[1])?);
                 Datum::Bool(is_same(&left, &right, *kind))

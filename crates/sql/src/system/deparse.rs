@@ -195,12 +195,16 @@ impl Writer<'_> {
             Expr::Or(parts) => self.connected(parts, "OR", Form::Or),
             Expr::Not(inner) => match &**inner {
                 Expr::IsNull(inner) => self.tested(inner, "IS NOT NULL"),
-                Expr::IsBool(inner, value) => self.tested(inner, if *value { "IS NOT TRUE" } else { "IS NOT FALSE" }),
+                Expr::IsBool(inner, Some(true)) => self.tested(inner, "IS NOT TRUE"),
+                Expr::IsBool(inner, Some(false)) => self.tested(inner, "IS NOT FALSE"),
+                Expr::IsBool(inner, None) => self.tested(inner, "IS NOT UNKNOWN"),
                 Expr::InList { kind, argument, list, hashed: _ } => self.listed(*kind, argument, list, "<> ALL"),
                 inner => Some((format!("NOT {}", self.part(inner, Kind::Bool, Form::Not)?), Form::Not)),
             },
             Expr::IsNull(inner) => self.tested(inner, "IS NULL"),
-            Expr::IsBool(inner, value) => self.tested(inner, if *value { "IS TRUE" } else { "IS FALSE" }),
+            Expr::IsBool(inner, Some(true)) => self.tested(inner, "IS TRUE"),
+            Expr::IsBool(inner, Some(false)) => self.tested(inner, "IS FALSE"),
+            Expr::IsBool(inner, None) => self.tested(inner, "IS UNKNOWN"),
             Expr::InList { kind, argument, list, hashed: _ } => self.listed(*kind, argument, list, "= ANY"),
             Expr::Now { to } => simple(
                 match to.kind {
