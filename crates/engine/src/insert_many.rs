@@ -22,12 +22,14 @@ impl Txn<'_> {
     pub fn insert_many<'v, R: AsRef<[Value<'v>]>>(&self, table: &Table, rows: &[R]) -> Result<()> {
         self.inner.assert_own(table);
         let _call = self.call();
-        self.inner.check_limits(true)?;
         let command = self.write_command()?;
         self.announce_write(table)?;
         let mut scratch = self.scratch();
         let before = scratch.writes.len();
-        let result = rows.chunks(RUN_MAX).try_for_each(|rows| self.insert_run(table, rows, command, &mut scratch));
+        let result = rows.chunks(RUN_MAX).try_for_each(|rows| {
+            self.inner.check_limits(true)?;
+            self.insert_run(table, rows, command, &mut scratch)
+        });
         if result.is_err() {
             while before < scratch.writes.len() {
                 self.inner.undo_last(self.held(), &mut scratch, self.counters());

@@ -69,6 +69,7 @@ mod open;
 mod orphans;
 
 mod log;
+pub mod memory;
 mod redo;
 
 #[cfg(feature = "shuttle")]

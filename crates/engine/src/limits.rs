@@ -7,6 +7,7 @@
 
 use crate::engine::Inner;
 use crate::error::{Error, Result};
+use crate::memory;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What is refused past [`Limits::memory_bytes`].
@@ -28,7 +29,7 @@ const SERIAL_ENTRY_BYTES: u64 = 16;
 /// How much an engine may hold. (The locks have theirs: [`crate::LockConfig::entries_max`].)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of versions, blocks, indexes and row maps. Past it inserts, updates and loads get [`Error::Limit`], SQLSTATE
+    /// Bytes of versions, blocks, indexes and row maps. Past it, or past the process's limit ([`crate::memory`]), inserts, updates and loads get [`Error::Limit`], SQLSTATE
     /// 53200; deletes go on.
     pub memory_bytes: u64,
     /// Transactions open at once, 1 to 4,096; what is beyond counts as the nearest of them. Past it a transaction does not begin: [`Error::Limit`], SQLSTATE 53400.
@@ -65,7 +66,7 @@ impl LimitState {
     /// A slot has made so many bytes, before and now.
     #[inline]
     pub(crate) fn note_bytes(&self, inner: &Inner, before: u64, now: u64) {
-        if before >> BYTES_BETWEEN_SUMS != now >> BYTES_BETWEEN_SUMS && self.limits.memory_bytes != u64::MAX {
+        if before >> BYTES_BETWEEN_SUMS != now >> BYTES_BETWEEN_SUMS {
             self.sum_up(inner);
         }
     }
@@ -86,7 +87,8 @@ impl LimitState {
     #[cold]
     pub(crate) fn sum_up(&self, inner: &Inner) -> u64 {
         let Limits { memory_bytes, versions_kept, .. } = self.limits;
-        let reached = if memory_bytes != u64::MAX && memory_bytes < inner.memory_bytes() {
+        let is_full = |limit| limit != u64::MAX && limit < inner.memory_bytes();
+        let reached = if is_full(memory_bytes) || !memory::has_room(0) {
             MEMORY_REACHED
         } else if versions_kept != u64::MAX && versions_kept < inner.held_back.versions() {
             VERSIONS_REACHED
@@ -122,7 +124,7 @@ impl Inner {
     }
 
     /// Bytes that the engine holds, as far as they grow with the data.
-    fn memory_bytes(&self) -> u64 {
+    pub(crate) fn memory_bytes(&self) -> u64 {
         let versions = |sum: u64, slot: &crate::counters::Counters| {
             sum.wrapping_add(slot.bytes_made.get()).wrapping_sub(slot.bytes_freed.get())
         };

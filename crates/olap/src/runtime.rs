@@ -10,10 +10,11 @@
 use crate::error::{Error, Result};
 use crate::run::{BatchHook, Ends, Finish, Limits, RunConfig, RunContext, Running};
 use crate::{Prepared, run};
+use datafusion::error::DataFusionError;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
+use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use engine::Snapshot;
+use engine::{Snapshot, memory};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -47,7 +48,50 @@ pub struct Memory(Arc<dyn MemoryPool>);
 impl Memory {
     /// So many bytes at most.
     pub fn of_bytes(bytes_max: usize) -> Memory {
-        Memory(Arc::new(GreedyMemoryPool::new(bytes_max)))
+        Memory(Arc::new(Pool(GreedyMemoryPool::new(bytes_max))))
+    }
+}
+
+/// Memory of queries, as a share of what the process holds.
+#[derive(Debug)]
+struct Pool(GreedyMemoryPool);
+
+impl std::fmt::Display for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl MemoryPool for Pool {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        self.0.grow(reservation, additional);
+        memory::ANALYTICS.add(additional as u64);
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        self.0.shrink(reservation, shrink);
+        memory::ANALYTICS.sub(shrink as u64);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> datafusion::error::Result<()> {
+        if memory::SMALL_BYTES < reservation.size().saturating_add(additional) && !memory::has_room(additional) {
+            return Err(DataFusionError::ResourcesExhausted(memory::in_words()));
+        }
+        self.0.try_grow(reservation, additional)?;
+        memory::ANALYTICS.add(additional as u64);
+        Ok(())
+    }
+
+    fn reserved(&self) -> usize {
+        self.0.reserved()
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        self.0.memory_limit()
     }
 }
 

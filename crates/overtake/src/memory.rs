@@ -14,6 +14,15 @@ pub fn available_bytes() -> Option<u64> {
     machine.into_iter().chain(container).min()
 }
 
+/// Bytes that this process may have at most: the machine's memory, or the limit of its control group if that is less.
+pub fn limit_bytes() -> usize {
+    /// Of a machine that does not say.
+    const UNKNOWN: u64 = 4 << 30;
+    let machine = total_bytes().unwrap_or(UNKNOWN);
+    let group = container(Path::new("/sys/fs/cgroup"), |directory, limit, _| number(&directory.join(limit)));
+    usize::try_from(group.map_or(machine, |group| machine.min(group))).unwrap_or(usize::MAX)
+}
+
 /// Bytes that this machine has.
 pub fn total_bytes() -> Option<u64> {
     meminfo_bytes("MemTotal:")
@@ -79,8 +88,16 @@ fn field_bytes(meminfo: &str, field: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// What a limit on this process's control group leaves, version 2 or 1; the nearest of all its ancestors counts.
+/// What a limit on this process's control group leaves.
 fn container_left_bytes(mount: &Path) -> Option<u64> {
+    container(mount, |directory, limit, usage| {
+        Some(number(&directory.join(limit))?.saturating_sub(number(&directory.join(usage))?))
+    })
+}
+
+/// The least that `find` says of this process's control group, version 2 or 1, and of all its ancestors, given the directory and
+/// the names of the files of the limit and of the usage.
+fn container(mount: &Path, find: impl Fn(&Path, &str, &str) -> Option<u64>) -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let paths = groups.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -92,17 +109,15 @@ fn container_left_bytes(mount: &Path) -> Option<u64> {
             _ => None,
         }
     });
-    let mut left = None;
+    let mut least = None;
     for (root, path, limit, usage) in paths {
         // Inside a container the path may be the host's and not exist here; the root is then the container's own group.
         let group = root.join(path.trim_start_matches('/'));
         for directory in group.ancestors().take_while(|directory| directory.starts_with(&root)) {
-            if let (Some(limit), Some(usage)) = (number(&directory.join(limit)), number(&directory.join(usage))) {
-                left = left.into_iter().chain([limit.saturating_sub(usage)]).min();
-            }
+            least = least.into_iter().chain(find(directory, limit, usage)).min();
         }
     }
-    left
+    least
 }
 
 /// The number in a file; None for `max` and for a file that is not there.
@@ -126,6 +141,7 @@ mod tests {
         let (available, total) = (available_bytes().expect("Linux says"), total_bytes().expect("Linux says"));
         assert!(0 < available);
         assert!(available <= total);
+        assert!(0 < limit_bytes() && limit_bytes() as u64 <= total);
         assert!(own_bytes().is_some_and(|own| 0 < own && own < total));
     }
 

@@ -8,6 +8,7 @@ mod starvation;
 
 use self::console::Console;
 use crate::bench::background;
+use crate::memory;
 use crate::refusal::Refusal;
 use crate::say::say;
 use crate::stop::Stop;
@@ -156,6 +157,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     }
     let is_default = settings.source("listen_addresses") == Source::Default;
     let is_handed_over = settings.get("overtake.dispatch") == "worker";
+    limit_memory(settings.bytes("overtake.memory"));
     let lanes = Wanted::from_settings(&settings);
     let engine = Engine::new(EngineConfig::in_memory());
     engine.set_lock_config(server::lock_config(engine.lock_config(), &settings));
@@ -249,6 +251,16 @@ fn set_threads(config: &mut Config, is_realtime: bool) {
             tracing::warn!(%error, "a long query cannot be put below other threads");
         }
     });
+}
+
+/// Limits what this process may hold to so many bytes; 0: what suits the machine, or the control group. An eighth is a reserve for
+/// what takes memory back, and for small statements.
+fn limit_memory(wanted: usize) {
+    let most = match wanted {
+        0 => memory::limit_bytes() / 2,
+        wanted => wanted,
+    };
+    engine::memory::set_limit_bytes(most - most / 8);
 }
 
 /// Serves clients of other servers until it is stopped.

@@ -9,7 +9,8 @@
 //! because that costs milliseconds inside the allocator.
 
 use crate::mappings::{Mappings, SMALLEST, is_big};
-use crate::region::{LOCAL, NoPreempt};
+use crate::memory::class_bytes;
+use crate::region::{LOCAL, Local, NoPreempt};
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
@@ -19,6 +20,11 @@ const MOVED_OUTSIDE: usize = 32 << 10;
 
 /// Those that have been freed, of the whole process.
 static MAPPINGS: Mappings = Mappings::new();
+
+/// Bytes of freed mappings that wait for the next who wants one.
+pub(crate) fn kept_bytes() -> usize {
+    MAPPINGS.kept_bytes()
+}
 
 /// An allocator whose every call is a region.
 pub struct Guarded<A>(A);
@@ -108,15 +114,29 @@ impl<A> Guarded<A> {
     }
 
     #[inline]
-    fn guarded<R>(call: impl FnOnce() -> R) -> R {
-        if cfg!(overtake_plant = "allocator_guard_off") {
-            return call();
-        }
+    fn guarded<R>(call: impl FnOnce(&Local) -> R) -> R {
         LOCAL.with(|local| {
+            if cfg!(overtake_plant = "allocator_guard_off") {
+                return call(local);
+            }
             local.enter();
-            let result = call();
+            let result = call(local);
             local.exit();
             result
+        })
+    }
+}
+
+impl<A> Guarded<A> {
+    /// A block of `new` bytes in place of one of `old`, counted if there is one.
+    #[inline]
+    fn counted(old: usize, new: usize, call: impl FnOnce() -> *mut u8) -> *mut u8 {
+        Self::guarded(|local| {
+            let block = call();
+            if !block.is_null() {
+                local.held.add(class_bytes(new) - class_bytes(old));
+            }
+            block
         })
     }
 }
@@ -130,7 +150,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Guarded<A> {
             return MAPPINGS.take(layout.size()).0;
         }
         // SAFETY: the caller's promise, passed on.
-        Self::guarded(|| unsafe { self.0.alloc(layout) })
+        Self::counted(0, layout.size(), || unsafe { self.0.alloc(layout) })
     }
 
     #[inline]
@@ -141,7 +161,10 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Guarded<A> {
             return;
         }
         // SAFETY: the caller's promise, passed on.
-        Self::guarded(|| unsafe { self.0.dealloc(block, layout) });
+        Self::guarded(|local| unsafe {
+            self.0.dealloc(block, layout);
+            local.held.add(-class_bytes(layout.size()));
+        });
     }
 
     #[inline]
@@ -156,7 +179,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Guarded<A> {
         }
         if layout.size() < MOVED_OUTSIDE {
             // SAFETY: the caller's promise, passed on.
-            return Self::guarded(|| unsafe { self.0.alloc_zeroed(layout) });
+            return Self::counted(0, layout.size(), || unsafe { self.0.alloc_zeroed(layout) });
         }
         // SAFETY: a new block of this size is ours to clear.
         unsafe {
@@ -177,7 +200,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Guarded<A> {
         }
         if layout.size() < MOVED_OUTSIDE && size < SMALLEST {
             // SAFETY: the caller's promise, passed on.
-            return Self::guarded(|| unsafe { self.0.realloc(block, layout, size) });
+            return Self::counted(layout.size(), size, || unsafe { self.0.realloc(block, layout, size) });
         }
         // SAFETY: both blocks are valid for the smaller size, and the old one is given back with its own layout.
         unsafe {

@@ -13,7 +13,7 @@
 //! - `context`: how an urgent context is entered, and by which of three ways ([`Arrival`]);
 //! - `signal`: the handlers, and the report of a stack overflow;
 //! - [`Delivery`]: the rungs of the ladder, from a polled flag to a signal;
-//! - [`Heap`]: the global allocator as a region; [`Latch`], [`BoundedQueue`]: the only ways to share state with an
+//! - [`Heap`]: the global allocator as a region; [`memory`]: what it has given out; [`Latch`], [`BoundedQueue`]: the only ways to share state with an
 //!   urgent context; [`os`]: what we ask of the kernel.
 //!
 //! This crate knows nothing of databases. It and `engine::raw` are the only places where `unsafe` is allowed.
@@ -31,6 +31,7 @@ mod heap;
 mod latch;
 mod line;
 mod mappings;
+pub mod memory;
 pub mod os;
 mod queue;
 mod region;

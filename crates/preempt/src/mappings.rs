@@ -8,6 +8,7 @@
 //! **Invariant:** a mapping in a slot belongs to nobody else, and whoever takes it empties the slot by the same step. Nothing here
 //! waits, so it needs no region: an interrupt between two steps finds a mapping in a slot, or with its owner.
 
+use crate::memory;
 use core::alloc::Layout;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -66,7 +67,29 @@ impl Mappings {
                 }
             }
         }
+        if memory::is_tight(length) {
+            self.release();
+        }
         (map(length), true)
+    }
+
+    /// Bytes of those that are kept.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.kept.load(Relaxed)
+    }
+
+    /// Gives those that are kept back to the kernel.
+    fn release(&self) {
+        for (slots, length) in self.slots.iter().zip((SMALLEST..).step_by(STEP)) {
+            for slot in slots {
+                let block = slot.swap(ptr::null_mut(), Acquire);
+                if !block.is_null() {
+                    self.kept.fetch_sub(length, Relaxed);
+                    // SAFETY: a mapping of this length, which nobody else has: the slot was emptied by the same step.
+                    unsafe { unmap(block, length) };
+                }
+            }
+        }
     }
 
     /// Takes back the mapping of a block of this size.
@@ -85,7 +108,7 @@ impl Mappings {
         }
         self.kept.fetch_sub(length, Relaxed);
         // SAFETY: a mapping of this length, which is the caller's.
-        unsafe { libc::munmap(block.cast(), length) };
+        unsafe { unmap(block, length) };
     }
 
     /// Makes the mapping of a block another's, by moving its pages rather than their bytes. Null: there is no memory, and
@@ -100,7 +123,11 @@ impl Mappings {
         }
         // SAFETY: a mapping of this length, which is the caller's; the kernel moves it if it must.
         let moved = unsafe { libc::mremap(block.cast(), old, new, libc::MREMAP_MAYMOVE) };
-        if moved == libc::MAP_FAILED { ptr::null_mut() } else { moved.cast() }
+        if moved == libc::MAP_FAILED {
+            return ptr::null_mut();
+        }
+        memory::add(new as isize - old as isize);
+        moved.cast()
     }
 }
 
@@ -113,8 +140,17 @@ fn map(length: usize) -> *mut u8 {
             return ptr::null_mut();
         }
         libc::madvise(block, length, libc::MADV_HUGEPAGE);
+        memory::add(length as isize);
         block.cast()
     }
+}
+
+/// # Safety
+/// A mapping of this length that nobody uses.
+unsafe fn unmap(block: *mut u8, length: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { libc::munmap(block.cast(), length) };
+    memory::add(-(length as isize));
 }
 
 #[cfg(test)]
@@ -158,6 +194,21 @@ mod tests {
         // SAFETY: as above.
         blocks.into_iter().for_each(|block| unsafe { mappings.give(block, LONGEST_KEPT) });
         assert!(kept(&mappings) <= KEPT_MAX);
+    }
+
+    #[test]
+    fn what_is_kept_is_released() {
+        let mappings = Mappings::new();
+        // SAFETY: ours, and given once.
+        unsafe { mappings.give(mappings.take(SMALLEST + STEP).0, SMALLEST + STEP) };
+        assert_eq!(mappings.kept_bytes(), SMALLEST + STEP);
+        mappings.release();
+        assert_eq!(mappings.kept_bytes(), 0);
+        let (block, is_new) = mappings.take(SMALLEST + STEP);
+        assert!(is_new);
+        // SAFETY: as above.
+        unsafe { mappings.give(block, SMALLEST + STEP) };
+        mappings.release();
     }
 
     #[test]

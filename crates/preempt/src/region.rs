@@ -5,6 +5,7 @@
 //! on it alone, so relaxed atomics with compiler fences suffice: there is no other processor to order against.
 
 use crate::context;
+use crate::memory;
 use crate::worker::Worker;
 use core::marker::PhantomData;
 use core::ops::Deref;
@@ -30,6 +31,8 @@ pub(crate) struct Local {
     pub(crate) worker: AtomicPtr<Worker>,
     /// When this thread last let others go first, in [`os::now_ns`](crate::os::now_ns); 0 on one that need not.
     pub(crate) gave_way_ns: AtomicU64,
+    /// Bytes of blocks that this thread has taken and given back.
+    pub(crate) held: memory::Own,
 }
 
 thread_local! {
@@ -40,6 +43,7 @@ thread_local! {
             urgent: AtomicBool::new(false),
             worker: AtomicPtr::new(core::ptr::null_mut()),
             gave_way_ns: AtomicU64::new(0),
+            held: memory::Own::new(),
         }
     };
 }

@@ -18,6 +18,7 @@ use crate::stats::{Seen, Spent, Stage, Stats, Totals};
 use crate::wake::Waiter;
 use crate::workers::{Dispatch, Workers};
 use bytes::Buf;
+use engine::memory::{SMALL_BYTES, has_room};
 use sql::session::{Outcome, Tag, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult, SqlState};
 use stage::Class;
@@ -614,6 +615,9 @@ impl<B: Backend> Session<B> {
     pub(crate) fn check_room(&self, weight: usize) -> SqlResult<()> {
         let own = self.statements.weight().saturating_add(self.portals.weight());
         let all = own.saturating_add(self.backend.kept_bytes()).saturating_add(weight);
+        if SMALL_BYTES < all && !has_room(weight) {
+            return Err(SqlError::no_room());
+        }
         if all <= self.memory_max { Ok(()) } else { Err(errors::out_of_memory(self.memory_max)) }
     }
 

@@ -10,6 +10,7 @@ use crate::explain::Node;
 use crate::ops::Env;
 use crate::plan::Plan;
 use crate::types::SqlType;
+use engine::memory::SMALL_BYTES;
 use engine::{Snapshot, Wake};
 use stage::Class;
 use std::fmt;
@@ -88,6 +89,9 @@ impl Answer {
     /// `53200` when that is more than a statement may keep, on whatever path.
     pub fn add(&mut self, rows: Vec<Box<[Datum]>>) -> SqlResult<()> {
         self.bytes += rows.iter().map(|row| exec::bytes_of(row)).sum::<usize>();
+        if SMALL_BYTES < self.bytes {
+            SqlError::check_room(0)?;
+        }
         if exec::BYTES_MAX < self.bytes {
             return Err(exec::too_much());
         }

@@ -158,6 +158,21 @@ impl SqlError {
         }))
     }
 
+    /// `53200`: the process holds as much as it may.
+    pub fn no_room() -> SqlError {
+        SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
+            .detail(engine::memory::in_words())
+            .hint("Delete rows or drop tables, or raise overtake.memory.")
+    }
+
+    /// Tells whether `more` bytes fit into what the process may hold.
+    ///
+    /// # Errors
+    /// [`SqlError::no_room`]
+    pub(crate) fn check_room(more: usize) -> SqlResult<()> {
+        if engine::memory::has_room(more) { Ok(()) } else { Err(SqlError::no_room()) }
+    }
+
     /// `57014`: the statement was ended because of `why`: `user request`, `statement timeout`.
     pub fn cancelled(why: &str) -> SqlError {
         SqlError::new(SqlState::QUERY_CANCELED, format!("canceling statement due to {why}"))
@@ -332,6 +347,9 @@ impl From<engine::Error> for SqlError {
         let mut told = SqlError::new(SqlState(error.sqlstate()), message);
         if error == Error::Taken {
             told = told.detail("A more important transaction needed a row that this one held.");
+        }
+        if told.state() == SqlState::OUT_OF_MEMORY {
+            told = SqlError::no_room();
         }
         told.0.engine = Some(error);
         told

@@ -47,6 +47,7 @@ impl Drop for Scope {
 /// Calls `f`, in which [`check`] minds this.
 pub(crate) fn during<R>(planning: &Arc<Planning>, deadline: Option<Instant>, f: impl FnOnce() -> R) -> R {
     planning.0.store(ON, SeqCst);
+    LEFT.set(CALLS);
     let own = Current { planning: Arc::clone(planning), deadline };
     let _scope = Scope(CURRENT.replace(Some(own)), Arc::clone(planning));
     f()
@@ -55,7 +56,7 @@ pub(crate) fn during<R>(planning: &Arc<Planning>, deadline: Option<Instant>, f: 
 /// To be asked in each loop that may be long.
 ///
 /// # Errors
-/// `57014`
+/// `57014`; `53200` if the process holds as much as it may: a statement of a few operators is prepared nevertheless.
 pub(crate) fn check() -> SqlResult<()> {
     let left = LEFT.get();
     if 0 < left {
@@ -65,6 +66,8 @@ pub(crate) fn check() -> SqlResult<()> {
     LEFT.set(CALLS);
     let cancelled = |why| Err(SqlError::cancelled(why));
     CURRENT.with_borrow(|current| match current {
+        // One that looks is no small statement.
+        Some(_) if !engine::memory::has_room(0) => Err(SqlError::no_room()),
         Some(Current { planning, .. }) if planning.0.load(SeqCst) == CANCELLED => cancelled("user request"),
         Some(Current { deadline: Some(deadline), .. }) if *deadline <= Instant::now() => cancelled("statement timeout"),
         Some(_) | None => Ok(()),

@@ -11,6 +11,7 @@
 //! `overtake.analytics_threads = ordinary` all workers are ordinary threads with nice values.
 
 use super::starvation::{Watch, Watcher, WithVerdict};
+use crate::memory;
 use crate::workers::{Workers, scheduling};
 use anyhow::Context;
 use olap::{BatchHook, Database, Memory, RuntimeConfig, SqlAnalytics};
@@ -20,7 +21,6 @@ use sql::observe::Scheduling;
 use sql::session::Defaults;
 use stage::Class;
 use std::cell::Cell;
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,17 +53,10 @@ impl Wanted {
         let or = |given: usize, otherwise: usize| if given == 0 { otherwise } else { given };
         let workers = or(number("overtake.analytics_workers"), os::cpus().len().max(1));
         let queries = or(number("overtake.analytics_queries"), workers * QUERIES_PER_WORKER);
-        let memory_bytes = or(settings.bytes("overtake.analytics_memory"), memory_bytes() / 4);
+        let memory_bytes = or(settings.bytes("overtake.analytics_memory"), memory::limit_bytes() / 4);
         let are_ordinary = settings.get("overtake.analytics_threads") == "ordinary";
         Wanted { workers, queries, memory_bytes, are_ordinary }
     }
-}
-
-/// The machine's memory.
-fn memory_bytes() -> usize {
-    let known = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kb = known.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse().ok());
-    kb.unwrap_or(4 << 20) * 1_024_usize
 }
 
 impl Lanes {

@@ -6,6 +6,7 @@ mod command_line;
 mod delivery;
 mod limits;
 mod loads;
+mod memory;
 mod mixed;
 mod mpl;
 mod page;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
             testkit::test!(serve::a_server_outlives_its_output),
             testkit::test!(serve::a_termination_ends_busy_statements),
             testkit::test!(serve::a_terminated_session_hears_57p01),
+            testkit::test!(memory::statements_are_refused_and_the_process_lives),
             testkit::test!(wire::tpcc_compares_rate_and_processor_time),
             testkit::test!(wire::tpcb_compares_rate_and_processor_time),
             testkit::test!(wire::select_compares_rate_and_processor_time),

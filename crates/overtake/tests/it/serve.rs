@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 /// A server as a child, and the URL that it printed.
-fn serve(arguments: &[&str]) -> (Program, String) {
+pub fn serve(arguments: &[&str]) -> (Program, String) {
     let mut command = overtake();
     command.args(["serve", "--listen", "127.0.0.1:0"]).args(arguments);
     let mut program = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map(Program).unwrap();
@@ -18,18 +18,18 @@ fn serve(arguments: &[&str]) -> (Program, String) {
     (program, url.unwrap())
 }
 
-fn runtime() -> Runtime {
+pub fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }
 
-async fn connect(url: &str) -> Client {
+pub async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);
     client
 }
 
 /// First value of the first row.
-async fn value(client: &Client, query: &str) -> String {
+pub async fn value(client: &Client, query: &str) -> String {
     let messages = client.simple_query(query).await.unwrap_or_else(|error| panic!("{query}: {error:?}"));
     let first = messages.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),

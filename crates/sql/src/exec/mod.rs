@@ -27,6 +27,7 @@ use crate::ops::Env;
 use crate::plan::{Expr, Hold, Plan, SetOperation};
 use crate::types::Kind;
 use engine::Txn;
+use engine::memory::{self, SMALL_BYTES};
 pub(crate) use memo::Memo;
 pub(crate) use probe::Probe;
 use std::cell::Cell;
@@ -65,6 +66,8 @@ pub(crate) struct Run<'a> {
 pub(crate) struct Spent {
     rows: Cell<u64>,
     bytes: Cell<usize>,
+    /// The same, as far as others have been told.
+    part: memory::Part,
     /// It ends when it has made more rows than this.
     budget: Option<u64>,
 }
@@ -291,10 +294,15 @@ impl Run<'_> {
     /// To be called for each row that is kept.
     ///
     /// # Errors
-    /// `53200` when that would be too much.
+    /// `53200` when that would be too much, for a statement or for the process.
     fn keep(&self, row: &[Datum]) -> SqlResult<()> {
-        let bytes = self.spent.bytes.get() + bytes_of(row);
+        let before = self.spent.bytes.get();
+        let bytes = before + bytes_of(row);
         self.spent.bytes.set(bytes);
+        if before / SMALL_BYTES != bytes / SMALL_BYTES {
+            SqlError::check_room(SMALL_BYTES)?;
+            self.spent.part.add(((bytes / SMALL_BYTES - before / SMALL_BYTES) * SMALL_BYTES) as u64);
+        }
         if bytes <= BYTES_MAX { Ok(()) } else { Err(too_much()) }
     }
 

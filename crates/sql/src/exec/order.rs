@@ -8,6 +8,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::is_same;
 use crate::plan::{Expr, Plan, SortKey};
 use crate::types::Kind;
+use engine::memory::SMALL_BYTES;
 use std::cmp::Ordering;
 
 /// A row with the values it is ordered by.
@@ -67,6 +68,10 @@ impl Run<'_> {
             }
             Ok(())
         })?;
+        let scratch = size_of_val(all.as_slice());
+        if SMALL_BYTES < scratch {
+            SqlError::check_room(scratch)?;
+        }
         all.sort_by(by_keys);
         for (_, row) in all {
             if each(&row)?.is_break() {

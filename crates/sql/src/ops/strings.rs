@@ -5,6 +5,7 @@ use super::{Env, Function, Operator, function, operator, operator_in};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::{Element, Kind};
+use engine::memory::SMALL_BYTES;
 
 /// Longest result in bytes: PostgreSQL's limit of a value.
 const MAX_BYTES: usize = 1 << 30;
@@ -74,6 +75,9 @@ fn pad(args: &[Datum], left: bool) -> SqlResult<Datum> {
     if missing.saturating_mul(4) > MAX_BYTES {
         return Err(error("54000", "requested length too large"));
     }
+    if SMALL_BYTES < missing {
+        SqlError::check_room(missing)?;
+    }
     let filling: String = fill.chars().cycle().take(missing).collect();
     Ok(Datum::text(if left { filling + all } else { all.to_owned() + &filling }))
 }
@@ -82,6 +86,10 @@ fn repeat(args: &[Datum]) -> SqlResult<Datum> {
     let (all, times) = (text(&args[0]), int(&args[1]).max(0) as usize);
     if all.len().saturating_mul(times) >= MAX_BYTES {
         return Err(error("54000", "requested length too large"));
+    }
+    let bytes = all.len() * times;
+    if SMALL_BYTES < bytes {
+        SqlError::check_room(bytes)?;
     }
     Ok(Datum::text(all.repeat(times)))
 }

@@ -365,6 +365,12 @@ pub static DEFS: &[Def] = &[
         "Sets which holders of a row or lock give way to a more important transaction: their work is rolled back, 40001.",
     ),
     server(
+        "overtake.memory",
+        "0",
+        Takes::Kilobytes,
+        "Sets the memory that this process may hold; 0 is half of what the machine or the control group has.",
+    ),
+    server(
         "overtake.message_max",
         "64MB",
         Takes::Kilobytes,
