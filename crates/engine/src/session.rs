@@ -110,6 +110,15 @@ impl Canceller {
         }
         true
     }
+
+    /// Fails if the statement that runs, if there is one, must end: it was cancelled, or has taken longer than it may. For what
+    /// computes for long without its transaction.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`]
+    pub fn check(&self) -> Result<()> {
+        if self.waiter.is_stopped() { Err(Error::Cancelled) } else { Ok(()) }
+    }
 }
 
 impl Engine {

@@ -6,9 +6,9 @@
 
 use crate::database::{Database, Tables, operators, session_of};
 use crate::deadline::{Deadlines, Late};
-use crate::error::{Error, sql_error};
+use crate::error::{Error, sql_error, sql_error_of};
 use crate::lower::{lower, refused};
-use crate::run::{BatchHook, Ends, RunContext, Running};
+use crate::run::{BatchHook, Ends, RunContext, Running, watched};
 use crate::runtime::Runtime;
 use crate::{explain, values};
 use datafusion::error::DataFusionError;
@@ -263,17 +263,8 @@ impl Ends for Told {
     }
 }
 
-fn sql_error_of(error: Error) -> SqlError {
-    match error {
-        Error::Cancelled => SqlError::from(engine::Error::Cancelled),
-        Error::Stopped => SqlError::new(SqlState("57P01"), "terminating connection due to administrator command"),
-        Error::OutOfMemory(detail) => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory").detail(detail),
-        other => SqlError::new(SqlState::INTERNAL_ERROR, other.to_string()),
-    }
-}
-
 async fn answer(work: Work, grant: Grant, run: Arc<RunContext>) -> SqlResult<Answer> {
-    let found = collect(&work, grant, &run).await;
+    let found = watched(Arc::clone(&run), collect(&work, grant, &run)).await;
     // Operators wrap errors in their own ways; the flag says what the first cause was.
     match run.why_end() {
         Some(why) if found.is_err() => Err(sql_error_of(why)),

@@ -96,3 +96,13 @@ pub(crate) fn sql_error(error: DataFusionError) -> SqlError {
         other => SqlError::new(SqlState::INTERNAL_ERROR, other.to_string()),
     }
 }
+
+/// As a session is told of it.
+pub(crate) fn sql_error_of(error: Error) -> SqlError {
+    match error {
+        Error::Cancelled => SqlError::from(engine::Error::Cancelled),
+        Error::Stopped => SqlError::new(SqlState("57P01"), "terminating connection due to administrator command"),
+        Error::OutOfMemory(detail) => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory").detail(detail),
+        other => SqlError::new(SqlState::INTERNAL_ERROR, other.to_string()),
+    }
+}

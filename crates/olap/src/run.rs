@@ -16,8 +16,9 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::execute_stream;
 use engine::{ScanPart, Snapshot};
 use futures::{FutureExt, StreamExt};
+use sql::pulse::{self, Watch};
 use sql::types::{forms::Forms, text};
-use sql::{Datum, SqlType};
+use sql::{Datum, SqlResult, SqlType};
 use std::any::Any;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -185,6 +186,22 @@ impl RunContext {
     }
 }
 
+impl Watch for RunContext {
+    fn look(&self) -> SqlResult<()> {
+        self.why_end().map_or(Ok(()), |why| Err(crate::error::sql_error_of(why)))
+    }
+}
+
+/// Work of a run between the operators: planning, and what is done with the rows.
+pub(crate) async fn watched<F: Future>(run: Arc<RunContext>, work: F) -> F::Output {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(|context| {
+        let run: Arc<dyn Watch> = Arc::clone(&run) as _;
+        pulse::during(run, || work.as_mut().poll(context))
+    })
+    .await
+}
+
 /// What a runtime grants to each of its runs.
 #[derive(Clone)]
 pub(crate) struct Limits {
@@ -261,7 +278,7 @@ pub(crate) async fn answer(
     limits: Limits,
     run: Arc<RunContext>,
 ) -> Result<Answer> {
-    match collect(prepared, partitions, limits, Arc::clone(&run)).await {
+    match watched(Arc::clone(&run), collect(prepared, partitions, limits, Arc::clone(&run))).await {
         // Operators wrap errors in their own ways; the flag says what the first cause was.
         Err(Error::Execution(error)) => Err(run.why_end().unwrap_or(Error::Execution(error))),
         other => other,

@@ -19,6 +19,7 @@ use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions};
 use futures::{Stream, StreamExt};
+use sql::pulse;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -143,7 +144,9 @@ impl Stream for SafepointStream {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
-        let batch = std::task::ready!(self.input.poll_next_unpin(context));
+        // What the operator below computes in this turn is this run's.
+        let run = Arc::clone(&self.run);
+        let batch = std::task::ready!(pulse::during(run, || self.input.poll_next_unpin(context)));
         Poll::Ready(match (batch, self.run.batch()) {
             (Some(Ok(_)), Err(cancelled)) => Some(Err(cancelled)),
             (batch, _) => batch,

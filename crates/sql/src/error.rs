@@ -41,6 +41,8 @@ impl SqlState {
     pub const UNDEFINED_OBJECT: SqlState = SqlState("42704");
     /// `53200`: too much memory.
     pub const OUT_OF_MEMORY: SqlState = SqlState("53200");
+    /// `54000`: longer or larger than any value may be.
+    pub const PROGRAM_LIMIT_EXCEEDED: SqlState = SqlState("54000");
     /// `54001`: nested too deeply.
     pub const STATEMENT_TOO_COMPLEX: SqlState = SqlState("54001");
     /// `42P01`: no such table.

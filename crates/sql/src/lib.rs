@@ -26,6 +26,7 @@ mod place;
 pub mod plan;
 mod planning;
 pub mod priority;
+pub mod pulse;
 mod regex;
 pub mod roles;
 pub mod session;

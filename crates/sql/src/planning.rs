@@ -3,17 +3,18 @@
 //! **Invariant:** a cancel counts for the preparation that is under way; one that comes before or after it is nobody's.
 
 use crate::error::{SqlError, SqlResult};
-use std::cell::{Cell, RefCell};
+use crate::pulse::{self, Watch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::time::Instant;
 
+const OFF: u8 = 0;
 const ON: u8 = 1;
 const CANCELLED: u8 = 2;
-/// Number of calls of [`check`] that go by before one looks.
-const CALLS: u32 = 256;
+/// Units of work of a level of a tree.
+const LEVEL: usize = 512;
 
-/// Shared by a session and whoever may cancel it.
+/// Preparation, or another thing that a session does and that others may cancel.
 #[derive(Debug, Default)]
 pub(crate) struct Planning(AtomicU8);
 
@@ -21,57 +22,80 @@ impl Planning {
     pub(crate) fn cancel(&self) {
         let _ = self.0.compare_exchange(ON, CANCELLED, SeqCst, SeqCst);
     }
-}
 
-/// The preparation that this thread is at.
-struct Current {
-    planning: Arc<Planning>,
-    deadline: Option<Instant>,
-}
+    /// What can be cancelled begins. Says whether it was not under way already.
+    pub(crate) fn begin(&self) -> bool {
+        self.0.compare_exchange(OFF, ON, SeqCst, SeqCst).is_ok()
+    }
 
-thread_local! {
-    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
-    static LEFT: Cell<u32> = const { Cell::new(CALLS) };
-}
+    /// It is over.
+    pub(crate) fn end(&self) {
+        self.0.store(OFF, SeqCst);
+    }
 
-/// Puts back what was there before.
-struct Scope(Option<Current>, Arc<Planning>);
-
-impl Drop for Scope {
-    fn drop(&mut self) {
-        self.1.0.store(0, SeqCst);
-        CURRENT.set(self.0.take());
+    /// # Errors
+    /// `57014`: it was cancelled.
+    pub(crate) fn check(&self) -> SqlResult<()> {
+        if self.0.load(SeqCst) == CANCELLED { Err(SqlError::cancelled("user request")) } else { Ok(()) }
     }
 }
 
-/// Calls `f`, in which [`check`] minds this.
-pub(crate) fn during<R>(planning: &Arc<Planning>, deadline: Option<Instant>, f: impl FnOnce() -> R) -> R {
-    planning.0.store(ON, SeqCst);
-    LEFT.set(CALLS);
-    let own = Current { planning: Arc::clone(planning), deadline };
-    let _scope = Scope(CURRENT.replace(Some(own)), Arc::clone(planning));
-    f()
+/// The preparation that a thread is at.
+struct Current {
+    planning: Arc<Planning>,
+    deadline: Option<Instant>,
+    /// It is refused when memory is full, unless it is so small that nobody looks.
+    needs_room: bool,
 }
 
-/// To be asked in each loop that may be long.
+impl Watch for Current {
+    fn look(&self) -> SqlResult<()> {
+        self.planning.check()?;
+        if self.needs_room {
+            SqlError::check_room(0)?;
+        }
+        match self.deadline {
+            Some(deadline) if deadline <= Instant::now() => Err(SqlError::cancelled("statement timeout")),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// Ends the preparation.
+struct Scope<'p>(&'p Planning);
+
+impl Drop for Scope<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Calls `f`, which prepares a statement. [`check`] and all that has a pulse may end it. Within another preparation it is a part of
+/// that.
+pub(crate) fn during<R>(planning: &Arc<Planning>, deadline: Option<Instant>, f: impl FnOnce() -> R) -> R {
+    watched(planning, deadline, true, f)
+}
+
+/// The same of what executes a statement, which goes on when memory is full: perhaps it frees some.
+pub(crate) fn executing<R>(planning: &Arc<Planning>, deadline: Option<Instant>, f: impl FnOnce() -> R) -> R {
+    watched(planning, deadline, false, f)
+}
+
+fn watched<R>(planning: &Arc<Planning>, deadline: Option<Instant>, needs_room: bool, f: impl FnOnce() -> R) -> R {
+    if !planning.begin() {
+        return f();
+    }
+    let _scope = Scope(planning);
+    pulse::restart();
+    pulse::during(Arc::new(Current { planning: Arc::clone(planning), deadline, needs_room }), f)
+}
+
+/// To be asked at each level of a tree, and in each loop that may be long.
 ///
 /// # Errors
 /// `57014`; `53200` if the process holds as much as it may: a statement of a few operators is prepared nevertheless.
 pub(crate) fn check() -> SqlResult<()> {
-    let left = LEFT.get();
-    if 0 < left {
-        LEFT.set(left - 1);
-        return Ok(());
-    }
-    LEFT.set(CALLS);
-    let cancelled = |why| Err(SqlError::cancelled(why));
-    CURRENT.with_borrow(|current| match current {
-        // One that looks is no small statement.
-        Some(_) if !engine::memory::has_room(0) => Err(SqlError::no_room()),
-        Some(Current { planning, .. }) if planning.0.load(SeqCst) == CANCELLED => cancelled("user request"),
-        Some(Current { deadline: Some(deadline), .. }) if *deadline <= Instant::now() => cancelled("statement timeout"),
-        Some(_) | None => Ok(()),
-    })
+    pulse::tick(LEVEL)
 }
 
 #[cfg(test)]
@@ -79,7 +103,7 @@ mod tests {
     use super::*;
 
     fn some_checks() -> SqlResult<()> {
-        (0..=CALLS).try_for_each(|_| check())
+        (0..10_000).try_for_each(|_| check())
     }
 
     #[test]
@@ -95,5 +119,11 @@ mod tests {
         let error = during(&planning, Some(Instant::now()), some_checks).unwrap_err();
         assert_eq!(error.message(), "canceling statement due to statement timeout");
         assert!(some_checks().is_ok());
+        let error = during(&planning, None, || {
+            let _ = during(&planning, None, some_checks);
+            planning.cancel();
+            some_checks()
+        });
+        assert!(error.is_err(), "a part of a preparation has ended all of it");
     }
 }

@@ -215,11 +215,12 @@ impl Waiter {
     /// It is over.
     #[inline]
     pub(crate) fn end_statement(&self) {
+        self.deadline_ns.store(u64::MAX, Relaxed);
         self.arrival.store(0, Relaxed);
         self.statement.store(IDLE, Relaxed);
     }
 
-    /// Whether the statement must not go on.
+    /// Whether the statement must not go on. One that is over has no deadline any more.
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_cancelled() || self.is_late()

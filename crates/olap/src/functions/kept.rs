@@ -13,6 +13,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, GroupsAccumulator};
 use engine::Value;
 use sql::ops::{Aggregate, compare};
+use sql::pulse;
 use sql::{Datum, Kind, SqlResult, SqlType, storage};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -36,6 +37,9 @@ pub(crate) struct Call {
     pub(crate) is_distinct: bool,
     pub(crate) result: Repr,
 }
+
+/// Units of work of a row.
+const ROW: usize = 64;
 
 /// Whether its result may be fed to itself.
 fn folds(call: &Call) -> bool {
@@ -102,6 +106,7 @@ impl Group {
             Datum::Array(items) => size_of_val(&**items),
             _ => 0,
         };
+        pulse::tick(ROW)?;
         self.bytes += size_of_val(&*row) + row.iter().map(beside).sum::<usize>();
         self.rows.push(row);
         Ok(())
@@ -114,12 +119,12 @@ impl Group {
         let own = self.call.reprs.len() - self.call.order.len();
         let Call { order, kinds, .. } = &self.call;
         if !order.is_empty() {
-            self.rows.sort_by(|left, right| {
+            pulse::sort_by(&mut self.rows, |left, right| {
                 let keys = order.iter().zip(left[own..].iter().zip(&right[own..]));
                 keys.fold(Ordering::Equal, |before, (key, (left, right))| {
                     before.then_with(|| ordered(left, right, *key))
                 })
-            });
+            })?;
         }
         if self.call.is_distinct {
             let by = |left: &[Datum], right: &[Datum]| {
@@ -129,7 +134,7 @@ impl Group {
                     before.then_with(|| ordered(left, right, key))
                 })
             };
-            self.rows.sort_by(|left, right| by(left, right));
+            pulse::sort_by(&mut self.rows, |left, right| by(left, right))?;
             self.rows.dedup_by(|left, right| by(left, right).is_eq());
         }
         let mut accumulator = self.call.aggregate.start();
@@ -159,6 +164,7 @@ fn pack(rows: &[Box<[Datum]>], kinds: &[Kind]) -> SqlResult<Vec<u8>> {
             continue;
         }
         // An array of one is keyed bytes whatever its item is.
+        pulse::tick(ROW)?;
         let item = Datum::Array(Box::new([value.clone()]));
         let (value, kind) = match kind.array_of() {
             Some(array) => (&item, array),
@@ -200,6 +206,7 @@ fn unpack(mut packed: &[u8], kinds: &[Kind], to: &mut dyn FnMut(Box<[Datum]>) ->
                 None => return Err(mismatch()),
             }
         }
+        pulse::tick(ROW)?;
         to(row.into())?;
     }
 }

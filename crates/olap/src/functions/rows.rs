@@ -9,6 +9,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs};
 use sql::ops::{Eval, compare, is_same};
 use sql::plan::CastEval;
+use sql::pulse;
 use sql::{Datum, Kind, SqlResult, SqlType};
 use std::cmp::Ordering;
 
@@ -35,6 +36,9 @@ pub(crate) enum Body {
     Numeric,
 }
 
+/// Units of work of a row.
+const ROW: usize = 16;
+
 /// A function of rows.
 #[derive(Debug)]
 struct Function {
@@ -54,6 +58,7 @@ pub(crate) fn call(name: &str, arguments: Vec<(Expr, Repr)>, result: Repr, stric
 
 impl Body {
     fn eval(&self, values: &[Datum]) -> SqlResult<Datum> {
+        pulse::tick(ROW)?;
         match self {
             Body::Call { eval, frame, session } => {
                 if values.len() == frame.len() {

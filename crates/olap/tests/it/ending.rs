@@ -60,6 +60,30 @@ pub fn cancelled_within_a_few_batches() {
     assert_eq!(runtime.memory_bytes(), 0, "a cancelled query holds memory");
 }
 
+/// Goal: a run is left in the middle of a batch, where a call takes long. Method: a batch that would take hours.
+pub fn cancelled_within_a_batch() {
+    let database = database();
+    numbers(database.engine(), 10_000);
+    let runtime = runtime(2);
+    for text in [
+        "select sum(length(repeat(note, 30000000))) from numbers",
+        "select count(*) from numbers where regexp_replace(repeat(note, 1000000), '(.)(.)', 'x', 'g') = note",
+        "select count(*) from numbers where (id + 7::numeric ^ 100000::numeric) * (id + 7::numeric ^ 60000::numeric) = id",
+    ] {
+        let prepared = database.prepare(text).expect(text);
+        let (sender, receiver) = channel();
+        let finish = Box::new(move |answer| sender.send(answer).expect("the test waits"));
+        let running = runtime.run(&prepared, database.engine().snapshot(), RunConfig::new(1), finish);
+        while running.batches_count() == 0 {
+            std::thread::yield_now();
+        }
+        running.cancel();
+        let ended =
+            receiver.recv_timeout(std::time::Duration::from_secs(20)).expect("it ends in the middle of a batch");
+        assert_eq!(ended.expect_err(text), Error::Cancelled, "{text}");
+    }
+}
+
 struct PanicAt(AtomicU64);
 
 impl BatchHook for PanicAt {

@@ -18,6 +18,7 @@ fn main() -> ExitCode {
             test!(answers::every_value_of_all_22_queries),
             test!(ch::every_value_of_all_22_queries),
             test!(ending::cancelled_within_a_few_batches),
+            test!(ending::cancelled_within_a_batch),
             test!(ending::a_panic_is_an_error_of_its_query),
             test!(ending::out_of_memory_is_an_error_of_its_query),
             test!(ending::a_runtime_that_stops_ends_its_queries),

@@ -10,6 +10,7 @@ use crate::datum::Datum;
 use crate::error::SqlResult;
 use crate::ops::Accumulator;
 use crate::plan::{AggregateCall, Expr, Plan};
+use crate::pulse;
 use crate::types::Kind;
 
 /// An aggregate of one group under way.
@@ -46,14 +47,14 @@ impl State {
                     Ok((values.collect::<SqlResult<Vec<_>>>()?, row))
                 };
                 let mut all = (0..table.len()).map(keyed).collect::<SqlResult<Vec<_>>>()?;
-                all.sort_by(|(left, _), (right, _)| order_of(left, right, &call.order));
+                pulse::sort_by(&mut all, |(left, _), (right, _)| order_of(left, right, &call.order))?;
                 for (_, arguments) in all {
                     accumulator.add(arguments)?;
                 }
             }
             State::Ordered(rows) => {
                 let mut all: Vec<&(Vec<Datum>, Vec<Datum>)> = rows.iter().collect();
-                all.sort_by(|(left, _), (right, _)| order_of(left, right, &call.order));
+                pulse::sort_by(&mut all, |(left, _), (right, _)| order_of(left, right, &call.order))?;
                 for (_, arguments) in all {
                     accumulator.add(arguments)?;
                 }
@@ -93,7 +94,7 @@ impl Run<'_> {
         match state {
             State::Direct(accumulator) => accumulator.add(buffer),
             State::Distinct(table) => {
-                if table.put(buffer).1 {
+                if table.put(buffer)?.1 {
                     self.keep(buffer)?;
                 }
                 Ok(())
@@ -134,7 +135,7 @@ impl Run<'_> {
         for one in &mut all {
             // No rows are a group too.
             if one.set.map_or(groups.is_empty(), <[usize]>::is_empty) {
-                one.table.put(&[]);
+                one.table.put(&[])?;
                 one.states.extend(calls.iter().map(State::new));
             }
         }
@@ -149,11 +150,11 @@ impl Run<'_> {
             }
             for one in &mut all {
                 let (number, is_new) = match one.set {
-                    None => one.table.put(&values),
+                    None => one.table.put(&values)?,
                     Some(set) => {
                         key.clear();
                         key.extend(set.iter().filter_map(|at| values.get(*at).cloned()));
-                        one.table.put(&key)
+                        one.table.put(&key)?
                     }
                 };
                 if is_new {

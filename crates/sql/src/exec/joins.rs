@@ -35,12 +35,12 @@ impl Store {
     }
 
     /// Adds a row; without a key it is found by nobody.
-    fn add(&mut self, row: Box<[Datum]>, key: Option<&[Datum]>) {
+    fn add(&mut self, row: Box<[Datum]>, key: Option<&[Datum]>) -> SqlResult<()> {
         let number = self.rows.len() as u32;
         self.rows.push(row);
         self.next.push(NONE);
-        let Some(key) = key else { return };
-        match self.keys.put(key) {
+        let Some(key) = key else { return Ok(()) };
+        match self.keys.put(key)? {
             (_, true) => self.ends.push((number, number)),
             (key, false) => {
                 let (_, last) = &mut self.ends[key];
@@ -48,6 +48,7 @@ impl Store {
                 *last = number;
             }
         }
+        Ok(())
     }
 
     /// The first row with this key.
@@ -189,7 +190,7 @@ impl Run<'_> {
             }
             if let Some(key) = self.key(kept.keys.iter().map(|key| &key.own), &rows)? {
                 self.keep(&row[places.clone()])?;
-                store.add(row[places.clone()].into(), Some(&key));
+                store.add(row[places.clone()].into(), Some(&key))?;
             }
             Ok(Flow::Continue(()))
         })?;
@@ -282,7 +283,7 @@ impl Run<'_> {
         let _ = self.steps(&right.steps, local, &mut other, outer, &mut |row| {
             let key = self.key(keys.iter().map(|key| &key.own), &Rows { row, outer })?;
             self.keep(&row[right_places.clone()])?;
-            store.add(row[right_places.clone()].into(), key.as_deref());
+            store.add(row[right_places.clone()].into(), key.as_deref())?;
             Ok(Flow::Continue(()))
         })?;
         let mut has_match = vec![false; store.rows.len()];

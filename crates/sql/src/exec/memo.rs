@@ -107,7 +107,7 @@ impl Run<'_> {
     fn put(&self, set: &mut Set, value: &Datum) -> SqlResult<()> {
         if value.is_null() {
             set.has_null = true;
-        } else if set.values.put(std::slice::from_ref(value)).1 {
+        } else if set.values.put(std::slice::from_ref(value))?.1 {
             self.keep(std::slice::from_ref(value))?;
         }
         Ok(())

@@ -149,6 +149,7 @@ impl Run<'_> {
             Plan::Values(all) => {
                 let nothing = Rows { row: &[], outer };
                 for values in all {
+                    self.made_row()?;
                     let row = self.values(values, &nothing)?;
                     if each(&row)?.is_break() {
                         return Ok(Flow::Break(()));
@@ -184,7 +185,7 @@ impl Run<'_> {
             Plan::Distinct { input, kinds } => {
                 let mut seen = RowTable::new(kinds.clone());
                 self.rows(input, outer, &mut |row| {
-                    let (_, is_new) = seen.put(row);
+                    let (_, is_new) = seen.put(row)?;
                     if !is_new {
                         return Ok(Flow::Continue(()));
                     }
@@ -212,6 +213,7 @@ impl Run<'_> {
             }
             Plan::Shared { id, plan } => {
                 for row in self.shared(*id, plan)?.iter() {
+                    self.made_row()?;
                     if each(row)?.is_break() {
                         return Ok(Flow::Break(()));
                     }
@@ -335,7 +337,7 @@ impl Run<'_> {
             for plan in [left, right] {
                 let flow = self.rows(plan, outer, &mut |row| {
                     if !all {
-                        let (_, is_new) = seen.put(row);
+                        let (_, is_new) = seen.put(row)?;
                         if !is_new {
                             return Ok(Flow::Continue(()));
                         }
@@ -353,7 +355,7 @@ impl Run<'_> {
         let mut rows = RowTable::new(kinds.to_vec());
         let mut counts: Vec<(u64, bool)> = Vec::new();
         self.every(right, outer, &mut |row| {
-            match rows.put(row) {
+            match rows.put(row)? {
                 (_, true) => {
                     self.keep(row)?;
                     counts.push((1, false));
@@ -363,7 +365,7 @@ impl Run<'_> {
             Ok(())
         })?;
         self.rows(left, outer, &mut |row| {
-            let (number, is_new) = rows.put(row);
+            let (number, is_new) = rows.put(row)?;
             if is_new {
                 self.keep(row)?;
                 counts.push((0, false));

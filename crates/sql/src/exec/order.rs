@@ -7,6 +7,7 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::is_same;
 use crate::plan::{Expr, Plan, SortKey};
+use crate::pulse;
 use crate::types::Kind;
 use engine::memory::SMALL_BYTES;
 use std::cmp::Ordering;
@@ -62,7 +63,7 @@ impl Run<'_> {
             if let (Some(full), Some(wanted)) = (full, wanted)
                 && full <= all.len()
             {
-                all.sort_by(by_keys);
+                pulse::sort_by(&mut all, by_keys)?;
                 all.truncate(wanted);
                 worst = all.last().map(|(values, _)| values.clone());
             }
@@ -72,7 +73,7 @@ impl Run<'_> {
         if SMALL_BYTES < scratch {
             SqlError::check_room(scratch)?;
         }
-        all.sort_by(by_keys);
+        pulse::sort_by(&mut all, by_keys)?;
         for (_, row) in all {
             if each(&row)?.is_break() {
                 return Ok(Flow::Break(()));

@@ -8,6 +8,7 @@ use super::{Each, Flow, Rows, Run};
 use crate::datum::Datum;
 use crate::error::SqlResult;
 use crate::plan::Recursive;
+use crate::pulse;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
@@ -51,7 +52,9 @@ impl Run<'_> {
         let mut round = |plan, each: &mut Each<'_>| {
             let mut made: Vec<Box<[Datum]>> = Vec::new();
             let flow = self.rows(plan, outer, &mut |row| {
-                if seen.as_mut().is_some_and(|seen| !seen.put(row).1) {
+                if let Some(seen) = &mut seen
+                    && !seen.put(row)?.1
+                {
                     return Ok(Flow::Continue(()));
                 }
                 self.made_row()?;
@@ -72,8 +75,12 @@ impl Run<'_> {
     }
 }
 
+/// Units of work of passing a row on.
+const ROW: usize = 64;
+
 fn pass(rows: &Kept, each: &mut Each<'_>) -> SqlResult<Flow> {
     for row in rows.iter() {
+        pulse::tick(ROW)?;
         if each(row)?.is_break() {
             return Ok(Flow::Break(()));
         }

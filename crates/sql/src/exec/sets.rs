@@ -5,8 +5,14 @@
 use super::{Rows, Run};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::build::split;
 use crate::ops::{Env, compare};
 use crate::plan::{Expr, SetCall, SetFunction};
+use crate::pulse;
+use std::ops::ControlFlow;
+
+/// Units of work of a part of a text.
+const PART: usize = 16;
 
 /// The values that are left of a set.
 pub(super) type Set = Box<dyn Iterator<Item = SqlResult<Datum>>>;
@@ -52,12 +58,17 @@ impl Run<'_> {
                 };
                 let value =
                     move |part: &str| if null.as_deref() == Some(part) { Datum::Null } else { Datum::text(part) };
-                let parts: Vec<Datum> = match std::mem::take(delimiter) {
-                    _ if text.is_empty() => Vec::new(),
-                    Datum::Text(delimiter) if delimiter.is_empty() => vec![value(&text)],
-                    Datum::Text(delimiter) => text.split(&*delimiter).map(value).collect(),
-                    _ => text.chars().map(|one| value(one.encode_utf8(&mut [0; 4]))).collect(),
+                let mut parts: Vec<Datum> = Vec::new();
+                let mut add = |part: &str| {
+                    pulse::tick(PART)?;
+                    parts.push(value(part));
+                    Ok(ControlFlow::Continue(()))
                 };
+                match std::mem::take(delimiter) {
+                    _ if text.is_empty() => {}
+                    Datum::Text(delimiter) => split(&text, &delimiter, add)?,
+                    _ => text.chars().try_for_each(|one| add(one.encode_utf8(&mut [0; 4])).map(drop))?,
+                }
                 Box::new(parts.into_iter().map(Ok))
             }
             (_, values) if values.iter().any(Datum::is_null) => return Ok(None),

@@ -4,11 +4,15 @@
 //! compare as equal by their kinds, nulls being equal to nulls.
 
 use crate::datum::Datum;
+use crate::error::SqlResult;
 use crate::ops::compare::hash;
 use crate::ops::is_same;
+use crate::pulse;
 use crate::types::Kind;
 use std::hash::Hasher;
 
+/// Units of work of finding a place.
+const WORK: usize = 16;
 /// No row.
 const NONE: u32 = u32::MAX;
 
@@ -120,31 +124,38 @@ impl RowTable {
     }
 
     /// The number of a row, which is put in if it is not there; says whether it was not.
-    pub(super) fn put(&mut self, row: &[Datum]) -> (usize, bool) {
+    ///
+    /// # Errors
+    /// `57014`
+    pub(super) fn put(&mut self, row: &[Datum]) -> SqlResult<(usize, bool)> {
+        pulse::tick(WORK)?;
         if self.places.len() <= 2 * self.hashes.len() {
-            self.grow();
+            self.grow()?;
         }
         let hash = self.hash(row);
         let (place, found) = self.place(row, hash);
         if let Some(number) = found {
-            return (number, false);
+            return Ok((number, false));
         }
         let number = self.hashes.len();
         self.places[place] = number as u32;
         self.hashes.push(hash);
         self.values.extend_from_slice(&row[..self.kinds.len()]);
-        (number, true)
+        Ok((number, true))
     }
 
-    fn grow(&mut self) {
+    /// Twice as many places. The statement that is stopped here drops the table.
+    fn grow(&mut self) -> SqlResult<()> {
         let size = (2 * self.places.len()).max(16);
         self.places = vec![NONE; size];
         for (number, hash) in self.hashes.iter().enumerate() {
+            pulse::tick(WORK)?;
             let mut place = *hash as usize & (size - 1);
             while self.places[place] != NONE {
                 place = (place + 1) & (size - 1);
             }
             self.places[place] = number as u32;
         }
+        Ok(())
     }
 }

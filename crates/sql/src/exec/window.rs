@@ -10,6 +10,7 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::{compare, impossible, mistyped};
 use crate::plan::{Exclude, Expr, FrameBound, FrameUnit, Plan, RangeSteps, SortKey, WindowCall, WindowFunction};
+use crate::pulse;
 use crate::types::Kind;
 use std::ops::Range;
 
@@ -19,6 +20,9 @@ struct Placed {
     partition: Vec<Datum>,
     order: Vec<Datum>,
 }
+
+/// Units of work of placing a row.
+const PLACED: usize = 64;
 
 /// The rows of one partition, in order, and of each the rows that are equal to it.
 struct Partition<'p> {
@@ -30,9 +34,10 @@ struct Partition<'p> {
 }
 
 impl<'p> Partition<'p> {
-    fn new(rows: &'p [Placed], keys: &[SortKey]) -> Partition<'p> {
+    fn new(rows: &'p [Placed], keys: &[SortKey]) -> SqlResult<Partition<'p>> {
         let (mut groups, mut group_of): (Vec<Range<usize>>, Vec<usize>) = (Vec::new(), Vec::new());
         for at in 0..rows.len() {
+            pulse::tick(PLACED)?;
             let is_peer = 0 < at && order_of(&rows[at - 1].order, &rows[at].order, keys).is_eq();
             match groups.last_mut() {
                 Some(last) if is_peer => last.end = at + 1,
@@ -41,7 +46,7 @@ impl<'p> Partition<'p> {
             group_of.push(groups.len() - 1);
         }
         let peers = group_of.iter().map(|group| groups[*group].clone()).collect();
-        Partition { rows, peers, group_of, groups }
+        Ok(Partition { rows, peers, group_of, groups })
     }
 }
 
@@ -85,6 +90,7 @@ impl Run<'_> {
         for (at, call) in calls.iter().enumerate() {
             let mut placed = Vec::with_capacity(rows.len());
             for (number, row) in rows.iter().enumerate() {
+                self.made_row()?;
                 let scope = Rows { row, outer };
                 let value = |expr: &Expr| self.value(expr, &scope);
                 let partition = call.partition.iter().map(|(expr, _)| value(expr)).collect::<SqlResult<Vec<_>>>()?;
@@ -96,12 +102,12 @@ impl Run<'_> {
                 let mut orders = pairs.map(|((left, right), (_, kind))| expr::order(left, right, *kind));
                 orders.find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
             };
-            placed.sort_by(|left, right| {
+            pulse::sort_by(&mut placed, |left, right| {
                 by_partition(left, right).then_with(|| order_of(&left.order, &right.order, &call.order))
-            });
+            })?;
             for part in placed.chunk_by(|left, right| by_partition(left, right).is_eq()) {
                 self.txn.check_active()?;
-                let partition = Partition::new(part, &call.order);
+                let partition = Partition::new(part, &call.order)?;
                 let values = self.window(call, &partition, &rows, outer)?;
                 for (placed, value) in part.iter().zip(values) {
                     results[placed.number][at] = value;
@@ -111,6 +117,7 @@ impl Run<'_> {
         }
         let mut wide = Vec::new();
         for number in order {
+            self.made_row()?;
             wide.clear();
             wide.extend_from_slice(&rows[number]);
             wide.append(&mut results[number]);
@@ -162,6 +169,7 @@ impl Run<'_> {
             WindowFunction::Lag | WindowFunction::Lead => {
                 let sign = if matches!(call.function, WindowFunction::Lag) { -1 } else { 1 };
                 for row in 0..count {
+                    pulse::tick(PLACED)?;
                     let Datum::Int4(offset) = argument(1, row)? else {
                         values.push(Datum::Null);
                         continue;
@@ -176,6 +184,7 @@ impl Run<'_> {
             WindowFunction::FirstValue | WindowFunction::LastValue | WindowFunction::NthValue => {
                 let offsets = self.offsets(call, outer)?;
                 for row in 0..count {
+                    pulse::tick(PLACED)?;
                     let frame = self.frame(call, partition, &offsets, row)?;
                     let mut rows = counted(call.frame.exclude, partition, &frame, row);
                     let wanted = match call.function {
@@ -205,6 +214,7 @@ impl Run<'_> {
                 let mut done = 0..0;
                 let mut last: Option<Datum> = None;
                 for row in 0..count {
+                    pulse::tick(PLACED)?;
                     let frame = self.frame(call, partition, &offsets, row)?;
                     if call.frame.exclude != Exclude::NoOthers {
                         let mut state = State::new(aggregate);

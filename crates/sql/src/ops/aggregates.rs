@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** all but `count(*)` skip rows whose first argument is NULL, here and not in the caller.
 
+use super::build::{self, BytesBuilder, ITEMS_MAX, TextBuilder, too_many_items};
 use super::casts::Cast;
 use super::get::{bytes, float, impossible, int, interval, mistyped, numeric, out_of_range, text};
 use super::ordered;
@@ -10,6 +11,7 @@ use super::statistics::{Moments, Pairs, Relation, Spread, Squares};
 use super::{Context, compare, find_cast};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pulse;
 use crate::types::Kind;
 use crate::types::interval::Interval;
 use crate::types::numeric::Numeric;
@@ -89,11 +91,11 @@ enum State {
     Float8(f64),
     Interval(Interval),
     Value(Datum),
-    Text(String),
+    Text(TextBuilder),
     Items(Vec<Datum>),
     /// Values in their order, and the aggregate's own argument.
     Ordered(Vec<Datum>, Datum),
-    Bytes(Vec<u8>),
+    Bytes(BytesBuilder),
     Moments(Moments),
     Squares(Box<Squares>),
     Pairs(Pairs),
@@ -111,6 +113,9 @@ pub(crate) fn is_ordered_set(name: &str) -> bool {
     matches!(name, "percentile_cont" | "percentile_disc" | "mode")
 }
 
+/// Units of work of a row.
+const ROW: usize = 8;
+
 /// Whether a null counts.
 fn takes_null(what: What) -> bool {
     matches!(what, What::Array | What::Json { .. } | What::JsonMembers)
@@ -127,6 +132,7 @@ impl Accumulator {
     /// # Errors
     /// A sum out of range.
     pub fn add(&mut self, args: &[Datum]) -> SqlResult<()> {
+        pulse::tick(ROW)?;
         let what = self.aggregate.what;
         if what == What::CountAll {
             self.rows += 1;
@@ -161,27 +167,16 @@ impl Accumulator {
                     _ => value,
                 }));
             }
-            What::Strings => match &mut self.state {
-                State::Text(all) => {
-                    if let Some(delimiter) = args.get(1).filter(|delimiter| !delimiter.is_null()) {
-                        all.push_str(text(delimiter));
-                    }
-                    all.push_str(text(value));
-                }
-                state => *state = State::Text(text(value).to_owned()),
-            },
+            What::Strings => {
+                let delimiter = args.get(1).filter(|delimiter| !delimiter.is_null()).map_or("", text);
+                self.grow("", delimiter, &[text(value)])?;
+            }
             What::Bits(bits) => self.bits(bits, value)?,
             What::Spread(_) => self.spread(value)?,
             What::Relation(_) => {}
             What::Json { lines } => {
                 let value = if value.is_null() { "null" } else { text(value) };
-                match &mut self.state {
-                    State::Text(all) => {
-                        all.push_str(if lines { ", \n " } else { ", " });
-                        all.push_str(value);
-                    }
-                    state => *state = State::Text(format!("[{value}")),
-                }
+                self.grow("[", if lines { ", \n " } else { ", " }, &[value])?;
             }
             What::Ordered(_) => match &mut self.state {
                 State::Ordered(values, _) => values.push(value.clone()),
@@ -192,25 +187,41 @@ impl Accumulator {
                     return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "field name must not be null"));
                 }
                 let own = args.get(1).filter(|own| !own.is_null()).map_or("null", text);
-                let before = match &mut self.state {
-                    State::Text(all) => std::mem::take(all) + ", ",
-                    _ => "{ ".to_owned(),
-                };
-                self.state = State::Text(format!("{before}{} : {own}", text(value)));
+                self.grow("{ ", ", ", &[text(value), " : ", own])?;
             }
             What::Bytes => match &mut self.state {
                 State::Bytes(all) => {
                     if let Some(delimiter) = args.get(1).filter(|delimiter| !delimiter.is_null()) {
-                        all.extend_from_slice(bytes(delimiter));
+                        all.push_slice(bytes(delimiter))?;
                     }
-                    all.extend_from_slice(bytes(value));
+                    all.push_slice(bytes(value))?;
                 }
-                state => *state = State::Bytes(bytes(value).to_vec()),
+                state => {
+                    let mut all = BytesBuilder::default();
+                    all.push_slice(bytes(value))?;
+                    *state = State::Bytes(all);
+                }
             },
             What::Array => match &mut self.state {
+                State::Items(items) if items.len() == ITEMS_MAX => return Err(too_many_items()),
                 State::Items(items) => items.push(value.clone()),
                 state => *state = State::Items(vec![value.clone()]),
             },
+        }
+        Ok(())
+    }
+
+    /// Appends to the text, of a first row behind `first`, of another behind `between`.
+    fn grow(&mut self, first: &str, between: &str, parts: &[&str]) -> SqlResult<()> {
+        let mut new = TextBuilder::default();
+        let (all, begin) = match &mut self.state {
+            State::Text(all) => (all, between),
+            _ => (&mut new, first),
+        };
+        all.push_str(begin)?;
+        parts.iter().try_for_each(|part| all.push_str(part))?;
+        if !matches!(self.state, State::Text(_)) {
+            self.state = State::Text(new);
         }
         Ok(())
     }
@@ -305,7 +316,7 @@ impl Accumulator {
                 What::Relation(relation) => pairs.finish(relation),
                 _ => return Err(impossible("pairs")),
             },
-            State::Bytes(all) => Datum::Bytes(all.into()),
+            State::Bytes(all) => all.finish(),
             State::Empty => Datum::Null,
             State::Integer(sum) if average => Datum::Numeric(Numeric::from(sum).div(&Numeric::from(rows))?),
             State::Integer(sum) if self.aggregate.result == Kind::Numeric => Datum::Numeric(Numeric::from(sum)),
@@ -322,10 +333,15 @@ impl Accumulator {
                 What::Ordered(ordered) => ordered::finish(ordered, &values, &own, self.aggregate.arguments[0])?,
                 _ => return Err(impossible("values in an order")),
             },
-            State::Text(all) if matches!(what, What::Json { .. }) => Datum::text(all + "]"),
-            State::Text(all) if what == What::JsonMembers => Datum::text(all + " }"),
-            State::Text(all) => Datum::text(all),
-            State::Items(items) => Datum::Array(items.into()),
+            State::Text(mut all) => {
+                all.push_str(match what {
+                    What::Json { .. } => "]",
+                    What::JsonMembers => " }",
+                    _ => "",
+                })?;
+                all.finish()
+            }
+            State::Items(items) => build::array(items)?,
         })
     }
 }

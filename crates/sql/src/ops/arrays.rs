@@ -1,20 +1,19 @@
 //! Functions and operators of arrays, all of one dimension.
 
+use super::build::{self, ITEMS_MAX, TextBuilder, too_many_items};
 use super::get::{int, text};
 use super::polymorphic::{Line, Pseudo};
 use super::{Env, Eval, Function, Operator, Plain, compare, function, operator};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pulse;
 use crate::types::{Element, Kind};
 use std::cmp::Ordering;
+use std::ops::ControlFlow;
 
 /// The items of an array.
 pub(super) fn items(datum: &Datum) -> &[Datum] {
     if let Datum::Array(items) = datum { items } else { &[] }
-}
-
-fn array(items: Vec<Datum>) -> Datum {
-    Datum::Array(items.into())
 }
 
 /// The kind that a type's number means, as [`Function::told_types`] gives it.
@@ -22,27 +21,31 @@ pub(super) fn kind_of(datum: &Datum) -> Kind {
     if let Datum::Oid(oid) = datum { Kind::from_oid(*oid).unwrap_or(Kind::Text) } else { Kind::Text }
 }
 
+/// Units of work of a comparison.
+const COMPARISON: usize = 16;
+
 /// Equal, or both NULL.
-fn is_same(a: &Datum, b: &Datum, kind: Kind) -> bool {
-    match (a.is_null(), b.is_null()) {
+fn is_same(a: &Datum, b: &Datum, kind: Kind) -> SqlResult<bool> {
+    pulse::tick(COMPARISON)?;
+    Ok(match (a.is_null(), b.is_null()) {
         (false, false) => compare(a, b, kind) == Ordering::Equal,
         (a, b) => a && b,
-    }
+    })
 }
 
 pub(super) fn append(args: &[Datum]) -> SqlResult<Datum> {
-    Ok(array([items(&args[0]), std::slice::from_ref(&args[1])].concat()))
+    build::items(&[items(&args[0]), std::slice::from_ref(&args[1])])
 }
 
 pub(super) fn prepend(args: &[Datum]) -> SqlResult<Datum> {
-    Ok(array([std::slice::from_ref(&args[0]), items(&args[1])].concat()))
+    build::items(&[std::slice::from_ref(&args[0]), items(&args[1])])
 }
 
 pub(super) fn concat(args: &[Datum]) -> SqlResult<Datum> {
-    Ok(match (&args[0], &args[1]) {
-        (Datum::Null, other) | (other, Datum::Null) => other.clone(),
-        (a, b) => array([items(a), items(b)].concat()),
-    })
+    match (&args[0], &args[1]) {
+        (Datum::Null, other) | (other, Datum::Null) => Ok(other.clone()),
+        (a, b) => build::items(&[items(a), items(b)]),
+    }
 }
 
 /// The last told type: of the sought element.
@@ -63,8 +66,12 @@ fn position(args: &[Datum]) -> SqlResult<Datum> {
     };
     let kind = element_kind(args, count);
     let skipped = usize::try_from(start - 1).unwrap_or(0);
-    let found = items(&args[0]).iter().skip(skipped).position(|item| is_same(item, &args[1], kind));
-    Ok(found.map_or(Datum::Null, |at| Datum::Int4((at + skipped) as i32 + 1)))
+    for (at, item) in items(&args[0]).iter().enumerate().skip(skipped) {
+        if is_same(item, &args[1], kind)? {
+            return Ok(Datum::Int4(at as i32 + 1));
+        }
+    }
+    Ok(Datum::Null)
 }
 
 fn positions(args: &[Datum]) -> SqlResult<Datum> {
@@ -72,8 +79,13 @@ fn positions(args: &[Datum]) -> SqlResult<Datum> {
         return Ok(Datum::Null);
     }
     let kind = element_kind(args, 2);
-    let found = items(&args[0]).iter().enumerate().filter(|(_, item)| is_same(item, &args[1], kind));
-    Ok(array(found.map(|(at, _)| Datum::Int4(at as i32 + 1)).collect()))
+    let mut found = Vec::new();
+    for (at, item) in items(&args[0]).iter().enumerate() {
+        if is_same(item, &args[1], kind)? {
+            found.push(Datum::Int4(at as i32 + 1));
+        }
+    }
+    build::array(found)
 }
 
 fn remove(args: &[Datum]) -> SqlResult<Datum> {
@@ -81,7 +93,13 @@ fn remove(args: &[Datum]) -> SqlResult<Datum> {
         return Ok(Datum::Null);
     }
     let kind = element_kind(args, 2);
-    Ok(array(items(&args[0]).iter().filter(|item| !is_same(item, &args[1], kind)).cloned().collect()))
+    let mut kept = Vec::new();
+    for item in items(&args[0]) {
+        if !is_same(item, &args[1], kind)? {
+            kept.push(item.clone());
+        }
+    }
+    build::array(kept)
 }
 
 fn replace(args: &[Datum]) -> SqlResult<Datum> {
@@ -89,8 +107,12 @@ fn replace(args: &[Datum]) -> SqlResult<Datum> {
         return Ok(Datum::Null);
     }
     let kind = element_kind(args, 3);
-    let replaced = |item: &Datum| if is_same(item, &args[1], kind) { args[2].clone() } else { item.clone() };
-    Ok(array(items(&args[0]).iter().map(replaced).collect()))
+    let replaced = |item: &Datum| {
+        let item = if is_same(item, &args[1], kind)? { &args[2] } else { item };
+        pulse::copies(build::bytes_of(item))?;
+        Ok(item.clone())
+    };
+    build::array(items(&args[0]).iter().map(replaced).collect::<SqlResult<_>>()?)
 }
 
 /// Of an empty array there are no dimensions.
@@ -103,7 +125,7 @@ fn of_dimension(args: &[Datum], value: impl Fn(usize) -> i64) -> Datum {
 fn slice(args: &[Datum]) -> SqlResult<Datum> {
     let all = items(&args[0]);
     let (from, to) = (int(&args[1]).max(1), int(&args[2]).min(all.len() as i64));
-    Ok(array(if from <= to { all[from as usize - 1..to as usize].to_vec() } else { Vec::new() }))
+    build::items(&[if from <= to { &all[from as usize - 1..to as usize] } else { &[] }])
 }
 
 fn trim(args: &[Datum]) -> SqlResult<Datum> {
@@ -114,7 +136,7 @@ fn trim(args: &[Datum]) -> SqlResult<Datum> {
         let message = format!("number of elements to trim must be between 0 and {}", all.len());
         SqlError::new(SqlState("2202E"), message)
     })?;
-    Ok(array(all[..kept].to_vec()))
+    build::items(&[&all[..kept]])
 }
 
 fn fill(args: &[Datum]) -> SqlResult<Datum> {
@@ -123,23 +145,15 @@ fn fill(args: &[Datum]) -> SqlResult<Datum> {
         return refused("dimension array or low bound array cannot be null");
     }
     match items(&args[1]) {
-        [] => Ok(array(Vec::new())),
+        [] => build::array(Vec::new()),
         [Datum::Null] => refused("dimension values cannot be null"),
-        [Datum::Int4(count)] if *count < 0 => {
-            let message = format!("array size exceeds the maximum allowed ({MAX_ITEMS})");
-            Err(SqlError::new(SqlState("54000"), message))
+        [Datum::Int4(count)] => {
+            let count = usize::try_from(*count).ok().filter(|count| *count <= ITEMS_MAX).ok_or_else(too_many_items)?;
+            build::repeated(&args[0], count)
         }
-        [Datum::Int4(count)] if *count as usize > MAX_ITEMS => {
-            let message = format!("array size exceeds the maximum allowed ({MAX_ITEMS})");
-            Err(SqlError::new(SqlState("54000"), message))
-        }
-        [Datum::Int4(count)] => Ok(array(vec![args[0].clone(); *count as usize])),
         _ => Err(SqlError::unsupported("an array of more than one dimension")),
     }
 }
-
-/// PostgreSQL's limit.
-const MAX_ITEMS: usize = 134_217_727;
 
 fn width_bucket(args: &[Datum]) -> SqlResult<Datum> {
     let kind = args.get(2).map_or(Kind::Text, kind_of);
@@ -157,27 +171,27 @@ fn to_string(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     }
     let null = args.get(2).filter(|null| count == 3 && !null.is_null()).map(text);
     let kind = args.get(count).map_or(Kind::Text, kind_of).element().unwrap_or(Kind::Text);
-    let mut out = String::new();
+    let mut out = TextBuilder::default();
     let mut is_first = true;
     for item in items(&args[0]) {
         if item.is_null() && null.is_none() {
             continue;
         }
         if !std::mem::take(&mut is_first) {
-            out.push_str(text(&args[1]));
+            out.push_str(text(&args[1]))?;
         }
         match null.filter(|_| item.is_null()) {
-            Some(null) => out.push_str(null),
-            None => crate::types::text::output(item, kind.into(), &env.forms, &mut out),
+            Some(null) => out.push_str(null)?,
+            None => crate::types::text::build(item, kind.into(), &env.forms, &mut out)?,
         }
     }
-    Ok(Datum::text(out))
+    Ok(out.finish())
 }
 
 /// The parts of a text: items of `string_to_array`, rows of `string_to_table`.
 ///
 /// # Errors
-/// None.
+/// `54000` for too many, `57014`.
 pub fn split(args: &[Datum]) -> SqlResult<Vec<Datum>> {
     let all = text(&args[0]);
     let null = args.get(2).filter(|null| !null.is_null()).map(text);
@@ -185,28 +199,60 @@ pub fn split(args: &[Datum]) -> SqlResult<Vec<Datum>> {
     if all.is_empty() {
         return Ok(Vec::new());
     }
-    Ok(match &args[1] {
-        Datum::Null => all.chars().map(|c| part(c.encode_utf8(&mut [0; 4]))).collect(),
-        delimiter if text(delimiter).is_empty() => vec![part(all)],
-        delimiter => all.split(text(delimiter)).map(part).collect(),
-    })
+    let mut parts = Vec::new();
+    let mut add = |own: &str| {
+        if parts.len() == ITEMS_MAX {
+            return Err(too_many_items());
+        }
+        pulse::tick(COMPARISON)?;
+        parts.push(part(own));
+        Ok(ControlFlow::Continue(()))
+    };
+    match &args[1] {
+        Datum::Null => all.chars().try_for_each(|c| add(c.encode_utf8(&mut [0; 4])).map(drop))?,
+        delimiter => build::split(all, text(delimiter), add)?,
+    }
+    Ok(parts)
 }
 
 fn to_array(args: &[Datum]) -> SqlResult<Datum> {
     if args[0].is_null() {
         return Ok(Datum::Null);
     }
-    split(args).map(array)
+    split(args).and_then(build::array)
 }
 
 /// Whether all items of `b` are items of `a`; NULL is none.
-fn contains(a: &[Datum], b: &[Datum], kind: Kind) -> bool {
-    let is_in = |item: &Datum| a.iter().any(|other| !other.is_null() && compare(item, other, kind).is_eq());
-    b.iter().all(|item| !item.is_null() && is_in(item))
+fn contains(a: &[Datum], b: &[Datum], kind: Kind) -> SqlResult<Datum> {
+    for item in b {
+        if !is_in(item, a, kind)? {
+            return Ok(Datum::Bool(false));
+        }
+    }
+    Ok(Datum::Bool(true))
 }
 
-fn overlaps(a: &[Datum], b: &[Datum], kind: Kind) -> bool {
-    b.iter().any(|item| !item.is_null() && a.iter().any(|other| !other.is_null() && compare(item, other, kind).is_eq()))
+/// Whether an item that is not NULL is among others.
+fn is_in(item: &Datum, all: &[Datum], kind: Kind) -> SqlResult<bool> {
+    if item.is_null() {
+        return Ok(false);
+    }
+    for other in all {
+        pulse::tick(COMPARISON)?;
+        if !other.is_null() && compare(item, other, kind).is_eq() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn overlaps(a: &[Datum], b: &[Datum], kind: Kind) -> SqlResult<Datum> {
+    for item in b {
+        if is_in(item, a, kind)? {
+            return Ok(Datum::Bool(true));
+        }
+    }
+    Ok(Datum::Bool(false))
 }
 
 pub(super) fn operators() -> Vec<Operator> {
@@ -215,15 +261,15 @@ pub(super) fn operators() -> Vec<Operator> {
         let kind = Kind::Array(element);
         let evals: [(&'static str, Plain); 3] = if element == Element::Bpchar {
             [
-                ("@>", |a| Ok(Datum::Bool(contains(items(&a[0]), items(&a[1]), Kind::Bpchar)))),
-                ("<@", |a| Ok(Datum::Bool(contains(items(&a[1]), items(&a[0]), Kind::Bpchar)))),
-                ("&&", |a| Ok(Datum::Bool(overlaps(items(&a[0]), items(&a[1]), Kind::Bpchar)))),
+                ("@>", |a| contains(items(&a[0]), items(&a[1]), Kind::Bpchar)),
+                ("<@", |a| contains(items(&a[1]), items(&a[0]), Kind::Bpchar)),
+                ("&&", |a| overlaps(items(&a[0]), items(&a[1]), Kind::Bpchar)),
             ]
         } else {
             [
-                ("@>", |a| Ok(Datum::Bool(contains(items(&a[0]), items(&a[1]), Kind::Text)))),
-                ("<@", |a| Ok(Datum::Bool(contains(items(&a[1]), items(&a[0]), Kind::Text)))),
-                ("&&", |a| Ok(Datum::Bool(overlaps(items(&a[0]), items(&a[1]), Kind::Text)))),
+                ("@>", |a| contains(items(&a[0]), items(&a[1]), Kind::Text)),
+                ("<@", |a| contains(items(&a[1]), items(&a[0]), Kind::Text)),
+                ("&&", |a| overlaps(items(&a[0]), items(&a[1]), Kind::Text)),
             ]
         };
         all.extend(evals.map(|(name, eval)| operator(name, kind, kind, Kind::Bool, eval)));
@@ -244,7 +290,7 @@ pub(super) fn functions() -> Vec<Function> {
             Ok(if count == 0 { Datum::Null } else { Datum::text(format!("[0:{}]", count - 1)) })
         }),
         function("[positions]", &[Kind::Array(Element::Int4)], Kind::Array(Element::Int4), |a| {
-            Ok(array(items(&a[0]).iter().map(|place| Datum::Int4(int(place) as i32 - 1)).collect()))
+            build::array(items(&a[0]).iter().map(|place| Datum::Int4(int(place) as i32 - 1)).collect())
         }),
         // A byte of a name, which counts from 0.
         function("[]", &[Kind::Name, Kind::Int4], Kind::InternalChar, |a| {

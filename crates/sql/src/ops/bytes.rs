@@ -1,9 +1,11 @@
 //! Functions of bytea: digests, encodings, single bytes and bits.
 
+use super::build::{self, BYTES_MAX, TextBuilder};
 use super::get::{bytes, int, mistyped, text};
 use super::{Function, function};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pulse;
 use crate::types::Kind;
 use md5::{Digest, Md5};
 use sha2::{Sha224, Sha256, Sha384, Sha512};
@@ -12,38 +14,65 @@ fn refused(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// Appends bytes in hexadecimal.
+pub(crate) fn push_hex(bytes: &[u8], out: &mut TextBuilder) -> SqlResult<()> {
+    for slice in bytes.chunks(pulse::SLICE) {
+        pulse::tick(slice.len() * 4)?;
+        for byte in slice {
+            for digit in [byte >> 4, byte & 15] {
+                out.push(char::from(b"0123456789abcdef"[usize::from(digit)]))?;
+            }
+        }
+    }
+    Ok(())
 }
 
-fn md5_of(bytes: &[u8]) -> Datum {
-    Datum::text(hex(&Md5::digest(bytes)))
+/// The digest of bytes.
+fn digest<D: Digest>(bytes: &[u8]) -> SqlResult<Box<[u8]>> {
+    let mut state = D::new();
+    for slice in bytes.chunks(pulse::SLICE) {
+        pulse::tick(slice.len() * 4)?;
+        state.update(slice);
+    }
+    Ok(state.finalize().as_slice().into())
+}
+
+fn md5_of(bytes: &[u8]) -> SqlResult<Datum> {
+    let mut out = TextBuilder::default();
+    push_hex(&digest::<Md5>(bytes)?, &mut out)?;
+    Ok(out.finish())
 }
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 /// Letters of a line of base64.
 const LINE: usize = 76;
 
-fn to_base64(bytes: &[u8]) -> String {
-    let mut out = String::new();
+fn push_base64(bytes: &[u8], out: &mut TextBuilder) -> SqlResult<()> {
     for (index, three) in bytes.chunks(3).enumerate() {
         if index > 0 && (index * 4).is_multiple_of(LINE) {
-            out.push('\n');
+            pulse::tick(2 * LINE)?;
+            out.push('\n')?;
         }
         let word = three.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
         for place in 0..4 {
             let letter = LETTERS[(word >> (18 - 6 * place) & 63) as usize];
-            out.push(if place <= three.len() { char::from(letter) } else { '=' });
+            out.push(if place <= three.len() { char::from(letter) } else { '=' })?;
         }
     }
-    out
+    Ok(())
 }
 
 fn from_base64(text: &str) -> SqlResult<Vec<u8>> {
     let (mut word, mut place, mut ends) = (0_u32, 0, 0);
     let mut out = Vec::new();
     let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
-    for c in text.chars().filter(|c| !blank(*c)) {
+    for (at, c) in text.chars().enumerate() {
+        if at.is_multiple_of(LINE) {
+            pulse::tick(64 * LINE)?;
+        }
+        if blank(c) {
+            continue;
+        }
         let value = if c == '=' {
             if ends == 0 {
                 ends = match place {
@@ -75,7 +104,10 @@ fn from_base64(text: &str) -> SqlResult<Vec<u8>> {
 fn from_hex(text: &str) -> SqlResult<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 2);
     let mut high = None;
-    for c in text.chars() {
+    for (at, c) in text.chars().enumerate() {
+        if at.is_multiple_of(LINE) {
+            pulse::tick(4 * LINE)?;
+        }
         if high.is_none() && matches!(c, ' ' | '\t' | '\n' | '\r') {
             continue;
         }
@@ -91,16 +123,40 @@ fn from_hex(text: &str) -> SqlResult<Vec<u8>> {
     Ok(out)
 }
 
-fn to_escape(bytes: &[u8]) -> String {
-    let mut out = String::new();
+fn push_escape(bytes: &[u8], out: &mut TextBuilder) -> SqlResult<()> {
     for byte in bytes {
         match byte {
-            b'\\' => out.push_str("\\\\"),
-            0 | 0x80.. => out.push_str(&format!("\\{byte:03o}")),
-            byte => out.push(char::from(*byte)),
+            b'\\' => out.push_str("\\\\")?,
+            0 | 0x80.. => out.push_str(&format!("\\{byte:03o}"))?,
+            byte => {
+                pulse::tick(4)?;
+                out.push(char::from(*byte))?;
+            }
         }
     }
-    out
+    Ok(())
+}
+
+/// Length of bytes as `encode` shows them; nothing for an unknown encoding.
+fn encoded(bytes: &[u8], name: &str) -> SqlResult<Option<usize>> {
+    Ok(Some(match name {
+        "hex" => bytes.len() * 2,
+        "base64" => bytes.len().div_ceil(3) * 4 + bytes.len() / (LINE * 3 / 4),
+        "escape" => {
+            let mut len = 0;
+            for slice in bytes.chunks(pulse::SLICE) {
+                pulse::tick(slice.len())?;
+                let of = |byte: &u8| match byte {
+                    b'\\' => 2,
+                    0 | 0x80.. => 4,
+                    _ => 1,
+                };
+                len += slice.iter().map(of).sum::<usize>();
+            }
+            len
+        }
+        _ => return Ok(None),
+    }))
 }
 
 fn unrecognized(name: &str) -> SqlError {
@@ -108,13 +164,19 @@ fn unrecognized(name: &str) -> SqlError {
 }
 
 fn encode(args: &[Datum]) -> SqlResult<Datum> {
-    let all = bytes(&args[0]);
-    Ok(Datum::text(match &*text(&args[1]).to_ascii_lowercase() {
-        "hex" => hex(all),
-        "base64" => to_base64(all),
-        "escape" => to_escape(all),
+    let (all, name) = (bytes(&args[0]), text(&args[1]).to_ascii_lowercase());
+    if BYTES_MAX < encoded(all, &name)?.ok_or_else(|| unrecognized(text(&args[1])))? {
+        let message = "result of encoding conversion is too large";
+        return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+    }
+    let mut out = TextBuilder::default();
+    match &*name {
+        "hex" => push_hex(all, &mut out)?,
+        "base64" => push_base64(all, &mut out)?,
+        "escape" => push_escape(all, &mut out)?,
         _ => return Err(unrecognized(text(&args[1]))),
-    }))
+    }
+    Ok(out.finish())
 }
 
 fn decode(args: &[Datum]) -> SqlResult<Datum> {
@@ -150,10 +212,9 @@ fn get_byte(args: &[Datum]) -> SqlResult<Datum> {
 }
 
 fn set_byte(args: &[Datum]) -> SqlResult<Datum> {
-    let mut all = bytes(&args[0]).to_vec();
+    let all = bytes(&args[0]);
     let at = place(int(&args[1]), all.len(), all.len() as i64)?;
-    all[at] = int(&args[2]) as u8;
-    Ok(Datum::Bytes(all.into()))
+    build::bytes(&[&all[..at], &[int(&args[2]) as u8], &all[at + 1..]])
 }
 
 fn get_bit(args: &[Datum]) -> SqlResult<Datum> {
@@ -163,14 +224,14 @@ fn get_bit(args: &[Datum]) -> SqlResult<Datum> {
 }
 
 fn set_bit(args: &[Datum]) -> SqlResult<Datum> {
-    let mut all = bytes(&args[0]).to_vec();
+    let all = bytes(&args[0]);
     let at = place(int(&args[1]), all.len(), all.len() as i64 * 8)?;
-    match int(&args[2]) {
-        0 => all[at / 8] &= !(1 << (at % 8)),
-        1 => all[at / 8] |= 1 << (at % 8),
+    let byte = match int(&args[2]) {
+        0 => all[at / 8] & !(1 << (at % 8)),
+        1 => all[at / 8] | 1 << (at % 8),
         _ => return Err(refused("new bit must be 0 or 1")),
-    }
-    Ok(Datum::Bytes(all.into()))
+    };
+    build::bytes(&[&all[..at / 8], &[byte], &all[at / 8 + 1..]])
 }
 
 fn is_utf8(name: &str) -> SqlResult<()> {
@@ -188,7 +249,7 @@ fn convert_from(args: &[Datum]) -> SqlResult<Datum> {
 
 fn convert_to(args: &[Datum]) -> SqlResult<Datum> {
     is_utf8(text(&args[1]))?;
-    Ok(Datum::Bytes(text(&args[0]).as_bytes().into()))
+    build::bytes(&[text(&args[0]).as_bytes()])
 }
 
 /// Without the bytes of a set at the ends.
@@ -198,15 +259,17 @@ fn trim(args: &[Datum], start: bool, end: bool) -> SqlResult<Datum> {
         && let [first, rest @ ..] = all
         && set.contains(first)
     {
+        pulse::copies(set.len())?;
         all = rest;
     }
     while end
         && let [rest @ .., last] = all
         && set.contains(last)
     {
+        pulse::copies(set.len())?;
         all = rest;
     }
-    Ok(Datum::Bytes(all.into()))
+    build::bytes(&[all])
 }
 
 fn position(args: &[Datum]) -> SqlResult<Datum> {
@@ -214,18 +277,24 @@ fn position(args: &[Datum]) -> SqlResult<Datum> {
     if part.is_empty() {
         return Ok(Datum::Int4(1));
     }
-    Ok(Datum::Int4(all.windows(part.len()).position(|window| window == part).map_or(0, |at| at as i32 + 1)))
+    for at in 0..(all.len() + 1).saturating_sub(part.len()) {
+        pulse::tick(1)?;
+        if all[at] == part[0] && build::begins_with(&all[at..], part)? {
+            return Ok(Datum::Int4(at as i32 + 1));
+        }
+    }
+    Ok(Datum::Int4(0))
 }
 
 pub(super) fn functions() -> Vec<Function> {
     use Kind::{Bytea, Int4, Int8, Name, Text};
     vec![
-        function("md5", &[Text], Text, |a| Ok(md5_of(text(&a[0]).as_bytes()))),
-        function("md5", &[Bytea], Text, |a| Ok(md5_of(bytes(&a[0])))),
-        function("sha224", &[Bytea], Bytea, |a| Ok(Datum::Bytes(Sha224::digest(bytes(&a[0])).to_vec().into()))),
-        function("sha256", &[Bytea], Bytea, |a| Ok(Datum::Bytes(Sha256::digest(bytes(&a[0])).to_vec().into()))),
-        function("sha384", &[Bytea], Bytea, |a| Ok(Datum::Bytes(Sha384::digest(bytes(&a[0])).to_vec().into()))),
-        function("sha512", &[Bytea], Bytea, |a| Ok(Datum::Bytes(Sha512::digest(bytes(&a[0])).to_vec().into()))),
+        function("md5", &[Text], Text, |a| md5_of(text(&a[0]).as_bytes())),
+        function("md5", &[Bytea], Text, |a| md5_of(bytes(&a[0]))),
+        function("sha224", &[Bytea], Bytea, |a| digest::<Sha224>(bytes(&a[0])).map(Datum::Bytes)),
+        function("sha256", &[Bytea], Bytea, |a| digest::<Sha256>(bytes(&a[0])).map(Datum::Bytes)),
+        function("sha384", &[Bytea], Bytea, |a| digest::<Sha384>(bytes(&a[0])).map(Datum::Bytes)),
+        function("sha512", &[Bytea], Bytea, |a| digest::<Sha512>(bytes(&a[0])).map(Datum::Bytes)),
         function("encode", &[Bytea, Text], Text, encode),
         function("decode", &[Text, Text], Bytea, decode),
         function("get_byte", &[Bytea, Int4], Int4, get_byte),
@@ -233,7 +302,12 @@ pub(super) fn functions() -> Vec<Function> {
         function("get_bit", &[Bytea, Int8], Int4, get_bit),
         function("set_bit", &[Bytea, Int8, Int4], Bytea, set_bit),
         function("bit_count", &[Bytea], Int8, |a| {
-            Ok(Datum::Int8(bytes(&a[0]).iter().map(|byte| i64::from(byte.count_ones())).sum()))
+            let mut count = 0;
+            for slice in bytes(&a[0]).chunks(pulse::SLICE) {
+                pulse::copies(slice.len())?;
+                count += slice.iter().map(|byte| i64::from(byte.count_ones())).sum::<i64>();
+            }
+            Ok(Datum::Int8(count))
         }),
         function("bit_length", &[Bytea], Int4, |a| Ok(Datum::Int4(bytes(&a[0]).len() as i32 * 8))),
         function("convert_from", &[Bytea, Name], Text, convert_from),

@@ -4,10 +4,12 @@
 //! whether the statement wrote the cast. Between any type and text there is a cast by way of the value's text, as
 //! PostgreSQL's "I/O conversion": an assignment to text, explicit from it. A literal's `unknown` becomes any type.
 
+use super::build::{self, TextBuilder};
 use super::get::{float, impossible, int, numeric, out_of_range, text};
 use super::{Env, arithmetic, datetime};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pulse;
 use crate::types::calendar::split;
 use crate::types::interval::Interval;
 use crate::types::numeric::Numeric;
@@ -261,14 +263,18 @@ fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
     all
 }
 
+fn shown_as(datum: &Datum, kind: Kind, env: &Env) -> SqlResult<Datum> {
+    let mut out = TextBuilder::default();
+    written::build(datum, kind.into(), &env.forms, &mut out)?;
+    Ok(out.finish())
+}
+
 /// Casts to text by way of a value's text, by the kind it is of.
 macro_rules! as_text {
     ($($kind:ident),*; $($element:ident),*) => {
         const AS_TEXT: &[(Kind, Convert)] = &[
-            $((Kind::$kind, |datum, _, env| Ok(Datum::text(written::to_string(datum, Kind::$kind.into(), &env.forms)))),)*
-            $((Kind::Array(Element::$element), |datum, _, env| {
-                Ok(Datum::text(written::to_string(datum, Kind::Array(Element::$element).into(), &env.forms)))
-            }),)*
+            $((Kind::$kind, |datum, _, env| shown_as(datum, Kind::$kind, env)),)*
+            $((Kind::Array(Element::$element), |datum, _, env| shown_as(datum, Kind::Array(Element::$element), env)),)*
         ];
     };
 }
@@ -287,11 +293,14 @@ macro_rules! by_element {
         const BY_ELEMENT: &[(Element, Convert)] = &[$((Element::$element, |datum, to, env| {
             let (Datum::Array(items), Some(element)) = (datum, to.element()) else { return Ok(datum.clone()) };
             let cast = find_cast(Element::$element.kind(), element.kind, Context::Explicit);
-            let items = items.iter().map(|item| match cast {
-                Some(cast) if !item.is_null() => (cast.eval)(item, element, env),
-                _ => Ok(item.clone()),
+            let items = items.iter().map(|item| {
+                pulse::tick(16)?;
+                match cast {
+                    Some(cast) if !item.is_null() => (cast.eval)(item, element, env),
+                    _ => Ok(item.clone()),
+                }
             });
-            Ok(Datum::Array(items.collect::<SqlResult<_>>()?))
+            build::array(items.collect::<SqlResult<_>>()?)
         })),*];
     };
 }

@@ -5,6 +5,8 @@
 use super::casts::{Context, find_cast};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::build::checked;
+use crate::pulse;
 use crate::session::names::Names;
 use crate::session::naps::Naps;
 use crate::settings::Settings;
@@ -19,6 +21,9 @@ pub type Plain = fn(&[Datum]) -> SqlResult<Datum>;
 /// Computes a value of its arguments and the session's state.
 pub type InEnv = fn(&[Datum], &Env) -> SqlResult<Datum>;
 
+/// Units of work of a cheap function.
+const CALL: usize = 16;
+
 /// What computes a value.
 #[derive(Clone, Copy, Debug)]
 pub enum Eval {
@@ -32,13 +37,15 @@ impl Eval {
     /// Computes the value.
     ///
     /// # Errors
-    /// Those of the function or operator.
+    /// Those of the function or operator; `54000` for a result that is longer than any may be; `57014`.
     #[inline]
     pub fn call(self, args: &[Datum], env: &Env) -> SqlResult<Datum> {
+        pulse::tick(CALL)?;
         match self {
             Eval::Plain(eval) => eval(args),
             Eval::InEnv(eval) => eval(args, env),
         }
+        .and_then(checked)
     }
 }
 

@@ -2,10 +2,12 @@
 //!
 //! **Invariant:** the texts were read as JSON before, so what stands in them is well formed; a part is given as it is written.
 
+use super::build::{self, TextBuilder};
 use super::get::{int, text};
 use super::{Function, Operator, function, operator};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pulse;
 use crate::types::{Element, Kind};
 
 fn is_space(byte: u8) -> bool {
@@ -17,54 +19,56 @@ fn trimmed(json: &str) -> &str {
 }
 
 /// The end of the value that begins here.
-fn end_of(json: &str, from: usize) -> usize {
+fn end_of(json: &str, from: usize) -> SqlResult<usize> {
     let bytes = json.as_bytes();
     let (mut at, mut depth, mut in_text) = (from, 0_usize, false);
     while let Some(byte) = bytes.get(at) {
+        pulse::tick(2)?;
         match byte {
             b'\\' if in_text => at += 1,
             b'"' => {
                 in_text = !in_text;
                 if !in_text && depth == 0 {
-                    return at + 1;
+                    return Ok(at + 1);
                 }
             }
             _ if in_text => {}
             b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth == 0 => return at,
+            b'}' | b']' if depth == 0 => return Ok(at),
             b'}' | b']' => {
                 depth -= 1;
                 if depth == 0 {
-                    return at + 1;
+                    return Ok(at + 1);
                 }
             }
-            b',' | b':' if depth == 0 => return at,
-            byte if depth == 0 && is_space(*byte) => return at,
+            b',' | b':' if depth == 0 => return Ok(at),
+            byte if depth == 0 && is_space(*byte) => return Ok(at),
             _ => {}
         }
         at += 1;
     }
-    at.min(json.len())
+    Ok(at.min(json.len()))
 }
 
 /// The parts of an array or object: of an object the keys and the values by turns.
-fn parts(json: &str) -> Vec<&str> {
+fn parts(json: &str) -> SqlResult<Vec<&str>> {
     let json = trimmed(json);
     let bytes = json.as_bytes();
     let mut parts = Vec::new();
     let mut at = 1;
     while let Some(byte) = bytes.get(at) {
+        pulse::tick(16)?;
         if is_space(*byte) || matches!(byte, b',' | b':') {
             at += 1;
         } else if matches!(byte, b'}' | b']') {
             break;
         } else {
-            let end = end_of(json, at);
+            let end = end_of(json, at)?;
             parts.push(&json[at..end]);
             at = end.max(at + 1);
         }
     }
-    parts
+    Ok(parts)
 }
 
 fn is_object(json: &str) -> bool {
@@ -77,28 +81,29 @@ fn is_array(json: &str) -> bool {
 
 /// Keys, as text, and values.
 fn members(json: &str) -> SqlResult<Vec<(String, &str)>> {
-    parts(json).chunks_exact(2).map(|pair| Ok((unquoted(pair[0])?, pair[1]))).collect()
+    parts(json)?.chunks_exact(2).map(|pair| Ok((unquoted(pair[0])?, pair[1]))).collect()
 }
 
 /// A JSON text's letters.
 fn unquoted(json: &str) -> SqlResult<String> {
     let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or(json);
-    let mut out = String::with_capacity(inner.len());
+    let mut out = TextBuilder::default();
     let mut letters = inner.chars();
     let refused = |detail: &str| {
         SqlError::new(SqlState("22P05"), "unsupported Unicode escape sequence").detail(detail.to_owned())
     };
     while let Some(letter) = letters.next() {
+        pulse::tick(4)?;
         if letter != '\\' {
-            out.push(letter);
+            out.push(letter)?;
             continue;
         }
         match letters.next() {
-            Some('b') => out.push('\u{8}'),
-            Some('f') => out.push('\u{c}'),
-            Some('n') => out.push('\n'),
-            Some('r') => out.push('\r'),
-            Some('t') => out.push('\t'),
+            Some('b') => out.push('\u{8}')?,
+            Some('f') => out.push('\u{c}')?,
+            Some('n') => out.push('\n')?,
+            Some('r') => out.push('\r')?,
+            Some('t') => out.push('\t')?,
             Some('u') => {
                 let unit = |letters: &mut std::str::Chars<'_>| {
                     let hex: String = letters.take(4).collect();
@@ -113,13 +118,13 @@ fn unquoted(json: &str) -> SqlResult<String> {
                     let low = unit(&mut letters);
                     code = 0x1_0000 + ((code - 0xd800) << 10) + low.wrapping_sub(0xdc00);
                 }
-                out.push(char::from_u32(code).ok_or_else(|| refused("Unicode surrogates stand alone."))?);
+                out.push(char::from_u32(code).ok_or_else(|| refused("Unicode surrogates stand alone."))?)?;
             }
-            Some(other) => out.push(other),
+            Some(other) => out.push(other)?,
             None => {}
         }
     }
-    Ok(out)
+    Ok(out.into_string())
 }
 
 /// A value as text: of a JSON text its letters, of its null none.
@@ -127,7 +132,7 @@ fn as_text(json: &str) -> SqlResult<Datum> {
     match trimmed(json) {
         "null" => Ok(Datum::Null),
         quoted if quoted.starts_with('"') => unquoted(quoted).map(Datum::text),
-        other => Ok(Datum::text(other)),
+        other => build::text(other),
     }
 }
 
@@ -135,7 +140,7 @@ fn given(found: Option<&str>, wants_text: bool) -> SqlResult<Datum> {
     match found {
         None => Ok(Datum::Null),
         Some(json) if wants_text => as_text(json),
-        Some(json) => Ok(Datum::text(json)),
+        Some(json) => build::text(json),
     }
 }
 
@@ -147,13 +152,13 @@ fn member<'j>(json: &'j str, key: &str) -> SqlResult<Option<&'j str>> {
     Ok(members(json)?.into_iter().rfind(|(own, _)| own == key).map(|(_, value)| value))
 }
 
-fn item(json: &str, at: i64) -> Option<&str> {
+fn item(json: &str, at: i64) -> SqlResult<Option<&str>> {
     if !is_array(json) {
-        return None;
+        return Ok(None);
     }
-    let items = parts(json);
+    let items = parts(json)?;
     let at = if at < 0 { at + items.len() as i64 } else { at };
-    usize::try_from(at).ok().and_then(|at| items.get(at)).copied()
+    Ok(usize::try_from(at).ok().and_then(|at| items.get(at)).copied())
 }
 
 fn at_path(json: &Datum, path: &Datum, wants_text: bool) -> SqlResult<Datum> {
@@ -162,7 +167,7 @@ fn at_path(json: &Datum, path: &Datum, wants_text: bool) -> SqlResult<Datum> {
     for step in steps {
         let Datum::Text(step) = step else { return Ok(Datum::Null) };
         let next = match step.trim().parse::<i64>() {
-            Ok(at) if is_array(found) => item(found, at),
+            Ok(at) if is_array(found) => item(found, at)?,
             _ => member(found, step)?,
         };
         match next {
@@ -180,7 +185,7 @@ fn wrong(message: &str) -> SqlError {
 /// What stands in an array, or why that cannot be said.
 fn elements<'j>(json: &'j str, name: &str) -> SqlResult<Vec<&'j str>> {
     match () {
-        () if is_array(json) => Ok(parts(json)),
+        () if is_array(json) => parts(json),
         () if is_object(json) => Err(wrong(&format!("cannot call {name} on a non-array"))),
         () => Err(wrong(&format!("cannot call {name} on a scalar"))),
     }
@@ -205,7 +210,7 @@ fn taken_apart(json: &str) -> SqlResult<Vec<(String, &str)>> {
 
 fn length(json: &str) -> SqlResult<Datum> {
     match () {
-        () if is_array(json) => Ok(Datum::Int4(parts(json).len() as i32)),
+        () if is_array(json) => Ok(Datum::Int4(parts(json)?.len() as i32)),
         () if is_object(json) => Err(wrong("cannot get array length of a non-array")),
         () => Err(wrong("cannot get array length of a scalar")),
     }
@@ -223,37 +228,37 @@ fn kind_of(json: &str) -> &'static str {
 }
 
 /// Without members whose value is null.
-fn without_nulls(json: &str, out: &mut String) -> SqlResult<()> {
+fn without_nulls(json: &str, out: &mut TextBuilder) -> SqlResult<()> {
     let json = trimmed(json);
     if is_object(json) {
-        out.push('{');
+        out.push('{')?;
         let mut is_first = true;
-        for pair in parts(json).chunks_exact(2).filter(|pair| pair[1] != "null") {
+        for pair in parts(json)?.chunks_exact(2).filter(|pair| pair[1] != "null") {
             if !std::mem::take(&mut is_first) {
-                out.push(',');
+                out.push(',')?;
             }
-            out.push_str(pair[0]);
-            out.push(':');
+            out.push_str(pair[0])?;
+            out.push(':')?;
             without_nulls(pair[1], out)?;
         }
-        out.push('}');
+        out.push('}')?;
     } else if is_array(json) {
-        out.push('[');
-        for (at, part) in parts(json).into_iter().enumerate() {
+        out.push('[')?;
+        for (at, part) in parts(json)?.into_iter().enumerate() {
             if 0 < at {
-                out.push(',');
+                out.push(',')?;
             }
             without_nulls(part, out)?;
         }
-        out.push(']');
+        out.push(']')?;
     } else {
-        out.push_str(json);
+        out.push_str(json)?;
     }
     Ok(())
 }
 
 fn all(items: impl Iterator<Item = SqlResult<Datum>>) -> SqlResult<Datum> {
-    items.collect::<SqlResult<Vec<_>>>().map(|items| Datum::Array(items.into()))
+    build::array(items.collect::<SqlResult<Vec<_>>>()?)
 }
 
 pub(super) fn operators() -> Vec<Operator> {
@@ -262,8 +267,8 @@ pub(super) fn operators() -> Vec<Operator> {
     vec![
         operator("->", Json, Text, Json, |a| given(member(text(&a[0]), text(&a[1]))?, false)),
         operator("->>", Json, Text, Text, |a| given(member(text(&a[0]), text(&a[1]))?, true)),
-        operator("->", Json, Int4, Json, |a| given(item(text(&a[0]), int(&a[1])), false)),
-        operator("->>", Json, Int4, Text, |a| given(item(text(&a[0]), int(&a[1])), true)),
+        operator("->", Json, Int4, Json, |a| given(item(text(&a[0]), int(&a[1]))?, false)),
+        operator("->>", Json, Int4, Text, |a| given(item(text(&a[0]), int(&a[1]))?, true)),
         operator("#>", Json, PATH, Json, |a| at_path(&a[0], &a[1], false)),
         operator("#>>", Json, PATH, Text, |a| at_path(&a[0], &a[1], true)),
     ]
@@ -279,9 +284,9 @@ pub(super) fn functions() -> Vec<Function> {
         function("json_array_length", &[JSON], Int4, |a| length(text(&a[0]))),
         function("json_typeof", &[JSON], Text, |a| Ok(Datum::text(kind_of(text(&a[0]))))),
         function("json_strip_nulls", &[JSON], Json, |a| {
-            let mut out = String::new();
+            let mut out = TextBuilder::default();
             without_nulls(text(&a[0]), &mut out)?;
-            Ok(Datum::text(out))
+            Ok(out.finish())
         }),
         path("json_extract_path", Json, |a| at_path(&a[0], &Datum::Array(a[1..].into()), false)),
         path("json_extract_path_text", Text, |a| at_path(&a[0], &Datum::Array(a[1..].into()), true)),

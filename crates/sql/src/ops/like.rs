@@ -4,11 +4,16 @@ use super::get::text;
 use super::{Function, Operator, function, operator};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::build::TextBuilder;
+use crate::pulse;
 use crate::types::Kind;
 
 fn bad_end() -> SqlError {
     SqlError::new(SqlState("22025"), "LIKE pattern must not end with escape character")
 }
+
+/// Steps of a match between two counts.
+const STEPS: usize = 4096;
 
 /// Whether the text matches the pattern; `fold` makes ASCII letters of both cases equal, which are all that collation C knows.
 ///
@@ -19,7 +24,12 @@ pub fn matches(value: &str, pattern: &str, fold: bool) -> SqlResult<bool> {
     let (mut text, mut rest) = (value.chars(), pattern.chars());
     // Where the last % stood: pattern and text to go back to, the latter one character further.
     let mut back: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
+    let mut steps = 0_usize;
     loop {
+        steps += 1;
+        if steps.is_multiple_of(STEPS) {
+            pulse::tick(2 * STEPS)?;
+        }
         let mut after = rest.clone();
         let hit = match after.next() {
             Some('%') => {
@@ -63,21 +73,22 @@ fn with_escape(args: &[Datum]) -> SqlResult<Datum> {
         let error = SqlError::new(SqlState("22025"), "invalid escape string");
         return Err(error.hint("Escape string must be empty or one character."));
     }
-    let mut out = String::with_capacity(pattern.len() + 8);
+    let mut out = TextBuilder::default();
     let mut escaped = false;
     for c in pattern.chars() {
         if Some(c) == escape && !escaped {
-            out.push('\\');
+            out.push('\\')?;
             escaped = true;
             continue;
         }
         if c == '\\' && escape != Some('\\') && !escaped {
-            out.push('\\');
+            out.push('\\')?;
         }
-        out.push(c);
+        pulse::tick(4)?;
+        out.push(c)?;
         escaped = false;
     }
-    Ok(Datum::text(out))
+    Ok(out.finish())
 }
 
 pub(super) fn operators() -> Vec<Operator> {

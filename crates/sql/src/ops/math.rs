@@ -74,11 +74,7 @@ fn factorial(args: &[Datum]) -> SqlResult<Datum> {
     if n > 32_177 {
         return Err(refused("22003", "value overflows numeric format"));
     }
-    let mut product = crate::types::numeric::Numeric::from(1);
-    for factor in 2..=n {
-        product = product.mul(&crate::types::numeric::Numeric::from(factor))?;
-    }
-    Ok(Datum::Numeric(product))
+    Ok(Datum::Numeric(crate::types::numeric::Numeric::factorial(n)?))
 }
 
 pub(super) fn operators() -> Vec<Operator> {

@@ -7,7 +7,8 @@
 pub mod aggregates;
 mod arithmetic;
 pub mod arrays;
-mod bytes;
+pub(crate) mod build;
+pub(crate) mod bytes;
 pub mod casts;
 pub mod compare;
 mod datetime;

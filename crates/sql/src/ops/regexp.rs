@@ -1,9 +1,11 @@
 //! Functions and operators of regular expressions.
 
+use super::build::{self, TextBuilder};
 use super::get::{int, text};
 use super::{Function, Operator, Plain, function, operator};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pulse::{self, slices};
 use crate::regex::{Options, Regex, Span, set_option};
 use crate::types::{Element, Kind};
 use std::sync::Arc;
@@ -35,17 +37,32 @@ fn options_without_global(flags: Option<&Datum>, of: &str) -> SqlResult<Options>
     Ok(options)
 }
 
-fn chars(datum: &Datum) -> Vec<char> {
-    text(datum).chars().collect()
+fn chars(datum: &Datum) -> SqlResult<Vec<char>> {
+    let mut chars = Vec::new();
+    for slice in slices(text(datum)) {
+        pulse::tick(slice.len() * 2)?;
+        chars.extend(slice.chars());
+    }
+    Ok(chars)
 }
 
-fn string(chars: &[char], (from, to): Span) -> Datum {
-    Datum::text(chars[from..to].iter().collect::<String>())
+fn push_chars(out: &mut TextBuilder, chars: &[char]) -> SqlResult<()> {
+    for some in chars.chunks(pulse::SLICE) {
+        pulse::tick(1 + some.len())?;
+        some.iter().try_for_each(|c| out.push(*c))?;
+    }
+    Ok(())
+}
+
+fn string(chars: &[char], (from, to): Span) -> SqlResult<Datum> {
+    let mut out = TextBuilder::default();
+    push_chars(&mut out, &chars[from..to])?;
+    Ok(out.finish())
 }
 
 fn is_match(args: &[Datum], ignore_case: bool) -> SqlResult<bool> {
     let regex = Regex::new(text(&args[1]), Options { ignore_case, ..Options::default() })?;
-    Ok(regex.is_match(&chars(&args[0])))
+    regex.is_match(&chars(&args[0])?)
 }
 
 /// A match of several, with its subexpressions.
@@ -53,10 +70,10 @@ type Match = Vec<Option<Span>>;
 
 /// Matches one after another, from a character on; all if `global`. `split`: without those of no length at the ends and
 /// next to another.
-fn matches(regex: &Regex, all: &[char], from: usize, global: bool, split: bool) -> Vec<Match> {
+fn matches(regex: &Regex, all: &[char], from: usize, global: bool, split: bool) -> SqlResult<Vec<Match>> {
     let mut found = Vec::new();
     let (mut start, mut end) = (from, 0);
-    while let Some(spans) = regex.captures(all, start) {
+    while let Some(spans) = regex.captures(all, start)? {
         let Some((so, eo)) = spans[0] else { break };
         if !split || (so < all.len() && eo > end) {
             found.push(spans);
@@ -67,20 +84,21 @@ fn matches(regex: &Regex, all: &[char], from: usize, global: bool, split: bool) 
             break;
         }
     }
-    found
+    Ok(found)
 }
 
 /// The subexpressions of a match as an array; the match, if there are none.
-fn groups(all: &[char], spans: &Match) -> Datum {
+fn groups(all: &[char], spans: &Match) -> SqlResult<Datum> {
     let own = if spans.len() > 1 { &spans[1..] } else { &spans[..] };
-    Datum::Array(own.iter().map(|span| span.map_or(Datum::Null, |span| string(all, span))).collect())
+    let one = |span: &Option<Span>| span.map_or(Ok(Datum::Null), |span| string(all, span));
+    build::array(own.iter().map(one).collect::<SqlResult<_>>()?)
 }
 
 fn regexp_match(args: &[Datum]) -> SqlResult<Datum> {
     let options = options_without_global(args.get(2), "regexp_match()")
         .map_err(|error| if error.message().contains("global") { error.hint(USE_MATCHES) } else { error })?;
-    let (regex, all) = (Regex::new(text(&args[1]), options)?, chars(&args[0]));
-    Ok(matches(&regex, &all, 0, false, false).first().map_or(Datum::Null, |found| groups(&all, found)))
+    let (regex, all) = (Regex::new(text(&args[1]), options)?, chars(&args[0])?);
+    matches(&regex, &all, 0, false, false)?.first().map_or(Ok(Datum::Null), |found| groups(&all, found))
 }
 
 const USE_MATCHES: &str = "Use the regexp_matches function instead.";
@@ -91,8 +109,8 @@ const USE_MATCHES: &str = "Use the regexp_matches function instead.";
 /// As the functions'.
 fn regexp_matches(args: &[Datum]) -> SqlResult<Vec<Datum>> {
     let (options, global) = options(args.get(2).map_or("", text))?;
-    let (regex, all) = (Regex::new(text(&args[1]), options)?, chars(&args[0]));
-    Ok(matches(&regex, &all, 0, global, false).iter().map(|found| groups(&all, found)).collect())
+    let (regex, all) = (Regex::new(text(&args[1]), options)?, chars(&args[0])?);
+    matches(&regex, &all, 0, global, false)?.iter().map(|found| groups(&all, found)).collect()
 }
 
 /// The parts of a text between matches: rows of `regexp_split_to_table`, items of `regexp_split_to_array`.
@@ -101,33 +119,34 @@ fn regexp_matches(args: &[Datum]) -> SqlResult<Vec<Datum>> {
 /// As the functions'.
 pub fn regexp_split(args: &[Datum], of: &str) -> SqlResult<Vec<Datum>> {
     let options = options_without_global(args.get(2), of)?;
-    let (regex, all) = (Regex::new(text(&args[1]), options)?, chars(&args[0]));
+    let (regex, all) = (Regex::new(text(&args[1]), options)?, chars(&args[0])?);
     let mut parts = Vec::new();
     let mut from = 0;
-    for (so, eo) in matches(&regex, &all, 0, true, true).into_iter().filter_map(|spans| spans[0]) {
-        parts.push(string(&all, (from, so)));
+    for (so, eo) in matches(&regex, &all, 0, true, true)?.into_iter().filter_map(|spans| spans[0]) {
+        parts.push(string(&all, (from, so))?);
         from = eo;
     }
-    parts.push(string(&all, (from, all.len())));
+    parts.push(string(&all, (from, all.len()))?);
     Ok(parts)
 }
 
 /// The first subexpression, or the match if there is none.
-fn first_group(all: &[char], spans: &Match) -> Datum {
-    spans.get(1).unwrap_or(&spans[0]).map_or(Datum::Null, |span| string(all, span))
+fn first_group(all: &[char], spans: &Match) -> SqlResult<Datum> {
+    spans.get(1).unwrap_or(&spans[0]).map_or(Ok(Datum::Null), |span| string(all, span))
 }
 
 fn substring(args: &[Datum]) -> SqlResult<Datum> {
-    let (regex, all) = (Regex::new(text(&args[1]), Options::default())?, chars(&args[0]));
-    Ok(regex.captures(&all, 0).map_or(Datum::Null, |spans| first_group(&all, &spans)))
+    let (regex, all) = (Regex::new(text(&args[1]), Options::default())?, chars(&args[0])?);
+    regex.captures(&all, 0)?.map_or(Ok(Datum::Null), |spans| first_group(&all, &spans))
 }
 
 /// Appends a replacement: `\1` to `\9`, `\&` and `\\` are what they stand for.
-fn push_replacement(out: &mut String, replacement: &str, all: &[char], spans: &Match) {
+fn push_replacement(out: &mut TextBuilder, replacement: &str, all: &[char], spans: &Match) -> SqlResult<()> {
     let mut rest = replacement.chars();
     while let Some(c) = rest.next() {
+        pulse::tick(4)?;
         if c != '\\' {
-            out.push(c);
+            out.push(c)?;
             continue;
         }
         let mut after = rest.clone();
@@ -135,29 +154,30 @@ fn push_replacement(out: &mut String, replacement: &str, all: &[char], spans: &M
             Some('&') => 0,
             Some(digit @ '1'..='9') => digit as usize - '0' as usize,
             Some('\\') => {
-                out.push('\\');
+                out.push('\\')?;
                 rest = after;
                 continue;
             }
             _ => {
-                out.push('\\');
+                out.push('\\')?;
                 continue;
             }
         };
         rest = after;
         if let Some(Some((from, to))) = spans.get(number) {
-            out.extend(&all[*from..*to]);
+            push_chars(out, &all[*from..*to])?;
         }
     }
+    Ok(())
 }
 
 /// Replaces the match of this number from a character on; 0: all of them.
-fn replaced(regex: &Regex, source: &Datum, replacement: &str, from: usize, number: i64) -> Datum {
-    let all = chars(source);
-    let mut out = String::new();
+fn replaced(regex: &Regex, source: &Datum, replacement: &str, from: usize, number: i64) -> SqlResult<Datum> {
+    let all = chars(source)?;
+    let mut out = TextBuilder::default();
     let (mut start, mut copied, mut count) = (from, 0, 0);
     while start <= all.len()
-        && let Some(spans) = regex.captures(&all, start)
+        && let Some(spans) = regex.captures(&all, start)?
         && let Some((so, eo)) = spans[0]
     {
         count += 1;
@@ -165,15 +185,15 @@ fn replaced(regex: &Regex, source: &Datum, replacement: &str, from: usize, numbe
         if number > 0 && count != number {
             continue;
         }
-        out.extend(&all[copied..so]);
-        push_replacement(&mut out, replacement, &all, &spans);
+        push_chars(&mut out, &all[copied..so])?;
+        push_replacement(&mut out, replacement, &all, &spans)?;
         copied = eo;
         if number > 0 {
             break;
         }
     }
-    out.extend(&all[copied..]);
-    Datum::text(out)
+    push_chars(&mut out, &all[copied..])?;
+    Ok(out.finish())
 }
 
 fn replace(args: &[Datum]) -> SqlResult<Datum> {
@@ -187,7 +207,7 @@ fn replace(args: &[Datum]) -> SqlResult<Datum> {
     }
     let (options, global) = options(flags)?;
     let regex = Regex::new(text(&args[1]), options)?;
-    Ok(replaced(&regex, &args[0], text(&args[2]), 0, if global { 0 } else { 1 }))
+    replaced(&regex, &args[0], text(&args[2]), 0, if global { 0 } else { 1 })
 }
 
 /// A number among the arguments, which must be at least so much.
@@ -206,19 +226,19 @@ fn replace_from(args: &[Datum]) -> SqlResult<Datum> {
     // The number overrides the letter.
     let count = if global && args.len() < 5 { 0 } else { count };
     let regex = Regex::new(text(&args[1]), options)?;
-    Ok(replaced(&regex, &args[0], text(&args[2]), start as usize - 1, count))
+    replaced(&regex, &args[0], text(&args[2]), start as usize - 1, count)
 }
 
 fn count(args: &[Datum]) -> SqlResult<Datum> {
     let start = number(args, 2, 1, 1, "start")? as usize - 1;
     let options = options_without_global(args.get(3), "regexp_count()")?;
-    let (regex, all) = (Regex::new(text(&args[1]), options)?, chars(&args[0]));
-    Ok(Datum::Int4(matches(&regex, &all, start, true, false).len() as i32))
+    let (regex, all) = (Regex::new(text(&args[1]), options)?, chars(&args[0])?);
+    Ok(Datum::Int4(matches(&regex, &all, start, true, false)?.len() as i32))
 }
 
 fn like(args: &[Datum]) -> SqlResult<Datum> {
     let options = options_without_global(args.get(2), "regexp_like()")?;
-    Ok(Datum::Bool(Regex::new(text(&args[1]), options)?.is_match(&chars(&args[0]))))
+    Ok(Datum::Bool(Regex::new(text(&args[1]), options)?.is_match(&chars(&args[0])?)?))
 }
 
 /// The match of this number, and of it the subexpression of that one.
@@ -231,10 +251,10 @@ fn one_of(
     let n = number(args, n, 1, 1, "n")? as usize;
     let options = options_without_global(args.get(flags), of)?;
     let group = number(args, group, 0, 0, "subexpr")? as usize;
-    let (regex, all) = (Regex::new(text(&args[1]), options)?, chars(&args[0]));
+    let (regex, all) = (Regex::new(text(&args[1]), options)?, chars(&args[0])?);
     // Without any, the whole counts as the first.
     let group = if group == 1 && regex.groups == 0 { 0 } else { group };
-    let found = matches(&regex, &all, from, true, false);
+    let found = matches(&regex, &all, from, true, false)?;
     let span = found.get(n - 1).and_then(|spans| spans.get(group).copied().flatten());
     Ok((regex, all, span))
 }
@@ -252,7 +272,7 @@ fn instr(args: &[Datum]) -> SqlResult<Datum> {
 
 fn substr(args: &[Datum]) -> SqlResult<Datum> {
     let (_, all, span) = one_of(args, [2, 3, 4, 5], "regexp_substr()")?;
-    Ok(span.map_or(Datum::Null, |span| string(&all, span)))
+    span.map_or(Ok(Datum::Null), |span| string(&all, span))
 }
 
 /// A pattern of `SIMILAR TO` as a regular expression.
@@ -355,13 +375,11 @@ pub(super) fn functions() -> Vec<Function> {
     let lines: [(&str, &[&'static [Kind]], Kind, Plain); 7] = [
         // All rows of these as an array, of which the binder makes a set.
         ("regexp_split_to_table", &[&[Text, Text], &[Text, Text, Text]], TEXTS, |a| {
-            Ok(Datum::Array(regexp_split(a, SPLIT_ROWS)?.into()))
+            regexp_split(a, SPLIT_ROWS).and_then(build::array)
         }),
-        ("regexp_matches", &[&[Text, Text], &[Text, Text, Text]], TEXTS, |a| {
-            Ok(Datum::Array(regexp_matches(a)?.into()))
-        }),
+        ("regexp_matches", &[&[Text, Text], &[Text, Text, Text]], TEXTS, |a| regexp_matches(a).and_then(build::array)),
         ("regexp_split_to_array", &[&[Text, Text], &[Text, Text, Text]], TEXTS, |a| {
-            Ok(Datum::Array(regexp_split(a, SPLIT)?.into()))
+            regexp_split(a, SPLIT).and_then(build::array)
         }),
         ("regexp_like", &[&[Text, Text], &[Text, Text, Text]], Bool, like),
         ("regexp_count", &[&[Text, Text], &[Text, Text, Int4], &[Text, Text, Int4, Text]], Int4, count),

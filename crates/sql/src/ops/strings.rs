@@ -1,27 +1,42 @@
 //! Functions of text and bytea, in characters, not bytes. Collation C: only ASCII letters have two cases.
 
+use super::build::{self, TextBuilder};
 use super::get::{bytes, int, text};
 use super::{Env, Function, Operator, function, operator, operator_in};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pulse::{self, slices};
 use crate::types::{Element, Kind};
-use engine::memory::SMALL_BYTES;
-
-/// Longest result in bytes: PostgreSQL's limit of a value.
-const MAX_BYTES: usize = 1 << 30;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 fn error(state: &'static str, message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState(state), message)
 }
 
-fn characters(text: &str) -> i64 {
-    text.chars().count() as i64
+pub(super) fn characters(text: &str) -> SqlResult<i64> {
+    let mut count = 0;
+    for slice in slices(text) {
+        pulse::copies(slice.len())?;
+        count += slice.chars().count() as i64;
+    }
+    Ok(count)
 }
 
 /// Where the character of this number begins, counted from 0; the end if there are fewer.
-fn offset(text: &str, character: i64) -> usize {
-    let Ok(number) = usize::try_from(character) else { return 0 };
-    text.char_indices().nth(number).map_or(text.len(), |(at, _)| at)
+pub(super) fn offset(text: &str, character: i64) -> SqlResult<usize> {
+    let Ok(mut number) = usize::try_from(character) else { return Ok(0) };
+    let mut at = 0;
+    for slice in slices(text) {
+        pulse::copies(slice.len())?;
+        let count = slice.chars().count();
+        if number < count {
+            return Ok(at + slice.char_indices().nth(number).map_or(slice.len(), |(at, _)| at));
+        }
+        number -= count;
+        at += slice.len();
+    }
+    Ok(at)
 }
 
 /// First and last character, counted from 0, of a range as `substring` has it.
@@ -35,93 +50,145 @@ fn range(start: i64, length: Option<i64>) -> SqlResult<(i64, i64)> {
 
 fn substring(args: &[Datum]) -> SqlResult<Datum> {
     let (from, to) = range(int(&args[1]), args.get(2).map(int))?;
-    let rest = &text(&args[0])[offset(text(&args[0]), from)..];
-    Ok(Datum::text(&rest[..offset(rest, to - from)]))
+    let rest = &text(&args[0])[offset(text(&args[0]), from)?..];
+    build::text(&rest[..offset(rest, to - from)?])
 }
 
 fn byte_substring(args: &[Datum]) -> SqlResult<Datum> {
     let (from, to) = range(int(&args[1]), args.get(2).map(int))?;
     let all = bytes(&args[0]);
     let clamp = |at: i64| usize::try_from(at).unwrap_or(usize::MAX).min(all.len());
-    Ok(Datum::Bytes(all[clamp(from)..clamp(to).max(clamp(from))].into()))
+    build::bytes(&[&all[clamp(from)..clamp(to).max(clamp(from))]])
 }
 
 fn position(args: &[Datum]) -> SqlResult<Datum> {
     let (all, part) = (text(&args[0]), text(&args[1]));
-    Ok(Datum::Int4(all.find(part).map_or(0, |at| characters(&all[..at]) as i32 + 1)))
+    if part.is_empty() {
+        return Ok(Datum::Int4(1));
+    }
+    let mut found = None;
+    build::occurrences(all, part, |at| {
+        found = Some(at);
+        Ok(ControlFlow::Break(()))
+    })?;
+    let number = found.map(|at| characters(&all[..at])).transpose()?;
+    Ok(Datum::Int4(number.map_or(0, |before| before as i32 + 1)))
 }
 
 /// `trim` and its relatives: which ends, and the set of characters, if given.
 fn trim(args: &[Datum], start: bool, end: bool) -> SqlResult<Datum> {
     let set = args.get(1).map_or(" ", text);
     let mut rest = text(&args[0]);
-    if start {
-        rest = rest.trim_start_matches(|c| set.contains(c));
+    while start && let Some(first) = rest.chars().next() {
+        pulse::copies(set.len())?;
+        if !set.contains(first) {
+            break;
+        }
+        rest = &rest[first.len_utf8()..];
     }
-    if end {
-        rest = rest.trim_end_matches(|c| set.contains(c));
+    while end && let Some(last) = rest.chars().next_back() {
+        pulse::copies(set.len())?;
+        if !set.contains(last) {
+            break;
+        }
+        rest = &rest[..rest.len() - last.len_utf8()];
     }
-    Ok(Datum::text(rest))
+    build::text(rest)
 }
 
 fn pad(args: &[Datum], left: bool) -> SqlResult<Datum> {
     let (all, fill) = (text(&args[0]), args.get(2).map_or(" ", text));
     let wanted = int(&args[1]).max(0);
-    let have = characters(all);
-    if wanted <= have || fill.is_empty() {
-        return Ok(Datum::text(&all[..offset(all, wanted)]));
+    let have = characters(all)?;
+    if fill.is_empty() {
+        return build::text(&all[..offset(all, wanted)?]);
     }
-    let missing = (wanted - have) as usize;
-    if missing.saturating_mul(4) > MAX_BYTES {
-        return Err(error("54000", "requested length too large"));
+    // PostgreSQL reckons with the longest characters.
+    build::fits((wanted as usize).checked_mul(4))?;
+    if wanted <= have {
+        return build::text(&all[..offset(all, wanted)?]);
     }
-    if SMALL_BYTES < missing {
-        SqlError::check_room(missing)?;
+    let (missing, own) = (wanted - have, characters(fill)?);
+    build::has_room(missing as usize)?;
+    let mut out = TextBuilder::default();
+    if !left {
+        out.push_str(all)?;
     }
-    let filling: String = fill.chars().cycle().take(missing).collect();
-    Ok(Datum::text(if left { filling + all } else { all.to_owned() + &filling }))
+    for _ in 0..missing / own {
+        out.push_str(fill)?;
+    }
+    out.push_str(&fill[..offset(fill, missing % own)?])?;
+    if left {
+        out.push_str(all)?;
+    }
+    Ok(out.finish())
 }
 
 fn repeat(args: &[Datum]) -> SqlResult<Datum> {
     let (all, times) = (text(&args[0]), int(&args[1]).max(0) as usize);
-    if all.len().saturating_mul(times) >= MAX_BYTES {
-        return Err(error("54000", "requested length too large"));
+    let bytes = build::fits(all.len().checked_mul(times))?;
+    // Short ones by many at a time.
+    let block = all.repeat(times.min(pulse::SLICE / all.len().max(1)).max(times.min(1)));
+    build::has_room(bytes)?;
+    let mut out = TextBuilder::with_capacity(bytes);
+    while !block.is_empty() && block.len() <= bytes - out.len() {
+        out.push_str(&block)?;
     }
-    let bytes = all.len() * times;
-    if SMALL_BYTES < bytes {
-        SqlError::check_room(bytes)?;
-    }
-    Ok(Datum::text(all.repeat(times)))
+    out.push_str(&block[..bytes - out.len()])?;
+    Ok(out.finish())
 }
 
 /// So many characters; of a negative number, all but so many.
-fn count_of(all: &str, count: i64) -> i64 {
-    if count < 0 { (characters(all) + count).max(0) } else { count }
+fn count_of(all: &str, count: i64) -> SqlResult<i64> {
+    Ok(if count < 0 { (characters(all)? + count).max(0) } else { count })
 }
 
 fn left(args: &[Datum]) -> SqlResult<Datum> {
     let all = text(&args[0]);
-    Ok(Datum::text(&all[..offset(all, count_of(all, int(&args[1])))]))
+    build::text(&all[..offset(all, count_of(all, int(&args[1]))?)?])
 }
 
 fn right(args: &[Datum]) -> SqlResult<Datum> {
     let all = text(&args[0]);
-    let kept = count_of(all, int(&args[1]));
-    Ok(Datum::text(&all[offset(all, characters(all) - kept)..]))
+    let kept = count_of(all, int(&args[1]))?;
+    build::text(&all[offset(all, characters(all)? - kept)?..])
 }
 
 fn replace(args: &[Datum]) -> SqlResult<Datum> {
     let (all, from, to) = (text(&args[0]), text(&args[1]), text(&args[2]));
-    Ok(if from.is_empty() { args[0].clone() } else { Datum::text(all.replace(from, to)) })
+    let (mut out, mut copied) = (TextBuilder::default(), 0);
+    build::occurrences(all, from, |at| {
+        out.push_str(&all[copied..at])?;
+        out.push_str(to)?;
+        copied = at + from.len();
+        Ok(ControlFlow::Continue(()))
+    })?;
+    out.push_str(&all[copied..])?;
+    Ok(out.finish())
 }
 
 fn translate(args: &[Datum]) -> SqlResult<Datum> {
     let (all, from, to) = (text(&args[0]), text(&args[1]), text(&args[2]));
-    let translated = all.chars().filter_map(|c| match from.chars().position(|known| known == c) {
-        Some(number) => to.chars().nth(number),
-        None => Some(c),
-    });
-    Ok(Datum::text(translated.collect::<String>()))
+    let mut places: HashMap<char, Option<char>> = HashMap::new();
+    let mut others = to.chars();
+    for slice in slices(from) {
+        pulse::tick(slice.len() * 16)?;
+        for c in slice.chars() {
+            let other = others.next();
+            // The first of equal ones counts.
+            places.entry(c).or_insert(other);
+        }
+    }
+    let mut out = TextBuilder::default();
+    for slice in slices(all) {
+        pulse::tick(slice.len() * 2)?;
+        for c in slice.chars() {
+            if let Some(c) = places.get(&c).copied().unwrap_or(Some(c)) {
+                out.push(c)?;
+            }
+        }
+    }
+    Ok(out.finish())
 }
 
 fn split_part(args: &[Datum]) -> SqlResult<Datum> {
@@ -130,27 +197,37 @@ fn split_part(args: &[Datum]) -> SqlResult<Datum> {
         return Err(error("22023", "field position must not be zero"));
     }
     if delimiter.is_empty() {
-        return Ok(Datum::text(if number == 1 || number == -1 { all } else { "" }));
+        return build::text(if number == 1 || number == -1 { all } else { "" });
     }
-    let index = number.unsigned_abs() as usize - 1;
     // From the end, parts are still cut from the start: it matters where delimiters overlap.
-    let part = if number > 0 {
-        all.split(delimiter).nth(index)
-    } else {
-        let parts: Vec<&str> = all.split(delimiter).collect();
-        parts.len().checked_sub(index + 1).map(|at| parts[at])
-    };
-    Ok(Datum::text(part.unwrap_or("")))
+    let mut wanted = number - 1;
+    if number < 0 {
+        let mut count = 0;
+        build::split(all, delimiter, |_| {
+            count += 1;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        wanted = count + number;
+    }
+    let (mut at, mut found) = (0, "");
+    build::split(all, delimiter, |part| {
+        if at == wanted {
+            found = part;
+            return Ok(ControlFlow::Break(()));
+        }
+        at += 1;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    build::text(found)
 }
 
 fn initcap(args: &[Datum]) -> SqlResult<Datum> {
     let mut inside = false;
-    let changed = text(&args[0]).chars().map(|c| {
+    build::mapped(text(&args[0]), |c| {
         let changed = if inside { c.to_ascii_lowercase() } else { c.to_ascii_uppercase() };
         inside = c.is_ascii_alphanumeric();
         changed
-    });
-    Ok(Datum::text(changed.collect::<String>()))
+    })
 }
 
 fn chr(args: &[Datum]) -> SqlResult<Datum> {
@@ -171,37 +248,63 @@ fn chr(args: &[Datum]) -> SqlResult<Datum> {
 }
 
 /// All arguments that are not NULL, as text.
-fn join(args: &[Datum], separator: &str) -> Datum {
-    let parts: Vec<&str> = args.iter().filter(|arg| !arg.is_null()).map(text).collect();
-    Datum::text(parts.join(separator))
+fn join(args: &[Datum], separator: &str) -> SqlResult<Datum> {
+    let mut out = TextBuilder::default();
+    for (at, part) in args.iter().filter(|arg| !arg.is_null()).map(text).enumerate() {
+        if 0 < at {
+            out.push_str(separator)?;
+        }
+        out.push_str(part)?;
+    }
+    Ok(out.finish())
+}
+
+fn reverse(args: &[Datum]) -> SqlResult<Datum> {
+    let mut rest = text(&args[0]);
+    let mut out = TextBuilder::with_capacity(rest.len());
+    while !rest.is_empty() {
+        let (before, slice) = rest.split_at(rest.floor_char_boundary(rest.len().saturating_sub(pulse::SLICE)));
+        pulse::tick(slice.len())?;
+        slice.chars().rev().try_for_each(|c| out.push(c))?;
+        rest = before;
+    }
+    Ok(out.finish())
 }
 
 fn concat_ws(args: &[Datum]) -> SqlResult<Datum> {
-    Ok(if args[0].is_null() { Datum::Null } else { join(&args[1..], text(&args[0])) })
+    if args[0].is_null() { Ok(Datum::Null) } else { join(&args[1..], text(&args[0])) }
+}
+
+fn starts_with(args: &[Datum]) -> SqlResult<Datum> {
+    Ok(Datum::Bool(build::begins_with(text(&args[0]).as_bytes(), text(&args[1]).as_bytes())?))
 }
 
 fn two(args: &[Datum]) -> SqlResult<Datum> {
-    let (left, right) = (text(&args[0]), text(&args[1]));
-    let mut all = String::with_capacity(left.len() + right.len());
-    all.push_str(left);
-    all.push_str(right);
-    Ok(Datum::text(all))
+    build::texts(&[text(&args[0]), text(&args[1])])
 }
 
 /// A value of this kind and a text, in both orders.
 macro_rules! mixed {
     ($all:ident, $($kind:expr),*) => {$({
         const KIND: Kind = $kind;
-        fn text_of(datum: &Datum, env: &Env) -> String {
+        fn push(out: &mut TextBuilder, datum: &Datum, env: &Env) -> SqlResult<()> {
             // As a cast to text, which of booleans is not what is shown.
             match datum {
-                Datum::Bool(value) => value.to_string(),
-                other => crate::types::text::to_string(other, KIND.into(), &env.forms),
+                Datum::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+                other => crate::types::text::build(other, KIND.into(), &env.forms, out),
             }
         }
-        $all.push(operator_in("||", KIND, Kind::Text, Kind::Text, |a, env| Ok(Datum::text(text_of(&a[0], env) + text(&a[1])))));
+        $all.push(operator_in("||", KIND, Kind::Text, Kind::Text, |a, env| {
+            let mut out = TextBuilder::default();
+            push(&mut out, &a[0], env)?;
+            out.push_str(text(&a[1]))?;
+            Ok(out.finish())
+        }));
         $all.push(operator_in("||", Kind::Text, KIND, Kind::Text, |a, env| {
-            Ok(Datum::text(text(&a[0]).to_owned() + &text_of(&a[1], env)))
+            let mut out = TextBuilder::default();
+            out.push_str(text(&a[0]))?;
+            push(&mut out, &a[1], env)?;
+            Ok(out.finish())
         }));
     })*};
 }
@@ -229,8 +332,8 @@ pub(super) fn operators() -> Vec<Operator> {
     use Kind::{Bytea, Text};
     let mut all = vec![
         operator("||", Text, Text, Text, two),
-        operator("||", Bytea, Bytea, Bytea, |a| Ok(Datum::Bytes([bytes(&a[0]), bytes(&a[1])].concat().into()))),
-        operator("^@", Text, Text, Kind::Bool, |a| Ok(Datum::Bool(text(&a[0]).starts_with(text(&a[1]))))),
+        operator("||", Bytea, Bytea, Bytea, |a| build::bytes(&[bytes(&a[0]), bytes(&a[1])])),
+        operator("^@", Text, Text, Kind::Bool, starts_with),
     ];
     mixed!(all, Kind::Bool, Kind::Int2, Kind::Int4, Kind::Int8, Kind::Float4, Kind::Float8, Kind::Numeric, Kind::Oid);
     mixed!(
@@ -261,8 +364,8 @@ pub(super) fn functions() -> Vec<Function> {
         function("octet_length", &[Bytea], Int4, |a| Ok(Datum::Int4(bytes(&a[0]).len() as i32))),
         function("bit_length", &[Text], Int4, |a| Ok(Datum::Int4(text(&a[0]).len() as i32 * 8))),
         function("length", &[Bytea], Int4, |a| Ok(Datum::Int4(bytes(&a[0]).len() as i32))),
-        function("lower", &[Text], Text, |a| Ok(Datum::text(text(&a[0]).to_ascii_lowercase()))),
-        function("upper", &[Text], Text, |a| Ok(Datum::text(text(&a[0]).to_ascii_uppercase()))),
+        function("lower", &[Text], Text, |a| build::mapped(text(&a[0]), |c| c.to_ascii_lowercase())),
+        function("upper", &[Text], Text, |a| build::mapped(text(&a[0]), |c| c.to_ascii_uppercase())),
         function("initcap", &[Text], Text, initcap),
         function("position", &[Text, Text], Int4, position),
         function("strpos", &[Text, Text], Int4, position),
@@ -275,20 +378,20 @@ pub(super) fn functions() -> Vec<Function> {
         function("rpad", &[Text, Int4], Text, |a| pad(a, false)),
         function("rpad", &[Text, Int4, Text], Text, |a| pad(a, false)),
         function("repeat", &[Text, Int4], Text, repeat),
-        function("reverse", &[Text], Text, |a| Ok(Datum::text(text(&a[0]).chars().rev().collect::<String>()))),
+        function("reverse", &[Text], Text, reverse),
         function("split_part", &[Text, Text, Int4], Text, split_part),
-        function("starts_with", &[Text, Text], Bool, |a| Ok(Datum::Bool(text(&a[0]).starts_with(text(&a[1]))))),
+        function("starts_with", &[Text, Text], Bool, starts_with),
         function("chr", &[Int4], Text, chr),
         function("ascii", &[Text], Int4, |a| {
             Ok(Datum::Int4(text(&a[0]).chars().next().map_or(0, |c| u32::from(c) as i32)))
         }),
-        Function { strict: false, variadic: true, ..function("concat", &[Void], Text, |a| Ok(join(a, ""))) },
+        Function { strict: false, variadic: true, ..function("concat", &[Void], Text, |a| join(a, "")) },
         Function { strict: false, variadic: true, ..function("concat_ws", &[Text, Void], Text, concat_ws) },
     ];
     for name in ["length", "char_length", "character_length"] {
-        all.push(function(name, &[Text], Int4, |a| Ok(Datum::Int4(characters(text(&a[0])) as i32))));
+        all.push(function(name, &[Text], Int4, |a| Ok(Datum::Int4(characters(text(&a[0]))? as i32))));
         all.push(function(name, &[Bpchar], Int4, |a| {
-            Ok(Datum::Int4(characters(text(&a[0]).trim_end_matches(' ')) as i32))
+            Ok(Datum::Int4(characters(text(&a[0]).trim_end_matches(' '))? as i32))
         }));
     }
     for name in ["substr", "substring"] {

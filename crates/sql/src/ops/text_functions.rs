@@ -1,11 +1,14 @@
 //! `format`, quoting, `overlay` and other functions of text; functions of any type.
 
 use super::arrays::kind_of;
+use super::build::{self, TextBuilder};
 use super::get::{bytes, int, text};
 use super::polymorphic::{Line, Pseudo};
+use super::strings::{characters, offset};
 use super::{Env, Eval, Function, function};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pulse::{self, slices};
 use crate::types::Kind;
 
 fn refused(message: impl Into<String>) -> SqlError {
@@ -33,14 +36,42 @@ pub(crate) fn quoted_name(name: &str) -> String {
     if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
-/// A text as a statement must write it.
-pub(crate) fn quoted_literal(value: &str) -> String {
-    let escape = if value.contains('\\') { "E" } else { "" };
-    format!("{escape}'{}'", value.replace('\'', "''").replace('\\', "\\\\"))
+/// Appends a text between quotes, which are doubled where they stand in it, as the characters of `doubled` are.
+fn push_quoted(out: &mut TextBuilder, value: &str, quote: char, doubled: &[char]) -> SqlResult<()> {
+    out.push(quote)?;
+    for slice in slices(value) {
+        pulse::tick(4 * slice.len())?;
+        for c in slice.chars() {
+            if c == quote || doubled.contains(&c) {
+                out.push(c)?;
+            }
+            out.push(c)?;
+        }
+    }
+    out.push(quote)
+}
+
+/// Appends a text as a statement must write it.
+fn push_literal(out: &mut TextBuilder, value: &str) -> SqlResult<()> {
+    if value.contains('\\') {
+        out.push('E')?;
+    }
+    push_quoted(out, value, '\'', &['\\'])
+}
+
+/// Appends a name as [`quoted_name`] writes it, of any length.
+fn push_name(out: &mut TextBuilder, name: &str) -> SqlResult<()> {
+    // Longer than any name that is plain.
+    if name.len() <= 64 { out.push_str(&quoted_name(name)) } else { push_quoted(out, name, '"', &[]) }
 }
 
 fn quote_nullable(args: &[Datum]) -> SqlResult<Datum> {
-    Ok(Datum::text(if args[0].is_null() { "NULL".to_owned() } else { quoted_literal(text(&args[0])) }))
+    let mut out = TextBuilder::default();
+    match &args[0] {
+        Datum::Null => out.push_str("NULL")?,
+        value => push_literal(&mut out, text(value))?,
+    }
+    Ok(out.finish())
 }
 
 /// Any value, as a cast to text gives it.
@@ -71,16 +102,16 @@ fn digits(rest: &mut &str) -> SqlResult<Option<i64>> {
 /// `format`: all arguments are texts.
 fn format(args: &[Datum]) -> SqlResult<Datum> {
     let Some(Datum::Text(pattern)) = args.first() else { return Ok(Datum::Null) };
-    let mut out = String::new();
+    let mut out = TextBuilder::default();
     let mut next = 0_usize;
     let mut rest: &str = pattern;
     let unterminated = || refused("unterminated format() type specifier").hint("For a single \"%\" use \"%%\".");
     let argument = |number: usize| args.get(number).ok_or_else(|| refused("too few arguments for format()"));
     while let Some(at) = rest.find('%') {
-        out.push_str(&rest[..at]);
+        out.push_str(&rest[..at])?;
         rest = &rest[at + 1..];
         if let Some(after) = rest.strip_prefix('%') {
-            out.push('%');
+            out.push('%')?;
             rest = after;
             continue;
         }
@@ -137,66 +168,63 @@ fn format(args: &[Datum]) -> SqlResult<Datum> {
             return Err(error.hint("For a single \"%\" use \"%%\"."));
         }
         let value = argument(at)?;
-        let written = match (kind, value) {
-            ('s', Datum::Null) => String::new(),
+        let mut written = TextBuilder::default();
+        match (kind, value) {
+            ('s', Datum::Null) => {}
             ('I', Datum::Null) => {
                 return Err(SqlError::new(SqlState("22004"), "null values cannot be formatted as an SQL identifier"));
             }
-            ('L', Datum::Null) => "NULL".to_owned(),
-            ('I', value) => quoted_name(text(value)),
-            ('L', value) => quoted_literal(text(value)),
-            (_, value) => text(value).to_owned(),
-        };
+            ('L', Datum::Null) => written.push_str("NULL")?,
+            ('I', value) => push_name(&mut written, text(value))?,
+            ('L', value) => push_literal(&mut written, text(value))?,
+            (_, value) => written.push_str(text(value))?,
+        }
+        let written = written.into_string();
         let width = width.unwrap_or(0);
         left |= width < 0;
         let missing = usize::try_from(width.abs()).unwrap_or(0).saturating_sub(written.chars().count());
-        if missing > 1 << 28 {
-            return Err(SqlError::new(SqlState("54000"), "requested length too large"));
-        }
+        out.fits(missing)?;
         let blanks = " ".repeat(missing);
-        if left {
-            out.push_str(&written);
-            out.push_str(&blanks);
-        } else {
-            out.push_str(&blanks);
-            out.push_str(&written);
-        }
+        let both = if left { [&written, &blanks] } else { [&blanks, &written] };
+        both.into_iter().try_for_each(|part| out.push_str(part))?;
     }
-    out.push_str(rest);
-    Ok(Datum::text(out))
+    out.push_str(rest)?;
+    Ok(out.finish())
 }
 
-/// What of `all` an overlay keeps: before and behind.
-fn overlaid<T: Clone>(all: &[T], new: &[T], start: i64, count: i64) -> SqlResult<Vec<T>> {
+/// How much an overlay keeps before, and from where on behind.
+fn overlaid(start: i64, count: i64) -> SqlResult<(i64, i64)> {
     if start <= 0 {
         return Err(SqlError::new(SqlState("22011"), "negative substring length not allowed"));
     }
-    let before = usize::try_from(start - 1).unwrap_or(0).min(all.len());
     let behind = start
         .checked_add(count)
         .ok_or_else(|| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"))?;
     if i32::try_from(behind).is_err() {
         return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"));
     }
-    let behind = usize::try_from(behind - 1).unwrap_or(0).min(all.len());
-    Ok([&all[..before], new, &all[behind..]].concat())
+    Ok((start - 1, (behind - 1).max(0)))
 }
 
 fn overlay(args: &[Datum]) -> SqlResult<Datum> {
-    let all: Vec<char> = text(&args[0]).chars().collect();
-    let new: Vec<char> = text(&args[1]).chars().collect();
-    let count = args.get(3).map_or(new.len() as i64, int);
-    Ok(Datum::text(overlaid(&all, &new, int(&args[2]), count)?.into_iter().collect::<String>()))
+    let (all, new) = (text(&args[0]), text(&args[1]));
+    let count = args.get(3).map_or_else(|| characters(new), |count| Ok(int(count)))?;
+    let (before, behind) = overlaid(int(&args[2]), count)?;
+    build::texts(&[&all[..offset(all, before)?], new, &all[offset(all, behind)?..]])
 }
 
 fn byte_overlay(args: &[Datum]) -> SqlResult<Datum> {
     let (all, new) = (bytes(&args[0]), bytes(&args[1]));
     let count = args.get(3).map_or(new.len() as i64, int);
-    Ok(Datum::Bytes(overlaid(all, new, int(&args[2]), count)?.into()))
+    let (before, behind) = overlaid(int(&args[2]), count)?;
+    let within = |at: i64| usize::try_from(at).unwrap_or(0).min(all.len());
+    build::bytes(&[&all[..within(before)], new, &all[within(behind)..]])
 }
 
 fn unicode_name(args: &[Datum]) -> SqlResult<Datum> {
-    Ok(Datum::text(quoted_name(text(&args[0]))))
+    let mut out = TextBuilder::default();
+    push_name(&mut out, text(&args[0]))?;
+    Ok(out.finish())
 }
 
 fn pg_typeof(args: &[Datum]) -> SqlResult<Datum> {
@@ -226,7 +254,7 @@ pub(super) fn functions() -> Vec<Function> {
     let lenient = |function: Function| Function { strict: false, ..function };
     vec![
         function("quote_ident", &[Text], Text, unicode_name),
-        function("quote_literal", &[Text], Text, |a| Ok(Datum::text(quoted_literal(text(&a[0]))))),
+        function("quote_literal", &[Text], Text, quote_nullable),
         lenient(function("quote_nullable", &[Text], Text, quote_nullable)),
         function("overlay", &[Text, Text, Int4], Text, overlay),
         function("overlay", &[Text, Text, Int4, Int4], Text, overlay),

@@ -84,7 +84,10 @@ impl Regex {
     }
 
     /// Whether it matches anywhere.
-    pub fn is_match(&self, text: &[char]) -> bool {
+    ///
+    /// # Errors
+    /// `57014`
+    pub fn is_match(&self, text: &[char]) -> SqlResult<bool> {
         self.program().is_anywhere(text, 0)
     }
 
@@ -93,25 +96,33 @@ impl Regex {
     }
 
     /// The first match that begins at this character or later.
-    pub fn find(&self, text: &[char], from: usize) -> Option<Span> {
-        if text.len() < from || !self.program().is_anywhere(text, from) {
-            return None;
+    ///
+    /// # Errors
+    /// `57014`
+    pub fn find(&self, text: &[char], from: usize) -> SqlResult<Option<Span>> {
+        if text.len() < from || !self.program().is_anywhere(text, from)? {
+            return Ok(None);
         }
-        (from..=text.len()).find_map(|begin| {
-            let end = self.program().end(text, begin, text.len(), self.tree.shorter)?;
-            Some((begin, end))
-        })
+        for begin in from..=text.len() {
+            if let Some(end) = self.program().end(text, begin, text.len(), self.tree.shorter)? {
+                return Ok(Some((begin, end)));
+            }
+        }
+        Ok(None)
     }
 
     /// As [`Regex::find`], with the subexpressions behind the match.
-    pub fn captures(&self, text: &[char], from: usize) -> Option<Vec<Option<Span>>> {
-        let (begin, end) = self.find(text, from)?;
+    ///
+    /// # Errors
+    /// `57014`
+    pub fn captures(&self, text: &[char], from: usize) -> SqlResult<Option<Vec<Option<Span>>>> {
+        let Some((begin, end)) = self.find(text, from)? else { return Ok(None) };
         let mut spans = vec![None; self.groups + 1];
         spans[0] = Some((begin, end));
         if self.groups > 0 {
-            self.tree.dissect(&self.programs, text, (begin, end), &mut spans);
+            self.tree.dissect(&self.programs, text, (begin, end), &mut spans)?;
         }
-        Some(spans)
+        Ok(Some(spans))
     }
 }
 
@@ -122,7 +133,7 @@ mod tests {
     fn found(pattern: &str, text: &str) -> Option<Vec<Option<String>>> {
         let text: Vec<char> = text.chars().collect();
         let regex = Regex::new(pattern, Options::default()).expect("an expression");
-        let spans = regex.captures(&text, 0)?;
+        let spans = regex.captures(&text, 0).expect("nobody stops it")?;
         Some(spans.into_iter().map(|span| span.map(|(a, b)| text[a..b].iter().collect())).collect())
     }
 
@@ -149,6 +160,6 @@ mod tests {
         assert!(Regex::compile(&deep, Options::default()).is_err());
         let text: Vec<char> = "a".repeat(3000).chars().collect();
         let slow = Regex::compile("(a*)*b", Options::default()).expect("an expression");
-        assert!(!slow.is_match(&text));
+        assert!(!slow.is_match(&text).expect("nobody stops it"));
     }
 }

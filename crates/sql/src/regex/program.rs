@@ -5,6 +5,7 @@
 use super::invalid;
 use super::parse::{Assertion, Atom, Expression, Piece, Set};
 use crate::error::SqlResult;
+use crate::pulse;
 
 #[derive(Debug)]
 enum Step {
@@ -25,6 +26,8 @@ enum Step {
 #[derive(Debug)]
 pub(super) struct Program(Vec<Step>);
 
+/// Units of work of a step.
+const STEP: usize = 4;
 /// Steps of a whole expression.
 const STEPS_MAX: usize = 50_000;
 
@@ -150,10 +153,11 @@ impl Program {
     }
 
     /// Adds a step and all that it leads to without a character. Says whether the end is among them.
-    fn add(&self, ways: &mut Ways, stack: &mut Vec<usize>, first: usize, text: &[char], at: usize) -> bool {
+    fn add(&self, ways: &mut Ways, stack: &mut Vec<usize>, first: usize, text: &[char], at: usize) -> SqlResult<bool> {
         let mut is_end = false;
         stack.push(first);
         while let Some(step) = stack.pop() {
+            pulse::tick(STEP)?;
             if std::mem::replace(&mut ways.reached[step], ways.round) == ways.round {
                 continue;
             }
@@ -166,9 +170,9 @@ impl Program {
                 Step::Assertion(_) => {}
                 Step::Look { ahead, negated, inner } => {
                     let holds = if *ahead {
-                        inner.end(text, at, text.len(), true).is_some()
+                        inner.end(text, at, text.len(), true)?.is_some()
                     } else {
-                        (0..=at).any(|begin| inner.fits(text, begin, at))
+                        inner.ends_at(text, at)?
                     };
                     if holds != *negated {
                         stack.push(step + 1);
@@ -176,72 +180,93 @@ impl Program {
                 }
             }
         }
-        is_end
+        Ok(is_end)
     }
 
     /// Runs from `begin` on, at most to `limit`; tells each end of a match, in order, until `told` has enough. With
     /// `anywhere`, a match may begin later, too.
-    fn run(&self, text: &[char], begin: usize, limit: usize, anywhere: bool, mut told: impl FnMut(usize) -> bool) {
+    fn run(
+        &self,
+        text: &[char],
+        begin: usize,
+        limit: usize,
+        anywhere: bool,
+        mut told: impl FnMut(usize) -> bool,
+    ) -> SqlResult<()> {
+        // The ways take memory, which is cleared.
+        pulse::tick(self.0.len())?;
         let mut now = Ways::new(self.0.len());
         let mut next = Ways::new(self.0.len());
         let mut stack = Vec::new();
         now.clear();
-        let mut is_end = self.add(&mut now, &mut stack, 0, text, begin);
+        let mut is_end = self.add(&mut now, &mut stack, 0, text, begin)?;
         for at in begin..=limit {
             if is_end && told(at) {
-                return;
+                return Ok(());
             }
             if at == limit || (now.steps.is_empty() && !anywhere) {
-                return;
+                return Ok(());
             }
+            pulse::tick(STEP * (1 + now.steps.len()))?;
             next.clear();
             is_end = false;
             for step in &now.steps {
                 if let Step::Set(set) = &self.0[*step]
                     && set.has(text[at])
                 {
-                    is_end |= self.add(&mut next, &mut stack, step + 1, text, at + 1);
+                    is_end |= self.add(&mut next, &mut stack, step + 1, text, at + 1)?;
                 }
             }
             if anywhere {
-                is_end |= self.add(&mut next, &mut stack, 0, text, at + 1);
+                is_end |= self.add(&mut next, &mut stack, 0, text, at + 1)?;
             }
             std::mem::swap(&mut now, &mut next);
         }
+        Ok(())
     }
 
     /// Whether it matches from this character on or later.
-    pub(super) fn is_anywhere(&self, text: &[char], from: usize) -> bool {
+    pub(super) fn is_anywhere(&self, text: &[char], from: usize) -> SqlResult<bool> {
         let mut found = false;
         self.run(text, from, text.len(), true, |_| {
             found = true;
             true
-        });
-        found
+        })?;
+        Ok(found)
     }
 
     /// The last end of a match that begins here, or the first.
-    pub(super) fn end(&self, text: &[char], begin: usize, limit: usize, first: bool) -> Option<usize> {
+    pub(super) fn end(&self, text: &[char], begin: usize, limit: usize, first: bool) -> SqlResult<Option<usize>> {
         let mut end = None;
         self.run(text, begin, limit, false, |at| {
             end = Some(at);
             first
-        });
-        end
+        })?;
+        Ok(end)
     }
 
     /// All ends of matches that begin here.
-    pub(super) fn ends(&self, text: &[char], begin: usize, limit: usize) -> Vec<usize> {
+    pub(super) fn ends(&self, text: &[char], begin: usize, limit: usize) -> SqlResult<Vec<usize>> {
         let mut ends = Vec::new();
         self.run(text, begin, limit, false, |at| {
             ends.push(at);
             false
-        });
-        ends
+        })?;
+        Ok(ends)
     }
 
     /// Whether exactly this part matches.
-    pub(super) fn fits(&self, text: &[char], begin: usize, end: usize) -> bool {
-        self.end(text, begin, end, false) == Some(end)
+    pub(super) fn fits(&self, text: &[char], begin: usize, end: usize) -> SqlResult<bool> {
+        Ok(self.end(text, begin, end, false)? == Some(end))
+    }
+
+    /// Whether a match ends here, wherever it begins.
+    fn ends_at(&self, text: &[char], end: usize) -> SqlResult<bool> {
+        for begin in 0..=end {
+            if self.fits(text, begin, end)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }

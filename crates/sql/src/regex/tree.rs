@@ -6,7 +6,7 @@
 use super::Span;
 use super::parse::{Atom, Expression, Piece};
 use super::program::Program;
-use crate::error::SqlResult;
+use crate::error::{SqlError, SqlResult};
 
 /// A part, with the program that matches it as a whole.
 #[derive(Debug)]
@@ -208,48 +208,56 @@ impl Tree {
         text: &[char],
         (begin, end): Span,
         spans: &mut [Option<Span>],
-    ) -> bool {
-        match &self.shape {
+    ) -> SqlResult<bool> {
+        Ok(match &self.shape {
             Shape::Plain => true,
             Shape::Capture(number, inner) => {
-                let fits = inner.dissect(programs, text, (begin, end), spans);
+                let fits = inner.dissect(programs, text, (begin, end), spans)?;
                 if fits {
                     spans[*number] = Some((begin, end));
                 }
                 fits
             }
             Shape::Concat(first, rest) => {
-                let mut middles = programs[first.program].ends(text, begin, end);
+                let mut middles = programs[first.program].ends(text, begin, end)?;
                 if !first.shorter {
                     middles.reverse();
                 }
-                middles.into_iter().any(|middle| {
-                    if !programs[rest.program].fits(text, middle, end) {
-                        return false;
+                for middle in middles {
+                    if !programs[rest.program].fits(text, middle, end)? {
+                        continue;
                     }
-                    let fits = first.dissect(programs, text, (begin, middle), spans)
-                        && rest.dissect(programs, text, (middle, end), spans);
-                    if !fits {
-                        first.clear(spans);
-                        rest.clear(spans);
+                    if first.dissect(programs, text, (begin, middle), spans)?
+                        && rest.dissect(programs, text, (middle, end), spans)?
+                    {
+                        return Ok(true);
                     }
-                    fits
-                })
+                    first.clear(spans);
+                    rest.clear(spans);
+                }
+                false
             }
-            Shape::Alternatives(all) => all.iter().any(|one| {
-                programs[one.program].fits(text, begin, end) && one.dissect(programs, text, (begin, end), spans)
-            }),
+            Shape::Alternatives(all) => {
+                for one in all {
+                    if programs[one.program].fits(text, begin, end)?
+                        && one.dissect(programs, text, (begin, end), spans)?
+                    {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
             Shape::Repeat { inner, most } => {
                 if begin == end {
                     // One empty match rather than none, if it is not to be as short as can be.
-                    if !inner.shorter && programs[inner.program].fits(text, begin, begin) {
-                        inner.dissect(programs, text, (begin, end), spans);
+                    if !inner.shorter && programs[inner.program].fits(text, begin, begin)? {
+                        inner.dissect(programs, text, (begin, end), spans)?;
                     }
-                    return true;
+                    return Ok(true);
                 }
-                Tree::repeat(inner, *most, programs, text, (begin, end), spans)
+                Tree::repeat(inner, *most, programs, text, (begin, end), spans)?
             }
-        }
+        })
     }
 
     /// Cuts a part that is not empty into matches of `inner`, none of them empty, each as long, or short, as can be.
@@ -260,19 +268,19 @@ impl Tree {
         text: &[char],
         (begin, end): Span,
         spans: &mut [Option<Span>],
-    ) -> bool {
+    ) -> SqlResult<bool> {
         let most = most.map_or(usize::MAX, |most| most as usize).min(end - begin).max(1);
         // Ends that are still to be tried, of each match so far.
         let choices = |from: usize| {
-            let mut ends = programs[inner.program].ends(text, from, end);
+            let mut ends = programs[inner.program].ends(text, from, end)?;
             ends.retain(|end| *end != from);
             // The one to be tried first stands last.
             if inner.shorter {
                 ends.reverse();
             }
-            ends
+            Ok::<_, SqlError>(ends)
         };
-        let mut open = vec![(begin, choices(begin))];
+        let mut open = vec![(begin, choices(begin)?)];
         while let Some((from, left)) = open.last_mut() {
             let from = *from;
             let Some(to) = left.pop() else {
@@ -281,15 +289,15 @@ impl Tree {
             };
             if to != end {
                 if open.len() < most {
-                    open.push((to, choices(to)));
+                    open.push((to, choices(to)?));
                 }
                 continue;
             }
             inner.clear(spans);
-            if inner.dissect(programs, text, (from, to), spans) {
-                return true;
+            if inner.dissect(programs, text, (from, to), spans)? {
+                return Ok(true);
             }
         }
-        false
+        Ok(false)
     }
 }

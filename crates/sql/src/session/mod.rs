@@ -31,6 +31,7 @@ use crate::ops::env::clock_us;
 use crate::parse::{Parsed, parse};
 use crate::plan::{Plan, TableUse};
 use crate::planning::Planning;
+use crate::pulse::Watch;
 use crate::roles::Roles;
 use crate::roles::change::Undo;
 use crate::settings::Settings;
@@ -327,6 +328,8 @@ pub struct Session {
     is_deep: bool,
     /// Flag that cancels the preparation of a statement.
     planning: Arc<Planning>,
+    /// Watch of the statement that runs in the engine.
+    watch: Arc<dyn Watch>,
 }
 
 /// A savepoint, and what else there was then.
@@ -385,6 +388,7 @@ impl Database {
         let env = Arc::new(Env::new(&user, backend_pid, Arc::new(settings.clone())));
         let env_version = u64::MAX;
         let engine = self.engine.session(SessionOptions { name, ..SessionOptions::new(settings.class()) });
+        let watch = Arc::new(run::InEngine(engine.canceller()));
         Ok(Session {
             database: self.clone(),
             engine,
@@ -421,6 +425,7 @@ impl Database {
             waited: Duration::ZERO,
             is_deep: false,
             planning: Arc::default(),
+            watch,
         })
     }
 }
@@ -510,7 +515,10 @@ impl Session {
     /// # Errors
     /// Whatever the statement meets; the transaction has failed then.
     pub fn execute(&mut self, portal: &mut Portal) -> SqlResult<Step> {
-        stack::fitting(self.is_deep, || self.execute_here(portal))
+        let deadline = if self.is_parked { self.deadline } else { self.deadline_now() };
+        let planning = Arc::clone(&self.planning);
+        let execute = || stack::fitting(self.is_deep, || self.execute_here(portal));
+        crate::planning::executing(&planning, deadline, execute)
     }
 
     fn execute_here(&mut self, portal: &mut Portal) -> SqlResult<Step> {

@@ -10,10 +10,20 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::{Changes, Memo, Run, Spent, moves};
 use crate::ops::Env;
 use crate::ops::env::clock_us;
+use crate::pulse::{self, Watch};
 use crate::types::forms::Forms;
 use engine::{Table, TableLock, Txn, Wait};
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Watch of a statement that runs in the engine.
+pub(super) struct InEngine(pub(super) engine::Canceller);
+
+impl Watch for InEngine {
+    fn look(&self) -> SqlResult<()> {
+        Ok(self.0.check()?)
+    }
+}
 
 /// What a part came to.
 pub(super) enum Ran<R> {
@@ -140,6 +150,7 @@ impl Session {
         let probe = self.explaining.as_ref().map(|explaining| Arc::clone(&explaining.probe));
         env.naps.begin();
         let bed = &*self.bed;
+        let watch = Arc::clone(&self.watch);
         let mut locks = |txn: &Txn<'_>| needs.take(txn);
         let statement = |txn: &Txn<'_>| {
             if bed.is_cancelled() {
@@ -165,7 +176,7 @@ impl Session {
                 memo,
                 probe,
             };
-            match body(&run) {
+            match pulse::during(Arc::clone(&watch), || body(&run)) {
                 Ok(result) => Ok(Part::Done(result)),
                 // What it has done so far is done again when it has slept.
                 Err(_) if env.naps.is_asked() => {

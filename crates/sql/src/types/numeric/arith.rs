@@ -1,6 +1,6 @@
 //! Arithmetic of [`Numeric`], with the scales that PostgreSQL's results have.
 
-use super::{MAX_MADE_SCALE, MIN_SIGNIFICANT, Numeric, Repr, divide_rounded, ten_to};
+use super::{MAX_MADE_SCALE, MIN_SIGNIFICANT, Numeric, Repr, counted, divide_rounded, ten_to};
 use crate::error::{SqlError, SqlResult, SqlState};
 use num_bigint::BigInt;
 use num_integer::Integer;
@@ -33,6 +33,7 @@ impl Numeric {
             });
         };
         let scale = s.max(t);
+        counted(a.bits().max(b.bits()) / 8)?;
         Numeric::checked(a.as_ref() * ten_to(scale - s) + b.as_ref() * ten_to(scale - t), scale)
     }
 
@@ -65,6 +66,7 @@ impl Numeric {
                 }
             });
         };
+        counted(a.bits().max(b.bits()))?;
         Numeric::checked(a.as_ref() * b.as_ref(), s + t)
     }
 
@@ -117,6 +119,7 @@ impl Numeric {
             let away = if (dividend < 0) == (divisor < 0) { 1 } else { -1 };
             return Numeric::checked_small(quotient + if is_half { away } else { 0 }, scale);
         }
+        counted(2 * a.bits().max(b.bits()))?;
         // a/10^s / (b/10^t) * 10^scale
         let up = scale + t;
         let quotient = if up >= s {
@@ -136,6 +139,7 @@ impl Numeric {
             return self.div(other);
         }
         let (a, b, _) = self.aligned(other);
+        counted(a.bits().max(b.bits()))?;
         Numeric::checked(a / b, 0)
     }
 
@@ -154,6 +158,7 @@ impl Numeric {
             return Ok(self.clone());
         }
         let (a, b, scale) = self.aligned(other);
+        counted(a.bits().max(b.bits()))?;
         Numeric::checked(a % b, scale)
     }
 

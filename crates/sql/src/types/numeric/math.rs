@@ -2,8 +2,9 @@
 //!
 //! The functions compute with integers scaled by a power of ten, some digits more than the result has, and round once.
 
-use super::{MAX_MADE_SCALE, MIN_SIGNIFICANT, Numeric, divide_rounded, ten_to};
+use super::{MAX_MADE_SCALE, MIN_SIGNIFICANT, Numeric, counted, divide_rounded, ten_to};
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pulse;
 use num_bigint::{BigInt, BigUint};
 use num_traits::{One, Signed, Zero};
 use std::f64::consts::LOG10_E;
@@ -25,7 +26,7 @@ fn made_scale(significant_before: i64, own: u32) -> u32 {
 /// (`int` / 10^`own`)^`times` times 10^`scale`, rounded: by squaring, with as many bits as the result of so many `digits` before
 /// its point needs. Each multiplication may be wrong by its last bit, and there are fewer than 64 of them, each of which doubles what
 /// was wrong before.
-fn power_floating(int: &BigUint, own: u32, times: i32, digits: u64, scale: u32) -> BigInt {
+fn power_floating(int: &BigUint, own: u32, times: i32, digits: u64, scale: u32) -> SqlResult<BigInt> {
     let bits = (digits + u64::from(scale) + u64::from(GUARD)) * 10 / 3 + 128;
     // A mantissa of so many bits, and the power of 2 it is multiplied by.
     let trimmed = |mantissa: BigUint, exponent: i64| {
@@ -38,6 +39,7 @@ fn power_floating(int: &BigUint, own: u32, times: i32, digits: u64, scale: u32) 
     let count = times.unsigned_abs();
     let mut power = base.clone();
     for bit in (0..count.ilog2()).rev() {
+        counted(bits)?;
         power = trimmed(&power.0 * &power.0, 2 * power.1);
         if count >> bit & 1 == 1 {
             power = trimmed(&power.0 * &base.0, power.1 + base.1);
@@ -48,20 +50,21 @@ fn power_floating(int: &BigUint, own: u32, times: i32, digits: u64, scale: u32) 
     }
     let fixed = power.0 * ten_to(scale).magnitude();
     let below = power.1.unsigned_abs();
-    BigInt::from(match power.1 {
+    Ok(BigInt::from(match power.1 {
         0.. => fixed << below,
         _ if fixed.bits() + 1 < below => BigUint::zero(),
         _ => (fixed + (BigUint::one() << (below - 1))) >> below,
-    })
+    }))
 }
 
 /// ln of `x` / `one`, times `one`.
-fn ln_fixed(x: &BigInt, one: &BigInt) -> BigInt {
+fn ln_fixed(x: &BigInt, one: &BigInt) -> SqlResult<BigInt> {
     // Square roots bring it near 1, where the series converges fast; each halves the logarithm.
     let mut x = x.clone();
     let mut halvings = 0_u32;
     let near = one / 64;
     while (&x - one).abs() > near {
+        counted(x.bits())?;
         x = (&x * one).sqrt();
         halvings += 1;
     }
@@ -70,27 +73,30 @@ fn ln_fixed(x: &BigInt, one: &BigInt) -> BigInt {
     let square = &z * &z / one;
     let (mut power, mut sum, mut n) = (z.clone(), z, 1_u32);
     while !power.is_zero() {
+        counted(one.bits())?;
         power = &power * &square / one;
         n += 2;
         sum += &power / n;
     }
-    sum << (halvings + 1)
+    Ok(sum << (halvings + 1))
 }
 
 /// e to the power of `x` / `one`, times `one`.
-fn exp_fixed(x: &BigInt, one: &BigInt) -> BigInt {
+fn exp_fixed(x: &BigInt, one: &BigInt) -> SqlResult<BigInt> {
     let halvings = (x.bits() + 8).saturating_sub(one.bits()) as u32;
     let x = x >> halvings;
     let (mut term, mut sum, mut n) = (one.clone(), one.clone(), 0_u32);
     while !term.is_zero() {
+        counted(one.bits())?;
         n += 1;
         term = &term * &x / one / n;
         sum += &term;
     }
     for _ in 0..halvings {
+        counted(sum.bits())?;
         sum = &sum * &sum / one;
     }
-    sum
+    Ok(sum)
 }
 
 impl Numeric {
@@ -157,12 +163,12 @@ impl Numeric {
         (two % 10_000 != 0 || !exact).then_some(two)
     }
 
-    fn ln_at(&self, scale: u32) -> BigInt {
+    fn ln_at(&self, scale: u32) -> SqlResult<BigInt> {
         // Square roots near 1 and large powers both cost digits.
         let extra = GUARD + (self.digits_before_point().unsigned_abs() as u32 / 4).min(2000) + 8;
         let wide = scale.max(self.scale()) + extra + self.digits_before_point().min(0).unsigned_abs() as u32;
-        let ln = ln_fixed(&self.fixed(wide), &ten_to(wide));
-        divide_rounded(&ln, &ten_to(wide - scale))
+        let ln = ln_fixed(&self.fixed(wide), &ten_to(wide))?;
+        Ok(divide_rounded(&ln, &ten_to(wide - scale)))
     }
 
     fn check_logarithm(&self) -> SqlResult<()> {
@@ -183,7 +189,7 @@ impl Numeric {
             return Ok(self.clone());
         }
         let scale = made_scale(self.ln_weight(), self.scale());
-        Numeric::checked(self.ln_at(scale), scale)
+        Numeric::checked(self.ln_at(scale)?, scale)
     }
 
     /// Logarithm of `self` to a base.
@@ -203,7 +209,7 @@ impl Numeric {
         let weight = self.ln_weight() - base.ln_weight();
         let scale = made_scale(weight, self.scale().max(base.scale()));
         let wide = (i64::from(scale) + weight.abs() + self.ln_weight().abs() + base.ln_weight().abs()) as u32 + GUARD;
-        let (dividend, divisor) = (self.ln_at(wide), base.ln_at(wide));
+        let (dividend, divisor) = (self.ln_at(wide)?, base.ln_at(wide)?);
         if divisor.is_zero() {
             return Err(error("22012", "division by zero"));
         }
@@ -225,8 +231,21 @@ impl Numeric {
         let value = value * LOG10_E;
         let scale = made_scale(value as i64, self.scale());
         let wide = scale + GUARD + value.max(0.0) as u32 + 8;
-        let result = exp_fixed(&self.fixed(wide), &ten_to(wide));
+        let result = exp_fixed(&self.fixed(wide), &ten_to(wide))?;
         Numeric::checked(divide_rounded(&result, &ten_to(wide - scale)), scale)
+    }
+
+    /// The product of the whole numbers up to this one. More than 32,177 of them have too many digits.
+    ///
+    /// # Errors
+    /// `22003`
+    pub fn factorial(of: i64) -> SqlResult<Numeric> {
+        let mut product = BigInt::one();
+        for factor in 2..=of {
+            pulse::tick((product.bits() / 64 + 1) as usize)?;
+            product *= factor;
+        }
+        Numeric::checked(product, 0)
     }
 
     /// To a power.
@@ -256,7 +275,7 @@ impl Numeric {
         let base = self.abs();
         // The estimate, and where it is rounded, are PostgreSQL's: the scale depends on them.
         let rough = (8 - base.ln_weight()).max(0) as u32;
-        let product = Numeric::made(base.ln_at(rough), rough).mul(exponent)?.rescaled(rough).to_f64();
+        let product = Numeric::made(base.ln_at(rough)?, rough).mul(exponent)?.rescaled(rough).to_f64();
         if product.abs() >= MAX_EXPONENT {
             return if product > 0.0 { Err(Numeric::overflow()) } else { Ok(Numeric::from_parts(0, 1000)) };
         }
@@ -264,9 +283,9 @@ impl Numeric {
         let scale = made_scale(estimate as i64, self.scale().max(exponent.scale()));
         let wide = scale + GUARD + estimate.abs() as u32 + 8;
         let more = wide + exponent.digits_before_point().max(0) as u32;
-        let ln = base.ln_at(more) * exponent.fixed(exponent.scale());
+        let ln = base.ln_at(more)? * exponent.fixed(exponent.scale());
         let ln = divide_rounded(&ln, &ten_to(more - wide + exponent.scale()));
-        let result = divide_rounded(&exp_fixed(&ln, &ten_to(wide)), &ten_to(wide - scale));
+        let result = divide_rounded(&exp_fixed(&ln, &ten_to(wide))?, &ten_to(wide - scale));
         Numeric::checked(if odd && self.signum() < 0 { -result } else { result }, scale)
     }
 
@@ -321,6 +340,7 @@ impl Numeric {
         if size < -f64::from(scale) - 1.0 {
             return Ok(Numeric::made(BigInt::zero(), scale));
         }
+        counted(((digits as u64).saturating_mul(u64::from(times.unsigned_abs()))).min(400_000) * 4)?;
         // Exact where that is short: a whole number's power is no longer than what was let in above.
         let is_short = (digits as u64).saturating_mul(u64::from(times.unsigned_abs())) < 200_000;
         let result = if is_short || (own == 0 && times >= 0) {
@@ -332,7 +352,7 @@ impl Numeric {
                 (false, _) => divide_rounded(&ten_to(scale + below), &power),
             }
         } else {
-            let result = power_floating(int.magnitude(), own, times, size.max(0.0) as u64, scale);
+            let result = power_floating(int.magnitude(), own, times, size.max(0.0) as u64, scale)?;
             if self.signum() < 0 && times % 2 != 0 { -result } else { result }
         };
         Numeric::checked(result, scale)

@@ -13,6 +13,7 @@ mod math;
 mod tests;
 
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pulse;
 use num_bigint::{BigInt, Sign};
 use num_traits::{Signed, Zero};
 use std::borrow::Cow;
@@ -48,6 +49,13 @@ fn ten_to(exponent: u32) -> BigInt {
         Some(power) => BigInt::from(power),
         None => BigInt::from(10).pow(exponent),
     }
+}
+
+/// Counts the work with numbers of about so many bits. The library that multiplies, divides and converts them asks nobody, but a
+/// number has no more than 150,000 digits, so that one of these takes milliseconds.
+fn counted(bits: u64) -> SqlResult<()> {
+    let words = (bits / 64 + 1) as usize;
+    pulse::tick(words.saturating_mul(words))
 }
 
 /// The quotient rounded half away from zero.
@@ -157,11 +165,28 @@ impl Numeric {
         }
     }
 
+    /// Counts the work of writing it or calculating with it.
+    ///
+    /// # Errors
+    /// `57014`
+    pub(crate) fn count_work(&self) -> SqlResult<()> {
+        match &self.0 {
+            Repr::Big(big) => counted(big.0.bits()),
+            Repr::Small(..) | Repr::NaN | Repr::Infinity | Repr::NegativeInfinity => Ok(()),
+        }
+    }
+
     /// How many digits the integer has, in base 10, without its leading zeros.
     fn digits(&self) -> i64 {
         match &self.0 {
             Repr::Small(value, _) => value.unsigned_abs().checked_ilog10().map_or(0, |log| i64::from(log) + 1),
-            Repr::Big(big) => big.0.magnitude().to_str_radix(10).len() as i64,
+            Repr::Big(big) => {
+                // A number of so many bits has one of two numbers of digits, if not one.
+                let of_bits = |bits: u64| (bits as f64 * std::f64::consts::LOG10_2) as u32;
+                let (least, most) = (of_bits(big.0.bits() - 1), of_bits(big.0.bits()));
+                let is_more = least < most && ten_to(most).magnitude() <= big.0.magnitude();
+                i64::from(if is_more { most } else { least }) + 1
+            }
             _ => 0,
         }
     }
@@ -249,10 +274,16 @@ impl Numeric {
                     .ok_or_else(Numeric::overflow)?
             }
         };
-        let mut digits = String::with_capacity(mantissa.len() + 1);
-        digits.push_str(if negative { "-" } else { "" });
-        digits.push_str(whole);
-        digits.push_str(fraction);
+        // More digits than these have no place on either side of the point, whatever the exponent is.
+        let leading = whole.bytes().chain(fraction.bytes()).take_while(|byte| *byte == b'0').count();
+        let significant = (whole.len() + fraction.len() - leading) as i64;
+        if MAX_WHOLE_DIGITS + i64::from(MAX_SCALE) < significant {
+            return Err(Numeric::overflow());
+        }
+        let mut digits = String::from(if negative { "-0" } else { "0" });
+        digits.push_str(whole.get(leading..).unwrap_or_default());
+        digits.push_str(&fraction[leading.saturating_sub(whole.len())..]);
+        counted(4 * digits.len() as u64)?;
         let unscaled: BigInt = digits.parse().map_err(|_| invalid())?;
         let scale = fraction.len() as i64 - exponent;
         if unscaled.is_zero() {

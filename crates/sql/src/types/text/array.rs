@@ -3,6 +3,8 @@
 use super::{input as input_element, output as output_element};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::build::TextBuilder;
+use crate::pulse::{self, slices};
 use crate::types::SqlType;
 use crate::types::forms::Forms;
 
@@ -30,6 +32,7 @@ pub(super) fn input(text: &str, element: SqlType, forms: &Forms) -> SqlResult<Da
         let mut kept = 0;
         let mut quoted = false;
         let end = loop {
+            pulse::tick(4)?;
             match chars.next() {
                 None => return Err(malformed(text, END)),
                 Some('"') => {
@@ -38,6 +41,7 @@ pub(super) fn input(text: &str, element: SqlType, forms: &Forms) -> SqlResult<Da
                     }
                     quoted = true;
                     loop {
+                        pulse::tick(4)?;
                         match chars.next() {
                             None => return Err(malformed(text, END)),
                             Some('"') => break,
@@ -86,6 +90,43 @@ pub(super) fn input(text: &str, element: SqlType, forms: &Forms) -> SqlResult<Da
     Ok(Datum::Array(items.into()))
 }
 
+/// As [`output`].
+///
+/// # Errors
+/// `54000` for what would be too long, `57014`.
+pub(super) fn build(items: &[Datum], element: SqlType, forms: &Forms, out: &mut TextBuilder) -> SqlResult<()> {
+    for (index, item) in items.iter().enumerate() {
+        out.push(if index == 0 { '{' } else { ',' })?;
+        let mut written = TextBuilder::default();
+        super::build(item, element, forms, &mut written)?;
+        let written = written.into_string();
+        if item.is_null() {
+            out.push_str("NULL")?;
+        } else if is_special(&written) {
+            out.push('"')?;
+            for slice in slices(&written) {
+                pulse::tick(4 * slice.len())?;
+                for c in slice.chars() {
+                    if matches!(c, '"' | '\\') {
+                        out.push('\\')?;
+                    }
+                    out.push(c)?;
+                }
+            }
+            out.push('"')?;
+        } else {
+            out.push_str(&written)?;
+        }
+    }
+    out.push_str(if items.is_empty() { "{}" } else { "}" })
+}
+
+/// Tells whether an element must be quoted.
+fn is_special(written: &str) -> bool {
+    let special = |c: char| c.is_ascii_whitespace() || c == '\x0b' || "\"\\{},".contains(c);
+    written.is_empty() || written.eq_ignore_ascii_case("null") || written.contains(special)
+}
+
 /// Appends an array of such elements.
 pub(super) fn output(items: &[Datum], element: SqlType, forms: &Forms, out: &mut String) {
     out.push('{');
@@ -100,8 +141,7 @@ pub(super) fn output(items: &[Datum], element: SqlType, forms: &Forms, out: &mut
         let start = out.len();
         output_element(item, element, forms, out);
         let written = &out[start..];
-        let special = |c: char| c.is_ascii_whitespace() || c == '\x0b' || "\"\\{},".contains(c);
-        if written.is_empty() || written.eq_ignore_ascii_case("null") || written.contains(special) {
+        if is_special(written) {
             let written = written.replace('\\', "\\\\").replace('"', "\\\"");
             out.truncate(start);
             out.push('"');

@@ -1,6 +1,7 @@
 //! Whether a text is JSON (RFC 8259). The text itself is the value.
 
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pulse;
 
 /// Deeper nesting is refused.
 const MAX_DEPTH: usize = 1000;
@@ -43,6 +44,7 @@ impl Reader<'_> {
         let bytes = self.text.as_bytes();
         self.at += 1;
         loop {
+            pulse::tick(2)?;
             match bytes.get(self.at) {
                 None => return Err(fault(format!("Token \"{}\" is invalid.", self.text))),
                 Some(b'"') => break,
@@ -87,6 +89,7 @@ impl Reader<'_> {
     }
 
     fn value(&mut self, depth: usize) -> SqlResult<()> {
+        pulse::tick(16)?;
         if depth > MAX_DEPTH {
             return Err(SqlError::new(SqlState("54001"), "stack depth limit exceeded"));
         }

@@ -14,6 +14,9 @@ use super::numeric::Numeric;
 use super::{Kind, SqlType};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::build::TextBuilder;
+use crate::ops::bytes::push_hex;
+use crate::pulse::{self, SLICE};
 use std::fmt::Write;
 
 /// The error of a text that is no value of the type.
@@ -66,7 +69,10 @@ fn bytea(text: &str) -> SqlResult<Box<[u8]>> {
     if let Some(hex) = text.strip_prefix("\\x") {
         let mut bytes = Vec::with_capacity(hex.len() / 2);
         let mut first = None;
-        for c in hex.chars() {
+        for (at, c) in hex.chars().enumerate() {
+            if at.is_multiple_of(SLICE) {
+                pulse::tick(4 * SLICE)?;
+            }
             if first.is_none() && c.is_ascii_whitespace() {
                 continue;
             }
@@ -87,6 +93,7 @@ fn bytea(text: &str) -> SqlResult<Box<[u8]>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
+        pulse::tick(2)?;
         rest = match (byte, after) {
             (b'\\', [b'\\', after @ ..]) => {
                 bytes.push(b'\\');
@@ -312,6 +319,32 @@ pub fn output(datum: &Datum, kind: SqlType, forms: &Forms, out: &mut String) {
         }
     };
     debug_assert!(written.is_ok(), "writing to a string cannot fail");
+}
+
+/// Appends a value as text; nothing for NULL.
+///
+/// # Errors
+/// `54000` for what would be too long, `57014`.
+pub(crate) fn build(datum: &Datum, kind: SqlType, forms: &Forms, out: &mut TextBuilder) -> SqlResult<()> {
+    match datum {
+        Datum::Text(text) => out.push_str(text),
+        Datum::Bytes(bytes) if !forms.bytea_escape => {
+            out.push_str("\\x")?;
+            push_hex(bytes, out)
+        }
+        Datum::Bytes(bytes) => bytes.chunks(SLICE).try_for_each(|slice| {
+            pulse::tick(16 * slice.len())?;
+            out.write(|out| push_escaped(slice, out))
+        }),
+        Datum::Array(items) if matches!(kind.kind, Kind::Array(_)) => {
+            array::build(items, kind.element().unwrap_or(Kind::Text.into()), forms, out)
+        }
+        Datum::Numeric(number) => {
+            number.count_work()?;
+            out.write(|out| output(datum, kind, forms, out))
+        }
+        other => out.write(|out| output(other, kind, forms, out)),
+    }
 }
 
 /// A value as text.

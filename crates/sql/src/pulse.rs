@@ -1,0 +1,206 @@
+//! Pulse of long computations: whatever may take long asks here whether its statement is still wanted.
+//!
+//! Work is counted in units of about a nanosecond up to ten: a byte that is looked at, sixteen bytes that are copied, a call
+//! of a cheap function. When [`UNITS`] of them are done, the thread looks at the [`Watch`] of its statement, which knows of
+//! cancels, `statement_timeout`, and the end of the session.
+//!
+//! **Invariant:** between two looks lie at most [`UNITS`] units, and what one call of [`tick`] counts: about a millisecond.
+//! So a caller cuts what is long into slices ([`slices`], [`SLICE`]) and counts each before it works on it.
+//!
+//! The counter and the watch belong to the thread. An urgent context, which runs on the stack of another, evaluates nothing of
+//! SQL and comes never here. Where a thread takes turns between statements, each turn is within its own [`during`].
+
+use crate::error::SqlResult;
+use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// Knows whether a statement is still wanted.
+pub trait Watch: Send + Sync {
+    /// Looks.
+    ///
+    /// # Errors
+    /// Why the statement must end: `57014` and the like.
+    fn look(&self) -> SqlResult<()>;
+}
+
+/// Units of work between two looks.
+const UNITS: usize = 1 << 17;
+/// Bytes of a slice that is worked on byte by byte.
+pub const SLICE: usize = 1 << 16;
+/// Bytes that are copied within a unit.
+const COPIED: usize = 16;
+
+thread_local! {
+    static LEFT: Cell<usize> = const { Cell::new(UNITS) };
+    static WATCH: RefCell<Option<Arc<dyn Watch>>> = const { RefCell::new(None) };
+}
+
+/// Puts back the watch that was there before.
+struct Scope(Option<Arc<dyn Watch>>);
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        WATCH.set(self.0.take());
+    }
+}
+
+/// Calls `f`, whose work is watched by `watch`.
+pub fn during<R>(watch: Arc<dyn Watch>, f: impl FnOnce() -> R) -> R {
+    let _scope = Scope(WATCH.replace(Some(watch)));
+    f()
+}
+
+/// The next look is after a whole share of work, whatever was done before.
+pub(crate) fn restart() {
+    LEFT.set(UNITS);
+}
+
+/// Counts units of work that are about to be done.
+///
+/// # Errors
+/// Those of [`Watch::look`].
+#[inline]
+pub fn tick(units: usize) -> SqlResult<()> {
+    match LEFT.get().checked_sub(units) {
+        Some(left) => {
+            LEFT.set(left);
+            Ok(())
+        }
+        None => look(),
+    }
+}
+
+/// Counts bytes that are about to be copied.
+///
+/// # Errors
+/// Those of [`Watch::look`].
+#[inline]
+pub fn copies(bytes: usize) -> SqlResult<()> {
+    tick(1 + bytes / COPIED)
+}
+
+/// Looks now.
+///
+/// # Errors
+/// Those of [`Watch::look`].
+#[cold]
+pub fn look() -> SqlResult<()> {
+    LEFT.set(UNITS);
+    WATCH.with_borrow(|watch| watch.as_ref().map_or(Ok(()), |watch| watch.look()))
+}
+
+/// Slices of a text, none longer than [`SLICE`] and none cutting a character.
+pub(crate) fn slices(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (slice, after) = rest.split_at(rest.floor_char_boundary(SLICE));
+        rest = after;
+        Some(slice)
+    })
+}
+
+/// Rows that are sorted without a look.
+const RUN: usize = 1 << 10;
+
+/// Sorts as [`slice::sort_by`]: what is equal stays in its order. Short runs are sorted, and merged two by two.
+///
+/// # Errors
+/// Those of [`Watch::look`]; the order is undefined then, and nothing is lost.
+pub fn sort_by<T>(all: &mut Vec<T>, mut by: impl FnMut(&T, &T) -> Ordering) -> SqlResult<()> {
+    if all.len() <= RUN {
+        all.sort_by(by);
+        return tick(all.len());
+    }
+    for run in all.chunks_mut(RUN) {
+        tick(run.len() * 16)?;
+        run.sort_by(&mut by);
+    }
+    let mut width = RUN;
+    while width < all.len() {
+        let mut merged = Vec::with_capacity(all.len());
+        let mut rest = std::mem::take(all).into_iter();
+        let mut is_stopped = Ok(());
+        while 0 < rest.len() {
+            // The runs are taken out: what is left of one is as cheap to pass on as to keep.
+            let left: Vec<T> = rest.by_ref().take(width).collect();
+            let right: Vec<T> = rest.by_ref().take(width).collect();
+            let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
+            while let (Some(first), Some(second)) = (left.peek(), right.peek()) {
+                if is_stopped.is_ok() {
+                    is_stopped = tick(8);
+                }
+                let is_right = is_stopped.is_ok() && by(second, first).is_lt();
+                merged.extend(if is_right { right.next() } else { left.next() });
+            }
+            merged.extend(left);
+            merged.extend(right);
+        }
+        *all = merged;
+        is_stopped?;
+        width *= 2;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::SqlError;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    /// Ends the statement at the look after so many.
+    struct After(AtomicUsize);
+
+    impl Watch for After {
+        fn look(&self) -> SqlResult<()> {
+            let left = self.0.load(Relaxed);
+            self.0.store(left.saturating_sub(1), Relaxed);
+            if left == 0 { Err(SqlError::cancelled("user request")) } else { Ok(()) }
+        }
+    }
+
+    fn after(looks: usize) -> Arc<dyn Watch> {
+        Arc::new(After(AtomicUsize::new(looks)))
+    }
+
+    #[test]
+    fn work_is_looked_at_whatever_its_pieces_are() {
+        for piece in [1, 1000, UNITS, 10 * UNITS] {
+            let worked = during(after(3), || (0..=5 * UNITS / piece + 5).try_for_each(|_| tick(piece)));
+            assert!(worked.is_err(), "{piece}");
+        }
+        let (outer, inner) = (after(0), after(usize::MAX));
+        during(Arc::clone(&outer), || {
+            assert!(during(inner, look).is_ok());
+            assert!(look().is_err());
+        });
+        assert!(look().is_ok());
+    }
+
+    #[test]
+    fn slices_are_the_text() {
+        let text = "añ€😀".repeat(SLICE / 4);
+        assert_eq!(slices(&text).collect::<String>(), text);
+        assert!(slices(&text).all(|slice| !slice.is_empty() && slice.len() <= SLICE));
+    }
+
+    #[test]
+    fn a_sort_is_stable_and_can_be_stopped() {
+        for count in [0, 1, RUN, RUN + 1, 5 * RUN + 3, 64 * RUN] {
+            let mut all: Vec<(u64, usize)> =
+                (0..count).map(|at| ((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56, at)).collect();
+            let mut expected = all.clone();
+            expected.sort_by_key(|(key, _)| *key);
+            sort_by(&mut all, |(a, _), (b, _)| a.cmp(b)).expect("nobody stops it");
+            assert!(all == expected, "{count} are not in order");
+        }
+        let mut all: Vec<usize> = (0..200 * RUN).rev().collect();
+        assert!(during(after(0), || sort_by(&mut all, Ord::cmp)).is_err());
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..200 * RUN), "some are lost");
+    }
+}
