@@ -10,6 +10,8 @@
 //! - Rows that are skipped are chosen by the order below the OFFSET, and an outer ORDER BY must not replace that order.
 //!   [`SealLimits`] plans each limit that another operator reads as a [`SealedExec`]: a leaf whose plan has been
 //!   optimized by itself. Only projections may stand between the answer and a limit that is not sealed.
+//! - A column that is constant below an outer join is that or null above it. DataFusion takes it for constant there, too, and
+//!   leaves it out of sort keys. So [`SealLimits`] seals an input that the join may extend by nulls and that has constants.
 //!
 //! What can raise an error sees no row that a condition has excluded. [`asked_in_turn`] puts conditions that can raise above
 //! all others, one upon the other in the order in which the query has them. A projection that can raise stays above the
@@ -24,7 +26,7 @@ use crate::safepoint::{InsertSafepoints, SafepointExec};
 use arrow_schema::SchemaRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchemaRef, Statistics, internal_err};
+use datafusion::common::{DFSchemaRef, JoinType, Statistics, internal_err};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
@@ -35,11 +37,14 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, ReplaceChildrenOptions,
+};
 use std::fmt;
 use std::sync::Arc;
 
@@ -155,9 +160,64 @@ fn is_limit(plan: &dyn ExecutionPlan) -> bool {
         || plan.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
 }
 
+/// Inputs of a join, left and right, in whose place rows of nulls may stand.
+fn extended_by_nulls(plan: &dyn ExecutionPlan) -> [bool; 2] {
+    let kind = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        *join.join_type()
+    } else if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
+        *join.join_type()
+    } else if let Some(join) = plan.downcast_ref::<SortMergeJoinExec>() {
+        join.join_type()
+    } else {
+        return [false, false];
+    };
+    match kind {
+        JoinType::Left => [false, true],
+        JoinType::Right => [true, false],
+        JoinType::Full => [true, true],
+        JoinType::Inner
+        | JoinType::LeftSemi
+        | JoinType::RightSemi
+        | JoinType::LeftAnti
+        | JoinType::RightAnti
+        | JoinType::LeftMark
+        | JoinType::RightMark => [false, false],
+    }
+}
+
 impl SealLimits {
+    /// Optimizes a plan by itself.
+    fn alone(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut input = self.below_top(plan, config)?;
+        for rule in &self.0 {
+            input = rule.optimize(input, config)?;
+        }
+        Ok(SealedExec::around(input))
+    }
+
+    /// Seals the inputs of an outer join whose constants are none above it.
+    fn joined(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+        let inputs: Vec<_> = plan.children().into_iter().map(Arc::clone).collect();
+        let has_constants = |input: &Arc<dyn ExecutionPlan>| !input.equivalence_properties().constants().is_empty();
+        let extended = extended_by_nulls(&*plan);
+        let is_sealed = |(input, extended): (&Arc<dyn ExecutionPlan>, bool)| extended && has_constants(input);
+        if !inputs.iter().zip(extended).any(is_sealed) {
+            return Ok(Transformed::no(plan));
+        }
+        let inputs = inputs
+            .into_iter()
+            .zip(extended)
+            .map(|(input, extended)| if is_sealed((&input, extended)) { self.alone(input, config) } else { Ok(input) });
+        Ok(Transformed::yes(replace_children_if_necessary(plan, inputs.collect::<Result<_>>()?)?))
+    }
+
     /// Seals what is below the operators that may stand as they are: projections, then limits, at the top of a plan.
     fn below_top(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = self.joined(plan, config)?.data;
         let is_top = plan.downcast_ref::<ProjectionExec>().is_some() || is_limit(&*plan);
         let children = plan.children().into_iter().map(Arc::clone);
         let children = children.map(|child| match is_top {
@@ -171,13 +231,9 @@ impl SealLimits {
     fn sealed(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let seal = |plan: Arc<dyn ExecutionPlan>| {
             if !is_limit(&*plan) {
-                return Ok(Transformed::no(plan));
+                return self.joined(plan, config);
             }
-            let mut input = self.below_top(plan, config)?;
-            for rule in &self.0 {
-                input = rule.optimize(input, config)?;
-            }
-            Ok(Transformed::new(SealedExec::around(input), true, TreeNodeRecursion::Jump))
+            Ok(Transformed::new(self.alone(plan, config)?, true, TreeNodeRecursion::Jump))
         };
         plan.transform_down(seal).data()
     }

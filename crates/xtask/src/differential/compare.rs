@@ -69,7 +69,7 @@ fn is_data(state: &str) -> bool {
 /// branch is left, and the column has its modifier.
 fn folds(query: &Query) -> bool {
     let text = query.to_string();
-    ["case when ", "coalesce(", ") union", ") except", ") intersect"].iter().any(|word| text.contains(word))
+    ["case ", "coalesce(", ") union", ") except", ") intersect"].iter().any(|word| text.contains(word))
 }
 
 /// Tells if columns are the same but for modifiers that one side does not know.
