@@ -1,11 +1,14 @@
-//! The repository's own automation, in Rust rather than in scripts: `cargo xtask plants`.
+//! The repository's own automation, in Rust rather than in scripts: `cargo xtask --help` lists it.
 //!
 //! What can be an ordinary test is one: see `tidy.rs`.
 
 mod differential;
+mod isolation;
 mod plants;
+mod server;
 #[cfg(test)]
 mod tidy;
+mod wire;
 
 use clap::Parser;
 
@@ -17,11 +20,14 @@ enum Xtask {
     Plants,
     /// Run random queries on both paths and on PostgreSQL 15, and report every difference.
     Differential(differential::Differential),
+    /// Run PostgreSQL's isolation suite and check which of its specs are equal.
+    Isolation(isolation::Isolation),
 }
 
 fn main() -> anyhow::Result<()> {
     match Xtask::parse() {
         Xtask::Plants => plants::run(),
         Xtask::Differential(options) => differential::run(&options),
+        Xtask::Isolation(options) => isolation::run(&options),
     }
 }

@@ -4,7 +4,7 @@
 
 use super::hints::{FORMS, HINTS, WINDOWS, fields, pool};
 use super::types::Ty;
-use super::wire::{Answer, Client};
+use crate::wire::{Answer, Client};
 use anyhow::Context;
 use std::collections::BTreeSet;
 

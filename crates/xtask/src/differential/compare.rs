@@ -2,7 +2,7 @@
 //! determines it, errors by SQLSTATE.
 
 use super::ast::Query;
-use super::wire::{Answer, Column};
+use crate::wire::{Answer, Column};
 use std::cmp::Ordering;
 
 /// Difference between two answers.

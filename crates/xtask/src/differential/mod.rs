@@ -14,22 +14,20 @@ mod hints;
 mod queries;
 mod rng;
 mod schema;
-mod server;
 mod shrink;
 mod types;
-mod wire;
 
+use crate::server;
+use crate::wire::{Address, Answer, Client};
 use anyhow::{Context, ensure};
 use ast::Query;
 use catalog::Catalog;
 use compare::{Kind, compare, describe};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use wire::{Address, Answer, Client};
 
 /// Callables that are not tried, with the reason of each.
 const KNOWN: &str = include_str!("known.tsv");
@@ -257,7 +255,7 @@ pub fn run(options: &Differential) -> anyhow::Result<()> {
     println!("seed {seed}");
     let binary = match &options.binary {
         Some(binary) => binary.clone(),
-        None => build(options.plant.as_deref())?,
+        None => server::build(options.plant.as_deref())?,
     };
     let ours = server::overtake(&binary)?;
     let theirs = postgres_of(options)?;
@@ -302,20 +300,6 @@ fn postgres_of(options: &Differential) -> anyhow::Result<Option<(Address, Option
     ensure!(std::env::var_os("OVERTAKE_CI").is_none(), "{message}");
     println!("\n*** {message} ***\n");
     Ok(None)
-}
-
-/// Builds the binary, with a planted bug in a folder of its own.
-fn build(plant: Option<&str>) -> anyhow::Result<PathBuf> {
-    let mut folder = super::plants::target_directory();
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--release", "--package", "overtake"]);
-    if let Some(plant) = plant {
-        folder.push("plants");
-        cargo.env("OVERTAKE_PLANT", plant);
-    }
-    cargo.env("CARGO_TARGET_DIR", &folder);
-    ensure!(cargo.status().context("cargo cannot be started")?.success(), "the build failed");
-    Ok(folder.join("release/overtake"))
 }
 
 /// Makes the tables, and reads what can be called.

@@ -1,6 +1,6 @@
 //! Servers of a run: the binary of this repository, and a PostgreSQL 15 in a temporary folder. Both end with the run.
 
-use super::wire::{Address, Client};
+use crate::wire::{Address, Client};
 use anyhow::{Context, bail, ensure};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -31,6 +31,23 @@ const POSTGRES: &str = "/usr/lib/postgresql/15/bin";
 /// Tells if PostgreSQL 15 is installed.
 pub fn has_postgres() -> bool {
     Path::new(POSTGRES).join("postgres").exists()
+}
+
+/// Builds the binary, with a planted bug in a folder of its own.
+///
+/// # Errors
+/// When it does not build.
+pub fn build(plant: Option<&str>) -> anyhow::Result<PathBuf> {
+    let mut folder = crate::plants::target_directory();
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--release", "--package", "overtake"]);
+    if let Some(plant) = plant {
+        folder.push("plants");
+        cargo.env("OVERTAKE_PLANT", plant);
+    }
+    cargo.env("CARGO_TARGET_DIR", &folder);
+    ensure!(cargo.status().context("cargo cannot be started")?.success(), "the build failed");
+    Ok(folder.join("release/overtake"))
 }
 
 /// Starts the binary on a port that is free.

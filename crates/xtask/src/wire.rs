@@ -10,7 +10,8 @@ use std::time::Duration;
 /// Answers that take longer than this count as a dead connection. The servers' own `statement_timeout` is shorter.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
-trait Stream: Read + Write + Send {}
+/// Byte stream to a server.
+pub trait Stream: Read + Write + Send {}
 impl Stream for TcpStream {}
 impl Stream for UnixStream {}
 
@@ -48,6 +49,45 @@ impl Address {
         }
         Ok(address)
     }
+
+    /// Connects. A read that finds nothing for `read_max` is an error.
+    ///
+    /// # Errors
+    /// When nobody listens there.
+    pub fn open(&self, read_max: Duration) -> anyhow::Result<Box<dyn Stream>> {
+        if self.host.starts_with('/') {
+            let stream = UnixStream::connect(format!("{}/.s.PGSQL.{}", self.host, self.port))?;
+            stream.set_read_timeout(Some(read_max))?;
+            Ok(Box::new(stream))
+        } else {
+            let stream = TcpStream::connect((self.host.as_str(), self.port))?;
+            stream.set_read_timeout(Some(read_max))?;
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream))
+        }
+    }
+
+    /// Returns the message that opens a session with these settings.
+    pub fn startup(&self, settings: &[(&str, &str)]) -> Vec<u8> {
+        let mut body = 196_608_i32.to_be_bytes().to_vec();
+        for (name, value) in [("user", self.user.as_str()), ("database", &self.database)].iter().chain(settings) {
+            for text in [name, value] {
+                body.extend(text.as_bytes());
+                body.push(0);
+            }
+        }
+        body.push(0);
+        [length(body.len()).as_slice(), &body].concat()
+    }
+}
+
+/// Returns the message of a simple query.
+pub fn query(text: &str) -> Vec<u8> {
+    let mut message = vec![b'Q'];
+    message.extend(length(text.len() + 1));
+    message.extend(text.as_bytes());
+    message.push(0);
+    message
 }
 
 /// Column of a result.
@@ -79,25 +119,8 @@ impl Client {
     /// # Errors
     /// When the server is not there or asks for a password.
     pub fn connect(address: &Address) -> anyhow::Result<Client> {
-        let stream: Box<dyn Stream> = if address.host.starts_with('/') {
-            let stream = UnixStream::connect(format!("{}/.s.PGSQL.{}", address.host, address.port))?;
-            stream.set_read_timeout(Some(ANSWER_MAX))?;
-            Box::new(stream)
-        } else {
-            let stream = TcpStream::connect((address.host.as_str(), address.port))?;
-            stream.set_read_timeout(Some(ANSWER_MAX))?;
-            stream.set_nodelay(true)?;
-            Box::new(stream)
-        };
-        let mut client = Client { stream, unread: Vec::new(), at: 0 };
-        let mut body = 196_608_i32.to_be_bytes().to_vec();
-        for text in ["user", &address.user, "database", &address.database] {
-            body.extend(text.as_bytes());
-            body.push(0);
-        }
-        body.push(0);
-        client.stream.write_all(&length(body.len()))?;
-        client.stream.write_all(&body)?;
+        let mut client = Client { stream: address.open(ANSWER_MAX)?, unread: Vec::new(), at: 0 };
+        client.stream.write_all(&address.startup(&[]))?;
         match client.receive()? {
             Answer::Rows { .. } => Ok(client),
             Answer::Error { state, message } => bail!("login failed: {state} {message}"),
@@ -121,11 +144,7 @@ impl Client {
     /// # Errors
     /// When the connection is dead.
     pub fn send(&mut self, text: &str) -> anyhow::Result<()> {
-        let mut message = vec![b'Q'];
-        message.extend(length(text.len() + 1));
-        message.extend(text.as_bytes());
-        message.push(0);
-        Ok(self.stream.write_all(&message)?)
+        Ok(self.stream.write_all(&query(text))?)
     }
 
     /// Receives everything up to the next ReadyForQuery.
@@ -178,10 +197,10 @@ fn length(body: usize) -> [u8; 4] {
 }
 
 /// Fields of a message that are still unread.
-struct Reader<'a>(&'a [u8]);
+pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, count: usize) -> anyhow::Result<&'a [u8]> {
+    pub fn take(&mut self, count: usize) -> anyhow::Result<&'a [u8]> {
         let (found, rest) = self.0.split_at_checked(count).context("a message ends early")?;
         self.0 = rest;
         Ok(found)
@@ -191,18 +210,18 @@ impl<'a> Reader<'a> {
         Ok(i16::from_be_bytes(self.take(2)?.try_into()?))
     }
 
-    fn int4(&mut self) -> anyhow::Result<i32> {
+    pub fn int4(&mut self) -> anyhow::Result<i32> {
         Ok(i32::from_be_bytes(self.take(4)?.try_into()?))
     }
 
-    fn text(&mut self) -> anyhow::Result<String> {
+    pub fn text(&mut self) -> anyhow::Result<String> {
         let end = self.0.iter().position(|byte| *byte == 0).context("a text without an end")?;
         let text = String::from_utf8(self.take(end)?.to_vec())?;
         self.take(1)?;
         Ok(text)
     }
 
-    fn columns(&mut self) -> anyhow::Result<Vec<Column>> {
+    pub fn columns(&mut self) -> anyhow::Result<Vec<Column>> {
         let count = self.int2()?;
         let mut columns = Vec::new();
         for _ in 0..count {
@@ -216,7 +235,7 @@ impl<'a> Reader<'a> {
         Ok(columns)
     }
 
-    fn row(&mut self) -> anyhow::Result<Vec<Option<String>>> {
+    pub fn row(&mut self) -> anyhow::Result<Vec<Option<String>>> {
         let count = self.int2()?;
         let mut row = Vec::new();
         for _ in 0..count {
