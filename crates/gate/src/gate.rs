@@ -5,7 +5,8 @@
 //! beyond the limit exist only to end what would be a deadlock, and are counted.
 //!
 //! **Invariant:** slots in use never exceed the limit in force plus the extra ones, but after the limit was lowered, when nobody
-//! goes in until they are. As long as a slot is free, nobody waits who may have it.
+//! goes in until they are. As long as a slot is free, nobody waits who may have it: but for those whose pool of connections has no
+//! room, who hold no slot while they wait for that.
 
 mod batches;
 mod change;
@@ -17,6 +18,7 @@ mod pace;
 mod passage;
 mod patience;
 mod queue;
+mod rooms;
 mod shares;
 mod stalls;
 mod timer;
@@ -28,6 +30,7 @@ mod window;
 pub(crate) use batches::student;
 pub use batches::{Estimate, Moments};
 pub use entry::Ticket;
+pub use rooms::PoolId;
 pub use times::Times;
 pub use totals::Totals;
 pub use view::{ClassView, Counters, View, Whereabouts};
@@ -41,6 +44,7 @@ use learned::Learned;
 use meter::Meter;
 use pace::Pace;
 use queue::{Place, Queue};
+use rooms::Rooms;
 use std::collections::VecDeque;
 use thiserror::Error;
 use timer::{Timed, Timer};
@@ -57,19 +61,21 @@ pub struct Arrival {
     pub hot_key: Option<u64>,
     /// Whose it is: who has several transactions at once may wait for itself. 0: nobody's in particular.
     pub owner: u64,
+    /// What it needs a connection of; none: it has one, or needs none.
+    pub pool: Option<PoolId>,
 }
 
 impl Arrival {
     /// One of this class, of which nothing more is known.
     pub fn new(class: ClassId) -> Arrival {
-        Arrival { class, fingerprint: None, hot_key: None, owner: 0 }
+        Arrival { class, fingerprint: None, hot_key: None, owner: 0, pool: None }
     }
 }
 
 /// What becomes of a transaction that has come, or come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entrance {
-    /// It has a slot.
+    /// It has a slot, and the connection that it needs.
     In,
     /// It waits; [`Event::Admitted`] will say when it has one.
     Waits,
@@ -102,7 +108,7 @@ pub enum Ending {
 /// What the caller must act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It has a slot now.
+    /// It has a slot now, and the connection that it needs; or a connection, if it [asked](Gate::ask) for nothing else.
     Admitted(Ticket),
     /// It has waited for longer than its class may, and is forgotten: it stood at this place.
     TimedOut(Ticket, ClassId, Whereabouts),
@@ -148,6 +154,7 @@ pub struct Gate {
     entries: Entries,
     events: VecDeque<Event>,
     hot: HotKeys,
+    rooms: Rooms,
     learned: Learned,
     meter: Meter,
     window: Window,
@@ -198,6 +205,7 @@ impl Gate {
             entries: Entries::default(),
             events: VecDeque::new(),
             hot: HotKeys::default(),
+            rooms: Rooms::default(),
             learned: Learned::default(),
             meter: Meter::new(settings.processors),
             window: Window::new(Time::ZERO, settings.mpl, settings.classes.len(), 0),
@@ -261,7 +269,7 @@ impl Gate {
     /// It is turned away, if a bound says so.
     pub fn arrive(&mut self, now: Time, arrival: Arrival) -> Result<(Ticket, Entrance), Refused> {
         self.pass(now);
-        let Arrival { class: id, fingerprint, hot_key, owner } = arrival;
+        let Arrival { class: id, fingerprint, hot_key, owner, pool } = arrival;
         let (class, settings) = (&self.classes[id.index()], &self.settings.classes[id.index()]);
         // Who is held back waits for a row, not for a slot, and takes no place that the bound is for.
         let is_held_back = hot_key.is_some_and(|key| self.hot.is_taken(key));
@@ -269,7 +277,7 @@ impl Gate {
         if let Some(most) = settings.queue_max
             && most <= waiting
             && !is_held_back
-            && !self.has_room(id)
+            && !self.has_room(id, pool)
         {
             let (class, at) = (settings.name.clone(), self.behind(id, waiting));
             self.counters.turned_away += 1;
@@ -283,6 +291,7 @@ impl Gate {
         self.classes[id.index()].arrived += 1;
         let mut entry = Entry::new(id, now, place);
         (entry.fingerprint, entry.hot, entry.owner, entry.charged) = (fingerprint, hot_key, owner, expected_ns);
+        entry.pool = pool;
         let ticket = self.entries.insert(entry);
         if let Some(key) = hot_key
             && !self.hot.take(key)
@@ -294,7 +303,7 @@ impl Gate {
             self.set_wait_timer(ticket, id);
             return Ok((ticket, Entrance::Waits));
         }
-        if self.has_room(id) {
+        if self.has_room(id, pool) {
             self.let_in(ticket);
             return Ok((ticket, Entrance::In));
         }
@@ -324,7 +333,7 @@ impl Gate {
             }
             Some((State::Lent, id)) => {
                 self.classes[id.index()].lent -= 1;
-                if self.has_room(id) {
+                if self.has_room(id, None) {
                     self.let_in(ticket);
                     return Entrance::In;
                 }
@@ -352,6 +361,7 @@ impl Gate {
         self.pass(now);
         let Some(entry) = self.entries.get_mut(ticket) else { return };
         let (from, state, hot, place) = (entry.class, entry.state, entry.hot, entry.place);
+        let (lane, pool) = (entry.lane(), entry.needs());
         if from == to {
             return;
         }
@@ -375,9 +385,10 @@ impl Gate {
                 }
             }
             State::Waiting | State::Returning => {
-                old.queue.remove(place);
-                new.queue.push(place, ticket);
+                old.queue.remove(place, lane);
+                new.queue.push(place, ticket, lane, self.rooms.is_open(pool));
             }
+            State::Asking => {}
         }
         self.admit();
     }
@@ -398,7 +409,7 @@ impl Gate {
         match state {
             State::Waiting | State::Returning => {
                 self.queued -= 1;
-                self.classes[id.index()].queue.remove(entry.place);
+                self.classes[id.index()].queue.remove(entry.place, entry.lane());
             }
             State::HeldBack => {
                 self.classes[id.index()].held_back -= 1;
@@ -407,7 +418,11 @@ impl Gate {
                 }
             }
             State::Lent => self.classes[id.index()].lent -= 1,
+            State::Asking => entry.pool.into_iter().for_each(|pool| self.ask_no_more(pool, ticket)),
             State::Inside | State::Resting => {}
+        }
+        if let Some(pool) = entry.pool.filter(|_| entry.has_place) {
+            self.vacate(pool);
         }
         entry.turn(state, now);
         if state != State::HeldBack
@@ -417,6 +432,7 @@ impl Gate {
         }
         match state {
             State::Waiting | State::HeldBack => self.counters.given_up += 1,
+            State::Asking => {}
             _ => self.count(entry, ending, active_count),
         }
         self.admit();
@@ -441,7 +457,9 @@ impl Gate {
     fn pass(&mut self, now: Time) {
         if self.now < now {
             let passed = now.since(self.now);
-            self.window.pass(passed, self.meter.active(), 0 < self.queued);
+            // Who waits for a connection is not held back by the limit.
+            let holds_back = 0 < self.queued && self.classes.iter().any(|class| class.queue.can_run());
+            self.window.pass(passed, self.meter.active(), holds_back);
             self.totals.pass(
                 passed,
                 self.meter.active(),

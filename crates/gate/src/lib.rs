@@ -18,7 +18,7 @@ mod time;
 
 pub use gate::{
     Arrival, ClassObservation, ClassView, Counters, Ending, Entrance, Estimate, Event, Gate, Moments, Observation,
-    Refused, Ticket, Times, Totals, View, Whereabouts,
+    PoolId, Refused, Ticket, Times, Totals, View, Whereabouts,
 };
 pub use settings::{ClassId, ClassSettings, Most, Order, Reaction, Runaway, Settings, SettingsError};
 pub use time::Time;

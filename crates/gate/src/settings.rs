@@ -111,7 +111,8 @@ pub struct Settings {
     pub mpl: u32,
     /// Processors of the database, by which demands are told from the times that they are stretched to.
     pub processors: u32,
-    /// Who has waited so long counts as one of the next level above; twice as long, two above.
+    /// If nobody of a class has gone in for so long, the first that waits counts as one of the next level above; after twice as long,
+    /// two above. One at a time of those who need a connection of the same pool.
     pub ageing: Option<Duration>,
     /// Who is idle inside its transaction for so long lends its slot to others.
     pub lend_after: Option<Duration>,
@@ -128,6 +129,10 @@ impl Settings {
     /// More classes than this are none that anybody could tell apart.
     pub const CLASSES_MAX: usize = 64;
 
+    /// [`Settings::ageing`], unless it is said. Longer than any queue that goes away by itself should last, so that the important are
+    /// seldom made to wait for it; and who is at the lowest of three levels has one of its turns in each ten seconds.
+    pub const AGEING: Duration = Duration::from_secs(5);
+
     /// The classes of a session's priority, in strict order, and a limit of so many.
     pub fn of_priorities(mpl: u32) -> Settings {
         let classes = Class::ALL.iter().map(|class| ClassSettings::new(class.name(), *class as u8)).collect();
@@ -135,7 +140,7 @@ impl Settings {
             classes,
             mpl,
             processors: 1,
-            ageing: None,
+            ageing: Some(Settings::AGEING),
             lend_after: Some(Duration::from_millis(100)),
             return_patience: Duration::from_millis(20),
             stall_patience: Some(Duration::from_secs(1)),

@@ -212,6 +212,7 @@ impl Door {
             fingerprint: about.fingerprint,
             hot_key: about.hot_key,
             owner: about.owner,
+            pool: None,
         };
         let (ticket, entrance) = shared.with_at(shared.time(now), |state, now| {
             let (ticket, entrance) = state.gate.arrive(now, arrival).map_err(|refused| refusal(&refused))?;

@@ -4,6 +4,7 @@
 //! transaction stands at the same place.
 
 use super::queue::Place;
+use super::rooms::{Lane, PoolId};
 use crate::settings::ClassId;
 use crate::time::Time;
 use std::time::Duration;
@@ -47,6 +48,8 @@ pub(super) enum State {
     Lent,
     /// Its client is back; it waits for a slot again, before all others of its class.
     Returning,
+    /// It needs a connection and no slot: it waits for one, or has it.
+    Asking,
 }
 
 impl State {
@@ -91,6 +94,12 @@ pub(super) struct Entry {
     pub(super) is_stalled: bool,
     /// What its client got an extra slot for because others wait for this one.
     pub(super) helper: Option<Ticket>,
+    /// What it needs, or has, a connection of.
+    pub(super) pool: Option<PoolId>,
+    /// Whether it has that.
+    pub(super) has_place: bool,
+    /// Where it stood, if it has its slot because nobody had gone in from there for long.
+    pub(super) aged: Option<(ClassId, Lane)>,
 }
 
 impl Entry {
@@ -113,14 +122,27 @@ impl Entry {
             is_extra: false,
             is_stalled: false,
             helper: None,
+            pool: None,
+            has_place: false,
+            aged: None,
         }
+    }
+
+    /// Where in the queue of its class it stands, if it does.
+    pub(super) fn lane(&self) -> Lane {
+        Lane::of(self.needs())
+    }
+
+    /// What it still needs a connection of.
+    pub(super) fn needs(&self) -> Option<PoolId> {
+        self.pool.filter(|_| !self.has_place)
     }
 
     /// Goes into another state; the time in the last one is counted.
     pub(super) fn turn(&mut self, state: State, now: Time) {
         let spent = now.since(self.since);
         match self.state {
-            State::Waiting | State::HeldBack | State::Returning => self.waited += spent,
+            State::Waiting | State::HeldBack | State::Returning | State::Asking => self.waited += spent,
             State::Inside => self.active += spent,
             State::Resting | State::Lent => self.rested += spent,
         }

@@ -5,11 +5,13 @@
 
 use super::entry::{Entry, State, Ticket};
 use super::queue::Place;
+use super::rooms::PoolId;
 use super::shares::{self, Candidate};
 use super::window::Left;
 use super::{Class, Ending, Event, Gate};
 use crate::settings::{ClassId, Most};
 use crate::time::ns_of;
+use std::time::Duration;
 
 impl Gate {
     pub(super) fn state(&self, ticket: Ticket) -> Option<State> {
@@ -27,10 +29,12 @@ impl Gate {
         f64::from(self.settings.classes[id.index()].weight)
     }
 
-    /// Whether one more of this class may go in. Nobody else can want that slot more: whoever may have it has it.
-    pub(super) fn has_room(&self, id: ClassId) -> bool {
+    /// Whether one more of this class that needs a connection of this pool may go in. Nobody else can want slot and connection more:
+    /// whoever may have both has them.
+    pub(super) fn has_room(&self, id: ClassId, pool: Option<PoolId>) -> bool {
         let is_full = |most| most <= self.classes[id.index()].slots;
         self.slots < self.limit()
+            && self.rooms.is_open(pool)
             && !matches!(self.settings.classes[id.index()].slots_max, Most::Strict(most) if is_full(most))
     }
 
@@ -41,7 +45,7 @@ impl Gate {
     pub(super) fn enqueue(&mut self, ticket: Ticket, place: Place) {
         let Some(entry) = self.entries.get_mut(ticket) else { return };
         entry.place = place;
-        let id = entry.class;
+        let (id, lane, pool) = (entry.class, entry.lane(), entry.needs());
         if self.queued == 0 {
             // Nobody could get on, or not, before somebody waited.
             self.progress = self.now;
@@ -51,7 +55,7 @@ impl Gate {
             self.join_level(id);
         }
         self.queued += 1;
-        self.classes[id.index()].queue.push(place, ticket);
+        self.classes[id.index()].queue.push(place, ticket, lane, self.rooms.is_open(pool));
     }
 
     /// A class that had nothing to do has not saved up for it: it begins where the others of its level are.
@@ -77,10 +81,19 @@ impl Gate {
             let candidates = candidates.filter_map(|(index, (class, settings))| {
                 let first = self.entries.get(class.queue.first()?)?;
                 let waited = self.now.since(first.since);
-                Some((index, Candidate { settings, slots: class.slots, used: class.used, waited }))
+                let lane = first.lane();
+                let is_served = class.queue.has_aged(lane);
+                let aged =
+                    if is_served { Duration::ZERO } else { waited.min(self.now.since(class.queue.served(lane))) };
+                Some((index, Candidate { settings, slots: class.slots, used: class.used, waited, aged }))
             });
-            let Some(index) = shares::next(candidates, self.settings.ageing) else { return };
+            let Some((index, is_aged)) = shares::next(candidates, self.settings.ageing) else { return };
             let Some(ticket) = self.classes[index].queue.first() else { return };
+            if is_aged && let Some(entry) = self.entries.get_mut(ticket) {
+                let lane = entry.lane();
+                entry.aged = Some((entry.class, lane));
+                self.classes[index].queue.age(lane);
+            }
             self.dequeue(ticket);
             self.step(index);
             self.let_in(ticket);
@@ -91,7 +104,7 @@ impl Gate {
     pub(super) fn dequeue(&mut self, ticket: Ticket) {
         if let Some(entry) = self.entries.get(ticket) {
             self.queued -= 1;
-            self.classes[entry.class.index()].queue.remove(entry.place);
+            self.classes[entry.class.index()].queue.remove(entry.place, entry.lane());
         }
     }
 
@@ -105,7 +118,9 @@ impl Gate {
         let now = self.now;
         let Some(entry) = self.entries.get_mut(ticket) else { return };
         entry.turn(State::Inside, now);
-        let (id, charged) = (entry.class, entry.charged);
+        let (id, charged, lane) = (entry.class, entry.charged, entry.lane());
+        self.occupy(ticket);
+        self.classes[id.index()].queue.serve(lane, now);
         self.slots += 1;
         self.classes[id.index()].slots += 1;
         self.classes[id.index()].used += charged / self.weight(id);
@@ -149,6 +164,9 @@ impl Gate {
         let Some(entry) = self.entries.get_mut(ticket) else { return };
         self.extras -= u32::from(std::mem::take(&mut entry.is_extra));
         let id = entry.class;
+        if let Some((class, lane)) = entry.aged.take() {
+            self.classes[class.index()].queue.rejuvenate(lane);
+        }
         // What it was charged for is over; it is charged anew if it comes back.
         self.slots -= 1;
         self.classes[id.index()].slots -= 1;

@@ -101,10 +101,12 @@ impl Gate {
             let own = self.entries.get(*ticket).map_or(0, |entry| entry.owner);
             own != 0 && holders.iter().any(|holder| holder.owner == own)
         };
-        let own = self.classes.iter().flat_map(|class| class.queue.iter()).find(is_own);
+        let own = self.classes.iter().flat_map(|class| class.queue.runnable()).find(is_own);
         let first = || self.classes.iter().find_map(|class| class.queue.first());
-        if let Some(ticket) = own.or_else(first) {
-            self.let_in_extra(ticket);
+        match own.or_else(first) {
+            Some(ticket) => self.let_in_extra(ticket),
+            // All of them wait for connections: no slot helps.
+            None => self.progress = self.now,
         }
     }
 }

@@ -1,8 +1,13 @@
 //! Who waits, in the order of going in, a queue for each class.
 //!
-//! **Invariant:** a place does not change while somebody stands at it, so the order of two that wait never turns round.
+//! A queue has a lane for each pool of connections, and one for those who need none. The lanes of pools without room are shut: those
+//! in them are passed over, and keep their places. So the first that can run is found at once, however many cannot.
+//!
+//! **Invariant:** a place does not change while somebody stands at it, so the order of two that wait never turns round. `heads` has
+//! the first of each lane that is open and not empty, and nobody else.
 
 use super::entry::Ticket;
+use super::rooms::Lane;
 use crate::settings::Order;
 use crate::time::Time;
 use std::collections::BTreeMap;
@@ -49,37 +54,134 @@ impl Place {
 
 /// Those of one class that wait.
 #[derive(Debug, Default)]
-pub(super) struct Queue(BTreeMap<Place, Ticket>);
+pub(super) struct Queue {
+    lanes: Vec<Waiting>,
+    heads: BTreeMap<Place, (Lane, Ticket)>,
+    count: usize,
+}
+
+/// Those of one class and one pool.
+#[derive(Debug, Default)]
+struct Waiting {
+    all: BTreeMap<Place, Ticket>,
+    is_shut: bool,
+    served: Time,
+    /// Of those inside, how many ageing has let in.
+    aged: u32,
+}
+
+impl Waiting {
+    fn head(&self) -> Option<(Place, Ticket)> {
+        let first = self.all.first_key_value().map(|(place, ticket)| (*place, *ticket));
+        first.filter(|_| !self.is_shut)
+    }
+}
 
 impl Queue {
-    pub(super) fn push(&mut self, place: Place, ticket: Ticket) {
-        let before = self.0.insert(place, ticket);
-        assert!(before.is_none(), "two transactions stand at one place of a queue");
+    fn lane_mut(&mut self, lane: Lane) -> &mut Waiting {
+        if self.lanes.len() <= lane.index() {
+            self.lanes.resize_with(lane.index() + 1, Waiting::default);
+        }
+        &mut self.lanes[lane.index()]
     }
 
+    /// Changes a lane, and its head with it.
+    fn change(&mut self, lane: Lane, change: impl FnOnce(&mut Waiting)) {
+        let waiting = self.lane_mut(lane);
+        let before = waiting.head();
+        change(waiting);
+        let after = waiting.head();
+        if before == after {
+            return;
+        }
+        if let Some((place, _)) = before {
+            self.heads.remove(&place);
+        }
+        if let Some((place, ticket)) = after {
+            self.heads.insert(place, (lane, ticket));
+        }
+    }
+
+    /// In a lane that is open, or shut.
+    pub(super) fn push(&mut self, place: Place, ticket: Ticket, lane: Lane, is_open: bool) {
+        self.count += 1;
+        self.change(lane, |waiting| {
+            waiting.is_shut = !is_open;
+            let before = waiting.all.insert(place, ticket);
+            assert!(before.is_none(), "two transactions stand at one place of a queue");
+        });
+    }
+
+    pub(super) fn remove(&mut self, place: Place, lane: Lane) {
+        self.count -= 1;
+        self.change(lane, |waiting| {
+            let before = waiting.all.remove(&place);
+            assert!(before.is_some(), "who leaves a queue stands in it");
+        });
+    }
+
+    /// A lane opens, or is shut.
+    pub(super) fn set_open(&mut self, lane: Lane, is_open: bool) {
+        if lane.index() < self.lanes.len() {
+            self.change(lane, |waiting| waiting.is_shut = !is_open);
+        }
+    }
+
+    /// The first of those who can run.
     pub(super) fn first(&self) -> Option<Ticket> {
-        self.0.first_key_value().map(|(_, ticket)| *ticket)
+        self.heads.first_key_value().map(|(_, (_, ticket))| *ticket)
     }
 
-    pub(super) fn remove(&mut self, place: Place) {
-        let before = self.0.remove(&place);
-        assert!(before.is_some(), "who leaves a queue stands in it");
+    /// Since when nobody of this lane has gone in.
+    pub(super) fn served(&self, lane: Lane) -> Time {
+        self.lanes.get(lane.index()).map_or(Time::ZERO, |waiting| waiting.served)
+    }
+
+    /// Whether somebody is inside whom ageing has let in from this lane.
+    pub(super) fn has_aged(&self, lane: Lane) -> bool {
+        self.lanes.get(lane.index()).is_some_and(|waiting| 0 < waiting.aged)
+    }
+
+    /// One of this lane goes in.
+    pub(super) fn serve(&mut self, lane: Lane, now: Time) {
+        self.lane_mut(lane).served = now;
+    }
+
+    /// Ageing has let one of this lane in.
+    pub(super) fn age(&mut self, lane: Lane) {
+        self.lane_mut(lane).aged += 1;
+    }
+
+    /// Such a one has given its slot up.
+    pub(super) fn rejuvenate(&mut self, lane: Lane) {
+        self.lane_mut(lane).aged -= 1;
     }
 
     /// How many stand before this place.
     pub(super) fn before(&self, place: Place) -> usize {
-        self.0.range(..place).count()
+        self.lanes.iter().map(|waiting| waiting.all.range(..place).count()).sum()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Ticket> {
-        self.0.values().copied()
+    /// Those who can run, in no order.
+    pub(super) fn runnable(&self) -> impl Iterator<Item = Ticket> {
+        self.lanes.iter().filter(|waiting| !waiting.is_shut).flat_map(|waiting| waiting.all.values().copied())
+    }
+
+    /// How many wait in this lane.
+    pub(super) fn count_in(&self, lane: Lane) -> usize {
+        self.lanes.get(lane.index()).map_or(0, |waiting| waiting.all.len())
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.count
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.count == 0
+    }
+
+    /// Whether somebody waits who could run.
+    pub(super) fn can_run(&self) -> bool {
+        !self.heads.is_empty()
     }
 }

@@ -1,7 +1,11 @@
 //! Which class goes next.
 //!
-//! In this order: a class below its minimum; then levels, strictly, a class whose first has waited long counting as a higher
-//! one; then weighted shares among classes of one level. Shares are of the time in slots: each class has an account of what it
+//! In this order: a class below its minimum; then levels, strictly, but that a class from which nobody has gone in for long counts as a
+//! higher one, before those who belong there; then weighted shares among classes of one level.
+//!
+//! Ageing lets one in at a time and not before its period has passed again, so it bounds what the lowest class waits and what the
+//! highest can lose: of a queue of thousands that are old, the important do not stand behind all.
+//! Shares are of the time in slots: each class has an account of what it
 //! has used, divided by its weight, and the smallest goes next (start-time fair queueing, Goyal, Vin and Cheng 1996). What a
 //! transaction will use is charged when it goes in, as expected, and put right when it leaves.
 //!
@@ -20,6 +24,8 @@ pub(super) struct Candidate<'a> {
     pub(super) used: f64,
     /// How long its first has waited.
     pub(super) waited: Duration,
+    /// For how long nobody has gone in from where it stands, nothing while ageing has somebody inside from there.
+    pub(super) aged: Duration,
 }
 
 impl Candidate<'_> {
@@ -37,27 +43,38 @@ impl Candidate<'_> {
         self.slots < self.settings.slots_min
     }
 
+    fn is_raised(&self, ageing: Option<Duration>) -> bool {
+        self.level(ageing) < self.settings.level
+    }
+
     fn level(&self, ageing: Option<Duration>) -> u8 {
         let raised = match ageing {
             // Most wait for less: two comparisons are less than a division.
-            Some(ageing) if !ageing.is_zero() && ageing <= self.waited => self.waited.as_nanos() / ageing.as_nanos(),
+            Some(ageing) if !ageing.is_zero() && ageing <= self.aged => self.aged.as_nanos() / ageing.as_nanos(),
             _ => 0,
         };
         self.settings.level.saturating_sub(u8::try_from(raised).unwrap_or(u8::MAX))
     }
 }
 
-/// The one that goes next, by its place.
+/// The one that goes next, by its place, and whether it does because nobody of it has for long.
 pub(super) fn next<'a>(
     candidates: impl Iterator<Item = (usize, Candidate<'a>)>,
     ageing: Option<Duration>,
-) -> Option<usize> {
-    let key = |candidate: &Candidate<'_>| (candidate.yields(), !candidate.is_below_minimum(), candidate.level(ageing));
+) -> Option<(usize, bool)> {
+    let key = |candidate: &Candidate<'_>| {
+        let level = candidate.level(ageing);
+        (candidate.yields(), !candidate.is_below_minimum(), level, level == candidate.settings.level)
+    };
     let before = |a: &Candidate<'_>, b: &Candidate<'_>| {
-        let shares = || a.used.total_cmp(&b.used).then(b.waited.cmp(&a.waited));
+        let shares = || match (a.is_raised(ageing), b.is_raised(ageing)) {
+            (true, true) => b.waited.cmp(&a.waited),
+            _ => a.used.total_cmp(&b.used).then(b.waited.cmp(&a.waited)),
+        };
         key(a).cmp(&key(b)).then_with(shares)
     };
-    candidates.filter(|(_, candidate)| candidate.may()).min_by(|(_, a), (_, b)| before(a, b)).map(|(index, _)| index)
+    let next = candidates.filter(|(_, candidate)| candidate.may()).min_by(|(_, a), (_, b)| before(a, b));
+    next.map(|(index, candidate)| (index, candidate.is_raised(ageing)))
 }
 
 #[cfg(test)]
@@ -69,11 +86,11 @@ mod tests {
     }
 
     fn candidate(settings: &ClassSettings) -> Candidate<'_> {
-        Candidate { settings, slots: 0, used: 0.0, waited: Duration::ZERO }
+        Candidate { settings, slots: 0, used: 0.0, waited: Duration::ZERO, aged: Duration::ZERO }
     }
 
     fn first(candidates: &[Candidate<'_>], ageing: Option<Duration>) -> Option<usize> {
-        next(candidates.iter().copied().enumerate(), ageing)
+        next(candidates.iter().copied().enumerate(), ageing).map(|(index, _)| index)
     }
 
     #[test]
@@ -81,14 +98,12 @@ mod tests {
         let (low, high) = (class(2), class(0));
         let mut waiting = [candidate(&low), candidate(&high)];
         assert_eq!(first(&waiting, None), Some(1));
-        waiting[0].waited = Duration::from_secs(2);
-        assert_eq!(
-            first(&waiting, Some(Duration::from_secs(1))),
-            Some(0),
-            "it has come to the same level, and waited longer"
-        );
+        // What it had before does not count.
+        (waiting[0].aged, waiting[0].used) = (Duration::from_secs(2), 1e9);
+        let ageing = Some(Duration::from_secs(1));
+        assert_eq!(next(waiting.iter().copied().enumerate(), ageing), Some((0, true)), "it has come to the same level");
         assert_eq!(first(&waiting, None), Some(1));
-        waiting[0].waited = Duration::from_millis(1_999);
+        (waiting[0].waited, waiting[0].aged) = (Duration::from_secs(60), Duration::from_millis(1_999));
         assert_eq!(first(&waiting, Some(Duration::from_secs(1))), Some(1));
     }
 

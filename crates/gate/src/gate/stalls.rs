@@ -38,7 +38,7 @@ impl Gate {
             return;
         }
         let is_own = |ticket: &Ticket| self.entries.get(*ticket).is_some_and(|entry| entry.owner == owner);
-        let Some(own) = self.classes.iter().flat_map(|class| class.queue.iter()).find(is_own) else { return };
+        let Some(own) = self.classes.iter().flat_map(|class| class.queue.runnable()).find(is_own) else { return };
         if let Some(blocker) = self.entries.get_mut(ticket) {
             blocker.helper = Some(own);
         }

@@ -504,7 +504,12 @@ fn an_observation_leaves_out_who_was_inside_when_the_limit_changed() {
 /// A step of a random script.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Arrive { class: usize, hot: Option<u64>, owner: u64 },
+    Arrive { class: usize, hot: Option<u64>, owner: u64, pool: Option<usize> },
+    Ask(usize),
+    Keep(usize),
+    GiveBack(usize),
+    Resize(usize, usize),
+    Bound(usize, Option<usize>),
     Leave(usize),
     Rest(usize),
     Resume(usize),
@@ -516,8 +521,13 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (0..3usize, proptest::option::of(0..2u64), 0..3u64)
-            .prop_map(|(class, hot, owner)| Step::Arrive { class, hot, owner }),
+        6 => (0..3usize, proptest::option::of(0..2u64), 0..3u64, proptest::option::of(0..2usize))
+            .prop_map(|(class, hot, owner, pool)| Step::Arrive { class, hot, owner, pool }),
+        1 => (0..2usize).prop_map(Step::Ask),
+        2 => (0..64usize).prop_map(Step::Keep),
+        2 => (0..64usize).prop_map(Step::GiveBack),
+        1 => (0..2usize, 0..3usize).prop_map(|(pool, size)| Step::Resize(pool, size)),
+        1 => (0..2usize, proptest::option::of(0..3usize)).prop_map(|(pool, ceiling)| Step::Bound(pool, ceiling)),
         4 => (0..64usize).prop_map(Step::Leave),
         2 => (0..64usize).prop_map(Step::Rest),
         2 => (0..64usize).prop_map(Step::Resume),
@@ -529,7 +539,16 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Holds after every step.
-fn check(gate: &Gate) {
+fn check(gate: &Gate, pools: &[PoolId], kept: &[PoolId]) {
+    for pool in pools {
+        let having = gate.entries.iter().filter(|(_, entry)| entry.pool == Some(*pool) && entry.has_place).count();
+        let kept = kept.iter().filter(|kept| *kept == pool).count();
+        let asking =
+            gate.entries.iter().filter(|(_, entry)| entry.state == State::Asking && entry.needs() == Some(*pool));
+        assert_eq!(gate.rooms.taken(*pool), (having + kept, asking.count()));
+    }
+    let without = |entry: &Entry| entry.state.has_slot() && entry.needs().is_some();
+    assert!(!gate.entries.iter().any(|(_, entry)| without(entry)), "a slot without the connection that it needs");
     let of = |is: fn(State) -> bool| gate.entries.iter().filter(|(_, entry)| is(entry.state)).count();
     let slots = of(State::has_slot);
     assert_eq!(slots, gate.slots as usize);
@@ -546,9 +565,9 @@ fn check(gate: &Gate) {
         if let Most::Strict(most) = gate.settings.classes[index].slots_max {
             // Somebody who was demoted, or whose limit was lowered, may be beyond it; nobody went in beyond it.
             let may = class.slots < most && gate.slots < gate.limit();
-            assert!(!may || class.queue.is_empty(), "a free slot and somebody who may have it");
+            assert!(!may || !class.queue.can_run(), "a free slot and somebody who may have it");
         } else {
-            assert!(gate.slots >= gate.limit() || class.queue.is_empty(), "a free slot and somebody who waits");
+            assert!(gate.slots >= gate.limit() || !class.queue.can_run(), "a free slot and somebody who waits");
         }
     }
     let extras = gate.entries.iter().filter(|(_, entry)| entry.is_extra).count();
@@ -576,15 +595,24 @@ proptest! {
             settings.lend_after = Some(MS * 20);
             settings.knows_stalls = true;
         });
-        let mut known: Vec<Ticket> = Vec::new();
+        let pools = [rig.gate.open_pool(1), rig.gate.open_pool(2)];
+        let (mut known, mut kept): (Vec<Ticket>, Vec<PoolId>) = (Vec::new(), Vec::new());
         for step in steps {
             let at = |index: usize| known.get(index % known.len().max(1)).copied();
             match step {
-                Step::Arrive { class, hot, owner } => {
-                    let arrival =
-                        Arrival { class: ClassId(class as u8), fingerprint: Some(class as u64), hot_key: hot, owner };
-                    known.push(rig.arrive_as(arrival).0);
+                Step::Arrive { class, hot, owner, pool } => {
+                    let (class, fingerprint) = (ClassId(class as u8), Some(class as u64));
+                    let pool = pool.map(|pool| pools[pool]);
+                    known.push(rig.arrive_as(Arrival { class, fingerprint, hot_key: hot, owner, pool }).0);
                 }
+                Step::Ask(pool) => known.push(rig.gate.ask(rig.now, ClassId(0), pools[pool]).0),
+                Step::Keep(index) => kept.extend(at(index).and_then(|ticket| rig.gate.keep(ticket))),
+                Step::GiveBack(index) => if !kept.is_empty() {
+                    let pool = kept.remove(index % kept.len());
+                    rig.gate.give_back(rig.now, pool);
+                },
+                Step::Resize(pool, size) => rig.gate.resize_pool(rig.now, pools[pool], size),
+                Step::Bound(pool, ceiling) => rig.gate.bound_pool(rig.now, pools[pool], ceiling),
                 Step::Leave(index) => if let Some(ticket) = at(index) {
                     rig.gate.leave(rig.now, ticket, Ending::Done);
                     known.retain(|other| *other != ticket);
@@ -603,8 +631,13 @@ proptest! {
                     known.retain(|ticket| *ticket != gone);
                 }
             }
-            check(&rig.gate);
+            check(&rig.gate, &pools, &kept);
         }
+        for pool in pools {
+            rig.gate.bound_pool(rig.now, pool, None);
+            rig.gate.resize_pool(rig.now, pool, 1);
+        }
+        kept.drain(..).for_each(|pool| rig.gate.give_back(rig.now, pool));
         // All who are left come to their turn when the others go, whatever they do.
         while !known.is_empty() {
             rig.pass(MS * 2_000);
@@ -615,14 +648,18 @@ proptest! {
             known.retain(|ticket| !timed_out.contains(ticket));
             let inside = known.iter().copied().find(|ticket| rig.gate.state(*ticket).is_some_and(State::has_slot));
             let lent = known.iter().copied().find(|ticket| rig.gate.state(*ticket) == Some(State::Lent));
-            let next = inside.or(lent);
+            let asking = known.iter().copied().find(|ticket| {
+                rig.gate.entries.get(*ticket).is_some_and(|entry| entry.state == State::Asking && entry.needs().is_none())
+            });
+            let next = inside.or(lent).or(asking);
             prop_assert!(next.is_some() || known.is_empty(), "{} wait for nobody", known.len());
             if let Some(ticket) = next {
                 rig.gate.leave(rig.now, ticket, Ending::Done);
                 known.retain(|other| *other != ticket);
             }
-            check(&rig.gate);
+            check(&rig.gate, &pools, &kept);
         }
+        pools.into_iter().for_each(|pool| rig.gate.close_pool(pool));
         prop_assert_eq!(rig.gate.view().slots, 0);
         prop_assert_eq!(rig.gate.view().transactions, 0);
     }
@@ -669,4 +706,132 @@ fn who_is_held_back_takes_no_place_of_those_who_wait_for_slots() {
     assert!(matches!(refused, Err(Refused::Full { waiting: 1, .. })), "{refused:?}");
     assert_eq!(rig.leave(inside), [held[0]], "it came before the other");
     assert_eq!(rig.leave(held[0]), [waits].map(|_| held[1]));
+}
+
+/// An arrival that needs a connection of this pool.
+fn of_pool(class: ClassId, pool: PoolId) -> Arrival {
+    Arrival { pool: Some(pool), ..Arrival::new(class) }
+}
+
+#[test]
+fn who_waits_for_a_connection_holds_no_slot_and_keeps_its_place() {
+    let mut rig = Rig::new(4);
+    let (full, other) = (rig.gate.open_pool(1), rig.gate.open_pool(1));
+    let normal = rig.class("normal");
+    let (inside, entrance) = rig.arrive_as(of_pool(normal, full));
+    assert_eq!(entrance, Entrance::In);
+    let waiting: Vec<Ticket> = (0..6).map(|_| rig.arrive_as(of_pool(normal, full)).0).collect();
+    assert_eq!((rig.gate.slots(), rig.gate.waiting_for_pool(full)), (1, 6));
+    // Those of another pool, and those that need no connection, pass them.
+    assert_eq!(rig.arrive_as(of_pool(normal, other)).1, Entrance::In);
+    let (free, entrance) = rig.arrive("low");
+    assert_eq!(entrance, Entrance::In);
+    assert_eq!(rig.arrive("low").1, Entrance::In);
+    assert!(rig.gate.pool_shut(rig.now, full).is_some());
+    // All slots are taken: the connection alone is not enough, and they did not lose their places.
+    let (late, _) = rig.arrive("normal");
+    assert!(rig.leave(inside) == [waiting[0]], "it came before the other, and has both now");
+    assert_eq!(rig.leave(free), [late], "the connection is taken again");
+    assert_eq!(rig.leave(waiting[0]), [waiting[1]]);
+}
+
+#[test]
+fn connection_and_slot_go_to_the_more_important_though_it_came_later() {
+    let mut rig = Rig::new(2);
+    let pool = rig.gate.open_pool(1);
+    let (inside, _) = rig.arrive_as(of_pool(rig.class("normal"), pool));
+    let (low, _) = rig.arrive_as(of_pool(rig.class("low"), pool));
+    let (high, _) = rig.arrive_as(of_pool(rig.class("high"), pool));
+    // The connection outlives the transaction: slots alone are no use.
+    assert_eq!(rig.gate.keep(inside), Some(pool));
+    assert_eq!(rig.gate.keep(inside), None);
+    assert_eq!(rig.leave(inside), []);
+    rig.gate.give_back(rig.now, pool);
+    assert_eq!(rig.admitted(), [high]);
+    assert_eq!(rig.leave(high), [low]);
+}
+
+#[test]
+fn who_asks_for_a_connection_alone_goes_before_all_and_takes_no_slot() {
+    let mut rig = Rig::new(1);
+    let pool = rig.gate.open_pool(1);
+    let high = rig.class("high");
+    let (inside, _) = rig.arrive_as(of_pool(high, pool));
+    let (waiting, _) = rig.arrive_as(of_pool(high, pool));
+    let (gone, entrance) = rig.gate.ask(rig.now, high, pool);
+    let (asking, _) = rig.gate.ask(rig.now, high, pool);
+    assert_eq!(entrance, Entrance::Waits);
+    assert_eq!(rig.leave(gone), []);
+    assert_eq!(rig.leave(inside), [asking]);
+    assert_eq!(rig.gate.slots(), 0);
+    assert_eq!(rig.leave(asking), [waiting]);
+    assert_eq!(rig.gate.view().classes[0].done, 1, "a question is no transaction");
+}
+
+#[test]
+fn a_wait_for_a_connection_ends_as_any_other_and_gives_nobody_an_extra_slot() {
+    let mut rig = Rig::with(2, |settings| settings.classes[1].wait_max = Some(MS * 1_500));
+    let pool = rig.gate.open_pool(1);
+    let normal = rig.class("normal");
+    rig.arrive_as(of_pool(normal, pool));
+    let (late, _) = rig.arrive_as(of_pool(normal, pool));
+    rig.pass(MS * 1_200);
+    assert_eq!((rig.events(), rig.gate.view().extras), (vec![], 0));
+    assert!(rig.gate.due().is_some_and(|due| rig.now < due), "it would look again and again");
+    rig.pass(MS * 400);
+    assert!(matches!(rig.events()[..], [Event::TimedOut(ticket, ..)] if ticket == late));
+}
+
+#[test]
+fn who_waits_for_a_connection_is_not_held_back_by_the_limit() {
+    let mut rig = Rig::new(3);
+    let pool = rig.gate.open_pool(1);
+    let normal = rig.class("normal");
+    let (inside, _) = rig.arrive_as(of_pool(normal, pool));
+    rig.arrive_as(of_pool(normal, pool));
+    rig.pass(MS * 100);
+    assert_eq!(rig.gate.observation().saturated, 0.0);
+    rig.leave(inside);
+}
+
+/// Turns of 10 ms, all of them wanted by important transactions as well.
+#[test]
+fn nobody_starves_by_default_and_the_important_lose_little() {
+    let mut rig = Rig::new(1);
+    let (busy, other) = (rig.gate.open_pool(1), rig.gate.open_pool(1));
+    let [high, low] = ["high", "low"].map(|name| rig.class(name));
+    let mut inside = rig.arrive_as(of_pool(high, busy)).0;
+    // Of a pool that the important have for themselves, and of one that they do not use.
+    let lows: Vec<(Ticket, Time)> =
+        (0..40).map(|at| (rig.arrive_as(of_pool(low, if at % 2 == 0 { busy } else { other })).0, rig.now)).collect();
+    let (mut served, turns) = (Vec::new(), 6_100);
+    for _ in 0..turns {
+        rig.arrive_as(of_pool(high, busy));
+        rig.pass(MS * 10);
+        inside = rig.leave(inside)[0];
+        served.extend(lows.iter().position(|(ticket, _)| *ticket == inside));
+    }
+    // A little more than a minute: every ten seconds one of each pool, in the order in which they came.
+    let of_pool = |rest| served.iter().copied().filter(|at| at % 2 == rest).collect::<Vec<_>>();
+    assert_eq!(of_pool(0), (0..12).step_by(2).collect::<Vec<_>>());
+    assert_eq!(of_pool(1), (1..12).step_by(2).collect::<Vec<_>>());
+}
+
+#[test]
+fn ageing_has_one_inside_at_a_time() {
+    let mut rig = Rig::with(2, |settings| settings.ageing = Some(MS * 100));
+    let (first, _) = rig.arrive("high");
+    let (mut second, _) = rig.arrive("high");
+    let lows: Vec<Ticket> = (0..3).map(|_| rig.arrive("low").0).collect();
+    rig.pass(MS * 250);
+    assert_eq!(rig.leave(first), [lows[0]]);
+    // It stays for long, and the important go on in the other slot.
+    for _ in 0..10 {
+        let (next, _) = rig.arrive("high");
+        rig.pass(MS * 250);
+        assert_eq!(rig.leave(second), [next]);
+        second = next;
+    }
+    let (next, _) = rig.arrive("high");
+    assert_eq!(rig.leave(lows[0]), [lows[1]], "the next of them has waited for long enough, and {next:?} can");
 }

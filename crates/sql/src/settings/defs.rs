@@ -312,9 +312,9 @@ pub static DEFS: &[Def] = &[
     ),
     server(
         "overtake.gate_ageing",
-        "0",
+        "5s",
         Takes::Milliseconds,
-        "Sets after how long a transaction that waits at the gate counts as one of the next class above; 0 is never.",
+        "Sets for how long no transaction of a class goes in before the first that waits counts as one of the class above; 0: never.",
     ),
     server(
         "overtake.gate_classes",

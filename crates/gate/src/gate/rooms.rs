@@ -1,0 +1,209 @@
+//! Connections that transactions need besides slots, pool by pool.
+//!
+//! Slot and connection are granted together: who needs a connection of a pool that has none left is passed over, holds no slot
+//! meanwhile and keeps its place. A connection outlives the transaction that it was granted to ([`Gate::keep`]), and is given back
+//! by itself ([`Gate::give_back`]).
+//!
+//! **Invariant:** `taken` is the number of transactions that have a connection of the pool and of connections that were kept. A pool
+//! has no room while somebody asks for a connection alone, who goes before all others. Lanes of queues are shut where it has none.
+
+use super::entry::{Entry, State, Ticket};
+use super::queue::Place;
+use super::{Event, Gate};
+use crate::settings::ClassId;
+use crate::time::Time;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// A pool of connections that a gate grants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PoolId(u32);
+
+/// Where in a queue somebody waits: by the pool that it needs a connection of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lane(u32);
+
+impl Lane {
+    pub(super) fn of(pool: Option<PoolId>) -> Lane {
+        Lane(pool.map_or(0, |PoolId(number)| number + 1))
+    }
+
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Connections of one pool.
+#[derive(Debug, Default)]
+struct Room {
+    size: usize,
+    /// No more than so many for now, though the pool is larger.
+    ceiling: Option<usize>,
+    taken: usize,
+    /// Those who need no slot.
+    asking: VecDeque<Ticket>,
+    is_shut: bool,
+    shut: Time,
+}
+
+impl Room {
+    fn has_place(&self) -> bool {
+        self.taken < self.ceiling.map_or(self.size, |ceiling| ceiling.min(self.size))
+    }
+}
+
+/// All pools.
+#[derive(Debug, Default)]
+pub(super) struct Rooms {
+    rooms: Vec<Room>,
+    free: Vec<u32>,
+}
+
+impl Rooms {
+    fn get_mut(&mut self, PoolId(number): PoolId) -> &mut Room {
+        &mut self.rooms[number as usize]
+    }
+
+    /// Whether somebody who needs this can have it.
+    pub(super) fn is_open(&self, pool: Option<PoolId>) -> bool {
+        pool.is_none_or(|PoolId(number)| !self.rooms[number as usize].is_shut)
+    }
+
+    #[cfg(test)]
+    pub(super) fn taken(&self, PoolId(number): PoolId) -> (usize, usize) {
+        let room = &self.rooms[number as usize];
+        (room.taken, room.asking.len())
+    }
+}
+
+impl Gate {
+    /// A pool of so many connections.
+    pub fn open_pool(&mut self, size: usize) -> PoolId {
+        let room = Room { size, is_shut: size == 0, shut: self.now, ..Room::default() };
+        let rooms = &mut self.rooms;
+        match rooms.free.pop() {
+            Some(number) => {
+                rooms.rooms[number as usize] = room;
+                PoolId(number)
+            }
+            None => {
+                rooms.rooms.push(room);
+                PoolId(u32::try_from(rooms.rooms.len() - 1).expect("there are fewer pools than that"))
+            }
+        }
+    }
+
+    /// There is no such pool any more. Nobody waits for it, and nobody has a connection of it.
+    pub fn close_pool(&mut self, pool: PoolId) {
+        let room = std::mem::take(self.rooms.get_mut(pool));
+        assert!(room.taken == 0 && room.asking.is_empty(), "a pool that is closed is nobody's");
+        self.rooms.free.push(pool.0);
+    }
+
+    /// A pool has room for so many from now on. Nobody loses a connection.
+    pub fn resize_pool(&mut self, now: Time, pool: PoolId, size: usize) {
+        self.pass(now);
+        self.rooms.get_mut(pool).size = size;
+        self.settle(pool);
+        self.admit();
+    }
+
+    /// The server has no room for more than so many of this pool, as was seen; none: that is over.
+    pub fn bound_pool(&mut self, now: Time, pool: PoolId, ceiling: Option<usize>) {
+        self.pass(now);
+        self.rooms.get_mut(pool).ceiling = ceiling;
+        self.settle(pool);
+        self.admit();
+    }
+
+    /// For how long no connection of this pool has become free; nothing, if one is.
+    pub fn pool_shut(&self, now: Time, PoolId(number): PoolId) -> Option<Duration> {
+        let room = &self.rooms.rooms[number as usize];
+        room.is_shut.then(|| now.since(room.shut))
+    }
+
+    /// How many wait for a connection of this pool, because it has none left.
+    pub fn waiting_for_pool(&self, pool: PoolId) -> usize {
+        let room = &self.rooms.rooms[pool.0 as usize];
+        let lane = Lane::of(Some(pool));
+        let in_lanes = || self.classes.iter().map(|class| class.queue.count_in(lane)).sum::<usize>();
+        room.asking.len() + if room.is_shut { in_lanes() } else { 0 }
+    }
+
+    /// Somebody needs a connection and no slot: for a question of the gate's own, which is no transaction. It goes before all others.
+    pub fn ask(&mut self, now: Time, class: ClassId, pool: PoolId) -> (Ticket, super::Entrance) {
+        self.pass(now);
+        let place = Place::returning(now, self.next_number);
+        self.next_number += 1;
+        let mut entry = Entry::new(class, now, place);
+        (entry.state, entry.pool) = (State::Asking, Some(pool));
+        let ticket = self.entries.insert(entry);
+        self.rooms.get_mut(pool).asking.push_back(ticket);
+        self.settle(pool);
+        // It is told by its answer, not by an event.
+        let has_place = self.entries.get(ticket).is_some_and(|entry| entry.has_place);
+        if has_place {
+            let told = self.events.pop_back();
+            assert_eq!(told, Some(Event::Admitted(ticket)), "nobody else was let in");
+        }
+        (ticket, if has_place { super::Entrance::In } else { super::Entrance::Waits })
+    }
+
+    /// The connection that was granted with this transaction's slot outlives it: it is to be given back by [`Gate::give_back`]. None,
+    /// if it has none, or was kept before.
+    pub fn keep(&mut self, ticket: Ticket) -> Option<PoolId> {
+        let entry = self.entries.get_mut(ticket)?;
+        if !std::mem::take(&mut entry.has_place) {
+            return None;
+        }
+        entry.pool.take()
+    }
+
+    /// A connection that was kept is free.
+    pub fn give_back(&mut self, now: Time, pool: PoolId) {
+        self.pass(now);
+        self.vacate(pool);
+        self.admit();
+    }
+
+    /// Gives this transaction the connection that it needs.
+    pub(super) fn occupy(&mut self, ticket: Ticket) {
+        let Some(entry) = self.entries.get_mut(ticket) else { return };
+        let Some(pool) = entry.needs() else { return };
+        entry.has_place = true;
+        self.rooms.get_mut(pool).taken += 1;
+        self.settle(pool);
+    }
+
+    /// A connection is free.
+    pub(super) fn vacate(&mut self, pool: PoolId) {
+        self.rooms.get_mut(pool).taken -= 1;
+        self.settle(pool);
+    }
+
+    /// Somebody who asked for a connection alone has given up.
+    pub(super) fn ask_no_more(&mut self, pool: PoolId, ticket: Ticket) {
+        self.rooms.get_mut(pool).asking.retain(|asking| *asking != ticket);
+    }
+
+    /// Gives connections to those who ask for nothing else, and opens or shuts lanes as there is room then.
+    fn settle(&mut self, pool: PoolId) {
+        let room = self.rooms.get_mut(pool);
+        while room.has_place()
+            && let Some(ticket) = room.asking.pop_front()
+        {
+            if let Some(entry) = self.entries.get_mut(ticket) {
+                room.taken += 1;
+                entry.has_place = true;
+                self.events.push_back(Event::Admitted(ticket));
+            }
+        }
+        let is_shut = !room.has_place();
+        if room.is_shut == is_shut {
+            return;
+        }
+        (room.is_shut, room.shut) = (is_shut, self.now);
+        let lane = Lane::of(Some(pool));
+        self.classes.iter_mut().for_each(|class| class.queue.set_open(lane, !is_shut));
+    }
+}
