@@ -1,10 +1,11 @@
 //! Reaching a server: TCP or unix socket, encrypted or not.
 //!
-//! **Invariant:** with `verify-full` nothing is said to a server whose certificate is not vouched for; with `require` nothing is
-//! said unencrypted.
+//! **Invariant:** with `verify-ca` and `verify-full` nothing is said to a server whose certificate is not of an issuer that was named;
+//! with these and `require` nothing is said unencrypted.
 
 use super::url::{Host, SslMode, Url};
 use crate::conn::{Io, Peer};
+use crate::tls::client::{self, Issuers, Trust};
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::mem;
@@ -42,10 +43,19 @@ pub(crate) struct Dialled {
 /// How encryption is done, if it may be.
 ///
 /// # Errors
-/// The file of those who vouch cannot be used.
+/// The file of trusted certificates cannot be used.
 pub(crate) fn encryption(url: &Url) -> io::Result<Option<Arc<ClientConfig>>> {
-    let roots = url.ssl_root_cert.as_deref().filter(|_| url.ssl_mode == SslMode::VerifyFull);
-    (url.ssl_mode != SslMode::Disable).then(|| crate::tls::client(roots)).transpose()
+    let issuers = || {
+        let missing = || io::Error::new(io::ErrorKind::InvalidInput, "sslrootcert is missing");
+        Issuers::read(url.ssl_root_cert.as_deref().ok_or_else(missing)?)
+    };
+    let trust = match url.ssl_mode {
+        SslMode::Disable => return Ok(None),
+        SslMode::Prefer | SslMode::Require => Trust::Everybody,
+        SslMode::VerifyCa => Trust::Issuers(issuers()?),
+        SslMode::VerifyFull => Trust::IssuersAndName(issuers()?),
+    };
+    client::config(trust).map(Some)
 }
 
 /// A server that has gone without a word, with its host or the way to it, is noticed within two minutes.
@@ -77,7 +87,7 @@ pub(crate) async fn dial(host: &Host, mode: SslMode, config: Option<&Arc<ClientC
     match io.read_u8().await? {
         b'S' => {
             let name = ServerName::try_from(name.clone()).map_err(io::Error::other)?;
-            let stream = TlsConnector::from(Arc::clone(config)).connect(name, io).await?;
+            let stream = TlsConnector::from(Arc::clone(config)).connect(name, io).await.map_err(client::explained)?;
             let certificate = stream.get_ref().1.peer_certificates().and_then(|all| all.first());
             let end_point = certificate.and_then(|certificate| crate::tls::end_point(certificate));
             Ok(Dialled { io: Box::new(stream), is_encrypted: true, end_point })

@@ -6,7 +6,6 @@
 use super::login::Servers;
 use super::node::{Node, Standing};
 use super::nodes::{Nodes, Said};
-use super::proof::Secret;
 use super::server_conn::{Failed, ServerConn};
 use sql::{SqlError, SqlState};
 use std::sync::{Arc, Weak};
@@ -84,9 +83,7 @@ impl Watch {
             return said(rows);
         }
         // The old one says nothing of the server: somebody may have ended it.
-        let url = &self.servers.url;
-        let secret = url.password.clone().map_or(Secret::Nothing, Secret::Password);
-        let fresh = self.servers.connect(&node.host, &url.user, &url.database, &secret).await?;
+        let fresh = self.servers.connect_own(&node.host).await?;
         said(self.connection.insert(fresh).ask(QUESTION).await?)
     }
 }

@@ -5,6 +5,7 @@
 
 use super::dial::{self, Dialled};
 use super::message;
+use super::passwords::Passwords;
 use super::proof::{self, Exchange, Secret};
 use super::reach::Line;
 use super::server_conn::{Failed, ServerConn, error_of};
@@ -24,6 +25,7 @@ const LOGIN_TIME: Duration = Duration::from_secs(15);
 pub(crate) struct Servers {
     pub(crate) url: Url,
     pub(crate) encryption: Option<Arc<ClientConfig>>,
+    pub(crate) passwords: Arc<Passwords>,
 }
 
 fn failed(message: &'static str) -> Failed {
@@ -31,7 +33,34 @@ fn failed(message: &'static str) -> Failed {
 }
 
 impl Servers {
-    /// Connects to a server.
+    /// Those of a URL, in the environment of this process.
+    ///
+    /// # Errors
+    /// Certificates cannot be read.
+    pub(crate) fn new(url: Url) -> io::Result<Servers> {
+        let encryption = dial::encryption(&url)?;
+        let passwords = Arc::new(Passwords::of(&url, |name| std::env::var_os(name)));
+        Ok(Servers { url, encryption, passwords })
+    }
+
+    /// Connects the URL's user to the URL's database, for what the front asks itself.
+    pub(crate) async fn connect_own(&self, host: &Host) -> Result<ServerConn, Failed> {
+        self.connect(host, &self.url.user, &self.url.database, &Secret::Nothing).await
+    }
+
+    /// By what a login is proved: the URL's user has a password of its own, before all that clients have proved.
+    async fn secret(&self, host: &Host, user: &str, database: &str, secret: &Secret) -> Secret {
+        if user != self.url.user {
+            return secret.clone();
+        }
+        let (passwords, host) = (Arc::clone(&self.passwords), host.clone());
+        let (user, database) = (user.to_owned(), database.to_owned());
+        // It may be in a file, which is read on a thread beside.
+        let found = tokio::task::spawn_blocking(move || passwords.find(&host, &user, &database)).await;
+        found.ok().flatten().map_or_else(|| secret.clone(), Secret::Password)
+    }
+
+    /// Connects to a server; `secret` is what is known of a user other than the URL's.
     pub(crate) async fn connect(
         &self,
         host: &Host,
@@ -57,10 +86,14 @@ impl Servers {
                 b'R' => {
                     let (code, rest) =
                         body.split_first_chunk::<4>().ok_or_else(|| failed("what the server asks is nothing"))?;
-                    match (i32::from_be_bytes(*code), secret) {
-                        (0, _) => {}
+                    let code = i32::from_be_bytes(*code);
+                    if code == 0 {
+                        continue;
+                    }
+                    let secret = self.secret(host, user, database, secret).await;
+                    match (code, &secret) {
                         (3, Secret::Password(password)) if may_be_clear => {
-                            password_message(&mut server.out, password.as_bytes())
+                            password_message(&mut server.out, password.as_bytes());
                         }
                         (3, Secret::Password(_)) => {
                             return Err(failed(
@@ -72,7 +105,7 @@ impl Servers {
                         }
                         (10, Secret::Password(_) | Secret::Keys(_)) => {
                             let has_plus = rest.split(|&byte| byte == 0).any(|name| name == b"SCRAM-SHA-256-PLUS");
-                            prove(&mut server, end_point.as_deref(), has_plus, secret).await?;
+                            prove(&mut server, end_point.as_deref(), has_plus, &secret).await?;
                         }
                         (3 | 5 | 10, _) => return Err(no_password(user)),
                         _ => return Err(failed("the server asks for a proof of a kind that is not known")),

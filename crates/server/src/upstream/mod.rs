@@ -1,6 +1,6 @@
 //! The front of other servers: clients of this process share connections to them, transaction by transaction.
 //!
-//! From the bottom up: `url` (where the servers are), `dial`, `proof`, `login` (from there to a connection), `message`, `params`,
+//! From the bottom up: `url` (where the servers are), `dial`, `passwords`, `proof`, `login` (from there to a connection), `message`, `params`,
 //! `settings`, `scan` and `reads` (what is said, what was reported, what was set, what may leave something behind), `expect` (what is
 //! still to be answered), `prepared` and `statements` (who has prepared what), `target`, `node`, `nodes` and `health` (which servers
 //! there are, what they say that they are, and who goes where), `server_conn` and `pool` (connections),
@@ -37,6 +37,7 @@ mod opened;
 mod options;
 mod outcome;
 mod params;
+mod passwords;
 mod pool;
 mod prepared;
 mod priority;
@@ -87,7 +88,6 @@ use opened::Whom;
 use params::Params;
 use pool::{Pool, Welcome};
 use priority::{Priority, Setting};
-use proof::Secret;
 use reload::Live;
 use settings::Settings;
 use sight::Sight;
@@ -132,12 +132,12 @@ impl Upstream {
     /// # Errors
     /// Certificates cannot be read.
     pub fn new(url: Url, options: impl Into<UpstreamOptions>, door: Door) -> io::Result<Upstream> {
-        let encryption = dial::encryption(&url)?;
+        let servers = Servers::new(url)?;
         let options = options.into();
         let internal = Arc::new(Internal::new(options.internal_priorities));
         let statements = Statements::default();
         statements.repeated.turn(options.prepare);
-        let nodes = Nodes::new(Servers { url, encryption }, &door, options.watching);
+        let nodes = Nodes::new(servers, &door, options.watching);
         Ok(Upstream(Arc::new(Shared {
             nodes: Arc::new(nodes),
             live: Live::new(options),
@@ -166,22 +166,17 @@ impl Upstream {
 
     fn pool(&self, user: &str, database: &str) -> Arc<Pool> {
         let shared = &self.0;
-        let url = &shared.nodes.servers.url;
         let mut pools = shared.pools.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (user.to_owned(), database.to_owned());
         if let Some(pool) = pools.get(&key) {
             return Arc::clone(pool);
         }
-        let secret = match &url.password {
-            Some(password) if url.user == user => Secret::Password(password.clone()),
-            _ => Secret::Nothing,
-        };
         // Users of one database share what is known of it.
         let known = pools.values().find(|pool| *pool.name == *database).map(|pool| Arc::clone(&pool.database));
         let known = known.unwrap_or_else(|| Arc::new(Database::new(shared.is_paused.load(SeqCst))));
         self.begin_watch();
         let (nodes, internal) = (Arc::clone(&shared.nodes), Arc::clone(&shared.internal));
-        let pool = Pool::new(nodes, internal, (user, database), known, secret, shared.options().limits);
+        let pool = Pool::new(nodes, internal, (user, database), known, shared.options().limits);
         pools.insert(key, Arc::clone(&pool));
         pool
     }

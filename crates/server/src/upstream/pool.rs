@@ -156,7 +156,6 @@ impl Pool {
         internal: Arc<Internal>,
         (user, name): (&str, &str),
         database: Arc<Database>,
-        secret: Secret,
         limits: Limits,
     ) -> Arc<Pool> {
         let shelf = |_| Shelf {
@@ -175,7 +174,7 @@ impl Pool {
             user: user.into(),
             name: name.into(),
             database,
-            secret: Mutex::new(secret),
+            secret: Mutex::default(),
             limits: Mutex::new(limits),
             generation: AtomicU64::new(0),
             sights: Mutex::default(),
@@ -202,12 +201,9 @@ impl Pool {
         closed.is_some()
     }
 
-    /// Connections prove themselves with this from now on, unless the URL has a password for them.
+    /// Connections prove themselves with this from now on, unless there is a password for them.
     pub(crate) fn learn(&self, keys: Keys) {
-        let mut secret = lock(&self.secret);
-        if !matches!(*secret, Secret::Password(_)) {
-            *secret = Secret::Keys(keys);
-        }
+        *lock(&self.secret) = Secret::Keys(keys);
     }
 
     /// Waits for a connection to this node for a transaction with this target, in the runtime of the caller.

@@ -19,7 +19,7 @@ pub(crate) enum Secret {
     /// By nothing: the server has to trust it.
     #[default]
     Nothing,
-    /// By the password of the URL.
+    /// By the password of the URL's user.
     Password(String),
     /// By what the client has proved itself with.
     Keys(Keys),

@@ -5,7 +5,6 @@
 
 use super::node::{Node, Standing};
 use super::nodes::Nodes;
-use super::proof::Secret;
 use super::server_conn::Failed;
 use super::target::Target;
 use sql::{SqlError, SqlState};
@@ -56,10 +55,8 @@ impl Nodes {
         {
             return answer.clone();
         }
-        let (node, url) = (&self.all()[0], &self.servers.url);
-        let secret = url.password.clone().map_or(Secret::Nothing, Secret::Password);
-        let asking = self.servers.connect(&node.host, &url.user, &url.database, &secret);
-        let answer = match timeout(ANSWER_TIME, asking).await {
+        let node = &self.all()[0];
+        let answer = match timeout(ANSWER_TIME, self.servers.connect_own(&node.host)).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(Failed::Said(error))) if error.state() != SqlState("57P03") => Ok(()),
             Ok(Err(failed)) => Err(line(&failed.into())),

@@ -4,7 +4,7 @@
 
 use super::target::Target;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -36,10 +36,53 @@ pub enum SslMode {
     Disable,
     /// If it has any.
     Prefer,
-    /// It must have one; whose certificate it is is not looked at.
+    /// It must have one; its certificate is not verified.
     Require,
-    /// Its certificate must be vouched for, and name the host.
+    /// Its certificate must be of an issuer that was named.
+    VerifyCa,
+    /// The same, and it must name the host.
     VerifyFull,
+}
+
+impl SslMode {
+    const ALL: [SslMode; 5] =
+        [SslMode::Disable, SslMode::Prefer, SslMode::Require, SslMode::VerifyCa, SslMode::VerifyFull];
+
+    fn name(self) -> &'static str {
+        match self {
+            SslMode::Disable => "disable",
+            SslMode::Prefer => "prefer",
+            SslMode::Require => "require",
+            SslMode::VerifyCa => "verify-ca",
+            SslMode::VerifyFull => "verify-full",
+        }
+    }
+
+    fn named(name: &str) -> Result<SslMode, UrlError> {
+        SslMode::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| {
+            let all = SslMode::ALL.map(SslMode::name).join(", ");
+            wrong(format!("sslmode={name} is not supported; it is one of {all}"))
+        })
+    }
+
+    /// The mode that this one means with trusted certificates or without. With `require` they are verified, as libpq does.
+    fn with(self, root_cert: Option<&Path>) -> Result<SslMode, UrlError> {
+        match (self, root_cert) {
+            (SslMode::VerifyCa | SslMode::VerifyFull, None) => {
+                Err(wrong(format!("sslmode={} needs sslrootcert", self.name())))
+            }
+            (SslMode::Disable | SslMode::Prefer, Some(_)) => Err(wrong(format!(
+                "sslrootcert means nothing with sslmode={}, which verifies no certificate; say require, verify-ca or verify-full",
+                self.name()
+            ))),
+            // libpq 16 has the system's own behind this name.
+            (_, Some(path)) if path == Path::new("system") => {
+                Err(wrong("sslrootcert=system is not supported; name a file"))
+            }
+            (SslMode::Require, Some(_)) => Ok(SslMode::VerifyCa),
+            (mode, _) => Ok(mode),
+        }
+    }
 }
 
 /// What the URL says.
@@ -51,11 +94,13 @@ pub struct Url {
     pub user: String,
     /// That user's password.
     pub password: Option<String>,
+    /// File in which that password is looked for, in place of `~/.pgpass`.
+    pub password_file: Option<PathBuf>,
     /// The database for the front's own questions.
     pub database: String,
     /// Encryption.
     pub ssl_mode: SslMode,
-    /// Who vouches for certificates: a file of PEM.
+    /// Certificates of trusted issuers: a file of PEM.
     pub ssl_root_cert: Option<PathBuf>,
     /// Where the transactions of clients go that have not asked for anything else: `target_session_attrs`.
     pub target: Option<Target>,
@@ -142,7 +187,8 @@ impl FromStr for Url {
             database.clone_from(&user);
         }
         let mut hosts = places.split(',').map(host).collect::<Result<Vec<_>, _>>()?;
-        let (mut ssl_mode, mut ssl_root_cert, mut port) = (SslMode::Prefer, None, None);
+        let (mut ssl_mode, mut ssl_root_cert, mut port) = (SslMode::Prefer, None::<PathBuf>, None);
+        let mut password_file = None::<PathBuf>;
         let (mut named, mut target, mut connect_timeout) = (None, None, None);
         for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
             let (name, value) = parameter.split_once('=').ok_or_else(|| wrong(format!("{parameter} has no value")))?;
@@ -160,15 +206,8 @@ impl FromStr for Url {
                     connect_timeout = (0 < seconds).then(|| Duration::from_secs(seconds));
                 }
                 "sslrootcert" => ssl_root_cert = Some(PathBuf::from(value)),
-                "sslmode" => {
-                    ssl_mode = match &*value {
-                        "disable" => SslMode::Disable,
-                        "prefer" => SslMode::Prefer,
-                        "require" => SslMode::Require,
-                        "verify-full" => SslMode::VerifyFull,
-                        _ => return Err(wrong("sslmode is one of disable, prefer, require, verify-full")),
-                    }
-                }
+                "sslmode" => ssl_mode = SslMode::named(&value)?,
+                "passfile" => password_file = Some(PathBuf::from(value)),
                 _ => return Err(wrong(format!("the parameter {name} is not known"))),
             }
         }
@@ -177,10 +216,12 @@ impl FromStr for Url {
         } else if port.is_some() {
             return Err(wrong("the parameter port is not known without host: it stands behind the host's name"));
         }
-        if ssl_mode == SslMode::VerifyFull && ssl_root_cert.is_none() {
-            return Err(wrong("sslmode=verify-full needs sslrootcert"));
-        }
-        Ok(Url { hosts, user, password, database, ssl_mode, ssl_root_cert, target, connect_timeout })
+        // As with libpq, what is empty was not said.
+        let ssl_root_cert = ssl_root_cert.filter(|path| !path.as_os_str().is_empty());
+        let password_file = password_file.filter(|path| !path.as_os_str().is_empty());
+        let password = password.filter(|password| !password.is_empty());
+        let ssl_mode = ssl_mode.with(ssl_root_cert.as_deref())?;
+        Ok(Url { hosts, user, password, password_file, database, ssl_mode, ssl_root_cert, target, connect_timeout })
     }
 }
 
@@ -253,6 +294,35 @@ mod tests {
             "postgres://%zz",
         ] {
             assert!(wrong.parse::<Url>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn certificates_are_verified_as_the_mode_says() {
+        let mode = |parameters: &str| {
+            let url = format!("postgres://a?{parameters}").parse::<Url>();
+            url.map(|url| url.ssl_mode).map_err(|error| error.to_string())
+        };
+        for (parameters, wanted) in [
+            ("", SslMode::Prefer),
+            ("sslmode=disable", SslMode::Disable),
+            ("sslmode=require&sslrootcert=", SslMode::Require),
+            ("sslmode=require&sslrootcert=ca.pem", SslMode::VerifyCa),
+            ("sslrootcert=ca.pem&sslmode=verify-ca", SslMode::VerifyCa),
+            ("sslmode=verify-full&sslrootcert=ca.pem", SslMode::VerifyFull),
+        ] {
+            assert_eq!(mode(parameters), Ok(wanted), "{parameters}");
+        }
+        for (parameters, why) in [
+            ("sslmode=allow", "sslmode=allow is not supported; it is one of disable, prefer,"),
+            ("sslmode=verify-ca", "sslmode=verify-ca needs sslrootcert"),
+            ("sslrootcert=ca.pem", "sslrootcert means nothing with sslmode=prefer"),
+            ("sslmode=disable&sslrootcert=ca.pem", "sslrootcert means nothing with sslmode=disable"),
+            ("sslmode=verify-full&sslrootcert=system", "sslrootcert=system is not supported"),
+            ("sslcert=a.pem", "the parameter sslcert is not known"),
+        ] {
+            let error = mode(parameters).expect_err(parameters);
+            assert!(error.starts_with(why), "{parameters}: {error}");
         }
     }
 }

@@ -9,7 +9,6 @@
 use super::Shared;
 use super::node::Node;
 use super::process::{Process, Stat};
-use super::proof::Secret;
 use super::server_conn::{Failed, ServerConn};
 use super::sight::Sight;
 use crate::door::{Resource, Sample, Stalls};
@@ -168,10 +167,7 @@ fn processors(text: &str) -> (u64, u64) {
 
 impl Eye {
     async fn open(shared: &Shared, node: &Node) -> Result<Eye, SqlError> {
-        let servers = &shared.nodes.servers;
-        let url = &servers.url;
-        let secret = url.password.clone().map_or(Secret::Nothing, Secret::Password);
-        let mut server = servers.connect(&node.host, &url.user, &url.database, &secret).await?;
+        let mut server = shared.nodes.servers.connect_own(&node.host).await?;
         server.ask("SET application_name = 'overtake watcher'").await?;
         let process = Process::serving(server.io.peer(), server.line.pid());
         if let Some(processors) = process.as_ref().and_then(|process| process.processors) {

@@ -195,7 +195,7 @@ pub fn a_connection_is_encrypted_if_it_can_be() {
         config.tls = Some(server::tls::from_pem(certificate, key).unwrap());
         config.rules = Rule::parse_all("hostssl all all all trust").unwrap();
     });
-    let tls = server::tls::client(None).unwrap();
+    let tls = server::tls::client::unverified().unwrap();
     let connected = |served: &Served, target: Target| served.runtime.block_on(Client::connect(&target)).map(drop);
     assert!(connected(&served, served.target().encrypted_by(tls.clone())).is_ok());
     assert!(matches!(connected(&served, served.target()), Err(Error::Connect { .. })));
