@@ -1,11 +1,11 @@
 //! Bytes that the process holds, and how many it may.
 //!
 //! Each thread counts the blocks that it takes and gives back, and adds its sum to the total when that sum has grown by
-//! [`BATCH`]; so a call of the allocator touches nothing that another thread writes. A block counts as the size of the class that
-//! mimalloc serves it from. Big blocks are mappings ([`crate::mappings`]) and count at once, those that are kept for the next
+//! `BATCH`; so a call of the allocator touches nothing that another thread writes. A block counts as the size of the class that
+//! mimalloc serves it from. Big blocks are mappings (`mappings`) and count at once, those that are kept for the next
 //! owner included.
 //!
-//! **Invariant:** the total differs from the truth by at most [`BATCH`] for each thread that there is, or has been. A thread's
+//! **Invariant:** the total differs from the truth by at most `BATCH` for each thread that there is, or has been. A thread's
 //! own sum changes inside the allocator's region only, where no urgent context can start, so a plain load and store suffice.
 
 use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};

@@ -1,11 +1,11 @@
 //! Pulse of long computations: whatever may take long asks here whether its statement is still wanted.
 //!
 //! Work is counted in units of about a nanosecond up to ten: a byte that is looked at, sixteen bytes that are copied, a call
-//! of a cheap function. When [`UNITS`] of them are done, the thread looks at the [`Watch`] of its statement, which knows of
+//! of a cheap function. When `UNITS` of them are done, the thread looks at the [`Watch`] of its statement, which knows of
 //! cancels, `statement_timeout`, and the end of the session.
 //!
-//! **Invariant:** between two looks lie at most [`UNITS`] units, and what one call of [`tick`] counts: about a millisecond.
-//! So a caller cuts what is long into slices ([`slices`], [`SLICE`]) and counts each before it works on it.
+//! **Invariant:** between two looks lie at most `UNITS` units, and what one call of [`tick`] counts: about a millisecond.
+//! So a caller cuts what is long into slices (`slices`, [`SLICE`]) and counts each before it works on it.
 //!
 //! The counter and the watch belong to the thread. An urgent context, which runs on the stack of another, evaluates nothing of
 //! SQL and comes never here. Where a thread takes turns between statements, each turn is within its own [`during`].
