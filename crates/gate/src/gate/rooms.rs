@@ -13,7 +13,6 @@ use super::{Event, Gate};
 use crate::settings::ClassId;
 use crate::time::Time;
 use std::collections::VecDeque;
-use std::time::Duration;
 
 /// A pool of connections that a gate grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,7 +42,6 @@ struct Room {
     /// Those who need no slot.
     asking: VecDeque<Ticket>,
     is_shut: bool,
-    shut: Time,
 }
 
 impl Room {
@@ -79,7 +77,7 @@ impl Rooms {
 impl Gate {
     /// A pool of so many connections.
     pub fn open_pool(&mut self, size: usize) -> PoolId {
-        let room = Room { size, is_shut: size == 0, shut: self.now, ..Room::default() };
+        let room = Room { size, is_shut: size == 0, ..Room::default() };
         let rooms = &mut self.rooms;
         match rooms.free.pop() {
             Some(number) => {
@@ -116,10 +114,9 @@ impl Gate {
         self.admit();
     }
 
-    /// For how long no connection of this pool has become free; nothing, if one is.
-    pub fn pool_shut(&self, now: Time, PoolId(number): PoolId) -> Option<Duration> {
-        let room = &self.rooms.rooms[number as usize];
-        room.is_shut.then(|| now.since(room.shut))
+    /// Whether no connection of this pool is free.
+    pub fn is_pool_shut(&self, PoolId(number): PoolId) -> bool {
+        self.rooms.rooms[number as usize].is_shut
     }
 
     /// How many wait for a connection of this pool, because it has none left.
@@ -157,6 +154,28 @@ impl Gate {
             return None;
         }
         entry.pool.take()
+    }
+
+    /// The connection that was granted to a transaction with its slot is not to be had after all: it gives both back, and waits again
+    /// where it stood. It is told by [`Event::Admitted`].
+    pub fn wait_again(&mut self, now: Time, ticket: Ticket) {
+        self.pass(now);
+        let Some(entry) = self.entries.get_mut(ticket) else { return };
+        if entry.state != State::Inside || !std::mem::take(&mut entry.has_place) {
+            return;
+        }
+        let (id, place, arrived, charged) = (entry.class, entry.place, entry.arrived, entry.charged);
+        if let Some(pool) = entry.pool {
+            self.vacate(pool);
+        }
+        self.deactivate(ticket);
+        self.release(ticket);
+        // It is charged anew.
+        self.classes[id.index()].used -= charged / self.weight(id);
+        self.turn(ticket, State::Waiting);
+        self.enqueue(ticket, place);
+        self.classes[id.index()].wait_timer.set_since(arrived, ticket);
+        self.admit();
     }
 
     /// A connection that was kept is free.
@@ -202,7 +221,7 @@ impl Gate {
         if room.is_shut == is_shut {
             return;
         }
-        (room.is_shut, room.shut) = (is_shut, self.now);
+        room.is_shut = is_shut;
         let lane = Lane::of(Some(pool));
         self.classes.iter_mut().for_each(|class| class.queue.set_open(lane, !is_shut));
     }

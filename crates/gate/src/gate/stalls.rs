@@ -16,9 +16,9 @@ impl Gate {
         self.settings.knows_stalls = knows;
     }
 
-    /// Whether somebody waits, and nobody has got on since then.
+    /// Whether somebody waits for a slot, and nobody has got on since then.
     pub fn is_stuck_since(&self, then: Time) -> bool {
-        0 < self.queued && self.progress <= then
+        self.progress <= then && self.classes.iter().any(|class| class.queue.can_run())
     }
 
     /// Somebody inside waits for a lock of this transaction. If its client does not go on with it, so that it has lent its slot,

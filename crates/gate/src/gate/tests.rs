@@ -512,6 +512,7 @@ enum Step {
     GiveBack(usize),
     Resize(usize, usize),
     Bound(usize, Option<usize>),
+    Again(usize),
     Leave(usize),
     Rest(usize),
     Resume(usize),
@@ -530,6 +531,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..64usize).prop_map(Step::GiveBack),
         1 => (0..2usize, 0..3usize).prop_map(|(pool, size)| Step::Resize(pool, size)),
         1 => (0..2usize, proptest::option::of(0..3usize)).prop_map(|(pool, ceiling)| Step::Bound(pool, ceiling)),
+        2 => (0..64usize).prop_map(Step::Again),
         4 => (0..64usize).prop_map(Step::Leave),
         2 => (0..64usize).prop_map(Step::Rest),
         2 => (0..64usize).prop_map(Step::Resume),
@@ -615,6 +617,7 @@ proptest! {
                 },
                 Step::Resize(pool, size) => rig.gate.resize_pool(rig.now, pools[pool], size),
                 Step::Bound(pool, ceiling) => rig.gate.bound_pool(rig.now, pools[pool], ceiling),
+                Step::Again(index) => if let Some(ticket) = at(index) { rig.gate.wait_again(rig.now, ticket) },
                 Step::Leave(index) => if let Some(ticket) = at(index) {
                     rig.gate.leave(rig.now, ticket, Ending::Done);
                     known.retain(|other| *other != ticket);

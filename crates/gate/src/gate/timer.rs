@@ -64,6 +64,17 @@ impl Timer {
         self.due.push_back((now.after(delay), ticket));
     }
 
+    /// What is timed goes on again for somebody for whom it began then.
+    pub(super) fn set_since(&mut self, since: Time, ticket: Ticket) {
+        let Some(delay) = self.delay else { return };
+        let due = since.after(delay);
+        let at = self.due.partition_point(|(other, _)| *other <= due);
+        let is_there = self.due.range(..at).rev().take_while(|(other, _)| *other == due).any(|(_, own)| *own == ticket);
+        if !is_there {
+            self.due.insert(at, (due, ticket));
+        }
+    }
+
     /// When the first one is due; it may be over by then.
     pub(super) fn next(&self) -> Option<Time> {
         self.due.front().map(|(due, _)| *due)

@@ -21,7 +21,7 @@ fn who_waits_for_a_connection_holds_no_slot_and_keeps_its_place() {
     let (free, entrance) = rig.arrive("low");
     assert_eq!(entrance, Entrance::In);
     assert_eq!(rig.arrive("low").1, Entrance::In);
-    assert!(rig.gate.pool_shut(rig.now, full).is_some());
+    assert!(rig.gate.is_pool_shut(full));
     // All slots are taken: the connection alone is not enough, and they did not lose their places.
     let (late, _) = rig.arrive("normal");
     assert!(rig.leave(inside) == [waiting[0]], "it came before the other, and has both now");
@@ -74,6 +74,40 @@ fn a_wait_for_a_connection_ends_as_any_other_and_gives_nobody_an_extra_slot() {
     assert!(rig.gate.due().is_some_and(|due| rig.now < due), "it would look again and again");
     rig.pass(MS * 400);
     assert!(matches!(rig.events()[..], [Event::TimedOut(ticket, ..)] if ticket == late));
+}
+
+/// A server may have no room for a connection that its pool has room for.
+#[test]
+fn who_has_no_connection_after_all_waits_again_where_it_stood() {
+    let mut rig = Rig::with(3, |settings| settings.classes[1].wait_max = Some(MS * 1_000));
+    let pool = rig.gate.open_pool(3);
+    let normal = rig.class("normal");
+    let (inside, _) = rig.arrive_as(of_pool(normal, pool));
+    let (refused, entrance) = rig.arrive_as(of_pool(normal, pool));
+    assert_eq!(entrance, Entrance::In);
+    rig.pass(MS * 400);
+    let (later, _) = rig.arrive_as(of_pool(normal, pool));
+    rig.gate.bound_pool(rig.now, pool, Some(1));
+    for ticket in [later, refused] {
+        rig.gate.wait_again(rig.now, ticket);
+    }
+    assert_eq!((rig.admitted(), rig.gate.slots(), rig.gate.waiting_for_pool(pool)), (vec![], 1, 2));
+    assert_eq!(rig.leave(inside), [refused], "it came first");
+    // Twice is no other than once.
+    for _ in 0..2 {
+        rig.gate.bound_pool(rig.now, pool, Some(0));
+        rig.gate.wait_again(rig.now, refused);
+        rig.gate.bound_pool(rig.now, pool, Some(1));
+        assert_eq!(rig.admitted(), [refused]);
+    }
+    // Each waits for as long as its class may, from its arrival on.
+    rig.gate.bound_pool(rig.now, pool, Some(0));
+    rig.gate.wait_again(rig.now, refused);
+    rig.pass(MS * 700);
+    assert!(matches!(rig.events()[..], [Event::TimedOut(ticket, ..)] if ticket == refused));
+    rig.pass(MS * 400);
+    assert!(matches!(rig.events()[..], [Event::TimedOut(ticket, ..)] if ticket == later));
+    assert_eq!((rig.gate.slots(), rig.gate.view().transactions), (0, 0));
 }
 
 #[test]
