@@ -146,6 +146,8 @@ pub(crate) enum Gone {
     Fault,
     /// It is not known where the client's next message begins.
     Confused,
+    /// The client has waited before the servers for so long.
+    Waited(Duration),
 }
 
 /// Room for one read.

@@ -15,6 +15,7 @@ mod marks;
 mod options;
 mod reload;
 mod resources;
+mod rooms;
 mod runaway;
 mod slot;
 mod stalls;
@@ -28,6 +29,7 @@ pub use hot::HotRules;
 pub(crate) use marks::{Hot, Marks};
 pub use options::{DoorOptions, Mode};
 pub(crate) use resources::{Resource, Row, Sample, Source};
+pub(crate) use rooms::{Place, Room};
 pub(crate) use slot::Slot;
 pub(crate) use stalls::Stalls;
 pub use verdict::Verdict;
@@ -95,6 +97,8 @@ struct Shared {
     clock: OnceLock<Arc<Stats>>,
     /// The gate's classes for those of sessions.
     classes: [ClassId; Class::ALL.len()],
+    /// Whether it only grants connections: to all who look at it there is no gate.
+    is_hidden: bool,
 }
 
 struct State {
@@ -126,9 +130,10 @@ impl Door {
     /// # Errors
     /// Settings that make no gate.
     pub fn new(options: &DoorOptions) -> Result<Door, SettingsError> {
-        if options.mode == Mode::Off {
-            return Ok(Door(None));
-        }
+        if options.mode == Mode::Off { Ok(Door(None)) } else { Door::made(options) }
+    }
+
+    fn made(options: &DoorOptions) -> Result<Door, SettingsError> {
         let mut gate = Gate::new(options.gate.clone())?;
         let controller = Controller::new(options.control.clone());
         if options.mode == Mode::Auto {
@@ -166,6 +171,7 @@ impl Door {
             resources: Mutex::default(),
             clock: OnceLock::new(),
             classes,
+            is_hidden: options.mode == Mode::Off,
         }))))
     }
 
@@ -174,22 +180,37 @@ impl Door {
     pub fn another(&self) -> Door {
         let options = |shared: &Arc<Shared>| shared.options.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // What makes a door once makes it again.
-        self.0.as_ref().map_or(Door(None), |shared| Door::new(&options(shared)).unwrap_or_default())
+        self.0.as_ref().map_or(Door(None), |shared| Door::made(&options(shared)).unwrap_or_default())
+    }
+
+    /// This door, which grants connections with slots; if it is always open, one that only grants connections.
+    pub(crate) fn granting(&self) -> Door {
+        let without_limit = || {
+            let mut options = DoorOptions::default();
+            (options.gate.lend_after, options.gate.stall_patience) = (None, None);
+            Door::made(&options)
+        };
+        if self.0.is_some() { self.clone() } else { without_limit().unwrap_or_default() }
+    }
+
+    /// The gate, if it is to be seen.
+    fn gate(&self) -> Option<&Arc<Shared>> {
+        self.0.as_ref().filter(|shared| !shared.is_hidden)
     }
 
     /// What it does.
     pub fn mode(&self) -> Mode {
-        self.0.as_ref().map_or(Mode::Off, |shared| shared.lock().mode)
+        self.gate().map_or(Mode::Off, |shared| shared.lock().mode)
     }
 
-    /// Whether anybody may have to wait.
+    /// Whether anybody may have to wait for a slot.
     pub(crate) fn is_there(&self) -> bool {
-        self.0.is_some()
+        self.gate().is_some()
     }
 
     /// What it is to be told of a transaction that begins with this text.
     pub(crate) fn marks(&self, text: &[u8]) -> Marks {
-        let Some(shared) = &self.0 else { return Marks::default() };
+        let Some(shared) = self.gate() else { return Marks::default() };
         if !shared.asks.load(Relaxed) {
             return Marks { fingerprint: None, hot: marks::tagged(text) };
         }
@@ -206,13 +227,27 @@ impl Door {
     /// # Errors
     /// It is turned away, by bounds that were set.
     pub(crate) async fn enter(&self, about: About, now: Instant) -> Result<Slot, TurnedAway> {
-        let Some(shared) = &self.0 else { return Ok(Slot { inside: None, class: about.class, is_idle: false }) };
+        self.enter_for(about, None, now).await
+    }
+
+    /// Waits to be let in with a connection of this room, if it needs one; both are granted together.
+    ///
+    /// # Errors
+    /// It is turned away, by bounds that were set.
+    pub(crate) async fn enter_for(
+        &self,
+        about: About,
+        room: Option<&Arc<Room>>,
+        now: Instant,
+    ) -> Result<Slot, TurnedAway> {
+        let (class, room) = (about.class, room.map(Arc::clone));
+        let Some(shared) = &self.0 else { return Ok(Slot { inside: None, room, class, is_idle: false }) };
         let arrival = Arrival {
             class: shared.classes[about.class as usize],
             fingerprint: about.fingerprint,
             hot_key: about.hot_key,
             owner: about.owner,
-            pool: None,
+            pool: room.as_ref().map(|room| room.pool),
         };
         let (ticket, entrance) = shared.with_at(shared.time(now), |state, now| {
             let (ticket, entrance) = state.gate.arrive(now, arrival).map_err(|refused| refusal(&refused))?;
@@ -223,7 +258,7 @@ impl Door {
         })?;
         // From here on whoever gives up leaves.
         let inside = Some((Arc::clone(shared), ticket));
-        let slot = Slot { inside, class: about.class, is_idle: false };
+        let slot = Slot { inside, room, class, is_idle: false };
         if entrance == Entrance::Waits {
             shared.admission(ticket).await?;
         }
@@ -232,7 +267,7 @@ impl Door {
 
     /// Looks after time, and controls the limit. For ever.
     pub(crate) async fn watch(&self) {
-        let Some(shared) = &self.0 else { return std::future::pending().await };
+        let Some(shared) = self.gate() else { return std::future::pending().await };
         tokio::join!(shared.keep_time(), shared.control(), shared.keep_history());
     }
 }

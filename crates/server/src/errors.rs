@@ -49,8 +49,16 @@ pub(crate) fn gone(gone: Gone) -> Option<SqlError> {
         Gone::Idle => Some(idle(false)),
         Gone::Fault => Some(error("XX000", "the statement ended by a fault of this program")),
         Gone::Confused => Some(protocol("terminating connection because protocol synchronization was lost")),
+        Gone::Waited(time) => Some(waited(time)),
         Gone::Server => Some(error("57P01", "terminating connection due to administrator command")),
     }
+}
+
+/// A client that has waited for so long before the servers. The words are PgBouncer's.
+fn waited(time: Duration) -> SqlError {
+    protocol("query_wait_timeout")
+        .detail(format!("The transaction waited for {} ms to be let in and for a connection.", time.as_millis()))
+        .hint("Try again later, or raise overtake.query_wait_timeout.")
 }
 
 /// A client that has said nothing for too long.

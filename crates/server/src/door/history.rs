@@ -97,13 +97,13 @@ impl History {
 impl Door {
     /// Seconds since it was made, if there is a gate: what [`Moment::at`] counts from.
     pub(crate) fn seconds(&self) -> Option<f64> {
-        self.0.as_ref().map(|shared| shared.began.elapsed().as_secs_f64())
+        self.gate().map(|shared| shared.began.elapsed().as_secs_f64())
     }
 
     /// What the gate did in the last so many seconds, the oldest first: each second of the last hour, each minute of the last
     /// day. Nothing, if there is no gate.
     pub fn history(&self, seconds: f64) -> Vec<Moment> {
-        let Some(shared) = self.0.as_ref() else { return Vec::new() };
+        let Some(shared) = self.gate() else { return Vec::new() };
         let at = shared.began.elapsed().as_secs_f64() - seconds;
         shared.history.lock().unwrap_or_else(PoisonError::into_inner).since(at)
     }

@@ -15,7 +15,7 @@ impl Door {
     /// # Errors
     /// Settings that make no gate; it stays as it was.
     pub fn change(&self, options: &DoorOptions) -> Result<bool, SettingsError> {
-        let Some(shared) = &self.0 else { return Ok(options.mode == Mode::Off) };
+        let Some(shared) = self.gate() else { return Ok(options.mode == Mode::Off) };
         if options.mode == Mode::Off {
             return Ok(false);
         }

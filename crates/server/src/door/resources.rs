@@ -324,7 +324,7 @@ impl Shared {
 impl Door {
     /// Transactions run on our own engine: its stages say what they spend their time on.
     pub(crate) fn clocked_by(&self, stats: &Arc<Stats>) {
-        if let Some(shared) = &self.0 {
+        if let Some(shared) = self.gate() {
             // The first one counts.
             let _ = shared.clock.set(Arc::clone(stats));
         }
@@ -332,14 +332,14 @@ impl Door {
 
     /// The database may use so many processors, as its host says.
     pub(crate) fn know_processors(&self, processors: u32) {
-        if let Some(shared) = self.0.as_ref().filter(|shared| !shared.has_processors) {
+        if let Some(shared) = self.gate().filter(|shared| !shared.has_processors) {
             shared.with(|state, now| state.gate.know_processors(now, processors));
         }
     }
 
     /// What was seen so long after the last sample.
     pub(crate) fn record(&self, passed: Duration, sample: &Sample) {
-        if let Some(shared) = &self.0 {
+        if let Some(shared) = self.gate() {
             let (done, processors) = shared.done();
             shared.resources().record(passed, sample, done, processors);
         }
@@ -347,7 +347,7 @@ impl Door {
 
     /// What transactions spend their time on; nothing, if there is no gate.
     pub(crate) fn resources(&self) -> Vec<Row> {
-        self.0.as_ref().map_or_else(Vec::new, |shared| shared.rows())
+        self.gate().map_or_else(Vec::new, |shared| shared.rows())
     }
 
     /// The one of the database's that they spend most of it on.
@@ -357,7 +357,7 @@ impl Door {
 
     /// Where the model's stations and demands come from.
     pub(crate) fn model_source(&self) -> Source {
-        let Some(shared) = &self.0 else { return Source::Assumed };
+        let Some(shared) = self.gate() else { return Source::Assumed };
         // It may have been learned since somebody last needed it.
         shared.teach(&mut Controller::new(ControlSettings::default()));
         shared.lock().source

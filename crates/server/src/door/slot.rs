@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** whoever has one is known to the gate, and leaves it once, by ending or by dropping it.
 
-use super::{Shared, TurnedAway};
+use super::{Room, Shared, TurnedAway};
 use crate::backend::Cancel;
 use gate::{Ending, Entrance, Ticket};
 use stage::Class;
@@ -14,6 +14,8 @@ use std::time::Instant;
 /// A place inside. Dropping it is leaving.
 pub(crate) struct Slot {
     pub(super) inside: Option<(Arc<Shared>, Ticket)>,
+    /// Where it has a place, too. Behind the ticket: it is left before the room may go.
+    pub(super) room: Option<Arc<Room>>,
     pub(super) class: Class,
     pub(super) is_idle: bool,
 }

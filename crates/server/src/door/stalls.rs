@@ -19,14 +19,14 @@ pub(crate) struct Stalls {
 impl Door {
     /// Whether somebody looks, and can see.
     pub(crate) fn know_stalls(&self, knows: bool) {
-        if let Some(shared) = &self.0 {
+        if let Some(shared) = self.gate() {
             shared.lock().gate.know_stalls(knows);
         }
     }
 
     /// This is how it is.
     pub(crate) fn stalls(&self, seen: &Stalls) {
-        if let Some(shared) = &self.0 {
+        if let Some(shared) = self.gate() {
             shared.with(|state, now| {
                 seen.waits.iter().for_each(|&(ticket, waits)| state.gate.stall(now, ticket, waits));
                 seen.blockers.iter().for_each(|&ticket| state.gate.blocks(now, ticket));
@@ -36,7 +36,7 @@ impl Door {
 
     /// Whether anybody is inside; whether, besides, somebody waits and nobody has got on for so long.
     pub(crate) fn is_busy(&self, patience: Duration) -> (bool, bool) {
-        let Some(shared) = &self.0 else { return (false, false) };
+        let Some(shared) = self.gate() else { return (false, false) };
         let then = shared.began.elapsed().checked_sub(patience);
         let state = shared.lock();
         let then = then.map(|then| gate::Time::ZERO.after(then));
@@ -45,7 +45,7 @@ impl Door {
 
     /// Whether the limit is being looked for.
     pub(crate) fn is_searching(&self) -> bool {
-        let Some(shared) = &self.0 else { return false };
+        let Some(shared) = self.gate() else { return false };
         let state = shared.lock();
         state.mode == Mode::Auto && state.controller.phase() == Phase::Searching
     }

@@ -29,7 +29,7 @@ pub struct DoorView {
 impl Door {
     /// What there is to see; nothing, if there is no gate.
     pub fn view(&self) -> Option<DoorView> {
-        let shared = self.0.as_ref()?;
+        let shared = self.gate()?;
         let state = shared.lock();
         let acts = state.mode == Mode::Auto;
         Some(DoorView {
@@ -57,7 +57,7 @@ impl Door {
     /// What other limits would do; nothing, if there is no gate, too little was seen, or they would do what the model does not know:
     /// where most of the time goes into waits for locks, what was measured under other limits counts, or nothing.
     pub fn forecast(&self) -> Option<Forecast> {
-        let shared = self.0.as_ref()?;
+        let shared = self.gate()?;
         if self.mode() != Mode::Auto && self.locks_share().is_some() {
             return None;
         }

@@ -9,6 +9,7 @@ use super::message;
 use super::priority;
 use crate::door::{About, Hot, Marks};
 use crate::frame::{Bind, HEAD};
+use sql::SqlError;
 use stage::Class;
 
 /// What is known of a statement.
@@ -16,6 +17,8 @@ use stage::Class;
 pub(crate) struct Known {
     /// By a hint or a rule.
     class: Option<Class>,
+    /// By a hint that asks for more than its client may have.
+    is_denied: bool,
     marks: Marks,
     /// How often what it hangs on has changed before.
     by: u64,
@@ -25,7 +28,8 @@ impl Known {
     /// With the first statement behind a BEGIN: what that BEGIN says itself goes first.
     fn and(self, first: Known) -> Known {
         let hot = if matches!(self.marks.hot, Hot::Unknown) { first.marks.hot } else { self.marks.hot };
-        Known { class: self.class.or(first.class), marks: Marks { hot, ..first.marks }, by: first.by }
+        let is_denied = if self.class.is_some() { self.is_denied } else { first.is_denied };
+        Known { class: self.class.or(first.class), is_denied, marks: Marks { hot, ..first.marks }, by: first.by }
     }
 }
 
@@ -40,15 +44,21 @@ fn is_begin(text: &[u8]) -> bool {
 
 impl Client {
     /// A transaction that begins with the first message of this input, or has begun with a BEGIN of which this is known.
-    pub(crate) fn about(&mut self, begun: Known, input: &[u8], owner: u64) -> About {
+    ///
+    /// # Errors
+    /// `42501`: it asks for a class that its client may not have.
+    pub(crate) fn about(&mut self, begun: Known, input: &[u8], owner: u64) -> Result<About, SqlError> {
         let (known, bind) = self.first_known(begun, input);
+        if let Some(class) = known.class.filter(|_| known.is_denied) {
+            return Err(priority::denied_hint(class, self.priority.max()));
+        }
         let Marks { fingerprint, mut hot } = known.marks;
         if matches!(hot, Hot::Parameter { .. }) {
             // Whose values have not come yet meets nobody.
             hot = bind.and_then(|body| Bind::read(body).ok()).map_or(Hot::Unknown, |bind| hot.bound(&bind));
         }
         let class = known.class.unwrap_or_else(|| self.priority.class());
-        About { class, fingerprint, hot_key: hot.key(self.priority.hot_key()), owner }
+        Ok(About { class, fingerprint, hot_key: hot.key(self.priority.hot_key()), owner })
     }
 
     /// What is known of a transaction by the first statement in the input that does something, as far as it has come, and that
@@ -93,8 +103,9 @@ impl Client {
             let text = std::str::from_utf8(text).ok().filter(|_| rules.are_about_statements())?;
             rules.of_statement(&self.pool.user, &self.pool.name, &self.application, text)
         };
-        let class = priority::hint(text).or_else(by_rule);
-        Known { class, marks: self.shared.door().marks(text), by: self.knowledge }
+        let hint = priority::hint(text);
+        let is_denied = hint.is_some_and(|class| class.outranks(self.priority.max()));
+        Known { class: hint.or_else(by_rule), is_denied, marks: self.shared.door().marks(text), by: self.knowledge }
     }
 
     fn known_by_name(&mut self, name: &[u8]) -> Known {

@@ -203,6 +203,11 @@ impl Client {
         }
     }
 
+    /// How long it may wait for slot and connection.
+    pub(super) fn query_wait(&self) -> Option<Duration> {
+        self.shared.options().query_wait
+    }
+
     /// How long a statement may take, as the client has set it.
     pub(super) fn statement_timeout(&self) -> Option<Duration> {
         let ms = self.settings.get("statement_timeout")?.parse().ok()?;

@@ -7,11 +7,14 @@
 use super::Upstream;
 use super::check;
 use super::pool::{Pool, Welcome};
+use super::priority;
 use super::roles::FRESH;
 use super::server_conn::Failed;
+use super::sessions;
 use super::settings::{Settings, literal};
 use super::target::Target;
 use sql::{SqlError, SqlState};
+use stage::Class;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -49,6 +52,25 @@ impl Consent {
         self.last().asked = None;
     }
 
+    /// Whether the server says that its user is a superuser.
+    pub(super) fn is_superuser(&self) -> bool {
+        self.word(3).as_deref() == Some("t")
+    }
+
+    /// The highest class that the server has for its user.
+    pub(super) fn class_max(&self, pool: &Pool) -> Option<Class> {
+        let value = self.word(4)?;
+        let class = priority::class_of(&value);
+        if class.is_err() {
+            tracing::warn!(user = %pool.user, value, "the server's overtake.priority_max of a role or a database is no class");
+        }
+        class.ok()
+    }
+
+    fn word(&self, column: usize) -> Option<String> {
+        self.last().words.as_ref()?.first()?.get(column)?.clone()
+    }
+
     /// The server has said this; says whether it had said something else.
     fn heard(&self, words: Words) -> bool {
         let mut last = self.last();
@@ -58,17 +80,25 @@ impl Consent {
     }
 }
 
-/// The role, whether it may log in to this database with a password, and the defaults that both have. All names are those of `pg_catalog`.
+/// The role; whether it may log in to this database with a password; the defaults that both have; whether it is a superuser, and its
+/// highest class, if it has one: only a superuser may give it that, as no server knows the setting. All names are those of `pg_catalog`.
 fn question(user: &str) -> String {
-    let mut name = String::new();
+    let (mut name, mut max) = (String::new(), String::new());
     literal(&mut name, user);
+    literal(&mut max, &format!("{}=", priority::MAX));
     format!(
         "SELECT r.oid, r.rolcanlogin AND d.datallowconn AND pg_catalog.has_database_privilege(r.oid, d.oid, 'CONNECT') \
          AND (r.rolvaliduntil IS NULL OR r.rolvaliduntil OPERATOR(pg_catalog.>) pg_catalog.now()), \
          (SELECT pg_catalog.string_agg(s::pg_catalog.text, ' ' ORDER BY s::pg_catalog.text) \
          FROM pg_catalog.pg_db_role_setting s \
          WHERE s.setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, r.oid]) \
-         AND s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, d.oid])) \
+         AND s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, d.oid])), r.rolsuper, \
+         (SELECT pg_catalog.substr(c, 1 OPERATOR(pg_catalog.+) pg_catalog.length({max})) \
+         FROM pg_catalog.pg_db_role_setting s, pg_catalog.unnest(s.setconfig) c \
+         WHERE s.setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, r.oid]) \
+         AND s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, d.oid]) \
+         AND pg_catalog.lower(pg_catalog.left(c, pg_catalog.length({max}))) OPERATOR(pg_catalog.=) {max} \
+         ORDER BY s.setrole OPERATOR(pg_catalog.=) 0::pg_catalog.oid, s.setdatabase OPERATOR(pg_catalog.=) 0::pg_catalog.oid LIMIT 1) \
          FROM pg_catalog.pg_roles r, pg_catalog.pg_database d WHERE r.rolname OPERATOR(pg_catalog.=) {name} \
          AND d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()"
     )
@@ -83,7 +113,8 @@ impl Upstream {
         }
         let (mut taken, _passage) = pool.take_open(target).await?;
         let server = &mut taken.server;
-        let (change, _) = asked.change_from(&server.settings);
+        let (mut change, _) = asked.change_from(&server.settings);
+        change.push_str(&sessions::begin(&self.0.options().sessions, &asked));
         server.ask(&change).await?;
         let found = check::ask(server, &asked, &pool.user).await?;
         server.settings = Arc::new(found.settings);
@@ -95,7 +126,7 @@ impl Upstream {
 }
 
 /// Asks, if it is time.
-async fn confirm(pool: &Pool, target: Target) -> Result<(), SqlError> {
+async fn confirm(pool: &Arc<Pool>, target: Target) -> Result<(), SqlError> {
     let consent = &pool.consent;
     if consent.is_fresh() {
         return Ok(());
@@ -121,7 +152,7 @@ async fn confirm(pool: &Pool, target: Target) -> Result<(), SqlError> {
     }
 }
 
-async fn ask(pool: &Pool, target: Target) -> Result<(), SqlError> {
+async fn ask(pool: &Arc<Pool>, target: Target) -> Result<(), SqlError> {
     let begun = Instant::now();
     let (mut taken, _passage) = pool.take_open(target).await?;
     let words = match taken.server.ask(&question(&pool.user)).await {

@@ -134,8 +134,11 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// The transaction has ended.
+    /// The transaction has ended, and its client keeps the connection.
     pub(crate) fn leave_door(&mut self) {
+        if let Some(place) = self.turn.as_mut().and_then(Turn::keep) {
+            self.taken.place = Some(place);
+        }
         let has_failed = std::mem::take(&mut self.has_failed);
         match self.turn.take() {
             Some(turn) if !has_failed => turn.done(Instant::now()),

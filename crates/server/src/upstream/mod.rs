@@ -3,9 +3,9 @@
 //! From the bottom up: `url` (where the servers are), `dial`, `passwords`, `proof`, `login` (from there to a connection), `message`, `params`,
 //! `settings`, `scan` and `reads` (what is said, what was reported, what was set, what may leave something behind), `expect` (what is
 //! still to be answered), `prepared` and `statements` (who has prepared what), `target`, `node`, `nodes` and `health` (which servers
-//! there are, what they say that they are, and who goes where), `server_conn` and `pool` (connections),
+//! there are, what they say that they are, and who goes where), `server_conn`, `pool` and `full` (connections, and who waits for one),
 //! `reach` (cancelling), `process` and `internal` (the processor priority of server processes), `database` and `turn` (whether a
-//! transaction may begin), `roles` and `consent` (what is asked of the server when somebody logs in), `shown` and `sight` (what is seen from outside), `watch` (what server processes wait for), `outcome` (what
+//! transaction may begin), `roles`, `consent` and `sessions` (what is asked of the server when somebody logs in, and what it is told), `shown` and `sight` (what is seen from outside), `watch` (what server processes wait for), `outcome` (what
 //! is known of a transaction that was cut off), `client` and `talk` with `link`, `forward`, `backward`, `check` and `leave` (one client's
 //! session); beside them `reload` (settings that are read again) and `admin`, which needs none of that.
 //!
@@ -25,6 +25,7 @@ mod database;
 mod dial;
 mod expect;
 mod forward;
+mod full;
 mod health;
 mod internal;
 mod leave;
@@ -52,6 +53,7 @@ mod resets;
 mod roles;
 mod scan;
 mod server_conn;
+mod sessions;
 mod settings;
 mod shown;
 mod sight;
@@ -69,6 +71,7 @@ pub use options::{Again, UpstreamOptions};
 pub use pool::Limits;
 pub(crate) use reload::is_changeable;
 pub use resets::Resets;
+pub use sessions::Sessions;
 pub use target::Target;
 pub use url::{Host, SslMode, Url, UrlError};
 
@@ -297,9 +300,10 @@ impl Front for Upstream {
             let admin = Admin::open(Arc::clone(&self.0), role, &database, &application)?;
             return Ok(Opened(Whom::Admin(admin)));
         }
+        let options = self.0.options();
         let class = asked.remove(Setting::Priority.name()).map(|value| priority::class_of(&value)).transpose()?;
         let hot_key = asked.remove(Setting::HotKey.name());
-        if let Some(error) = asked.iter().find_map(|(name, _)| unknown::refused(&self.0.options().settings, name)) {
+        if let Some(error) = asked.iter().find_map(|(name, _)| unknown::refused(&options.settings, name)) {
             return Err(error);
         }
         let target = asked.get(target::NAME).map_or_else(|| Ok(self.target()), Target::of)?;
@@ -333,12 +337,27 @@ impl Front for Upstream {
             }
             class.ok()
         };
-        let class = match class.or_else(of_role) {
+        let mut max =
+            options.class_max(pool.consent.class_max(&pool), role.is_superuser || pool.consent.is_superuser());
+        let class = match class {
+            Some(class) if class.outranks(max) => return Err(priority::denied(max)),
             Some(class) => class,
-            None => self.0.options().class(&pool.user, &pool.name, &application)?,
+            None => match of_role() {
+                Some(class) => class.max(max),
+                None => match options.rules.of_session(&pool.user, &pool.name, &application) {
+                    // A rule may give any class, and the session may come back to it.
+                    Some(class) => {
+                        max = max.min(class);
+                        class
+                    }
+                    None => options.class()?.max(max),
+                },
+            },
         };
-        let hot_key = hot_key.as_deref().or_else(|| settings.get(Setting::HotKey.name())).unwrap_or_default();
-        let classes = (Priority::new(class, hot_key), Targets::new(target));
+        let of_server = || settings.get(Setting::HotKey.name());
+        let hot_key = hot_key.as_deref().or_else(of_server);
+        let hot_key = hot_key.unwrap_or_else(|| options.settings.get(Setting::HotKey.name()));
+        let classes = (Priority::new(class, max, hot_key), Targets::new(target));
         let client = Client::new(Arc::clone(&self.0), pool, number, classes, settings, params);
         Ok(Opened(Whom::Servers(Box::new(client))))
     }

@@ -5,7 +5,7 @@
 
 use super::target::Target;
 use super::url::Host;
-use crate::door::Door;
+use crate::door::{Door, Room};
 use sql::{SqlError, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -93,6 +93,11 @@ impl Node {
             word: Mutex::default(),
             is_asked_for: Notify::new(),
         }
+    }
+
+    /// A room for so many connections, at its door.
+    pub(super) fn room(&self, size: usize) -> Arc<Room> {
+        self.door.room(size).unwrap_or_else(|| unreachable!("the door of a node grants connections"))
     }
 
     pub(crate) fn standing(&self) -> Standing {

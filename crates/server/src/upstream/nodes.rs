@@ -89,7 +89,7 @@ impl Nodes {
     /// The first has this door, the others their own of the same kind.
     pub(crate) fn new(servers: Servers, door: &Door, watching: Watching) -> Nodes {
         let node = |(number, host): (usize, &Host)| {
-            let door = if number == 0 { door.clone() } else { door.another() };
+            let door = if number == 0 { door.granting() } else { door.another().granting() };
             Arc::new(Node::new(number, host.clone(), door))
         };
         let url = &servers.url;

@@ -6,11 +6,12 @@ use super::nodes::Watching;
 use super::pool::Limits;
 use super::priority;
 use super::resets::Resets;
+use super::sessions::{self, Sessions};
 use super::target::Target;
 use crate::options::OptionError;
 use sql::SqlError;
 use sql::priority::Rules;
-use sql::session::Defaults;
+use sql::session::{Defaults, Source};
 use stage::Class;
 use std::fmt;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct UpstreamOptions {
     pub limits: Limits,
     /// The servers.
     pub watching: Watching,
+    /// A client that has waited for slot and connection for so long is disconnected; none: it waits on.
+    pub query_wait: Option<Duration>,
     /// Asks for a role's password, `$1` being its name: the second column of the row is as in `pg_authid`, a third one, if there is
     /// any, is true for a password that has expired.
     pub auth_query: String,
@@ -39,6 +42,8 @@ pub struct UpstreamOptions {
     pub resets: Arc<Resets>,
     /// Classes of clients by user, database and application.
     pub rules: Arc<Rules>,
+    /// Settings that clients' sessions begin with.
+    pub sessions: Arc<Sessions>,
     /// All settings, to be shown.
     pub settings: Defaults,
     /// Reads them again, wherever they come from; without it they stay what they are.
@@ -68,12 +73,14 @@ impl From<Limits> for UpstreamOptions {
         UpstreamOptions {
             limits,
             watching,
+            query_wait: None,
             auth_query,
             internal_priorities: false,
             prepare: false,
             watch,
             resets: Arc::default(),
             rules,
+            sessions: Arc::default(),
             settings,
             again: None,
         }
@@ -88,10 +95,18 @@ fn watch_of(settings: &Defaults) -> Option<Duration> {
 }
 
 impl UpstreamOptions {
-    /// The class of a client that has not asked for one.
-    pub(crate) fn class(&self, user: &str, database: &str, application: &str) -> Result<Class, SqlError> {
-        let by_rule = self.rules.of_session(user, database, application);
-        by_rule.map_or_else(|| priority::class_of(self.settings.get("overtake.priority")), Ok)
+    /// The class of a client that has not asked for one, where no rule says another.
+    pub(crate) fn class(&self) -> Result<Class, SqlError> {
+        priority::class_of(self.settings.get("overtake.priority"))
+    }
+
+    /// The highest class of a role, of which the server says this.
+    pub(crate) fn class_max(&self, said: Option<Class>, is_superuser: bool) -> Class {
+        const NAME: &str = priority::MAX;
+        let by_default = if is_superuser { Class::High } else { Class::Normal };
+        let own =
+            (self.settings.source(NAME) != Source::Default).then(|| priority::class_of(self.settings.get(NAME)).ok());
+        said.or(own.flatten()).unwrap_or(by_default)
     }
 
     /// That of a client that has not asked for one, unless the URL has.
@@ -102,7 +117,7 @@ impl UpstreamOptions {
     /// What the settings say.
     ///
     /// # Errors
-    /// A question that asks for nobody; a rule that is none.
+    /// A question that asks for nobody; a rule that is none; a setting of sessions that cannot reach the servers.
     pub fn from_settings(settings: &Defaults) -> Result<UpstreamOptions, OptionError> {
         let limits = Limits {
             size: usize::try_from(settings.number("overtake.upstream_pool")).unwrap_or(1),
@@ -128,12 +143,14 @@ impl UpstreamOptions {
         Ok(UpstreamOptions {
             limits,
             watching,
+            query_wait: Some(settings.duration("overtake.query_wait_timeout")).filter(|time| !time.is_zero()),
             auth_query: auth_query.to_owned(),
             internal_priorities: settings.is_on("overtake.internal_priorities"),
             prepare: settings.is_on("overtake.upstream_prepare"),
             watch: watch_of(settings),
             resets: Arc::new(resets),
             rules: Arc::new(rules),
+            sessions: Arc::new(sessions::read(settings)?),
             settings: settings.clone(),
             again: None,
         })

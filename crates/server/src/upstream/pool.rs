@@ -6,6 +6,7 @@
 
 use super::consent::Consent;
 use super::database::{Database, Passage};
+use super::full::Full;
 use super::internal::Internal;
 use super::node::Node;
 use super::nodes::{Nodes, Patience};
@@ -15,6 +16,7 @@ use super::server_conn::{Failed, ServerConn, Settled};
 use super::settings::Settings;
 use super::sight::Sight;
 use super::target::Target;
+use crate::door::{Place, Room};
 use crate::scram::Keys;
 use sql::{SqlError, SqlState};
 use std::collections::HashMap;
@@ -22,7 +24,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::Seq
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// One that is idle for longer is asked whether it is still there.
 const CHECK_AFTER: Duration = Duration::from_secs(30);
@@ -30,10 +31,6 @@ const CHECK_AFTER: Duration = Duration::from_secs(30);
 const CHECK_TIME: Duration = Duration::from_secs(5);
 /// `too_many_connections`: of the server, of the database or of the role.
 const TOO_MANY: SqlState = SqlState("53300");
-/// Without any connection that could come back, so long.
-const ROOM_PATIENCE: Duration = Duration::from_secs(2);
-/// After so long the server may have room that others have left.
-const ROOM_AGAIN: Duration = Duration::from_millis(300);
 /// A server process takes so long to end.
 const ROOM_SOON: Duration = Duration::from_millis(20);
 /// Between two looks at who is idle.
@@ -79,7 +76,7 @@ pub(crate) struct Pool {
     generation: AtomicU64,
     sights: Mutex<Vec<Weak<Sight>>>,
     /// Of each node, in their order.
-    shelves: Box<[Shelf]>,
+    pub(super) shelves: Box<[Shelf]>,
     /// By what clients have asked.
     welcomes: Mutex<HashMap<Settings, Welcome>>,
     /// What was last heard of its user.
@@ -87,55 +84,39 @@ pub(crate) struct Pool {
 }
 
 /// Connections to one server.
-struct Shelf {
-    room: Arc<Semaphore>,
+pub(super) struct Shelf {
+    pub(super) room: Arc<Room>,
     /// How many there may be.
-    size: AtomicUsize,
+    pub(super) size: AtomicUsize,
     #[expect(clippy::vec_box, reason = "they come and go with each transaction, and are large to be moved")]
     idle: Mutex<Vec<Box<ServerConn>>>,
-    /// One has come back.
-    returned: Notify,
-    /// How many wait for that, and how many for a place.
-    waiting: AtomicUsize,
-    queued: AtomicUsize,
     /// Connections there are.
-    count: Arc<AtomicUsize>,
+    pub(super) count: Arc<AtomicUsize>,
+    pub(super) full: Full,
 }
 
-/// Somebody who waits, for as long as this lives.
-struct Waiting<'a>(&'a AtomicUsize);
-
-impl<'a> Waiting<'a> {
-    fn new(count: &'a AtomicUsize) -> Waiting<'a> {
-        count.fetch_add(1, SeqCst);
-        Waiting(count)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, SeqCst);
-    }
-}
-
-/// A connection that somebody has, with its place.
+/// A connection that somebody has.
 pub(crate) struct Taken {
     pub(crate) server: Box<ServerConn>,
     pub(crate) node: Arc<Node>,
-    place: OwnedSemaphorePermit,
+    /// Its place, unless a transaction's slot has that.
+    pub(crate) place: Option<Place>,
 }
 
 /// Why there is no connection.
 pub(crate) struct NotTaken {
     pub(crate) error: SqlError,
-    /// The server is not there, or not what it was taken for: there may be another one.
-    pub(crate) is_away: bool,
+    pub(crate) why: Why,
 }
 
-impl From<SqlError> for NotTaken {
-    fn from(error: SqlError) -> NotTaken {
-        NotTaken { error, is_away: false }
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// The server does not want it.
+    Refused,
+    /// The server is not there, or not what it was taken for: there may be another one.
+    Away,
+    /// It has no room for more than so many connections of this pool, and nobody is turned away for that: one of them will come back.
+    Full(usize),
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -158,14 +139,12 @@ impl Pool {
         database: Arc<Database>,
         limits: Limits,
     ) -> Arc<Pool> {
-        let shelf = |_| Shelf {
-            room: Arc::new(Semaphore::new(limits.size)),
+        let shelf = |node: &Arc<Node>| Shelf {
+            room: node.room(limits.size),
             size: AtomicUsize::new(limits.size),
             idle: Mutex::default(),
-            returned: Notify::new(),
-            waiting: AtomicUsize::new(0),
-            queued: AtomicUsize::new(0),
             count: Arc::default(),
+            full: Full::new(),
         };
         let shelves = nodes.all().iter().map(shelf).collect();
         let pool = Arc::new(Pool {
@@ -206,40 +185,46 @@ impl Pool {
         *lock(&self.secret) = Secret::Keys(keys);
     }
 
-    /// Waits for a connection to this node for a transaction with this target, in the runtime of the caller.
-    pub(crate) async fn take(&self, node: &Arc<Node>, target: Target, now: Instant) -> Result<Taken, NotTaken> {
+    pub(super) fn shelf(&self, node: &Node) -> &Shelf {
+        &self.shelves[node.number]
+    }
+
+    /// Where at this node's door its connections are granted.
+    pub(crate) fn room(&self, node: &Node) -> &Arc<Room> {
+        &self.shelves[node.number].room
+    }
+
+    /// Gets whoever has a place in the [room](Pool::room) a connection to this node for a transaction with this target, in the runtime
+    /// of the caller.
+    pub(crate) async fn take(
+        self: &Arc<Pool>,
+        node: &Arc<Node>,
+        target: Target,
+        now: Instant,
+    ) -> Result<Taken, NotTaken> {
         let shelf = &self.shelves[node.number];
-        let place = match Arc::clone(&shelf.room).try_acquire_owned() {
-            Ok(place) => place,
-            Err(_) => {
-                let _queued = Waiting::new(&shelf.queued);
-                let place = Arc::clone(&shelf.room).acquire_owned().await;
-                place.map_err(|_| SqlError::new(SqlState("57P01"), "the server is about to end"))?
-            }
-        };
         let must_be_primary = self.nodes.are_asked && target == Target::Primary;
-        let mut alone_since = None;
-        loop {
+        let server = loop {
             if let Some(server) = self.idle_of(shelf, must_be_primary, now).await {
-                return Ok(Taken { server, node: Arc::clone(node), place });
+                break server;
             }
             match Box::pin(self.connected(node, must_be_primary)).await {
-                Ok(server) => return Ok(Taken { server, node: Arc::clone(node), place }),
-                // It has no room for more than there are, and nobody is turned away for that: one of them will come back.
-                Err(not) if not.error.state() == TOO_MANY => {
-                    let has_room = is_of_all(&not.error) && self.nodes.make_room(node, self);
-                    if has_room || 0 < shelf.count.load(Relaxed) {
-                        alone_since = None;
-                    } else if ROOM_PATIENCE < alone_since.get_or_insert_with(Instant::now).elapsed() {
-                        return Err(not);
+                Ok(server) => {
+                    self.rises(node);
+                    break server;
+                }
+                Err(NotTaken { error, why: Why::Refused }) if error.state() == TOO_MANY => {
+                    if is_of_all(&error) && self.nodes.make_room(node, self) {
+                        tokio::time::sleep(ROOM_SOON).await;
+                        continue;
                     }
-                    let _waiting = Waiting::new(&shelf.waiting);
-                    let patience = if has_room { ROOM_SOON } else { ROOM_AGAIN };
-                    let _ = tokio::time::timeout(patience, shelf.returned.notified()).await;
+                    return Err(self.full(node, error));
                 }
                 Err(not) => return Err(not),
             }
-        }
+        };
+        shelf.full.moves();
+        Ok(Taken { server, node: Arc::clone(node), place: None })
     }
 
     /// An idle one that is as good as new, if there is any.
@@ -280,7 +265,7 @@ impl Pool {
             if !is_primary.map_err(|failed| self.not_taken(node, failed))? {
                 self.nodes.is_no_primary(node);
                 let error = SqlError::new(SqlState("57P03"), "the server is a standby");
-                return Err(NotTaken { error, is_away: true });
+                return Err(NotTaken { error, why: Why::Away });
             }
         }
         self.nodes.was_tried(node, "");
@@ -324,24 +309,36 @@ impl Pool {
         if is_away && self.nodes.are_asked {
             self.nodes.is_down(node, error.detail_text().unwrap_or(error.message()).trim_end_matches('.'));
         }
-        NotTaken { error, is_away }
+        NotTaken { error, why: if is_away { Why::Away } else { Why::Refused } }
     }
 
     /// For a question of the front's own, which a pause holds up, too.
-    pub(crate) async fn take_open(&self, target: Target) -> Result<(Taken, Passage), SqlError> {
+    pub(crate) async fn take_open(self: &Arc<Pool>, target: Target) -> Result<(Taken, Passage), SqlError> {
         let mut patience = Patience::default();
+        let since = Instant::now();
         loop {
             self.database.opened().await;
             let presence = self.nodes.choose(target, &mut patience).await?;
-            let taking = self.take(&presence.0, target, Instant::now());
-            let mut taken = match self.nodes.while_suited(&presence.0, target, taking).await {
-                Some(Ok(taken)) => taken,
-                Some(Err(not)) => {
-                    if !not.is_away || !Box::pin(self.nodes.may_retry(&presence.0, &mut patience)).await {
+            let node = &presence.0;
+            let taking = async {
+                let place = self.in_patience(node, since, self.room(node).place()).await?;
+                let taken = self.take(node, target, Instant::now()).await;
+                if let Err(NotTaken { why: Why::Full(ceiling), .. }) = taken {
+                    // Before the place is somebody else's.
+                    self.room(node).bound(Some(ceiling));
+                }
+                Ok::<_, SqlError>(taken.map(|taken| Taken { place: Some(place), ..taken }))
+            };
+            let mut taken = match self.nodes.while_suited(node, target, taking).await {
+                Some(Ok(Ok(taken))) => taken,
+                Some(Ok(Err(NotTaken { why: Why::Full(_), .. }))) => continue,
+                Some(Ok(Err(not))) => {
+                    if not.why != Why::Away || !Box::pin(self.nodes.may_retry(node, &mut patience)).await {
                         return Err(not.error);
                     }
                     continue;
                 }
+                Some(Err(error)) => return Err(error),
                 None => continue,
             };
             taken.server.line.lever().release();
@@ -372,9 +369,6 @@ impl Pool {
         }
         drop(idle);
         drop(place);
-        if 0 < shelf.waiting.load(SeqCst) {
-            shelf.returned.notify_one();
-        }
     }
 
     /// How many there are.
@@ -407,8 +401,7 @@ impl Pool {
 
     /// How many wait for a connection to this server.
     pub(crate) fn waiting_at(&self, node: &Node) -> usize {
-        let shelf = &self.shelves[node.number];
-        shelf.queued.load(Relaxed) + shelf.waiting.load(Relaxed)
+        self.room(node).waiting()
     }
 
     /// Its connections, as they are shown.
@@ -428,8 +421,8 @@ impl Pool {
 
     /// Other limits count from now on.
     pub(crate) fn set_limits(&self, limits: Limits) {
-        let before = std::mem::replace(&mut *lock(&self.limits), limits);
-        self.shelves.iter().for_each(|shelf| shelf.resize(before.size, limits.size));
+        *lock(&self.limits) = limits;
+        self.shelves.iter().for_each(|shelf| shelf.resize(limits.size));
     }
 
     fn close_idle(&self) {
@@ -460,19 +453,13 @@ impl Shelf {
     }
 
     /// There is room for so many from now on. Places too many go as they become free.
-    fn resize(&self, before: usize, size: usize) {
-        self.room.add_permits(size.saturating_sub(before));
+    fn resize(&self, size: usize) {
         self.size.store(size, SeqCst);
+        self.room.resize(size);
         let mut idle = lock(&self.idle);
         // Those used last are the last to go.
         while self.is_overfull() && !idle.is_empty() {
             idle.remove(0);
-        }
-        drop(idle);
-        for _ in size..before {
-            let room = Arc::clone(&self.room);
-            // Whoever waits already has its turn first.
-            tokio::spawn(async move { room.acquire_owned().await.into_iter().for_each(OwnedSemaphorePermit::forget) });
         }
     }
 }

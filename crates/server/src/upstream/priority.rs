@@ -82,10 +82,14 @@ impl<T: Clone> Follows<T> {
     }
 }
 
-/// A client's class, and its hot key.
+/// The setting of the highest class that a role may have.
+pub(crate) const MAX: &str = "overtake.priority_max";
+
+/// A client's class, the highest that it may have, and its hot key.
 #[derive(Clone, Debug)]
 pub(crate) struct Priority {
     class: Follows<Class>,
+    max: Class,
     hot_key: Follows<Arc<str>>,
 }
 
@@ -180,17 +184,44 @@ pub(crate) fn class_of(value: &str) -> Result<Class, SqlError> {
     })
 }
 
+/// Why a client may not have a class above its highest.
+pub(crate) fn denied(max: Class) -> SqlError {
+    SqlError::new(SqlState("42501"), "permission denied to set parameter \"overtake.priority\"")
+        .detail(format!("The highest class of this role is {}.", max.name()))
+        .hint("A superuser of the server raises it by ALTER ROLE ... SET overtake.priority_max.")
+}
+
+/// Why a statement may not have this class by a hint.
+pub(crate) fn denied_hint(class: Class, max: Class) -> SqlError {
+    let message = format!("permission denied to give a statement the class \"{}\"", class.name());
+    SqlError::new(SqlState("42501"), message).detail(format!("The highest class of this role is {}.", max.name()))
+}
+
 impl Priority {
-    pub(crate) fn new(class: Class, hot_key: &str) -> Priority {
-        Priority { class: Follows::new(class), hot_key: Follows::new(hot_key.into()) }
+    pub(crate) fn new(class: Class, max: Class, hot_key: &str) -> Priority {
+        Priority { class: Follows::new(class), max, hot_key: Follows::new(hot_key.into()) }
+    }
+
+    /// The highest class that the client may have.
+    pub(crate) fn max(&self) -> Class {
+        self.max
+    }
+
+    /// Whether a SET is of a class that the client may not have.
+    pub(crate) fn denies(&self, set: &Set) -> bool {
+        let class = set.value.as_deref().filter(|_| set.setting == Setting::Priority).map(class_of);
+        class.is_some_and(|class| class.is_ok_and(|class| class.outranks(self.max)))
     }
 
     /// # Errors
-    /// `22023`: there is no such class.
+    /// `22023`: there is no such class; `42501`: it is above the client's highest.
     pub(crate) fn set(&mut self, set: Set, is_open: bool) -> Result<&'static str, SqlError> {
         let tag = if set.value.is_some() || set.is_default { "SET" } else { "RESET" };
         match set.setting {
             Setting::Priority => {
+                if self.denies(&set) {
+                    return Err(denied(self.max));
+                }
                 let class = set.value.as_deref().map(class_of).transpose()?;
                 self.class.set(class, set.is_local, is_open);
             }
@@ -217,6 +248,9 @@ impl Priority {
 
     /// How this setting is shown, if it is one of these.
     pub(crate) fn shown(&self, name: &str) -> Option<Arc<str>> {
+        if name.eq_ignore_ascii_case(MAX) {
+            return Some(self.max.name().into());
+        }
         Some(match Setting::of(name)? {
             Setting::Priority => self.class().name().into(),
             Setting::HotKey => Arc::clone(self.hot_key.current()),
@@ -228,7 +262,8 @@ impl Priority {
         match setting {
             Setting::Priority => {
                 let class = value.map_or(Ok(self.class.default), class_of);
-                self.class.session = class.unwrap_or(self.class.session);
+                // The server takes any: what is too high becomes the highest.
+                self.class.session = class.map_or(self.class.session, |class| class.max(self.max));
             }
             Setting::HotKey => {
                 self.hot_key.session = value.map_or_else(|| Arc::clone(&self.hot_key.default), Arc::from);
@@ -285,7 +320,7 @@ mod tests {
 
     #[test]
     fn values_are_undone_with_their_transaction() {
-        let mut priority = Priority::new(Class::Normal, "");
+        let mut priority = Priority::new(Class::Normal, Class::High, "");
         priority.set(set("set overtake.priority = high"), true).expect("a class");
         priority.set(set("set overtake.hot_key = 'a:7'"), true).expect("a key");
         assert_eq!((priority.class(), priority.hot_key()), (Class::High, fingerprint::of_key("a:7")));
@@ -298,6 +333,20 @@ mod tests {
         priority.settle();
         assert_eq!(priority.hot_key(), None);
         assert!(priority.set(set("set overtake.priority = urgent"), false).is_err());
+    }
+
+    #[test]
+    fn nobody_raises_itself_above_its_highest_class() {
+        let mut priority = Priority::new(Class::Low, Class::Normal, "");
+        assert!(
+            priority.denies(&set("set overtake.priority = high"))
+                && !priority.denies(&set("set overtake.hot_key = high"))
+        );
+        let refused = priority.set(set("set overtake.priority = high"), false).map_err(|error| error.state().0);
+        assert_eq!((refused, priority.class()), (Err("42501"), Class::Low));
+        priority.set(set("set overtake.priority = normal"), false).expect("a class");
+        priority.follow(Setting::Priority, Some("high"));
+        assert_eq!((priority.class(), priority.shown(MAX).as_deref()), (Class::Normal, Some("normal")));
     }
 
     #[test]

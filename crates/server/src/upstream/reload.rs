@@ -40,6 +40,7 @@ pub(super) fn effective<'v>(name: &str, value: &'v str) -> &'v str {
 pub(crate) fn is_changeable(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "overtake.priority_rules",
+        "overtake.query_wait_timeout",
         "overtake.target",
         "overtake.upstream_auth_query",
         "overtake.upstream_idle",
@@ -132,9 +133,9 @@ impl Upstream {
     }
 }
 
-/// As [`changed`], of the server's settings: those of sessions are none of the front's.
+/// As [`changed`]: sessions that begin after that have the new values.
 fn differing(before: &Defaults, now: &mut Defaults) -> Vec<&'static str> {
-    changed(before.of_server(), now, |setting| is_changeable(setting.name))
+    changed(before.all(), now, |setting| !setting.is_of_server || is_changeable(setting.name))
 }
 
 #[cfg(test)]
@@ -146,10 +147,11 @@ mod tests {
     fn only_some_settings_change() {
         let before = Defaults::default();
         let mut now = before.clone();
-        for flag in ["port=7", "overtake.mpl=7", "overtake.priority_rules=low user=x", "overtake.mpl_processors=9"] {
+        let flags = ["port=7", "overtake.mpl=7", "overtake.priority_rules=low user=x", "overtake.mpl_processors=9"];
+        for flag in flags.into_iter().chain(["statement_timeout=1s"]) {
             read_flag(flag, &mut now).expect("a setting");
         }
-        assert_eq!(differing(&before, &mut now), ["overtake.mpl", "overtake.priority_rules"]);
+        assert_eq!(differing(&before, &mut now), ["overtake.mpl", "overtake.priority_rules", "statement_timeout"]);
         assert_eq!((now.get("port"), now.get("overtake.mpl"), now.get("overtake.mpl_processors")), ("5432", "7", "0"));
     }
 }

@@ -145,7 +145,13 @@ impl Talk {
     /// Gets a connection for the first message that needs one. Nothing if the client leaves.
     async fn seek(&mut self) -> Result<Option<Box<Link>>, Stop> {
         while let Some((kind, length)) = self.first(true).await? {
-            let wanted = self.wanted(kind, length);
+            let wanted = match self.wanted(kind, length) {
+                Ok(wanted) => wanted,
+                Err(error) => {
+                    self.refuse(kind, length, &error);
+                    continue;
+                }
+            };
             match self.wait(wanted.connected()).await {
                 Ok((taken, turn)) => return Ok(Some(Box::new(Link::new(taken, turn, self)))),
                 Err(Stop::Error(error)) => self.refuse(kind, length, &error),
@@ -170,7 +176,13 @@ impl Talk {
         }
         // What the server says meanwhile is not heard here, so no BEGIN is held back.
         while let Some((kind, length)) = self.first(false).await? {
-            let wanted = self.wanted(kind, length);
+            let wanted = match self.wanted(kind, length) {
+                Ok(wanted) => wanted,
+                Err(error) => {
+                    self.refuse(kind, length, &error);
+                    continue;
+                }
+            };
             match self.wait(wanted.turned(link.taken.node.enter())).await {
                 Ok(turn) => {
                     if let Some(error) = link.taken.node.left_behind() {
@@ -379,10 +391,10 @@ impl Talk {
         self.conn.input.advance(length);
     }
 
-    /// A transaction that begins with the first message.
-    fn wanted(&mut self, kind: u8, length: usize) -> Wanted {
+    /// A transaction that begins with the first message, if it may.
+    fn wanted(&mut self, kind: u8, length: usize) -> Result<Wanted, SqlError> {
         self.client.learn();
-        let about = self.client.about(self.block.known(), &self.conn.input, self.seen.owner());
+        let about = self.client.about(self.block.known(), &self.conn.input, self.seen.owner())?;
         let Client { pool, targets, names, .. } = &self.client;
         let body = &self.conn.input[HEAD..length];
         let arrived = Instant::now();
@@ -392,7 +404,7 @@ impl Talk {
         self.seen.show(text, about.class, arrived);
         self.is_shown = true;
         let (pool, stats) = (Arc::clone(pool), Arc::clone(&self.stats));
-        Wanted { pool, stats, about, target, arrived }
+        Ok(Wanted { pool, stats, about, target, arrived })
     }
 
     /// The first message, a query of this length, is sent to the server.
@@ -462,6 +474,7 @@ impl Talk {
         self.seen.set_waiting(true);
         let mut cancelled = pin!(reach.cancelled());
         let mut late = pin!(over(self.client.statement_timeout()));
+        let mut has_waited = pin!(over(self.client.query_wait()));
         // Whoever yields to the runtime yields to it, and is not asked again at once.
         let mut was_just_asked = true;
         loop {
@@ -483,6 +496,10 @@ impl Talk {
                 timeout = &mut late => {
                     reach.rests();
                     return Err(errors::late_at_the_door(Some(timeout)).into());
+                }
+                waited = &mut has_waited => {
+                    reach.rests();
+                    return Err(Gone::Waited(waited).into());
                 }
                 () = ending => return Err(Gone::Server.into()),
                 moved = go_on(io, input, out) => moved.map_err(|_| Gone::Client)?,

@@ -6,10 +6,10 @@
 use super::database::Passage;
 use super::node::Presence;
 use super::nodes::Patience;
-use super::pool::{Pool, Taken};
+use super::pool::{NotTaken, Pool, Taken, Why};
 use super::target::Target;
 use crate::backend::Cancel;
-use crate::door::{About, Slot, TurnedAway};
+use crate::door::{About, Place, Room, Slot, TurnedAway};
 use crate::stats::{Stage, Stats};
 use gate::Ticket;
 use sql::SqlError;
@@ -49,32 +49,24 @@ impl fmt::Debug for Turn {
     }
 }
 
-/// Since when somebody has waited, and for how long at the door; none: not at all.
+/// Since when somebody has waited, since when at the door, and for how long; none: not at all.
 struct Waits {
     since: Instant,
+    came: Instant,
     at_door: Option<Duration>,
     has_waited: bool,
 }
 
 /// Also says whether it was not there at once: only then the clock is read.
 async fn waited<T>(job: impl Future<Output = T>) -> (T, bool) {
-    waited_for(job, || {}).await
-}
-
-/// The same; `begins` is called when the wait does.
-async fn waited_for<T>(job: impl Future<Output = T>, begins: impl Fn()) -> (T, bool) {
     let mut job = pin!(job);
     let mut has_waited = false;
     let done = poll_fn(|cx| {
         let polled = job.as_mut().poll(cx);
-        if polled.is_pending() && !has_waited {
-            has_waited = true;
-            begins();
-        }
+        has_waited |= polled.is_pending();
         polled
     });
-    let done = done.await;
-    (done, has_waited)
+    (done.await, has_waited)
 }
 
 impl Wanted {
@@ -89,59 +81,73 @@ impl Wanted {
             let node = &presence.0;
             let is_late = has_chosen_late || was_elsewhere;
             // Futures stay where they are: they are large to be moved.
-            let admitted = {
-                let admitted = pin!(self.admitted(&presence, is_late));
-                nodes.while_suited(node, self.target, admitted).await
+            let got = {
+                let getting = pin!(self.got(&presence, is_late));
+                nodes.while_suited(node, self.target, getting).await
             };
-            let Some(admitted) = admitted else {
+            let Some(got) = got else {
+                // The server has ceased to be what it was: there may be another one.
                 was_elsewhere = true;
                 continue;
             };
-            let (slot, mut waits) = admitted?;
-            let (taken, has_waited) = {
-                let taking = pin!(self.pool.take(node, self.target, self.arrived));
-                // Those who could go on may wait at the door, with the connections that this one waits for.
-                waited_for(nodes.while_suited(node, self.target, taking), || slot.stall(true)).await
-            };
-            if has_waited {
-                slot.stall(false);
-            }
-            waits.has_waited |= has_waited || is_late;
+            let (slot, waits, taken) = got?;
             match taken {
                 // It may have ceased to be what it was in the same moment.
-                Some(Ok(_)) if !nodes.suits(node, self.target) => was_elsewhere = true,
-                Some(Ok(taken)) => {
+                Ok(_) if !nodes.suits(node, self.target) => was_elsewhere = true,
+                Ok(taken) => {
                     if let Some(passage) = self.pool.database.begin() {
                         return Ok((taken, self.begun(slot, passage, presence, &waits)));
                     }
                     // A pause has come in between: the connection is closed, the place inside is for others.
                 }
-                Some(Err(not)) => {
+                Err(not) => {
                     // Others may go in meanwhile.
                     drop(slot);
-                    if !not.is_away || !Box::pin(nodes.may_retry(node, &mut patience)).await {
+                    if not.why != Why::Away || !Box::pin(nodes.may_retry(node, &mut patience)).await {
                         return Err(not.error.into());
                     }
                     was_elsewhere = true;
                 }
-                // The server has ceased to be what it was: there may be another one.
-                None => was_elsewhere = true,
             }
+        }
+    }
+
+    /// Waits for slot and connection.
+    async fn got(
+        &self,
+        presence: &Presence,
+        is_late: bool,
+    ) -> Result<(Slot, Waits, Result<Taken, NotTaken>), TurnedAway> {
+        let (node, pool) = (&presence.0, &self.pool);
+        let (mut slot, mut waits) = self.admitted(presence, is_late, Some(pool.room(node))).await?;
+        waits.has_waited |= is_late;
+        loop {
+            let (taken, has_waited) = waited(pool.take(node, self.target, self.arrived)).await;
+            waits.has_waited |= has_waited;
+            let Err(NotTaken { why: Why::Full(ceiling), .. }) = taken else { return Ok((slot, waits, taken)) };
+            let again = Instant::now();
+            Box::pin(pool.in_patience(node, waits.came, slot.wait_again(ceiling))).await??;
+            *waits.at_door.get_or_insert_default() += again.elapsed();
         }
     }
 
     /// Waits for a turn of a client that has a connection.
     pub(crate) async fn turned(self, presence: Presence) -> Result<Turn, TurnedAway> {
         loop {
-            let (slot, waits) = self.admitted(&presence, false).await?;
+            let (slot, waits) = self.admitted(&presence, false, None).await?;
             if let Some(passage) = self.pool.database.begin() {
                 return Ok(self.begun(slot, passage, presence, &waits));
             }
         }
     }
 
-    /// Who has waited for the server before comes to its door now.
-    async fn admitted(&self, Presence(node): &Presence, is_late: bool) -> Result<(Slot, Waits), TurnedAway> {
+    /// Who has waited for the server before comes to its door now, for a connection of this room, or with one.
+    async fn admitted(
+        &self,
+        Presence(node): &Presence,
+        is_late: bool,
+        room: Option<&Arc<Room>>,
+    ) -> Result<(Slot, Waits), TurnedAway> {
         let mut since = self.arrived;
         let mut came = if is_late { Instant::now() } else { since };
         if self.pool.database.is_paused() {
@@ -149,9 +155,16 @@ impl Wanted {
             since = Instant::now();
             came = since;
         }
-        let (slot, has_waited) = waited(node.door.enter(self.about, came)).await;
+        let entering = node.door.enter_for(self.about, room, came);
+        let (slot, has_waited) = match room {
+            Some(_) => waited(self.pool.in_patience(node, came, entering)).await,
+            None => {
+                let (slot, has_waited) = waited(entering).await;
+                (Ok(slot), has_waited)
+            }
+        };
         let at_door = has_waited.then(|| came.elapsed());
-        Ok((slot?, Waits { since, at_door, has_waited }))
+        Ok((slot??, Waits { since, came, at_door, has_waited }))
     }
 
     fn begun(&self, slot: Slot, passage: Passage, presence: Presence, waits: &Waits) -> Turn {
@@ -201,6 +214,11 @@ impl Turn {
         if let Some(slot) = &mut self.slot {
             slot.active().await;
         }
+    }
+
+    /// Its connection outlives it, with the place that it has, if it has one.
+    pub(crate) fn keep(&mut self) -> Option<Place> {
+        self.slot.as_mut()?.keep()
     }
 
     /// How it is cancelled if it runs for too long.

@@ -8,7 +8,7 @@
 
 use super::client::Client;
 use super::message;
-use super::priority::{Command, command};
+use super::priority::{self, Command, Setting, command};
 use super::reload::is_changeable;
 use sql::session::{Defaults, Source};
 use sql::{SqlError, SqlState};
@@ -21,6 +21,12 @@ const MARK: char = '$';
 pub(super) fn refused(settings: &Defaults, name: &str) -> Option<SqlError> {
     if !name.starts_with(PREFIX) {
         return None;
+    }
+    if name == priority::MAX {
+        let error = SqlError::new(SqlState("42501"), format!("permission denied to set parameter \"{name}\""));
+        return Some(error.hint(
+            "A superuser of the server gives it to a role by ALTER ROLE ... SET, the front's configuration to all.",
+        ));
     }
     if !settings.has(name) {
         return settings.clone().set(name, "", Source::CommandLine).err();
@@ -41,6 +47,9 @@ impl Client {
         // In whatever language.
         let said = message::field(body, b'M')?;
         let (name, _) = said[said.find(PREFIX)?..].split_once(MARK)?;
+        if name == Setting::Priority.name() {
+            return Some(priority::denied(self.priority.max()));
+        }
         refused(&self.shared.options().settings, name)
     }
 
@@ -53,10 +62,11 @@ impl Client {
         };
         let Some(text) = body.get_mut(begin..) else { return };
         let Some(length) = message::text(text).map(|(text, _)| text.len()) else { return };
-        let Some(Command::SetOther(name)) = command(&text[..length]) else { return };
-        if refused(&self.shared.options().settings, &name).is_none() {
-            return;
-        }
+        let name = match command(&text[..length]) {
+            Some(Command::SetOther(name)) if refused(&self.shared.options().settings, &name).is_some() => name,
+            Some(Command::Set(set)) if self.priority.denies(&set) => Setting::Priority.name().to_owned(),
+            _ => return,
+        };
         let show = format!("{:length$}", format!("SHOW {name}{MARK}"));
         if show.len() == length {
             text[..length].copy_from_slice(show.as_bytes());

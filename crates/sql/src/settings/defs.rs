@@ -460,6 +460,12 @@ pub static DEFS: &[Def] = &[
         "Classes of sessions and statements by rules: CLASS [user=] [database=] [application=] [statement=]; ...",
     ),
     server(
+        "overtake.query_wait_timeout",
+        "0",
+        Takes::Milliseconds,
+        "Sets how long a client before an upstream may wait for its turn and a connection before it is disconnected; 0 is for ever.",
+    ),
+    server(
         "overtake.session_memory",
         "64MB",
         Takes::Kilobytes,

@@ -375,14 +375,14 @@ pub fn a_server_with_little_room() {
     });
 }
 
-/// Who is inside and waits for a connection holds up nobody who has one, and waits at the gate: of those the connection comes.
+/// Who waits for a connection holds up nobody who has one: of those the connection comes.
 pub fn who_waits_for_a_connection_lets_those_in_who_have_one() {
     let Some(front) = Front::with(1, 1, |_| {}) else { return };
     let mut holder = front.raw();
     holder.ask(&query("listen a"));
     let mut waiting = front.raw();
     let waits = std::thread::spawn(move || waiting.ask(&query("select 'b'")));
-    front.runtime.block_on(until("it is inside", || front.door.view().is_some_and(|view| 0 < view.gate.slots)));
+    front.runtime.block_on(until("it waits", || crate::gate::waiting(&front.door) == 1));
     let said = holder.ask(&query("select 'a'"));
     assert!(said.contains("D(a)"), "{said}");
     holder.ask(&query("unlisten *"));
