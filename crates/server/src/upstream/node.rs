@@ -3,6 +3,7 @@
 //! **Invariant:** a node is what it has said last, and only until it does not answer any more. It has a door of its own: how many
 //! transactions one server takes says nothing of another.
 
+use super::succession::Said;
 use super::target::Target;
 use super::url::Host;
 use crate::door::{Door, Room};
@@ -66,9 +67,8 @@ pub(crate) struct Node {
 /// What else is known of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Word {
-    /// Of the cluster whose copy it has, and the timeline that it writes; 0: none, or that is not known.
-    pub(crate) system: u64,
-    pub(crate) timeline: u32,
+    /// What it has last said; all 0: nothing.
+    pub(crate) said: Said,
     /// Why it is down, or fenced.
     pub(crate) trouble: String,
     /// When it was last asked.
@@ -119,6 +119,11 @@ impl Node {
             (Standing::Standby, target) => target != Target::Primary,
             _ => false,
         }
+    }
+
+    /// Whether an administrator may say that it is the primary.
+    pub(crate) fn is_acceptable(&self) -> bool {
+        self.standing() == Standing::Fenced && !self.word().said.is_read_only
     }
 
     /// What a client is told that has something at a server whose place another one has taken.

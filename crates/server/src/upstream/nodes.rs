@@ -3,21 +3,19 @@
 //! A list of one is taken for what it is, without a question. Of several, each is asked what it is (`health`), and a transaction
 //! begins only where that suits its target.
 //!
-//! **Invariant:** of those that say that they are the primary, at most one is: the one with the latest timeline that was ever
-//! seen of the cluster. A timeline begins with each promotion, so whoever has an earlier one was left behind, and what it would
-//! still acknowledge would be lost.
+//! **Invariant:** of those that say that they are the primary, at most one is, as `succession` judges.
 
 use super::health;
 use super::login::Servers;
 use super::node::{Node, Presence, Standing};
 use super::pool::Pool;
 use super::ready;
+use super::succession::{Said, Succession, Verdict};
 use super::target::Target;
 use super::url::Host;
 use crate::door::{Door, DoorOptions};
 use gate::SettingsError;
 use sql::{SqlError, SqlState};
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -47,8 +45,7 @@ pub(crate) struct Nodes {
     /// Whether it matters what they are: there are several, or the URL asks for one of a kind.
     pub(crate) are_asked: bool,
     is_watched: AtomicBool,
-    /// The latest timelines that were seen, by clusters.
-    timelines: Mutex<HashMap<u64, u32>>,
+    succession: Mutex<Succession>,
     /// Transactions that wait for a server.
     waiting: AtomicUsize,
     /// A standing is another one.
@@ -60,17 +57,6 @@ pub(crate) struct Nodes {
 
 /// A single server that has gone is tried again so often.
 const RETRY: Duration = Duration::from_millis(500);
-
-/// What a server that has answered says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
-    pub(crate) is_standby: bool,
-    /// Its configuration makes transactions read only.
-    pub(crate) is_read_only: bool,
-    pub(crate) system: u64,
-    /// The one that it writes; 0: none.
-    pub(crate) timeline: u32,
-}
 
 /// How long somebody still waits for servers: from the first one that was not there.
 #[derive(Debug, Default)]
@@ -99,7 +85,7 @@ impl Nodes {
             are_asked: 1 < url.hosts.len() || url.target.is_some(),
             servers: Arc::new(servers),
             is_watched: AtomicBool::new(false),
-            timelines: Mutex::default(),
+            succession: Mutex::default(),
             waiting: AtomicUsize::new(0),
             changed: Notify::new(),
             last_answer: ready::Known::default(),
@@ -296,10 +282,7 @@ impl Nodes {
 
     /// A server has said what it is.
     pub(super) fn has_said(&self, node: &Node, said: Said) {
-        {
-            let mut word = node.word();
-            (word.system, word.timeline) = (said.system, said.timeline);
-        }
+        node.word().said = said.clone();
         if said.is_standby {
             return self.stand(node, Standing::Standby, "");
         }
@@ -307,32 +290,66 @@ impl Nodes {
             return self.stand(node, Standing::Fenced, "its default_transaction_read_only is on");
         }
         // To the end: of two that say so at the same time, one is judged after the other.
-        let mut timelines = self.timelines.lock().unwrap_or_else(PoisonError::into_inner);
-        let latest = timelines.entry(said.system).or_default();
-        *latest = said.timeline.max(*latest);
-        let latest = *latest;
-        let others = self.all.iter().filter(|other| other.number != node.number);
-        let mut primaries = others.filter(|other| other.standing() == Standing::Primary);
-        let earlier = |other: &Node, timeline| {
-            let word = other.word();
-            word.system == said.system && word.timeline < timeline
-        };
-        if said.timeline < latest {
-            let trouble = format!("another server has gone on since, on timeline {latest}");
-            return self.stand(node, Standing::Fenced, &trouble);
-        }
-        // The one that was there first is, unless this one has gone on from it.
-        let Some(rival) = primaries.find(|other| !earlier(other, said.timeline)) else {
-            for other in self.all.iter().filter(|other| other.number != node.number) {
-                if other.standing() == Standing::Primary {
-                    let trouble = format!("another server has gone on since, on timeline {latest}");
-                    self.stand(other, Standing::Fenced, &trouble);
+        let mut succession = self.succession.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_primary = |other: &&Arc<Node>| other.standing() == Standing::Primary;
+        let primaries = self.all.iter().filter(is_primary).map(|other| (other.number, other.word().said.clone()));
+        let primaries: Vec<(usize, Said)> = primaries.collect();
+        let verdict = succession.judge(node.number, &said, primaries.iter().map(|(number, said)| (*number, said)));
+        let left_behind = |latest| format!("another server has gone on since, on timeline {latest}");
+        let trouble = match verdict {
+            Verdict::Primary => {
+                for (number, _) in primaries.iter().filter(|(number, _)| *number != node.number) {
+                    self.stand(&self.all[*number], Standing::Fenced, &left_behind(said.timeline));
                 }
+                return self.stand(node, Standing::Primary, "");
             }
-            return self.stand(node, Standing::Primary, "");
+            Verdict::LeftBehind { latest } => left_behind(latest),
+            Verdict::SetAside { for_whom, timeline } => set_aside(said.timeline, &for_whom, timeline),
+            Verdict::Second { first } => {
+                format!("{} says as well that it is the primary, and was there first", self.all[first].name)
+            }
         };
-        let trouble = format!("{} says as well that it is the primary, and was there first", rival.name);
         self.stand(node, Standing::Fenced, &trouble);
+    }
+
+    /// An administrator says that the fenced server of this name is the primary. Others that stand as such are fenced. Gives the
+    /// timelines of that server, and the latest one that was seen.
+    ///
+    /// # Errors
+    /// `42704`: there is no such server. `55000`: it is not fenced, or not because of another one.
+    pub(crate) fn accept(self: &Arc<Nodes>, name: &str) -> Result<(u32, u32), SqlError> {
+        let Some(node) = self.all.iter().find(|node| node.name.eq_ignore_ascii_case(name)) else {
+            let all: Vec<&str> = self.all.iter().map(|node| &*node.name).collect();
+            return Err(SqlError::new(SqlState("42704"), format!("server \"{name}\" does not exist"))
+                .hint(format!("The servers are {}.", all.join(", "))));
+        };
+        self.watch();
+        let mut succession = self.succession.lock().unwrap_or_else(PoisonError::into_inner);
+        let (said, trouble) = {
+            let word = node.word();
+            (word.said.clone(), word.trouble.clone())
+        };
+        let not_now = |what: &str| SqlError::new(SqlState("55000"), format!("server \"{name}\" {what}"));
+        match node.standing() {
+            _ if !self.are_asked => {
+                return Err(not_now("is not fenced").detail("It is the only one, and taken for what it is."));
+            }
+            Standing::Unknown => return Err(not_now("has not said yet what it is").hint("Try again.")),
+            Standing::Down => return Err(not_now("is down").detail(format!("{trouble}."))),
+            Standing::Primary => return Err(not_now("is not fenced").detail("It is the primary.")),
+            Standing::Standby => {
+                return Err(not_now("is a standby").hint("Promote it if it is to be the primary."));
+            }
+            Standing::Fenced if said.is_read_only => return Err(not_now("is read only").detail(format!("{trouble}."))),
+            Standing::Fenced => {}
+        }
+        let latest = succession.accept(node.number, &node.name, &said);
+        for other in self.all.iter().filter(|other| other.standing() == Standing::Primary) {
+            let own = other.word().said.timeline;
+            self.stand(other, Standing::Fenced, &set_aside(own, &node.name, said.timeline));
+        }
+        self.stand(node, Standing::Primary, "");
+        Ok((said.timeline, latest))
     }
 
     /// A server stands so from now on.
@@ -369,6 +386,10 @@ impl Nodes {
         };
         let all: Vec<String> = self.all.iter().map(one).collect();
         let hint = match target {
+            Target::Primary if self.all.iter().any(|node| node.is_acceptable()) => {
+                "After a split brain, ACCEPT 'host:port' in the administration database makes a fenced server the primary; \
+                 see docs/split-brain.md."
+            }
             Target::Standby => "SET overtake.target = prefer_standby takes the primary where there is none.",
             _ => {
                 "Transactions wait for one for overtake.upstream_wait. SHOW UPSTREAM in the administration database says more."
@@ -376,6 +397,14 @@ impl Nodes {
         };
         SqlError::new(SqlState("57P03"), what).detail(format!("{}.", all.join("; "))).hint(hint)
     }
+}
+
+/// Why a server is fenced on this timeline after another one was accepted on that one.
+fn set_aside(own: u32, for_whom: &str, timeline: u32) -> String {
+    if own == timeline {
+        return format!("{for_whom} was accepted, which is on the same timeline {own}");
+    }
+    format!("its timeline {own} does not go on from timeline {timeline}, on which {for_whom} was accepted")
 }
 
 /// Whether a server has answered, or has not in time.

@@ -217,6 +217,8 @@ fn main() -> ExitCode {
             testkit::test!(upstream::servers::servers_have_gates_of_their_own),
             testkit::test!(upstream::servers::last_words_are_for_those_whom_they_concern),
             testkit::test!(upstream::servers::readiness_is_the_servers),
+            testkit::test!(upstream::succession::a_fenced_server_is_accepted),
+            testkit::test!(upstream::succession::a_promotion_goes_on_from_what_was_accepted),
             testkit::test!(upstream::patroni::nothing_acknowledged_is_lost),
             testkit::case!(cost::a_thousand_executions),
         ],

@@ -13,6 +13,8 @@ pub(super) enum Command {
     Resume(Option<String>),
     Reconnect(Option<String>),
     Reload,
+    /// This server is the primary.
+    Accept(String),
 }
 
 /// What can be shown.
@@ -60,6 +62,7 @@ impl Command {
             ["resume"] | ["resume", _] => Command::Resume(name(1)),
             ["reconnect"] | ["reconnect", _] => Command::Reconnect(name(1)),
             ["reload"] => Command::Reload,
+            ["accept", ..] => Command::Accept(literal(&whole["accept".len()..]).ok_or_else(|| invalid(whole))?),
             _ => return Err(invalid(whole)),
         }))
     }
@@ -71,6 +74,7 @@ impl Command {
             Command::Resume(_) => "RESUME",
             Command::Reconnect(_) => "RECONNECT",
             Command::Reload => "RELOAD",
+            Command::Accept(_) => "ACCEPT",
         }
     }
 }
@@ -106,6 +110,13 @@ impl Show {
     }
 }
 
+/// The value of a text that is a string literal and nothing else.
+fn literal(text: &str) -> Option<String> {
+    let inside = text.trim().strip_prefix('\'')?.strip_suffix('\'')?;
+    let is_whole = !inside.is_empty() && !inside.replace("''", "").contains('\'');
+    is_whole.then(|| inside.replace("''", "'"))
+}
+
 fn invalid(text: &str) -> SqlError {
     SqlError::new(SqlState("42601"), format!("invalid command '{text}', use SHOW HELP;"))
 }
@@ -126,8 +137,16 @@ mod tests {
         is("pause", Some(Command::Pause(None)));
         is("RESUME \"Sales\"", Some(Command::Resume(Some("Sales".to_owned()))));
         is("reconnect sales", Some(Command::Reconnect(Some("sales".to_owned()))));
+        is("accept 'db:5432';", Some(Command::Accept("db:5432".to_owned())));
+        is("ACCEPT '/a b/it''s.5432'", Some(Command::Accept("/a b/it's.5432".to_owned())));
         for wrong in [
             "select 1",
+            "accept",
+            "accept db:5432",
+            "accept ''",
+            "accept 'a' 'b'",
+            "accept 'a",
+            "accept '",
             "show",
             "show pools; show stats",
             "show foo",

@@ -13,7 +13,8 @@ const USAGE: &str = "
 	RELOAD
 	PAUSE [<db>]
 	RESUME [<db>]
-	RECONNECT [<db>]";
+	RECONNECT [<db>]
+	ACCEPT '<host>:<port>'";
 
 fn notice(message: &str) -> SqlError {
     SqlError::new(SqlState("00000"), message)
@@ -38,6 +39,15 @@ pub(super) fn reloaded(changed: Option<Vec<&'static str>>) -> SqlError {
     notice("passwords and settings of logins are asked of the servers again")
         .detail(detail)
         .hint("Rules of hba_file and certificates are read at the start only. RECONNECT replaces server connections.")
+}
+
+/// `latest` is the latest timeline that was seen.
+pub(super) fn accepted(server: &str, timeline: u32, latest: u32) -> SqlError {
+    let said = notice(&format!("{server} is the primary now, on timeline {timeline}"));
+    if latest <= timeline {
+        return said;
+    }
+    said.detail(format!("Timeline {latest} is set aside, with what was committed on it."))
 }
 
 pub(super) fn unreadable(error: &OptionError) -> SqlError {

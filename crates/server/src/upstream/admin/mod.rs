@@ -183,6 +183,12 @@ impl Session {
             Command::Pause(database) => self.pause(database.as_deref()).await?,
             Command::Resume(database) => self.shared.resume(database.as_deref())?,
             Command::Reconnect(database) => self.shared.reconnect(database.as_deref())?,
+            Command::Accept(server) => {
+                let (timeline, latest) = self.shared.nodes.accept(&server)?;
+                let (user, client) = (self.site.seen.user(), self.site.seen.client().unwrap_or("unix"));
+                tracing::warn!(server, timeline, latest, user, client, "a server was accepted as the primary");
+                self.conn.replies.notice("NOTICE", &help::accepted(&server, timeline, latest));
+            }
             Command::Reload => {
                 // The files are read on a thread beside.
                 let shared = Arc::clone(&self.shared);

@@ -128,6 +128,40 @@ impl Cluster {
         Some(cluster)
     }
 
+    /// A standby with the data of one that is stopped. It follows nobody.
+    pub fn copy(of: &Cluster) -> Cluster {
+        let scratch = testkit::folder("upstream");
+        let folder = scratch.path().join("data");
+        of.copy_to(&folder);
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let (postmaster, log) = launch(&folder, port);
+        log.until("ready to accept read-only connections");
+        Cluster { postmaster, log, folder, _scratch: scratch, port }
+    }
+
+    /// Becomes a standby with the data of one that is stopped, as it is itself.
+    pub fn copy_again(&mut self, of: &Cluster) {
+        fs::remove_dir_all(&self.folder).unwrap();
+        of.copy_to(&self.folder);
+        (self.postmaster, self.log) = launch(&self.folder, self.port);
+        self.log.until("ready to accept read-only connections");
+    }
+
+    fn copy_to(&self, folder: &Path) {
+        let copied = Command::new("cp").arg("-a").arg(&self.folder).arg(folder).status().unwrap();
+        assert!(copied.success());
+        let signal = folder.join("standby.signal");
+        fs::write(&signal, "").unwrap();
+        if let Some((user, group)) = owner() {
+            std::os::unix::fs::chown(&signal, Some(user), Some(group)).unwrap();
+        }
+    }
+
+    /// It is a standby no more, on a timeline of its own.
+    pub fn promote(&self) {
+        self.ask("select pg_promote()");
+    }
+
     /// Kills the postmaster, in the hardest way or by a shutdown, and starts another on the same data.
     pub fn restart(&mut self, signal: &str) {
         self.stop(signal);

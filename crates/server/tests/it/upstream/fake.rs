@@ -195,7 +195,7 @@ impl Session {
                 self.status = b'T';
                 tag("BEGIN")
             }
-            "commit" | "rollback" => {
+            "commit" | "rollback" | "ROLLBACK" => {
                 self.status = b'I';
                 tag(&text.to_uppercase())
             }

@@ -17,6 +17,7 @@ pub mod reload;
 pub mod servers;
 pub mod state;
 pub mod statements;
+pub mod succession;
 pub mod trouble;
 pub mod watch;
 

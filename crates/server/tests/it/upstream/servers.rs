@@ -10,18 +10,18 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// Servers are asked often, and waited for so long.
-fn before(fakes: &[&Fake], patience: Duration, slots: usize) -> Gate {
+pub fn before(fakes: &[&Fake], patience: Duration, slots: usize) -> Gate {
     before_with(fakes, patience, slots, |_| {})
 }
 
-fn before_with(fakes: &[&Fake], patience: Duration, slots: usize, change: impl FnOnce(&mut Config)) -> Gate {
+pub fn before_with(fakes: &[&Fake], patience: Duration, slots: usize, change: impl FnOnce(&mut Config)) -> Gate {
     let hosts: Vec<String> = fakes.iter().map(|fake| format!("127.0.0.1:{}", fake.port)).collect();
     let url = format!("postgres://postgres@{}/postgres?sslmode=disable", hosts.join(","));
     let watching = Watching { period: Duration::from_millis(20), patience };
     Gate::over(&url, UpstreamOptions { watching, ..Limits::default().into() }, slots, change)
 }
 
-fn client(gate: &Gate, more: &[(&str, &str)]) -> Raw<TcpStream> {
+pub fn client(gate: &Gate, more: &[(&str, &str)]) -> Raw<TcpStream> {
     let stream = TcpStream::connect(gate.address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut raw = Raw { stream, pid: 0, secret: 0 };
@@ -31,16 +31,16 @@ fn client(gate: &Gate, more: &[(&str, &str)]) -> Raw<TcpStream> {
 }
 
 /// The server that has answered.
-fn who(client: &mut Raw<TcpStream>) -> String {
+pub fn who(client: &mut Raw<TcpStream>) -> String {
     client.ask(&query("who"))
 }
 
-fn is(fake: &Fake) -> String {
+pub fn is(fake: &Fake) -> String {
     // Whether it is told that the server is a standby depends on where it was before.
     format!("D({}) C(SELECT 1) Z(I)", fake.port)
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < PATIENCE, "never: {what}");
