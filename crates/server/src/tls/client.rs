@@ -199,9 +199,17 @@ pub(crate) fn explained(error: io::Error) -> io::Error {
     }
 }
 
+/// Name of the library for a server's certificate that says that it is an issuer's, as one does that signs itself.
+const OF_AN_ISSUER: &str = "CaUsedAsEndEntity";
+
 fn told(error: &Error) -> String {
     let why = match error {
-        Error::InvalidCertificate(CertificateError::Other(OtherError(why))) => why.to_string(),
+        Error::InvalidCertificate(CertificateError::Other(OtherError(why))) => {
+            let why = why.to_string();
+            let is_of_an_issuer = why == OF_AN_ISSUER;
+            let of_an_issuer = "it is the certificate of an issuer, and does not stand in sslrootcert itself";
+            if is_of_an_issuer { of_an_issuer.to_owned() } else { why }
+        }
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
             "none of the certificates of sslrootcert is its issuer".to_owned()
         }

@@ -157,6 +157,8 @@ fn main() -> ExitCode {
             testkit::test!(upstream::passwords::questions_of_the_front_are_asked_as_itself),
             testkit::test!(upstream::passwords::older_methods_are_known),
             testkit::test!(upstream::passwords::servers_are_encrypted),
+            testkit::test!(upstream::encryption::certificates_are_what_the_mode_asks_for),
+            testkit::test!(upstream::encryption::passwords_come_from_files_and_the_environment),
             testkit::test!(upstream::statements::statements_follow),
             testkit::test!(upstream::statements::answers_go_together),
             testkit::test!(upstream::statements::failed_statements_are_not_there),
@@ -220,6 +222,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::succession::a_fenced_server_is_accepted),
             testkit::test!(upstream::succession::a_promotion_goes_on_from_what_was_accepted),
             testkit::test!(upstream::patroni::nothing_acknowledged_is_lost),
+            testkit::case!(upstream::encryption::a_login_by_the_environment),
             testkit::case!(cost::a_thousand_executions),
         ],
     )

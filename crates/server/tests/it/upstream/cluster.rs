@@ -211,19 +211,25 @@ impl Cluster {
 
     /// Has the server offer encryption, with the certificate of the tests.
     pub fn encrypt(&self) {
-        for (name, content) in
-            [("server.crt", &include_bytes!("../tls/cert.pem")[..]), ("server.key", include_bytes!("../tls/key.pem"))]
-        {
-            let path = self.folder.join(name);
+        self.encrypt_with("tests", include_bytes!("../tls/cert.pem"), include_bytes!("../tls/key.pem"));
+    }
+
+    /// With this certificate and its key, which it did not have before under this name.
+    pub fn encrypt_with(&self, name: &str, certificate: &[u8], key: &[u8]) {
+        for (ending, content) in [("crt", certificate), ("key", key)] {
+            let path = self.folder.join(format!("{name}.{ending}"));
             fs::write(&path, content).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
             if let Some((user, group)) = owner() {
                 std::os::unix::fs::chown(&path, Some(user), Some(group)).unwrap();
             }
         }
+        self.ask(&format!("alter system set ssl_cert_file = '{name}.crt'"));
+        self.ask(&format!("alter system set ssl_key_file = '{name}.key'"));
         self.ask("alter system set ssl = on");
         self.ask("select pg_reload_conf()");
-        self.log.until("\"ssl\" changed to \"on\"");
+        // It is read in before anybody else is let in.
+        self.log.until(&format!("\"ssl_key_file\" changed to \"{name}.key\""));
     }
 
     /// Of its unix socket.

@@ -4,6 +4,7 @@ pub mod admin;
 pub mod cluster;
 pub mod crowd;
 pub mod differential;
+pub mod encryption;
 pub mod fake;
 pub mod flow;
 pub mod given;
