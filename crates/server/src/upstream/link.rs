@@ -150,6 +150,8 @@ impl Link {
     pub(crate) fn new(mut taken: Taken, turn: Turn, talk: &mut Talk) -> Link {
         let expects = std::mem::take(&mut taken.server.expects).anew();
         let params = Arc::clone(&taken.server.params);
+        // A connection that was made since rules were read again is used by these.
+        talk.client.learn();
         let reset = talk.client.reset;
         let mut link = Link {
             taken,

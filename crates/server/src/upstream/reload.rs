@@ -5,6 +5,7 @@
 
 use super::Upstream;
 use super::options::UpstreamOptions;
+use super::pool::Pool;
 use crate::door::DoorOptions;
 use crate::options::OptionError;
 use crate::reload::changed;
@@ -47,6 +48,7 @@ pub(crate) fn is_changeable(name: &str) -> bool {
         "overtake.upstream_lifetime",
         "overtake.upstream_pool",
         "overtake.upstream_prepare",
+        "overtake.upstream_reset",
     ];
     let is_of_gate = name.starts_with("overtake.mpl") || name.starts_with("overtake.gate_");
     NAMES.contains(&name) || (is_of_gate && name != "overtake.mpl_processors")
@@ -83,13 +85,16 @@ impl super::Shared {
             return Err(OptionError::of("overtake.mpl", why.to_owned()));
         }
         let options = UpstreamOptions { again: before.again.clone(), ..options };
-        let limits = options.limits;
+        let (limits, resets) = (options.limits, Arc::clone(&options.resets));
         self.statements.repeated.turn(options.prepare);
         *self.live.options.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(options);
         // Behind that: a pool that is made meanwhile has them already, or is among these.
         self.all_pools().iter().for_each(|pool| pool.set_limits(limits));
         // Whoever sees the number finds what it stands for.
         self.live.generation.fetch_add(1, Release);
+        // What clients have left on connections by the rule before is not for those that come.
+        let is_another = |pool: &Pool| resets.of(&pool.user, &pool.name) != before.resets.of(&pool.user, &pool.name);
+        self.all_pools().iter().filter(|pool| is_another(pool)).for_each(|pool| pool.reconnect());
         Ok(Some(changed))
     }
 

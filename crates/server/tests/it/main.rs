@@ -186,6 +186,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::marks::a_runaway_is_told_so),
             testkit::test!(upstream::reload::settings_are_read_again),
             testkit::test!(upstream::reload::pools_become_smaller),
+            testkit::test!(upstream::reload::resets_count_at_once),
             testkit::test!(upstream::reload::settings_reach_each_gate),
             testkit::test!(upstream::crowd::two_thousand_clients_on_twenty_connections),
             testkit::test!(upstream::crowd::servers_that_are_killed_and_come_back),

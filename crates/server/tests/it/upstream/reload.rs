@@ -10,10 +10,10 @@ use server::{DoorOptions, options};
 use sql::session::Defaults;
 use std::fs;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use tokio_postgres::SimpleQueryMessage;
+use tokio_postgres::{Client, SimpleQueryMessage};
 
 /// By RELOAD and by SIGHUP: the gate, rules and pools go by them, what is wrong leaves all as it was, and what is there stays.
 pub fn settings_are_read_again() {
@@ -145,6 +145,65 @@ pub fn settings_reach_each_gate() {
         mpl.store(5, SeqCst);
         admin.batch_execute("reload").await.unwrap();
         assert_eq!(limits().await, ["5", "5"]);
+    });
+}
+
+/// By user and database, for those who are there as well; what somebody has left by the old rule reaches nobody.
+pub fn resets_count_at_once() {
+    let Some(cluster) = Cluster::start("") else { return };
+    cluster.ask(
+        "create role ann login; create function f(v text) returns text language plpgsql as
+         $$ begin perform set_config('search_path', v, false); return v; end $$",
+    );
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
+    let reset = Arc::new(Mutex::new("never"));
+    let own = Arc::clone(&reset);
+    let again = move || {
+        let mut settings = Defaults::default();
+        for flag in ["overtake.upstream_pool=1".to_owned(), format!("overtake.upstream_reset={}", own.lock().unwrap())]
+        {
+            options::read_flag(&flag, &mut settings)?;
+        }
+        Ok(settings)
+    };
+    let settings = again().unwrap();
+    let door = DoorOptions::from_settings(&settings, "auto", false).unwrap();
+    let options =
+        UpstreamOptions { again: Some(Arc::new(again)), ..UpstreamOptions::from_settings(&settings).unwrap() };
+    let front = Front::behind(cluster, &url, options, &door, |_| {});
+    front.runtime.block_on(async {
+        let admin = front.try_client("dbname=overtake").await.unwrap();
+        let login = async |user: &str| front.try_client(&format!("user={user} dbname=postgres")).await.unwrap();
+        let path = "select current_setting('search_path')";
+        let leave = async |client: &Client, value: &str| {
+            client.simple_query(&format!("select public.f('{value}')")).await.unwrap();
+        };
+        let mut before = [true, true];
+        for (rules, now) in [
+            ("never", [true, true]),
+            ("always user=ann database=postgres; never", [false, true]),
+            ("never user=ann; always", [true, false]),
+        ] {
+            admin.batch_execute("reconnect").await.unwrap();
+            let mut clients = Vec::new();
+            for user in ["ann", "postgres"] {
+                clients.push([login(user).await, login(user).await, login(user).await]);
+            }
+            for ([one, ..], leaks) in clients.iter().zip(before) {
+                leave(one, if leaks { "before" } else { "stays" }).await;
+            }
+            *reset.lock().unwrap() = rules;
+            admin.batch_execute("reload").await.unwrap();
+            assert_eq!(value(&clients[0][1], "show overtake.upstream_reset").await, rules);
+            for (at, [_, other, late]) in clients.iter().enumerate() {
+                let found = value(other, path).await;
+                assert_eq!(found == "before", before[at] && now[at], "{rules}: {found}");
+                leave(late, "now").await;
+                let found = value(other, path).await;
+                assert_eq!(found == "now", now[at], "{rules}: {found}");
+            }
+            before = now;
+        }
     });
 }
 
