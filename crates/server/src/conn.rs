@@ -19,7 +19,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Empty};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Empty, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
@@ -86,6 +86,49 @@ impl Io for TlsStream<Box<dyn Io>> {
 impl Io for Empty {
     fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
         Ok(self)
+    }
+}
+
+/// A stream of which some was read already, which comes first.
+pub(crate) struct Reread {
+    pub(crate) first: Bytes,
+    pub(crate) rest: Box<dyn Io>,
+}
+
+impl AsyncRead for Reread {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.first.is_empty() {
+            return Pin::new(&mut self.rest).poll_read(cx, into);
+        }
+        let length = self.first.len().min(into.remaining());
+        into.put_slice(&self.first.split_to(length));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Reread {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.rest).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.rest).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.rest).poll_shutdown(cx)
+    }
+}
+
+impl Io for Reread {
+    fn peer(&self) -> Peer {
+        self.rest.peer()
+    }
+
+    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+        let Reread { first, rest } = *self;
+        let rest = rest.settled()?;
+        if first.is_empty() { Ok(rest) } else { Ok(Box::new(Reread { first, rest })) }
     }
 }
 

@@ -4,7 +4,7 @@
 //! nothing of the database.
 
 use crate::backend::Cancel;
-use crate::conn::{Conn, Ending, Gone, Io};
+use crate::conn::{Conn, Ending, Gone, Io, Reread};
 use crate::errors;
 use crate::frame::Fields;
 use crate::front::{Front, Opened, Site};
@@ -14,6 +14,7 @@ use crate::rules::{Method, Origin};
 use crate::scram::{self, Binding, Exchange, Failure, Keys, Verifier};
 use crate::session::{Limits, Stop};
 use crate::stats::Seen;
+use crate::tls;
 use bytes::{Buf, Bytes};
 use pgwire::messages::startup::Authentication;
 use sql::roles::Role;
@@ -32,6 +33,8 @@ const PACKET_MAX: usize = 10_000;
 /// The only version spoken.
 const VERSION: i32 = 3 << 16;
 const SSL_REQUEST: i32 = 80_877_103;
+/// First byte of a TLS handshake. As that of a packet's length it would make one that is too long.
+const TLS_HANDSHAKE: u8 = 0x16;
 const GSS_REQUEST: i32 = 80_877_104;
 const CANCEL_REQUEST: i32 = 80_877_102;
 
@@ -222,6 +225,17 @@ async fn packet(conn: &mut Conn) -> Result<Bytes, Stop> {
 
 async fn negotiate<D: Front>(shared: &Shared<D>, conn: &mut Conn, origin: &mut Origin) -> Result<Option<Wish>, Stop> {
     let (mut ssl_asked, mut gss_asked) = (false, false);
+    if conn.input.is_empty() {
+        conn.fill().await?;
+    }
+    if conn.input.first() == Some(&TLS_HANDSHAKE) {
+        let tls = shared.config.tls.as_ref().filter(|_| origin.address.is_some());
+        let acceptor = TlsAcceptor::from(tls.ok_or(Gone::Client)?.config.clone());
+        if let Err(error) = encrypt_directly(conn, acceptor).await {
+            return Err(shared.not_encrypted(origin, Unencrypted::Failed(error)));
+        }
+        origin.is_encrypted = true;
+    }
     loop {
         let packet = packet(conn).await?;
         let mut fields = Fields::of(&packet);
@@ -293,6 +307,19 @@ async fn encrypt(conn: &mut Conn, acceptor: TlsAcceptor) -> Result<(), Unencrypt
     one_byte(conn, b'S').await.map_err(|gone| Unencrypted::Stop(gone.into()))?;
     let plain = mem::replace(&mut conn.io, Box::new(tokio::io::empty()));
     let encrypted = acceptor.accept(plain).await.map_err(Unencrypted::Failed)?;
+    conn.io = Box::new(encrypted);
+    Ok(())
+}
+
+/// As [`encrypt`], for a client that has begun the handshake without asking (`sslnegotiation=direct`). It has to name the protocol.
+async fn encrypt_directly(conn: &mut Conn, acceptor: TlsAcceptor) -> io::Result<()> {
+    let plain = mem::replace(&mut conn.io, Box::new(tokio::io::empty()));
+    let plain: Box<dyn Io> = Box::new(Reread { first: conn.input.split().freeze(), rest: plain });
+    let encrypted = acceptor.accept(plain).await?;
+    if encrypted.get_ref().1.alpn_protocol() != Some(tls::PROTOCOL) {
+        let why = "received direct SSL connection request without ALPN protocol negotiation extension";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
     conn.io = Box::new(encrypted);
     Ok(())
 }

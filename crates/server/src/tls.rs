@@ -20,6 +20,9 @@ fn invalid(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
+/// PostgreSQL's protocol, as clients name it in a handshake (ALPN).
+pub(crate) const PROTOCOL: &[u8] = b"postgresql";
+
 /// What a server needs for encryption.
 #[derive(Debug)]
 pub struct Tls {
@@ -55,10 +58,11 @@ pub fn from_pem(certificate: &[u8], key: &[u8]) -> io::Result<Arc<Tls>> {
     }
     // Of any version of X.509: it is for clients to say what they can verify.
     let own = Arc::new(SingleCertAndKey::from(CertifiedKey::new(certificates, key)));
-    let config = ServerConfig::builder_with_provider(provider)
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map(|builder| builder.with_no_client_auth().with_cert_resolver(own))
         .map_err(|error: Error| invalid(error.to_string()))?;
+    config.alpn_protocols = vec![PROTOCOL.to_vec()];
     Ok(Arc::new(Tls { config: Arc::new(config), end_point }))
 }
 

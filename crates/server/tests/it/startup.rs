@@ -140,6 +140,19 @@ pub fn unix_sockets() {
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "the socket was left");
 }
 
+/// The error has the address, and what was to be heard there.
+pub fn taken_addresses_are_named() {
+    let rig = Rig::new();
+    let (taken, free) = (rig.address, "127.0.0.1:0".parse().unwrap());
+    for (listen, metrics, what) in [(taken, None, "clients"), (free, Some(taken), "metrics")] {
+        let config = Config { listen: vec![listen], metrics, ..Config::default() };
+        let error = Server::bind(config, rig.script.clone()).err().unwrap();
+        assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+        let said = error.to_string();
+        assert!(said.starts_with(&format!("on {taken} for {what}: Address already in use")), "{said}");
+    }
+}
+
 /// Though the client has sent more than the server reads.
 pub fn last_words_are_heard() {
     let rig = Rig::new();

@@ -24,19 +24,55 @@ impl TimeProvider for Then {
     }
 }
 
-fn encrypted(rig: &Rig) -> Raw<StreamOwned<ClientConnection, TcpStream>> {
-    let mut plain = rig.stranger();
-    plain.send(&untyped(&80_877_103_i32.to_be_bytes()));
-    assert_eq!(plain.exactly(1), b"S");
+fn connection(protocols: &[&[u8]]) -> ClientConnection {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(CERTIFICATE).unwrap()).unwrap();
-    let config = ClientConfig::builder_with_details(Arc::new(default_provider()), Arc::new(Then))
+    let mut config = ClientConfig::builder_with_details(Arc::new(default_provider()), Arc::new(Then))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let connection = ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
-    Raw { stream: StreamOwned::new(connection, plain.stream), pid: 0, secret: 0 }
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap()
+}
+
+fn encrypted(rig: &Rig) -> Raw<StreamOwned<ClientConnection, TcpStream>> {
+    let mut plain = rig.stranger();
+    plain.send(&untyped(&80_877_103_i32.to_be_bytes()));
+    assert_eq!(plain.exactly(1), b"S");
+    Raw { stream: StreamOwned::new(connection(&[]), plain.stream), pid: 0, secret: 0 }
+}
+
+/// A client that asks for encryption by beginning it names the protocol, and who does not is not heard; one that asks may.
+pub fn handshakes_may_come_first() {
+    let encrypting = || {
+        Rig::with(|config| {
+            config.tls = Some(server::tls::from_pem(CERTIFICATE, KEY).unwrap());
+            config.rules = Rule::parse_all("hostssl all all all trust").unwrap();
+        })
+    };
+    let direct = |rig: &Rig, protocols: &[&[u8]]| {
+        let stream = StreamOwned::new(connection(protocols), rig.stranger().stream);
+        Raw { stream, pid: 0, secret: 0 }
+    };
+    let rig = encrypting();
+    let mut client = direct(&rig, &[b"postgresql"]);
+    let welcome = "R(0) S(server_version=15.0) S(client_encoding=UTF8) K Z(I)";
+    assert_eq!(client.start(&[("user", "postgres")]), welcome);
+    assert!(client.ask(&query("rows 20000")).ends_with("D(20000,row 20000) C(SELECT 20000) Z(I)"));
+    let mut asks = rig.stranger();
+    asks.send(&untyped(&80_877_103_i32.to_be_bytes()));
+    assert_eq!(asks.exactly(1), b"S");
+    let stream = StreamOwned::new(connection(&[b"postgresql"]), asks.stream);
+    assert_eq!(Raw { stream, pid: 0, secret: 0 }.start(&[("user", "postgres")]), welcome);
+    let is_refused = |rig: &Rig, protocols: &[&[u8]]| {
+        let mut stream = direct(rig, protocols).stream;
+        let sent = std::io::Write::write_all(&mut stream, &startup(3 << 16, &[("user", "postgres")]));
+        sent.is_err() || matches!(std::io::Read::read(&mut stream, &mut [0; 64]), Ok(0) | Err(_))
+    };
+    assert!(is_refused(&rig, &[]) && is_refused(&rig, &[b"h2"]));
+    // Where there is no encryption, nothing is said to that.
+    assert!(is_refused(&Rig::new(), &[b"postgresql"]));
 }
 
 pub fn encryption_by_rustls() {
