@@ -8,10 +8,10 @@
 //!   leaves that row. [`HideTotals`] puts an opaque leaf in the place of each total while DataFusion pushes conditions down.
 //!   The total's own input is optimized by itself. Grouping sets are unions of aggregates here, so this covers them, too.
 //! - Rows that are skipped are chosen by the order below the OFFSET, and an outer ORDER BY must not replace that order.
-//!   [`SealLimits`] plans each limit that another operator reads as a [`SealedExec`]: a leaf whose plan has been
+//!   [`Seal`] plans each limit that another operator reads as a [`SealedExec`]: a leaf whose plan has been
 //!   optimized by itself. Only projections may stand between the answer and a limit that is not sealed.
 //! - A column that is constant below an outer join is that or null above it. DataFusion takes it for constant there, too, and
-//!   leaves it out of sort keys. So [`SealLimits`] seals an input that the join may extend by nulls and that has constants.
+//!   leaves it out of sort keys. So [`Seal`] seals an input that the join may extend by nulls and that has constants.
 //!
 //! What can raise an error sees no row that a condition has excluded. [`asked_in_turn`] puts conditions that can raise above
 //! all others, one upon the other in the order in which the query has them. A projection that can raise stays above the
@@ -145,14 +145,14 @@ pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Syn
     let mut rest = PhysicalOptimizer::new().rules;
     rest.retain(|rule| !rule.name().starts_with("FilterPushdown"));
     rest.push(Arc::new(InsertSafepoints));
-    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![Arc::new(SealLimits(rest.clone()))];
+    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![Arc::new(Seal(rest.clone()))];
     rules.extend(rest);
     rules
 }
 
 /// Seals limits that other operators read.
 #[derive(Debug)]
-struct SealLimits(Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>);
+struct Seal(Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>);
 
 fn is_limit(plan: &dyn ExecutionPlan) -> bool {
     plan.downcast_ref::<GlobalLimitExec>().is_some()
@@ -185,7 +185,7 @@ fn extended_by_nulls(plan: &dyn ExecutionPlan) -> [bool; 2] {
     }
 }
 
-impl SealLimits {
+impl Seal {
     /// Optimizes a plan by itself.
     fn alone(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let mut input = self.below_top(plan, config)?;
@@ -239,7 +239,7 @@ impl SealLimits {
     }
 }
 
-impl PhysicalOptimizerRule for SealLimits {
+impl PhysicalOptimizerRule for Seal {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_up(kept_above).data()?;
         if cfg!(overtake_plant = "offset_under_sort") { Ok(plan) } else { self.below_top(plan, config) }

@@ -52,6 +52,29 @@ impl Datum {
         Datum::Text(text.into())
     }
 
+    /// Bytes of a text or bytea; 0 for a value of another type.
+    pub(crate) fn text_bytes(&self) -> usize {
+        match self {
+            Datum::Text(text) => text.len(),
+            Datum::Bytes(bytes) => bytes.len(),
+            Datum::Null
+            | Datum::Bool(_)
+            | Datum::Int2(_)
+            | Datum::Int4(_)
+            | Datum::Int8(_)
+            | Datum::Oid(_)
+            | Datum::Float4(_)
+            | Datum::Float8(_)
+            | Datum::Numeric(_)
+            | Datum::Date(_)
+            | Datum::Time(_)
+            | Datum::Timestamp(_)
+            | Datum::Interval(_)
+            | Datum::Uuid(_)
+            | Datum::Array(_) => 0,
+        }
+    }
+
     /// Whether there is no value.
     #[inline]
     pub fn is_null(&self) -> bool {

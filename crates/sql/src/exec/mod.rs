@@ -98,12 +98,7 @@ pub(crate) const BYTES_MAX: usize = 1 << 30;
 
 /// What a row takes.
 pub(crate) fn bytes_of(row: &[Datum]) -> usize {
-    let beside = |value: &Datum| match value {
-        Datum::Text(text) => text.len(),
-        Datum::Bytes(bytes) => bytes.len(),
-        _ => 0,
-    };
-    size_of_val(row) + row.iter().map(beside).sum::<usize>()
+    size_of_val(row) + row.iter().map(Datum::text_bytes).sum::<usize>()
 }
 
 /// A statement keeps more than [`BYTES_MAX`].

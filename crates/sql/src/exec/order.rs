@@ -5,11 +5,10 @@
 use super::{Each, Flow, Rows, Run, expr};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::is_same;
+use crate::ops::{build, is_same};
 use crate::plan::{Expr, Plan, SortKey};
 use crate::pulse;
 use crate::types::Kind;
-use engine::memory::SMALL_BYTES;
 use std::cmp::Ordering;
 
 /// A row with the values it is ordered by.
@@ -69,10 +68,7 @@ impl Run<'_> {
             }
             Ok(())
         })?;
-        let scratch = size_of_val(all.as_slice());
-        if SMALL_BYTES < scratch {
-            SqlError::check_room(scratch)?;
-        }
+        build::has_room(size_of_val(all.as_slice()))?;
         pulse::sort_by(&mut all, by_keys)?;
         for (_, row) in all {
             if each(&row)?.is_break() {

@@ -5,14 +5,9 @@
 use super::{Rows, Run};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::build::split;
+use crate::ops::arrays::split;
 use crate::ops::{Env, compare};
 use crate::plan::{Expr, SetCall, SetFunction};
-use crate::pulse;
-use std::ops::ControlFlow;
-
-/// Units of work of a part of a text.
-const PART: usize = 16;
 
 /// The values that are left of a set.
 pub(super) type Set = Box<dyn Iterator<Item = SqlResult<Datum>>>;
@@ -50,25 +45,13 @@ impl Run<'_> {
         }
         Ok(Some(match (function, &mut values[..]) {
             // What has no value for an argument has no rows.
-            (SetFunction::StringToTable, [text, delimiter, null]) => {
-                let Datum::Text(text) = std::mem::take(text) else { return Ok(None) };
-                let null = match std::mem::take(null) {
-                    Datum::Text(null) => Some(null),
-                    _ => None,
-                };
-                let value =
-                    move |part: &str| if null.as_deref() == Some(part) { Datum::Null } else { Datum::text(part) };
+            (SetFunction::StringToTable, [Datum::Null, ..]) => return Ok(None),
+            (SetFunction::StringToTable, values) => {
                 let mut parts: Vec<Datum> = Vec::new();
-                let mut add = |part: &str| {
-                    pulse::tick(PART)?;
-                    parts.push(value(part));
-                    Ok(ControlFlow::Continue(()))
-                };
-                match std::mem::take(delimiter) {
-                    _ if text.is_empty() => {}
-                    Datum::Text(delimiter) => split(&text, &delimiter, add)?,
-                    _ => text.chars().try_for_each(|one| add(one.encode_utf8(&mut [0; 4])).map(drop))?,
-                }
+                split(values, |part| {
+                    parts.push(part);
+                    Ok(())
+                })?;
                 Box::new(parts.into_iter().map(Ok))
             }
             (_, values) if values.iter().any(Datum::is_null) => return Ok(None),

@@ -188,38 +188,40 @@ fn to_string(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     Ok(out.finish())
 }
 
-/// The parts of a text: items of `string_to_array`, rows of `string_to_table`.
+/// Gives the parts of a text to `each`: items of `string_to_array`, rows of `string_to_table`.
 ///
 /// # Errors
-/// `54000` for too many, `57014`.
-pub fn split(args: &[Datum]) -> SqlResult<Vec<Datum>> {
+/// Those of [`pulse::tick`] and of `each`.
+pub(crate) fn split(args: &[Datum], mut each: impl FnMut(Datum) -> SqlResult<()>) -> SqlResult<()> {
     let all = text(&args[0]);
     let null = args.get(2).filter(|null| !null.is_null()).map(text);
-    let part = |part: &str| if null == Some(part) { Datum::Null } else { Datum::text(part) };
     if all.is_empty() {
-        return Ok(Vec::new());
+        return Ok(());
     }
-    let mut parts = Vec::new();
-    let mut add = |own: &str| {
-        if parts.len() == ITEMS_MAX {
-            return Err(too_many_items());
-        }
+    let mut add = |part: &str| {
         pulse::tick(COMPARISON)?;
-        parts.push(part(own));
+        each(if null == Some(part) { Datum::Null } else { Datum::text(part) })?;
         Ok(ControlFlow::Continue(()))
     };
     match &args[1] {
-        Datum::Null => all.chars().try_for_each(|c| add(c.encode_utf8(&mut [0; 4])).map(drop))?,
-        delimiter => build::split(all, text(delimiter), add)?,
+        Datum::Null => all.chars().try_for_each(|c| add(c.encode_utf8(&mut [0; 4])).map(drop)),
+        delimiter => build::split(all, text(delimiter), add),
     }
-    Ok(parts)
 }
 
 fn to_array(args: &[Datum]) -> SqlResult<Datum> {
     if args[0].is_null() {
         return Ok(Datum::Null);
     }
-    split(args).and_then(build::array)
+    let mut parts = Vec::new();
+    split(args, |part| {
+        if parts.len() == ITEMS_MAX {
+            return Err(too_many_items());
+        }
+        parts.push(part);
+        Ok(())
+    })?;
+    build::array(parts)
 }
 
 /// Whether all items of `b` are items of `a`; NULL is none.

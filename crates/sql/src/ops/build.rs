@@ -40,7 +40,7 @@ pub(super) fn fits(bytes: Option<usize>) -> SqlResult<usize> {
 ///
 /// # Errors
 /// `53200`
-pub(super) fn has_room(bytes: usize) -> SqlResult<()> {
+pub(crate) fn has_room(bytes: usize) -> SqlResult<()> {
     if SMALL_BYTES < bytes { SqlError::check_room(bytes) } else { Ok(()) }
 }
 
@@ -204,11 +204,7 @@ pub(super) fn mapped(text: &str, mut change: impl FnMut(char) -> char) -> SqlRes
 
 /// Bytes of an item of an array, with its header and its length.
 pub(super) fn bytes_of(item: &Datum) -> usize {
-    match item {
-        Datum::Text(text) => 4 + text.len(),
-        Datum::Bytes(bytes) => 4 + bytes.len(),
-        _ => 4,
-    }
+    4 + item.text_bytes()
 }
 
 /// An array of so many items, one after another.

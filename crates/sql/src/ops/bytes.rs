@@ -137,12 +137,31 @@ fn push_escape(bytes: &[u8], out: &mut TextBuilder) -> SqlResult<()> {
     Ok(())
 }
 
-/// Length of bytes as `encode` shows them; nothing for an unknown encoding.
-fn encoded(bytes: &[u8], name: &str) -> SqlResult<Option<usize>> {
-    Ok(Some(match name {
-        "hex" => bytes.len() * 2,
-        "base64" => bytes.len().div_ceil(3) * 4 + bytes.len() / (LINE * 3 / 4),
-        "escape" => {
+/// Bytes as text.
+#[derive(Clone, Copy)]
+enum Encoding {
+    Hex,
+    Base64,
+    Escape,
+}
+
+impl Encoding {
+    fn named(name: &str) -> SqlResult<Encoding> {
+        match &*name.to_ascii_lowercase() {
+            "hex" => Ok(Encoding::Hex),
+            "base64" => Ok(Encoding::Base64),
+            "escape" => Ok(Encoding::Escape),
+            _ => Err(refused(format!("unrecognized encoding: \"{name}\""))),
+        }
+    }
+}
+
+/// Length of bytes as `encode` shows them.
+fn encoded(bytes: &[u8], encoding: Encoding) -> SqlResult<usize> {
+    Ok(match encoding {
+        Encoding::Hex => bytes.len() * 2,
+        Encoding::Base64 => bytes.len().div_ceil(3) * 4 + bytes.len() / (LINE * 3 / 4),
+        Encoding::Escape => {
             let mut len = 0;
             for slice in bytes.chunks(pulse::SLICE) {
                 pulse::tick(slice.len())?;
@@ -155,36 +174,30 @@ fn encoded(bytes: &[u8], name: &str) -> SqlResult<Option<usize>> {
             }
             len
         }
-        _ => return Ok(None),
-    }))
-}
-
-fn unrecognized(name: &str) -> SqlError {
-    refused(format!("unrecognized encoding: \"{name}\""))
+    })
 }
 
 fn encode(args: &[Datum]) -> SqlResult<Datum> {
-    let (all, name) = (bytes(&args[0]), text(&args[1]).to_ascii_lowercase());
-    if BYTES_MAX < encoded(all, &name)?.ok_or_else(|| unrecognized(text(&args[1])))? {
+    let (all, encoding) = (bytes(&args[0]), Encoding::named(text(&args[1]))?);
+    if BYTES_MAX < encoded(all, encoding)? {
         let message = "result of encoding conversion is too large";
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
     }
     let mut out = TextBuilder::default();
-    match &*name {
-        "hex" => push_hex(all, &mut out)?,
-        "base64" => push_base64(all, &mut out)?,
-        "escape" => push_escape(all, &mut out)?,
-        _ => return Err(unrecognized(text(&args[1]))),
+    match encoding {
+        Encoding::Hex => push_hex(all, &mut out)?,
+        Encoding::Base64 => push_base64(all, &mut out)?,
+        Encoding::Escape => push_escape(all, &mut out)?,
     }
     Ok(out.finish())
 }
 
 fn decode(args: &[Datum]) -> SqlResult<Datum> {
     let all = text(&args[0]);
-    let decoded = match &*text(&args[1]).to_ascii_lowercase() {
-        "hex" => from_hex(all)?,
-        "base64" => from_base64(all)?,
-        "escape" => {
+    let decoded = match Encoding::named(text(&args[1]))? {
+        Encoding::Hex => from_hex(all)?,
+        Encoding::Base64 => from_base64(all)?,
+        Encoding::Escape => {
             let escaped = all.strip_prefix("\\x").map(|rest| format!("\\\\x{rest}"));
             match crate::types::text::input(escaped.as_deref().unwrap_or(all), Kind::Bytea.into(), &Default::default())?
             {
@@ -192,7 +205,6 @@ fn decode(args: &[Datum]) -> SqlResult<Datum> {
                 other => return Err(mistyped(&other)),
             }
         }
-        _ => return Err(unrecognized(text(&args[1]))),
     };
     Ok(Datum::Bytes(decoded.into()))
 }

@@ -3,11 +3,10 @@
 //! **Invariant:** of data that come in, no more is kept than a piece and the row that has not come whole. What a piece has
 //! inserted belongs to the transaction; a COPY that fails, fails it.
 
-use super::run::{Needs, Ran};
-use super::{Action, Bound, Outcome, Parked, Session, Statement, Step, Tag};
+use super::run::{Given, Needs, Ran};
+use super::{Action, Outcome, Parked, Session, Step, Tag};
 use crate::bind::{CopyFrom, CopyTo};
 use crate::copy::Format;
-use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::Event;
 use crate::exec::copy::{CopyState, Sent};
@@ -91,22 +90,22 @@ fn none_under_way() -> SqlError {
 
 impl Session {
     /// Begins a COPY.
-    pub(super) fn copy(&mut self, statement: &Arc<Statement>, bound: &Arc<Bound>, values: &[Datum]) -> SqlResult<Step> {
-        match &*bound.action {
-            Action::CopyFrom(from) => self.copy_in(statement, bound, from),
-            Action::CopyTo(to) => self.copy_out(statement, bound, to, values),
+    pub(super) fn copy(&mut self, given: Given<'_>) -> SqlResult<Step> {
+        match &*given.bound.action {
+            Action::CopyFrom(from) => self.copy_in(given, from),
+            Action::CopyTo(to) => self.copy_out(given, to),
             _ => Err(none_under_way()),
         }
     }
 
-    fn copy_in(&mut self, statement: &Arc<Statement>, bound: &Arc<Bound>, from: &CopyFrom) -> SqlResult<Step> {
+    fn copy_in(&mut self, given: Given<'_>, from: &CopyFrom) -> SqlResult<Step> {
         if self.settings.is_read_only() {
             let message = "cannot execute COPY FROM in a read-only transaction";
             return Err(SqlError::new(SqlState("25006"), message));
         }
-        match self.run(&[], Needs::of(bound), |_| Ok(()))? {
+        match self.run(&[], Needs::of(given.bound), |_| Ok(()))? {
             Ran::Parked(parked) => return Ok(Step::Parked(parked)),
-            Ran::Moved => return self.again(statement, bound, &[]),
+            Ran::Moved => return self.again(given),
             Ran::Done(()) => {}
         }
         if from.options.freeze {
@@ -115,7 +114,7 @@ impl Session {
         }
         self.copy_flag.0.store(ON, SeqCst);
         self.copying = Some(Copying::In(Box::new(Incoming {
-            action: Arc::clone(&bound.action),
+            action: Arc::clone(&given.bound.action),
             state: CopyState::new(from),
             later: Vec::new(),
             data: Vec::new(),
@@ -126,15 +125,9 @@ impl Session {
         Ok(Step::CopyIn(CopyShape { is_binary, columns: from.places.len() }))
     }
 
-    fn copy_out(
-        &mut self,
-        statement: &Arc<Statement>,
-        bound: &Arc<Bound>,
-        to: &CopyTo,
-        values: &[Datum],
-    ) -> SqlResult<Step> {
-        let ran = self.run(values, Needs::of(bound), |run| run.copy_out(to))?;
-        self.step_of(ran, (statement, bound, values), |session, sent| {
+    fn copy_out(&mut self, given: Given<'_>, to: &CopyTo) -> SqlResult<Step> {
+        let ran = self.run(given.values, Needs::of(given.bound), |run| run.copy_out(to))?;
+        self.step_of(ran, given, |session, sent| {
             session.copy_flag.0.store(ON, SeqCst);
             session.copying = Some(Copying::Out(Outgoing { sent, next: 0 }));
             let is_binary = to.options.format == Format::Binary;

@@ -326,8 +326,7 @@ impl Session {
 
     /// All rows of a query, or how it waits.
     fn rows_of(&mut self, statement: &Arc<Statement>, values: &[Datum]) -> SqlResult<Result<Vec<Box<[Datum]>>, Step>> {
-        let bound = self.current(statement)?;
-        Ok(match self.act(statement, &bound, values)? {
+        Ok(match self.act_current(statement, values)? {
             Step::Done(Outcome::Rows(rows, _)) => Ok(rows),
             Step::Done(_) => return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a cursor without rows")),
             step => Err(step),

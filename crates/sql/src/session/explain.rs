@@ -88,8 +88,7 @@ impl Session {
             };
             explaining.waited += explaining.waits.take().map_or(Duration::ZERO, |since| since.elapsed());
             self.explaining = Some(explaining);
-            let bound = self.current(statement)?;
-            let result = self.act(statement, &bound, values);
+            let result = self.act_current(statement, values);
             let Some(mut explaining) = self.explaining.take() else { return result };
             match result? {
                 Step::Done(_) => {}

@@ -48,7 +48,7 @@ use names::Names;
 pub use names::Renamed;
 pub use naps::Nap;
 pub use parked::{Parked, Step};
-use run::Needs;
+use run::{Given, Needs};
 use server::{LiveSettings, ServerSettings};
 use sqlparser::ast;
 use stage::Class;
@@ -530,7 +530,7 @@ impl Session {
         if statement.class.is_some() && !self.engine.is_open() {
             self.hinted = statement.class;
         }
-        let result = self.current(&statement).and_then(|bound| self.act(&statement, &bound, &portal.values));
+        let result = self.act_current(&statement, &portal.values);
         match &result {
             Ok(Step::Done(_)) => {
                 self.running = None;
@@ -549,34 +549,39 @@ impl Session {
         result
     }
 
-    fn act(&mut self, statement: &Arc<Statement>, bound: &Arc<Bound>, values: &[Datum]) -> SqlResult<Step> {
-        // What a definition does cannot be begun twice, so it begins where there is room.
-        let is_deep = self.is_deep || matches!(*bound.action, Action::Define(_));
-        stack::fitting(is_deep, || self.act_here(statement, bound, values))
+    /// Runs the statement as it is bound now.
+    fn act_current(&mut self, statement: &Arc<Statement>, values: &[Datum]) -> SqlResult<Step> {
+        let bound = &self.current(statement)?;
+        self.act(Given { statement, bound, values })
     }
 
-    fn act_here(&mut self, statement: &Arc<Statement>, bound: &Arc<Bound>, values: &[Datum]) -> SqlResult<Step> {
+    fn act(&mut self, given: Given<'_>) -> SqlResult<Step> {
+        // What a definition does cannot be begun twice, so it begins where there is room.
+        let is_deep = self.is_deep || matches!(*given.bound.action, Action::Define(_));
+        stack::fitting(is_deep, || self.act_here(given))
+    }
+
+    fn act_here(&mut self, given: Given<'_>) -> SqlResult<Step> {
+        let Given { statement, bound, values } = given;
         let done = |words: &'static str| Ok(Step::Done(Outcome::Done(Tag { words, rows: None })));
         match &*bound.action {
             Action::Empty => Ok(Step::Done(Outcome::Empty)),
-            Action::CopyFrom(_) | Action::CopyTo(_) => self.copy(statement, bound, values),
-            Action::Query(plan) if matches!(**plan, Plan::Modifying { .. }) => {
-                self.by_rows(statement, bound, plan, values)
-            }
+            Action::CopyFrom(_) | Action::CopyTo(_) => self.copy(given),
+            Action::Query(plan) if matches!(**plan, Plan::Modifying { .. }) => self.by_rows(given, plan),
             Action::Query(plan) => {
                 if self.settings.is_read_only()
                     && let Some(verb) = statement.known().writes(plan)
                 {
                     return Err(read_only(engine::Error::ReadOnly.into(), verb));
                 }
-                self.query(statement, bound, plan, values)
+                self.query(given, plan)
             }
             Action::Change(modify) => {
                 let words = modify.change.tag();
                 let ran = self
                     .run(values, Needs::of(bound), |run| run.modify(modify))
                     .map_err(|error| read_only(error, words.split(' ').next().unwrap_or(words)))?;
-                self.step_of(ran, (statement, bound, values), |_, changed| {
+                self.step_of(ran, given, |_, changed| {
                     let tag = Tag { words, rows: Some(changed.rows) };
                     Ok(Step::Done(if modify.returning.is_some() {
                         Outcome::Rows(changed.returned, tag)
@@ -593,7 +598,7 @@ impl Session {
                     run.txn.has_read_nothing();
                     Ok(())
                 })?;
-                self.step_of(ran, (statement, bound, values), |_, ()| done("LOCK TABLE"))
+                self.step_of(ran, given, |_, ()| done("LOCK TABLE"))
             }
             Action::Nothing("VACUUM") if self.block == Block::Explicit => {
                 let message = "VACUUM cannot run inside a transaction block";
@@ -739,10 +744,9 @@ impl Session {
 
     /// The statement once more: what its names stand for has changed before it began. If the transaction keeps its snapshot,
     /// its tables must still be where that sees their rows.
-    fn again(&mut self, statement: &Arc<Statement>, bound: &Bound, values: &[Datum]) -> SqlResult<Step> {
-        self.advance_pinned(&bound.uses)?;
-        let bound = self.current(statement)?;
-        self.act(statement, &bound, values)
+    fn again(&mut self, given: Given<'_>) -> SqlResult<Step> {
+        self.advance_pinned(&given.bound.uses)?;
+        self.act_current(given.statement, given.values)
     }
 }
 

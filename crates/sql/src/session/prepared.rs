@@ -162,8 +162,7 @@ impl Session {
             Some(values) if self.is_parked => values,
             _ => self.values_of(execute)?,
         };
-        let bound = self.current(&execute.statement)?;
-        let step = self.act(&execute.statement, &bound, &values)?;
+        let step = self.act_current(&execute.statement, &values)?;
         match &step {
             Step::Parked(_) => self.waiting = Some(values),
             _ => drop(execute.statement.runs.fetch_add(1, Ordering::Relaxed)),

@@ -6,7 +6,7 @@
 //! transaction sees: an open one lends its snapshot to analytics.
 
 use super::action::Action;
-use super::run::{Needs, Ran};
+use super::run::{Given, Needs, Ran};
 use super::{Bound, Outcome, Parked, Portal, Session, Statement, Step, Tag};
 use crate::analytics::{Analysis, AnalyticsPlan, Query, Start};
 use crate::datum::Datum;
@@ -118,13 +118,7 @@ impl Drop for Own {
 
 impl Session {
     /// Runs a query, or goes on with the one that waits.
-    pub(super) fn query(
-        &mut self,
-        statement: &Arc<Statement>,
-        bound: &Arc<Bound>,
-        plan: &Plan,
-        values: &[Datum],
-    ) -> SqlResult<Step> {
+    pub(super) fn query(&mut self, given: Given<'_>, plan: &Plan) -> SqlResult<Step> {
         if let Some(analysis) = self.analysis.0.get() {
             return match analysis.take() {
                 None => Ok(Step::Parked(Parked::Analysis(analysis))),
@@ -133,7 +127,7 @@ impl Session {
                     // By rows it begins anew.
                     self.running = None;
                     match result {
-                        Err(error) if self.may_fall_back(&error) => self.by_rows(statement, bound, plan, values),
+                        Err(error) if self.may_fall_back(&error) => self.by_rows(given, plan),
                         result => {
                             let answer = result?;
                             if let Some(explaining) = &mut self.explaining {
@@ -145,11 +139,11 @@ impl Session {
                 }
             };
         }
-        match self.choose(statement, plan)? {
-            Path::Row => self.by_rows(statement, bound, plan, values),
-            Path::Small => self.by_few_rows(statement, bound, plan, values),
-            Path::Large => self.analyse_or_by_rows(statement, bound, plan, values, self.deadline_now()),
-            Path::Analytics => self.analyse(statement, bound, plan, values, self.deadline_now()),
+        match self.choose(given.statement, plan)? {
+            Path::Row => self.by_rows(given, plan),
+            Path::Small => self.by_few_rows(given, plan),
+            Path::Large => self.analyse_or_by_rows(given, plan, self.deadline_now()),
+            Path::Analytics => self.analyse(given, plan, self.deadline_now()),
         }
     }
 
@@ -242,46 +236,28 @@ impl Session {
     }
 
     /// By rows, to its end.
-    pub(super) fn by_rows(
-        &mut self,
-        statement: &Arc<Statement>,
-        bound: &Arc<Bound>,
-        plan: &Plan,
-        values: &[Datum],
-    ) -> SqlResult<Step> {
-        let ran = self.run(values, Needs::of(bound), |run| run.collect(plan, None))?;
-        self.step_of(ran, (statement, bound, values), |_, all| Ok(Step::Done(rows(all))))
+    pub(super) fn by_rows(&mut self, given: Given<'_>, plan: &Plan) -> SqlResult<Step> {
+        let ran = self.run(given.values, Needs::of(given.bound), |run| run.collect(plan, None))?;
+        self.step_of(ran, given, |_, all| Ok(Step::Done(rows(all))))
     }
 
     /// As analytics; what those refuse, by rows.
-    fn analyse_or_by_rows(
-        &mut self,
-        statement: &Arc<Statement>,
-        bound: &Arc<Bound>,
-        plan: &Plan,
-        values: &[Datum],
-        deadline: Option<Instant>,
-    ) -> SqlResult<Step> {
-        match self.analyse(statement, bound, plan, values, deadline) {
-            Err(error) if falls_back(&error) => self.by_rows(statement, bound, plan, values),
+    fn analyse_or_by_rows(&mut self, given: Given<'_>, plan: &Plan, deadline: Option<Instant>) -> SqlResult<Step> {
+        match self.analyse(given, plan, deadline) {
+            Err(error) if falls_back(&error) => self.by_rows(given, plan),
             step => step,
         }
     }
 
     /// By rows as long as it is small, and else as analytics.
-    fn by_few_rows(
-        &mut self,
-        statement: &Arc<Statement>,
-        bound: &Arc<Bound>,
-        plan: &Plan,
-        values: &[Datum],
-    ) -> SqlResult<Step> {
+    fn by_few_rows(&mut self, given: Given<'_>, plan: &Plan) -> SqlResult<Step> {
         let spent = || Spent::within(BUDGET_ROWS);
-        let ran = self.run_within(values, Needs::of(bound), spent, |run| run.collect_within_budget(plan))?;
-        self.step_of(ran, (statement, bound, values), |session, all| match all {
+        let ran =
+            self.run_within(given.values, Needs::of(given.bound), spent, |run| run.collect_within_budget(plan))?;
+        self.step_of(ran, given, |session, all| match all {
             Some(all) => Ok(Step::Done(rows(all))),
             // In what is left of its time.
-            None => session.analyse_or_by_rows(statement, bound, plan, values, session.deadline),
+            None => session.analyse_or_by_rows(given, plan, session.deadline),
         })
     }
 
@@ -325,30 +301,23 @@ impl Session {
         }))
     }
 
-    fn analyse(
-        &mut self,
-        statement: &Arc<Statement>,
-        bound: &Arc<Bound>,
-        plan: &Plan,
-        values: &[Datum],
-        deadline: Option<Instant>,
-    ) -> SqlResult<Step> {
+    fn analyse(&mut self, given: Given<'_>, plan: &Plan, deadline: Option<Instant>) -> SqlResult<Step> {
         let analysis = Arc::<Analysis>::default();
         // A cancel finds it from now on, while the plan is made ready, too.
         self.analysis.0.set(Some(Arc::clone(&analysis)));
-        let started = self.start_analysis(&analysis, statement, plan, values, deadline);
+        let started = self.start_analysis(&analysis, given, plan, deadline);
         match started {
             Ok(true) => {}
             Ok(false) => {
                 self.analysis.0.set(None);
-                return self.again(statement, bound, values);
+                return self.again(given);
             }
             Err(error) => {
                 self.analysis.0.set(None);
                 return Err(error);
             }
         }
-        self.running = Some(Arc::clone(bound));
+        self.running = Some(Arc::clone(given.bound));
         Ok(Step::Parked(Parked::Analysis(analysis)))
     }
 
@@ -356,9 +325,8 @@ impl Session {
     fn start_analysis(
         &mut self,
         analysis: &Arc<Analysis>,
-        statement: &Statement,
+        Given { statement, values, .. }: Given<'_>,
         plan: &Plan,
-        values: &[Datum],
         deadline: Option<Instant>,
     ) -> SqlResult<bool> {
         let ready = self.analytics_plan(statement, plan)?;

@@ -80,6 +80,16 @@ impl<'b> Needs<'b> {
     }
 }
 
+/// Statement that is run.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'g> {
+    pub(super) statement: &'g Arc<Statement>,
+    /// As it is bound now.
+    pub(super) bound: &'g Arc<Bound>,
+    /// Values of its parameters.
+    pub(super) values: &'g [Datum],
+}
+
 /// Outcome of a part that has not waited.
 enum Part<R> {
     Done(R),
@@ -251,12 +261,12 @@ impl Session {
     pub(super) fn step_of<R>(
         &mut self,
         ran: Ran<R>,
-        (statement, bound, values): (&Arc<Statement>, &Arc<Bound>, &[Datum]),
+        given: Given<'_>,
         done: impl FnOnce(&mut Session, R) -> SqlResult<Step>,
     ) -> SqlResult<Step> {
         match ran {
             Ran::Done(result) => done(self, result),
-            Ran::Moved => self.again(statement, bound, values),
+            Ran::Moved => self.again(given),
             Ran::Parked(parked) => Ok(Step::Parked(parked)),
         }
     }
