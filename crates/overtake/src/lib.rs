@@ -22,6 +22,8 @@ mod top;
 mod workers;
 
 use clap::Parser;
+use refusal::Refusal;
+use std::env::VarError;
 use std::process::ExitCode;
 
 /// Parses the arguments of this process, does what they say, and tells how it went.
@@ -40,7 +42,7 @@ fn run(command: cli::Command) -> anyhow::Result<()> {
     preempt::self_test()?;
     // Freed memory is kept: giving it back would take milliseconds inside the allocator, where nothing can interrupt.
     preempt::prepare_heap();
-    init_tracing();
+    init_tracing()?;
     let stop = stop::Stop::install()?;
     match command {
         cli::Command::Demo(arguments) => live::run(&arguments, &stop),
@@ -52,10 +54,14 @@ fn run(command: cli::Command) -> anyhow::Result<()> {
 }
 
 /// Messages go to standard error, so that a report on standard output stays clean. `OVERTAKE_LOG` filters them.
-fn init_tracing() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("OVERTAKE_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+fn init_tracing() -> anyhow::Result<()> {
+    let filter = match std::env::var("OVERTAKE_LOG") {
+        Ok(filter) => filter.parse().map_err(|error| Refusal::new(format!("OVERTAKE_LOG: {error}")))?,
+        Err(VarError::NotPresent) => tracing_subscriber::EnvFilter::new("info"),
+        Err(error) => return Err(Refusal::new(format!("OVERTAKE_LOG: {error}")).into()),
+    };
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(std::io::stderr);
     // A log that cannot be written must not end the server: the subscriber would panic with its complaint.
     log.log_internal_errors(false).init();
+    Ok(())
 }

@@ -70,6 +70,17 @@ pub fn a_bad_argument_is_refused() {
     }
 }
 
+pub fn a_filter_of_messages_that_is_none_is_refused() {
+    let serve = |filter: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_overtake"));
+        command.args(["serve", "--check-config"]).env("OVERTAKE_LOG", filter).output().unwrap()
+    };
+    let output = serve("garbage=xx=yy");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).starts_with("overtake: OVERTAKE_LOG: "), "{}", text(&output.stderr));
+    assert!(serve("warn,server=debug").status.success());
+}
+
 pub fn an_output_file_that_cannot_be_written_is_refused() {
     for option in ["--json", "--svg"] {
         let output = run(&["bench", "delivery", option, "/nonexistent/report"]);

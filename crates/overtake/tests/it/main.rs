@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         &[
             testkit::test!(command_line::version_and_help_exist_on_every_level),
             testkit::test!(command_line::a_bad_argument_is_refused),
+            testkit::test!(command_line::a_filter_of_messages_that_is_none_is_refused),
             testkit::test!(command_line::an_output_file_that_cannot_be_written_is_refused),
             testkit::test!(command_line::a_taken_port_is_refused),
             testkit::test!(mpl::throughput_is_that_of_the_reference),
