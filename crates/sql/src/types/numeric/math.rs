@@ -13,6 +13,8 @@ use std::f64::consts::LOG10_E;
 const MAX_EXPONENT: f64 = 6000.0;
 /// Digits more than the result's.
 const GUARD: u32 = 12;
+/// A number with more digits before the point is cut for its logarithm.
+const LONG: i64 = 64;
 
 fn error(state: &'static str, message: &str) -> SqlError {
     SqlError::new(SqlState(state), message)
@@ -163,7 +165,28 @@ impl Numeric {
         (two % 10_000 != 0 || !exact).then_some(two)
     }
 
+    /// The natural logarithm times 10^`scale`, rounded.
     fn ln_at(&self, scale: u32) -> SqlResult<BigInt> {
+        let before = self.digits_before_point();
+        if LONG < before { self.ln_of_long(before as u32, scale) } else { self.ln_of_all(scale) }
+    }
+
+    /// The same of a number with so many digits before the point: that of its first digits, and of a power of ten. It has no more
+    /// digits than a number holds, so what is cut off is far beyond the result's last digit.
+    fn ln_of_long(&self, before: u32, scale: u32) -> SqlResult<BigInt> {
+        let wide = scale + 2 * GUARD + 8;
+        let one = ten_to(wide);
+        let (int, own) = self.parts().unwrap_or_default();
+        counted(int.bits())?;
+        let digits = before + own;
+        let first =
+            if wide < digits { int.as_ref() / ten_to(digits - wide) } else { int.as_ref() * ten_to(wide - digits) };
+        let ln = ln_fixed(&first, &one)? + ln_fixed(&(&one * 10), &one)? * before;
+        Ok(divide_rounded(&ln, &ten_to(wide - scale)))
+    }
+
+    /// The same by all digits.
+    fn ln_of_all(&self, scale: u32) -> SqlResult<BigInt> {
         // Square roots near 1 and large powers both cost digits.
         let extra = GUARD + (self.digits_before_point().unsigned_abs() as u32 / 4).min(2000) + 8;
         let wide = scale.max(self.scale()) + extra + self.digits_before_point().min(0).unsigned_abs() as u32;
@@ -356,5 +379,27 @@ impl Numeric {
             if self.signum() < 0 && times % 2 != 0 { -result } else { result }
         };
         Numeric::checked(result, scale)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: the logarithm of a long number is that of all its digits. Method: both ways, at all scales.
+    #[test]
+    fn long_logarithms_are_exact() {
+        for digits in (LONG as usize + 1..400).step_by(13) {
+            for (at, end) in ["", ".5", ".000000000000000000000001"].into_iter().enumerate() {
+                let text: String =
+                    (0..digits).map(|place| char::from(b'1' + ((place * 7 + at * 5) % 9) as u8)).collect();
+                for text in [format!("{text}{end}"), format!("1{}{end}", "0".repeat(digits)), "9".repeat(digits)] {
+                    let number = Numeric::parse(&text).expect("a number");
+                    for scale in [0, 1, 13, 40, 200] {
+                        assert_eq!(number.ln_at(scale), number.ln_of_all(scale), "ln of {text} to {scale} digits");
+                    }
+                }
+            }
+        }
     }
 }
