@@ -175,10 +175,10 @@ fn queries_mean_the_same_on_both_paths() {
         for text in statements(&fs::read_to_string(&file).unwrap()) {
             let Ok(parts) = server.session.split(&text) else { continue };
             for part in parts {
-                if is_repeatable(&part) && server.session.status() == TransactionStatus::Idle {
-                    judge(&mut server, &part, &mut tally);
+                if is_repeatable(&part.text) && server.session.status() == TransactionStatus::Idle {
+                    judge(&mut server, &part.text, &mut tally);
                 }
-                let _ = server.run(&part);
+                let _ = server.run(&part.text);
             }
         }
     }

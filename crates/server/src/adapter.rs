@@ -5,7 +5,7 @@
 use crate::backend::{Backend, Backends, Cancel, Column, CopyPart, CopyRows, CopyShape, Format, Parked, Run};
 use bytes::BytesMut;
 use engine::Wake;
-use sql::session::{Canceller, Connect, Database, Portal, Renamed, Session, Statement, Step, TransactionStatus};
+use sql::session::{Canceller, Connect, Database, Part, Portal, Renamed, Session, Statement, Step, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult, SqlType};
 use stage::Class;
 use std::sync::Arc;
@@ -102,8 +102,12 @@ impl Backend for Session {
     type Statement = Arc<Statement>;
     type Portal = Portal;
 
-    fn split(&mut self, text: &str) -> SqlResult<Vec<String>> {
+    fn split(&mut self, text: &str) -> SqlResult<Vec<Part>> {
         Session::split(self, text)
+    }
+
+    fn goes_on(&self) -> SqlResult<()> {
+        Session::goes_on(self)
     }
 
     fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {

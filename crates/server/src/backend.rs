@@ -6,7 +6,7 @@
 pub use crate::copy::CopyRows;
 use bytes::BytesMut;
 use engine::Wake;
-use sql::session::{Connect, Outcome, Renamed, Tag, TransactionStatus};
+use sql::session::{Connect, Outcome, Part, Renamed, Tag, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult};
 use stage::Class;
 use std::sync::Arc;
@@ -122,7 +122,10 @@ pub trait Backend: Send + 'static {
     ///
     /// # Errors
     /// When any is not in the grammar.
-    fn split(&mut self, text: &str) -> SqlResult<Vec<String>>;
+    fn split(&mut self, text: &str) -> SqlResult<Vec<Part>>;
+
+    /// Looks, between two statements of such a text, whether the rest is still wanted.
+    fn goes_on(&self) -> SqlResult<()>;
 
     /// Analyses one statement; `types` as far as the client says, 0 where it does not.
     ///

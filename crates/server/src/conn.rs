@@ -193,6 +193,10 @@ pub(crate) enum Gone {
     Waited(Duration),
 }
 
+/// How long a session that has more to do keeps the others of its thread waiting, beside the statement that it is at.
+const TURN: Duration = Duration::from_millis(1);
+/// A read that takes longer has given the others their turn.
+const WAIT: Duration = Duration::from_micros(100);
 /// Room for one read.
 const READ: usize = 8 << 10;
 /// An empty buffer larger than this is given back: most sessions are idle.
@@ -222,6 +226,8 @@ pub struct Conn {
     pub(crate) flushing: Duration,
     /// When the clock was last read.
     pub(crate) now: Instant,
+    /// Since when its thread has been at this session alone.
+    turn: Instant,
     ending: Ending,
 }
 
@@ -241,7 +247,7 @@ impl Conn {
     pub(crate) fn new(io: Box<dyn Io>, ending: Ending) -> Conn {
         let (input, replies) = (BytesMut::new(), Replies::default());
         let (flushing, now) = (Duration::ZERO, Instant::now());
-        Conn { io, input, replies, is_due: false, idle_limit: None, copy_left: 0, flushing, now, ending }
+        Conn { io, input, replies, is_due: false, idle_limit: None, copy_left: 0, flushing, now, turn: now, ending }
     }
 
     /// Ready when the server ends.
@@ -292,8 +298,21 @@ impl Conn {
             Some(limit) => tokio::time::timeout(limit, read).await.unwrap_or(Err(Gone::Idle)),
             None => read.await,
         };
-        self.now = Instant::now();
+        if WAIT <= self.lap() {
+            self.turn = self.now;
+        }
         read
+    }
+
+    /// Lets the other sessions of this thread have their turn, if this one has had a long one.
+    pub(crate) async fn take_turns(&mut self) -> Result<(), Gone> {
+        if self.now.saturating_duration_since(self.turn) < TURN {
+            return Ok(());
+        }
+        tokio::task::yield_now().await;
+        self.lap();
+        self.turn = self.now;
+        if self.ending.is_due() { Err(Gone::Server) } else { Ok(()) }
     }
 
     /// What has passed since the clock was last read.

@@ -208,6 +208,12 @@ impl<B: Backend> Session<B> {
             if let Err(gone) = self.conn.flush_much().await {
                 break errors::gone(gone);
             }
+            // Else the next read gives them theirs, when the answer has been written.
+            if !self.conn.input.is_empty()
+                && let Err(gone) = self.conn.take_turns().await
+            {
+                break errors::gone(gone);
+            }
         };
         // What is open is rolled back before the client can see the end.
         drop(self.backend);

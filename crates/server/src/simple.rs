@@ -10,7 +10,7 @@ use crate::reply::Formats;
 use crate::session::{Session, Stop, TEXT_MAX, tag_rows};
 use crate::stats::Totals;
 use sql::SqlError;
-use sql::session::Outcome;
+use sql::session::{Outcome, Part};
 use std::sync::Arc;
 
 /// Place of a statement among those of its message.
@@ -36,15 +36,16 @@ impl<B: Backend> Session<B> {
         if statements.is_empty() {
             self.conn.replies.empty();
         }
-        let mut from = 0;
-        for (at, statement) in statements.iter().enumerate() {
-            // An error's position counts from the begin of the whole text.
-            let begin = text[from..].find(statement.as_str()).map(|found| from + found);
-            let before = begin.map_or(0, |begin| text[..begin].chars().count());
-            from = begin.map_or(from, |begin| begin + statement.len());
-            let place = Place { is_only: statements.len() == 1, is_last: at + 1 == statements.len() };
-            match self.one(statement, place).await {
+        let count = statements.len();
+        for (at, Part { text, before }) in statements.into_iter().enumerate() {
+            if 0 < at {
+                self.conn.take_turns().await?;
+                self.backend.goes_on()?;
+            }
+            let place = Place { is_only: count == 1, is_last: at + 1 == count };
+            match self.one(&text, place).await {
                 Ok(()) => {}
+                // An error's position counts from the begin of the whole text.
                 Err(Stop::Error(error)) => return Err(Stop::Error(error.moved(before))),
                 Err(gone) => return Err(gone),
             }

@@ -26,8 +26,8 @@ fn main() {
         }
         println!("@@ {text}");
         let mut one = || {
-            for text in session.split(text)? {
-                let statement = session.prepare(&text, &[])?;
+            for part in session.split(text)? {
+                let statement = session.prepare(&part.text, &[])?;
                 let mut portal = session.bind(&statement, Vec::new())?;
                 let outcome = loop {
                     match session.execute(&mut portal)? {

@@ -6,6 +6,7 @@ pub(crate) mod alters;
 pub(crate) mod cursors;
 mod forms;
 pub(crate) mod maintenance;
+mod pieces;
 mod refused;
 pub(crate) mod relations;
 pub(crate) mod rewrite;
@@ -68,17 +69,26 @@ pub(crate) struct Parsed {
     pub(crate) maintains: Option<&'static str>,
 }
 
+/// Statement of a text of several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Text of the statement, without the semicolon.
+    pub text: String,
+    /// Characters of the whole text that stand before it.
+    pub before: usize,
+}
+
 /// All statements of a text; none if it is empty.
 ///
 /// # Errors
 /// `42601`, with its position.
 pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
-    each(text, told, |parsed, _| parsed)
+    each(text, told, |_, parsed| parsed)
 }
 
 /// Whether these words could be statements, of ours or of PostgreSQL's.
 fn is_syntax(text: &str) -> bool {
-    match each(text, |_, _, error| error, |parsed, _| parsed) {
+    match each(text, |_, _, error| error, |_, parsed| parsed) {
         Ok(_) => true,
         Err(error) => error.state() == SqlState::FEATURE_NOT_SUPPORTED,
     }
@@ -97,16 +107,24 @@ fn told(text: &str, piece: &[TokenWithSpan], error: SqlError) -> SqlError {
 /// it is done first.
 ///
 /// # Errors
-/// `42601`, with its position.
-pub(crate) fn texts(text: &str) -> SqlResult<Vec<String>> {
-    each(text, told, |parsed, piece| match parsed {
-        Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
-            let mut words = piece.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
-            let Some(first) = words.next() else { return Ok(None) };
-            let last = words.next_back().unwrap_or(first);
-            Ok(Some(text[offset(text, first.span.start)..offset(text, last.span.end)].to_owned()))
-        }
-        parsed => parsed.map(|one| one.map(|_| text[extent(text, piece)].to_owned())),
+/// `42601`, with its position; `57014`.
+pub(crate) fn texts(text: &str) -> SqlResult<Vec<Part>> {
+    each(text, told, |piece, parsed| {
+        let own = match parsed {
+            Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
+                let is_word = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_) | Token::EOF);
+                let mut words = piece.tokens.iter().filter(is_word);
+                let Some(first) = words.next() else { return Ok(None) };
+                let last = words.next_back().unwrap_or(first);
+                offset(piece.text, first.span.start)..offset(piece.text, last.span.end)
+            }
+            parsed => match parsed? {
+                Some(_) => extent(piece.text, piece.tokens),
+                None => return Ok(None),
+            },
+        };
+        let before = piece.before + piece.text[..own.start].chars().count();
+        Ok(Some(Part { text: piece.text[own].to_owned(), before }))
     })
 }
 
@@ -124,30 +142,23 @@ fn extent(text: &str, piece: &[TokenWithSpan]) -> Range<usize> {
     begin..last.map_or(begin, |token| offset(text, token.span.end))
 }
 
-/// What is made of each statement of a text, and of its tokens.
+/// What is made of each statement of a text: of its own text, its tree and its tokens.
 fn each<T>(
     text: &str,
     tell: impl Fn(&str, &[TokenWithSpan], SqlError) -> SqlError,
-    make: impl Fn(SqlResult<Option<Parsed>>, &[TokenWithSpan]) -> SqlResult<Option<T>>,
+    make: impl Fn(pieces::Piece<'_>, SqlResult<Option<Parsed>>) -> SqlResult<Option<T>>,
 ) -> SqlResult<Vec<T>> {
     rewrite::check_text(text)?;
-    let dialect = Grammar::new();
-    let tokens = Tokenizer::new(&dialect, text)
-        .tokenize_with_location()
-        .map_err(|error| tokenizer_error(text, &error.message, error.location))?;
     let mut statements = Vec::new();
-    let mut rest = &tokens[..];
-    while !rest.is_empty() {
-        let (piece, after) = rest.split_at(length(rest));
-        let semicolon = after.first();
-        rest = after.get(1..).unwrap_or_default();
-        let parsed = statement(text, piece).map_err(|error| match tell(text, piece, error) {
+    pieces::of(text, pieces::WINDOW, |piece| {
+        let parsed = statement(piece.text, piece.tokens).map_err(|error| match tell(piece.text, piece.tokens, error) {
             // What stands at its end is not the text's end.
-            error if semicolon.is_some() && error.message() == AT_END => near(text, semicolon),
+            error if piece.semicolon.is_some() && error.message() == AT_END => near(piece.text, piece.semicolon),
             error => error,
         });
-        statements.extend(make(parsed, piece)?);
-    }
+        statements.extend(make(piece, parsed).map_err(|error| error.moved(piece.before))?);
+        Ok(())
+    })?;
     Ok(statements)
 }
 
@@ -419,6 +430,8 @@ fn unended(text: &str) -> Option<usize> {
 
 /// The byte of this place.
 fn offset(text: &str, location: Location) -> usize {
+    #[cfg(test)]
+    pieces::scanned(text.len());
     let mut left = location.line.saturating_sub(1);
     let start = if left == 0 {
         0
@@ -562,9 +575,9 @@ mod tests {
 
     #[test]
     fn a_text_is_split_at_its_semicolons() {
-        let texts: Vec<String> =
+        let found: Vec<String> =
             parse(" select 1;; select 'a;b' -- c;d\n; \n select 3 ").unwrap().into_iter().map(|one| one.text).collect();
-        assert_eq!(texts, ["select 1", "select 'a;b'", "select 3"]);
+        assert_eq!(found, ["select 1", "select 'a;b'", "select 3"]);
         assert!(parse(" ; -- nothing\n ;").unwrap().is_empty());
         assert!(parse("").unwrap().is_empty());
     }
@@ -574,8 +587,9 @@ mod tests {
         let text =
             "/* no */ select 1 /*a='1'*/ ; /*+ priority=low */ select 2 /* no */; /*b='2'*/ select 3\n/*c='\u{e9}'*/";
         let wanted = ["select 1 /*a='1'*/", "/*+ priority=low */ select 2", "/*b='2'*/ select 3\n/*c='\u{e9}'*/"];
-        assert_eq!(texts(text).unwrap(), wanted);
-        assert_eq!(texts("/*a='1'*/").unwrap(), Vec::<String>::new());
+        let found: Vec<String> = texts(text).unwrap().into_iter().map(|part| part.text).collect();
+        assert_eq!(found, wanted);
+        assert_eq!(texts("/*a='1'*/").unwrap(), Vec::new());
     }
 
     #[test]

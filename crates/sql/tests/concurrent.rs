@@ -211,11 +211,11 @@ impl Client {
 
     fn run(&mut self, text: &str) -> String {
         let mut all = String::new();
-        for text in self.0.split(text).unwrap() {
-            let mut portal = self.portal(&text);
+        for part in self.0.split(text).unwrap() {
+            let mut portal = self.portal(&part.text);
             all = match self.0.execute(&mut portal) {
                 Ok(Step::Done(outcome)) => shown(outcome),
-                Ok(_) => panic!("{text} waits"),
+                Ok(_) => panic!("{} waits", part.text),
                 Err(error) => error.state().0.to_owned(),
             };
         }

@@ -86,7 +86,7 @@ fn run(session: &mut Session, text: &str, values: Vec<Datum>) -> SqlResult<Outco
 fn each(session: &mut Session, text: &str) -> SqlResult<Option<Outcome>> {
     let result = session.split(text).and_then(|all| {
         all.iter().try_fold(None, |_, one| {
-            let outcome = run(session, one, Vec::new())?;
+            let outcome = run(session, &one.text, Vec::new())?;
             Ok(Some(outcome))
         })
     });

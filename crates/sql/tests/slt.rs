@@ -87,8 +87,8 @@ impl DB for Client {
 
     fn run(&mut self, sql: &str) -> SqlResult<DBOutput<DefaultColumnType>> {
         let mut last = DBOutput::StatementComplete(0);
-        for statement in self.0.split(sql).inspect_err(|_| self.0.fail())? {
-            let result = self.run_one(&statement);
+        for part in self.0.split(sql).inspect_err(|_| self.0.fail())? {
+            let result = self.run_one(&part.text);
             if result.is_err() {
                 self.0.fail();
                 self.0.sync().unwrap();

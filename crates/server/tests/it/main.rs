@@ -105,6 +105,7 @@ fn main() -> ExitCode {
             testkit::test!(operation::settings_have_sources),
             testkit::test!(operation::long_statements_delay_nobody),
             testkit::test!(operation::what_runs_can_be_cancelled),
+            testkit::test!(operation::a_message_of_many_statements_harms_nobody),
             testkit::test!(operation::what_sleeps_again_and_again_can_be_cancelled),
             testkit::test!(operation::statements_may_be_handed_over),
             testkit::test!(operation::sessions_and_statements_are_counted),

@@ -455,3 +455,41 @@ pub fn what_sleeps_again_and_again_can_be_cancelled() {
 async fn futures_join<A, B>(one: impl Future<Output = A>, other: impl Future<Output = B>) -> (A, B) {
     tokio::join!(one, other)
 }
+
+/// Goal: a message of very many statements can be cancelled, ends in time while it is taken apart, and keeps no other session of
+/// its thread waiting until its end. Method: one of 300,000, and neighbours on all threads.
+pub fn a_message_of_many_statements_harms_nobody() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let many = "select 1;".repeat(300_000);
+        let client = real.client().await;
+        let pid: i32 = client.query_one("select pg_backend_pid()", &[]).await.unwrap().get(0);
+        let mut neighbours = Vec::new();
+        for _ in 0..4 {
+            neighbours.push(real.client().await);
+        }
+        let is_over = std::cell::Cell::new(false);
+        let message = async {
+            let ended = client.batch_execute(&many).await;
+            is_over.set(true);
+            ended
+        };
+        let others = async {
+            let runs = "select query = 'select 1' and state = 'active' from pg_stat_activity where pid = $1";
+            while !neighbours[0].query_one(runs, &[&pid]).await.unwrap().get::<_, bool>(0) {}
+            for neighbour in neighbours.iter().cycle().take(40) {
+                assert_eq!(ask(neighbour, "select 2").await, "2");
+            }
+            assert!(!is_over.get(), "they have waited for the end of the message");
+            assert_eq!(ask(&neighbours[0], &format!("select pg_cancel_backend({pid})")).await, "t");
+        };
+        let (ended, ()) = tokio::join!(message, others);
+        assert_eq!(told(&ended.unwrap_err()), "57014 canceling statement due to user request");
+        // A cancel is for one message.
+        assert_eq!(ask(&client, "select 3; select 4").await, "3");
+        client.batch_execute("set statement_timeout = '20ms'").await.unwrap();
+        let late = client.batch_execute(&many).await.unwrap_err();
+        assert_eq!(told(&late), "57014 canceling statement due to statement timeout");
+        assert_eq!(ask(&client, "select 5").await, "5");
+    });
+}

@@ -5,7 +5,7 @@
 use bytes::BytesMut;
 use engine::Wake;
 use server::backend::{Backend, Backends, Cancel, Column, CopyPart, CopyRows, CopyShape, Format, Parked, Run};
-use sql::session::{Connect, Outcome, Tag, TransactionStatus};
+use sql::session::{Connect, Outcome, Part, Tag, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -146,11 +146,22 @@ impl Backend for Scripted {
     type Statement = Arc<Statement>;
     type Portal = Portal;
 
-    fn split(&mut self, text: &str) -> SqlResult<Vec<String>> {
+    fn split(&mut self, text: &str) -> SqlResult<Vec<Part>> {
         if let Some(at) = text.find('!') {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"!\"").at(at + 1));
         }
-        Ok(text.split(';').map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned).collect())
+        let mut begin = 0;
+        let parts = text.split_inclusive(';').map(|whole| {
+            let part = whole.trim_end_matches(';').trim_start();
+            let before = text[..begin].chars().count() + whole.chars().count() - whole.trim_start().chars().count();
+            begin += whole.len();
+            Part { text: part.trim_end().to_owned(), before }
+        });
+        Ok(parts.filter(|part| !part.text.is_empty()).collect())
+    }
+
+    fn goes_on(&self) -> SqlResult<()> {
+        Ok(())
     }
 
     fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {

@@ -28,6 +28,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::Numbers;
 use crate::ops::Env;
 use crate::ops::env::clock_us;
+pub use crate::parse::Part;
 use crate::parse::{Parsed, parse};
 use crate::plan::{Plan, TableUse};
 use crate::planning::Planning;
@@ -328,6 +329,8 @@ pub struct Session {
     is_deep: bool,
     /// Flag that cancels the preparation of a statement.
     planning: Arc<Planning>,
+    /// Message of several statements that is under way.
+    message: Arc<Planning>,
     /// Watch of the statement that runs in the engine.
     watch: Arc<dyn Watch>,
 }
@@ -425,6 +428,7 @@ impl Database {
             waited: Duration::ZERO,
             is_deep: false,
             planning: Arc::default(),
+            message: Arc::default(),
             watch,
         })
     }
@@ -435,8 +439,20 @@ impl Session {
     ///
     /// # Errors
     /// When any is not in the grammar: none of them is run then.
-    pub fn split(&mut self, text: &str) -> SqlResult<Vec<String>> {
-        stack::bounded(|| crate::parse::texts(text)).map(|(texts, _)| texts)
+    pub fn split(&mut self, text: &str) -> SqlResult<Vec<Part>> {
+        self.message.end();
+        self.message.begin();
+        let (planning, deadline) = (Arc::clone(&self.planning), self.deadline_now());
+        let split = || stack::bounded(|| crate::parse::texts(text));
+        crate::planning::during(&planning, deadline, split).map(|(parts, _)| parts)
+    }
+
+    /// Looks, between two statements of a text that was split, whether the rest is still wanted.
+    ///
+    /// # Errors
+    /// `57014`: somebody has cancelled it.
+    pub fn goes_on(&self) -> SqlResult<()> {
+        self.message.check()
     }
 
     /// Analyses one statement. `types` are the parameters' type numbers as far as the client says; 0: it does not.

@@ -94,6 +94,7 @@ impl Session {
     /// # Errors
     /// Those of a commit.
     pub fn sync(&mut self) -> SqlResult<()> {
+        self.message.end();
         match self.block {
             Block::Implicit => self.end(true).map(drop),
             Block::Explicit => Ok(()),

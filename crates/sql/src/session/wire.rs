@@ -120,7 +120,8 @@ impl Session {
     /// Cancels from another thread what this session is doing.
     pub fn canceller(&self) -> Canceller {
         let (copy, bed) = (Arc::clone(&self.copy_flag), Arc::clone(&self.bed));
-        Canceller(self.engine.canceller(), self.analysis.0.clone(), copy, bed, Arc::clone(&self.planning))
+        let preparations = [&self.planning, &self.message].map(Arc::clone);
+        Canceller(self.engine.canceller(), self.analysis.0.clone(), copy, bed, preparations)
     }
 
     /// `statement_timeout`, if there is one.
@@ -247,16 +248,16 @@ pub struct Canceller(
     query::Current,
     Arc<super::copy::Flag>,
     Arc<super::naps::Bed>,
-    Arc<crate::planning::Planning>,
+    [Arc<crate::planning::Planning>; 2],
 );
 
 impl Canceller {
-    /// Makes the statement under way, if any, end with `57014`.
+    /// Makes the statement under way, if any, end with `57014`, and with it the rest of its message.
     pub fn cancel(&self) {
         self.0.cancel();
         self.1.cancel();
         self.2.cancel();
         self.3.cancel();
-        self.4.cancel();
+        self.4.iter().for_each(|preparation| preparation.cancel());
     }
 }

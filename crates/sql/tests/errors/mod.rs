@@ -61,7 +61,8 @@ fn found(client: &mut Client, statement: &str) -> Option<String> {
     let mut before = 0;
     let result = client.0.split(statement).and_then(|all| {
         all.iter().try_for_each(|one| {
-            before = statement[..statement.find(one).unwrap()].chars().count();
+            before = one.before;
+            let one = &one.text;
             // As the simple protocol does, which has no values to give.
             match client.0.prepare(one, &[])?.parameters() {
                 [] => client.give(one).map(drop),
@@ -89,8 +90,8 @@ fn errors_are_told_as_postgresql_does() {
         record(&url);
     }
     let mut client = Client::new();
-    for statement in client.0.split(SCHEMA).unwrap() {
-        client.give(&statement).unwrap();
+    for part in client.0.split(SCHEMA).unwrap() {
+        client.give(&part.text).unwrap();
         client.0.sync().unwrap();
     }
     let file = std::fs::read_to_string(FILE).unwrap();

@@ -11,7 +11,7 @@ pub fn connect(database: &Database) -> Session {
 pub fn run(session: &mut Session, text: &str) -> SqlResult<Vec<Box<[Datum]>>> {
     let mut last = Vec::new();
     for one in session.split(text)? {
-        let statement = session.prepare(&one, &[])?;
+        let statement = session.prepare(&one.text, &[])?;
         let mut portal = session.bind(&statement, Vec::new())?;
         loop {
             match session.execute(&mut portal) {
