@@ -3,6 +3,7 @@
 //! **Invariant:** a value's variant follows from its type's [`Kind`](crate::types::Kind), by the table at [`Datum`]; a function that is given
 //! arguments of the kinds it was declared with meets no other variants.
 
+use crate::types::Kind;
 use crate::types::interval::Interval;
 use crate::types::numeric::Numeric;
 
@@ -52,8 +53,39 @@ impl Datum {
         Datum::Text(text.into())
     }
 
+    /// Returns true for a value of a type that stands as this variant; NULL is of none.
+    pub(crate) fn is_of(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Bool => matches!(self, Datum::Bool(_)),
+            Kind::Int2 => matches!(self, Datum::Int2(_)),
+            Kind::Int4 => matches!(self, Datum::Int4(_)),
+            Kind::Int8 => matches!(self, Datum::Int8(_)),
+            Kind::Oid | Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => {
+                matches!(self, Datum::Oid(_))
+            }
+            Kind::Float4 => matches!(self, Datum::Float4(_)),
+            Kind::Float8 => matches!(self, Datum::Float8(_)),
+            Kind::Numeric => matches!(self, Datum::Numeric(_)),
+            Kind::Text
+            | Kind::Varchar
+            | Kind::Bpchar
+            | Kind::Name
+            | Kind::InternalChar
+            | Kind::Json
+            | Kind::Unknown
+            | Kind::Void => matches!(self, Datum::Text(_)),
+            Kind::Bytea => matches!(self, Datum::Bytes(_)),
+            Kind::Date => matches!(self, Datum::Date(_)),
+            Kind::Time => matches!(self, Datum::Time(_)),
+            Kind::Timestamp | Kind::Timestamptz => matches!(self, Datum::Timestamp(_)),
+            Kind::Interval => matches!(self, Datum::Interval(_)),
+            Kind::Uuid => matches!(self, Datum::Uuid(_)),
+            Kind::Array(_) | Kind::Int2Vector | Kind::OidVector => matches!(self, Datum::Array(_)),
+        }
+    }
+
     /// Bytes of a text or bytea; 0 for a value of another type.
-    pub(crate) fn text_bytes(&self) -> usize {
+    pub fn text_bytes(&self) -> usize {
         match self {
             Datum::Text(text) => text.len(),
             Datum::Bytes(bytes) => bytes.len(),

@@ -60,7 +60,7 @@ impl Run<'_> {
     /// `23514`
     pub(super) fn check(&self, rules: &TableRules, row: &[Datum]) -> SqlResult<()> {
         for (name, condition) in &rules.checks {
-            if self.value(condition, &Rows { row, outer: None })? == Datum::Bool(false) {
+            if self.truth(condition, &Rows { row, outer: None })? == Some(false) {
                 let of = &rules.table.name;
                 let message = format!("new row for relation \"{of}\" violates check constraint \"{name}\"");
                 let error = SqlError::new(SqlState("23514"), message).detail(self.failing(&rules.table, row));

@@ -3,7 +3,7 @@
 use super::{Flow, Rows, Run};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::{compare, is_same, mistyped};
+use crate::ops::{Function, Operator, compare, is_same, mistyped};
 use crate::plan::{Expr, ListId, Over, Plan};
 use crate::types::Kind;
 use std::cmp::Ordering;
@@ -24,14 +24,14 @@ impl Run<'_> {
                 }
                 out.row[*column].clone()
             }
-            Expr::Call { eval, strict, operator: _, function: _, arguments } => match &arguments[..] {
+            Expr::Call { eval, strict, operator, function, arguments } => match &arguments[..] {
                 // Operators: without memory of its own.
                 [left, right] => {
                     let values = [one(left)?, one(right)?];
                     if *strict && values.iter().any(Datum::is_null) {
                         Datum::Null
                     } else {
-                        eval.call(&values, self.env)?
+                        eval.call(&values, self.env).map_err(|error| of_call(error, *operator, *function))?
                     }
                 }
                 arguments => {
@@ -39,7 +39,7 @@ impl Run<'_> {
                     if *strict && values.iter().any(Datum::is_null) {
                         Datum::Null
                     } else {
-                        eval.call(&values, self.env)?
+                        eval.call(&values, self.env).map_err(|error| of_call(error, *operator, *function))?
                     }
                 }
             },
@@ -51,7 +51,8 @@ impl Run<'_> {
             Expr::Or(parts) => self.connect(parts, rows, true)?,
             Expr::Not(inner) => match one(inner)? {
                 Datum::Bool(value) => Datum::Bool(!value),
-                other => other,
+                Datum::Null => Datum::Null,
+                other => return Err(mistyped(&other)),
             },
             Expr::IsNull(inner) => Datum::Bool(one(inner)?.is_null()),
             Expr::IsBool(inner, wanted) => Datum::Bool(one(inner)? == wanted.map_or(Datum::Null, Datum::Bool)),
@@ -157,7 +158,16 @@ impl Run<'_> {
 
     /// Whether a condition holds: null does not.
     pub(super) fn holds(&self, condition: &Expr, rows: &Rows<'_>) -> SqlResult<bool> {
-        Ok(self.value(condition, rows)? == Datum::Bool(true))
+        Ok(self.truth(condition, rows)? == Some(true))
+    }
+
+    /// The truth value of a condition, if it is not null.
+    pub(super) fn truth(&self, condition: &Expr, rows: &Rows<'_>) -> SqlResult<Option<bool>> {
+        match self.value(condition, rows)? {
+            Datum::Bool(value) => Ok(Some(value)),
+            Datum::Null => Ok(None),
+            other => Err(mistyped(&other)),
+        }
     }
 
     /// `AND`, `OR`: the first part that decides, else null if any is.
@@ -247,6 +257,17 @@ impl Run<'_> {
             },
         }
         Ok(result)
+    }
+}
+
+/// An error of a call: one that is a fault of ours names what was called.
+#[cold]
+fn of_call(error: SqlError, operator: Option<&Operator>, function: Option<&Function>) -> SqlError {
+    match (operator, function) {
+        _ if error.state() != SqlState::INTERNAL_ERROR => error,
+        (Some(operator), _) => error.context(format!("operator {}", operator.name)),
+        (None, Some(function)) => error.context(format!("function {}", function.name)),
+        (None, None) => error,
     }
 }
 

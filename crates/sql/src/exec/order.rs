@@ -5,7 +5,7 @@
 use super::{Each, Flow, Rows, Run, expr};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::{build, is_same};
+use crate::ops::{build, is_same, mistyped};
 use crate::plan::{Expr, Plan, SortKey};
 use crate::pulse;
 use crate::types::Kind;
@@ -89,7 +89,8 @@ impl Run<'_> {
         match self.value(expr, &Rows { row: &[], outer })? {
             Datum::Int8(count) if count < 0 => Err(SqlError::new(state, format!("{of} must not be negative"))),
             Datum::Int8(count) => Ok(Some(count as u64)),
-            _ => Ok(None),
+            Datum::Null => Ok(None),
+            other => Err(mistyped(&other)),
         }
     }
 

@@ -112,7 +112,9 @@ impl Run<'_> {
                 }
                 Ok(Datum::Int8(*value))
             }
-            (SequenceCall::Set | SequenceCall::Last, _) => Err(impossible("the arguments of a sequence function")),
+            (SequenceCall::Set | SequenceCall::Last, _) => {
+                Err(impossible("a sequence function is given other values than it takes"))
+            }
             (SequenceCall::Current, _) => {
                 let got = self.numbers.0.borrow();
                 got.by_sequence.get(&sequence.oid).map(|value| Datum::Int8(*value)).ok_or_else(|| {

@@ -6,7 +6,7 @@ use super::{Rows, Run};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::arrays::split;
-use crate::ops::{Env, compare};
+use crate::ops::{Env, compare, impossible};
 use crate::plan::{Expr, SetCall, SetFunction};
 
 /// The values that are left of a set.
@@ -84,7 +84,7 @@ impl Run<'_> {
                 let number = move |at: i32| Ok(Datum::Int4(if reverse { first + last - at } else { at }));
                 Box::new((first..=last).map(number))
             }
-            _ => return Ok(None),
+            (function, _) => return Err(impossible(&format!("{function:?} is given values that it does not take"))),
         }))
     }
 }

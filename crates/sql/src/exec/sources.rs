@@ -3,15 +3,17 @@
 //! **Invariant:** what finds rows is evaluated before the first of them is read, so that the row it was evaluated over may be
 //! changed while they are gone through.
 
+use super::write::row_id;
 use super::{Each, Flow, Rows, Run};
 use crate::catalog::TableInfo;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult};
+use crate::ops::mistyped;
 use crate::plan::{Access, Expr, KeyValue, Limit, List, Lock, Plan};
 use crate::storage::search::{Sought, sought};
 use crate::storage::{datum, store};
 use crate::types::{Kind, SqlType};
-use engine::{Direction, Row, RowId, Value};
+use engine::{Direction, Row, Value};
 use std::ops::Bound;
 
 /// What an [`Access`] comes to over a row.
@@ -106,8 +108,9 @@ impl<'a> Run<'a> {
                                 keys.extend(key(item, *from, kind)?);
                             }
                         }
-                        // NULL, to which nothing is equal.
-                        _ => return Ok(None),
+                        // Nothing is equal to it.
+                        Datum::Null => return Ok(None),
+                        other => return Err(mistyped(&other)),
                     },
                 }
                 let mut list = keys;
@@ -226,8 +229,8 @@ impl<'a> Run<'a> {
         self.rows(input, outer, &mut |row| {
             let mut row = row.to_vec();
             for lock in locks {
-                let Datum::Int8(id) = row[lock.row_id()] else { continue };
-                let Some(now) = self.txn.lock_row(&lock.table.table, RowId(id as u64), lock.mode, lock.wait)? else {
+                let Some(id) = row_id(&row, lock.row_id())? else { continue };
+                let Some(now) = self.txn.lock_row(&lock.table.table, id, lock.mode, lock.wait)? else {
                     return Ok(Flow::Continue(()));
                 };
                 let mut columns = Vec::with_capacity(lock.table.columns.len() + 1);

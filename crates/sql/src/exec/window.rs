@@ -170,9 +170,13 @@ impl Run<'_> {
                 let sign = if matches!(call.function, WindowFunction::Lag) { -1 } else { 1 };
                 for row in 0..count {
                     pulse::tick(PLACED)?;
-                    let Datum::Int4(offset) = argument(1, row)? else {
-                        values.push(Datum::Null);
-                        continue;
+                    let offset = match argument(1, row)? {
+                        Datum::Int4(offset) => offset,
+                        Datum::Null => {
+                            values.push(Datum::Null);
+                            continue;
+                        }
+                        other => return Err(mistyped(&other)),
                     };
                     let other = usize::try_from(row as i64 + sign * i64::from(offset)).ok();
                     values.push(match other.filter(|other| *other < count) {
@@ -301,7 +305,10 @@ impl Run<'_> {
         let steps = match (bound, offset) {
             (FrameBound::Preceding(_), Datum::Int8(offset)) => -i128::from(*offset),
             (FrameBound::Following(_), Datum::Int8(offset)) => i128::from(*offset),
-            _ => 0,
+            (FrameBound::CurrentRow, _) => 0,
+            // Of a range: see `range_edge`.
+            (_, _) if matches!(call.frame.unit, FrameUnit::Range(_)) => 0,
+            (_, other) => return Err(mistyped(other)),
         };
         let limited = |at: i128, count: usize| usize::try_from(at.max(0)).unwrap_or(usize::MAX).min(count);
         match &call.frame.unit {
@@ -346,7 +353,7 @@ impl Run<'_> {
             Kind::Int8 => Datum::Int8(0),
             Kind::Numeric => Datum::Numeric(crate::types::numeric::Numeric::ZERO),
             Kind::Interval => Datum::Interval(crate::types::interval::Interval::default()),
-            other => return Err(impossible(&other.name())),
+            other => return Err(impossible(&format!("a frame's offset of type {}", other.name()))),
         };
         if compare(offset, &zero, range.offset).is_lt() {
             return Err(SqlError::new(SqlState("22013"), "invalid preceding or following size in window function"));

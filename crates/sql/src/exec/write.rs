@@ -11,6 +11,7 @@ use crate::catalog::TableInfo;
 use crate::change::{Assignments, Change, Modify, NewValue, Rules, Target};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::mistyped;
 use crate::plan::{Hold, Joins, Plan, Source, Step};
 use crate::storage::{datum, store};
 use crate::types::text;
@@ -311,7 +312,7 @@ impl Run<'_> {
     ) -> SqlResult<()> {
         let Target { table, first, condition, .. } = target;
         let columns = *first..first + table.columns.len();
-        let Some(id) = row_id(chosen, target.row_id()) else { return Ok(()) };
+        let Some(id) = row_id(chosen, target.row_id())? else { return Ok(()) };
         if once && !self.is_first(table, id) {
             return Ok(());
         }
@@ -425,7 +426,7 @@ impl Run<'_> {
         note: &mut Note<'_>,
     ) -> SqlResult<()> {
         let Target { table, condition, .. } = target;
-        let Some(id) = row_id(chosen, target.row_id()) else { return Ok(()) };
+        let Some(id) = row_id(chosen, target.row_id())? else { return Ok(()) };
         if once && !self.is_first(table, id) {
             return Ok(());
         }
@@ -468,10 +469,11 @@ impl Run<'_> {
 }
 
 /// The row's id in this column; nothing on the side of an outer join that has no row.
-fn row_id(row: &[Datum], at: usize) -> Option<RowId> {
-    match row.get(at) {
-        Some(Datum::Int8(id)) => Some(RowId(*id as u64)),
-        _ => None,
+pub(super) fn row_id(row: &[Datum], at: usize) -> SqlResult<Option<RowId>> {
+    match &row[at] {
+        Datum::Int8(id) => Ok(Some(RowId(*id as u64))),
+        Datum::Null => Ok(None),
+        other => Err(mistyped(other)),
     }
 }
 

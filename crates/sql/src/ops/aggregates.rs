@@ -4,7 +4,7 @@
 
 use super::build::{self, BytesBuilder, ITEMS_MAX, TextBuilder, too_many_items};
 use super::casts::Cast;
-use super::get::{bytes, float, impossible, int, interval, mistyped, numeric, out_of_range, text};
+use super::get::{boolean, bytes, float, impossible, int, interval, mistyped, numeric, out_of_range, text};
 use super::ordered;
 use super::resolve::{self, can_coerce};
 use super::statistics::{Moments, Pairs, Relation, Spread, Squares};
@@ -160,7 +160,7 @@ impl Accumulator {
                 }
             }
             What::And | What::Or => {
-                let value = matches!(value, Datum::Bool(true));
+                let value = boolean(value)?;
                 self.state = State::Value(Datum::Bool(match (&self.state, what) {
                     (State::Value(Datum::Bool(before)), What::And) => *before && value,
                     (State::Value(Datum::Bool(before)), _) => *before || value,
@@ -168,14 +168,14 @@ impl Accumulator {
                 }));
             }
             What::Strings => {
-                let delimiter = args.get(1).filter(|delimiter| !delimiter.is_null()).map_or("", text);
-                self.grow("", delimiter, &[text(value)])?;
+                let delimiter = args.get(1).filter(|delimiter| !delimiter.is_null()).map_or(Ok(""), text)?;
+                self.grow("", delimiter, &[text(value)?])?;
             }
             What::Bits(bits) => self.bits(bits, value)?,
             What::Spread(_) => self.spread(value)?,
             What::Relation(_) => {}
             What::Json { lines } => {
-                let value = if value.is_null() { "null" } else { text(value) };
+                let value = if value.is_null() { "null" } else { text(value)? };
                 self.grow("[", if lines { ", \n " } else { ", " }, &[value])?;
             }
             What::Ordered(_) => match &mut self.state {
@@ -186,19 +186,19 @@ impl Accumulator {
                 if value.is_null() {
                     return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "field name must not be null"));
                 }
-                let own = args.get(1).filter(|own| !own.is_null()).map_or("null", text);
-                self.grow("{ ", ", ", &[text(value), " : ", own])?;
+                let own = args.get(1).filter(|own| !own.is_null()).map_or(Ok("null"), text)?;
+                self.grow("{ ", ", ", &[text(value)?, " : ", own])?;
             }
             What::Bytes => match &mut self.state {
                 State::Bytes(all) => {
                     if let Some(delimiter) = args.get(1).filter(|delimiter| !delimiter.is_null()) {
-                        all.push_slice(bytes(delimiter))?;
+                        all.push_slice(bytes(delimiter)?)?;
                     }
-                    all.push_slice(bytes(value))?;
+                    all.push_slice(bytes(value)?)?;
                 }
                 state => {
                     let mut all = BytesBuilder::default();
-                    all.push_slice(bytes(value))?;
+                    all.push_slice(bytes(value)?)?;
                     *state = State::Bytes(all);
                 }
             },
@@ -233,7 +233,7 @@ impl Accumulator {
             return Ok(());
         }
         let mut pairs = if let State::Pairs(pairs) = self.state { pairs } else { Pairs::default() };
-        pairs.add(float(y), float(x))?;
+        pairs.add(float(y)?, float(x)?)?;
         self.state = State::Pairs(pairs);
         Ok(())
     }
@@ -241,14 +241,14 @@ impl Accumulator {
     fn spread(&mut self, value: &Datum) -> SqlResult<()> {
         if matches!(value, Datum::Float4(_) | Datum::Float8(_)) {
             let mut moments = if let State::Moments(moments) = self.state { moments } else { Moments::default() };
-            moments.add(float(value))?;
+            moments.add(float(value)?)?;
             self.state = State::Moments(moments);
             return Ok(());
         }
         if !matches!(self.state, State::Squares(_)) {
             self.state = State::Squares(Box::default());
         }
-        if let State::Squares(squares) = &mut self.state { squares.add(&numeric(value)) } else { Ok(()) }
+        if let State::Squares(squares) = &mut self.state { squares.add(numeric(value)?.as_ref()) } else { Ok(()) }
     }
 
     fn bits(&mut self, bits: Bits, value: &Datum) -> SqlResult<()> {
@@ -256,7 +256,7 @@ impl Accumulator {
             self.state = State::Value(value.clone());
             return Ok(());
         };
-        let (a, b) = (int(before), int(value));
+        let (a, b) = (int(before)?, int(value)?);
         let all = match bits {
             Bits::And => a & b,
             Bits::Or => a | b,
@@ -275,19 +275,19 @@ impl Accumulator {
         // avg(float4) sums in float8.
         let wide = self.aggregate.what == What::Average;
         match (&mut self.state, value) {
-            (State::Integer(sum), _) => *sum += i128::from(int(value)),
-            (State::Numeric(sum), _) => *sum = sum.add(&numeric(value))?,
-            (State::Float4(sum), _) => *sum = float_sum_narrow(*sum, float(value) as f32)?,
-            (State::Float8(sum), _) => *sum = float_sum(*sum, float(value))?,
-            (State::Interval(sum), _) => *sum = sum.plus(interval(value))?,
+            (State::Integer(sum), _) => *sum += i128::from(int(value)?),
+            (State::Numeric(sum), _) => *sum = sum.add(numeric(value)?.as_ref())?,
+            (State::Float4(sum), _) => *sum = float_sum_narrow(*sum, float(value)? as f32)?,
+            (State::Float8(sum), _) => *sum = float_sum(*sum, float(value)?)?,
+            (State::Interval(sum), _) => *sum = sum.plus(interval(value)?)?,
             (state, Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_)) => {
-                *state = State::Integer(i128::from(int(value)))
+                *state = State::Integer(i128::from(int(value)?))
             }
             (state, Datum::Numeric(first)) => *state = State::Numeric(first.clone()),
             (state, Datum::Float4(first)) if !wide => *state = State::Float4(*first),
-            (state, Datum::Float4(_) | Datum::Float8(_)) => *state = State::Float8(float(value)),
+            (state, Datum::Float4(_) | Datum::Float8(_)) => *state = State::Float8(float(value)?),
             (state, Datum::Interval(first)) => *state = State::Interval(*first),
-            _ => return Err(impossible("a summand")),
+            (_, other) => return Err(mistyped(other)),
         }
         Ok(())
     }
@@ -306,15 +306,15 @@ impl Accumulator {
             State::Empty if what == What::Relation(Relation::Count) => Datum::Int8(0),
             State::Moments(moments) => match what {
                 What::Spread(spread) => moments.finish(spread),
-                _ => return Err(impossible("moments")),
+                _ => return Err(impossible("moments of another aggregate")),
             },
             State::Squares(squares) => match what {
                 What::Spread(spread) => squares.finish(spread)?,
-                _ => return Err(impossible("moments")),
+                _ => return Err(impossible("moments of another aggregate")),
             },
             State::Pairs(pairs) => match what {
                 What::Relation(relation) => pairs.finish(relation),
-                _ => return Err(impossible("pairs")),
+                _ => return Err(impossible("pairs of another aggregate")),
             },
             State::Bytes(all) => all.finish(),
             State::Empty => Datum::Null,
@@ -331,7 +331,7 @@ impl Accumulator {
             State::Value(value) => value,
             State::Ordered(values, own) => match what {
                 What::Ordered(ordered) => ordered::finish(ordered, &values, &own, self.aggregate.arguments[0])?,
-                _ => return Err(impossible("values in an order")),
+                _ => return Err(impossible("ordered values of another aggregate")),
             },
             State::Text(mut all) => {
                 all.push_str(match what {

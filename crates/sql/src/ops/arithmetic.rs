@@ -1,6 +1,6 @@
 //! Arithmetic of integers, floats and numerics, and the bits of integers.
 
-use super::get::{division_by_zero, float, int, numeric, out_of_range};
+use super::get::{division_by_zero, float, int, mistyped, numeric, out_of_range};
 use super::{Operator, operator, prefix};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -29,56 +29,57 @@ macro_rules! integers {
                 value.map(Datum::$variant).ok_or_else(|| out_of_range($name))
             }
 
-            fn both(args: &[Datum]) -> (i128, i128) {
-                (i128::from(int(&args[0])), i128::from(int(&args[1])))
+            #[inline]
+            fn both(args: &[Datum]) -> SqlResult<(i128, i128)> {
+                Ok((i128::from(int(&args[0])?), i128::from(int(&args[1])?)))
             }
 
             pub(super) fn add(args: &[Datum]) -> SqlResult<Datum> {
-                let (a, b) = both(args);
+                let (a, b) = both(args)?;
                 done(Some(a + b))
             }
             pub(super) fn sub(args: &[Datum]) -> SqlResult<Datum> {
-                let (a, b) = both(args);
+                let (a, b) = both(args)?;
                 done(Some(a - b))
             }
             pub(super) fn mul(args: &[Datum]) -> SqlResult<Datum> {
-                let (a, b) = both(args);
+                let (a, b) = both(args)?;
                 done(Some(a * b))
             }
             pub(super) fn div(args: &[Datum]) -> SqlResult<Datum> {
-                let (a, b) = both(args);
+                let (a, b) = both(args)?;
                 if b == 0 { Err(division_by_zero()) } else { done(Some(a / b)) }
             }
             pub(super) fn rem(args: &[Datum]) -> SqlResult<Datum> {
-                let (a, b) = both(args);
+                let (a, b) = both(args)?;
                 if b == 0 { Err(division_by_zero()) } else { done(Some(a % b)) }
             }
             pub(super) fn neg(args: &[Datum]) -> SqlResult<Datum> {
-                done(Some(-i128::from(int(&args[0]))))
+                done(Some(-i128::from(int(&args[0])?)))
             }
             pub(super) fn abs(args: &[Datum]) -> SqlResult<Datum> {
-                done(Some(i128::from(int(&args[0])).abs()))
+                done(Some(i128::from(int(&args[0])?).abs()))
             }
             pub(super) fn bits(all: &mut Vec<Operator>) {
                 const KIND: Kind = Kind::$variant;
-                fn value(datum: &Datum) -> $type {
-                    int(datum) as $type
+                fn value(datum: &Datum) -> SqlResult<$type> {
+                    if let Datum::$variant(value) = datum { Ok(*value) } else { Err(mistyped(datum)) }
                 }
                 // A shift by the type's width or more is the processor's: PostgreSQL shifts an int2 as an int.
-                fn count(datum: &Datum) -> u32 {
-                    int(datum) as u32
+                fn count(datum: &Datum) -> SqlResult<u32> {
+                    Ok(int(datum)? as u32)
                 }
-                all.push(operator("&", KIND, KIND, KIND, |a| Ok(Datum::$variant(value(&a[0]) & value(&a[1])))));
-                all.push(operator("|", KIND, KIND, KIND, |a| Ok(Datum::$variant(value(&a[0]) | value(&a[1])))));
-                all.push(operator("#", KIND, KIND, KIND, |a| Ok(Datum::$variant(value(&a[0]) ^ value(&a[1])))));
-                all.push(prefix("~", KIND, KIND, |a| Ok(Datum::$variant(!value(&a[0])))));
+                all.push(operator("&", KIND, KIND, KIND, |a| Ok(Datum::$variant(value(&a[0])? & value(&a[1])?))));
+                all.push(operator("|", KIND, KIND, KIND, |a| Ok(Datum::$variant(value(&a[0])? | value(&a[1])?))));
+                all.push(operator("#", KIND, KIND, KIND, |a| Ok(Datum::$variant(value(&a[0])? ^ value(&a[1])?))));
+                all.push(prefix("~", KIND, KIND, |a| Ok(Datum::$variant(!value(&a[0])?))));
                 all.push(operator("<<", KIND, Kind::Int4, KIND, |a| {
                     let bits = <$type>::BITS.max(32) - 1;
-                    Ok(Datum::$variant(i64::from(value(&a[0])).wrapping_shl(count(&a[1]) & bits) as $type))
+                    Ok(Datum::$variant(i64::from(value(&a[0])?).wrapping_shl(count(&a[1])? & bits) as $type))
                 }));
                 all.push(operator(">>", KIND, Kind::Int4, KIND, |a| {
                     let bits = <$type>::BITS.max(32) - 1;
-                    Ok(Datum::$variant(i64::from(value(&a[0])).wrapping_shr(count(&a[1]) & bits) as $type))
+                    Ok(Datum::$variant(i64::from(value(&a[0])?).wrapping_shr(count(&a[1])? & bits) as $type))
                 }));
             }
         }
@@ -104,29 +105,29 @@ macro_rules! floats {
             }
 
             pub(super) fn add(args: &[Datum]) -> SqlResult<Datum> {
-                let (a, b) = (float(&args[0]), float(&args[1]));
+                let (a, b) = (float(&args[0])?, float(&args[1])?);
                 done(a + b, [a, b], true)
             }
             pub(super) fn sub(args: &[Datum]) -> SqlResult<Datum> {
-                let (a, b) = (float(&args[0]), float(&args[1]));
+                let (a, b) = (float(&args[0])?, float(&args[1])?);
                 done(a - b, [a, b], true)
             }
             pub(super) fn mul(args: &[Datum]) -> SqlResult<Datum> {
-                let (a, b) = (float(&args[0]), float(&args[1]));
+                let (a, b) = (float(&args[0])?, float(&args[1])?);
                 done(a * b, [a, b], a == 0.0 || b == 0.0)
             }
             pub(super) fn div(args: &[Datum]) -> SqlResult<Datum> {
-                let (a, b) = (float(&args[0]), float(&args[1]));
+                let (a, b) = (float(&args[0])?, float(&args[1])?);
                 if b == 0.0 && !a.is_nan() {
                     return Err(division_by_zero());
                 }
                 done(a / b, [a, 0.0], a == 0.0 || b.is_infinite())
             }
             pub(super) fn neg(args: &[Datum]) -> SqlResult<Datum> {
-                Ok(Datum::$variant(-float(&args[0]) as $type))
+                Ok(Datum::$variant(-float(&args[0])? as $type))
             }
             pub(super) fn abs(args: &[Datum]) -> SqlResult<Datum> {
-                Ok(Datum::$variant(float(&args[0]).abs() as $type))
+                Ok(Datum::$variant(float(&args[0])?.abs() as $type))
             }
         }
     };
@@ -141,7 +142,7 @@ fn same(args: &[Datum]) -> SqlResult<Datum> {
 
 macro_rules! of_numeric {
     ($method:ident) => {
-        |args| Ok(Datum::Numeric(numeric(&args[0]).$method(&numeric(&args[1]))?))
+        |args| Ok(Datum::Numeric(numeric(&args[0])?.$method(numeric(&args[1])?.as_ref())?))
     };
 }
 
@@ -152,7 +153,7 @@ pub(super) const ABSOLUTE: [(Kind, super::Plain); 6] = [
     (Kind::Int8, int8::abs),
     (Kind::Float4, float4::abs),
     (Kind::Float8, float8::abs),
-    (Kind::Numeric, |args| Ok(Datum::Numeric(numeric(&args[0]).abs()))),
+    (Kind::Numeric, |args| Ok(Datum::Numeric(numeric(&args[0])?.abs()))),
 ];
 
 /// The remainder, for functions and the operator `%`.
@@ -187,7 +188,7 @@ pub(super) fn operators() -> Vec<Operator> {
         (Int8, int8::neg),
         (Float4, float4::neg),
         (Float8, float8::neg),
-        (Numeric, |args| Ok(Datum::Numeric(numeric(&args[0]).neg()))),
+        (Numeric, |args| Ok(Datum::Numeric(numeric(&args[0])?.neg()))),
     ];
     all.extend(negations.into_iter().map(|(kind, eval)| prefix("-", kind, kind, eval)));
     all.extend(ABSOLUTE.into_iter().map(|(kind, eval)| prefix("@", kind, kind, eval)));

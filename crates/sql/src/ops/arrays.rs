@@ -1,7 +1,7 @@
 //! Functions and operators of arrays, all of one dimension.
 
 use super::build::{self, ITEMS_MAX, TextBuilder, too_many_items};
-use super::get::{int, text};
+use super::get::{impossible, int, items, text};
 use super::polymorphic::{Line, Pseudo};
 use super::{Env, Eval, Function, Operator, Plain, compare, function, operator};
 use crate::datum::Datum;
@@ -11,14 +11,13 @@ use crate::types::{Element, Kind};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
-/// The items of an array.
-pub(super) fn items(datum: &Datum) -> &[Datum] {
-    if let Datum::Array(items) = datum { items } else { &[] }
-}
-
 /// The kind that a type's number means, as [`Function::told_types`] gives it.
-pub(super) fn kind_of(datum: &Datum) -> Kind {
-    if let Datum::Oid(oid) = datum { Kind::from_oid(*oid).unwrap_or(Kind::Text) } else { Kind::Text }
+///
+/// # Errors
+/// `XX000`
+pub(super) fn kind_of(datum: Option<&Datum>) -> SqlResult<Kind> {
+    let kind = if let Some(Datum::Oid(oid)) = datum { Kind::from_oid(*oid) } else { None };
+    kind.ok_or_else(|| impossible("a function is not told the types of its arguments"))
 }
 
 /// Units of work of a comparison.
@@ -33,24 +32,29 @@ fn is_same(a: &Datum, b: &Datum, kind: Kind) -> SqlResult<bool> {
     })
 }
 
+/// Items of an array, none of NULL.
+fn items_if_any(datum: &Datum) -> SqlResult<&[Datum]> {
+    if datum.is_null() { Ok(&[]) } else { items(datum) }
+}
+
 pub(super) fn append(args: &[Datum]) -> SqlResult<Datum> {
-    build::items(&[items(&args[0]), std::slice::from_ref(&args[1])])
+    build::items(&[items_if_any(&args[0])?, std::slice::from_ref(&args[1])])
 }
 
 pub(super) fn prepend(args: &[Datum]) -> SqlResult<Datum> {
-    build::items(&[std::slice::from_ref(&args[0]), items(&args[1])])
+    build::items(&[std::slice::from_ref(&args[0]), items_if_any(&args[1])?])
 }
 
 pub(super) fn concat(args: &[Datum]) -> SqlResult<Datum> {
     match (&args[0], &args[1]) {
         (Datum::Null, other) | (other, Datum::Null) => Ok(other.clone()),
-        (a, b) => build::items(&[items(a), items(b)]),
+        (a, b) => build::items(&[items(a)?, items(b)?]),
     }
 }
 
 /// The last told type: of the sought element.
-fn element_kind(args: &[Datum], count: usize) -> Kind {
-    args.get(count + 1).map_or(Kind::Text, kind_of)
+fn element_kind(args: &[Datum], count: usize) -> SqlResult<Kind> {
+    kind_of(args.get(count + 1))
 }
 
 fn position(args: &[Datum]) -> SqlResult<Datum> {
@@ -62,11 +66,11 @@ fn position(args: &[Datum]) -> SqlResult<Datum> {
     let start = match args.get(2).filter(|_| count == 3) {
         None => 1,
         Some(Datum::Null) => return Err(SqlError::new(SqlState("22004"), "initial position must not be null")),
-        Some(start) => int(start),
+        Some(start) => int(start)?,
     };
-    let kind = element_kind(args, count);
+    let kind = element_kind(args, count)?;
     let skipped = usize::try_from(start - 1).unwrap_or(0);
-    for (at, item) in items(&args[0]).iter().enumerate().skip(skipped) {
+    for (at, item) in items(&args[0])?.iter().enumerate().skip(skipped) {
         if is_same(item, &args[1], kind)? {
             return Ok(Datum::Int4(at as i32 + 1));
         }
@@ -78,9 +82,9 @@ fn positions(args: &[Datum]) -> SqlResult<Datum> {
     if args[0].is_null() {
         return Ok(Datum::Null);
     }
-    let kind = element_kind(args, 2);
+    let kind = element_kind(args, 2)?;
     let mut found = Vec::new();
-    for (at, item) in items(&args[0]).iter().enumerate() {
+    for (at, item) in items(&args[0])?.iter().enumerate() {
         if is_same(item, &args[1], kind)? {
             found.push(Datum::Int4(at as i32 + 1));
         }
@@ -92,9 +96,9 @@ fn remove(args: &[Datum]) -> SqlResult<Datum> {
     if args[0].is_null() {
         return Ok(Datum::Null);
     }
-    let kind = element_kind(args, 2);
+    let kind = element_kind(args, 2)?;
     let mut kept = Vec::new();
-    for item in items(&args[0]) {
+    for item in items(&args[0])? {
         if !is_same(item, &args[1], kind)? {
             kept.push(item.clone());
         }
@@ -106,31 +110,31 @@ fn replace(args: &[Datum]) -> SqlResult<Datum> {
     if args[0].is_null() {
         return Ok(Datum::Null);
     }
-    let kind = element_kind(args, 3);
+    let kind = element_kind(args, 3)?;
     let replaced = |item: &Datum| {
         let item = if is_same(item, &args[1], kind)? { &args[2] } else { item };
         pulse::copies(build::bytes_of(item))?;
         Ok(item.clone())
     };
-    build::array(items(&args[0]).iter().map(replaced).collect::<SqlResult<_>>()?)
+    build::array(items(&args[0])?.iter().map(replaced).collect::<SqlResult<_>>()?)
 }
 
 /// Of an empty array there are no dimensions.
-fn of_dimension(args: &[Datum], value: impl Fn(usize) -> i64) -> Datum {
-    let all = items(&args[0]);
-    if all.is_empty() || int(&args[1]) != 1 { Datum::Null } else { Datum::Int4(value(all.len()) as i32) }
+fn of_dimension(args: &[Datum], value: impl Fn(usize) -> i64) -> SqlResult<Datum> {
+    let all = items(&args[0])?;
+    Ok(if all.is_empty() || int(&args[1])? != 1 { Datum::Null } else { Datum::Int4(value(all.len()) as i32) })
 }
 
 /// From one place to another, as far as there are items.
 fn slice(args: &[Datum]) -> SqlResult<Datum> {
-    let all = items(&args[0]);
-    let (from, to) = (int(&args[1]).max(1), int(&args[2]).min(all.len() as i64));
+    let all = items(&args[0])?;
+    let (from, to) = (int(&args[1])?.max(1), int(&args[2])?.min(all.len() as i64));
     build::items(&[if from <= to { &all[from as usize - 1..to as usize] } else { &[] }])
 }
 
 fn trim(args: &[Datum]) -> SqlResult<Datum> {
-    let all = items(&args[0]);
-    let count = int(&args[1]);
+    let all = items(&args[0])?;
+    let count = int(&args[1])?;
     let kept = usize::try_from(count).ok().and_then(|count| all.len().checked_sub(count));
     let kept = kept.ok_or_else(|| {
         let message = format!("number of elements to trim must be between 0 and {}", all.len());
@@ -144,7 +148,7 @@ fn fill(args: &[Datum]) -> SqlResult<Datum> {
     if args[1].is_null() {
         return refused("dimension array or low bound array cannot be null");
     }
-    match items(&args[1]) {
+    match items(&args[1])? {
         [] => build::array(Vec::new()),
         [Datum::Null] => refused("dimension values cannot be null"),
         [Datum::Int4(count)] => {
@@ -156,8 +160,8 @@ fn fill(args: &[Datum]) -> SqlResult<Datum> {
 }
 
 fn width_bucket(args: &[Datum]) -> SqlResult<Datum> {
-    let kind = args.get(2).map_or(Kind::Text, kind_of);
-    let thresholds = items(&args[1]);
+    let kind = kind_of(args.get(2))?;
+    let thresholds = items(&args[1])?;
     if thresholds.iter().any(Datum::is_null) {
         return Err(SqlError::new(SqlState("22004"), "thresholds array must not contain NULLs"));
     }
@@ -169,16 +173,17 @@ fn to_string(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     if args[0].is_null() || args[1].is_null() {
         return Ok(Datum::Null);
     }
-    let null = args.get(2).filter(|null| count == 3 && !null.is_null()).map(text);
-    let kind = args.get(count).map_or(Kind::Text, kind_of).element().unwrap_or(Kind::Text);
+    let null = args.get(2).filter(|null| count == 3 && !null.is_null()).map(text).transpose()?;
+    let kind = kind_of(args.get(count))?;
+    let kind = kind.element().ok_or_else(|| impossible("the items of what is no array"))?;
     let mut out = TextBuilder::default();
     let mut is_first = true;
-    for item in items(&args[0]) {
+    for item in items(&args[0])? {
         if item.is_null() && null.is_none() {
             continue;
         }
         if !std::mem::take(&mut is_first) {
-            out.push_str(text(&args[1]))?;
+            out.push_str(text(&args[1])?)?;
         }
         match null.filter(|_| item.is_null()) {
             Some(null) => out.push_str(null)?,
@@ -193,8 +198,8 @@ fn to_string(args: &[Datum], env: &Env) -> SqlResult<Datum> {
 /// # Errors
 /// Those of [`pulse::tick`] and of `each`.
 pub(crate) fn split(args: &[Datum], mut each: impl FnMut(Datum) -> SqlResult<()>) -> SqlResult<()> {
-    let all = text(&args[0]);
-    let null = args.get(2).filter(|null| !null.is_null()).map(text);
+    let all = text(&args[0])?;
+    let null = args.get(2).filter(|null| !null.is_null()).map(text).transpose()?;
     if all.is_empty() {
         return Ok(());
     }
@@ -205,7 +210,7 @@ pub(crate) fn split(args: &[Datum], mut each: impl FnMut(Datum) -> SqlResult<()>
     };
     match &args[1] {
         Datum::Null => all.chars().try_for_each(|c| add(c.encode_utf8(&mut [0; 4])).map(drop)),
-        delimiter => build::split(all, text(delimiter), add),
+        delimiter => build::split(all, text(delimiter)?, add),
     }
 }
 
@@ -263,15 +268,15 @@ pub(super) fn operators() -> Vec<Operator> {
         let kind = Kind::Array(element);
         let evals: [(&'static str, Plain); 3] = if element == Element::Bpchar {
             [
-                ("@>", |a| contains(items(&a[0]), items(&a[1]), Kind::Bpchar)),
-                ("<@", |a| contains(items(&a[1]), items(&a[0]), Kind::Bpchar)),
-                ("&&", |a| overlaps(items(&a[0]), items(&a[1]), Kind::Bpchar)),
+                ("@>", |a| contains(items(&a[0])?, items(&a[1])?, Kind::Bpchar)),
+                ("<@", |a| contains(items(&a[1])?, items(&a[0])?, Kind::Bpchar)),
+                ("&&", |a| overlaps(items(&a[0])?, items(&a[1])?, Kind::Bpchar)),
             ]
         } else {
             [
-                ("@>", |a| contains(items(&a[0]), items(&a[1]), Kind::Text)),
-                ("<@", |a| contains(items(&a[1]), items(&a[0]), Kind::Text)),
-                ("&&", |a| overlaps(items(&a[0]), items(&a[1]), Kind::Text)),
+                ("@>", |a| contains(items(&a[0])?, items(&a[1])?, Kind::Text)),
+                ("<@", |a| contains(items(&a[1])?, items(&a[0])?, Kind::Text)),
+                ("&&", |a| overlaps(items(&a[0])?, items(&a[1])?, Kind::Text)),
             ]
         };
         all.extend(evals.map(|(name, eval)| operator(name, kind, kind, Kind::Bool, eval)));
@@ -288,16 +293,18 @@ pub(super) fn functions() -> Vec<Function> {
         lenient(function("string_to_array", &[Text, Text, Text], TEXTS, to_array)),
         // Places in a vector, which counts from 0, by the number of its items or the places in its array.
         function("[dims]", &[Kind::Int4], Text, |a| {
-            let count = int(&a[0]);
+            let count = int(&a[0])?;
             Ok(if count == 0 { Datum::Null } else { Datum::text(format!("[0:{}]", count - 1)) })
         }),
         function("[positions]", &[Kind::Array(Element::Int4)], Kind::Array(Element::Int4), |a| {
-            build::array(items(&a[0]).iter().map(|place| Datum::Int4(int(place) as i32 - 1)).collect())
+            let places = items(&a[0])?.iter().map(|place| Ok(Datum::Int4(int(place)? as i32 - 1)));
+            build::array(places.collect::<SqlResult<_>>()?)
         }),
         // A byte of a name, which counts from 0.
         function("[]", &[Kind::Name, Kind::Int4], Kind::InternalChar, |a| {
-            let at = usize::try_from(int(&a[1])).ok();
-            let byte = at.and_then(|at| text(&a[0]).as_bytes().get(at).copied());
+            let at = usize::try_from(int(&a[1])?).ok();
+            let name = text(&a[0])?.as_bytes();
+            let byte = at.and_then(|at| name.get(at).copied());
             match byte {
                 None if at.is_some_and(|at| at < 64) => Ok(Datum::text("")),
                 None => Ok(Datum::Null),
@@ -326,8 +333,8 @@ pub(super) fn lines() -> Vec<Line> {
     let told = |line: Line| Line { strict: false, told_types: true, ..line };
     vec![
         line("[]", &[Array, INT], Item, |a| {
-            let at = int(&a[1]).checked_sub(1).and_then(|at| usize::try_from(at).ok());
-            Ok(at.and_then(|at| items(&a[0]).get(at)).cloned().unwrap_or_default())
+            let (all, at) = (items(&a[0])?, int(&a[1])?.checked_sub(1).and_then(|at| usize::try_from(at).ok()));
+            Ok(at.and_then(|at| all.get(at)).cloned().unwrap_or_default())
         }),
         line("[:]", &[Array, INT, INT], Array, slice),
         lenient(line("array_append", &[Arrays, Compatible], Arrays, append)),
@@ -338,15 +345,15 @@ pub(super) fn lines() -> Vec<Line> {
         told(line("array_positions", &[Arrays, Compatible], INTS, positions)),
         told(line("array_remove", &[Arrays, Compatible], Arrays, remove)),
         told(line("array_replace", &[Arrays, Compatible, Compatible], Arrays, replace)),
-        line("array_length", &[Array, INT], INT, |a| Ok(of_dimension(a, |len| len as i64))),
-        line("array_upper", &[Array, INT], INT, |a| Ok(of_dimension(a, |len| len as i64))),
-        line("array_lower", &[Array, INT], INT, |a| Ok(of_dimension(a, |_| 1))),
-        line("array_ndims", &[Array], INT, |a| Ok(if items(&a[0]).is_empty() { Datum::Null } else { Datum::Int4(1) })),
+        line("array_length", &[Array, INT], INT, |a| of_dimension(a, |len| len as i64)),
+        line("array_upper", &[Array, INT], INT, |a| of_dimension(a, |len| len as i64)),
+        line("array_lower", &[Array, INT], INT, |a| of_dimension(a, |_| 1)),
+        line("array_ndims", &[Array], INT, |a| Ok(if items(&a[0])?.is_empty() { Datum::Null } else { Datum::Int4(1) })),
         line("array_dims", &[Array], TEXT, |a| {
-            let all = items(&a[0]);
+            let all = items(&a[0])?;
             Ok(if all.is_empty() { Datum::Null } else { Datum::text(format!("[1:{}]", all.len())) })
         }),
-        line("cardinality", &[Array], INT, |a| Ok(Datum::Int4(items(&a[0]).len() as i32))),
+        line("cardinality", &[Array], INT, |a| Ok(Datum::Int4(items(&a[0])?.len() as i32))),
         line("trim_array", &[Array, INT], Array, trim),
         lenient(line("array_fill", &[Item, INTS], Array, fill)),
         Line { told_types: true, ..line("width_bucket", &[Compatible, Arrays], INT, width_bucket) },

@@ -178,7 +178,7 @@ fn encoded(bytes: &[u8], encoding: Encoding) -> SqlResult<usize> {
 }
 
 fn encode(args: &[Datum]) -> SqlResult<Datum> {
-    let (all, encoding) = (bytes(&args[0]), Encoding::named(text(&args[1]))?);
+    let (all, encoding) = (bytes(&args[0])?, Encoding::named(text(&args[1])?)?);
     if BYTES_MAX < encoded(all, encoding)? {
         let message = "result of encoding conversion is too large";
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
@@ -193,8 +193,8 @@ fn encode(args: &[Datum]) -> SqlResult<Datum> {
 }
 
 fn decode(args: &[Datum]) -> SqlResult<Datum> {
-    let all = text(&args[0]);
-    let decoded = match Encoding::named(text(&args[1]))? {
+    let all = text(&args[0])?;
+    let decoded = match Encoding::named(text(&args[1])?)? {
         Encoding::Hex => from_hex(all)?,
         Encoding::Base64 => from_base64(all)?,
         Encoding::Escape => {
@@ -218,27 +218,27 @@ fn place(at: i64, len: usize, most: i64) -> SqlResult<usize> {
 }
 
 fn get_byte(args: &[Datum]) -> SqlResult<Datum> {
-    let all = bytes(&args[0]);
-    let at = place(int(&args[1]), all.len(), all.len() as i64)?;
+    let all = bytes(&args[0])?;
+    let at = place(int(&args[1])?, all.len(), all.len() as i64)?;
     Ok(Datum::Int4(i32::from(all[at])))
 }
 
 fn set_byte(args: &[Datum]) -> SqlResult<Datum> {
-    let all = bytes(&args[0]);
-    let at = place(int(&args[1]), all.len(), all.len() as i64)?;
-    build::bytes(&[&all[..at], &[int(&args[2]) as u8], &all[at + 1..]])
+    let all = bytes(&args[0])?;
+    let at = place(int(&args[1])?, all.len(), all.len() as i64)?;
+    build::bytes(&[&all[..at], &[int(&args[2])? as u8], &all[at + 1..]])
 }
 
 fn get_bit(args: &[Datum]) -> SqlResult<Datum> {
-    let all = bytes(&args[0]);
-    let at = place(int(&args[1]), all.len(), all.len() as i64 * 8)?;
+    let all = bytes(&args[0])?;
+    let at = place(int(&args[1])?, all.len(), all.len() as i64 * 8)?;
     Ok(Datum::Int4(i32::from(all[at / 8] >> (at % 8) & 1)))
 }
 
 fn set_bit(args: &[Datum]) -> SqlResult<Datum> {
-    let all = bytes(&args[0]);
-    let at = place(int(&args[1]), all.len(), all.len() as i64 * 8)?;
-    let byte = match int(&args[2]) {
+    let all = bytes(&args[0])?;
+    let at = place(int(&args[1])?, all.len(), all.len() as i64 * 8)?;
+    let byte = match int(&args[2])? {
         0 => all[at / 8] & !(1 << (at % 8)),
         1 => all[at / 8] | 1 << (at % 8),
         _ => return Err(refused("new bit must be 0 or 1")),
@@ -255,18 +255,18 @@ fn is_utf8(name: &str) -> SqlResult<()> {
 }
 
 fn convert_from(args: &[Datum]) -> SqlResult<Datum> {
-    is_utf8(text(&args[1]))?;
-    crate::types::binary::utf8(bytes(&args[0])).map(Datum::text)
+    is_utf8(text(&args[1])?)?;
+    crate::types::binary::utf8(bytes(&args[0])?).map(Datum::text)
 }
 
 fn convert_to(args: &[Datum]) -> SqlResult<Datum> {
-    is_utf8(text(&args[1]))?;
-    build::bytes(&[text(&args[0]).as_bytes()])
+    is_utf8(text(&args[1])?)?;
+    build::bytes(&[text(&args[0])?.as_bytes()])
 }
 
 /// Without the bytes of a set at the ends.
 fn trim(args: &[Datum], start: bool, end: bool) -> SqlResult<Datum> {
-    let (mut all, set) = (bytes(&args[0]), bytes(&args[1]));
+    let (mut all, set) = (bytes(&args[0])?, bytes(&args[1])?);
     while start
         && let [first, rest @ ..] = all
         && set.contains(first)
@@ -285,7 +285,7 @@ fn trim(args: &[Datum], start: bool, end: bool) -> SqlResult<Datum> {
 }
 
 fn position(args: &[Datum]) -> SqlResult<Datum> {
-    let (all, part) = (bytes(&args[0]), bytes(&args[1]));
+    let (all, part) = (bytes(&args[0])?, bytes(&args[1])?);
     if part.is_empty() {
         return Ok(Datum::Int4(1));
     }
@@ -301,12 +301,12 @@ fn position(args: &[Datum]) -> SqlResult<Datum> {
 pub(super) fn functions() -> Vec<Function> {
     use Kind::{Bytea, Int4, Int8, Name, Text};
     vec![
-        function("md5", &[Text], Text, |a| md5_of(text(&a[0]).as_bytes())),
-        function("md5", &[Bytea], Text, |a| md5_of(bytes(&a[0]))),
-        function("sha224", &[Bytea], Bytea, |a| digest::<Sha224>(bytes(&a[0])).map(Datum::Bytes)),
-        function("sha256", &[Bytea], Bytea, |a| digest::<Sha256>(bytes(&a[0])).map(Datum::Bytes)),
-        function("sha384", &[Bytea], Bytea, |a| digest::<Sha384>(bytes(&a[0])).map(Datum::Bytes)),
-        function("sha512", &[Bytea], Bytea, |a| digest::<Sha512>(bytes(&a[0])).map(Datum::Bytes)),
+        function("md5", &[Text], Text, |a| md5_of(text(&a[0])?.as_bytes())),
+        function("md5", &[Bytea], Text, |a| md5_of(bytes(&a[0])?)),
+        function("sha224", &[Bytea], Bytea, |a| digest::<Sha224>(bytes(&a[0])?).map(Datum::Bytes)),
+        function("sha256", &[Bytea], Bytea, |a| digest::<Sha256>(bytes(&a[0])?).map(Datum::Bytes)),
+        function("sha384", &[Bytea], Bytea, |a| digest::<Sha384>(bytes(&a[0])?).map(Datum::Bytes)),
+        function("sha512", &[Bytea], Bytea, |a| digest::<Sha512>(bytes(&a[0])?).map(Datum::Bytes)),
         function("encode", &[Bytea, Text], Text, encode),
         function("decode", &[Text, Text], Bytea, decode),
         function("get_byte", &[Bytea, Int4], Int4, get_byte),
@@ -315,13 +315,13 @@ pub(super) fn functions() -> Vec<Function> {
         function("set_bit", &[Bytea, Int8, Int4], Bytea, set_bit),
         function("bit_count", &[Bytea], Int8, |a| {
             let mut count = 0;
-            for slice in bytes(&a[0]).chunks(pulse::SLICE) {
+            for slice in bytes(&a[0])?.chunks(pulse::SLICE) {
                 pulse::copies(slice.len())?;
                 count += slice.iter().map(|byte| i64::from(byte.count_ones())).sum::<i64>();
             }
             Ok(Datum::Int8(count))
         }),
-        function("bit_length", &[Bytea], Int4, |a| Ok(Datum::Int4(bytes(&a[0]).len() as i32 * 8))),
+        function("bit_length", &[Bytea], Int4, |a| Ok(Datum::Int4(bytes(&a[0])?.len() as i32 * 8))),
         function("convert_from", &[Bytea, Name], Text, convert_from),
         function("convert_to", &[Text, Name], Bytea, convert_to),
         function("btrim", &[Bytea, Bytea], Bytea, |a| trim(a, true, true)),

@@ -5,7 +5,7 @@
 //! PostgreSQL's "I/O conversion": an assignment to text, explicit from it. A literal's `unknown` becomes any type.
 
 use super::build::{self, TextBuilder};
-use super::get::{float, impossible, int, numeric, out_of_range, text};
+use super::get::{boolean, float, impossible, int, items, mistyped, numeric, out_of_range, text};
 use super::{Env, arithmetic, datetime};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -51,11 +51,11 @@ fn same(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
 
 /// To a type by way of text.
 fn read(datum: &Datum, to: SqlType, env: &Env) -> SqlResult<Datum> {
-    written::input(text(datum), SqlType::from(to.kind), &env.forms)
+    written::input(text(datum)?, SqlType::from(to.kind), &env.forms)
 }
 
 fn without_blanks(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
-    Ok(Datum::text(text(datum).trim_end_matches(' ')))
+    Ok(Datum::text(text(datum)?.trim_end_matches(' ')))
 }
 
 fn to_integer(datum: &Datum, to: SqlType, _: &Env) -> SqlResult<Datum> {
@@ -65,38 +65,38 @@ fn to_integer(datum: &Datum, to: SqlType, _: &Env) -> SqlResult<Datum> {
                 Kind::Int2 => Datum::Int2(number.to_integer("smallint")?),
                 Kind::Int4 => Datum::Int4(number.to_integer("integer")?),
                 Kind::Int8 => Datum::Int8(number.to_integer("bigint")?),
-                other => return Err(impossible(&other.name())),
+                other => return Err(impossible(&format!("a cast to {} as one to an integer", other.name()))),
             });
         }
         Datum::Float4(_) | Datum::Float8(_) => {
-            let value = float(datum).round_ties_even();
+            let value = float(datum)?.round_ties_even();
             // 2^63 itself is out of range, and the cast below saturates: both ends are told apart here.
             if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value) {
                 return Err(out_of_range(&to.kind.name()));
             }
             value as i64
         }
-        other => int(other),
+        other => int(other)?,
     };
     let refused = || out_of_range(&to.kind.name());
     Ok(match to.kind {
         Kind::Int2 => Datum::Int2(i16::try_from(value).map_err(|_| refused())?),
         Kind::Int4 => Datum::Int4(i32::try_from(value).map_err(|_| refused())?),
         Kind::Int8 => Datum::Int8(value),
-        other => return Err(impossible(&other.name())),
+        other => return Err(impossible(&format!("a cast to {} as one to an integer", other.name()))),
     })
 }
 
 /// An oid is an unsigned integer of 32 bits; as an int4, its bits are.
 fn oid_to_integer(datum: &Datum, to: SqlType, _: &Env) -> SqlResult<Datum> {
-    Ok(if to.kind == Kind::Int4 { Datum::Int4(int(datum) as u32 as i32) } else { Datum::Int8(int(datum)) })
+    Ok(if to.kind == Kind::Int4 { Datum::Int4(int(datum)? as u32 as i32) } else { Datum::Int8(int(datum)?) })
 }
 
 fn to_oid(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
     if let Datum::Int8(value) = datum {
         return u32::try_from(*value).map(Datum::Oid).map_err(|_| out_of_range("OID"));
     }
-    Ok(Datum::Oid(int(datum) as u32))
+    Ok(Datum::Oid(int(datum)? as u32))
 }
 
 fn to_float8(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
@@ -110,7 +110,7 @@ fn to_float8(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
             }
             value
         }
-        other => int(other) as f64,
+        other => int(other)? as f64,
     }))
 }
 
@@ -123,7 +123,7 @@ fn to_float4(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
         }
         Datum::Numeric(number) if number.is_finite() => written::float::parse_f32(&number.to_string())?,
         Datum::Numeric(number) => number.to_f64() as f32,
-        other => int(other) as f32,
+        other => int(other)? as f32,
     }))
 }
 
@@ -131,14 +131,15 @@ fn to_numeric(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
     Ok(Datum::Numeric(match datum {
         Datum::Float4(value) => Numeric::from_f64(f64::from(*value), 6),
         Datum::Float8(value) => Numeric::from_f64(*value, 15),
-        other => numeric(other).into_owned(),
+        other => numeric(other)?.into_owned(),
     }))
 }
 
 fn to_timestamp(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
     Ok(match datum {
         Datum::Date(days) => Datum::Timestamp(datetime::date_to_timestamp(*days)?),
-        other => other.clone(),
+        Datum::Timestamp(micros) => Datum::Timestamp(*micros),
+        other => return Err(mistyped(other)),
     })
 }
 
@@ -146,7 +147,7 @@ fn to_timestamp(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
 fn to_timestamptz(datum: &Datum, _: SqlType, env: &Env) -> SqlResult<Datum> {
     let (local, refused) = match datum {
         Datum::Date(days) => (datetime::date_to_timestamp(*days)?, "date out of range for timestamp"),
-        other => (int(other), "timestamp out of range"),
+        other => (int(other)?, "timestamp out of range"),
     };
     let moment = env.forms.moment(local).map(Datum::Timestamp);
     moment.ok_or_else(|| SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, refused))
@@ -154,7 +155,7 @@ fn to_timestamptz(datum: &Datum, _: SqlType, env: &Env) -> SqlResult<Datum> {
 
 /// What the session's clocks show at a moment.
 fn local(datum: &Datum, _: SqlType, env: &Env) -> SqlResult<Datum> {
-    Ok(Datum::Timestamp(env.forms.local(int(datum))))
+    Ok(Datum::Timestamp(env.forms.local(int(datum)?)))
 }
 
 fn to_time(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
@@ -162,13 +163,13 @@ fn to_time(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
         Datum::Interval(span) => Datum::Time(split(span.micros).1),
         // An infinite moment has no time of day: NULL, as PostgreSQL gives.
         Datum::Timestamp(i64::MAX | i64::MIN) => Datum::Null,
-        other => Datum::Time(split(int(other)).1),
+        other => Datum::Time(split(int(other)?).1),
     })
 }
 
 /// An integer as a `"char"`: a byte, of which this server has only those of ASCII.
 fn to_char(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
-    match int(datum) {
+    match int(datum)? {
         0 => Ok(Datum::text("")),
         code @ 1..=127 => Ok(Datum::text(String::from(code as u8 as char))),
         -128..=-1 => Err(SqlError::unsupported("a \"char\" beyond ASCII")),
@@ -177,7 +178,7 @@ fn to_char(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
 }
 
 fn bool_text(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
-    Ok(Datum::text(if matches!(datum, Datum::Bool(true)) { "true" } else { "false" }))
+    Ok(Datum::text(if boolean(datum)? { "true" } else { "false" }))
 }
 
 fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
@@ -187,10 +188,10 @@ fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
         Regnamespace, Regproc, Regrole, Regtype, Text, Time, Timestamp, Timestamptz, Varchar,
     };
     let mut all: Vec<(Kind, Kind, Context, Convert)> = vec![
-        (Int4, Bool, Explicit, |datum, _, _| Ok(Datum::Bool(int(datum) != 0))),
-        (Bool, Int4, Explicit, |datum, _, _| Ok(Datum::Int4(i32::from(matches!(datum, Datum::Bool(true)))))),
+        (Int4, Bool, Explicit, |datum, _, _| Ok(Datum::Bool(int(datum)? != 0))),
+        (Bool, Int4, Explicit, |datum, _, _| Ok(Datum::Int4(i32::from(boolean(datum)?)))),
         (InternalChar, Int4, Explicit, |datum, _, _| {
-            Ok(Datum::Int4(text(datum).chars().next().map_or(0, |c| u32::from(c) as i32)))
+            Ok(Datum::Int4(text(datum)?.chars().next().map_or(0, |c| u32::from(c) as i32)))
         }),
         (Int4, InternalChar, Explicit, to_char),
         (Float4, Float8, Implicit, to_float8),
@@ -227,11 +228,11 @@ fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
         (Timestamptz, Time, Assignment, |datum, to, env| to_time(&local(datum, to, env)?, to, env)),
         (Kind::Interval, Time, Assignment, to_time),
         (Time, Kind::Interval, Implicit, |datum, _, _| {
-            Ok(Datum::Interval(Interval { months: 0, days: 0, micros: int(datum) }))
+            Ok(Datum::Interval(Interval { months: 0, days: 0, micros: int(datum)? }))
         }),
-        (Timestamp, Date, Assignment, |datum, _, _| Ok(Datum::Date(datetime::timestamp_to_date(int(datum))))),
+        (Timestamp, Date, Assignment, |datum, _, _| Ok(Datum::Date(datetime::timestamp_to_date(int(datum)?)))),
         (Timestamptz, Date, Assignment, |datum, _, env| {
-            Ok(Datum::Date(datetime::timestamp_to_date(env.forms.local(int(datum)))))
+            Ok(Datum::Date(datetime::timestamp_to_date(env.forms.local(int(datum)?))))
         }),
     ];
     let integers = [Int2, Int4, Int8];
@@ -264,6 +265,9 @@ fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
 }
 
 fn shown_as(datum: &Datum, kind: Kind, env: &Env) -> SqlResult<Datum> {
+    if !datum.is_of(kind) {
+        return Err(mistyped(datum));
+    }
     let mut out = TextBuilder::default();
     written::build(datum, kind.into(), &env.forms, &mut out)?;
     Ok(out.finish())
@@ -291,9 +295,9 @@ as_text!(
 macro_rules! by_element {
     ($($element:ident),*) => {
         const BY_ELEMENT: &[(Element, Convert)] = &[$((Element::$element, |datum, to, env| {
-            let (Datum::Array(items), Some(element)) = (datum, to.element()) else { return Ok(datum.clone()) };
+            let Some(element) = to.element() else { return Err(impossible("a cast of an array to what is none")) };
             let cast = find_cast(Element::$element.kind(), element.kind, Context::Explicit);
-            let items = items.iter().map(|item| {
+            let items = items(datum)?.iter().map(|item| {
                 pulse::tick(16)?;
                 match cast {
                     Some(cast) if !item.is_null() => (cast.eval)(item, element, env),

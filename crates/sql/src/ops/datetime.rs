@@ -87,16 +87,16 @@ fn difference(a: i64, b: i64) -> SqlResult<Interval> {
 }
 
 fn date_plus(args: [&Datum; 2], sign: i64) -> SqlResult<Datum> {
-    let days = int(args[0]);
+    let days = int(args[0])?;
     if days == i64::from(i32::MAX) || days == i64::from(i32::MIN) {
         return Ok(args[0].clone());
     }
-    calendar::date(days + sign * int(args[1])).map(Datum::Date)
+    calendar::date(days + sign * int(args[1])?).map(Datum::Date)
 }
 
 fn date_minus_date(args: &[Datum]) -> SqlResult<Datum> {
     let infinite = |days: i64| days == i64::from(i32::MAX) || days == i64::from(i32::MIN);
-    let (a, b) = (int(&args[0]), int(&args[1]));
+    let (a, b) = (int(&args[0])?, int(&args[1])?);
     if infinite(a) || infinite(b) {
         return Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "cannot subtract infinite dates"));
     }
@@ -107,7 +107,7 @@ fn date_minus_date(args: &[Datum]) -> SqlResult<Datum> {
 fn moment_of(datum: &Datum) -> SqlResult<i64> {
     match datum {
         Datum::Date(days) => date_to_timestamp(*days),
-        other => Ok(int(other)),
+        other => int(other),
     }
 }
 
@@ -121,40 +121,40 @@ fn date_and_time(date: &Datum, time: &Datum) -> SqlResult<Datum> {
         return Ok(Datum::Timestamp(start));
     }
     let (days, _) = split(start);
-    Ok(Datum::Timestamp(calendar::moment(days, int(time))?))
+    Ok(Datum::Timestamp(calendar::moment(days, int(time)?)?))
 }
 
 /// A time of day and an interval; only its microseconds count, and the day is a circle.
 fn time_plus(time: &Datum, micros: i64) -> SqlResult<Datum> {
-    Ok(Datum::Time((i128::from(int(time)) + i128::from(micros)).rem_euclid(i128::from(DAY)) as i64))
+    Ok(Datum::Time((i128::from(int(time)?) + i128::from(micros)).rem_euclid(i128::from(DAY)) as i64))
 }
 
 pub(super) fn operators() -> Vec<Operator> {
     use Kind::{Date, Float8, Int4, Interval as Span, Time, Timestamp, Timestamptz};
     let mut all = vec![
-        operator("+", Span, Span, Span, |a| Ok(Datum::Interval(interval(&a[0]).plus(interval(&a[1]))?))),
+        operator("+", Span, Span, Span, |a| Ok(Datum::Interval(interval(&a[0])?.plus(interval(&a[1])?)?))),
         operator("-", Span, Span, Span, |a| {
-            let (left, right) = (interval(&a[0]), interval(&a[1]));
+            let (left, right) = (interval(&a[0])?, interval(&a[1])?);
             let months = left.months.checked_sub(right.months).ok_or_else(out_of_range)?;
             let days = left.days.checked_sub(right.days).ok_or_else(out_of_range)?;
             let micros = left.micros.checked_sub(right.micros).ok_or_else(out_of_range)?;
             Ok(Datum::Interval(Interval { months, days, micros }))
         }),
-        prefix("-", Span, Span, |a| Ok(Datum::Interval(interval(&a[0]).negated()?))),
+        prefix("-", Span, Span, |a| Ok(Datum::Interval(interval(&a[0])?.negated()?))),
         operator("*", Span, Float8, Span, |a| {
-            let factor = float(&a[1]);
-            Ok(Datum::Interval(interval(&a[0]).scaled(|part| part * factor)?))
+            let factor = float(&a[1])?;
+            Ok(Datum::Interval(interval(&a[0])?.scaled(|part| part * factor)?))
         }),
         operator("*", Float8, Span, Span, |a| {
-            let factor = float(&a[0]);
-            Ok(Datum::Interval(interval(&a[1]).scaled(|part| part * factor)?))
+            let factor = float(&a[0])?;
+            Ok(Datum::Interval(interval(&a[1])?.scaled(|part| part * factor)?))
         }),
         operator("/", Span, Float8, Span, |a| {
-            let divisor = float(&a[1]);
+            let divisor = float(&a[1])?;
             if divisor == 0.0 {
                 return Err(division_by_zero());
             }
-            Ok(Datum::Interval(interval(&a[0]).scaled(|part| part / divisor)?))
+            Ok(Datum::Interval(interval(&a[0])?.scaled(|part| part / divisor)?))
         }),
         operator("+", Date, Int4, Date, |a| date_plus([&a[0], &a[1]], 1)),
         operator("+", Int4, Date, Date, |a| date_plus([&a[1], &a[0]], 1)),
@@ -163,30 +163,30 @@ pub(super) fn operators() -> Vec<Operator> {
         operator("+", Date, Time, Timestamp, |a| date_and_time(&a[0], &a[1])),
         operator("+", Time, Date, Timestamp, |a| date_and_time(&a[1], &a[0])),
         operator("-", Time, Time, Span, |a| {
-            Ok(Datum::Interval(Interval { months: 0, days: 0, micros: int(&a[0]) - int(&a[1]) }))
+            Ok(Datum::Interval(Interval { months: 0, days: 0, micros: int(&a[0])? - int(&a[1])? }))
         }),
-        operator("+", Time, Span, Time, |a| time_plus(&a[0], interval(&a[1]).micros)),
-        operator("+", Span, Time, Time, |a| time_plus(&a[1], interval(&a[0]).micros)),
-        operator("-", Time, Span, Time, |a| time_plus(&a[0], interval(&a[1]).micros.wrapping_neg())),
+        operator("+", Time, Span, Time, |a| time_plus(&a[0], interval(&a[1])?.micros)),
+        operator("+", Span, Time, Time, |a| time_plus(&a[1], interval(&a[0])?.micros)),
+        operator("-", Time, Span, Time, |a| time_plus(&a[0], interval(&a[1])?.micros.wrapping_neg())),
     ];
     all.push(operator("-", Timestamptz, Timestamptz, Span, |a| {
-        Ok(Datum::Interval(difference(int(&a[0]), int(&a[1]))?))
+        Ok(Datum::Interval(difference(int(&a[0])?, int(&a[1])?)?))
     }));
     all.push(operator_in("+", Timestamptz, Span, Timestamptz, |a, env| {
-        Ok(Datum::Timestamp(plus_in_zone(int(&a[0]), interval(&a[1]), env)?))
+        Ok(Datum::Timestamp(plus_in_zone(int(&a[0])?, interval(&a[1])?, env)?))
     }));
     all.push(operator_in("+", Span, Timestamptz, Timestamptz, |a, env| {
-        Ok(Datum::Timestamp(plus_in_zone(int(&a[1]), interval(&a[0]), env)?))
+        Ok(Datum::Timestamp(plus_in_zone(int(&a[1])?, interval(&a[0])?, env)?))
     }));
     all.push(operator_in("-", Timestamptz, Span, Timestamptz, |a, env| {
-        Ok(Datum::Timestamp(plus_in_zone(int(&a[0]), interval(&a[1]).negated()?, env)?))
+        Ok(Datum::Timestamp(plus_in_zone(int(&a[0])?, interval(&a[1])?.negated()?, env)?))
     }));
     for (kind, result) in [(Date, Timestamp), (Timestamp, Timestamp)] {
-        all.push(operator("+", kind, Span, result, |a| moment_plus(&a[0], interval(&a[1]))));
-        all.push(operator("+", Span, kind, result, |a| moment_plus(&a[1], interval(&a[0]))));
-        all.push(operator("-", kind, Span, result, |a| moment_plus(&a[0], interval(&a[1]).negated()?)));
+        all.push(operator("+", kind, Span, result, |a| moment_plus(&a[0], interval(&a[1])?)));
+        all.push(operator("+", Span, kind, result, |a| moment_plus(&a[1], interval(&a[0])?)));
+        all.push(operator("-", kind, Span, result, |a| moment_plus(&a[0], interval(&a[1])?.negated()?)));
         if kind != Date {
-            all.push(operator("-", kind, kind, Span, |a| Ok(Datum::Interval(difference(int(&a[0]), int(&a[1]))?))));
+            all.push(operator("-", kind, kind, Span, |a| Ok(Datum::Interval(difference(int(&a[0])?, int(&a[1])?)?))));
         }
     }
     all

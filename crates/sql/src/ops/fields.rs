@@ -231,8 +231,8 @@ fn trunc_timestamp(name: &str, micros: i64, kind: Kind) -> SqlResult<Datum> {
     }))
 }
 
-fn offset_at(moment: &Datum, env: &Env) -> i32 {
-    env.forms.zone.offset_at(int(moment))
+fn offset_at(moment: &Datum, env: &Env) -> SqlResult<i32> {
+    Ok(env.forms.zone.offset_at(int(moment)?))
 }
 
 /// The zone of this name.
@@ -283,7 +283,7 @@ fn trunc_interval(name: &str, span: Interval) -> SqlResult<Datum> {
 }
 
 fn make_date(args: &[Datum]) -> SqlResult<Datum> {
-    let (written, month, day) = (int(&args[0]), int(&args[1]), int(&args[2]));
+    let (written, month, day) = (int(&args[0])?, int(&args[1])?, int(&args[2])?);
     let year = if written < 0 { written + 1 } else { written };
     let real = written != 0 && (1..=12).contains(&month) && (1..=calendar::days_in(year, month)).contains(&day);
     if !real {
@@ -321,53 +321,57 @@ pub(super) fn functions() -> Vec<Function> {
         };
     }
     let mut all = vec![
-        function("extract", &[Text, Date], Exact, |a| Ok(exact(extract_date(text(&a[0]), int(&a[1]) as i32)?))),
+        function("extract", &[Text, Date], Exact, |a| Ok(exact(extract_date(text(&a[0])?, int(&a[1])? as i32)?))),
         function("date_part", &[Text, Date], Float8, |a| {
-            let moment = datetime::date_to_timestamp(int(&a[1]) as i32)?;
-            part(text(&a[0]), moment, None)
+            let moment = datetime::date_to_timestamp(int(&a[1])? as i32)?;
+            part(text(&a[0])?, moment, None)
         }),
-        function("date_trunc", &[Text, Timestamp], Timestamp, |a| trunc_timestamp(text(&a[0]), int(&a[1]), Timestamp)),
+        function("date_trunc", &[Text, Timestamp], Timestamp, |a| {
+            trunc_timestamp(text(&a[0])?, int(&a[1])?, Timestamp)
+        }),
         function_in("date_trunc", &[Text, Timestamptz], Timestamptz, |a, env| {
-            trunc_in_zone(text(&a[0]), int(&a[1]), &Named::Zone(env.forms.zone.clone()))
+            trunc_in_zone(text(&a[0])?, int(&a[1])?, &Named::Zone(env.forms.zone.clone()))
         }),
         function("date_trunc", &[Text, Timestamptz, Text], Timestamptz, |a| {
             if matches!(a[1], Datum::Timestamp(i64::MAX | i64::MIN)) {
                 return Ok(a[1].clone());
             }
-            trunc_in_zone(text(&a[0]), int(&a[1]), &zone_named(text(&a[2]))?)
+            trunc_in_zone(text(&a[0])?, int(&a[1])?, &zone_named(text(&a[2])?)?)
         }),
-        function("date_trunc", &[Text, Span], Span, |a| trunc_interval(text(&a[0]), interval(&a[1]))),
+        function("date_trunc", &[Text, Span], Span, |a| trunc_interval(text(&a[0])?, interval(&a[1])?)),
         function("make_date", &[Int4, Int4, Int4], Date, make_date),
-        function("age", &[Timestamp, Timestamp], Span, |a| datetime::age(int(&a[0]), int(&a[1]))),
+        function("age", &[Timestamp, Timestamp], Span, |a| datetime::age(int(&a[0])?, int(&a[1])?)),
         function_in("age", &[Timestamptz, Timestamptz], Span, |a, env| {
-            datetime::age(env.forms.local(int(&a[0])), env.forms.local(int(&a[1])))
+            datetime::age(env.forms.local(int(&a[0])?), env.forms.local(int(&a[1])?))
         }),
-        function_in("age", &[Timestamp], Span, |a, env| datetime::age(env.forms.today() * DAY, int(&a[0]))),
+        function_in("age", &[Timestamp], Span, |a, env| datetime::age(env.forms.today() * DAY, int(&a[0])?)),
         function_in("age", &[Timestamptz], Span, |a, env| {
-            datetime::age(env.forms.today() * DAY, env.forms.local(int(&a[0])))
+            datetime::age(env.forms.today() * DAY, env.forms.local(int(&a[0])?))
         }),
     ];
     all.push(function("extract", &[Text, Timestamp], Exact, |a| {
-        Ok(exact(extract_timestamp(text(&a[0]), int(&a[1]), None)?))
+        Ok(exact(extract_timestamp(text(&a[0])?, int(&a[1])?, None)?))
     }));
     all.push(function_in("extract", &[Text, Timestamptz], Exact, |a, env| {
-        Ok(exact(extract_timestamp(text(&a[0]), int(&a[1]), Some(offset_at(&a[1], env)))?))
+        Ok(exact(extract_timestamp(text(&a[0])?, int(&a[1])?, Some(offset_at(&a[1], env)?))?))
     }));
-    all.push(function("date_part", &[Text, Timestamp], Float8, |a| part(text(&a[0]), int(&a[1]), None)));
+    all.push(function("date_part", &[Text, Timestamp], Float8, |a| part(text(&a[0])?, int(&a[1])?, None)));
     all.push(function_in("date_part", &[Text, Timestamptz], Float8, |a, env| {
-        part(text(&a[0]), int(&a[1]), Some(offset_at(&a[1], env)))
+        part(text(&a[0])?, int(&a[1])?, Some(offset_at(&a[1], env)?))
     }));
-    both!(all, Time, a => extract_time(text(&a[0]), int(&a[1]))?);
-    all.push(function("extract", &[Text, Span], Exact, |a| Ok(exact(extract_interval(text(&a[0]), interval(&a[1]))?))));
+    both!(all, Time, a => extract_time(text(&a[0])?, int(&a[1])?)?);
+    all.push(function("extract", &[Text, Span], Exact, |a| {
+        Ok(exact(extract_interval(text(&a[0])?, interval(&a[1])?)?))
+    }));
     all.push(function("date_part", &[Text, Span], Float8, |a| {
-        let span = interval(&a[1]);
-        if field(text(&a[0])) == Some("epoch") {
+        let span = interval(&a[1])?;
+        if field(text(&a[0])?) == Some("epoch") {
             // In floats all the way, as PostgreSQL does here.
             let years = f64::from(span.months / 12) * (365.25 * 86_400.0);
             let months = f64::from(span.months % 12) * (30.0 * 86_400.0);
             return Ok(Datum::Float8(span.micros as f64 / 1e6 + years + months + f64::from(span.days) * 86_400.0));
         }
-        Ok(rough(extract_interval(text(&a[0]), span)?))
+        Ok(rough(extract_interval(text(&a[0])?, span)?))
     }));
     all
 }

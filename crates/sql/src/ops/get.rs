@@ -1,96 +1,124 @@
-//! Values out of datums whose variant is known from the table.
+//! Values out of datums of the types that a line of the table declares.
 //!
-//! A wrong variant is a fault of the binder: it stops a debug build, and gives an empty value otherwise.
+//! **Invariant:** a value of another type is a fault of the binder, and an error: `XX000`, which names both types.
 
 use crate::datum::Datum;
-use crate::error::{SqlError, SqlState};
+use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::interval::Interval;
 use crate::types::numeric::Numeric;
 use std::borrow::Cow;
 
-fn wrong(datum: &Datum) {
-    debug_assert!(false, "a value of another type than declared: {datum:?}");
+#[inline]
+pub(crate) fn text(datum: &Datum) -> SqlResult<&str> {
+    if let Datum::Text(text) = datum { Ok(text) } else { Err(another(datum, "text")) }
 }
 
-pub(super) fn text(datum: &Datum) -> &str {
-    match datum {
-        Datum::Text(text) => text,
-        other => {
-            wrong(other);
-            ""
-        }
-    }
-}
-
-pub(super) fn bytes(datum: &Datum) -> &[u8] {
-    match datum {
-        Datum::Bytes(bytes) => bytes,
-        other => {
-            wrong(other);
-            &[]
-        }
-    }
+#[inline]
+pub(crate) fn bytes(datum: &Datum) -> SqlResult<&[u8]> {
+    if let Datum::Bytes(bytes) = datum { Ok(bytes) } else { Err(another(datum, "bytea")) }
 }
 
 /// Any integer, date, time or moment.
-pub(super) fn int(datum: &Datum) -> i64 {
+#[inline]
+pub(crate) fn int(datum: &Datum) -> SqlResult<i64> {
     match datum {
-        Datum::Int2(value) => i64::from(*value),
-        Datum::Int4(value) | Datum::Date(value) => i64::from(*value),
-        Datum::Int8(value) | Datum::Time(value) | Datum::Timestamp(value) => *value,
-        Datum::Oid(value) => i64::from(*value),
-        other => {
-            wrong(other);
-            0
-        }
+        Datum::Int2(value) => Ok(i64::from(*value)),
+        Datum::Int4(value) | Datum::Date(value) => Ok(i64::from(*value)),
+        Datum::Int8(value) | Datum::Time(value) | Datum::Timestamp(value) => Ok(*value),
+        Datum::Oid(value) => Ok(i64::from(*value)),
+        Datum::Null
+        | Datum::Bool(_)
+        | Datum::Float4(_)
+        | Datum::Float8(_)
+        | Datum::Numeric(_)
+        | Datum::Text(_)
+        | Datum::Bytes(_)
+        | Datum::Interval(_)
+        | Datum::Uuid(_)
+        | Datum::Array(_) => Err(another(datum, "bigint")),
     }
 }
 
 /// Any float.
-pub(super) fn float(datum: &Datum) -> f64 {
+#[inline]
+pub(crate) fn float(datum: &Datum) -> SqlResult<f64> {
     match datum {
-        Datum::Float4(value) => f64::from(*value),
-        Datum::Float8(value) => *value,
-        other => {
-            wrong(other);
-            0.0
-        }
+        Datum::Float4(value) => Ok(f64::from(*value)),
+        Datum::Float8(value) => Ok(*value),
+        other => Err(another(other, "double precision")),
     }
 }
 
-pub(super) fn numeric(datum: &Datum) -> Cow<'_, Numeric> {
+/// Any number but a float.
+pub(crate) fn numeric(datum: &Datum) -> SqlResult<Cow<'_, Numeric>> {
     match datum {
-        Datum::Numeric(value) => Cow::Borrowed(value),
-        other => Cow::Owned(Numeric::from(int(other))),
+        Datum::Numeric(value) => Ok(Cow::Borrowed(value)),
+        other => int(other).map(|value| Cow::Owned(Numeric::from(value))),
     }
 }
 
-pub(super) fn interval(datum: &Datum) -> Interval {
+#[inline]
+pub(crate) fn interval(datum: &Datum) -> SqlResult<Interval> {
+    if let Datum::Interval(value) = datum { Ok(*value) } else { Err(another(datum, "interval")) }
+}
+
+#[inline]
+pub(crate) fn boolean(datum: &Datum) -> SqlResult<bool> {
+    if let Datum::Bool(value) = datum { Ok(*value) } else { Err(another(datum, "boolean")) }
+}
+
+/// Items of an array.
+#[inline]
+pub(crate) fn items(datum: &Datum) -> SqlResult<&[Datum]> {
+    if let Datum::Array(items) = datum { Ok(items) } else { Err(another(datum, "array")) }
+}
+
+#[cold]
+fn another(datum: &Datum, wanted: &str) -> SqlError {
+    impossible(&format!("a value that should be {wanted} is {}", name_of(datum)))
+}
+
+/// Type of a value, as an error names it.
+fn name_of(datum: &Datum) -> &'static str {
     match datum {
-        Datum::Interval(value) => *value,
-        other => {
-            wrong(other);
-            Interval::default()
-        }
+        Datum::Null => "null",
+        Datum::Bool(_) => "boolean",
+        Datum::Int2(_) => "smallint",
+        Datum::Int4(_) => "integer",
+        Datum::Int8(_) => "bigint",
+        Datum::Oid(_) => "oid",
+        Datum::Float4(_) => "real",
+        Datum::Float8(_) => "double precision",
+        Datum::Numeric(_) => "numeric",
+        Datum::Text(_) => "text",
+        Datum::Bytes(_) => "bytea",
+        Datum::Date(_) => "date",
+        Datum::Time(_) => "time",
+        Datum::Timestamp(_) => "timestamp",
+        Datum::Interval(_) => "interval",
+        Datum::Uuid(_) => "uuid",
+        Datum::Array(_) => "array",
     }
 }
 
-/// `XX000`: a value or state that the table of functions does not lead to.
+/// `XX000`: a value or state that the tables of functions, casts and aggregates do not lead to.
+#[cold]
 pub(crate) fn impossible(what: &str) -> SqlError {
-    SqlError::new(SqlState::INTERNAL_ERROR, format!("{what} of another type than declared"))
+    SqlError::new(SqlState::INTERNAL_ERROR, what)
 }
 
 /// `XX000`: a value that the types of its expression exclude.
+#[cold]
 pub(crate) fn mistyped(value: &Datum) -> SqlError {
-    impossible(&format!("{value:?}"))
+    impossible(&format!("unexpected value of type {}", name_of(value)))
 }
 
 /// `22003`: out of range for the type.
-pub(super) fn out_of_range(type_name: &str) -> SqlError {
+pub(crate) fn out_of_range(type_name: &str) -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{type_name} out of range"))
 }
 
 /// `22012`.
-pub(super) fn division_by_zero() -> SqlError {
+pub(crate) fn division_by_zero() -> SqlError {
     SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero")
 }

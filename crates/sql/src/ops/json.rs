@@ -3,7 +3,7 @@
 //! **Invariant:** the texts were read as JSON before, so what stands in them is well formed; a part is given as it is written.
 
 use super::build::{self, TextBuilder};
-use super::get::{int, text};
+use super::get::{int, items, text};
 use super::{Function, Operator, function, operator};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -162,10 +162,12 @@ fn item(json: &str, at: i64) -> SqlResult<Option<&str>> {
 }
 
 fn at_path(json: &Datum, path: &Datum, wants_text: bool) -> SqlResult<Datum> {
-    let Datum::Array(steps) = path else { return Ok(Datum::Null) };
-    let mut found = text(json);
-    for step in steps {
-        let Datum::Text(step) = step else { return Ok(Datum::Null) };
+    let mut found = text(json)?;
+    for step in items(path)? {
+        if step.is_null() {
+            return Ok(Datum::Null);
+        }
+        let step = text(step)?;
         let next = match step.trim().parse::<i64>() {
             Ok(at) if is_array(found) => item(found, at)?,
             _ => member(found, step)?,
@@ -265,10 +267,10 @@ pub(super) fn operators() -> Vec<Operator> {
     use Kind::{Int4, Json, Text};
     const PATH: Kind = Kind::Array(Element::Text);
     vec![
-        operator("->", Json, Text, Json, |a| given(member(text(&a[0]), text(&a[1]))?, false)),
-        operator("->>", Json, Text, Text, |a| given(member(text(&a[0]), text(&a[1]))?, true)),
-        operator("->", Json, Int4, Json, |a| given(item(text(&a[0]), int(&a[1]))?, false)),
-        operator("->>", Json, Int4, Text, |a| given(item(text(&a[0]), int(&a[1]))?, true)),
+        operator("->", Json, Text, Json, |a| given(member(text(&a[0])?, text(&a[1])?)?, false)),
+        operator("->>", Json, Text, Text, |a| given(member(text(&a[0])?, text(&a[1])?)?, true)),
+        operator("->", Json, Int4, Json, |a| given(item(text(&a[0])?, int(&a[1])?)?, false)),
+        operator("->>", Json, Int4, Text, |a| given(item(text(&a[0])?, int(&a[1])?)?, true)),
         operator("#>", Json, PATH, Json, |a| at_path(&a[0], &a[1], false)),
         operator("#>>", Json, PATH, Text, |a| at_path(&a[0], &a[1], true)),
     ]
@@ -281,32 +283,32 @@ pub(super) fn functions() -> Vec<Function> {
     const TEXTS: Kind = Kind::Array(Element::Text);
     let path = |name, result, eval| Function { variadic: true, ..function(name, &[JSON, Text], result, eval) };
     vec![
-        function("json_array_length", &[JSON], Int4, |a| length(text(&a[0]))),
-        function("json_typeof", &[JSON], Text, |a| Ok(Datum::text(kind_of(text(&a[0]))))),
+        function("json_array_length", &[JSON], Int4, |a| length(text(&a[0])?)),
+        function("json_typeof", &[JSON], Text, |a| Ok(Datum::text(kind_of(text(&a[0])?)))),
         function("json_strip_nulls", &[JSON], Json, |a| {
             let mut out = TextBuilder::default();
-            without_nulls(text(&a[0]), &mut out)?;
+            without_nulls(text(&a[0])?, &mut out)?;
             Ok(out.finish())
         }),
         path("json_extract_path", Json, |a| at_path(&a[0], &Datum::Array(a[1..].into()), false)),
         path("json_extract_path_text", Text, |a| at_path(&a[0], &Datum::Array(a[1..].into()), true)),
         function("json_array_elements", &[JSON], TEXTS, |a| {
-            all(elements(text(&a[0]), "json_array_elements")?.into_iter().map(|one| Ok(Datum::text(one))))
+            all(elements(text(&a[0])?, "json_array_elements")?.into_iter().map(|one| Ok(Datum::text(one))))
         }),
         function("json_array_elements_text", &[JSON], TEXTS, |a| {
-            all(elements(text(&a[0]), "json_array_elements_text")?.into_iter().map(as_text))
+            all(elements(text(&a[0])?, "json_array_elements_text")?.into_iter().map(as_text))
         }),
         function("json_object_keys", &[JSON], TEXTS, |a| {
-            all(object(text(&a[0]), "json_object_keys")?.into_iter().map(|(key, _)| Ok(Datum::text(key))))
+            all(object(text(&a[0])?, "json_object_keys")?.into_iter().map(|(key, _)| Ok(Datum::text(key))))
         }),
         function("json_each", &[JSON], TEXTS, |a| {
-            all(taken_apart(text(&a[0]))?.into_iter().map(|(_, value)| Ok(Datum::text(value))))
+            all(taken_apart(text(&a[0])?)?.into_iter().map(|(_, value)| Ok(Datum::text(value))))
         }),
         function("json_each_keys", &[JSON], TEXTS, |a| {
-            all(taken_apart(text(&a[0]))?.into_iter().map(|(key, _)| Ok(Datum::text(key))))
+            all(taken_apart(text(&a[0])?)?.into_iter().map(|(key, _)| Ok(Datum::text(key))))
         }),
         function("json_each_text", &[JSON], TEXTS, |a| {
-            all(taken_apart(text(&a[0]))?.into_iter().map(|(_, value)| as_text(value)))
+            all(taken_apart(text(&a[0])?)?.into_iter().map(|(_, value)| as_text(value)))
         }),
     ]
 }

@@ -66,7 +66,7 @@ pub fn matches(value: &str, pattern: &str, fold: bool) -> SqlResult<bool> {
 
 /// The pattern with backslash as its escape character, where it was written with another.
 fn with_escape(args: &[Datum]) -> SqlResult<Datum> {
-    let (pattern, escape) = (text(&args[0]), text(&args[1]));
+    let (pattern, escape) = (text(&args[0])?, text(&args[1])?);
     let mut chars = escape.chars();
     let escape = chars.next();
     if chars.next().is_some() {
@@ -93,10 +93,10 @@ fn with_escape(args: &[Datum]) -> SqlResult<Datum> {
 
 pub(super) fn operators() -> Vec<Operator> {
     let like: [(&str, super::Plain); 4] = [
-        ("~~", |a| Ok(Datum::Bool(matches(text(&a[0]), text(&a[1]), false)?))),
-        ("!~~", |a| Ok(Datum::Bool(!matches(text(&a[0]), text(&a[1]), false)?))),
-        ("~~*", |a| Ok(Datum::Bool(matches(text(&a[0]), text(&a[1]), true)?))),
-        ("!~~*", |a| Ok(Datum::Bool(!matches(text(&a[0]), text(&a[1]), true)?))),
+        ("~~", |a| Ok(Datum::Bool(matches(text(&a[0])?, text(&a[1])?, false)?))),
+        ("!~~", |a| Ok(Datum::Bool(!matches(text(&a[0])?, text(&a[1])?, false)?))),
+        ("~~*", |a| Ok(Datum::Bool(matches(text(&a[0])?, text(&a[1])?, true)?))),
+        ("!~~*", |a| Ok(Datum::Bool(!matches(text(&a[0])?, text(&a[1])?, true)?))),
     ];
     let kinds = [Kind::Text, Kind::Bpchar, Kind::Name];
     like.iter().flat_map(|(name, eval)| kinds.map(|left| operator(name, left, Kind::Text, Kind::Bool, *eval))).collect()

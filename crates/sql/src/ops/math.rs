@@ -13,7 +13,7 @@ fn refused(state: &'static str, message: &str) -> SqlError {
 }
 
 fn sqrt(args: &[Datum]) -> SqlResult<Datum> {
-    let x = float(&args[0]);
+    let x = float(&args[0])?;
     if x < 0.0 {
         return Err(refused("2201F", "cannot take square root of a negative number"));
     }
@@ -21,7 +21,7 @@ fn sqrt(args: &[Datum]) -> SqlResult<Datum> {
 }
 
 fn exp(args: &[Datum]) -> SqlResult<Datum> {
-    let x = float(&args[0]);
+    let x = float(&args[0])?;
     Ok(Datum::Float8(checked_float(x.exp(), x.is_infinite(), x.is_infinite())?))
 }
 
@@ -37,7 +37,7 @@ fn logarithm(x: f64, of: fn(f64) -> f64) -> SqlResult<Datum> {
 }
 
 fn power(args: &[Datum]) -> SqlResult<Datum> {
-    let (x, y) = (float(&args[0]), float(&args[1]));
+    let (x, y) = (float(&args[0])?, float(&args[1])?);
     if x.is_nan() || y.is_nan() {
         let one = (x.is_nan() && y == 0.0) || (y.is_nan() && x == 1.0);
         return Ok(Datum::Float8(if one { 1.0 } else { f64::NAN }));
@@ -53,7 +53,7 @@ fn power(args: &[Datum]) -> SqlResult<Datum> {
 }
 
 fn numeric_power(args: &[Datum]) -> SqlResult<Datum> {
-    Ok(Datum::Numeric(numeric(&args[0]).power(&numeric(&args[1]))?))
+    Ok(Datum::Numeric(numeric(&args[0])?.power(numeric(&args[1])?.as_ref())?))
 }
 
 fn sign(x: f64) -> f64 {
@@ -67,7 +67,7 @@ fn sign(x: f64) -> f64 {
 }
 
 fn factorial(args: &[Datum]) -> SqlResult<Datum> {
-    let n = int(&args[0]);
+    let n = int(&args[0])?;
     if n < 0 {
         return Err(refused("22003", "factorial of a negative number is undefined"));
     }
@@ -82,7 +82,7 @@ pub(super) fn operators() -> Vec<Operator> {
         operator("^", Kind::Float8, Kind::Float8, Kind::Float8, power),
         operator("^", Kind::Numeric, Kind::Numeric, Kind::Numeric, numeric_power),
         prefix("|/", Kind::Float8, Kind::Float8, sqrt),
-        prefix("||/", Kind::Float8, Kind::Float8, |a| Ok(Datum::Float8(float(&a[0]).cbrt()))),
+        prefix("||/", Kind::Float8, Kind::Float8, |a| Ok(Datum::Float8(float(&a[0])?.cbrt()))),
     ]
 }
 
@@ -90,11 +90,11 @@ pub(super) fn operators() -> Vec<Operator> {
 macro_rules! both {
     ($all:ident, $name:literal, |$x:ident| $float:expr, |$n:ident| $numeric:expr) => {
         $all.push(function($name, &[Kind::Float8], Kind::Float8, |a| {
-            let $x = float(&a[0]);
+            let $x = float(&a[0])?;
             Ok(Datum::Float8($float))
         }));
         $all.push(function($name, &[Kind::Numeric], Kind::Numeric, |a| {
-            let $n = numeric(&a[0]);
+            let $n = numeric(&a[0])?;
             Ok(Datum::Numeric($numeric))
         }));
     };
@@ -103,25 +103,27 @@ macro_rules! both {
 pub(super) fn functions() -> Vec<Function> {
     use Kind::{Float8, Int2, Int4, Int8, Numeric};
     let mut all = vec![
-        function("round", &[Numeric, Int4], Numeric, |a| Ok(Datum::Numeric(numeric(&a[0]).round(int(&a[1]) as i32)))),
-        function("trunc", &[Numeric, Int4], Numeric, |a| Ok(Datum::Numeric(numeric(&a[0]).trunc(int(&a[1]) as i32)))),
+        function("round", &[Numeric, Int4], Numeric, |a| Ok(Datum::Numeric(numeric(&a[0])?.round(int(&a[1])? as i32)))),
+        function("trunc", &[Numeric, Int4], Numeric, |a| Ok(Datum::Numeric(numeric(&a[0])?.trunc(int(&a[1])? as i32)))),
         function("div", &[Numeric, Numeric], Numeric, |a| {
-            Ok(Datum::Numeric(numeric(&a[0]).div_trunc(&numeric(&a[1]))?))
+            Ok(Datum::Numeric(numeric(&a[0])?.div_trunc(numeric(&a[1])?.as_ref())?))
         }),
-        function("log", &[Numeric, Numeric], Numeric, |a| Ok(Datum::Numeric(numeric(&a[1]).log(&numeric(&a[0]))?))),
+        function("log", &[Numeric, Numeric], Numeric, |a| {
+            Ok(Datum::Numeric(numeric(&a[1])?.log(numeric(&a[0])?.as_ref())?))
+        }),
         function("scale", &[Numeric], Int4, |a| {
-            let number = numeric(&a[0]);
+            let number = numeric(&a[0])?;
             Ok(if number.is_finite() { Datum::Int4(number.scale() as i32) } else { Datum::Null })
         }),
-        function("trim_scale", &[Numeric], Numeric, |a| Ok(Datum::Numeric(numeric(&a[0]).trim_scale()))),
+        function("trim_scale", &[Numeric], Numeric, |a| Ok(Datum::Numeric(numeric(&a[0])?.trim_scale()))),
         function("factorial", &[Int8], Numeric, factorial),
         function("pi", &[], Float8, |_| Ok(Datum::Float8(std::f64::consts::PI))),
-        function("cbrt", &[Float8], Float8, |a| Ok(Datum::Float8(float(&a[0]).cbrt()))),
+        function("cbrt", &[Float8], Float8, |a| Ok(Datum::Float8(float(&a[0])?.cbrt()))),
         function("degrees", &[Float8], Float8, |a| {
             // Divided, as PostgreSQL does: to_degrees() multiplies, and differs in the last digit.
-            Ok(Datum::Float8(float(&a[0]) / (std::f64::consts::PI / 180.0)))
+            Ok(Datum::Float8(float(&a[0])? / (std::f64::consts::PI / 180.0)))
         }),
-        function("radians", &[Float8], Float8, |a| Ok(Datum::Float8(float(&a[0]) * (std::f64::consts::PI / 180.0)))),
+        function("radians", &[Float8], Float8, |a| Ok(Datum::Float8(float(&a[0])? * (std::f64::consts::PI / 180.0)))),
     ];
     for name in ["abs", "mod"] {
         for (kind, eval) in
@@ -153,16 +155,16 @@ pub(super) fn functions() -> Vec<Function> {
         all.push(function(name, &[Numeric, Numeric], Numeric, numeric_power));
     }
     for name in ["log", "log10"] {
-        all.push(function(name, &[Float8], Float8, |a| logarithm(float(&a[0]), f64::log10)));
+        all.push(function(name, &[Float8], Float8, |a| logarithm(float(&a[0])?, f64::log10)));
         all.push(function(name, &[Numeric], Numeric, |a| {
-            Ok(Datum::Numeric(numeric(&a[0]).log(&crate::types::numeric::Numeric::from(10))?))
+            Ok(Datum::Numeric(numeric(&a[0])?.log(&crate::types::numeric::Numeric::from(10))?))
         }));
     }
     all.push(function("sqrt", &[Float8], Float8, sqrt));
-    all.push(function("sqrt", &[Numeric], Numeric, |a| Ok(Datum::Numeric(numeric(&a[0]).sqrt()?))));
+    all.push(function("sqrt", &[Numeric], Numeric, |a| Ok(Datum::Numeric(numeric(&a[0])?.sqrt()?))));
     all.push(function("exp", &[Float8], Float8, exp));
-    all.push(function("exp", &[Numeric], Numeric, |a| Ok(Datum::Numeric(numeric(&a[0]).exp()?))));
-    all.push(function("ln", &[Float8], Float8, |a| logarithm(float(&a[0]), f64::ln)));
-    all.push(function("ln", &[Numeric], Numeric, |a| Ok(Datum::Numeric(numeric(&a[0]).ln()?))));
+    all.push(function("exp", &[Numeric], Numeric, |a| Ok(Datum::Numeric(numeric(&a[0])?.exp()?))));
+    all.push(function("ln", &[Float8], Float8, |a| logarithm(float(&a[0])?, f64::ln)));
+    all.push(function("ln", &[Numeric], Numeric, |a| Ok(Datum::Numeric(numeric(&a[0])?.ln()?))));
     all
 }

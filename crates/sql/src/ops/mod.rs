@@ -15,7 +15,7 @@ mod datetime;
 pub mod env;
 mod fields;
 mod formatting;
-mod get;
+pub(crate) mod get;
 mod json;
 pub(crate) mod like;
 mod math;

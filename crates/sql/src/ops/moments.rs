@@ -3,7 +3,7 @@
 use super::datetime::{plus, plus_in_zone};
 use super::env::InEnv;
 use super::fields::zone_named;
-use super::get::{float, int, interval, text};
+use super::get::{float, int, interval, mistyped, text};
 use super::{Function, Plain, function, function_in};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -41,25 +41,25 @@ fn time_of(hour: i64, minute: i64, second: f64) -> SqlResult<i64> {
 }
 
 fn make_time(args: &[Datum]) -> SqlResult<Datum> {
-    time_of(int(&args[0]), int(&args[1]), float(&args[2])).map(Datum::Time)
+    time_of(int(&args[0])?, int(&args[1])?, float(&args[2])?).map(Datum::Time)
 }
 
 /// The local time of `make_timestamp`'s arguments.
 fn local_of(args: &[Datum]) -> SqlResult<i64> {
-    let (written, month, day) = (int(&args[0]), int(&args[1]), int(&args[2]));
+    let (written, month, day) = (int(&args[0])?, int(&args[1])?, int(&args[2])?);
     let year = if written < 0 { written + 1 } else { written };
     let real = written != 0 && (1..=12).contains(&month) && (1..=days_in(year, month)).contains(&day);
     if !real {
         return Err(overflow(format!("date field value out of range: {written}-{month:02}-{day:02}")));
     }
-    let time = time_of(int(&args[3]), int(&args[4]), float(&args[5]))?;
+    let time = time_of(int(&args[3])?, int(&args[4])?, float(&args[5])?)?;
     calendar::moment(days_of(year, month, day), time)
         .map_err(|_| overflow(format!("date out of range: {written}-{month:02}-{day:02}")))
 }
 
 fn make_interval(args: &[Datum]) -> SqlResult<Datum> {
-    let part = |at: usize| args.get(at).map_or(0, int);
-    let seconds = args.get(6).map_or(0.0, float);
+    let part = |at: usize| args.get(at).map_or(Ok(0), int);
+    let seconds = args.get(6).map_or(Ok(0.0), float)?;
     if !seconds.is_finite() {
         return Err(out_of_range());
     }
@@ -68,10 +68,10 @@ fn make_interval(args: &[Datum]) -> SqlResult<Datum> {
     if micros.abs() >= i64::MAX as f64 {
         return Err(out_of_range());
     }
-    let clock = part(4) * 3600 * SECOND + part(5) * 60 * SECOND;
+    let clock = part(4)? * 3600 * SECOND + part(5)? * 60 * SECOND;
     Ok(Datum::Interval(Interval {
-        months: narrow(part(0) * 12 + part(1))?,
-        days: narrow(part(2) * 7 + part(3))?,
+        months: narrow(part(0)? * 12 + part(1)?)?,
+        days: narrow(part(2)? * 7 + part(3)?)?,
         micros: clock.checked_add(micros as i64).ok_or_else(out_of_range)?,
     }))
 }
@@ -128,7 +128,7 @@ fn justify_interval(span: Interval) -> SqlResult<Interval> {
 }
 
 fn date_bin(args: &[Datum]) -> SqlResult<Datum> {
-    let (stride, moment, origin) = (interval(&args[0]), int(&args[1]), int(&args[2]));
+    let (stride, moment, origin) = (interval(&args[0])?, int(&args[1])?, int(&args[2])?);
     if is_infinite(moment) {
         return Ok(Datum::Timestamp(moment));
     }
@@ -188,17 +188,18 @@ fn overlaps(mut first: [Option<i64>; 2], mut second: [Option<i64>; 2]) -> Datum 
 fn end_of(start: &Datum, end: &Datum, plus: impl Fn(i64, Interval) -> SqlResult<i64>) -> SqlResult<Option<i64>> {
     match end {
         Datum::Interval(_) if start.is_null() => Ok(None),
-        Datum::Interval(span) => plus(int(start), *span).map(Some),
-        other => Ok(moment_of(other)),
+        Datum::Interval(span) => plus(int(start)?, *span).map(Some),
+        other => moment_of(other),
     }
 }
 
-fn moment_of(datum: &Datum) -> Option<i64> {
-    (!datum.is_null()).then(|| int(datum))
+/// A moment that may be null.
+fn moment_of(datum: &Datum) -> SqlResult<Option<i64>> {
+    if datum.is_null() { Ok(None) } else { int(datum).map(Some) }
 }
 
 fn to_timestamp(args: &[Datum]) -> SqlResult<Datum> {
-    let seconds = float(&args[0]);
+    let seconds = float(&args[0])?;
     if seconds.is_nan() {
         return Err(overflow("timestamp cannot be NaN".to_owned()));
     }
@@ -232,36 +233,40 @@ pub(super) fn functions() -> Vec<Function> {
         }),
         function("make_timestamptz", &[Int4, Int4, Int4, Int4, Int4, Float8, Text], Timestamptz, |a| {
             let local = local_of(a)?;
-            let zone = offset_of(text(&a[6])).map_or_else(|| zone_named(text(&a[6])), Ok)?;
+            let zone = text(&a[6])?;
+            let zone = offset_of(zone).map_or_else(|| zone_named(zone), Ok)?;
             let (days, time) = split(local);
             calendar::moment(days, time - i64::from(zone.offset_of_local(local)) * SECOND).map(Datum::Timestamp)
         }),
-        function("justify_hours", &[Span], Span, |a| Ok(Datum::Interval(justify_hours(interval(&a[0]))?))),
-        function("justify_days", &[Span], Span, |a| Ok(Datum::Interval(justify_days(interval(&a[0]))?))),
-        function("justify_interval", &[Span], Span, |a| Ok(Datum::Interval(justify_interval(interval(&a[0]))?))),
+        function("justify_hours", &[Span], Span, |a| Ok(Datum::Interval(justify_hours(interval(&a[0])?)?))),
+        function("justify_days", &[Span], Span, |a| Ok(Datum::Interval(justify_days(interval(&a[0])?)?))),
+        function("justify_interval", &[Span], Span, |a| Ok(Datum::Interval(justify_interval(interval(&a[0])?)?))),
         function("date_bin", &[Span, Timestamp, Timestamp], Timestamp, date_bin),
         function("date_bin", &[Span, Timestamptz, Timestamptz], Timestamptz, date_bin),
-        function("isfinite", &[Date], Bool, |a| Ok(Datum::Bool(!matches!(a[0], Datum::Date(i32::MAX | i32::MIN))))),
-        function("isfinite", &[Timestamp], Bool, |a| Ok(Datum::Bool(!is_infinite(int(&a[0]))))),
-        function("isfinite", &[Timestamptz], Bool, |a| Ok(Datum::Bool(!is_infinite(int(&a[0]))))),
-        function("isfinite", &[Span], Bool, |_| Ok(Datum::Bool(true))),
+        function("isfinite", &[Date], Bool, |a| match a[0] {
+            Datum::Date(days) => Ok(Datum::Bool(days != i32::MAX && days != i32::MIN)),
+            ref other => Err(mistyped(other)),
+        }),
+        function("isfinite", &[Timestamp], Bool, |a| Ok(Datum::Bool(!is_infinite(int(&a[0])?)))),
+        function("isfinite", &[Timestamptz], Bool, |a| Ok(Datum::Bool(!is_infinite(int(&a[0])?)))),
+        function("isfinite", &[Span], Bool, |a| interval(&a[0]).map(|_| Datum::Bool(true))),
         function("to_timestamp", &[Float8], Timestamptz, to_timestamp),
     ];
     for count in 0..=PARTS.len() {
         all.push(function("make_interval", &PARTS[..count], Span, make_interval));
     }
-    let plain: Plain = |a| Ok(overlaps([moment_of(&a[0]), moment_of(&a[1])], [moment_of(&a[2]), moment_of(&a[3])]));
+    let plain: Plain = |a| Ok(overlaps([moment_of(&a[0])?, moment_of(&a[1])?], [moment_of(&a[2])?, moment_of(&a[3])?]));
     for kind in [Timestamp, Timestamptz, Time] {
         let own: &'static [Kind] = Box::leak(Box::new([kind; 4]));
         all.push(Function { strict: false, ..function("overlaps", own, Bool, plain) });
     }
     let local: InEnv = |a, _| {
         let end = |start: &Datum, end: &Datum| end_of(start, end, plus);
-        Ok(overlaps([moment_of(&a[0]), end(&a[0], &a[1])?], [moment_of(&a[2]), end(&a[2], &a[3])?]))
+        Ok(overlaps([moment_of(&a[0])?, end(&a[0], &a[1])?], [moment_of(&a[2])?, end(&a[2], &a[3])?]))
     };
     let zoned: InEnv = |a, env| {
         let end = |start: &Datum, end: &Datum| end_of(start, end, |micros, span| plus_in_zone(micros, span, env));
-        Ok(overlaps([moment_of(&a[0]), end(&a[0], &a[1])?], [moment_of(&a[2]), end(&a[2], &a[3])?]))
+        Ok(overlaps([moment_of(&a[0])?, end(&a[0], &a[1])?], [moment_of(&a[2])?, end(&a[2], &a[3])?]))
     };
     for (kind, eval) in [(Timestamp, local), (Timestamptz, zoned)] {
         for (first, second) in [(true, true), (true, false), (false, true)] {

@@ -43,7 +43,7 @@ fn percentile(what: Ordered, values: &[Datum], fraction: &Datum) -> SqlResult<Da
     if fraction.is_null() {
         return Ok(Datum::Null);
     }
-    let fraction = float(fraction);
+    let fraction = float(fraction)?;
     if !(0.0..=1.0).contains(&fraction) {
         let message = format!("percentile value {fraction} is not between 0 and 1");
         return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
@@ -61,9 +61,9 @@ fn percentile(what: Ordered, values: &[Datum], fraction: &Datum) -> SqlResult<Da
     let part = place - place.floor();
     Ok(match &low {
         Datum::Interval(from) => {
-            let span = interval(&high).plus(from.negated()?)?;
+            let span = interval(&high)?.plus(from.negated()?)?;
             Datum::Interval(from.plus(span.scaled(|value| value * part)?)?)
         }
-        _ => Datum::Float8(float(&low) + part * (float(&high) - float(&low))),
+        _ => Datum::Float8(float(&low)? + part * (float(&high)? - float(&low)?)),
     })
 }

@@ -30,7 +30,7 @@ fn options(flags: &str) -> SqlResult<(Options, bool)> {
 
 /// Options of a function that has no use for `g`.
 fn options_without_global(flags: Option<&Datum>, of: &str) -> SqlResult<Options> {
-    let (options, global) = options(flags.map_or("", text))?;
+    let (options, global) = options(flags.map_or(Ok(""), text)?)?;
     if global {
         return Err(refused(format!("{of} does not support the \"global\" option")));
     }
@@ -39,7 +39,7 @@ fn options_without_global(flags: Option<&Datum>, of: &str) -> SqlResult<Options>
 
 fn chars(datum: &Datum) -> SqlResult<Vec<char>> {
     let mut chars = Vec::new();
-    for slice in slices(text(datum)) {
+    for slice in slices(text(datum)?) {
         pulse::tick(slice.len() * 2)?;
         chars.extend(slice.chars());
     }
@@ -61,7 +61,7 @@ fn string(chars: &[char], (from, to): Span) -> SqlResult<Datum> {
 }
 
 fn is_match(args: &[Datum], ignore_case: bool) -> SqlResult<bool> {
-    let regex = Regex::new(text(&args[1]), Options { ignore_case, ..Options::default() })?;
+    let regex = Regex::new(text(&args[1])?, Options { ignore_case, ..Options::default() })?;
     regex.is_match(&chars(&args[0])?)
 }
 
@@ -97,7 +97,7 @@ fn groups(all: &[char], spans: &Match) -> SqlResult<Datum> {
 fn regexp_match(args: &[Datum]) -> SqlResult<Datum> {
     let options = options_without_global(args.get(2), "regexp_match()")
         .map_err(|error| if error.message().contains("global") { error.hint(USE_MATCHES) } else { error })?;
-    let (regex, all) = (Regex::new(text(&args[1]), options)?, chars(&args[0])?);
+    let (regex, all) = (Regex::new(text(&args[1])?, options)?, chars(&args[0])?);
     matches(&regex, &all, 0, false, false)?.first().map_or(Ok(Datum::Null), |found| groups(&all, found))
 }
 
@@ -108,8 +108,8 @@ const USE_MATCHES: &str = "Use the regexp_matches function instead.";
 /// # Errors
 /// As the functions'.
 fn regexp_matches(args: &[Datum]) -> SqlResult<Vec<Datum>> {
-    let (options, global) = options(args.get(2).map_or("", text))?;
-    let (regex, all) = (Regex::new(text(&args[1]), options)?, chars(&args[0])?);
+    let (options, global) = options(args.get(2).map_or(Ok(""), text)?)?;
+    let (regex, all) = (Regex::new(text(&args[1])?, options)?, chars(&args[0])?);
     matches(&regex, &all, 0, global, false)?.iter().map(|found| groups(&all, found)).collect()
 }
 
@@ -119,7 +119,7 @@ fn regexp_matches(args: &[Datum]) -> SqlResult<Vec<Datum>> {
 /// As the functions'.
 pub fn regexp_split(args: &[Datum], of: &str) -> SqlResult<Vec<Datum>> {
     let options = options_without_global(args.get(2), of)?;
-    let (regex, all) = (Regex::new(text(&args[1]), options)?, chars(&args[0])?);
+    let (regex, all) = (Regex::new(text(&args[1])?, options)?, chars(&args[0])?);
     let mut parts = Vec::new();
     let mut from = 0;
     for (so, eo) in matches(&regex, &all, 0, true, true)?.into_iter().filter_map(|spans| spans[0]) {
@@ -136,7 +136,7 @@ fn first_group(all: &[char], spans: &Match) -> SqlResult<Datum> {
 }
 
 fn substring(args: &[Datum]) -> SqlResult<Datum> {
-    let (regex, all) = (Regex::new(text(&args[1]), Options::default())?, chars(&args[0])?);
+    let (regex, all) = (Regex::new(text(&args[1])?, Options::default())?, chars(&args[0])?);
     regex.captures(&all, 0)?.map_or(Ok(Datum::Null), |spans| first_group(&all, &spans))
 }
 
@@ -197,7 +197,7 @@ fn replaced(regex: &Regex, source: &Datum, replacement: &str, from: usize, numbe
 }
 
 fn replace(args: &[Datum]) -> SqlResult<Datum> {
-    let flags = args.get(3).map_or("", text);
+    let flags = args.get(3).map_or(Ok(""), text)?;
     // Perhaps somebody meant the start.
     if let Some(digit) = flags.chars().next().filter(char::is_ascii_digit) {
         let error = refused(format!("invalid regular expression option: \"{digit}\""));
@@ -206,13 +206,13 @@ fn replace(args: &[Datum]) -> SqlResult<Datum> {
         ));
     }
     let (options, global) = options(flags)?;
-    let regex = Regex::new(text(&args[1]), options)?;
-    replaced(&regex, &args[0], text(&args[2]), 0, if global { 0 } else { 1 })
+    let regex = Regex::new(text(&args[1])?, options)?;
+    replaced(&regex, &args[0], text(&args[2])?, 0, if global { 0 } else { 1 })
 }
 
 /// A number among the arguments, which must be at least so much.
 fn number(args: &[Datum], at: usize, default: i64, least: i64, name: &str) -> SqlResult<i64> {
-    let value = args.get(at).map_or(default, int);
+    let value = args.get(at).map_or(Ok(default), int)?;
     if value < least {
         return Err(refused(format!("invalid value for parameter \"{name}\": {value}")));
     }
@@ -222,23 +222,23 @@ fn number(args: &[Datum], at: usize, default: i64, least: i64, name: &str) -> Sq
 fn replace_from(args: &[Datum]) -> SqlResult<Datum> {
     let start = number(args, 3, 1, 1, "start")?;
     let count = number(args, 4, 1, 0, "n")?;
-    let (options, global) = options(args.get(5).map_or("", text))?;
+    let (options, global) = options(args.get(5).map_or(Ok(""), text)?)?;
     // The number overrides the letter.
     let count = if global && args.len() < 5 { 0 } else { count };
-    let regex = Regex::new(text(&args[1]), options)?;
-    replaced(&regex, &args[0], text(&args[2]), start as usize - 1, count)
+    let regex = Regex::new(text(&args[1])?, options)?;
+    replaced(&regex, &args[0], text(&args[2])?, start as usize - 1, count)
 }
 
 fn count(args: &[Datum]) -> SqlResult<Datum> {
     let start = number(args, 2, 1, 1, "start")? as usize - 1;
     let options = options_without_global(args.get(3), "regexp_count()")?;
-    let (regex, all) = (Regex::new(text(&args[1]), options)?, chars(&args[0])?);
+    let (regex, all) = (Regex::new(text(&args[1])?, options)?, chars(&args[0])?);
     Ok(Datum::Int4(matches(&regex, &all, start, true, false)?.len() as i32))
 }
 
 fn like(args: &[Datum]) -> SqlResult<Datum> {
     let options = options_without_global(args.get(2), "regexp_like()")?;
-    Ok(Datum::Bool(Regex::new(text(&args[1]), options)?.is_match(&chars(&args[0])?)?))
+    Ok(Datum::Bool(Regex::new(text(&args[1])?, options)?.is_match(&chars(&args[0])?)?))
 }
 
 /// The match of this number, and of it the subexpression of that one.
@@ -251,7 +251,7 @@ fn one_of(
     let n = number(args, n, 1, 1, "n")? as usize;
     let options = options_without_global(args.get(flags), of)?;
     let group = number(args, group, 0, 0, "subexpr")? as usize;
-    let (regex, all) = (Regex::new(text(&args[1]), options)?, chars(&args[0])?);
+    let (regex, all) = (Regex::new(text(&args[1])?, options)?, chars(&args[0])?);
     // Without any, the whole counts as the first.
     let group = if group == 1 && regex.groups == 0 { 0 } else { group };
     let found = matches(&regex, &all, from, true, false)?;
@@ -262,7 +262,7 @@ fn one_of(
 fn instr(args: &[Datum]) -> SqlResult<Datum> {
     number(args, 2, 1, 1, "start")?;
     number(args, 3, 1, 1, "n")?;
-    let end = args.get(4).map_or(0, int);
+    let end = args.get(4).map_or(Ok(0), int)?;
     if !(0..=1).contains(&end) {
         return Err(refused(format!("invalid value for parameter \"endoption\": {end}")));
     }
@@ -335,11 +335,11 @@ fn similar(pattern: &str, escape: Option<&str>) -> SqlResult<String> {
 }
 
 fn similar_function(args: &[Datum]) -> SqlResult<Datum> {
-    similar(text(&args[0]), args.get(1).map(text)).map(Datum::text)
+    similar(text(&args[0])?, args.get(1).map(text).transpose()?).map(Datum::text)
 }
 
 fn similar_substring(args: &[Datum]) -> SqlResult<Datum> {
-    let pattern = similar(text(&args[1]), Some(text(&args[2])))?;
+    let pattern = similar(text(&args[1])?, Some(text(&args[2])?))?;
     substring(&[args[0].clone(), Datum::text(pattern)])
 }
 

@@ -2,7 +2,7 @@
 
 use super::env::clock_us;
 use super::fields::zone_named;
-use super::get::{float, int, interval, text};
+use super::get::{boolean, float, int, interval, text};
 use super::{Function, function, function_in};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -31,7 +31,7 @@ fn to_moment(micros: i64, zone: &Named) -> SqlResult<Datum> {
 
 /// An interval as a zone.
 fn zone_of_interval(datum: &Datum) -> SqlResult<Named> {
-    let span = interval(datum);
+    let span = interval(datum)?;
     if span.months != 0 || span.days != 0 {
         let mut written = String::new();
         span.write(Default::default(), &mut written);
@@ -42,7 +42,7 @@ fn zone_of_interval(datum: &Datum) -> SqlResult<Named> {
 }
 
 fn zone_of_text(datum: &Datum) -> SqlResult<Named> {
-    zone_named(text(datum))
+    zone_named(text(datum)?)
 }
 
 /// A time in a zone. The infinities are the same in all, and none is looked for.
@@ -53,7 +53,7 @@ fn at_zone(
 ) -> SqlResult<Datum> {
     match args[1] {
         Datum::Timestamp(i64::MAX | i64::MIN) => Ok(args[1].clone()),
-        _ => in_zone(int(&args[1]), &zone(&args[0])?),
+        _ => in_zone(int(&args[1])?, &zone(&args[0])?),
     }
 }
 
@@ -79,9 +79,9 @@ fn time_of_day(env: &super::Env) -> String {
 }
 
 fn current_setting(args: &[Datum], env: &super::Env) -> SqlResult<Datum> {
-    match env.setting(text(&args[0])) {
+    match env.setting(text(&args[0])?) {
         Ok(value) => Ok(Datum::text(value)),
-        Err(_) if matches!(args.get(1), Some(Datum::Bool(true))) => Ok(Datum::Null),
+        Err(_) if args.get(1).map_or(Ok(false), boolean)? => Ok(Datum::Null),
         Err(error) => Err(error),
     }
 }
@@ -90,9 +90,9 @@ fn set_config(args: &[Datum], env: &super::Env) -> SqlResult<Datum> {
     if args[0].is_null() {
         return Err(SqlError::new(SqlState("22004"), "SET requires parameter name"));
     }
-    let value = (!args[1].is_null()).then(|| text(&args[1]));
-    let is_local = matches!(args[2], Datum::Bool(true));
-    env.ask(text(&args[0]), value, is_local).map(Datum::text)
+    let value = if args[1].is_null() { None } else { Some(text(&args[1])?) };
+    let is_local = !args[2].is_null() && boolean(&args[2])?;
+    env.ask(text(&args[0])?, value, is_local).map(Datum::text)
 }
 
 /// Version 4: random but for six bits.
@@ -106,7 +106,7 @@ fn random_uuid(env: &super::Env) -> Datum {
 }
 
 fn set_seed(args: &[Datum], env: &super::Env) -> SqlResult<Datum> {
-    let seed = float(&args[0]);
+    let seed = float(&args[0])?;
     if !(-1.0..=1.0).contains(&seed) {
         let mut shown = String::new();
         crate::types::text::float::push_f64(&mut shown, seed, 0);
@@ -147,10 +147,10 @@ pub(super) fn functions() -> Vec<Function> {
         volatile(function_in("random", &[], Float8, |_, env| Ok(Datum::Float8(env.random())))),
         volatile(function_in("setseed", &[Float8], Void, set_seed)),
         volatile(function_in("gen_random_uuid", &[], Uuid, |_, env| Ok(random_uuid(env)))),
-        volatile(function_in("pg_sleep", &[Float8], Void, |a, env| sleep(float(&a[0]), env))),
-        volatile(function_in("pg_sleep_for", &[Span], Void, |a, env| sleep(seconds_of(interval(&a[0])), env))),
+        volatile(function_in("pg_sleep", &[Float8], Void, |a, env| sleep(float(&a[0])?, env))),
+        volatile(function_in("pg_sleep_for", &[Span], Void, |a, env| sleep(seconds_of(interval(&a[0])?), env))),
         volatile(function_in("pg_sleep_until", &[Timestamptz], Void, |a, env| {
-            sleep((int(&a[0]).saturating_sub(clock_us())) as f64 / 1e6, env)
+            sleep((int(&a[0])?.saturating_sub(clock_us())) as f64 / 1e6, env)
         })),
         // There are none: who asks for one is refused.
         volatile(function("pg_advisory_unlock_all", &[], Void, |_| Ok(Datum::text("")))),

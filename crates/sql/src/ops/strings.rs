@@ -49,20 +49,20 @@ fn range(start: i64, length: Option<i64>) -> SqlResult<(i64, i64)> {
 }
 
 fn substring(args: &[Datum]) -> SqlResult<Datum> {
-    let (from, to) = range(int(&args[1]), args.get(2).map(int))?;
-    let rest = &text(&args[0])[offset(text(&args[0]), from)?..];
+    let (from, to) = range(int(&args[1])?, args.get(2).map(int).transpose()?)?;
+    let rest = &text(&args[0])?[offset(text(&args[0])?, from)?..];
     build::text(&rest[..offset(rest, to - from)?])
 }
 
 fn byte_substring(args: &[Datum]) -> SqlResult<Datum> {
-    let (from, to) = range(int(&args[1]), args.get(2).map(int))?;
-    let all = bytes(&args[0]);
+    let (from, to) = range(int(&args[1])?, args.get(2).map(int).transpose()?)?;
+    let all = bytes(&args[0])?;
     let clamp = |at: i64| usize::try_from(at).unwrap_or(usize::MAX).min(all.len());
     build::bytes(&[&all[clamp(from)..clamp(to).max(clamp(from))]])
 }
 
 fn position(args: &[Datum]) -> SqlResult<Datum> {
-    let (all, part) = (text(&args[0]), text(&args[1]));
+    let (all, part) = (text(&args[0])?, text(&args[1])?);
     if part.is_empty() {
         return Ok(Datum::Int4(1));
     }
@@ -77,8 +77,8 @@ fn position(args: &[Datum]) -> SqlResult<Datum> {
 
 /// `trim` and its relatives: which ends, and the set of characters, if given.
 fn trim(args: &[Datum], start: bool, end: bool) -> SqlResult<Datum> {
-    let set = args.get(1).map_or(" ", text);
-    let mut rest = text(&args[0]);
+    let set = args.get(1).map_or(Ok(" "), text)?;
+    let mut rest = text(&args[0])?;
     while start && let Some(first) = rest.chars().next() {
         pulse::copies(set.len())?;
         if !set.contains(first) {
@@ -97,8 +97,8 @@ fn trim(args: &[Datum], start: bool, end: bool) -> SqlResult<Datum> {
 }
 
 fn pad(args: &[Datum], left: bool) -> SqlResult<Datum> {
-    let (all, fill) = (text(&args[0]), args.get(2).map_or(" ", text));
-    let wanted = int(&args[1]).max(0);
+    let (all, fill) = (text(&args[0])?, args.get(2).map_or(Ok(" "), text)?);
+    let wanted = int(&args[1])?.max(0);
     let have = characters(all)?;
     if fill.is_empty() {
         return build::text(&all[..offset(all, wanted)?]);
@@ -125,7 +125,7 @@ fn pad(args: &[Datum], left: bool) -> SqlResult<Datum> {
 }
 
 fn repeat(args: &[Datum]) -> SqlResult<Datum> {
-    let (all, times) = (text(&args[0]), int(&args[1]).max(0) as usize);
+    let (all, times) = (text(&args[0])?, int(&args[1])?.max(0) as usize);
     let bytes = build::fits(all.len().checked_mul(times))?;
     // Short ones by many at a time.
     let block = all.repeat(times.min(pulse::SLICE / all.len().max(1)).max(times.min(1)));
@@ -144,18 +144,18 @@ fn count_of(all: &str, count: i64) -> SqlResult<i64> {
 }
 
 fn left(args: &[Datum]) -> SqlResult<Datum> {
-    let all = text(&args[0]);
-    build::text(&all[..offset(all, count_of(all, int(&args[1]))?)?])
+    let all = text(&args[0])?;
+    build::text(&all[..offset(all, count_of(all, int(&args[1])?)?)?])
 }
 
 fn right(args: &[Datum]) -> SqlResult<Datum> {
-    let all = text(&args[0]);
-    let kept = count_of(all, int(&args[1]))?;
+    let all = text(&args[0])?;
+    let kept = count_of(all, int(&args[1])?)?;
     build::text(&all[offset(all, characters(all)? - kept)?..])
 }
 
 fn replace(args: &[Datum]) -> SqlResult<Datum> {
-    let (all, from, to) = (text(&args[0]), text(&args[1]), text(&args[2]));
+    let (all, from, to) = (text(&args[0])?, text(&args[1])?, text(&args[2])?);
     let (mut out, mut copied) = (TextBuilder::default(), 0);
     build::occurrences(all, from, |at| {
         out.push_str(&all[copied..at])?;
@@ -168,7 +168,7 @@ fn replace(args: &[Datum]) -> SqlResult<Datum> {
 }
 
 fn translate(args: &[Datum]) -> SqlResult<Datum> {
-    let (all, from, to) = (text(&args[0]), text(&args[1]), text(&args[2]));
+    let (all, from, to) = (text(&args[0])?, text(&args[1])?, text(&args[2])?);
     let mut places: HashMap<char, Option<char>> = HashMap::new();
     let mut others = to.chars();
     for slice in slices(from) {
@@ -192,7 +192,7 @@ fn translate(args: &[Datum]) -> SqlResult<Datum> {
 }
 
 fn split_part(args: &[Datum]) -> SqlResult<Datum> {
-    let (all, delimiter, number) = (text(&args[0]), text(&args[1]), int(&args[2]));
+    let (all, delimiter, number) = (text(&args[0])?, text(&args[1])?, int(&args[2])?);
     if number == 0 {
         return Err(error("22023", "field position must not be zero"));
     }
@@ -223,7 +223,7 @@ fn split_part(args: &[Datum]) -> SqlResult<Datum> {
 
 fn initcap(args: &[Datum]) -> SqlResult<Datum> {
     let mut inside = false;
-    build::mapped(text(&args[0]), |c| {
+    build::mapped(text(&args[0])?, |c| {
         let changed = if inside { c.to_ascii_lowercase() } else { c.to_ascii_uppercase() };
         inside = c.is_ascii_alphanumeric();
         changed
@@ -231,7 +231,7 @@ fn initcap(args: &[Datum]) -> SqlResult<Datum> {
 }
 
 fn chr(args: &[Datum]) -> SqlResult<Datum> {
-    let code = int(&args[0]);
+    let code = int(&args[0])?;
     if code == 0 {
         return Err(error("54000", "null character not permitted"));
     }
@@ -250,17 +250,17 @@ fn chr(args: &[Datum]) -> SqlResult<Datum> {
 /// All arguments that are not NULL, as text.
 fn join(args: &[Datum], separator: &str) -> SqlResult<Datum> {
     let mut out = TextBuilder::default();
-    for (at, part) in args.iter().filter(|arg| !arg.is_null()).map(text).enumerate() {
+    for (at, part) in args.iter().filter(|arg| !arg.is_null()).enumerate() {
         if 0 < at {
             out.push_str(separator)?;
         }
-        out.push_str(part)?;
+        out.push_str(text(part)?)?;
     }
     Ok(out.finish())
 }
 
 fn reverse(args: &[Datum]) -> SqlResult<Datum> {
-    let mut rest = text(&args[0]);
+    let mut rest = text(&args[0])?;
     let mut out = TextBuilder::with_capacity(rest.len());
     while !rest.is_empty() {
         let (before, slice) = rest.split_at(rest.floor_char_boundary(rest.len().saturating_sub(pulse::SLICE)));
@@ -272,15 +272,15 @@ fn reverse(args: &[Datum]) -> SqlResult<Datum> {
 }
 
 fn concat_ws(args: &[Datum]) -> SqlResult<Datum> {
-    if args[0].is_null() { Ok(Datum::Null) } else { join(&args[1..], text(&args[0])) }
+    if args[0].is_null() { Ok(Datum::Null) } else { join(&args[1..], text(&args[0])?) }
 }
 
 fn starts_with(args: &[Datum]) -> SqlResult<Datum> {
-    Ok(Datum::Bool(build::begins_with(text(&args[0]).as_bytes(), text(&args[1]).as_bytes())?))
+    Ok(Datum::Bool(build::begins_with(text(&args[0])?.as_bytes(), text(&args[1])?.as_bytes())?))
 }
 
 fn two(args: &[Datum]) -> SqlResult<Datum> {
-    build::texts(&[text(&args[0]), text(&args[1])])
+    build::texts(&[text(&args[0])?, text(&args[1])?])
 }
 
 /// A value of this kind and a text, in both orders.
@@ -297,12 +297,12 @@ macro_rules! mixed {
         $all.push(operator_in("||", KIND, Kind::Text, Kind::Text, |a, env| {
             let mut out = TextBuilder::default();
             push(&mut out, &a[0], env)?;
-            out.push_str(text(&a[1]))?;
+            out.push_str(text(&a[1])?)?;
             Ok(out.finish())
         }));
         $all.push(operator_in("||", Kind::Text, KIND, Kind::Text, |a, env| {
             let mut out = TextBuilder::default();
-            out.push_str(text(&a[0]))?;
+            out.push_str(text(&a[0])?)?;
             push(&mut out, &a[1], env)?;
             Ok(out.finish())
         }));
@@ -332,7 +332,7 @@ pub(super) fn operators() -> Vec<Operator> {
     use Kind::{Bytea, Text};
     let mut all = vec![
         operator("||", Text, Text, Text, two),
-        operator("||", Bytea, Bytea, Bytea, |a| build::bytes(&[bytes(&a[0]), bytes(&a[1])])),
+        operator("||", Bytea, Bytea, Bytea, |a| build::bytes(&[bytes(&a[0])?, bytes(&a[1])?])),
         operator("^@", Text, Text, Kind::Bool, starts_with),
     ];
     mixed!(all, Kind::Bool, Kind::Int2, Kind::Int4, Kind::Int8, Kind::Float4, Kind::Float8, Kind::Numeric, Kind::Oid);
@@ -359,13 +359,13 @@ pub(super) fn operators() -> Vec<Operator> {
 pub(super) fn functions() -> Vec<Function> {
     use Kind::{Bool, Bpchar, Bytea, Int4, Text, Void};
     let mut all = vec![
-        function("octet_length", &[Text], Int4, |a| Ok(Datum::Int4(text(&a[0]).len() as i32))),
-        function("octet_length", &[Bpchar], Int4, |a| Ok(Datum::Int4(text(&a[0]).len() as i32))),
-        function("octet_length", &[Bytea], Int4, |a| Ok(Datum::Int4(bytes(&a[0]).len() as i32))),
-        function("bit_length", &[Text], Int4, |a| Ok(Datum::Int4(text(&a[0]).len() as i32 * 8))),
-        function("length", &[Bytea], Int4, |a| Ok(Datum::Int4(bytes(&a[0]).len() as i32))),
-        function("lower", &[Text], Text, |a| build::mapped(text(&a[0]), |c| c.to_ascii_lowercase())),
-        function("upper", &[Text], Text, |a| build::mapped(text(&a[0]), |c| c.to_ascii_uppercase())),
+        function("octet_length", &[Text], Int4, |a| Ok(Datum::Int4(text(&a[0])?.len() as i32))),
+        function("octet_length", &[Bpchar], Int4, |a| Ok(Datum::Int4(text(&a[0])?.len() as i32))),
+        function("octet_length", &[Bytea], Int4, |a| Ok(Datum::Int4(bytes(&a[0])?.len() as i32))),
+        function("bit_length", &[Text], Int4, |a| Ok(Datum::Int4(text(&a[0])?.len() as i32 * 8))),
+        function("length", &[Bytea], Int4, |a| Ok(Datum::Int4(bytes(&a[0])?.len() as i32))),
+        function("lower", &[Text], Text, |a| build::mapped(text(&a[0])?, |c| c.to_ascii_lowercase())),
+        function("upper", &[Text], Text, |a| build::mapped(text(&a[0])?, |c| c.to_ascii_uppercase())),
         function("initcap", &[Text], Text, initcap),
         function("position", &[Text, Text], Int4, position),
         function("strpos", &[Text, Text], Int4, position),
@@ -383,15 +383,15 @@ pub(super) fn functions() -> Vec<Function> {
         function("starts_with", &[Text, Text], Bool, starts_with),
         function("chr", &[Int4], Text, chr),
         function("ascii", &[Text], Int4, |a| {
-            Ok(Datum::Int4(text(&a[0]).chars().next().map_or(0, |c| u32::from(c) as i32)))
+            Ok(Datum::Int4(text(&a[0])?.chars().next().map_or(0, |c| u32::from(c) as i32)))
         }),
         Function { strict: false, variadic: true, ..function("concat", &[Void], Text, |a| join(a, "")) },
         Function { strict: false, variadic: true, ..function("concat_ws", &[Text, Void], Text, concat_ws) },
     ];
     for name in ["length", "char_length", "character_length"] {
-        all.push(function(name, &[Text], Int4, |a| Ok(Datum::Int4(characters(text(&a[0]))? as i32))));
+        all.push(function(name, &[Text], Int4, |a| Ok(Datum::Int4(characters(text(&a[0])?)? as i32))));
         all.push(function(name, &[Bpchar], Int4, |a| {
-            Ok(Datum::Int4(characters(text(&a[0]).trim_end_matches(' '))? as i32))
+            Ok(Datum::Int4(characters(text(&a[0])?.trim_end_matches(' '))? as i32))
         }));
     }
     for name in ["substr", "substring"] {

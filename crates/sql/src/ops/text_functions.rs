@@ -2,7 +2,7 @@
 
 use super::arrays::kind_of;
 use super::build::{self, TextBuilder};
-use super::get::{bytes, int, text};
+use super::get::{bytes, impossible, int, text};
 use super::polymorphic::{Line, Pseudo};
 use super::strings::{characters, offset};
 use super::{Env, Eval, Function, function};
@@ -69,14 +69,14 @@ fn quote_nullable(args: &[Datum]) -> SqlResult<Datum> {
     let mut out = TextBuilder::default();
     match &args[0] {
         Datum::Null => out.push_str("NULL")?,
-        value => push_literal(&mut out, text(value))?,
+        value => push_literal(&mut out, text(value)?)?,
     }
     Ok(out.finish())
 }
 
 /// Any value, as a cast to text gives it.
 fn quote_any(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    let kind = args.get(1).map_or(Kind::Text, kind_of);
+    let kind = kind_of(args.get(1))?;
     let cast = super::find_cast(kind, Kind::Text, super::Context::Explicit);
     let value = match cast {
         Some(cast) if !args[0].is_null() => (cast.eval)(&args[0], Kind::Text.into(), env)?,
@@ -101,10 +101,13 @@ fn digits(rest: &mut &str) -> SqlResult<Option<i64>> {
 
 /// `format`: all arguments are texts.
 fn format(args: &[Datum]) -> SqlResult<Datum> {
-    let Some(Datum::Text(pattern)) = args.first() else { return Ok(Datum::Null) };
+    if args[0].is_null() {
+        return Ok(Datum::Null);
+    }
+    let pattern = text(&args[0])?;
     let mut out = TextBuilder::default();
     let mut next = 0_usize;
-    let mut rest: &str = pattern;
+    let mut rest = pattern;
     let unterminated = || refused("unterminated format() type specifier").hint("For a single \"%\" use \"%%\".");
     let argument = |number: usize| args.get(number).ok_or_else(|| refused("too few arguments for format()"));
     while let Some(at) = rest.find('%') {
@@ -151,9 +154,8 @@ fn format(args: &[Datum]) -> SqlResult<Datum> {
                 next = at;
                 let wide = argument(at)?;
                 if !wide.is_null() {
-                    let Datum::Text(written) = wide else { return Err(refused("width is no number")) };
-                    let parsed = crate::types::text::input(written, Kind::Int4.into(), &Default::default())?;
-                    width = Some(int(&parsed));
+                    let parsed = crate::types::text::input(text(wide)?, Kind::Int4.into(), &Default::default())?;
+                    width = Some(int(&parsed)?);
                 }
             } else {
                 width = digits(&mut rest)?;
@@ -175,9 +177,9 @@ fn format(args: &[Datum]) -> SqlResult<Datum> {
                 return Err(SqlError::new(SqlState("22004"), "null values cannot be formatted as an SQL identifier"));
             }
             ('L', Datum::Null) => written.push_str("NULL")?,
-            ('I', value) => push_name(&mut written, text(value))?,
-            ('L', value) => push_literal(&mut written, text(value))?,
-            (_, value) => written.push_str(text(value))?,
+            ('I', value) => push_name(&mut written, text(value)?)?,
+            ('L', value) => push_literal(&mut written, text(value)?)?,
+            (_, value) => written.push_str(text(value)?)?,
         }
         let written = written.into_string();
         let width = width.unwrap_or(0);
@@ -207,33 +209,33 @@ fn overlaid(start: i64, count: i64) -> SqlResult<(i64, i64)> {
 }
 
 fn overlay(args: &[Datum]) -> SqlResult<Datum> {
-    let (all, new) = (text(&args[0]), text(&args[1]));
-    let count = args.get(3).map_or_else(|| characters(new), |count| Ok(int(count)))?;
-    let (before, behind) = overlaid(int(&args[2]), count)?;
+    let (all, new) = (text(&args[0])?, text(&args[1])?);
+    let count = args.get(3).map_or_else(|| characters(new), int)?;
+    let (before, behind) = overlaid(int(&args[2])?, count)?;
     build::texts(&[&all[..offset(all, before)?], new, &all[offset(all, behind)?..]])
 }
 
 fn byte_overlay(args: &[Datum]) -> SqlResult<Datum> {
-    let (all, new) = (bytes(&args[0]), bytes(&args[1]));
-    let count = args.get(3).map_or(new.len() as i64, int);
-    let (before, behind) = overlaid(int(&args[2]), count)?;
+    let (all, new) = (bytes(&args[0])?, bytes(&args[1])?);
+    let count = args.get(3).map_or(Ok(new.len() as i64), int)?;
+    let (before, behind) = overlaid(int(&args[2])?, count)?;
     let within = |at: i64| usize::try_from(at).unwrap_or(0).min(all.len());
     build::bytes(&[&all[..within(before)], new, &all[within(behind)..]])
 }
 
 fn unicode_name(args: &[Datum]) -> SqlResult<Datum> {
     let mut out = TextBuilder::default();
-    push_name(&mut out, text(&args[0]))?;
+    push_name(&mut out, text(&args[0])?)?;
     Ok(out.finish())
 }
 
 fn pg_typeof(args: &[Datum]) -> SqlResult<Datum> {
-    Ok(args.get(1).cloned().unwrap_or_default())
+    args.get(1).cloned().ok_or_else(|| impossible("pg_typeof is not told a type"))
 }
 
 /// Bytes that a value takes in a row of PostgreSQL, not compressed.
 fn column_size(args: &[Datum]) -> SqlResult<Datum> {
-    let kind = args.get(1).map_or(Kind::Text, kind_of);
+    let kind = kind_of(args.get(1))?;
     // With the header of one byte that short values have in a row; a value that is computed has one of four.
     Ok(match &args[0] {
         Datum::Null => Datum::Null,
@@ -260,8 +262,8 @@ pub(super) fn functions() -> Vec<Function> {
         function("overlay", &[Text, Text, Int4, Int4], Text, overlay),
         function("overlay", &[Bytea, Bytea, Int4], Bytea, byte_overlay),
         function("overlay", &[Bytea, Bytea, Int4, Int4], Bytea, byte_overlay),
-        function("to_hex", &[Int4], Text, |a| Ok(Datum::text(format!("{:x}", int(&a[0]) as u32)))),
-        function("to_hex", &[Int8], Text, |a| Ok(Datum::text(format!("{:x}", int(&a[0]) as u64)))),
+        function("to_hex", &[Int4], Text, |a| Ok(Datum::text(format!("{:x}", int(&a[0])? as u32)))),
+        function("to_hex", &[Int8], Text, |a| Ok(Datum::text(format!("{:x}", int(&a[0])? as u64)))),
         function("getdatabaseencoding", &[], Name, |_| Ok(Datum::text("UTF8"))),
         function("pg_client_encoding", &[], Name, |_| Ok(Datum::text("UTF8"))),
     ]

@@ -13,13 +13,13 @@ fn input_out_of_range() -> SqlError {
 
 /// Of a finite angle only.
 fn of_angle(args: &[Datum], of: fn(f64) -> f64) -> SqlResult<Datum> {
-    let x = float(&args[0]);
+    let x = float(&args[0])?;
     if x.is_infinite() { Err(input_out_of_range()) } else { Ok(Datum::Float8(of(x))) }
 }
 
 /// Of a number from -1 to 1 only.
 fn of_ratio(args: &[Datum], of: fn(f64) -> f64) -> SqlResult<Datum> {
-    let x = float(&args[0]);
+    let x = float(&args[0])?;
     let is_beyond = !x.is_nan() && !(-1.0..=1.0).contains(&x);
     if is_beyond { Err(input_out_of_range()) } else { Ok(Datum::Float8(of(x))) }
 }
@@ -131,7 +131,7 @@ fn numeric_gcd(a: &Numeric, b: &Numeric) -> SqlResult<Numeric> {
 
 fn width_bucket(args: &[Datum]) -> SqlResult<Datum> {
     let refused = |message: &str| Err(SqlError::new(SqlState("2201G"), message));
-    let (x, low, high, count) = (float(&args[0]), float(&args[1]), float(&args[2]), int(&args[3]));
+    let (x, low, high, count) = (float(&args[0])?, float(&args[1])?, float(&args[2])?, int(&args[3])?);
     if count <= 0 {
         return refused("count must be greater than zero");
     }
@@ -173,7 +173,7 @@ fn width_bucket(args: &[Datum]) -> SqlResult<Datum> {
 
 fn numeric_width_bucket(args: &[Datum]) -> SqlResult<Datum> {
     let refused = |message: &str| Err(SqlError::new(SqlState("2201G"), message));
-    let (x, low, high, count) = (numeric(&args[0]), numeric(&args[1]), numeric(&args[2]), int(&args[3]));
+    let (x, low, high, count) = (numeric(&args[0])?, numeric(&args[1])?, numeric(&args[2])?, int(&args[3])?);
     if count <= 0 {
         return refused("count must be greater than zero");
     }
@@ -212,19 +212,19 @@ pub(super) fn functions() -> Vec<Function> {
         float_function("cos", |a| of_angle(a, f64::cos)),
         float_function("tan", |a| of_angle(a, f64::tan)),
         float_function("cot", |a| {
-            let x = float(&a[0]);
+            let x = float(&a[0])?;
             if x.is_infinite() { Err(input_out_of_range()) } else { Ok(Datum::Float8(1.0 / x.tan())) }
         }),
         float_function("asin", |a| of_ratio(a, f64::asin)),
         float_function("acos", |a| of_ratio(a, f64::acos)),
-        float_function("atan", |a| Ok(Datum::Float8(float(&a[0]).atan()))),
-        function("atan2", &[Float8, Float8], Float8, |a| Ok(Datum::Float8(float(&a[0]).atan2(float(&a[1]))))),
-        float_function("sinh", |a| Ok(Datum::Float8(float(&a[0]).sinh()))),
-        float_function("cosh", |a| Ok(Datum::Float8(float(&a[0]).cosh()))),
-        float_function("tanh", |a| Ok(Datum::Float8(float(&a[0]).tanh()))),
-        float_function("asinh", |a| Ok(Datum::Float8(float(&a[0]).asinh()))),
+        float_function("atan", |a| Ok(Datum::Float8(float(&a[0])?.atan()))),
+        function("atan2", &[Float8, Float8], Float8, |a| Ok(Datum::Float8(float(&a[0])?.atan2(float(&a[1])?)))),
+        float_function("sinh", |a| Ok(Datum::Float8(float(&a[0])?.sinh()))),
+        float_function("cosh", |a| Ok(Datum::Float8(float(&a[0])?.cosh()))),
+        float_function("tanh", |a| Ok(Datum::Float8(float(&a[0])?.tanh()))),
+        float_function("asinh", |a| Ok(Datum::Float8(float(&a[0])?.asinh()))),
         float_function("acosh", |a| {
-            let x = float(&a[0]);
+            let x = float(&a[0])?;
             if x < 1.0 { Err(input_out_of_range()) } else { Ok(Datum::Float8(x.acosh())) }
         }),
         float_function("atanh", |a| of_ratio(a, f64::atanh)),
@@ -234,16 +234,18 @@ pub(super) fn functions() -> Vec<Function> {
         float_function("cotd", |a| of_angle(a, |x| tand(x, true))),
         float_function("asind", |a| of_ratio(a, asind)),
         float_function("acosd", |a| of_ratio(a, acosd)),
-        float_function("atand", |a| Ok(Datum::Float8(float(&a[0]).atan() / 1_f64.atan() * 45.0))),
+        float_function("atand", |a| Ok(Datum::Float8(float(&a[0])?.atan() / 1_f64.atan() * 45.0))),
         function("atan2d", &[Float8, Float8], Float8, |a| {
-            Ok(Datum::Float8(float(&a[0]).atan2(float(&a[1])) / 1_f64.atan() * 45.0))
+            Ok(Datum::Float8(float(&a[0])?.atan2(float(&a[1])?) / 1_f64.atan() * 45.0))
         }),
-        function("min_scale", &[Exact], Int4, |a| Ok(min_scale(&numeric(&a[0])))),
+        function("min_scale", &[Exact], Int4, |a| Ok(min_scale(numeric(&a[0])?.as_ref()))),
         function("width_bucket", &[Float8, Float8, Float8, Int4], Int4, width_bucket),
         function("width_bucket", &[Exact, Exact, Exact, Int4], Int4, numeric_width_bucket),
-        function("gcd", &[Exact, Exact], Exact, |a| Ok(Datum::Numeric(numeric_gcd(&numeric(&a[0]), &numeric(&a[1]))?))),
+        function("gcd", &[Exact, Exact], Exact, |a| {
+            Ok(Datum::Numeric(numeric_gcd(numeric(&a[0])?.as_ref(), numeric(&a[1])?.as_ref())?))
+        }),
         function("lcm", &[Exact, Exact], Exact, |a| {
-            let (x, y) = (numeric(&a[0]), numeric(&a[1]));
+            let (x, y) = (numeric(&a[0])?, numeric(&a[1])?);
             let common = numeric_gcd(&x, &y)?;
             if !common.is_finite() {
                 return Ok(Datum::Numeric(common));
@@ -259,11 +261,14 @@ pub(super) fn functions() -> Vec<Function> {
         let own: &'static [Kind] = if kind == Int4 { &[Int4, Int4] } else { &[Int8, Int8] };
         let (divisor, multiple): (Plain, Plain) = if name == "integer" {
             (
-                |a| narrow(gcd(int(&a[0]).into(), int(&a[1]).into())),
-                |a| narrow(lcm(int(&a[0]).into(), int(&a[1]).into())),
+                |a| narrow(gcd(int(&a[0])?.into(), int(&a[1])?.into())),
+                |a| narrow(lcm(int(&a[0])?.into(), int(&a[1])?.into())),
             )
         } else {
-            (|a| wide(gcd(int(&a[0]).into(), int(&a[1]).into())), |a| wide(lcm(int(&a[0]).into(), int(&a[1]).into())))
+            (
+                |a| wide(gcd(int(&a[0])?.into(), int(&a[1])?.into())),
+                |a| wide(lcm(int(&a[0])?.into(), int(&a[1])?.into())),
+            )
         };
         all.push(function("gcd", own, kind, divisor));
         all.push(function("lcm", own, kind, multiple));

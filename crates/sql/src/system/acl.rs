@@ -2,9 +2,10 @@
 //!
 //! **Invariant:** nothing is granted here, so each object has the privileges that it gets when it is made.
 
-use super::functions::{line, number, seen, words};
+use super::functions::{line, number, seen};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::get::{items, text as words};
 use crate::ops::{Env, Function};
 use crate::types::{Element, Kind};
 
@@ -30,11 +31,11 @@ fn defaults(kind: &str) -> Option<(&'static str, &'static str)> {
 
 /// `acldefault(kind, owner)`
 fn default(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    let kind = words(&args[0]);
+    let kind = words(&args[0])?;
     let (all, own) = defaults(kind).ok_or_else(|| {
         SqlError::new(SqlState::INTERNAL_ERROR, format!("unrecognized object type abbreviation: {kind}"))
     })?;
-    let of = number(&args[1]);
+    let of = number(&args[1])?;
     let owner = super::server::role_name(seen(env)?, of).map_or_else(|| of.to_string(), |name| super::quoted(&name));
     let item = |who: &str, rights: &str| (!rights.is_empty()).then(|| Datum::text(format!("{who}={rights}/{owner}")));
     Ok(super::array([item("", all), item(&owner, own)].into_iter().flatten()))
@@ -42,8 +43,8 @@ fn default(args: &[Datum], env: &Env) -> SqlResult<Datum> {
 
 /// The parts of options, before and behind `=`.
 fn options(args: &[Datum], part: fn(&str) -> Datum) -> SqlResult<Datum> {
-    let Datum::Array(items) = &args[0] else { return Ok(Datum::Null) };
-    Ok(super::array(items.iter().filter(|item| !item.is_null()).map(|item| part(words(item)))))
+    let given = items(&args[0])?.iter().filter(|item| !item.is_null());
+    Ok(super::array(given.map(|item| words(item).map(part)).collect::<SqlResult<Vec<_>>>()?))
 }
 
 pub(super) fn functions() -> Vec<Function> {

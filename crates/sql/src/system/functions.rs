@@ -6,6 +6,7 @@ use super::{definitions, reg, text, types};
 use crate::catalog::{Relation, Seen};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::get::{boolean, int, items, text as words};
 use crate::ops::{Env, Eval, Function};
 use crate::types::{Element, Kind};
 
@@ -22,32 +23,18 @@ pub(super) fn seen(env: &Env) -> SqlResult<&Seen> {
     env.forms.seen.as_deref().ok_or_else(|| SqlError::unsupported("a function of the catalog here"))
 }
 
-pub(super) fn number(value: &Datum) -> u32 {
-    match value {
-        Datum::Oid(number) => *number,
-        Datum::Int4(number) => *number as u32,
-        _ => 0,
-    }
+pub(super) fn number(value: &Datum) -> SqlResult<u32> {
+    int(value).map(|number| number as u32)
 }
 
-pub(super) fn integer(value: Option<&Datum>) -> i64 {
-    match value {
-        Some(Datum::Int2(value)) => i64::from(*value),
-        Some(Datum::Int4(value)) => i64::from(*value),
-        Some(Datum::Int8(value)) => *value,
-        _ => 0,
-    }
+/// An argument that may be left out, which is 0 then.
+pub(super) fn integer(value: Option<&Datum>) -> SqlResult<i64> {
+    value.map_or(Ok(0), int)
 }
 
-pub(super) fn words(value: &Datum) -> &str {
-    match value {
-        Datum::Text(text) => text,
-        _ => "",
-    }
-}
-
-fn is_true(value: Option<&Datum>) -> bool {
-    matches!(value, Some(Datum::Bool(true)))
+/// An argument that may be left out, which is false then.
+fn is_true(value: Option<&Datum>) -> SqlResult<bool> {
+    value.map_or(Ok(false), boolean)
 }
 
 fn or_null(value: Option<String>) -> SqlResult<Datum> {
@@ -63,8 +50,8 @@ fn comment(env: &Env, of: u32, column: i64) -> SqlResult<Datum> {
 }
 
 fn describe(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    let of = number(&args[0]);
-    let is_of = match args.get(1).map(words) {
+    let of = number(&args[0])?;
+    let is_of = match args.get(1).map(words).transpose()? {
         None | Some("pg_class") => seen(env)?.state.relation_numbered(of).is_some(),
         Some("pg_constraint") => {
             seen(env)?.state.tables().any(|table| table.constraints.iter().any(|constraint| constraint.oid == of))
@@ -75,11 +62,11 @@ fn describe(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     if is_of {
         return comment(env, of, 0);
     }
-    or_null(types::description(args.get(1).map(words), of).map(str::to_owned))
+    or_null(types::description(args.get(1).map(words).transpose()?, of).map(str::to_owned))
 }
 
 fn is_visible(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    let (seen, of) = (seen(env)?, number(&args[0]));
+    let (seen, of) = (seen(env)?, number(&args[0])?);
     let Some((_, name)) = reg::relation_name(seen, of) else { return Ok(Datum::Null) };
     Ok(Datum::Bool(reg::relation_by_path(seen, &name) == Some(of)))
 }
@@ -97,8 +84,8 @@ fn schemas(env: &Env, implied: bool) -> SqlResult<Vec<String>> {
 
 fn serial_sequence(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     let seen = seen(env)?;
-    let of = reg::relation_number(seen, words(&args[0]))?;
-    let column = words(&args[1]);
+    let of = reg::relation_number(seen, words(&args[0])?)?;
+    let column = words(&args[1])?;
     let Some(table) = seen.state.table_numbered(of) else { return Ok(Datum::Null) };
     let Some(at) = table.column(column) else {
         let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
@@ -112,7 +99,7 @@ fn serial_sequence(args: &[Datum], env: &Env) -> SqlResult<Datum> {
 
 /// The name of a relation or a column as it must be written.
 fn relation_or_null(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    match reg::relation_number(seen(env)?, words(&args[0])) {
+    match reg::relation_number(seen(env)?, words(&args[0])?) {
         Ok(number) => Ok(Datum::Oid(number)),
         Err(error) if error.state() == SqlState::UNDEFINED_TABLE => Ok(Datum::Null),
         Err(error) => Err(error),
@@ -120,7 +107,7 @@ fn relation_or_null(args: &[Datum], env: &Env) -> SqlResult<Datum> {
 }
 
 fn named_or_null(kind: Kind, args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    match crate::types::text::input(words(&args[0]), kind.into(), &env.forms) {
+    match crate::types::text::input(words(&args[0])?, kind.into(), &env.forms) {
         Ok(number) => Ok(number),
         Err(error) if error.state().0.starts_with("42") || error.state().0.starts_with("3F") => Ok(Datum::Null),
         Err(error) => Err(error),
@@ -129,7 +116,7 @@ fn named_or_null(kind: Kind, args: &[Datum], env: &Env) -> SqlResult<Datum> {
 
 /// PostgreSQL's numbers of encodings that have a name here.
 fn encoding(args: &[Datum], _: &Env) -> SqlResult<Datum> {
-    Ok(text(match integer(args.first()) {
+    Ok(text(match integer(args.first())? {
         0 => "SQL_ASCII",
         6 => "UTF8",
         8 => "LATIN1",
@@ -138,24 +125,24 @@ fn encoding(args: &[Datum], _: &Env) -> SqlResult<Datum> {
 }
 
 fn index_definition(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    or_null(definitions::index(seen(env)?, number(&args[0]), integer(args.get(1)), is_true(args.get(2))))
+    or_null(definitions::index(seen(env)?, number(&args[0])?, integer(args.get(1))?, is_true(args.get(2))?))
 }
 
 fn constraint_definition(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    or_null(definitions::constraint(seen(env)?, env, number(&args[0]), is_true(args.get(1))))
+    or_null(definitions::constraint(seen(env)?, env, number(&args[0])?, is_true(args.get(1))?))
 }
 
 /// The text is kept as it is to be shown, but for the parentheses.
 fn expression(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    let pretty = is_true(args.get(2));
+    let pretty = is_true(args.get(2))?;
     if !pretty {
         return Ok(args[0].clone());
     }
     let state = &seen(env)?.state;
-    let Some(table) = state.table_numbered(number(&args[1])) else { return Ok(args[0].clone()) };
+    let Some(table) = state.table_numbered(number(&args[1])?) else { return Ok(args[0].clone()) };
     for column in &table.columns {
         if let Some(default) = &column.default
-            && super::deparse::default(seen(env)?, env, column, default, false) == words(&args[0])
+            && super::deparse::default(seen(env)?, env, column, default, false) == words(&args[0])?
         {
             return Ok(text(super::deparse::default(seen(env)?, env, column, default, true)));
         }
@@ -167,7 +154,7 @@ fn view_definition(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     let seen = seen(env)?;
     let of = match &args[0] {
         Datum::Text(name) => reg::relation_number(seen, name)?,
-        other => number(other),
+        other => number(other)?,
     };
     // A width to wrap at makes it pretty too.
     let pretty = matches!(args.get(1), Some(Datum::Bool(true) | Datum::Int4(_)));
@@ -176,7 +163,7 @@ fn view_definition(args: &[Datum], env: &Env) -> SqlResult<Datum> {
 
 /// Null for a sequence of which no value was taken.
 fn last_value(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    let of = number(&args[0]);
+    let of = number(&args[0])?;
     match seen(env)?.state.relation_numbered(of) {
         Some(Relation::Sequence(sequence)) => {
             let value = *sequence.value.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -191,7 +178,7 @@ fn last_value(args: &[Datum], env: &Env) -> SqlResult<Datum> {
 }
 
 fn user(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    let of = number(&args[0]);
+    let of = number(&args[0])?;
     let name = super::server::role_name(seen(env)?, of);
     Ok(text(name.unwrap_or_else(|| format!("unknown (OID={of})"))))
 }
@@ -202,13 +189,13 @@ fn format_type(args: &[Datum], _: &Env) -> SqlResult<Datum> {
     }
     let modifier = match args.get(1) {
         None | Some(Datum::Null) => None,
-        modifier => Some(integer(modifier) as i32),
+        modifier => Some(integer(modifier)? as i32),
     };
-    Ok(text(types::type_name(number(&args[0]), modifier)))
+    Ok(text(types::type_name(number(&args[0])?, modifier)))
 }
 
 fn kind_of(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    let there = matches!(seen(env)?.state.relation_numbered(number(&args[0])), Some(Relation::Table(_)));
+    let there = matches!(seen(env)?.state.relation_numbered(number(&args[0])?), Some(Relation::Table(_)));
     Ok(Datum::Bool(there))
 }
 
@@ -236,26 +223,26 @@ pub(crate) fn functions() -> Vec<Function> {
         line("pg_get_statisticsobjdef_columns", &[Oid], Text, |_, _| Ok(Datum::Null)),
         line("pg_get_functiondef", &[Oid], Text, |_, _| Ok(Datum::Null)),
         line("pg_get_function_result", &[Oid], Text, |a, _| {
-            or_null(types::function_types(number(&a[0])).map(|(result, _)| result))
+            or_null(types::function_types(number(&a[0])?).map(|(result, _)| result))
         }),
         line("pg_get_function_arguments", &[Oid], Text, |a, _| {
-            or_null(types::function_types(number(&a[0])).map(|(_, arguments)| arguments))
+            or_null(types::function_types(number(&a[0])?).map(|(_, arguments)| arguments))
         }),
         line("pg_get_function_identity_arguments", &[Oid], Text, |a, _| {
-            or_null(types::function_types(number(&a[0])).map(|(_, arguments)| arguments))
+            or_null(types::function_types(number(&a[0])?).map(|(_, arguments)| arguments))
         }),
         line("pg_get_serial_sequence", &[Text, Text], Text, serial_sequence),
         line("pg_get_userbyid", &[Oid], Name, user),
         lenient(line("format_type", &[Oid, Int4], Text, format_type)),
         line("obj_description", &[Oid, Name], Text, describe),
         line("obj_description", &[Oid], Text, describe),
-        line("col_description", &[Oid, Int4], Text, |a, env| comment(env, number(&a[0]), integer(a.get(1)))),
+        line("col_description", &[Oid, Int4], Text, |a, env| comment(env, number(&a[0])?, integer(a.get(1))?)),
         line("shobj_description", &[Oid, Name], Text, |a, _| {
-            let of_database = number(&a[0]) == 5 && words(&a[1]) == "pg_database";
+            let of_database = number(&a[0])? == 5 && words(&a[1])? == "pg_database";
             Ok(if of_database { text("default administrative connection database") } else { Datum::Null })
         }),
         line("pg_char_to_encoding", &[Name], Int4, |a, _| {
-            let plain: String = words(&a[0]).to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
+            let plain: String = words(&a[0])?.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
             Ok(Datum::Int4(match plain.as_str() {
                 "sqlascii" => 0,
                 "utf8" | "unicode" => 6,
@@ -274,12 +261,12 @@ pub(crate) fn functions() -> Vec<Function> {
         line("pg_sequence_last_value", &[Regclass], Int8, last_value),
         line("pg_export_snapshot", &[], Text, |_, _| Err(SqlError::unsupported("to export a snapshot"))),
         line("oidvectortypes", &[Kind::OidVector], Text, |a, _| {
-            let Datum::Array(items) = &a[0] else { return Ok(Datum::Null) };
-            Ok(text(items.iter().map(|item| types::type_name(number(item), None)).collect::<Vec<_>>().join(", ")))
+            let names = items(&a[0])?.iter().map(|item| Ok(types::type_name(number(item)?, None)));
+            Ok(text(names.collect::<SqlResult<Vec<_>>>()?.join(", ")))
         }),
         line("nameconcatoid", &[Name, Oid], Name, |a, _| {
-            let end = format!("_{}", number(&a[1]));
-            let mut start = words(&a[0]);
+            let end = format!("_{}", number(&a[1])?);
+            let mut start = words(&a[0])?;
             while 63 < start.len() + end.len() {
                 start = &start[..start.floor_char_boundary(start.len() - 1)];
             }
@@ -290,7 +277,7 @@ pub(crate) fn functions() -> Vec<Function> {
             Ok(schemas(env, false)?.into_iter().next().map_or(Datum::Null, Datum::text))
         }),
         line("current_schemas", &[Bool], NAMES, |a, env| {
-            Ok(super::array(schemas(env, is_true(a.first()))?.into_iter().map(Datum::text)))
+            Ok(super::array(schemas(env, is_true(a.first())?)?.into_iter().map(Datum::text)))
         }),
         line("to_regclass", &[Text], Regclass, relation_or_null),
         line("to_regtype", &[Text], Regtype, |a, env| named_or_null(Regtype, a, env)),

@@ -4,16 +4,16 @@
 
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::{Env, Function};
+use crate::ops::{Env, Function, impossible, mistyped};
 use crate::types::forms::{DateStyle, Forms};
 use crate::types::{Element, Kind, text};
 
-fn words(value: &Datum) -> &str {
-    match value {
-        Datum::Text(text) => text,
-        Datum::Null => "null",
-        _ => "",
-    }
+fn words(value: &Datum) -> SqlResult<&str> {
+    if value.is_null() { Ok("null") } else { crate::ops::get::text(value) }
+}
+
+fn all_words(values: &[Datum]) -> SqlResult<Vec<&str>> {
+    values.iter().map(words).collect()
 }
 
 /// A text in JSON's quotes.
@@ -46,18 +46,21 @@ fn number(text: &str) -> String {
 fn object(args: &[Datum]) -> SqlResult<Datum> {
     let mut parts = Vec::with_capacity(args.len() / 2);
     for (at, pair) in args.chunks(2).enumerate() {
-        let [key, value] = pair else { continue };
+        let [key, value] = pair else { return Err(impossible("a key without a value")) };
         if key.is_null() {
             let message = format!("argument {} cannot be null", 2 * at + 1);
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).hint("Object keys should be text."));
         }
-        parts.push(format!("{} : {}", words(key), words(value)));
+        parts.push(format!("{} : {}", words(key)?, words(value)?));
     }
     Ok(Datum::text(format!("{{{}}}", parts.join(", "))))
 }
 
 /// As ISO 8601 has it: with a `T`, and minutes of the zone's offset.
-fn moment(value: &Datum, kind: Kind, env: &Env) -> Datum {
+fn moment(value: &Datum, kind: Kind, env: &Env) -> SqlResult<Datum> {
+    if !value.is_null() && !value.is_of(kind) {
+        return Err(mistyped(value));
+    }
     let forms = Forms { date_style: DateStyle::Iso, ..env.forms.clone() };
     let mut written = text::to_string(value, kind.into(), &forms).replacen(' ', "T", 1);
     if kind == Kind::Timestamptz
@@ -65,12 +68,12 @@ fn moment(value: &Datum, kind: Kind, env: &Env) -> Datum {
     {
         written.insert_str(sign + 3, ":00");
     }
-    Datum::text(string(&written))
+    Ok(Datum::text(string(&written)))
 }
 
 /// Items, or members, without spaces.
-fn items(values: &[Datum]) -> String {
-    values.iter().map(words).collect::<Vec<_>>().join(",")
+fn items(values: &[Datum]) -> SqlResult<String> {
+    Ok(all_words(values)?.join(","))
 }
 
 pub(super) fn functions() -> Vec<Function> {
@@ -80,25 +83,20 @@ pub(super) fn functions() -> Vec<Function> {
     let many =
         |name, eval| Function { strict: false, variadic: true, ..crate::ops::line_in(name, &[TEXT], TEXT, eval) };
     vec![
-        line("json_key", |a, _| Ok(Datum::text(string(words(&a[0]))))),
-        line("json_string", |a, _| Ok(Datum::text(string(words(&a[0]))))),
-        line("json_number", |a, _| Ok(Datum::text(number(words(&a[0]))))),
+        line("json_key", |a, _| Ok(Datum::text(string(words(&a[0])?)))),
+        line("json_string", |a, _| Ok(Datum::text(string(words(&a[0])?)))),
+        line("json_number", |a, _| Ok(Datum::text(number(words(&a[0])?)))),
         many("json_object_of", |a, _| object(a)),
         many("json_record_of", |a, _| {
-            let members: Vec<String> =
-                a.chunks(2).map(|pair| pair.iter().map(words).collect::<Vec<_>>().join(":")).collect();
+            let members = a.chunks(2).map(|pair| Ok(all_words(pair)?.join(":"))).collect::<SqlResult<Vec<String>>>()?;
             Ok(Datum::text(format!("{{{}}}", members.join(","))))
         }),
         crate::ops::line_in("json_items", &[TEXTS], TEXT, |a, _| match &a[0] {
-            Datum::Array(all) => Ok(Datum::text(format!("[{}]", items(all)))),
-            _ => Ok(Datum::Null),
+            Datum::Null => Ok(Datum::Null),
+            all => Ok(Datum::text(format!("[{}]", items(crate::ops::get::items(all)?)?))),
         }),
-        crate::ops::line_in("json_moment", &[Kind::Timestamp], TEXT, |a, env| Ok(moment(&a[0], Kind::Timestamp, env))),
-        crate::ops::line_in("json_moment", &[Kind::Timestamptz], TEXT, |a, env| {
-            Ok(moment(&a[0], Kind::Timestamptz, env))
-        }),
-        many("json_array_of", |a, _| {
-            Ok(Datum::text(format!("[{}]", a.iter().map(words).collect::<Vec<_>>().join(", "))))
-        }),
+        crate::ops::line_in("json_moment", &[Kind::Timestamp], TEXT, |a, env| moment(&a[0], Kind::Timestamp, env)),
+        crate::ops::line_in("json_moment", &[Kind::Timestamptz], TEXT, |a, env| moment(&a[0], Kind::Timestamptz, env)),
+        many("json_array_of", |a, _| Ok(Datum::text(format!("[{}]", all_words(a)?.join(", "))))),
     ]
 }

@@ -11,7 +11,7 @@ use super::{ProvidedTable, Rows, Source, array, int, oid, or_null, text, yes};
 use crate::catalog::State;
 use crate::datum::Datum;
 use crate::error::SqlResult;
-use crate::ops::{Env, Function};
+use crate::ops::{Env, Function, get};
 use crate::types::{Element, Kind};
 use engine::{LockView, Waited, Wanted};
 use std::collections::{BTreeMap, HashMap};
@@ -210,7 +210,7 @@ pub(crate) fn circle(state: &State, circle: &[Waited]) -> String {
 
 /// Who a session waits for. One whose wait has ended is not waiting, though it may come back to wait again.
 fn blocking_pids(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    let waiter = integer(args.first()) as i32;
+    let waiter = integer(args.first())? as i32;
     let locks = Locks::of(seen(env)?);
     let waits = |lock: &&LockView| !lock.granted && !lock.woken && locks.whose(lock.transaction) == waiter;
     let mut all: Vec<i32> = locks.all.iter().filter(waits).flat_map(|lock| locks.blockers(lock)).collect();
@@ -221,10 +221,10 @@ fn blocking_pids(args: &[Datum], env: &Env) -> SqlResult<Datum> {
 
 /// Tells whether a session waits for one of these.
 fn is_blocked(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    let Datum::Array(blockers) = blocking_pids(&args[..1], env)? else { return Ok(Datum::Bool(false)) };
-    let Some(Datum::Array(interesting)) = args.get(1) else { return Ok(Datum::Bool(false)) };
-    let is_there = |pid: &Datum| interesting.iter().any(|one| integer(Some(one)) == integer(Some(pid)));
-    Ok(Datum::Bool(blockers.iter().any(is_there)))
+    let blockers = blocking_pids(&args[..1], env)?;
+    let interesting = get::items(&args[1])?.iter().map(get::int).collect::<SqlResult<Vec<_>>>()?;
+    let blockers = get::items(&blockers)?.iter().map(get::int).collect::<SqlResult<Vec<_>>>()?;
+    Ok(Datum::Bool(blockers.iter().any(|pid| interesting.contains(pid))))
 }
 
 pub(super) fn functions() -> Vec<Function> {

@@ -5,11 +5,12 @@
 //!
 //! **Invariant:** objects, roles and privileges that do not exist are errors, as in PostgreSQL; numbers of none are NULL.
 
-use super::functions::{line, number, seen, words};
+use super::functions::{line, number, seen};
 use super::reg;
 use crate::catalog::{Relation, Seen};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::get::text as words;
 use crate::ops::{Env, Function};
 use crate::types::Kind;
 
@@ -63,7 +64,7 @@ impl Known {
 fn role(seen: &Seen, given: &Datum) -> SqlResult<Option<(String, bool)>> {
     let name = match given {
         Datum::Text(name) => (**name).to_owned(),
-        other => match super::server::role_name(seen, number(other)) {
+        other => match super::server::role_name(seen, number(other)?) {
             Some(name) => name,
             None => return Ok(None),
         },
@@ -95,7 +96,7 @@ type Find = fn(&Seen, &Datum) -> SqlResult<Option<Object>>;
 fn relation(seen: &Seen, given: &Datum) -> SqlResult<Option<Object>> {
     let of = match given {
         Datum::Text(name) => reg::relation_number(seen, name)?,
-        other => number(other),
+        other => number(other)?,
     };
     let owner = match seen.state.relation_numbered(of) {
         Some(Relation::Table(table) | Relation::Index { table, .. }) => &table.owner,
@@ -112,7 +113,7 @@ fn schema(seen: &Seen, given: &Datum) -> SqlResult<Option<Object>> {
             return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist")));
         }
         Datum::Text(name) => Some((**name).to_owned()),
-        other => reg::schema_name(seen, number(other)),
+        other => reg::schema_name(seen, number(other)?),
     };
     Ok(name.map(|name| match seen.state.schema(&name) {
         Some(schema) => Object { owner: Some(schema.owner.clone()), is_system: false },
@@ -126,7 +127,7 @@ fn database(_: &Seen, given: &Datum) -> SqlResult<Option<Object>> {
             return Err(SqlError::new(SqlState("3D000"), format!("database \"{name}\" does not exist")));
         }
         Datum::Text(_) => true,
-        other => number(other) == super::server::DATABASE_OID,
+        other => number(other)? == super::server::DATABASE_OID,
     };
     Ok(is_ours.then_some(Object { owner: None, is_system: false }))
 }
@@ -146,7 +147,7 @@ fn has(known: &Known, find: Find, has_column: bool, args: &[Datum], env: &Env) -
     };
     let at = args.len() - rest;
     let object = find(seen, &args[at])?;
-    let wanted = known.read(words(&args[args.len() - 1]))?;
+    let wanted = known.read(words(&args[args.len() - 1])?)?;
     let (Some((name, is_superuser)), Some(object)) = (who, object) else { return Ok(Datum::Null) };
     if has_column
         && let Some(is_there) = column_is_there(seen, &args[at], &args[at + 1])?
@@ -164,7 +165,7 @@ fn has(known: &Known, find: Find, has_column: bool, args: &[Datum], env: &Env) -
 fn column_is_there(seen: &Seen, of: &Datum, column: &Datum) -> SqlResult<Option<bool>> {
     let of = match of {
         Datum::Text(name) => reg::relation_number(seen, name)?,
-        other => number(other),
+        other => number(other)?,
     };
     let names: Vec<(i16, String)> = match seen.state.relation_numbered(of) {
         Some(Relation::Table(table)) => {
@@ -190,7 +191,7 @@ fn has_role(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     let at = args.len() - 2;
     let who = if at == 0 { role(seen, &Datum::text(&*env.user))? } else { role(seen, &args[0])? };
     let whose = role(seen, &args[at])?;
-    OF_ROLES.read(words(&args[at + 1]))?;
+    OF_ROLES.read(words(&args[at + 1])?)?;
     let (Some((who, is_superuser)), Some((whose, _))) = (who, whose) else { return Ok(Datum::Bool(false)) };
     Ok(Datum::Bool(is_superuser || who == whose))
 }

@@ -11,7 +11,7 @@ use crate::types::Kind;
 
 fn signal(args: &[Datum], env: &Env, signal: Signal) -> SqlResult<Datum> {
     let seen = seen(env)?;
-    let pid = integer(args.first()) as i32;
+    let pid = integer(args.first())? as i32;
     let Some(provider) = &seen.provider else { return Ok(Datum::Bool(false)) };
     let Some(whose) = provider.role_of(pid) else { return Ok(Datum::Bool(false)) };
     let is_superuser = |name: &str| seen.roles.get(name).is_some_and(|role| role.is_superuser);
@@ -40,7 +40,7 @@ pub(super) fn functions() -> Vec<Function> {
         volatile(line("pg_cancel_backend", &[Int4], Bool, |a, env| signal(a, env, Signal::Cancel))),
         volatile(line("pg_terminate_backend", &[Int4], Bool, |a, env| signal(a, env, Signal::Terminate))),
         // Nobody waits here, so the time to wait is none.
-        volatile(line("pg_terminate_backend", &[Int4, Int8], Bool, |a, env| match integer(a.get(1)) {
+        volatile(line("pg_terminate_backend", &[Int4, Int8], Bool, |a, env| match integer(a.get(1))? {
             0 => signal(a, env, Signal::Terminate),
             _ => Err(SqlError::unsupported("to wait for a session's end")),
         })),

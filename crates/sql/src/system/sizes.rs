@@ -3,11 +3,12 @@
 //! **Invariant:** numbers are about right, never exact: they are the rows that the engine has given numbers to, times what a row of
 //! such columns takes. What is made when it is read takes nothing.
 
-use super::functions::{line, number, seen, words};
+use super::functions::{line, number, seen};
 use super::text;
 use crate::catalog::{IndexInfo, Relation, Seen, TableInfo};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::get::{int, text as words};
 use crate::ops::{Env, Function};
 use crate::types::{Kind, SqlType};
 
@@ -69,13 +70,13 @@ fn counted(bytes: Option<u64>) -> Datum {
 }
 
 fn of(part: Part, args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    Ok(counted(bytes(seen(env)?, number(&args[0]), part)))
+    Ok(counted(bytes(seen(env)?, number(&args[0])?, part)))
 }
 
 fn of_fork(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    match words(&args[1]) {
+    match words(&args[1])? {
         "main" => of(Part::Own, args, env),
-        "fsm" | "vm" | "init" => Ok(counted(bytes(seen(env)?, number(&args[0]), Part::Own).map(|_| 0))),
+        "fsm" | "vm" | "init" => Ok(counted(bytes(seen(env)?, number(&args[0])?, Part::Own).map(|_| 0))),
         _ => Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "invalid fork name")
             .hint("Valid fork names are \"main\", \"fsm\", \"vm\", and \"init\".")),
     }
@@ -93,7 +94,7 @@ fn of_database(args: &[Datum], env: &Env) -> SqlResult<Datum> {
             let message = format!("database \"{name}\" does not exist");
             return Err(SqlError::new(SqlState("3D000"), message));
         }
-        other => number(other) == super::server::DATABASE_OID,
+        other => number(other)? == super::server::DATABASE_OID,
     };
     Ok(counted(is_ours.then(|| all(seen))))
 }
@@ -101,7 +102,7 @@ fn of_database(args: &[Datum], env: &Env) -> SqlResult<Datum> {
 fn of_tablespace(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     let is_default = match &args[0] {
         Datum::Text(name) => &**name == "pg_default",
-        other => number(other) == 1663,
+        other => number(other)? == 1663,
     };
     let seen = seen(env)?;
     Ok(counted(Some(if is_default { all(seen) } else { 0 })))
@@ -146,6 +147,6 @@ pub(super) fn functions() -> Vec<Function> {
         line("pg_database_size", &[Name], Int8, of_database),
         line("pg_tablespace_size", &[Oid], Int8, of_tablespace),
         line("pg_tablespace_size", &[Name], Int8, of_tablespace),
-        line("pg_size_pretty", &[Int8], Text, |a, _| Ok(text(pretty(super::functions::integer(a.first()))))),
+        line("pg_size_pretty", &[Int8], Text, |a, _| Ok(text(pretty(int(&a[0])?)))),
     ]
 }

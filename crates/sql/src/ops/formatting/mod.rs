@@ -132,33 +132,33 @@ pub(super) fn functions() -> Vec<Function> {
     const TEXT: Kind = Kind::Text;
     vec![
         function("to_char", &[Timestamp, TEXT], Text, |a| {
-            Ok(dates::moment_to_char(int(&a[0]), None, text(&a[1]))?.map_or(Datum::Null, Datum::text))
+            Ok(dates::moment_to_char(int(&a[0])?, None, text(&a[1])?)?.map_or(Datum::Null, Datum::text))
         }),
         function_in("to_char", &[Timestamptz, TEXT], Text, |a, env| {
-            let micros = int(&a[0]);
-            let made = dates::moment_to_char(micros, Some(&env.forms), text(&a[1]))?;
+            let micros = int(&a[0])?;
+            let made = dates::moment_to_char(micros, Some(&env.forms), text(&a[1])?)?;
             Ok(made.map_or(Datum::Null, Datum::text))
         }),
         function("to_char", &[Kind::Interval, TEXT], Text, |a| {
-            Ok(dates::interval_to_char(interval(&a[0]), text(&a[1]))?.map_or(Datum::Null, Datum::text))
+            Ok(dates::interval_to_char(interval(&a[0])?, text(&a[1])?)?.map_or(Datum::Null, Datum::text))
         }),
-        function("to_char", &[Int4, TEXT], Text, |a| numbers::to_char(numbers::Given::Int(int(&a[0])), text(&a[1]))),
+        function("to_char", &[Int4, TEXT], Text, |a| numbers::to_char(numbers::Given::Int(int(&a[0])?), text(&a[1])?)),
         function("to_char", &[Int8, TEXT], Text, |a| {
-            numbers::to_char(numbers::Given::Exact(&numeric(&a[0])), text(&a[1]))
+            numbers::to_char(numbers::Given::Exact(numeric(&a[0])?.as_ref()), text(&a[1])?)
         }),
         function("to_char", &[Numeric, TEXT], Text, |a| {
-            numbers::to_char(numbers::Given::Exact(&numeric(&a[0])), text(&a[1]))
+            numbers::to_char(numbers::Given::Exact(numeric(&a[0])?.as_ref()), text(&a[1])?)
         }),
         function("to_char", &[Float4, TEXT], Text, |a| {
-            numbers::to_char(numbers::Given::Float(float(&a[0]), 6), text(&a[1]))
+            numbers::to_char(numbers::Given::Float(float(&a[0])?, 6), text(&a[1])?)
         }),
         function("to_char", &[Float8, TEXT], Text, |a| {
-            numbers::to_char(numbers::Given::Float(float(&a[0]), 15), text(&a[1]))
+            numbers::to_char(numbers::Given::Float(float(&a[0])?, 15), text(&a[1])?)
         }),
-        function("to_number", &[TEXT, TEXT], Numeric, |a| numbers::to_number(text(&a[0]), text(&a[1]))),
+        function("to_number", &[TEXT, TEXT], Numeric, |a| numbers::to_number(text(&a[0])?, text(&a[1])?)),
         function_in("to_timestamp", &[TEXT, TEXT], Timestamptz, |a, env| {
-            scan::to_timestamp(text(&a[0]), text(&a[1]), &env.forms).map(Datum::Timestamp)
+            scan::to_timestamp(text(&a[0])?, text(&a[1])?, &env.forms).map(Datum::Timestamp)
         }),
-        function("to_date", &[TEXT, TEXT], Date, |a| scan::to_date(text(&a[0]), text(&a[1])).map(Datum::Date)),
+        function("to_date", &[TEXT, TEXT], Date, |a| scan::to_date(text(&a[0])?, text(&a[1])?).map(Datum::Date)),
     ]
 }
