@@ -177,11 +177,16 @@ pub(crate) enum Reader<'a> {
     Bool(&'a BooleanArray),
     Int2(&'a PrimitiveArray<Int16Type>),
     Int4(&'a PrimitiveArray<Int32Type>),
-    Int8(&'a PrimitiveArray<Int64Type>, Repr),
-    Float(&'a PrimitiveArray<Float64Type>, Repr),
+    Int8(&'a PrimitiveArray<Int64Type>),
+    Oid(&'a PrimitiveArray<Int64Type>),
+    Time(&'a PrimitiveArray<Int64Type>),
+    Float4(&'a PrimitiveArray<Float64Type>),
+    Float8(&'a PrimitiveArray<Float64Type>),
     Decimal(&'a PrimitiveArray<Decimal128Type>, u16),
     Text(&'a StringViewArray, usize),
-    Bytes(&'a BinaryViewArray, Repr),
+    Bytes(&'a BinaryViewArray),
+    Uuid(&'a BinaryViewArray),
+    Keyed(&'a BinaryViewArray, Kind),
     Date(&'a PrimitiveArray<Date32Type>),
     Timestamp(&'a PrimitiveArray<TimestampMicrosecondType>),
 }
@@ -196,23 +201,29 @@ impl<'a> Reader<'a> {
             Repr::Bool => Reader::Bool(array.as_boolean_opt().ok_or_else(missing)?),
             Repr::Int2 => Reader::Int2(array.as_primitive_opt().ok_or_else(missing)?),
             Repr::Int4 => Reader::Int4(array.as_primitive_opt().ok_or_else(missing)?),
-            Repr::Int8 | Repr::Oid | Repr::Time => Reader::Int8(array.as_primitive_opt().ok_or_else(missing)?, repr),
-            Repr::Float4 | Repr::Float8 => Reader::Float(array.as_primitive_opt().ok_or_else(missing)?, repr),
+            Repr::Int8 => Reader::Int8(array.as_primitive_opt().ok_or_else(missing)?),
+            Repr::Oid => Reader::Oid(array.as_primitive_opt().ok_or_else(missing)?),
+            Repr::Time => Reader::Time(array.as_primitive_opt().ok_or_else(missing)?),
+            Repr::Float4 => Reader::Float4(array.as_primitive_opt().ok_or_else(missing)?),
+            Repr::Float8 => Reader::Float8(array.as_primitive_opt().ok_or_else(missing)?),
             Repr::Decimal { scale, .. } => {
                 Reader::Decimal(array.as_primitive_opt().ok_or_else(missing)?, u16::from(scale))
             }
             Repr::Text | Repr::Blanks => Reader::Text(array.as_string_view_opt().ok_or_else(missing)?, 0),
             Repr::Padded(length) => Reader::Text(array.as_string_view_opt().ok_or_else(missing)?, length as usize),
-            Repr::Bytes | Repr::Uuid | Repr::Keyed(_) => {
-                Reader::Bytes(array.as_binary_view_opt().ok_or_else(missing)?, repr)
-            }
+            Repr::Bytes => Reader::Bytes(array.as_binary_view_opt().ok_or_else(missing)?),
+            Repr::Uuid => Reader::Uuid(array.as_binary_view_opt().ok_or_else(missing)?),
+            Repr::Keyed(kind) => Reader::Keyed(array.as_binary_view_opt().ok_or_else(missing)?, kind),
             Repr::Date => Reader::Date(array.as_primitive_opt().ok_or_else(missing)?),
             Repr::Timestamp => Reader::Timestamp(array.as_primitive_opt().ok_or_else(missing)?),
         })
     }
 
     /// One value.
-    pub(crate) fn datum(&self, row: usize) -> Datum {
+    ///
+    /// # Errors
+    /// Bytes that are no value of the type.
+    pub(crate) fn datum(&self, row: usize) -> SqlResult<Datum> {
         fn of<T: ArrowPrimitiveType>(
             array: &PrimitiveArray<T>,
             row: usize,
@@ -220,31 +231,29 @@ impl<'a> Reader<'a> {
         ) -> Datum {
             if array.is_null(row) { Datum::Null } else { make(array.value(row)) }
         }
-        match self {
+        Ok(match self {
             Reader::Null => Datum::Null,
             Reader::Bool(array) if array.is_null(row) => Datum::Null,
             Reader::Bool(array) => Datum::Bool(array.value(row)),
             Reader::Int2(array) => of(array, row, Datum::Int2),
             Reader::Int4(array) => of(array, row, Datum::Int4),
-            Reader::Int8(array, Repr::Oid) => of(array, row, |value| Datum::Oid(value as u32)),
-            Reader::Int8(array, Repr::Time) => of(array, row, Datum::Time),
-            Reader::Int8(array, _) => of(array, row, Datum::Int8),
-            Reader::Float(array, Repr::Float4) => of(array, row, |value| Datum::Float4(value as f32)),
-            Reader::Float(array, _) => of(array, row, Datum::Float8),
+            Reader::Int8(array) => of(array, row, Datum::Int8),
+            Reader::Oid(array) => of(array, row, |value| Datum::Oid(value as u32)),
+            Reader::Time(array) => of(array, row, Datum::Time),
+            Reader::Float4(array) => of(array, row, |value| Datum::Float4(value as f32)),
+            Reader::Float8(array) => of(array, row, Datum::Float8),
             Reader::Decimal(array, scale) => {
                 of(array, row, |unscaled| Datum::Numeric(Numeric::from_parts(unscaled, *scale)))
             }
             Reader::Text(array, _) if array.is_null(row) => Datum::Null,
             Reader::Text(array, length) => Datum::text(padded(array.value(row), *length)),
-            Reader::Bytes(array, _) if array.is_null(row) => Datum::Null,
-            Reader::Bytes(array, Repr::Uuid) => Datum::Uuid(array.value(row).try_into().unwrap_or_default()),
-            Reader::Bytes(array, Repr::Keyed(kind)) => {
-                storage::keyed::datum(array.value(row), *kind).unwrap_or_default()
-            }
-            Reader::Bytes(array, _) => Datum::Bytes(array.value(row).into()),
+            Reader::Bytes(array) | Reader::Uuid(array) | Reader::Keyed(array, _) if array.is_null(row) => Datum::Null,
+            Reader::Bytes(array) => Datum::Bytes(array.value(row).into()),
+            Reader::Uuid(array) => Datum::Uuid(array.value(row).try_into().map_err(|_| mismatch())?),
+            Reader::Keyed(array, kind) => storage::keyed::datum(array.value(row), *kind).ok_or_else(mismatch)?,
             Reader::Date(array) => of(array, row, Datum::Date),
             Reader::Timestamp(array) => of(array, row, Datum::Timestamp),
-        }
+        })
     }
 }
 
@@ -387,7 +396,9 @@ pub(crate) fn rows(batches: &[RecordBatch], columns: &[SqlType]) -> SqlResult<Ve
     let mut rows = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
     for batch in batches {
         let readers = readers(batch, columns)?;
-        rows.extend((0..batch.num_rows()).map(|row| readers.iter().map(|reader| reader.datum(row)).collect()));
+        for row in 0..batch.num_rows() {
+            rows.push(readers.iter().map(|reader| reader.datum(row)).collect::<SqlResult<_>>()?);
+        }
     }
     Ok(rows)
 }

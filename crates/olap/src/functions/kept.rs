@@ -101,10 +101,8 @@ impl Group {
             return folded.add(&row);
         }
         let beside = |value: &Datum| match value {
-            Datum::Text(text) => text.len(),
-            Datum::Bytes(bytes) => bytes.len(),
             Datum::Array(items) => size_of_val(&**items),
-            _ => 0,
+            other => other.text_bytes(),
         };
         pulse::tick(ROW)?;
         self.bytes += size_of_val(&*row) + row.iter().map(beside).sum::<usize>();
@@ -216,7 +214,8 @@ impl Accumulator for Group {
         let readers = values.iter().zip(&self.call.reprs).map(|(array, repr)| Reader::new(array.as_ref(), *repr));
         let readers = readers.collect::<SqlResult<Vec<_>>>().map_err(outwards)?;
         for row in 0..values.first().map_or(0, |array| array.len()) {
-            self.add(readers.iter().map(|reader| reader.datum(row)).collect()).map_err(outwards)?;
+            let row = readers.iter().map(|reader| reader.datum(row)).collect::<SqlResult<_>>();
+            row.and_then(|row| self.add(row)).map_err(outwards)?;
         }
         Ok(())
     }
@@ -242,7 +241,7 @@ impl Accumulator for Group {
         let Some(states) = states.first() else { return Ok(()) };
         if self.folded.is_some() {
             let reader = Reader::new(states.as_ref(), self.call.result).map_err(outwards)?;
-            return (0..states.len()).try_for_each(|row| self.add(Box::new([reader.datum(row)]))).map_err(outwards);
+            return (0..states.len()).try_for_each(|row| self.add(Box::new([reader.datum(row)?]))).map_err(outwards);
         }
         let kinds = self.call.kinds.clone();
         for packed in states.as_binary::<i32>().iter().flatten() {

@@ -92,7 +92,21 @@ fn type_name(of: Repr) -> &'static str {
         Repr::Int2 => "smallint",
         Repr::Int4 => "integer",
         Repr::Int8 => "bigint",
-        _ => "numeric field",
+        Repr::Decimal { .. } => "numeric field",
+        Repr::Null
+        | Repr::Bool
+        | Repr::Oid
+        | Repr::Time
+        | Repr::Float4
+        | Repr::Float8
+        | Repr::Text
+        | Repr::Blanks
+        | Repr::Padded(_)
+        | Repr::Bytes
+        | Repr::Uuid
+        | Repr::Keyed(_)
+        | Repr::Date
+        | Repr::Timestamp => "value",
     }
 }
 

@@ -29,7 +29,34 @@ pub(crate) fn can_raise(expr: &Expr) -> bool {
         Expr::ScalarFunction(call) => defined::of(&call.func).is_some_and(defined::Scalar::can_raise),
         // A query may have more rows than one, and functions of its own.
         Expr::ScalarSubquery(_) => true,
-        _ => false,
+        // They become joins, which evaluate what they like before the condition is asked.
+        Expr::Exists(_) | Expr::InSubquery(_) => false,
+        // Arithmetic is a function of ours, and casts only widen.
+        Expr::Alias(_)
+        | Expr::Column(_)
+        | Expr::OuterReferenceColumn(..)
+        | Expr::Literal(..)
+        | Expr::BinaryExpr(_)
+        | Expr::Like(_)
+        | Expr::Not(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsNull(_)
+        | Expr::IsTrue(_)
+        | Expr::IsFalse(_)
+        | Expr::IsUnknown(_)
+        | Expr::IsNotTrue(_)
+        | Expr::IsNotFalse(_)
+        | Expr::IsNotUnknown(_)
+        | Expr::Negative(_)
+        | Expr::Between(_)
+        | Expr::Case(_)
+        | Expr::Cast(_)
+        | Expr::TryCast(_)
+        | Expr::InList(_)
+        | Expr::AggregateFunction(_)
+        | Expr::WindowFunction(_) => false,
+        // Nobody makes these here, so nothing is known of them.
+        _ => true,
     };
     // Looking never fails.
     expr.exists(|part| Ok(raises(part))).unwrap_or(true)
@@ -53,6 +80,9 @@ pub(crate) fn outwards(error: SqlError) -> DataFusionError {
 pub(crate) fn arithmetic(error: &ArrowError, result: &str) -> DataFusionError {
     outwards(match error {
         ArrowError::DivideByZero => SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero"),
-        _ => SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{result} out of range")),
+        ArrowError::ArithmeticOverflow(_) => {
+            SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{result} out of range"))
+        }
+        other => SqlError::new(SqlState::INTERNAL_ERROR, other.to_string()),
     })
 }

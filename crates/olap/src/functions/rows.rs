@@ -188,7 +188,9 @@ impl Scalar for Function {
             ColumnarValue::Array(array) => Ok(Argument::Each(Reader::new(array.as_ref(), *repr).map_err(outwards)?)),
             ColumnarValue::Scalar(scalar) => {
                 let array = scalar.to_array()?;
-                Ok(Argument::Same(Reader::new(array.as_ref(), *repr).map_err(outwards)?.datum(0)))
+                Ok(Argument::Same(
+                    Reader::new(array.as_ref(), *repr).and_then(|reader| reader.datum(0)).map_err(outwards)?,
+                ))
             }
         });
         let arguments = arguments.collect::<Result<Vec<_>>>()?;
@@ -197,7 +199,7 @@ impl Scalar for Function {
             for (value, argument) in values.iter_mut().zip(&arguments) {
                 *value = match argument {
                     Argument::Same(datum) => datum.clone(),
-                    Argument::Each(reader) => reader.datum(row),
+                    Argument::Each(reader) => reader.datum(row)?,
                 };
                 if self.strict && value.is_null() {
                     return Ok(Datum::Null);

@@ -16,7 +16,7 @@ use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, EmitTo, GroupsAccumulator};
 use sql::types::numeric::Numeric;
-use sql::{Datum, SqlError, SqlResult, SqlState};
+use sql::{Datum, Kind, SqlError, SqlResult, SqlState};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -144,7 +144,10 @@ impl Total for i128 {
             Repr::Int8 => i64::try_from(self)
                 .map(Datum::Int8)
                 .map_err(|_| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range")),
-            _ => Ok(Datum::Numeric(Numeric::from_parts(self, u16::from(scale)))),
+            Repr::Decimal { .. } | Repr::Keyed(Kind::Numeric) => {
+                Ok(Datum::Numeric(Numeric::from_parts(self, u16::from(scale))))
+            }
+            _ => Err(mismatch()),
         }
     }
 
@@ -303,7 +306,7 @@ impl<T: Total> GroupsAccumulator for Groups<T> {
                     let average = || number.div(&Numeric::from(*count));
                     Ok(Datum::Numeric(if self.sum.average { average()? } else { number }))
                 }
-                _ => total.datum(*count, scale(at), self.sum),
+                Summed::Integers | Summed::Decimals(_) | Summed::Floats => total.datum(*count, scale(at), self.sum),
             }
         });
         array(all, self.sum.result).map_err(outwards)

@@ -53,7 +53,19 @@ impl Lowering<'_> {
             Repr::Keyed(_) => kernels::call(Kernel::Key, vec![value.expr]),
             Repr::Blanks => trimmed(value),
             Repr::Text if kind == Kind::Bpchar => trimmed(value),
-            _ => value.expr,
+            Repr::Text
+            | Repr::Padded(_)
+            | Repr::Bool
+            | Repr::Int2
+            | Repr::Int4
+            | Repr::Int8
+            | Repr::Oid
+            | Repr::Time
+            | Repr::Decimal { .. }
+            | Repr::Bytes
+            | Repr::Uuid
+            | Repr::Date
+            | Repr::Timestamp => value.expr,
         })
     }
 
@@ -97,7 +109,13 @@ impl Lowering<'_> {
             (Repr::Keyed(of), Repr::Keyed(other)) if of == other => {
                 Some((self.comparable(left, left_kind)?, self.comparable(right, right_kind)?))
             }
-            _ if one == two => Some((left.expr, right.expr)),
+            (Repr::Timestamp, Repr::Timestamp)
+            | (Repr::Bool, Repr::Bool)
+            | (Repr::Bytes, Repr::Bytes)
+            | (Repr::Uuid, Repr::Uuid)
+            | (Repr::Date, Repr::Date)
+            | (Repr::Time, Repr::Time)
+            | (Repr::Oid, Repr::Oid) => Some((left.expr, right.expr)),
             _ => None,
         })
     }
@@ -124,7 +142,7 @@ impl Lowering<'_> {
                     };
                     Ok(Df::Literal(scalar(constant, other)?, None))
                 }
-                _ => Ok(self.shifted(&own, scale)),
+                _ => self.shifted(&own, scale),
             }
         };
         Ok((wide(left.clone(), right.repr)?, wide(right, left.repr)?))

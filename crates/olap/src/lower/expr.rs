@@ -249,7 +249,8 @@ impl Lowering<'_> {
                 let precision = match argument.repr {
                     Repr::Int2 => 5,
                     Repr::Int4 => 10,
-                    _ => 19,
+                    Repr::Int8 => 19,
+                    _ => return Err(mismatch()),
                 };
                 let to = Repr::Decimal { precision, scale: 0 };
                 Some((cast(argument.expr.clone(), to.data_type()), to))

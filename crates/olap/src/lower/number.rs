@@ -59,8 +59,8 @@ impl Lowering<'_> {
     }
 
     /// A decimal with so many digits behind the point, at least as many as it has.
-    pub(super) fn shifted(&self, value: &Value, to: u8) -> Df {
-        match value.repr {
+    pub(super) fn shifted(&self, value: &Value, to: u8) -> SqlResult<Df> {
+        Ok(match value.repr {
             Repr::Decimal { scale, precision } if scale < to => {
                 let (wide, checked) = within(precision + (to - scale));
                 let result = Repr::Decimal { precision: wide, scale: to };
@@ -72,8 +72,9 @@ impl Lowering<'_> {
                     }
                 }
             }
-            _ => value.expr.clone(),
-        }
+            Repr::Decimal { .. } => value.expr.clone(),
+            _ => return Err(mismatch()),
+        })
     }
 
     /// The same value, in a form that says its scale.
@@ -160,17 +161,18 @@ impl Lowering<'_> {
                 let repr = Repr::Decimal { precision: whole + scale, scale };
                 let null = ScalarValue::try_from(&repr.data_type()).map_err(|_| mismatch())?;
                 let value = |value: &Value| match value.repr {
-                    Repr::Null => Df::Literal(null.clone(), None),
-                    _ => cast(self.shifted(value, scale), repr.data_type()),
+                    Repr::Null => Ok(Df::Literal(null.clone(), None)),
+                    _ => self.shifted(value, scale).map(|shifted| cast(shifted, repr.data_type())),
                 };
                 let own = |value: &Value| match (&value.scale, value.repr) {
                     (Some(own), _) => (**own).clone(),
                     (None, Repr::Decimal { scale, .. }) => lit(i64::from(scale)),
                     (None, _) => lit(0_i64),
                 };
-                let values = whens.iter().map(|(when, then)| (when.clone(), value(then))).collect();
+                let values =
+                    whens.iter().map(|(when, then)| Ok((when.clone(), value(then)?))).collect::<SqlResult<_>>()?;
                 let scales = whens.iter().map(|(when, then)| (when.clone(), own(then))).collect();
-                let expr = case(values, value(&otherwise));
+                let expr = case(values, value(&otherwise)?);
                 let scale = Some(Box::new(case(scales, own(&otherwise))));
                 return Ok(Value { expr, repr, constant: None, scale });
             }

@@ -3,7 +3,7 @@
 use super::expr::balanced;
 use super::{Lowered, Lowering, Place, Row, Value, build, refused};
 use crate::order::is_repeatable;
-use crate::values::Repr;
+use crate::values::{Repr, mismatch};
 use datafusion::common::Column;
 use datafusion::functions_aggregate::{first_last, min_max};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort};
@@ -182,7 +182,8 @@ impl Lowering<'_> {
         }
         let plan = match operation {
             SetOperation::Except => LogicalPlanBuilder::except(left.plan, right.plan, false),
-            _ => LogicalPlanBuilder::intersect(left.plan, right.plan, false),
+            SetOperation::Intersect => LogicalPlanBuilder::intersect(left.plan, right.plan, false),
+            SetOperation::Union => return Err(mismatch()),
         };
         self.renamed(plan.map_err(refused)?, &reprs)
     }

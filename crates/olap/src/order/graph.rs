@@ -50,7 +50,13 @@ pub(super) fn belongs(join: &Join) -> bool {
         // Its equalities may yet stand among its other conditions.
         JoinType::Inner => true,
         JoinType::LeftSemi | JoinType::LeftAnti => !join.on.is_empty(),
-        _ => false,
+        JoinType::Left
+        | JoinType::Right
+        | JoinType::Full
+        | JoinType::RightSemi
+        | JoinType::RightAnti
+        | JoinType::LeftMark
+        | JoinType::RightMark => false,
     };
     is_kind && !join.null_aware && join.null_equality == NullEquality::NullEqualsNothing
 }

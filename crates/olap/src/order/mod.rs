@@ -160,7 +160,27 @@ pub(crate) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
                 let mut computed = values.zip(&aggregate.aggr_expr).filter(|(_, value)| !is_of_group(value));
                 !computed.any(|(field, _)| field.data_type().is_floating())
             }
-            _ => true,
+            LogicalPlan::Projection(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::Join(_)
+            | LogicalPlan::Repartition(_)
+            | LogicalPlan::Union(_)
+            | LogicalPlan::EmptyRelation(_)
+            | LogicalPlan::Subquery(_)
+            | LogicalPlan::SubqueryAlias(_)
+            | LogicalPlan::Values(_)
+            | LogicalPlan::Distinct(Distinct::All(_)) => true,
+            // Nobody makes these here, so nothing is known of them.
+            LogicalPlan::Statement(_)
+            | LogicalPlan::Explain(_)
+            | LogicalPlan::Analyze(_)
+            | LogicalPlan::Extension(_)
+            | LogicalPlan::Dml(_)
+            | LogicalPlan::Ddl(_)
+            | LogicalPlan::Copy(_)
+            | LogicalPlan::DescribeTable(_)
+            | LogicalPlan::Unnest(_)
+            | LogicalPlan::RecursiveQuery(_) => false,
         };
         Ok(if is_repeatable { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     })?;
