@@ -51,10 +51,11 @@ impl Opened {
     }
 }
 
-/// A file under a temporary name, removed unless it is finished.
+/// A file under a temporary name, removed unless it is finished. What is there and no file, a device or a pipe, has none: it must
+/// not be replaced.
 struct Part {
     file: File,
-    temporary: PathBuf,
+    temporary: Option<PathBuf>,
     path: PathBuf,
 }
 
@@ -65,17 +66,24 @@ impl Part {
         if path.is_dir() {
             return Err(refuse(&"it is a directory").into());
         }
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            let file = File::options().write(true).open(path).map_err(|error| refuse(&error))?;
+            return Ok(Part { file, temporary: None, path: path.to_owned() });
+        }
         let mut part = name.to_owned();
         part.push(".part");
         let temporary = path.with_file_name(part);
         let file = File::create(&temporary).map_err(|error| refuse(&error))?;
-        Ok(Part { file, temporary, path: path.to_owned() })
+        Ok(Part { file, temporary: Some(temporary), path: path.to_owned() })
     }
 
     fn finish(mut self, text: &str) -> anyhow::Result<()> {
         let write = || -> std::io::Result<()> {
             self.file.write_all(text.as_bytes())?;
-            fs::rename(&self.temporary, &self.path)
+            match &self.temporary {
+                Some(temporary) => fs::rename(temporary, &self.path),
+                None => self.file.flush(),
+            }
         };
         let mut write = write;
         write().with_context(|| format!("cannot write {}", self.path.display()))
@@ -85,6 +93,8 @@ impl Part {
 impl Drop for Part {
     fn drop(&mut self) {
         // After a rename there is nothing to remove; otherwise this is tidying up, and the run's own error matters more.
-        let _ = fs::remove_file(&self.temporary);
+        if let Some(temporary) = &self.temporary {
+            let _ = fs::remove_file(temporary);
+        }
     }
 }

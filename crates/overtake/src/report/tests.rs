@@ -92,3 +92,15 @@ fn a_file_that_cannot_be_written_is_refused_before_the_run() {
     assert!(error.is::<crate::refusal::Refusal>());
     assert!(error.to_string().starts_with("cannot write /nonexistent/r.json: "), "{error}");
 }
+
+/// Goal: what is there and no file is not replaced by one. Method: a socket, which cannot be written either.
+#[test]
+fn what_is_no_file_stays() {
+    let directory = testkit::folder("report");
+    let path = directory.path().join("r.json");
+    let _socket = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+    let output = Output { json: Some(path.clone()), svg: None };
+    let error = output.open().err().expect("a socket cannot be opened");
+    assert!(error.is::<crate::refusal::Refusal>(), "{error}");
+    assert!(!std::fs::metadata(&path).expect("it is there").is_file());
+}
