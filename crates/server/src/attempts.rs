@@ -1,4 +1,4 @@
-//! Clients that fail to log in, by their address: after some failures the next ones are answered later, and few of them are logged.
+//! Clients by their address: after some wrong passwords the next ones are answered later, and few of a crowd are logged.
 //!
 //! **Invariant:** who logs in with the right password never waits, whoever fails beside it; what is remembered is bounded.
 
@@ -12,9 +12,11 @@ const FREE: u32 = 3;
 /// The next one waits so long, each further one twice as long as the one before, up to the longest delay.
 const DELAY: Duration = Duration::from_millis(250);
 const DELAY_MAX: Duration = Duration::from_secs(4);
-/// Failures are forgotten after so long without another one; so many lines are logged in that time.
+/// Failures are forgotten after so long without another one; so many lines are logged in that time, of clients that were turned
+/// away, and so many of sessions that have begun.
 const PERIOD: Duration = Duration::from_mins(1);
 const LINES: u32 = 10;
+const SESSIONS: u32 = 100;
 /// Of more addresses than this nothing is remembered.
 const ADDRESSES_MAX: usize = 10_000;
 
@@ -27,10 +29,36 @@ pub(crate) struct Attempts(Mutex<HashMap<Option<IpAddr>, Attempt>>);
 struct Attempt {
     failures: u32,
     failed: Instant,
-    lines: u32,
-    logged: Instant,
+    turned_away: Lines,
+    sessions: Lines,
+}
+
+/// Log lines of one kind.
+#[derive(Debug)]
+struct Lines {
+    count: u32,
+    since: Instant,
     /// Lines that were not logged.
     left_out: u64,
+}
+
+impl Lines {
+    fn new(now: Instant) -> Lines {
+        Lines { count: 0, since: now, left_out: 0 }
+    }
+
+    /// One more line. Nothing if that is too many; else how many were left out before.
+    fn one(&mut self, most: u32, now: Instant) -> Option<u64> {
+        if PERIOD < now.saturating_duration_since(self.since) {
+            (self.count, self.since) = (0, now);
+        }
+        if most <= self.count {
+            self.left_out += 1;
+            return None;
+        }
+        self.count += 1;
+        Some(std::mem::take(&mut self.left_out))
+    }
 }
 
 impl Attempts {
@@ -43,7 +71,11 @@ impl Attempts {
         if ADDRESSES_MAX <= all.len() && !all.contains_key(&from) {
             all.clear();
         }
-        act(all.entry(from).or_insert(Attempt { failures: 0, failed: now, lines: 0, logged: now, left_out: 0 }))
+        let new = || {
+            let [turned_away, sessions] = [Lines::new(now), Lines::new(now)];
+            Attempt { failures: 0, failed: now, turned_away, sessions }
+        };
+        act(all.entry(from).or_insert_with(new))
     }
 
     /// A password was wrong. Gives how long the answer is to wait.
@@ -61,19 +93,15 @@ impl Attempts {
         })
     }
 
-    /// Something of this address is to be logged. Nothing if it is one line too many; else how many were left out before.
+    /// A client of this address was turned away, and that is to be logged. Nothing if it is one line too many; else how many were
+    /// left out before.
     pub(crate) fn line(&self, from: Option<IpAddr>, now: Instant) -> Option<u64> {
-        self.with(from, now, |attempt| {
-            if PERIOD < now.saturating_duration_since(attempt.logged) {
-                (attempt.lines, attempt.logged) = (0, now);
-            }
-            if LINES <= attempt.lines {
-                attempt.left_out += 1;
-                return None;
-            }
-            attempt.lines += 1;
-            Some(std::mem::take(&mut attempt.left_out))
-        })
+        self.with(from, now, |attempt| attempt.turned_away.one(LINES, now))
+    }
+
+    /// The same of a session that has begun. One that is not logged has no line at its end.
+    pub(crate) fn session(&self, from: Option<IpAddr>, now: Instant) -> Option<u64> {
+        self.with(from, now, |attempt| attempt.sessions.one(SESSIONS, now))
     }
 }
 
@@ -97,6 +125,9 @@ mod tests {
         let lines = (0..2_000).filter_map(|_| attempts.line(None, now)).count();
         assert_eq!(lines, 10);
         assert_eq!(attempts.line(None, now + 2 * PERIOD), Some(1_990));
+        let sessions = (0..2_000).filter_map(|_| attempts.session(None, now)).count();
+        assert_eq!(sessions, 100);
+        assert_eq!(attempts.session(None, now + 2 * PERIOD), Some(1_900));
         for last in 0..20_000_u32 {
             attempts.line(Some(IpAddr::from(last.to_be_bytes())), now);
         }

@@ -87,7 +87,7 @@ pub(crate) async fn begin<D: Front>(
         Err(_) => Err(SqlError::new(SqlState("57014"), "canceling authentication due to timeout").into()),
     };
     let error = match begun {
-        Ok(Some((place, opened, seen))) => {
+        Ok(Some((place, opened, seen, is_logged))) => {
             let limits = Limits {
                 message_max: shared.config.message_max,
                 memory_max: shared.config.session_memory_max,
@@ -97,7 +97,7 @@ pub(crate) async fn begin<D: Front>(
                 door: shared.config.door.clone(),
             };
             let site = Site { limits, waiter: shared.bells.waiter(), stats: shared.config.stats.clone(), seen };
-            return Some(Begun { conn, opened, site, place, is_logged: shared.config.log_connections });
+            return Some(Begun { conn, opened, site, place, is_logged });
         }
         Ok(None) => return None,
         Err(Stop::Error(error)) => Some(error),
@@ -164,7 +164,7 @@ async fn log_in<D: Front>(
     shared: &Shared<D>,
     conn: &mut Conn,
     origin: &mut Origin,
-) -> Result<Option<(Place, D::Opened, Arc<Seen>)>, Stop> {
+) -> Result<Option<(Place, D::Opened, Arc<Seen>, bool)>, Stop> {
     let Some(wish) = negotiate(shared, conn, origin).await? else { return Ok(None) };
     if wish.minor != 0 || !wish.unknown.is_empty() {
         conn.replies.negotiate(VERSION, wish.unknown.clone());
@@ -198,11 +198,16 @@ async fn log_in<D: Front>(
         conn.replies.parameter_status(&name, value);
     }
     conn.replies.key(place.pid, place.secret);
-    if shared.config.log_connections {
+    let left_out = match shared.config.log_connections {
+        true => shared.attempts.session(origin.address, Instant::now()),
+        false => None,
+    };
+    if let Some(left_out) = left_out {
+        let (pid, is_encrypted) = (place.pid, origin.is_encrypted);
         let (user, database, from) = (seen.user(), seen.database(), seen.client());
-        tracing::info!(pid = place.pid, user, database, from, encrypted = origin.is_encrypted, "a session has begun");
+        tracing::info!(pid, user, database, from, encrypted = is_encrypted, left_out, "a session has begun");
     }
-    Ok(Some((place, opened, seen)))
+    Ok(Some((place, opened, seen, left_out.is_some())))
 }
 
 /// One packet of the time before the first typed message.
