@@ -65,7 +65,7 @@ pub struct ControlSettings {
     pub model: Option<Network>,
     /// An observation lasts at least so long.
     pub observation_min: Duration,
-    /// And at most so long, however imprecise it is.
+    /// And at most so long, however imprecise it is; pauses of the load do not count.
     pub observation_max: Duration,
 }
 
@@ -107,6 +107,8 @@ const PRECISION: f64 = 0.08;
 const SURELY: f64 = 3.0;
 /// The precision that is asked of a class's mean response.
 const RESPONSE_PRECISION: f64 = 0.1;
+/// After so many times the least time of an observation it is asked whether it can come to anything.
+const HOPE: u32 = 3;
 /// Completions of a phase that has taken as long as an observation may.
 const PHASE_COMPLETIONS_MIN: u64 = 50;
 /// How long the next search waits after one that ended where it began, at first and at last.
@@ -306,7 +308,8 @@ impl Controller {
 
     /// Whether an observation is as precise as it must be, or has taken as long as it may.
     fn is_enough(&self, seen: &Observation, processors: u32) -> bool {
-        let has_lasted = self.settings.observation_max <= seen.lasted;
+        // A load that pauses has shown nothing meanwhile.
+        let has_lasted = self.settings.observation_max <= seen.worked;
         if self.comparing.is_some() {
             let is_phase = PHASE_COMPLETIONS <= seen.completions && self.settings.observation_min <= seen.lasted;
             return is_phase || (has_lasted && PHASE_COMPLETIONS_MIN <= seen.completions);
@@ -316,7 +319,8 @@ impl Controller {
         }
         let is_precise = match (self.settings.goal, seen.stands_for(processors)) {
             (Goal::Lowest { loss_max, increase_max }, Some(_)) => {
-                seen.throughput.half_width <= self.wanted(seen, PRECISION, loss_max.min(increase_max))
+                let loss = loss_max.min(increase_max);
+                seen.throughput.half_width <= self.wanted(seen, PRECISION, loss) || self.is_hopeless(seen, loss)
             }
             // What is concluded then stands on the load and on C², which are known sooner.
             (Goal::Lowest { loss_max, increase_max }, None) => {
@@ -335,6 +339,16 @@ impl Controller {
     /// The width of the interval that is asked of an observation: a share of the loss, or more if it falls short by much more.
     fn wanted(&self, seen: &Observation, share: f64, loss: f64) -> f64 {
         (share * loss).max(self.shortfall(seen, loss) / SURELY)
+    }
+
+    /// Whether a search sees so unsteady a host that no observation will say anything: limits are to be compared in turn, and soon.
+    /// An interval becomes narrower with the root of the time.
+    fn is_hopeless(&self, seen: &Observation, loss: f64) -> bool {
+        let takes = seen.worked.as_secs_f64() * (seen.throughput.half_width / self.wanted(seen, 1.0, loss)).powi(2);
+        let can_turn = self.phase == Phase::Searching && !self.in_turn;
+        can_turn
+            && HOPE * self.settings.observation_min <= seen.worked
+            && self.settings.observation_max.as_secs_f64() < takes
     }
 
     /// What is known less well than a limit may cost moves nothing.

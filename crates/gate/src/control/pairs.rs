@@ -54,8 +54,8 @@ impl Pairs {
         self.limits[usize::from(is_other)]
     }
 
-    /// A phase is over. Says what the pairs have shown, if that is enough: the ratio is known to within half of `loss`, or the other
-    /// limit surely loses more than that.
+    /// A phase is over. Says what the pairs have shown, if that is enough: the ratio is known to within half of `loss`; or the other
+    /// limit surely loses more than that, or surely keeps it and is the lower one, or surely does more.
     pub(super) fn add(&mut self, throughput: f64, loss: f64) -> Option<Compared> {
         let Some(first) = self.first.take() else {
             self.first = Some(throughput);
@@ -74,8 +74,11 @@ impl Pairs {
         let mean = self.ratios.iter().sum::<f64>() / n;
         let variance = self.ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / (n - 1.0);
         let half_width = student(n - 1.0) * (variance / n).sqrt();
-        let is_enough = half_width <= loss / 2.0 || mean + half_width < -loss || PAIRS_MAX < self.next_look;
         let [known, other] = self.limits;
+        // A lower limit need not do as much to be better.
+        let better = if other < known { -loss } else { 0.0 };
+        let is_surely = mean + half_width < -loss || better < mean - half_width;
+        let is_enough = half_width <= loss / 2.0 || is_surely || PAIRS_MAX < self.next_look;
         is_enough.then(|| Compared { known, other, ratio: mean.exp(), half_width })
     }
 }
@@ -118,6 +121,15 @@ mod tests {
         let (compared, phases) = compare(0.5, noise);
         assert_eq!(phases, 8);
         assert!(compared.ratio < 0.6);
+    }
+
+    #[test]
+    fn what_is_surely_good_enough_need_not_be_known_better() {
+        let noise = |at: usize| 1.0 + 0.1 * ((at * 7_919 % 101) as f64 / 50.0 - 1.0);
+        let (close, many) = compare(0.95, noise);
+        let (compared, few) = compare(1.2, noise);
+        assert!(2 * few <= many, "{few} {many}");
+        assert!(close.half_width < compared.half_width && 1.0 < compared.ratio, "{close:?} {compared:?}");
     }
 
     #[test]

@@ -191,6 +191,26 @@ fn on_a_host_that_others_load_it_costs_next_to_nothing_and_does_not_walk() {
     }
 }
 
+/// On a host that is too unsteady for it, nobody waits for an observation to its end.
+#[test]
+fn a_search_on_an_unsteady_host_compares_soon() {
+    let setup = &Setup::all()[14];
+    // Now twice as fast, now half as fast, for two seconds at a time.
+    let host: Vec<f64> = (0..4_000).map(|at| if at / 20 % 2 == 0 { 1.0 } else { 0.25 }).collect();
+    let mut simulation = closed(setup, 22, 4).on_host(host);
+    let observation_max = Duration::from_secs(60);
+    let settings = ControlSettings { observation_max, mpl_max: 100, ..ControlSettings::default() };
+    let mut controller = Controller::new(settings);
+    while controller.observations() == 0 {
+        simulation.run(10);
+        let now = simulation.now();
+        controller.look(now, simulation.gate_mut());
+    }
+    let first = controller.moves().next().expect("an observation").reason;
+    assert!(matches!(first, Reason::InTurn { .. }), "{first}");
+    assert!(simulation.now() < Time::ZERO.after(Duration::from_secs(30)), "{:?}", simulation.now());
+}
+
 /// A limit that is compared goes on with the mix: the host's noise hides neither what is far better nor a change of the load.
 #[test]
 fn noise_hides_no_change_of_the_load() {
@@ -208,4 +228,36 @@ fn noise_hides_no_change_of_the_load() {
     // Locks: the best is done with a few.
     let mpl = simulation.gate().mpl();
     assert!((1..=8).contains(&mpl), "{mpl}");
+}
+
+/// A pause of the load neither ends an observation that is not precise nor changes what was found.
+#[test]
+fn a_pause_of_the_load_is_not_observed() {
+    let mut gate = Gate::new(Settings::of_priorities(1)).expect("a gate");
+    let mut controller = Controller::new(ControlSettings::default());
+    let class = gate.settings().class("normal").expect("it is there");
+    let mut now = Time::ZERO;
+    controller.look(now, &mut gate);
+    // Two at a time, so that somebody waits always; one in ten takes a hundred times as long.
+    let mut run = |gate: &mut Gate, controller: &mut Controller, count: u64| {
+        let (mut inside, _) = gate.arrive(now, Arrival::new(class)).expect("nobody is turned away");
+        for at in 0..count {
+            let (next, _) = gate.arrive(now, Arrival::new(class)).expect("nobody is turned away");
+            now = now.after(Duration::from_micros(if at * 7_919 % 101 < 10 { 20_000 } else { 200 }));
+            gate.leave(now, inside, Ending::Done);
+            inside = next;
+            controller.look(now, gate);
+        }
+        gate.leave(now, inside, Ending::Done);
+        now = now.after(Duration::from_secs(60));
+        gate.tick(now);
+    };
+    for _ in 0..4 {
+        run(&mut gate, &mut controller, 480);
+        let moves: Vec<&Move> = controller.moves().collect();
+        assert!(moves.is_empty(), "{moves:?}");
+    }
+    // Of what it saw, 4 s were work.
+    let seen = gate.observation();
+    assert!((3..=5).contains(&seen.worked.as_secs()) && 240 <= seen.lasted.as_secs(), "{seen:?}");
 }

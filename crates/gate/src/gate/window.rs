@@ -13,6 +13,8 @@ pub struct Observation {
     pub mpl: u32,
     /// How long.
     pub lasted: Duration,
+    /// The same without pauses in which nobody was there.
+    pub worked: Duration,
     /// Transactions that have done what they were for, and left.
     pub completions: u64,
     /// Transactions that have failed.
@@ -86,6 +88,9 @@ pub struct ClassObservation {
     pub demand: Moments,
 }
 
+/// Nobody is there for at least so long: a pause of the load, in which nothing is to be observed.
+const PAUSE: Duration = Duration::from_secs(1);
+
 #[derive(Debug)]
 pub(super) struct Window {
     seen: Observation,
@@ -98,6 +103,9 @@ pub(super) struct Window {
     last_seconds: f64,
     active_seconds: f64,
     saturated_seconds: f64,
+    /// All pauses that are over; and since when nobody is there, if nobody is.
+    paused: Duration,
+    nobody_for: Duration,
 }
 
 /// A transaction that leaves, in numbers.
@@ -125,6 +133,8 @@ impl Window {
             last_seconds: 0.0,
             active_seconds: 0.0,
             saturated_seconds: 0.0,
+            paused: Duration::ZERO,
+            nobody_for: Duration::ZERO,
         }
     }
 
@@ -137,11 +147,20 @@ impl Window {
         self.active_seconds += seconds * f64::from(active);
         if 0 < active || somebody_waits {
             self.busy_seconds += seconds;
+            self.paused += self.pause();
+            self.nobody_for = Duration::ZERO;
+        } else {
+            self.nobody_for += passed;
         }
         if somebody_waits {
             self.saturated_seconds += seconds;
         }
         self.at(active).0 += seconds;
+    }
+
+    /// The pause under way.
+    fn pause(&self) -> Duration {
+        if PAUSE <= self.nobody_for { self.nobody_for } else { Duration::ZERO }
     }
 
     fn at(&mut self, active: u32) -> &mut (f64, u64) {
@@ -189,6 +208,7 @@ impl Window {
         let over = |seconds: f64| if lasted.is_zero() { 0.0 } else { seconds / lasted.as_secs_f64() };
         Observation {
             lasted,
+            worked: lasted.saturating_sub(self.paused + self.pause()),
             throughput: self.batches.throughput(),
             response: self.batches.response(),
             saturated: self.saturated_seconds / self.busy_seconds.max(f64::MIN_POSITIVE),

@@ -2,7 +2,7 @@
 //! controller finds it; the experiments of Schroeder et al., How to determine a good multi-programming level for external
 //! scheduling (ICDE 2006).
 //!
-//! **Invariant:** but for the parts `tpcb`, `real`, `engine`, `internal` and `cost`, all of it runs on the simulator of [`gate::sim`], which is a database on virtual time behind the gate and the
+//! **Invariant:** but for the parts `tpcb`, `real`, `engine`, `internal`, `cost` and `soak`, all of it runs on the simulator of [`gate::sim`], which is a database on virtual time behind the gate and the
 //! controller that serve; so the same arguments give the same figures on any machine, however many threads computed them.
 
 mod arrivals;
@@ -12,7 +12,7 @@ mod lab;
 mod priorities;
 mod setups;
 
-use super::wire::fronts::{self, real::Database, real::Extent};
+use super::wire::fronts::{self, real::Database, real::Extent, soak};
 use crate::refusal::Refusal;
 use crate::report::{Machine, Report, number};
 use crate::stop::Stop;
@@ -25,7 +25,7 @@ use std::time::Duration;
 /// Arguments of `bench mpl`.
 #[derive(Args, Debug, Serialize)]
 pub struct Arguments {
-    /// What to measure [default: all parts].
+    /// What to measure [default: all parts but `soak`].
     #[arg(value_name = "PART")]
     parts: Vec<Part>,
     /// Only these of the paper's set-ups, s01 to s17, separated by commas. `arrivals` has one of its own.
@@ -38,6 +38,9 @@ pub struct Arguments {
     /// Makes the transactions.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
+    /// Of the part `soak`.
+    #[command(flatten)]
+    soak: soak::Options,
 }
 
 /// A part of the experiments.
@@ -64,6 +67,8 @@ enum Part {
     Internal,
     /// On a real PostgreSQL 15: what the gate and PgBouncer add to a statement.
     Cost,
+    /// On a real PostgreSQL 15 and a host that others load: phases behind the gate and without a limit, in turn, for an hour.
+    Soak,
 }
 
 /// One of each bottleneck, and both ends of C².
@@ -80,8 +85,8 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let mut report = Report::new("mpl", arguments, Machine::read())?;
     for part in Part::value_variants() {
         let is_wanted = match (&arguments.parts[..], arguments.quick) {
-            ([], true) => !matches!(part, Part::Tpcb | Part::Engine | Part::Internal | Part::Cost),
-            ([], false) => true,
+            ([], true) => !matches!(part, Part::Tpcb | Part::Engine | Part::Internal | Part::Cost | Part::Soak),
+            ([], false) => *part != Part::Soak,
             (parts, _) => parts.contains(part),
         };
         if !is_wanted {
@@ -102,6 +107,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
             }
             Part::Internal => fronts::internal::measure(&mut report, length, rounds, stop)?,
             Part::Cost => fronts::cost::measure(&mut report, length, rounds, stop)?,
+            Part::Soak => soak::measure(&mut report, &arguments.soak, arguments.seed, stop)?,
         }
     }
     report.note("What is simulated runs on virtual time: the same arguments give the same figures on any machine.");

@@ -6,6 +6,7 @@
 pub mod cost;
 pub mod internal;
 pub mod real;
+pub mod soak;
 pub mod tpcb;
 
 use super::postgres::{Folder, free_port, install, is_root, user};

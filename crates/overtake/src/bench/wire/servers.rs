@@ -89,10 +89,7 @@ impl Which {
     /// A [`crate::refusal::Refusal`] when PostgreSQL is not to be had; whatever a server says.
     pub fn start(&self, writes: bool, connections_max: u32) -> anyhow::Result<Vec<Target>> {
         if let Some(url) = &self.url {
-            let server = Arc::new(Server { running: Running::Elsewhere, base_url: String::new() });
-            let target = Target { key: "url", title: "--url", url: url.clone(), is_unlogged: false, server };
-            target.wait()?;
-            return Ok(vec![target]);
+            return Ok(vec![elsewhere(url)?]);
         }
         let mut targets: Vec<Target> = Vec::new();
         let mut postgres: Option<Arc<Server>> = None;
@@ -137,6 +134,17 @@ impl Transport {
             }
         }
     }
+}
+
+/// The server at this address, which somebody else has started.
+///
+/// # Errors
+/// It does not answer.
+pub fn elsewhere(url: &str) -> anyhow::Result<Target> {
+    let server = Arc::new(Server { running: Running::Elsewhere, base_url: String::new() });
+    let target = Target { key: "url", title: "--url", url: url.to_owned(), is_unlogged: false, server };
+    target.wait()?;
+    Ok(target)
 }
 
 /// PostgreSQL 15 alone, over TCP, with an empty database of its own.

@@ -6,7 +6,7 @@
 
 pub(super) mod load;
 mod pin;
-mod place;
+pub(super) mod place;
 pub(super) mod setups;
 mod throttle;
 

@@ -44,21 +44,11 @@ impl Place {
     ///
     /// # Errors
     /// Nobody shows it.
-    pub fn view(&self, gated: &Target, view: &str) -> anyhow::Result<Vec<SimpleQueryRow>> {
-        let (target, question) = match self {
-            Place::Upstream(_) => {
-                let (base, _) = gated.url.rsplit_once('/').context("the front's address")?;
-                let admin = Target { url: format!("{base}/overtake"), ..gated.clone() };
-                (admin, format!("show {}", view.replace('_', " ")))
-            }
-            Place::Engine => (gated.clone(), format!("select * from overtake.{view}")),
-        };
-        let messages = Control::connect(&target)?.with(async |client| Ok(client.simple_query(&question).await?))?;
-        let row = |message| match message {
-            SimpleQueryMessage::Row(row) => Some(row),
-            _ => None,
-        };
-        Ok(messages.into_iter().filter_map(row).collect())
+    pub fn view(&self, gated: &Target, name: &str) -> anyhow::Result<Vec<SimpleQueryRow>> {
+        match self {
+            Place::Upstream(_) => view(gated, name),
+            Place::Engine => rows(gated, &format!("select * from overtake.{name}")),
+        }
     }
 
     /// C² of the demands, of the class that all are in.
@@ -70,4 +60,30 @@ impl Place {
         let normal = classes.iter().find(|row| row.get("class") == Some("normal"));
         normal.and_then(|row| row.get("c2")).context("the gate shows no class")?.parse().context("C²")
     }
+}
+
+/// The console of a gate before a server of others.
+///
+/// # Errors
+/// The front has no address.
+pub fn console(gated: &Target) -> anyhow::Result<Target> {
+    let (base, _) = gated.url.rsplit_once('/').context("the front's address")?;
+    Ok(Target { url: format!("{base}/overtake"), ..gated.clone() })
+}
+
+/// Rows of a view, as the console of a gate before a server of others shows them.
+///
+/// # Errors
+/// It does not.
+pub fn view(gated: &Target, name: &str) -> anyhow::Result<Vec<SimpleQueryRow>> {
+    rows(&console(gated)?, &format!("show {}", name.replace('_', " ")))
+}
+
+fn rows(target: &Target, question: &str) -> anyhow::Result<Vec<SimpleQueryRow>> {
+    let messages = Control::connect(target)?.with(async |client| Ok(client.simple_query(question).await?))?;
+    let row = |message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    };
+    Ok(messages.into_iter().filter_map(row).collect())
 }

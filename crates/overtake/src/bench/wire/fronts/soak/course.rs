@@ -1,0 +1,178 @@
+//! The course of the gate's limit, looked at once a second.
+//!
+//! **Invariant:** seconds of the gate are those of its own phases; in the others nobody comes to it, and it holds what it had.
+
+use super::super::super::client::Control;
+use super::super::super::servers::Target;
+use super::super::real::place::console;
+use super::Background;
+use anyhow::{Context, anyhow};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What the gate showed at one moment.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    at: Duration,
+    /// Of its own phases so far.
+    gated: Duration,
+    mpl: f64,
+    /// Half the width of the throughput's interval, over itself, if it is known.
+    off: Option<f64>,
+    holds: bool,
+}
+
+/// A thread that looks.
+pub(super) struct Course {
+    shared: Arc<Shared>,
+    thread: Background<()>,
+}
+
+#[derive(Default)]
+struct Shared {
+    is_gated: AtomicBool,
+    samples: Mutex<Vec<Sample>>,
+}
+
+/// What it saw.
+pub(super) struct Seen(Vec<Sample>);
+
+/// Of a part of the time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct During {
+    /// The limit, on average.
+    pub(super) mpl: f64,
+    /// How unsure the throughput was at the end.
+    pub(super) off: Option<f64>,
+    /// The share of the time in which a limit was held.
+    pub(super) holds: f64,
+}
+
+impl Course {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// The gate's console does not answer.
+    pub(super) fn start(gated: &Target) -> anyhow::Result<Course> {
+        let shared = Arc::new(Shared::default());
+        let (there, control) = (Arc::clone(&shared), Control::connect(&console(gated)?)?);
+        let body = move |is_over: &AtomicBool| {
+            let (began, mut gated, mut last) = (Instant::now(), Duration::ZERO, Duration::ZERO);
+            while !is_over.load(SeqCst) {
+                std::thread::park_timeout(LOOK);
+                let at = began.elapsed();
+                if there.is_gated.load(SeqCst) {
+                    gated += at - last;
+                }
+                last = at;
+                let sample = look(&control, at, gated)?;
+                there.samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
+            }
+            Ok(())
+        };
+        Ok(Course { shared, thread: Background::start("course", body)? })
+    }
+
+    /// Whether clients come to the gate from now on.
+    pub(super) fn is_gated(&self, is_gated: bool) {
+        self.shared.is_gated.store(is_gated, SeqCst);
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        self.thread.is_alive()
+    }
+
+    /// The limit now, and whether it is held.
+    pub(super) fn last(&self) -> (f64, bool) {
+        let samples = self.shared.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        samples.last().map_or((0.0, false), |last| (last.mpl, last.holds))
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// The gate did not answer.
+    pub(super) fn stop(self) -> anyhow::Result<Seen> {
+        self.thread.stop().context("the gate's console")?;
+        Ok(Seen(std::mem::take(&mut *self.shared.samples.lock().unwrap_or_else(PoisonError::into_inner))))
+    }
+}
+
+fn look(control: &Control, at: Duration, gated: Duration) -> anyhow::Result<Sample> {
+    let row = control.with(async |client| {
+        let messages = client.simple_query("show mpl").await?;
+        let row = messages.into_iter().find_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        row.ok_or_else(|| anyhow!("no row"))
+    })?;
+    let value = |name: &str| row.try_get(name).map_err(|error| anyhow!("{name}: {error}"));
+    let numbered = |name: &str| value(name)?.map(|text| text.parse::<f64>().context("a number")).transpose();
+    Ok(Sample {
+        at,
+        gated,
+        mpl: numbered("mpl")?.context("the gate shows no limit")?,
+        off: numbered("throughput_off")?,
+        holds: value("phase")? == Some("holding"),
+    })
+}
+
+impl Seen {
+    pub(super) fn during(&self, time: &Range<Duration>) -> During {
+        let inside: Vec<&Sample> = self.0.iter().filter(|sample| time.contains(&sample.at)).collect();
+        let mean = |value: &dyn Fn(&Sample) -> f64| {
+            inside.iter().map(|sample| value(sample)).sum::<f64>() / inside.len().max(1) as f64
+        };
+        During {
+            mpl: mean(&|sample| sample.mpl),
+            off: inside.last().and_then(|sample| sample.off),
+            holds: mean(&|sample| f64::from(u8::from(sample.holds))),
+        }
+    }
+
+    /// The limit at each second.
+    pub(super) fn limits(&self) -> Vec<(usize, f64)> {
+        self.0.iter().map(|sample| (sample.at.as_secs() as usize, sample.mpl)).collect()
+    }
+
+    pub(super) fn last_mpl(&self) -> f64 {
+        self.0.last().map_or(f64::NAN, |sample| sample.mpl)
+    }
+
+    /// The share of the time in which a limit was held.
+    pub(super) fn held_share(&self) -> f64 {
+        self.0.iter().filter(|sample| sample.holds).count() as f64 / self.0.len() as f64
+    }
+
+    /// How long the gate had worked when it first held a limit.
+    pub(super) fn held_after(&self) -> Option<Duration> {
+        self.0.iter().find(|sample| sample.holds).map(|sample| sample.gated)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_held_is_told_by_the_gates_own_seconds() {
+        let sample = |at: u64, gated: u64, mpl: f64, holds: bool| Sample {
+            at: Duration::from_secs(at),
+            gated: Duration::from_secs(gated),
+            mpl,
+            off: Some(0.1),
+            holds,
+        };
+        let seen = Seen(vec![sample(1, 1, 20.0, false), sample(5, 1, 6.0, false), sample(9, 3, 2.0, true)]);
+        assert_eq!(seen.held_after(), Some(Duration::from_secs(3)));
+        assert_eq!((seen.last_mpl(), seen.limits().len()), (2.0, 3));
+        let during = seen.during(&(Duration::ZERO..Duration::from_secs(6)));
+        assert_eq!((during.mpl, during.holds, during.off), (13.0, 0.0, Some(0.1)));
+        assert!(Seen(Vec::new()).held_after().is_none());
+    }
+}
