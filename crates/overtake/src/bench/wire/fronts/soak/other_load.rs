@@ -71,8 +71,8 @@ impl OtherLoad {
     /// How many hogs run on average during this time, which is since `start`.
     pub(super) fn mean(&self, time: &Range<Duration>) -> f64 {
         let length = time.end.saturating_sub(time.start).as_secs_f64();
-        let ran = self.hogs.iter().flatten().map(|burst| overlap(burst, time).as_secs_f64()).sum::<f64>();
-        if length == 0.0 { 0.0 } else { ran / length }
+        let ran = self.hogs.iter().flatten().map(|burst| overlap(burst, time)).sum::<Duration>();
+        if length == 0.0 { 0.0 } else { ran.as_secs_f64() / length }
     }
 
     /// Ends them.
