@@ -103,8 +103,20 @@ pub fn tpch_compares_answers_and_times() {
 
 pub fn mixed_compares_latencies_with_those_of_an_idle_server() {
     let tables = ["--scale-factor", "0.01", "--warehouses", "1", "--small", "--query", "1,6"];
-    let load =
-        ["--rate", "50", "--analytics", "1", "--clients", "4", "--duration", "0.3", "--servers", "overtake,postgres"];
+    let load = [
+        "--rate",
+        "50",
+        "--analytics",
+        "1",
+        "--clients",
+        "4",
+        "--duration",
+        "0.3",
+        "--servers",
+        "overtake,postgres",
+        "--runs",
+        "2",
+    ];
     let Some((report, _)) = report(&[&["mixed"], &tables[..], &load].concat()) else { return };
     for server in ["wire.mixed", "wire.mixed.postgres"] {
         for kind in ["update", "new_order"] {
@@ -113,6 +125,10 @@ pub fn mixed_compares_latencies_with_those_of_an_idle_server() {
                 &[&format!("{server}.{kind}.idle.us.p99"), &format!("{server}.{kind}.a1.p99_vs_idle")],
             );
             has_figures(&report, &[&format!("{server}.{kind}.a1.queries_per_min")]);
+            has_figures(&report, &[&format!("{server}.{kind}.a1.sleeper_us.p99")]);
         }
+    }
+    for figure in ["p999_vs_postgres", "network_delay_us", "network_faults_per_s"] {
+        has_figures(&report, &[&format!("wire.mixed.update.a1.{figure}")]);
     }
 }

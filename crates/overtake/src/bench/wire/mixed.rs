@@ -3,8 +3,11 @@
 //! **Invariant:** latencies are the client's, from the intended arrival (open loop); the same client, rate and inputs meet
 //! the idle server and the busy one, and a ratio is of one server to itself. The client stands for another machine, so its
 //! threads run in the real-time class where that is allowed; its lateness is printed, and so is what an ordinary client saw.
+//! Runs follow one another, and in each the servers take turns; what is told is the median of the runs. Beside each phase bare
+//! sleepers and the kernel's counters show what was the host's.
 
 mod analytics;
+mod host;
 mod open_loop;
 mod phases;
 mod report;
@@ -29,6 +32,12 @@ pub struct Arguments {
     #[command(flatten)]
     #[serde(flatten)]
     duration: PhaseDuration,
+    /// Runs of all phases, one after the other, 1 to 99; what is told is the median.
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=99))]
+    runs: u32,
+    /// The urgent transactions, separated by commas.
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', default_values = ["update", "new-order"])]
+    kinds: Vec<urgent::Kind>,
     /// Urgent transactions a second, 1 to 100,000.
     #[arg(long, value_name = "PER_SECOND", default_value_t = 500.0, value_parser = rate)]
     rate: f64,
@@ -106,8 +115,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     }
     targets.iter().try_for_each(accounts)?;
     let phases = Phases { arguments, realtime_allowed, stop };
-    let measured = targets.iter().map(|target| phases.measure(target)).collect::<anyhow::Result<Vec<_>>>()?;
-    report::fill(&mut report, arguments, realtime_allowed, &measured.concat());
+    report::fill(&mut report, arguments, realtime_allowed, &phases.measure(&targets)?);
     Ok(report)
 }
 

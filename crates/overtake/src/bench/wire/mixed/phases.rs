@@ -3,6 +3,7 @@
 use super::super::servers::Target;
 use super::Arguments;
 use super::analytics::{Analytics, Remedy};
+use super::host::{HostSeen, Watch};
 use super::urgent::{self, Kind, Seen, UrgentConfig};
 use crate::stop::Stop;
 use std::time::{Duration, Instant};
@@ -17,8 +18,7 @@ pub struct Phases<'a> {
     pub stop: &'a Stop,
 }
 
-/// One phase.
-#[derive(Clone)]
+/// Runs of one phase.
 pub struct Measured {
     /// The server's, or `postgres_remedies`.
     pub key: &'static str,
@@ -30,8 +30,16 @@ pub struct Measured {
     pub analytics: u32,
     /// Whether the client ran in the real-time class.
     pub is_realtime: bool,
+    /// Each time.
+    pub runs: Vec<Run>,
+}
+
+/// A phase in one run.
+pub struct Run {
     /// What the client saw.
     pub seen: Seen,
+    /// What the host did meanwhile.
+    pub host: HostSeen,
     /// Queries that ended beside, a minute.
     pub queries_per_min: f64,
 }
@@ -44,31 +52,41 @@ const IDLE_FOR: Duration = Duration::from_secs(2);
 const IDLE_WITHIN: Duration = Duration::from_secs(60);
 
 impl Phases<'_> {
-    /// All phases of one server: idle, then beside each number of sessions, and again with its users' remedies.
+    /// All phases of all servers, run by run: idle, then beside each number of sessions, and again with its users' remedies. Servers
+    /// take turns in each, so that what the machine does beside meets all.
     ///
     /// # Errors
-    /// A stop; what the server says.
-    pub fn measure(&self, target: &Target) -> anyhow::Result<Vec<Measured>> {
+    /// A stop; what a server says.
+    pub fn measure(&self, targets: &[Target]) -> anyhow::Result<Vec<Measured>> {
         let mut measured = Vec::new();
-        self.rest(target)?;
-        self.kinds(target, target.key, target.title, None, &mut measured)?;
-        let remedies: &[_] = match target.is_postgres() {
-            true => &[(Remedy::None, "postgres"), (Remedy::Nice, "postgres_remedies")],
-            false => &[(Remedy::None, target.key)],
-        };
-        for (remedy, key) in remedies {
-            let title = match remedy {
-                Remedy::None => target.title.to_owned(),
-                Remedy::Nice => format!("{}, nice +19, not parallel", target.title),
-            };
+        targets.iter().try_for_each(|target| self.rest(target))?;
+        for run in 1..=self.arguments.runs {
+            tracing::info!(run, of = self.arguments.runs, "measures");
+            for target in targets {
+                self.kinds(target, target.key, target.title, None, &mut measured)?;
+            }
             for &count in &self.arguments.analytics {
-                let analytics = Analytics::start(target, count, &self.arguments.queries(), *remedy)?;
-                self.stop.wait(SETTLE)?;
-                self.kinds(target, key, &title, Some((count, &analytics)), &mut measured)?;
-                analytics.stop()?;
+                for target in targets {
+                    self.beside(target, count, Remedy::None, &mut measured)?;
+                    if target.is_postgres() {
+                        self.beside(target, count, Remedy::Nice, &mut measured)?;
+                    }
+                }
             }
         }
         Ok(measured)
+    }
+
+    /// Beside so many sessions of a server.
+    fn beside(&self, target: &Target, count: u32, remedy: Remedy, measured: &mut Vec<Measured>) -> anyhow::Result<()> {
+        let (key, title) = match remedy {
+            Remedy::None => (target.key, target.title.to_owned()),
+            Remedy::Nice => ("postgres_remedies", format!("{}, nice +19, not parallel", target.title)),
+        };
+        let analytics = Analytics::start(target, count, &self.arguments.queries(), remedy)?;
+        self.stop.wait(SETTLE)?;
+        self.kinds(target, key, &title, Some((count, &analytics)), measured)?;
+        analytics.stop()
     }
 
     /// Returns when the server has nothing to do, or does not come to an end.
@@ -101,7 +119,7 @@ impl Phases<'_> {
         let analytics = beside.map_or(0, |(count, _)| count);
         let clients: &[bool] = if self.realtime_allowed { &[true, false] } else { &[false] };
         for &is_realtime in clients {
-            for kind in Kind::ALL {
+            for &kind in &self.arguments.kinds {
                 let Arguments { duration, rate, clients, seed, .. } = self.arguments;
                 let config = UrgentConfig {
                     kind,
@@ -114,12 +132,23 @@ impl Phases<'_> {
                 };
                 let done = || beside.map_or(0, |(_, analytics)| analytics.done());
                 let (began, before) = (Instant::now(), done());
+                let watch = Watch::start(target)?;
                 let seen = urgent::run(target, &config, self.stop)?;
+                let host = watch.stop()?;
                 let queries_per_min = (done() - before) as f64 * 60.0 / began.elapsed().as_secs_f64();
                 let p99_us = seen.latency.quantile_us(0.99);
                 tracing::info!(server = title, kind = kind.name(), analytics, is_realtime, p99_us, "measured");
-                let title = title.to_owned();
-                measured.push(Measured { key, title, kind, analytics, is_realtime, seen, queries_per_min });
+                let run = Run { seen, host, queries_per_min };
+                let is_it = |of: &&mut Measured| {
+                    (of.key, of.kind, of.analytics, of.is_realtime) == (key, kind, analytics, is_realtime)
+                };
+                match measured.iter_mut().find(is_it) {
+                    Some(measured) => measured.runs.push(run),
+                    None => {
+                        let (title, runs) = (title.to_owned(), vec![run]);
+                        measured.push(Measured { key, title, kind, analytics, is_realtime, runs });
+                    }
+                }
             }
         }
         Ok(())

@@ -9,7 +9,9 @@ use super::super::tpcc::{Statements, retried};
 use super::open_loop::{Arrival, generate};
 use crate::stop::Stop;
 use anyhow::Context;
+use clap::ValueEnum;
 use preempt::os;
+use serde::Serialize;
 use stage::Histogram;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -21,7 +23,8 @@ use tokio_postgres::{Client, Statement};
 use workloads::tpcc::{Input, Inputs, Random, Scale};
 
 /// What is run at each arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// One prepared statement, a transaction by itself: an update by key.
     Update,
@@ -30,9 +33,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Both.
-    pub const ALL: [Kind; 2] = [Kind::Update, Kind::NewOrder];
-
     /// In figures' names.
     pub fn name(self) -> &'static str {
         match self {
