@@ -25,6 +25,7 @@ mod parse;
 mod place;
 pub mod plan;
 mod planning;
+pub mod plants;
 pub mod priority;
 pub mod pulse;
 mod regex;

@@ -33,36 +33,42 @@ pub fn has_postgres() -> bool {
     Path::new(POSTGRES).join("postgres").exists()
 }
 
-/// Builds the binary, with a planted bug in a folder of its own.
+/// Builds the binary; with the planted bugs, of which each process chooses one, in a folder of its own.
 ///
 /// # Errors
 /// When it does not build.
-pub fn build(plant: Option<&str>) -> anyhow::Result<PathBuf> {
+pub fn build(with_plants: bool) -> anyhow::Result<PathBuf> {
     let mut folder = crate::plants::target_directory();
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--release", "--package", "overtake"]);
-    if let Some(plant) = plant {
+    if with_plants {
         folder.push("plants");
-        cargo.env("OVERTAKE_PLANT", plant);
+        cargo.env("OVERTAKE_PLANT", "chosen");
     }
     cargo.env("CARGO_TARGET_DIR", &folder);
     ensure!(cargo.status().context("cargo cannot be started")?.success(), "the build failed");
     Ok(folder.join("release/overtake"))
 }
 
-/// Starts the binary on a port that is free.
+/// Starts the binary on a port that is free, perhaps with a planted bug.
 ///
 /// # Errors
 /// When it does not say that it listens.
-pub fn overtake(binary: &Path) -> anyhow::Result<Server> {
+pub fn overtake(binary: &Path, plant: Option<&str>) -> anyhow::Result<Server> {
     let mut command = Command::new(binary);
-    command.args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    // Beside other programs, such as builds, analytics would stand still.
+    command.args(["serve", "--listen", "127.0.0.1:0", "--set", "overtake.analytics_threads=ordinary"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
     // Variables of the same prefix are settings of the server.
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("OVERTAKE_") {
             command.env_remove(name);
         }
     }
+    match plant {
+        Some(plant) => command.env("PLANTED_BUG", plant),
+        None => command.env_remove("PLANTED_BUG"),
+    };
     let mut process = command.spawn().with_context(|| format!("{} does not start", binary.display()))?;
     let output = process.stdout.take().context("it has a standard output")?;
     for line in BufReader::new(output).lines() {

@@ -205,7 +205,7 @@ impl Lowering<'_> {
         found: &mut Vec<Df>,
     ) -> SqlResult<()> {
         let key = self.comparable(value.clone(), kind)?;
-        let is_lost = cfg!(overtake_plant = "char_padding_lost") && value.repr == Repr::Blanks;
+        let is_lost = sql::plants::is_planted("char_padding_lost") && value.repr == Repr::Blanks;
         if key == value.expr || value.repr == Repr::Null || is_lost {
             keys.push(key.alias(name));
         } else {

@@ -10,7 +10,7 @@ use crate::plan::{AggregateCall, Expr, Plan, SetOperation, Slots, SortKey, slots
 
 /// Removes what a plan computes beside these columns.
 pub(super) fn drop_unused(plan: &mut Plan, used: &Slots) {
-    if cfg!(overtake_plant = "unused_output_raises") {
+    if crate::plants::is_planted("unused_output_raises") {
         return;
     }
     let with = |more: &mut dyn Iterator<Item = &Expr>| {

@@ -8,6 +8,7 @@ use super::{Each, Flow, Rows, Run};
 use crate::datum::Datum;
 use crate::error::SqlResult;
 use crate::plan::Recursive;
+use crate::plants::is_planted;
 use crate::pulse;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -20,7 +21,7 @@ impl Run<'_> {
         outer: Option<&Rows<'_>>,
         each: &mut Each<'_>,
     ) -> SqlResult<Flow> {
-        if recursive.looks_out {
+        if recursive.looks_out && !is_planted("recursion_looks_nowhere") {
             return self.rounds(recursive, outer, each);
         }
         if outer.is_none() && recursive.references.load(Ordering::Relaxed) <= 1 {

@@ -11,6 +11,7 @@ use super::statistics::{Moments, Pairs, Relation, Spread, Squares};
 use super::{Context, compare, find_cast};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::plants::is_planted;
 use crate::pulse;
 use crate::types::Kind;
 use crate::types::interval::Interval;
@@ -461,7 +462,8 @@ static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
         }
         // Those of any type with an order are announced as what they are given: `varchar`, not `text`.
         let is_any = compare::is_comparable(kind)
-            && !matches!(kind, Kind::Unknown | Kind::Void | Kind::Int2Vector | Kind::OidVector);
+            && !matches!(kind, Kind::Unknown | Kind::Void | Kind::Int2Vector | Kind::OidVector)
+            && !(kind == Kind::Varchar && is_planted("mode_of_varchar_is_text"));
         if is_any {
             all.push(line("mode", own, kind, What::Ordered(ordered::Ordered::Mode)));
             let discrete = What::Ordered(ordered::Ordered::Discrete);

@@ -315,7 +315,7 @@ fn arrays(all: &mut Vec<Operator>) {
         let (array, single) = (Kind::Array(element), element.kind());
         // As `array_cat`, `array_append` and `array_prepend`.
         let joined = |left, right, eval| {
-            let strict = cfg!(overtake_plant = "array_append_null");
+            let strict = crate::plants::is_planted("array_append_null");
             Operator { strict, ..operator("||", left, right, array, eval) }
         };
         all.push(joined(array, array, super::arrays::concat));

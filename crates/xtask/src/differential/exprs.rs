@@ -119,6 +119,11 @@ impl Gen<'_> {
         if roll < 34 && !scope.plain && ty != Ty::Name {
             return self.subquery(ty, depth - 1, scope, exact);
         }
+        if ty == Ty::Bpchar && self.rng.chance(40) {
+            // Of one length: equal values of several lengths print differently.
+            let text = self.expr(Ty::Text, depth - 1, scope, exact);
+            return call("($0)::char(5)", vec![text], ty);
+        }
         match self.call_of(ty, depth, scope, exact) {
             Some(call) => call,
             None => self.leaf(ty, scope, exact).unwrap_or_else(|| self.literal(ty)),
@@ -233,8 +238,8 @@ impl Gen<'_> {
         self.expr(Ty::Bool, depth.max(1), scope, true)
     }
 
-    /// FROM, WHERE and the scope of a small subquery over one table.
-    fn small(&mut self, scope: &Scope) -> (Select, Scope) {
+    /// FROM, WHERE and the scope of a small subquery over one table, which may have to look at the row around it.
+    fn small(&mut self, scope: &Scope, must_look: bool) -> (Select, Scope) {
         let (table, _) = *self.rng.pick(&TABLES);
         let alias = self.alias("s");
         let mut outer = scope.leaves.clone();
@@ -243,7 +248,7 @@ impl Gen<'_> {
         let leaves = Self::table_leaves(&alias);
         let inner = Scope { leaves, outer, unique, plain: true };
         let mut filter = Vec::new();
-        if self.rng.chance(60) {
+        if must_look || self.rng.chance(60) {
             let ty = *self.rng.pick(&[Ty::Int4, Ty::Int4, Ty::Text, Ty::Date, Ty::Int8]);
             let mine = Scope { outer: Vec::new(), ..inner.clone() };
             let theirs = Scope { leaves: inner.outer.clone(), ..Scope::default() };
@@ -268,7 +273,7 @@ impl Gen<'_> {
 
     /// A scalar subquery: an aggregate, or the first row by the key.
     fn subquery(&mut self, ty: Ty, depth: usize, scope: &Scope, exact: bool) -> Expr {
-        let (mut select, inner) = self.small(scope);
+        let (mut select, inner) = self.small(scope, false);
         let aggregate = if self.rng.chance(70) { self.aggregate(Some(ty), depth.min(1), &inner, exact) } else { None };
         let mut query = if let Some(value) = aggregate {
             select.items.push(Item { expr: value, name: None });
@@ -286,8 +291,18 @@ impl Gen<'_> {
         Expr { node: Node::Query { template: "($q)".to_owned(), args: Vec::new(), query: Box::new(query) }, ty, vague }
     }
 
+    /// A scalar subquery of this aggregate that looks at the row around it. Some of these rows find none.
+    pub fn correlated(&mut self, at: usize, element: Ty, scope: &Scope) -> Expr {
+        let (mut select, inner) = self.small(scope, true);
+        let value = self.aggregate_call(at, element, 1, &inner);
+        let (ty, vague) = (value.ty, value.vague);
+        select.items.push(Item { expr: value, name: None });
+        let query = Query::of(Body::Select(Box::new(select)));
+        Expr { node: Node::Query { template: "($q)".to_owned(), args: Vec::new(), query: Box::new(query) }, ty, vague }
+    }
+
     fn exists(&mut self, depth: usize, scope: &Scope) -> Expr {
-        let (mut select, inner) = self.small(scope);
+        let (mut select, inner) = self.small(scope, false);
         let ty = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Int8, Ty::Date, Ty::Numeric]);
         let value = self.expr(ty, depth.min(1), &inner, true);
         select.items.push(Item { expr: value, name: None });

@@ -24,13 +24,31 @@ use ast::Query;
 use catalog::Catalog;
 use compare::{Kind, compare, describe};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Callables that are not tried, with the reason of each.
 const KNOWN: &str = include_str!("known.tsv");
+
+/// Planted bugs, each a fault that once was there: `sql::plants` and `olap` look for these names.
+const PLANTS: [&str; 14] = [
+    "same_call_merged",
+    "unused_output_raises",
+    "guard_ignored",
+    "array_append_null",
+    "filter_below_grouping_sets",
+    "offset_under_sort",
+    "srf_under_distinct_on",
+    "char_padding_lost",
+    "empty_aggregate_null",
+    "interval_format_wide",
+    "mode_of_varchar_is_text",
+    "nested_cast_label",
+    "recursion_looks_nowhere",
+    "uuids_are_equal",
+];
 
 /// Random queries on both paths and on PostgreSQL 15.
 #[derive(clap::Args)]
@@ -65,9 +83,9 @@ pub struct Differential {
     /// Failures after which the run stops
     #[arg(long, default_value_t = 10)]
     failures: usize,
-    /// Build with this planted bug, and succeed when a difference is found
+    /// Build with planted bugs, and succeed when each of these is found; `all` for all there are
     #[arg(long)]
-    plant: Option<String>,
+    plant: Vec<String>,
     /// Print the statements that make the tables, and nothing else
     #[arg(long)]
     tables: bool,
@@ -242,12 +260,13 @@ impl Tally {
 /// Runs the command.
 ///
 /// # Errors
-/// When a query differs, or a server cannot be used; with a plant, when none differs.
+/// When a query differs, or a server cannot be used; with plants, when one of them is not found.
 pub fn run(options: &Differential) -> anyhow::Result<()> {
     if options.tables {
         println!("{SETTINGS};\n{};", schema::statements().join(";\n"));
         return Ok(());
     }
+    let plants = plants_of(options)?;
     let seed = options.seed.unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         now.as_secs() % 1_000_000
@@ -255,33 +274,64 @@ pub fn run(options: &Differential) -> anyhow::Result<()> {
     println!("seed {seed}");
     let binary = match &options.binary {
         Some(binary) => binary.clone(),
-        None => server::build(options.plant.as_deref())?,
+        None => server::build(!plants.is_empty())?,
     };
-    let ours = server::overtake(&binary)?;
     let theirs = postgres_of(options)?;
-    let (postgres, _own) = match theirs {
-        Some((address, own)) => (Some(address), own),
-        None => (None, None),
-    };
+    let postgres = theirs.as_ref().map(|(address, _)| address);
+    if plants.is_empty() {
+        let found = run_once(options, seed, &binary, postgres, None)?;
+        ensure!(found == 0, "{found} queries differ");
+        return Ok(());
+    }
+    let mut unnoticed = Vec::new();
+    for plant in plants {
+        let is_found = 0 < run_once(options, seed, &binary, postgres, Some(plant))?;
+        println!("plant {plant}: {}\n", if is_found { "found" } else { "NOT FOUND" });
+        if !is_found {
+            unnoticed.push(plant);
+        }
+    }
+    ensure!(unnoticed.is_empty(), "planted bugs that were not found: {}", unnoticed.join(", "));
+    Ok(())
+}
+
+/// Planted bugs to look for.
+fn plants_of(options: &Differential) -> anyhow::Result<Vec<&'static str>> {
+    let mut found = Vec::new();
+    for name in &options.plant {
+        let named: Vec<_> = PLANTS.into_iter().filter(|plant| name == "all" || name == plant).collect();
+        ensure!(!named.is_empty(), "there is no planted bug {name}, only {}", PLANTS.join(", "));
+        found.extend(named);
+    }
+    Ok(found)
+}
+
+/// Starts the server, perhaps with a planted bug, asks the queries, and returns how many differ.
+fn run_once(
+    options: &Differential,
+    seed: u64,
+    binary: &Path,
+    postgres: Option<&Address>,
+    plant: Option<&str>,
+) -> anyhow::Result<usize> {
+    let ours = server::overtake(binary, plant)?;
     let targets = Targets {
         server: ours.address.clone(),
-        postgres,
+        postgres: postgres.cloned(),
         analytics: !options.no_analytics,
         schema: format!("differential_{}", std::process::id()),
     };
     let catalog = prepare(&targets, options)?;
+    // One query is enough to find a plant.
+    let failures_max = if plant.is_some() { 1 } else { options.failures };
     let found = match options.only {
         Some(index) => show(&targets, &catalog, seed, index)?,
-        None => search(&targets, &catalog, seed, options)?,
+        None => search(&targets, &catalog, seed, options, failures_max)?,
     };
     if let Some(address) = &targets.postgres {
         Client::connect(address)?.run(&format!("drop schema {} cascade", targets.schema))?;
     }
-    match &options.plant {
-        Some(plant) => ensure!(0 < found, "the planted bug {plant} was not found"),
-        None => ensure!(found == 0, "{found} queries differ"),
-    }
-    Ok(())
+    Ok(found)
 }
 
 /// PostgreSQL 15 to compare with: the one that was named, or one of the run's own.
@@ -371,7 +421,13 @@ fn report(targets: &Targets, connections: &mut Connections, index: u64, query: &
 }
 
 /// Runs the queries, and reports those that differ.
-fn search(targets: &Targets, catalog: &Catalog, seed: u64, options: &Differential) -> anyhow::Result<usize> {
+fn search(
+    targets: &Targets,
+    catalog: &Catalog,
+    seed: u64,
+    options: &Differential,
+    failures_max: usize,
+) -> anyhow::Result<usize> {
     let next = AtomicU64::new(0);
     let tally = Tally::default();
     let failures = Mutex::new(0);
@@ -379,7 +435,7 @@ fn search(targets: &Targets, catalog: &Catalog, seed: u64, options: &Differentia
     let begun = Instant::now();
     let is_over = || {
         options.seconds.is_some_and(|seconds| Duration::from_secs(seconds) <= begun.elapsed())
-            || options.failures <= *failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+            || failures_max <= *failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     };
     let work = || -> anyhow::Result<()> {
         let mut connections = Connections::open(targets)?;
@@ -387,6 +443,9 @@ fn search(targets: &Targets, catalog: &Catalog, seed: u64, options: &Differentia
             let index = next.fetch_add(1, Ordering::Relaxed);
             if options.queries <= index {
                 break;
+            }
+            if index.is_multiple_of(10_000) && 0 < index {
+                println!("… {index} queries, {:.0} s", begun.elapsed().as_secs_f64());
             }
             let generated = queries::generate(catalog, seed, index);
             let answers = connections.ask(targets, &generated.query.to_string())?;
@@ -495,6 +554,44 @@ mod tests {
             .find(|query| 600 < query.to_string().len());
         let small = shrink::shrink(long.expect("there is a long one"), fails).to_string();
         assert!(small.len() < 250, "{small}");
+    }
+
+    #[test]
+    fn an_internal_error_is_a_difference_whoever_shares_it() {
+        let query = queries::generate(&Catalog::of_forms(), 1, 0).query;
+        let error = |state: &str| Answer::Error { state: state.to_owned(), message: String::new() };
+        for (row, analytics, side) in [
+            ("XX000", "XX000", Side::Row),
+            ("XX000", REFUSED, Side::Row),
+            (REFUSED, "XX000", Side::Analytics),
+            ("22012", "XX001", Side::Analytics),
+            (CANCELED, "XX000", Side::Analytics),
+        ] {
+            for postgres in [None, Some(error("22012")), Some(error("XX000"))] {
+                let answers = Answers { row: error(row), analytics: error(analytics), postgres };
+                assert_eq!(answers.judge(&query), Verdict::Different(side, Kind::Internal), "{row} {analytics}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_planted_bug_is_in_the_sources() {
+        let mut found = BTreeSet::new();
+        let mut folders: Vec<PathBuf> =
+            ["sql", "olap"].map(|of| Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of).join("src")).into();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("a folder of sources") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let text = std::fs::read_to_string(path).expect("a source");
+                let names = text.split("is_planted(\"").skip(1).filter_map(|rest| rest.split('"').next());
+                found.extend(names.map(str::to_owned));
+            }
+        }
+        assert_eq!(found, PLANTS.map(str::to_owned).into());
     }
 
     #[test]

@@ -45,7 +45,9 @@ pub fn generate(catalog: &Catalog, seed: u64, index: u64) -> Generated {
 
 impl Gen<'_> {
     fn top(&mut self, focus: usize) -> Query {
+        let is_aggregate = matches!(self.catalog.all[focus].kind, Kind::Aggregate | Kind::OrderedSet);
         let mut query = match self.rng.below(100) {
+            _ if is_aggregate && self.rng.chance(25) => self.looking_around(focus),
             0..50 => self.select(Some(focus), 2, &[], 2),
             50..58 => self.set_operation(Some(focus), 2),
             58..78 => self.around(focus),
@@ -53,6 +55,7 @@ impl Gen<'_> {
             86..90 => self.recursive(focus),
             90..92 => self.values(),
             92..95 => self.guarded(),
+            95 => self.padded(),
             _ => self.select(Some(focus), 3, &[], 2),
         };
         if !query.strict {
@@ -523,6 +526,82 @@ impl Gen<'_> {
         }
         for leaf in scope.leaves.iter().take(6) {
             select.items.push(Item { expr: leaf.expr.clone(), name: None });
+        }
+        Query::of(Body::Select(Box::new(select)))
+    }
+
+    /// Aggregates in scalar subqueries that look at the row around them.
+    fn looking_around(&mut self, focus: usize) -> Query {
+        let mut scope = Scope { unique: Some(Vec::new()), ..Scope::default() };
+        let from = self.from(0, &mut scope);
+        let mut select = Select::plain(Vec::new(), from, Vec::new());
+        let tried: Vec<Ty> =
+            ELEMENTS.into_iter().filter(|element| !self.catalog.is_excepted(focus, *element)).collect();
+        let element = *self.rng.pick(&tried);
+        let mut all = vec![self.correlated(focus, element, &scope)];
+        if all[0].has_literal() && self.rng.chance(50) {
+            let mut other = all[0].clone();
+            other.vary(&mut self.rng);
+            all.push(other);
+        }
+        self.spread(&mut select, all, &scope);
+        if select.items.is_empty() {
+            let ty = *self.rng.pick(&COMMON);
+            let expr = self.expr(ty, 1, &scope, false);
+            select.items.push(Item { expr, name: None });
+        }
+        self.order_rows(select, &scope)
+    }
+
+    /// Values of one `char(n)` that are grouped or made distinct, where their blanks show.
+    fn padded(&mut self) -> Query {
+        let mut scope = Scope { unique: Some(Vec::new()), ..Scope::default() };
+        let from = self.from(0, &mut scope);
+        let plain = Scope { plain: true, ..scope };
+        let (template, types): (&str, &[Ty]) = *self.rng.pick(&[
+            ("($0)::char(5)", &[Ty::Text][..]),
+            ("($0)::char(3)", &[Ty::Varchar]),
+            ("($0)::char(8)", &[Ty::Bpchar]),
+            ("coalesce($0, $1)", &[Ty::Bpchar, Ty::Bpchar]),
+            ("case when $0 then $1 else $2 end", &[Ty::Bool, Ty::Bpchar, Ty::Bpchar]),
+        ]);
+        let values = types.iter().map(|ty| self.leaf(*ty, &plain, true).unwrap_or_else(|| self.literal(*ty))).collect();
+        let key = call(template, values, Ty::Bpchar);
+        let mut select = Select::plain(vec![Item { expr: key.clone(), name: None }], from, Vec::new());
+        match self.rng.below(4) {
+            0 => {}
+            1 | 2 => select.distinct = Distinct::Yes,
+            _ => select.group = Some(Group::Keys(vec![key])),
+        }
+        let mut outer = Scope::default();
+        let from = vec![self.derived(Query::of(Body::Select(Box::new(select))), false, &mut outer)];
+        let value = outer.leaves[0].expr.clone();
+        let mut select = Select::plain(Vec::new(), from, Vec::new());
+        let is_grouped = self.rng.chance(50);
+        let shown: &[(&str, Ty)] = if is_grouped {
+            &[
+                ("max($0)", Ty::Bpchar),
+                ("min($0)", Ty::Bpchar),
+                ("octet_length(max($0))", Ty::Int4),
+                ("(min($0) || '|')", Ty::Text),
+                ("(max($0) like 'a %')", Ty::Bool),
+                ("sum(octet_length($0))", Ty::Int8),
+                ("count(distinct $0)", Ty::Int8),
+                ("count($0)", Ty::Int8),
+            ]
+        } else {
+            &[
+                ("$0", Ty::Bpchar),
+                ("octet_length($0)", Ty::Int4),
+                ("($0 || '|')", Ty::Text),
+                ("($0)::text", Ty::Text),
+                ("($0 like '% ')", Ty::Bool),
+                ("length($0)", Ty::Int4),
+            ]
+        };
+        for _ in 0..1 + self.rng.below(3) {
+            let (template, ty) = *self.rng.pick(shown);
+            select.items.push(Item { expr: call(template, vec![value.clone()], ty), name: None });
         }
         Query::of(Body::Select(Box::new(select)))
     }

@@ -191,21 +191,18 @@ pub fn queries(query: &Query) -> Vec<Query> {
     if query.offset.is_some() {
         with(&|other| other.offset = None);
     }
-    // Under DISTINCT ON the order decides which rows there are.
+    // Under DISTINCT ON, LIMIT and OFFSET the order decides which rows there are.
     let is_on = matches!(&query.body, Body::Select(select) if matches!(select.distinct, Distinct::On(_)));
-    if !query.order.is_empty() && !is_on {
+    if !query.order.is_empty() && !is_on && query.limit.is_none() && query.offset.is_none() {
         with(&|other| {
             other.order = Vec::new();
             other.total = false;
         });
-        // With LIMIT or OFFSET the keys decide which rows there are.
-        if query.limit.is_none() && query.offset.is_none() {
-            for at in 0..query.order.len() {
-                with(&|other| {
-                    other.order.remove(at);
-                    other.total = false;
-                });
-            }
+        for at in 0..query.order.len() {
+            with(&|other| {
+                other.order.remove(at);
+                other.total = false;
+            });
         }
     }
     for at in 0..query.with.len() {

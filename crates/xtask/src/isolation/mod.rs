@@ -127,7 +127,7 @@ fn play_one(options: &Isolation, target: &Target, name: &str) -> anyhow::Result<
     let spec = spec::parse(&text).with_context(|| path.display().to_string())?;
     let expected = expected(&options.suite, name)?;
     let own: Option<Server> = match target {
-        Target::Own(binary) => Some(server::overtake(binary)?),
+        Target::Own(binary) => Some(server::overtake(binary, None)?),
         Target::Other(_) => None,
     };
     let address = match (target, &own) {
@@ -153,7 +153,7 @@ pub fn run(options: &Isolation) -> anyhow::Result<()> {
     let target = match (&options.url, &options.binary) {
         (Some(url), _) => Target::Other(Address::read(url)?),
         (None, Some(binary)) => Target::Own(binary.clone()),
-        (None, None) => Target::Own(server::build(None)?),
+        (None, None) => Target::Own(server::build(false)?),
     };
     if let Some(folder) = &options.out {
         fs::create_dir_all(folder)?;

@@ -3,6 +3,7 @@
 use super::roman::MONTHS as ROMAN;
 use super::{Field, Node, nodes, ordinal};
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::plants::is_planted;
 use crate::types::calendar::{SECOND, civil_of, days_of, split};
 use crate::types::forms::Forms;
 use crate::types::interval::Interval;
@@ -116,7 +117,8 @@ fn word(text: impl Into<String>) -> Written {
 
 /// A number with zeros in front; a sign takes one of the places.
 fn number(value: i64, width: usize, field: Field) -> Written {
-    let width = if field.fill { 0 } else { width };
+    let sign = usize::from(value < 0 && is_planted("interval_format_wide"));
+    let width = if field.fill { 0 } else { width + sign };
     Written { text: format!("{value:0width$}"), is_number: true }
 }
 
