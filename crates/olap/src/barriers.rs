@@ -10,8 +10,11 @@
 //! - Rows that are skipped are chosen by the order below the OFFSET, and an outer ORDER BY must not replace that order.
 //!   [`Seal`] plans each limit that another operator reads as a [`SealedExec`]: a leaf whose plan has been
 //!   optimized by itself. Only projections may stand between the answer and a limit that is not sealed.
-//! - A column that is constant below an outer join is that or null above it. DataFusion takes it for constant there, too, and
-//!   leaves it out of sort keys. So [`Seal`] seals an input that the join may extend by nulls and that has constants.
+//! - A column that is constant below an outer join is that or null above it, and an expression that equals a column below it
+//!   need not be null where the column is (`coalesce(x, 5)`). DataFusion takes both for what they were, and leaves them out of
+//!   sort keys. So [`Seal`] seals an input that the join may extend by nulls and that has such constants or equalities.
+//! - What is constant in each input of a union is not constant in the union, but DataFusion leaves it out of the keys by which
+//!   it merges the inputs. So [`Seal`] seals inputs with constants, too; a grand total is one.
 //!
 //! What can raise an error sees no row that a condition has excluded. [`asked_in_turn`] puts conditions that can raise above
 //! all others, one upon the other in the order in which the query has them. A projection that can raise stays above the
@@ -32,6 +35,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{EmptyRelation, Expr, Filter, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
@@ -42,6 +46,7 @@ use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, ReplaceChildrenOptions,
 };
@@ -99,7 +104,7 @@ impl OptimizerRule for HideTotals {
         let mut hidden = Hidden::default();
         let hide = |plan: LogicalPlan| {
             let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
-            if !aggregate.group_expr.is_empty() || cfg!(overtake_plant = "filter_below_grouping_sets") {
+            if !aggregate.group_expr.is_empty() || sql::plants::is_planted("filter_below_grouping_sets") {
                 return Ok(Transformed::no(plan));
             }
             Ok(Transformed::yes(hidden.hide(push(plan)?)))
@@ -160,8 +165,8 @@ fn is_limit(plan: &dyn ExecutionPlan) -> bool {
         || plan.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
 }
 
-/// Inputs of a join, left and right, in whose place rows of nulls may stand.
-fn extended_by_nulls(plan: &dyn ExecutionPlan) -> [bool; 2] {
+/// Tells for each input of an operator if what holds of all of its rows need not hold of the operator's.
+fn is_changed(plan: &dyn ExecutionPlan) -> Vec<bool> {
     let kind = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
         *join.join_type()
     } else if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
@@ -169,19 +174,21 @@ fn extended_by_nulls(plan: &dyn ExecutionPlan) -> [bool; 2] {
     } else if let Some(join) = plan.downcast_ref::<SortMergeJoinExec>() {
         join.join_type()
     } else {
-        return [false, false];
+        let is_union = plan.downcast_ref::<UnionExec>().is_some();
+        return vec![is_union; plan.children().len()];
     };
+    // Rows of nulls may stand in the place of an input's.
     match kind {
-        JoinType::Left => [false, true],
-        JoinType::Right => [true, false],
-        JoinType::Full => [true, true],
+        JoinType::Left => vec![false, true],
+        JoinType::Right => vec![true, false],
+        JoinType::Full => vec![true, true],
         JoinType::Inner
         | JoinType::LeftSemi
         | JoinType::RightSemi
         | JoinType::LeftAnti
         | JoinType::RightAnti
         | JoinType::LeftMark
-        | JoinType::RightMark => [false, false],
+        | JoinType::RightMark => vec![false, false],
     }
 }
 
@@ -195,29 +202,34 @@ impl Seal {
         Ok(SealedExec::around(input))
     }
 
-    /// Seals the inputs of an outer join whose constants are none above it.
-    fn joined(
+    /// Seals the inputs of an outer join or a union of which not everything that holds below it holds above it.
+    fn combined(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
         let inputs: Vec<_> = plan.children().into_iter().map(Arc::clone).collect();
-        let has_constants = |input: &Arc<dyn ExecutionPlan>| !input.equivalence_properties().constants().is_empty();
-        let extended = extended_by_nulls(&*plan);
-        let is_sealed = |(input, extended): (&Arc<dyn ExecutionPlan>, bool)| extended && has_constants(input);
-        if !inputs.iter().zip(extended).any(is_sealed) {
+        // Columns that are equal are null together.
+        let is_column = |expr: &Arc<dyn PhysicalExpr>| expr.downcast_ref::<Column>().is_some();
+        let holds_above = |input: &Arc<dyn ExecutionPlan>| {
+            let known = input.equivalence_properties();
+            known.constants().is_empty() && known.eq_group().iter().all(|class| class.iter().all(is_column))
+        };
+        let changed = is_changed(&*plan);
+        let is_sealed = |(input, changed): (&Arc<dyn ExecutionPlan>, bool)| changed && !holds_above(input);
+        if !inputs.iter().zip(changed.iter().copied()).any(is_sealed) {
             return Ok(Transformed::no(plan));
         }
         let inputs = inputs
             .into_iter()
-            .zip(extended)
-            .map(|(input, extended)| if is_sealed((&input, extended)) { self.alone(input, config) } else { Ok(input) });
+            .zip(changed)
+            .map(|(input, changed)| if is_sealed((&input, changed)) { self.alone(input, config) } else { Ok(input) });
         Ok(Transformed::yes(replace_children_if_necessary(plan, inputs.collect::<Result<_>>()?)?))
     }
 
     /// Seals what is below the operators that may stand as they are: projections, then limits, at the top of a plan.
     fn below_top(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = self.joined(plan, config)?.data;
+        let plan = self.combined(plan, config)?.data;
         let is_top = plan.downcast_ref::<ProjectionExec>().is_some() || is_limit(&*plan);
         let children = plan.children().into_iter().map(Arc::clone);
         let children = children.map(|child| match is_top {
@@ -231,7 +243,7 @@ impl Seal {
     fn sealed(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let seal = |plan: Arc<dyn ExecutionPlan>| {
             if !is_limit(&*plan) {
-                return self.joined(plan, config);
+                return self.combined(plan, config);
             }
             Ok(Transformed::new(self.alone(plan, config)?, true, TreeNodeRecursion::Jump))
         };
@@ -242,7 +254,7 @@ impl Seal {
 impl PhysicalOptimizerRule for Seal {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_up(kept_above).data()?;
-        if cfg!(overtake_plant = "offset_under_sort") { Ok(plan) } else { self.below_top(plan, config) }
+        if sql::plants::is_planted("offset_under_sort") { Ok(plan) } else { self.below_top(plan, config) }
     }
 
     fn name(&self) -> &str {

@@ -59,6 +59,8 @@ pub(crate) enum Kernel {
     Flag,
     /// Back from the number.
     Truth,
+    /// The value itself, declared as one that can be null.
+    OrNull(Repr),
 }
 
 /// A call of a kernel.
@@ -74,9 +76,10 @@ pub(crate) fn ten_to(power: u8) -> i128 {
 impl Kernel {
     fn data_type(self) -> DataType {
         match self {
-            Kernel::Integers(_, result) | Kernel::Decimals { result, .. } | Kernel::Shifted { result, .. } => {
-                result.data_type()
-            }
+            Kernel::Integers(_, result)
+            | Kernel::Decimals { result, .. }
+            | Kernel::Shifted { result, .. }
+            | Kernel::OrNull(result) => result.data_type(),
             Kernel::Canonical => DataType::Float64,
             Kernel::Key => DataType::BinaryView,
             Kernel::Flag => DataType::Int64,
@@ -250,6 +253,7 @@ impl Kernel {
                 };
                 typed(shifted, result)
             }
+            Kernel::OrNull(_) => first(args)?,
             Kernel::Canonical => {
                 let array = first(args)?;
                 let canonical: Float64Array = compute::unary(array.as_primitive::<Float64Type>(), canonical);
@@ -330,6 +334,7 @@ impl defined::Scalar for Kernel {
             Kernel::Key => "key",
             Kernel::Flag => "flag",
             Kernel::Truth => "truth",
+            Kernel::OrNull(_) => "or_null",
             Kernel::Pad(_) => "padded",
             Kernel::Part(Part::Year) => "year",
             Kernel::Part(Part::Month) => "month",
@@ -349,7 +354,9 @@ impl defined::Scalar for Kernel {
         match self {
             Kernel::Integers(..) | Kernel::Part(_) => true,
             Kernel::Decimals { checked, .. } | Kernel::Shifted { checked, .. } => *checked,
-            Kernel::Canonical | Kernel::Key | Kernel::Pad(_) | Kernel::Flag | Kernel::Truth => false,
+            Kernel::Canonical | Kernel::Key | Kernel::Pad(_) | Kernel::Flag | Kernel::Truth | Kernel::OrNull(_) => {
+                false
+            }
         }
     }
 

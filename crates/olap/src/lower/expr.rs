@@ -362,7 +362,13 @@ impl Lowering<'_> {
         let place = lowered.place(0)?;
         let (value, repr) = (place.value(), place.repr);
         let plan = build(LogicalPlanBuilder::from(lowered.plan).project([value]))?;
-        Ok(Value::of(Df::ScalarSubquery(self.subquery(or_null(plan)?)), repr))
+        let can_be_null = plan.schema().field(0).is_nullable() || repr == Repr::Null;
+        if can_be_null || plan.all_out_ref_exprs().is_empty() {
+            return Ok(Value::of(Df::ScalarSubquery(self.subquery(or_null(plan)?)), repr));
+        }
+        // A correlated one becomes an outer join, but rules that run before take the column's word for it.
+        let found = Df::ScalarSubquery(self.subquery(plan));
+        Ok(Value::of(kernels::call(Kernel::OrNull(repr), vec![found]), repr))
     }
 
     fn exists(&self, plan: &Plan, row: &Row<'_>, negated: bool) -> SqlResult<Df> {
@@ -432,9 +438,7 @@ fn guarded(mut parts: Vec<Df>, is_and: bool, is_exact: bool) -> SqlResult<Df> {
 /// The query, whose value is declared as one that can be null. Of no rows it is null whatever its column is, but DataFusion
 /// takes the column's word for it: `(SELECT id FROM empty) IS NULL` was false. A join with a row of nothing says it.
 fn or_null(plan: LogicalPlan) -> SqlResult<LogicalPlan> {
-    let can_be_null = plan.schema().field(0).is_nullable();
-    // A correlated one becomes an outer join, which declares it.
-    if can_be_null || !plan.all_out_ref_exprs().is_empty() {
+    if plan.schema().field(0).is_nullable() {
         return Ok(plan);
     }
     let nothing = LogicalPlanBuilder::empty(true);
