@@ -51,6 +51,14 @@ pub(super) fn is_same(left: &Expr, right: &Expr) -> bool {
     }
 }
 
+/// Tells if a condition on groups says the same of each of their rows: it has no aggregate, and no value of its own making.
+pub(super) fn is_of_rows(condition: &Expr) -> bool {
+    fn is_collected(expr: &Expr) -> bool {
+        matches!(expr, Expr::Column(column) if PLACEHOLDERS <= *column) || expr.parts().into_iter().any(is_collected)
+    }
+    !condition.has_query() && !condition.is_volatile() && !is_collected(condition)
+}
+
 /// More sets than these are refused, as by PostgreSQL.
 const SETS_MAX: usize = 4096;
 const CUBE_MAX: usize = 12;

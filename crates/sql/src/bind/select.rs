@@ -165,6 +165,10 @@ impl Binder<'_> {
         let mut layout =
             Layout { aggregates: 0, set: None, windows: scope.width, sets: scope.width, groupings: Vec::new() };
         let mut aggregates: Vec<_> = aggregates.into_iter().map(|(_, call, _)| call).collect();
+        let of_rows = match grouping.sets {
+            None => having.iter().cloned().flat_map(split).filter(super::group::is_of_rows).collect(),
+            Some(_) => Vec::new(),
+        };
         if is_grouped {
             let more = sets.iter_mut().flat_map(|set| &mut set.arguments);
             let more = more.chain(windows.iter_mut().flat_map(window_parts));
@@ -185,6 +189,8 @@ impl Binder<'_> {
             return Err(self.at_place(SqlError::new(SqlState::GROUPING_ERROR, message), place));
         }
         layout.sets = layout.windows + windows.len();
+        // What it excludes is not computed, so nothing in it fails.
+        selection.extend(of_rows);
         // References of subqueries in these to aggregates of this query, too.
         let below = selection.iter_mut().chain(aggregates.iter_mut().flat_map(super::functions::call_parts));
         let more = sets.iter_mut().flat_map(|set| &mut set.arguments).chain(windows.iter_mut().flat_map(window_parts));
@@ -485,7 +491,7 @@ fn waits_for_order(
     first_set: usize,
 ) -> bool {
     // All columns are keys of a DISTINCT.
-    if !is_ordered || is_distinct || cfg!(overtake_plant = "srf_under_distinct_on") {
+    if !is_ordered || is_distinct || crate::plants::is_planted("srf_under_distinct_on") {
         return false;
     }
     let on = on.unwrap_or_default();
