@@ -5,7 +5,7 @@ use super::{Binder, Scope};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
-use crate::parse::rewrite::{SYMMETRIC, mark};
+use crate::parse::rewrite::{SYMMETRIC, VALUES, mark, marked};
 use crate::plan::{Expr, ListId, Place, Plan, Typed, new_id};
 use crate::types::numeric::Numeric;
 use crate::types::{Kind, SqlType};
@@ -25,6 +25,14 @@ fn symmetric(low: &ast::Expr) -> Option<&ast::Expr> {
     match (mark(name), &list.args[..]) {
         (Some(SYMMETRIC), [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(low))]) => Some(low),
         _ => None,
+    }
+}
+
+/// The values of an `IN`, without the mark before them.
+fn values_of(list: &[ast::Expr]) -> &[ast::Expr] {
+    match list.split_first() {
+        Some((first, rest)) if marked(first) == Some(VALUES) => rest,
+        _ => list,
     }
 }
 
@@ -138,6 +146,7 @@ impl Binder<'_> {
                 Ok(negated_if(*negated, truth(Expr::And(vec![low.expr, high.expr]))))
             }
             ast::Expr::InList { expr, list, negated } if is_row(expr) => {
+                let list = values_of(list);
                 let at = |error| match list.first() {
                     Some(first) => self.at_words(error, IN, first),
                     None => error,
@@ -145,7 +154,7 @@ impl Binder<'_> {
                 let equal = list.iter().map(|other| Ok(self.row_comparison("=", expr, other, scope).map_err(at)?.expr));
                 Ok(negated_if(*negated, truth(Expr::Or(equal.collect::<SqlResult<_>>()?))))
             }
-            ast::Expr::InList { expr, list, negated } => self.in_list(one(expr)?, list, *negated, scope),
+            ast::Expr::InList { expr, list, negated } => self.in_list(one(expr)?, values_of(list), *negated, scope),
             ast::Expr::InSubquery { expr, subquery, negated } => {
                 let found = self.in_query(expr, subquery, scope);
                 let at = |error| self.at_place(error, self.source.words_before(self.query_start(subquery), IN));

@@ -9,7 +9,7 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::plan::{Expr, Over, Plan, Slots, Typed, new_id, slots_of_plan};
-use crate::types::Kind;
+use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, BinaryOperator};
 use std::sync::Arc;
 
@@ -105,6 +105,7 @@ impl Binder<'_> {
         let Some(kind) = column.kind.kind.array_of() else {
             return Err(SqlError::unsupported(format_args!("an array of {}", column.kind.kind.name())));
         };
+        let kind = SqlType { kind, ..column.kind };
         Ok(Typed::new(Expr::ArrayQuery(Box::new(shared(bound.plan))), kind))
     }
 
@@ -324,7 +325,8 @@ impl Binder<'_> {
         let Some(array) = kind.kind.array_of() else {
             return Err(SqlError::unsupported(format_args!("an array of {}", kind.kind.name())));
         };
-        Ok(Typed::new(Expr::Array(items), array))
+        // A modifier that all elements share is the array's, too.
+        Ok(Typed::new(Expr::Array(items), SqlType { kind: array, ..kind }))
     }
 }
 

@@ -205,7 +205,7 @@ impl Binder<'_> {
     }
 
     fn subscript(&self, array: Typed, subscript: &ast::Subscript, scope: &Scope<'_>) -> SqlResult<Typed> {
-        let SqlType { kind, .. } = array.kind;
+        let SqlType { kind, typmod } = array.kind;
         // A name has its bytes as elements, which count from 0.
         let is_byte = kind == Kind::Name && matches!(subscript, ast::Subscript::Index { .. });
         if kind.element().is_none() && !is_byte {
@@ -219,19 +219,21 @@ impl Binder<'_> {
                 .map_err(|error| if error.state() == SqlState::CANNOT_COERCE { refused() } else { error })
                 .map_err(|error| self.at_expr(error, expr))
         };
-        match subscript {
-            ast::Subscript::Index { index: at } => self.call("[]", vec![array, index(at)?]),
+        let found = match subscript {
+            ast::Subscript::Index { index: at } => self.call("[]", vec![array, index(at)?])?,
             ast::Subscript::Slice { lower_bound, upper_bound, stride: None } => {
                 let bound = |bound: &Option<ast::Expr>, default: i32| match bound {
                     Some(bound) => index(bound),
                     None => Ok(integer(default)),
                 };
                 let (least, greatest) = super::vectors::widest(kind);
-                self.call("[:]", vec![array, bound(lower_bound, least)?, bound(upper_bound, greatest)?])
+                self.call("[:]", vec![array, bound(lower_bound, least)?, bound(upper_bound, greatest)?])?
             }
             ast::Subscript::Slice { lower_bound: _, upper_bound: _, stride: Some(_) } => {
-                Err(SqlError::unsupported("a slice with a stride"))
+                return Err(SqlError::unsupported("a slice with a stride"));
             }
-        }
+        };
+        // The array's modifier is that of its elements.
+        Ok(if is_byte { found } else { Typed { kind: SqlType { typmod, ..found.kind }, ..found } })
     }
 }

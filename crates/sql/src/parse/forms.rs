@@ -1,7 +1,7 @@
 //! Forms of expressions and small clauses that the library does not know, said as others that it knows.
 
 use super::offset;
-use super::rewrite::{closing, is_word, sign, word};
+use super::rewrite::{VALUES, closing, is_word, mark_at, sign, word};
 use crate::error::{SqlError, SqlResult, SqlState};
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 
@@ -102,6 +102,29 @@ pub(super) fn extracts(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResul
             && field.chars().all(|letter| letter.is_ascii_alphabetic())
         {
             tokens[at] = word(&tokens[at], &field.clone());
+        }
+    }
+    Ok(())
+}
+
+/// `a IN ((SELECT b), c)`, `a IN ((SELECT b) + 1)`: values of which the first begins with a query, which the library takes for
+/// all there is. A mark before them, which is no query, tells it that they are a list.
+pub(super) fn lists(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    const QUERIES: [&str; 4] = ["select", "with", "values", "table"];
+    const GOES_ON: [&str; 8] = ["union", "intersect", "except", "order", "limit", "offset", "fetch", "for"];
+    for at in (0..tokens.len()).rev() {
+        let first = at + 2;
+        let is_list = is_word(&tokens[at], "in") && is_sign(tokens, at + 1, &Token::LParen);
+        if !is_list || !is_sign(tokens, first, &Token::LParen) {
+            continue;
+        }
+        let begin = (first..tokens.len()).find(|place| !is_sign(tokens, *place, &Token::LParen)).unwrap_or(first);
+        let next = closing(tokens, first + 1) + 1;
+        let is_query = is_sign(tokens, next, &Token::RParen) || GOES_ON.iter().any(|word| is(tokens, next, word));
+        if !is_query && QUERIES.iter().any(|word| is(tokens, begin, word)) {
+            let own = &tokens[first];
+            let mark = [mark_at(own, VALUES), sign(own, Token::Comma)];
+            tokens.splice(first..first, mark);
         }
     }
     Ok(())

@@ -17,6 +17,8 @@ pub(crate) const NO_KEY_UPDATE: &str = "no key update";
 pub(crate) const KEY_SHARE: &str = "key share";
 /// The function that stands for the lower bound of `BETWEEN SYMMETRIC`.
 pub(crate) const SYMMETRIC: &str = "symmetric";
+/// First of the values of an `IN` that the library would take for a query.
+pub(crate) const VALUES: &str = "values";
 /// `USING (...) AS alias`, where it stands as one more column, of this.
 pub(crate) const JOIN_ALIAS: &str = "join alias";
 /// `EXCLUDE` of a window's frame, which stands as what rows are parted by first.
@@ -28,7 +30,7 @@ pub(crate) fn mark(ident: &ast::Ident) -> Option<&str> {
 }
 
 /// A mark's text.
-pub(super) fn marking(what: &str) -> String {
+pub(crate) fn marking(what: &str) -> String {
     format!("{MARK}{what}")
 }
 
@@ -95,6 +97,7 @@ pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<T
         ("trim", super::forms::trims),
         ("operator", super::forms::operators),
         ("extract", super::forms::extracts),
+        ("in", super::forms::lists),
         ("reset", super::forms::resets),
         ("show", super::forms::resets),
         ("zone", super::forms::local_zone),

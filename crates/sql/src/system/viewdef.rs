@@ -258,8 +258,10 @@ pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo, plan: Option<&
 
 /// A query as a statement, with what was said in the library's words in PostgreSQL's.
 fn shown(query: &ast::Query) -> String {
-    let symmetric = format!("\"\0{}\"(", crate::parse::rewrite::SYMMETRIC);
-    format!(" {};", query.to_string().replace(&symmetric, "SYMMETRIC ("))
+    use crate::parse::rewrite::{SYMMETRIC, VALUES, marking};
+    let mark = |what: &str, end: &str| format!("\"{}\"{end}", marking(what));
+    let text = query.to_string().replace(&mark(SYMMETRIC, "("), "SYMMETRIC (").replace(&mark(VALUES, ", "), "");
+    format!(" {text};")
 }
 
 fn ident(name: &str) -> ast::Ident {
