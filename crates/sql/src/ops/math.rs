@@ -77,6 +77,13 @@ fn factorial(args: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::Numeric(crate::types::numeric::Numeric::factorial(n)?))
 }
 
+/// Radians of a degree.
+const DEGREE: f64 = std::f64::consts::PI / 180.0;
+
+fn angle(x: f64, scaled: fn(f64) -> f64) -> SqlResult<Datum> {
+    Ok(Datum::Float8(checked_float(scaled(x), x.is_infinite(), x == 0.0)?))
+}
+
 pub(super) fn operators() -> Vec<Operator> {
     vec![
         operator("^", Kind::Float8, Kind::Float8, Kind::Float8, power),
@@ -119,11 +126,9 @@ pub(super) fn functions() -> Vec<Function> {
         function("factorial", &[Int8], Numeric, factorial),
         function("pi", &[], Float8, |_| Ok(Datum::Float8(std::f64::consts::PI))),
         function("cbrt", &[Float8], Float8, |a| Ok(Datum::Float8(float(&a[0])?.cbrt()))),
-        function("degrees", &[Float8], Float8, |a| {
-            // Divided, as PostgreSQL does: to_degrees() multiplies, and differs in the last digit.
-            Ok(Datum::Float8(float(&a[0])? / (std::f64::consts::PI / 180.0)))
-        }),
-        function("radians", &[Float8], Float8, |a| Ok(Datum::Float8(float(&a[0])? * (std::f64::consts::PI / 180.0)))),
+        // Divided, as PostgreSQL does: to_degrees() multiplies, and differs in the last digit.
+        function("degrees", &[Float8], Float8, |a| angle(float(&a[0])?, |x| x / DEGREE)),
+        function("radians", &[Float8], Float8, |a| angle(float(&a[0])?, |x| x * DEGREE)),
     ];
     for name in ["abs", "mod"] {
         for (kind, eval) in
