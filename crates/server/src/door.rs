@@ -296,7 +296,7 @@ impl Shared {
                 Event::Admitted(ticket) => (ticket, Waiting::Admitted),
                 Event::TimedOut(ticket, class, whereabouts) => (ticket, Waiting::TimedOut(class, whereabouts)),
                 Event::Runaway(ticket) => {
-                    state.note_runaway(ticket);
+                    state.note_runaway(now, ticket);
                     runaways.extend(state.cancels.get(&ticket).cloned());
                     continue;
                 }

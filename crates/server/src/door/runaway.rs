@@ -1,25 +1,53 @@
 //! What a transaction is told that is cancelled because it runs for too long.
 //!
+//! A cancel may come before the statement that it is for has begun, and do nothing: it comes again until the transaction ends, rests, or
+//! has been told.
+//!
 //! **Invariant:** it is said once, to the transaction that the gate has cancelled, and only of a cancel: what fails for another
 //! reason meanwhile has that one.
 
 use super::{Shared, Slot, State};
-use gate::{ClassId, Ticket};
+use crate::backend::Cancel;
+use gate::{ClassId, Ticket, Time};
 use sql::{SqlError, SqlState};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The transactions that were cancelled and do not know why yet: of which class they were, and the bound.
+/// Time between two cancels of one transaction.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// The transactions that were cancelled and do not know why yet.
 #[derive(Default)]
-pub(super) struct Runaways(HashMap<Ticket, (ClassId, Duration)>);
+pub(super) struct Runaways(HashMap<Ticket, Runaway>);
+
+/// One of them.
+struct Runaway {
+    class: ClassId,
+    bound: Duration,
+    /// When it is cancelled again.
+    again: Time,
+}
 
 impl State {
     /// Its time is over.
-    pub(super) fn note_runaway(&mut self, ticket: Ticket) {
-        let class = self.gate.active(ticket).map(|(class, _)| class);
-        let rule = class.and_then(|class| Some((class, self.gate.settings().classes[class.index()].runaway?.after)));
-        self.runaways.0.extend(rule.map(|rule| (ticket, rule)));
+    pub(super) fn note_runaway(&mut self, now: Time, ticket: Ticket) {
+        let Some((class, _)) = self.gate.active(ticket) else { return };
+        if let Some(rule) = self.gate.settings().classes[class.index()].runaway {
+            self.runaways.0.insert(ticket, Runaway { class, bound: rule.after, again: now.after(AGAIN) });
+        }
+    }
+
+    /// How those are cancelled that go on though they were cancelled before.
+    pub(super) fn runaways_again(&mut self, now: Time) -> Vec<Arc<dyn Cancel>> {
+        let mut due = Vec::new();
+        for (ticket, runaway) in &mut self.runaways.0 {
+            if runaway.again <= now {
+                runaway.again = now.after(AGAIN);
+                due.extend(self.cancels.get(ticket).cloned());
+            }
+        }
+        due
     }
 
     /// Its statement has ended, or it has left.
@@ -30,7 +58,7 @@ impl State {
     }
 
     fn told(&mut self, ticket: Ticket) -> Option<SqlError> {
-        let (class, bound) = self.runaways.0.remove(&ticket)?;
+        let Runaway { class, bound, .. } = self.runaways.0.remove(&ticket)?;
         let (_, active) = self.gate.active(ticket)?;
         let name = &self.gate.settings().classes[class.index()].name;
         let ms = |time: Duration| time.as_millis();

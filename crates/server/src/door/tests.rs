@@ -4,6 +4,7 @@ use super::*;
 use gate::Settings;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::Ordering::SeqCst;
 use std::task::Context;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
@@ -213,4 +214,130 @@ fn another_door_is_of_the_same_kind() {
     // As it is now; and each by itself.
     assert_eq!((mpl(&door), mpl(&before), mpl(&door.another())), (5, 3, 5));
     assert!(!Door::default().another().is_there());
+}
+
+/// A cancel that came before anybody knew how to cancel it, or to no effect.
+#[test]
+fn a_runaway_is_cancelled_until_it_hears_of_it() {
+    struct Counts(AtomicU32, Notify);
+    impl Cancel for Counts {
+        fn cancel(&self) {
+            self.0.fetch_add(1, Relaxed);
+            self.1.notify_one();
+        }
+    }
+    let runaway = gate::Runaway { after: Duration::from_millis(1), reaction: gate::Reaction::Cancel };
+    let door = door(1, |gate| gate.classes[1].runaway = Some(runaway));
+    runtime().block_on(async {
+        let watched = door.clone();
+        let watch = tokio::spawn(async move { watched.watch().await });
+        let inside = door.enter(about(Class::Normal), Instant::now()).await.expect("the first");
+        while door.view().expect("a gate").gate.counters.cancelled == 0 {
+            tokio::task::yield_now().await;
+        }
+        let counts = Arc::new(Counts(AtomicU32::new(0), Notify::new()));
+        inside.cancel_by(|| Arc::clone(&counts) as Arc<dyn Cancel>);
+        while counts.0.load(Relaxed) < 2 {
+            counts.1.notified().await;
+        }
+        assert_eq!(inside.runaway().map(|told| told.state().0), Some("57014"));
+        let state =
+            door.0.as_ref().map(|shared| shared.lock().runaways_again(Time::ZERO.after(Duration::MAX / 2)).len());
+        assert_eq!(state, Some(0), "it has been told");
+        inside.done(Instant::now());
+        watch.abort();
+    });
+}
+
+#[test]
+fn a_door_without_a_gate_grants_connections_by_class() {
+    let door = Door::default().granting();
+    assert!(!door.is_there() && door.view().is_none() && door.mode() == Mode::Off);
+    runtime().block_on(async {
+        let room = door.room(1).expect("it grants connections");
+        let enter = |class| door.enter_for(about(class), Some(&room), Instant::now());
+        let first = enter(Class::Normal).await.expect("the first");
+        let (mut low, mut high) = (Box::pin(enter(Class::Low)), Box::pin(enter(Class::High)));
+        assert!(waits(low.as_mut()) && waits(high.as_mut()));
+        assert!(room.is_full() && room.waiting() == 2);
+        drop(door.enter(about(Class::Low), Instant::now()).await.expect("it needs no connection"));
+        first.done(Instant::now());
+        assert!(waits(low.as_mut()));
+        let mut high = high.await.expect("its turn");
+        // It keeps its connection beyond its end.
+        let place = high.keep().expect("it has one");
+        high.done(Instant::now());
+        assert!(waits(low.as_mut()));
+        drop(place);
+        drop(low.await.expect("its turn"));
+        // Who asks for a connection alone has it before all others.
+        let inside = enter(Class::High).await.expect("it is free");
+        let (mut next, mut alone) = (Box::pin(enter(Class::High)), Box::pin(room.place()));
+        assert!(waits(next.as_mut()) && waits(alone.as_mut()));
+        drop(inside);
+        assert!(waits(next.as_mut()));
+        drop(alone.await);
+        drop(next.await.expect("its turn"));
+        assert!(!room.is_full() && room.waiting() == 0);
+    });
+}
+
+/// Places of two rooms are taken, kept, refused by the server and given up in all orders: none is lost, none is there twice.
+#[test]
+fn many_threads_share_rooms() {
+    let door = door(4, |_| {});
+    let runtime = Builder::new_multi_thread().worker_threads(4).enable_all().build().expect("a runtime");
+    let rooms = [door.room(1).expect("a gate"), door.room(2).expect("a gate")];
+    let taken = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+    runtime.block_on(async {
+        let watched = door.clone();
+        let watch = tokio::spawn(async move { watched.watch().await });
+        let session = |at: u64| {
+            let (door, rooms, taken) = (door.clone(), rooms.clone(), Arc::clone(&taken));
+            tokio::spawn(async move {
+                for turn in 0..200u64 {
+                    let which = ((at + turn) % 2) as usize;
+                    let (room, taken, most) = (&rooms[which], &taken[which], which as u32 + 1);
+                    if (at + turn).is_multiple_of(13) {
+                        let place = room.place().await;
+                        assert!(taken.fetch_add(1, SeqCst) < most);
+                        tokio::task::yield_now().await;
+                        taken.fetch_sub(1, SeqCst);
+                        drop(place);
+                        continue;
+                    }
+                    let class = Class::ALL[((at + turn) % 3) as usize];
+                    let entering = door.enter_for(about(class), Some(room), Instant::now());
+                    if (at * 7 + turn).is_multiple_of(11) {
+                        drop(tokio::time::timeout(Duration::from_micros(50), entering).await);
+                        continue;
+                    }
+                    let mut slot = entering.await.expect("nobody is turned away");
+                    if (at + turn).is_multiple_of(17) {
+                        slot.wait_again(1).await.expect("nobody is turned away");
+                        room.bound(None);
+                    }
+                    assert!(taken.fetch_add(1, SeqCst) < most);
+                    let place = if turn % 3 == 0 { slot.keep() } else { None };
+                    tokio::task::yield_now().await;
+                    if place.is_none() {
+                        taken.fetch_sub(1, SeqCst);
+                    }
+                    slot.done(Instant::now());
+                    if place.is_some() {
+                        tokio::task::yield_now().await;
+                        taken.fetch_sub(1, SeqCst);
+                    }
+                }
+            })
+        };
+        let sessions: Vec<_> = (0..40).map(session).collect();
+        for session in sessions {
+            session.await.expect("it has ended");
+        }
+        watch.abort();
+    });
+    assert_eq!(slots(&door), (0, 0));
+    assert!(rooms.iter().all(|room| !room.is_full() && room.waiting() == 0));
+    assert!(door.0.as_ref().is_some_and(|shared| shared.lock().waiting.is_empty()));
 }
