@@ -107,6 +107,11 @@ impl Binder<'_> {
             let message = format!("window function {name_text} requires an OVER clause");
             return Err(self.at_name(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message), name));
         }
+        if !within_group.is_empty() && (distinct || !order.is_empty()) {
+            let what = if distinct { "DISTINCT" } else { "multiple ORDER BY clauses" };
+            let message = format!("cannot use {what} with WITHIN GROUP");
+            return Err(self.at_name(SqlError::new(SqlState::SYNTAX_ERROR, message), name));
+        }
         let is_ordered = ops::aggregates::is_ordered_set(name_text);
         if !within_group.is_empty() && !is_ordered {
             if matches!(name_text, "rank" | "dense_rank" | "percent_rank" | "cume_dist") {

@@ -22,6 +22,9 @@ use std::sync::Arc;
 /// What rows are grouped by.
 pub(super) struct Grouping {
     pub(super) groups: Vec<(Expr, Kind)>,
+    /// With grouping sets, the items of the select list that GROUP BY names by position or by output name, each with its group.
+    /// Such an item is NULL where its group is not in the set, even if it is a constant or equal to another group.
+    named: Vec<(usize, usize)>,
     /// As in [`crate::plan::Plan::Aggregate`].
     pub(super) sets: Option<Vec<Vec<usize>>>,
     /// Tables whose primary key is among the groups, and where their columns begin.
@@ -71,22 +74,19 @@ impl Binder<'_> {
         items: &[(ColumnInfo, Expr)],
         scope: &Scope<'_>,
     ) -> SqlResult<Grouping> {
-        let mut grouping = Grouping { groups: Vec::new(), sets: None, determined: Vec::new() };
+        let has_sets = groups
+            .iter()
+            .any(|group| matches!(group, ast::Expr::GroupingSets(_) | ast::Expr::Rollup(_) | ast::Expr::Cube(_)));
+        let mut grouping = Grouping { groups: Vec::new(), named: Vec::new(), sets: None, determined: Vec::new() };
         let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
-        let mut has_sets = false;
         for group in groups {
             let choices: Vec<Vec<usize>> = match group {
-                ast::Expr::GroupingSets(all) => {
-                    has_sets = true;
-                    self.group_lists(all, items, scope, &mut grouping)?
-                }
+                ast::Expr::GroupingSets(all) => self.group_lists(all, items, scope, &mut grouping)?,
                 ast::Expr::Rollup(all) => {
-                    has_sets = true;
                     let lists = self.group_lists(all, items, scope, &mut grouping)?;
                     (0..=lists.len()).rev().map(|count| lists[..count].concat()).collect()
                 }
                 ast::Expr::Cube(all) => {
-                    has_sets = true;
                     let lists = self.group_lists(all, items, scope, &mut grouping)?;
                     if CUBE_MAX < lists.len() {
                         let message = "CUBE is limited to 12 elements";
@@ -135,7 +135,11 @@ impl Binder<'_> {
                 is_there.then(|| (relation.first, Arc::clone(table)))
             })
             .collect();
-        grouping.sets = has_sets.then_some(sets);
+        if has_sets {
+            grouping.sets = Some(sets);
+        } else {
+            grouping.named.clear();
+        }
         Ok(grouping)
     }
 
@@ -186,8 +190,11 @@ impl Binder<'_> {
         scope: &Scope<'_>,
         grouping: &mut Grouping,
     ) -> SqlResult<usize> {
-        let item = |at: usize| items.get(at).map(|(info, value)| Typed::new(value.clone(), info.kind));
-        let typed = match group {
+        let item = |at: usize| {
+            let (info, value) = items.get(at)?;
+            Some((Typed::new(value.clone(), info.kind), Some(at)))
+        };
+        let (typed, named) = match group {
             ast::Expr::Value(value) if matches!(value.value, ast::Value::Number(..)) => {
                 let digits = value.value.to_string();
                 let number: usize = digits
@@ -203,16 +210,18 @@ impl Binder<'_> {
             }
             ast::Expr::Identifier(ident) => match self.column(std::slice::from_ref(ident), scope) {
                 // A column of this query goes before a name of the select list, which goes before columns further out.
-                Ok(column) if matches!(column.expr, Expr::Column(_) | Expr::Coalesce(_) | Expr::Cast { .. }) => column,
+                Ok(column) if matches!(column.expr, Expr::Column(_) | Expr::Coalesce(_) | Expr::Cast { .. }) => {
+                    (column, None)
+                }
                 found => {
                     let name = folded(ident);
                     match items.iter().position(|(info, _)| info.name == name).and_then(item) {
                         Some(item) => item,
-                        None => found?,
+                        None => (found?, None),
                     }
                 }
             },
-            group => self.expr(group, scope)?,
+            group => (self.expr(group, scope)?, None),
         };
         if super::functions::has_aggregate(&typed.expr) {
             let message = format!("aggregate functions are not allowed in {}", Clause::GroupBy.name());
@@ -228,11 +237,37 @@ impl Binder<'_> {
         let kind = settled(typed.kind);
         self.groupable(kind.kind)?;
         let value = self.coerce(typed, kind, Context::Implicit)?.expr;
-        let known = grouping.groups.iter().position(|(group, _)| is_same(group, &value));
-        Ok(known.unwrap_or_else(|| {
+        // An expression means the first equal item of the select list, as in PostgreSQL.
+        let named = named.or_else(|| items.iter().position(|(_, item)| is_same(item, &value)));
+        let known = match named {
+            Some(item) => grouping.named.iter().find(|(own, _)| *own == item).map(|(_, group)| *group),
+            None => grouping.groups.iter().position(|(group, _)| is_same(group, &value)),
+        };
+        let at = known.unwrap_or_else(|| {
             grouping.groups.push((value, kind.kind));
             grouping.groups.len() - 1
-        }))
+        });
+        if let (Some(item), None) = (named, known) {
+            grouping.named.push((item, at));
+        }
+        Ok(at)
+    }
+
+    /// An item of the select list over the grouped rows, as by [`Binder::regroup`].
+    pub(super) fn regroup_item(
+        &self,
+        item: usize,
+        expr: &mut Expr,
+        grouping: &mut Grouping,
+        scope: &Scope<'_>,
+    ) -> SqlResult<()> {
+        match grouping.named.iter().find(|(own, _)| *own == item) {
+            Some((_, group)) => {
+                *expr = Expr::Column(*group);
+                Ok(())
+            }
+            None => self.regroup(expr, grouping, scope),
+        }
     }
 
     /// An expression over the rows of `FROM` as one over the grouped rows; aggregates keep their places.

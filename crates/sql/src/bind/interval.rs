@@ -33,7 +33,9 @@ pub(super) fn with_fields(of: &ast::Interval, forms: &Forms) -> SqlResult<Typed>
         _ => return Err(refused()),
     };
     let is_bare = text.trim().parse::<f64>().is_ok();
-    let text = if is_bare { format!("{} {unit}", text.trim()) } else { text.clone() };
+    let is_minute_to_second = matches!((leading, smallest), (DateTimeField::Minute, DateTimeField::Second));
+    let text = if is_minute_to_second { minutes_and_seconds(text) } else { text.clone() };
+    let text = if is_bare { format!("{} {unit}", text.trim()) } else { text };
     let Interval { mut months, mut days, mut micros } = Interval::parse(&text, forms.interval_style)?;
     match smallest {
         DateTimeField::Year => (months, days, micros) = (months / 12 * 12, 0, 0),
@@ -42,4 +44,13 @@ pub(super) fn with_fields(of: &ast::Interval, forms: &Forms) -> SqlResult<Typed>
         _ => micros = micros / time * time,
     }
     Ok(Typed::new(Expr::Constant(Datum::Interval(Interval { months, days, micros })), Kind::Interval))
+}
+
+/// `1 2:03` as `1 00:2:03`: with these fields two numbers are minutes and seconds.
+fn minutes_and_seconds(text: &str) -> String {
+    let word = |word: &str| {
+        let (sign, clock) = word.split_at(word.len() - word.trim_start_matches(['+', '-']).len());
+        if clock.matches(':').count() == 1 { format!("{sign}00:{clock}") } else { word.to_owned() }
+    };
+    text.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
 }

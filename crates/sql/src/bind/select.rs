@@ -172,7 +172,10 @@ impl Binder<'_> {
         if is_grouped {
             let more = sets.iter_mut().flat_map(|set| &mut set.arguments);
             let more = more.chain(windows.iter_mut().flat_map(window_parts));
-            for expr in values.all.iter_mut().chain(&mut having).chain(more) {
+            for (at, expr) in values.all.iter_mut().enumerate() {
+                self.regroup_item(at, expr, &mut grouping, &scope)?;
+            }
+            for expr in having.iter_mut().chain(more) {
                 self.regroup(expr, &mut grouping, &scope)?;
             }
             layout.groupings = self.grouping_values(&groupings, &grouping)?;

@@ -302,6 +302,10 @@ pub(crate) fn short_name(data_type: &ast::DataType) -> String {
         DataType::Array(ast::ArrayElemTypeDef::SquareBracket(of, _) | ast::ArrayElemTypeDef::AngleBracket(of)) => {
             return short_name(of);
         }
+        DataType::Custom(name, _) => {
+            let last = name.0.last().and_then(ast::ObjectNamePart::as_ident);
+            return last.map(crate::parse::folded).unwrap_or_default();
+        }
         other => return other.to_string().to_lowercase(),
     };
     name.to_owned()

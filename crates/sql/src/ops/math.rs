@@ -110,7 +110,9 @@ macro_rules! both {
 pub(super) fn functions() -> Vec<Function> {
     use Kind::{Float8, Int2, Int4, Int8, Numeric};
     let mut all = vec![
-        function("round", &[Numeric, Int4], Numeric, |a| Ok(Datum::Numeric(numeric(&a[0])?.round(int(&a[1])? as i32)))),
+        function("round", &[Numeric, Int4], Numeric, |a| {
+            numeric(&a[0])?.round(int(&a[1])? as i32).in_range().map(Datum::Numeric)
+        }),
         function("trunc", &[Numeric, Int4], Numeric, |a| Ok(Datum::Numeric(numeric(&a[0])?.trunc(int(&a[1])? as i32)))),
         function("div", &[Numeric, Numeric], Numeric, |a| {
             Ok(Datum::Numeric(numeric(&a[0])?.div_trunc(numeric(&a[1])?.as_ref())?))

@@ -11,6 +11,7 @@ use crate::types::Kind;
 use crate::types::calendar::{self, DAY, SECOND, days_in, days_of, split};
 use crate::types::datetime::offset_of;
 use crate::types::interval::{Interval, out_of_range};
+use crate::types::zone::Named;
 
 fn is_infinite(micros: i64) -> bool {
     micros == i64::MAX || micros == i64::MIN
@@ -55,6 +56,19 @@ fn local_of(args: &[Datum]) -> SqlResult<i64> {
     let time = time_of(int(&args[3])?, int(&args[4])?, float(&args[5])?)?;
     calendar::moment(days_of(year, month, day), time)
         .map_err(|_| overflow(format!("date out of range: {written}-{month:02}-{day:02}")))
+}
+
+/// The zone that `make_timestamptz` is given: an offset with its sign, an abbreviation, or a name.
+fn zone_given(text: &str) -> SqlResult<Named> {
+    match text.as_bytes().first() {
+        Some(b'0'..=b'9') => {
+            let message = format!("invalid input syntax for type numeric time zone: \"{text}\"");
+            Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+                .hint("Numeric time zones must have \"-\" or \"+\" as first character."))
+        }
+        Some(b'+' | b'-') => offset_of(text)?.map_or_else(|| zone_named(text), Ok),
+        _ => zone_named(text),
+    }
 }
 
 fn make_interval(args: &[Datum]) -> SqlResult<Datum> {
@@ -233,8 +247,7 @@ pub(super) fn functions() -> Vec<Function> {
         }),
         function("make_timestamptz", &[Int4, Int4, Int4, Int4, Int4, Float8, Text], Timestamptz, |a| {
             let local = local_of(a)?;
-            let zone = text(&a[6])?;
-            let zone = offset_of(zone).map_or_else(|| zone_named(zone), Ok)?;
+            let zone = zone_given(text(&a[6])?)?;
             let (days, time) = split(local);
             calendar::moment(days, time - i64::from(zone.offset_of_local(local)) * SECOND).map(Datum::Timestamp)
         }),

@@ -284,6 +284,22 @@ const TYPES: &[&str] = &[
     "xml",
 ];
 
+/// `interval(2) '…'` as `'…'::interval(2)`: the library loses the precision.
+pub(super) fn interval_precisions(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    for at in (0..tokens.len()).rev() {
+        let is_it = is_word(&tokens[at], "interval")
+            && is_sign(tokens, at + 1, &Token::LParen)
+            && is_sign(tokens, at + 3, &Token::RParen)
+            && tokens.get(at + 4).is_some_and(|token| matches!(token.token, Token::SingleQuotedString(_)));
+        if is_it {
+            tokens[at..at + 5].rotate_right(1);
+            let cast = sign(&tokens[at], Token::DoubleColon);
+            tokens.insert(at + 1, cast);
+        }
+    }
+    Ok(())
+}
+
 /// `type 'text'` is a cast.
 pub(super) fn typed_texts(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     for at in (1..tokens.len()).rev() {

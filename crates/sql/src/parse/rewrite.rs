@@ -110,6 +110,7 @@ pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<T
         ("isnull", super::forms::null_tests),
         ("notnull", super::forms::null_tests),
         ("'", super::forms::typed_texts),
+        ("interval", super::forms::interval_precisions),
         ("grouping", super::forms::refuse_nested_sets),
         ("rollup", super::forms::set_items),
         ("cube", super::forms::set_items),

@@ -145,6 +145,11 @@ mod tests {
             ("a.*?c", "abcabc", &["abc"]),
             ("x*", "aaa", &[""]),
             ("(?:x|y)+?$", "xyxy", &["xyxy"]),
+            ("^(l*){1,1}(.*)(f*)$", "llmmmfff", &["llmmmfff", "ll", "mmmfff", ""]),
+            ("^(l*){1,1}?(.*)(f*)$", "llmmmfff", &["llmmmfff", "", "llmmmfff", ""]),
+            ("^(l*){1,1}?(.*){1,1}?(f*)$", "llmmmfff", &["llmmmfff", "", "llmmm", "fff"]),
+            ("^(l*?){1,1}(.*)(f*)$", "llmmmfff", &["llmmmfff", "ll", "mmmfff", ""]),
+            ("^(l*?){1,1}?(.*){1,1}?(f*)$", "llmmmfff", &["llmmmfff", "", "llmmm", "fff"]),
         ] {
             let expected = expected.iter().map(|part| Some((*part).to_owned())).collect();
             assert_eq!(found(pattern, text), Some(expected), "{pattern}");

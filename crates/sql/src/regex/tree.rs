@@ -62,7 +62,7 @@ impl Piece {
 }
 
 /// What the quantifiers of a part want: much, little, or within one of its parts both.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Wishes {
     longer: bool,
     shorter: bool,
@@ -77,15 +77,31 @@ impl Wishes {
 }
 
 impl Piece {
+    /// The quantifier's own wish.
+    fn own_wish(&self) -> Wishes {
+        Wishes { longer: self.shorter == Some(false), shorter: self.shorter == Some(true), mixed: false }
+    }
+
     fn wishes(&self) -> Wishes {
-        let own = Wishes { longer: self.shorter == Some(false), shorter: self.shorter == Some(true), mixed: false };
-        let Atom::Group(_, Expression(branches)) = &self.atom else { return own };
+        self.own_wish().and(self.atom.wishes())
+    }
+
+    /// A quantifier that changes nothing: once, and wanting what the atom wants, if either wants anything.
+    fn is_vacuous(&self) -> bool {
+        let inner = self.atom.wishes();
+        (self.least, self.most) == (1, Some(1))
+            && (self.shorter.is_none() || inner == Wishes::default() || inner == self.own_wish())
+    }
+}
+
+impl Atom {
+    fn wishes(&self) -> Wishes {
+        let Atom::Group(_, Expression(branches)) = self else { return Wishes::default() };
         let all = branches.iter().map(|branch| branch.iter().map(Piece::wishes).fold(Wishes::default(), Wishes::and));
-        let inner = match branches.len() {
+        match branches.len() {
             1 => all.fold(Wishes::default(), Wishes::and),
             _ => Wishes { longer: true, shorter: false, mixed: all.into_iter().any(|wishes| wishes.mixed) },
-        };
-        own.and(inner)
+        }
     }
 }
 
@@ -162,7 +178,7 @@ impl Builder<'_> {
         if !piece.captures() || piece.most == Some(0) {
             return Ok(self.node(whole, piece.shorter(), Shape::Plain));
         }
-        if (piece.least, piece.most) == (1, Some(1)) {
+        if piece.is_vacuous() {
             return self.atom(&piece.atom);
         }
         let inner = self.atom(&piece.atom)?;

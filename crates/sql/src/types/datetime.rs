@@ -70,7 +70,13 @@ fn clock(text: &str) -> Found<(i64, i64)> {
         [hour, minute, second] => (number(hour)?, number(minute)?, number(second)?),
         _ => return Err(Fault::Syntax),
     };
-    if minute > 59 || second > 60 || hour > 24 || (hour == 24 && (minute, second, fraction) != (0, 0, 0)) {
+    // A leap second's beginning is the next minute.
+    if minute > 59
+        || second > 60
+        || (second == 60 && fraction > 0)
+        || hour > 24
+        || (hour == 24 && (minute, second, fraction) != (0, 0, 0))
+    {
         return Err(Fault::Range);
     }
     Ok((((hour * 60 + minute) * 60 + second) * SECOND + fraction, hour))
@@ -94,14 +100,19 @@ fn offset(text: &str) -> Found<Named> {
     Ok(Named::Offset(if negative { -seconds } else { seconds }))
 }
 
-/// An offset from UTC as dates have it (`+05:30`, east), if the text begins like one.
-pub(crate) fn offset_of(text: &str) -> Option<Named> {
-    let signed = match text.as_bytes().first()? {
-        b'+' | b'-' => text.to_owned(),
-        b'0'..=b'9' => format!("+{text}"),
-        _ => return None,
-    };
-    offset(&signed).ok()
+/// An offset from UTC with its sign (`+05:30`, east); none if the text is not one.
+///
+/// # Errors
+/// `22023` beyond 15:59:59.
+pub(crate) fn offset_of(text: &str) -> SqlResult<Option<Named>> {
+    match offset(text) {
+        Ok(zone) => Ok(Some(zone)),
+        Err(Fault::Zone | Fault::Range) => {
+            let message = format!("numeric time zone \"{text}\" out of range");
+            Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
+        }
+        Err(Fault::Syntax | Fault::MonthOrDay | Fault::Other(_)) => Ok(None),
+    }
 }
 
 impl Fields {
@@ -250,7 +261,26 @@ impl Fields {
                     fields.run_of_digits(digits, true)?;
                 }
                 Token::Number(digits) => fields.date_number(digits)?,
-                Token::Date(text) => fields.date_token(text)?,
+                // 040506-08: a time and its zone, behind the date.
+                Token::Date(text)
+                    if (after_t || fields.has_date())
+                        && text.as_bytes()[0].is_ascii_digit()
+                        && let Some(at) = text.find('-') =>
+                {
+                    if fields.time.is_some() || fields.zone.is_some() {
+                        return Err(Fault::Syntax);
+                    }
+                    fields.zone = Some(offset(&text[at..])?);
+                    fields.run_of_digits(&text[..at], true)?;
+                }
+                Token::Date(text) => {
+                    fields.date_token(text)?;
+                    // Such a token ends the date, in whichever order its parts are.
+                    let has_day = fields.day_of_year.is_some() || (fields.month.is_some() && fields.day.is_some());
+                    if fields.year.is_none() || !has_day {
+                        return Err(Fault::Syntax);
+                    }
+                }
                 // Behind a day too, whose beginning it is then.
                 Token::Signed(text) if (fields.time.is_some() || fields.year.is_some()) && fields.zone.is_none() => {
                     fields.zone = Some(offset(text)?);

@@ -40,6 +40,11 @@ struct Sum {
     seen: u32,
 }
 
+/// Bit of seconds.
+const SECONDS: u32 = 4;
+/// Bits of seconds, milliseconds and microseconds.
+const ALL_SECONDS: u32 = 7;
+
 /// A unit: its bit, and what one of it is in months, days and microseconds.
 fn unit(word: &str) -> Option<(u32, i64, i64, i64)> {
     Some(match word {
@@ -49,7 +54,7 @@ fn unit(word: &str) -> Option<(u32, i64, i64, i64)> {
         "ms" | "msec" | "msecs" | "msecond" | "mseconds" | "millisecond" | "milliseconds" | "millisecon" => {
             (2, 0, 0, 1000)
         }
-        "s" | "sec" | "secs" | "second" | "seconds" => (4, 0, 0, SECOND),
+        "s" | "sec" | "secs" | "second" | "seconds" => (SECONDS, 0, 0, SECOND),
         "m" | "min" | "mins" | "minute" | "minutes" => (8, 0, 0, 60 * SECOND),
         "h" | "hr" | "hrs" | "hour" | "hours" => (16, 0, 0, 3600 * SECOND),
         "d" | "day" | "days" => (32, 0, 1, 0),
@@ -71,11 +76,16 @@ impl Sum {
         number: &str,
         (bit, months, days, micros): (u32, i64, i64, i64),
     ) -> Result<(), Fault> {
-        if self.seen & bit != 0 {
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if whole.is_empty() && fraction.is_empty() {
             return Err(Fault::Syntax);
         }
-        self.seen |= bit;
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        // Seconds with a fraction are milliseconds and microseconds, too.
+        let bits = if bit == SECONDS && fraction.bytes().any(|digit| digit != b'0') { ALL_SECONDS } else { bit };
+        if self.seen & bits != 0 {
+            return Err(Fault::Syntax);
+        }
+        self.seen |= bits;
         let sign = if negative { -1 } else { 1 };
         let whole = if whole.is_empty() { 0 } else { whole.parse::<i64>().map_err(|_| Fault::Range)? } * sign;
         let fraction = if fraction.is_empty() {
@@ -218,7 +228,7 @@ fn parse_words(text: &str, style: IntervalStyle) -> Result<Interval, Fault> {
                 }
                 Some(Token::Time(_)) => sum.add(negative, value, (32, 0, 1, 0))?,
                 Some(Token::Signed(next)) if next.contains(':') => sum.add(negative, value, (32, 0, 1, 0))?,
-                None | Some(Token::Word(_)) => sum.add(negative, value, (4, 0, 0, SECOND))?,
+                None | Some(Token::Word(_)) => sum.add(negative, value, (SECONDS, 0, 0, SECOND))?,
                 Some(_) => return Err(Fault::Syntax),
             }
         }

@@ -201,6 +201,7 @@ impl Given<'_> {
                 let value = value * 10_f64.powi(shape.shift as i32);
                 if !value.is_finite() {
                     let name = if value.is_nan() { "NaN" } else { "Infinity" };
+                    shape.behind = shape.behind.min(significant.saturating_sub(name.len()));
                     return Ok(if value < 0.0 { format!("-{name}") } else { name.to_owned() });
                 }
                 let whole = format!("{:.0}", value.abs()).len();
@@ -266,7 +267,7 @@ pub(super) fn to_char(given: Given<'_>, template: &str) -> SqlResult<Datum> {
     }
     if shape.is_scientific {
         if !given.is_number() {
-            let tail = "#".repeat(shape.before + shape.behind + 5 - shape.before);
+            let tail = "#".repeat(shape.behind + 4);
             return Ok(Datum::text(format!(" {}.{tail}", "#".repeat(shape.before))));
         }
         let written = given.scientific(shape.behind)?;

@@ -4,7 +4,9 @@ use super::dates::{DAYS, KEYWORDS, MONTHS, iso_year_start};
 use super::roman::MONTHS as ROMAN;
 use super::{Field, Node, is_sign, nodes};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::types::calendar::{DAY, FIRST_DATE, LAST_DATE, SECOND, civil_of, days_in, days_of, timestamp_out_of_range};
+use crate::types::calendar::{
+    DAY, FIRST_DATE, LAST_DATE, SECOND, civil_of, days_in, days_of, round_timestamp, timestamp_out_of_range,
+};
 use crate::types::forms::Forms;
 
 /// How dates are given: as the calendar has them, or by ISO years and weeks.
@@ -26,6 +28,8 @@ struct Found {
     seconds: i32,
     milliseconds: i32,
     micros: i32,
+    /// Digits of a second that the last of `FF1` to `FF6` asks for.
+    second_digits: Option<u32>,
     /// From Sunday, 1.
     day_of_week: i32,
     day: i32,
@@ -343,6 +347,9 @@ impl Found {
             }
             _ => {}
         }
+        if let Some(digits) = lower.strip_prefix("ff") {
+            self.second_digits = digits.parse().ok();
+        }
         let wanted = match &*lower {
             "hh" | "hh12" | "hh24" => 2,
             "ms" => 3,
@@ -374,9 +381,15 @@ impl Found {
             "yyyy" | "iyyy" | "yyy" | "iyy" | "yy" | "iy" | "y" | "i" => &mut self.year,
             "w" => &mut self.week_of_month,
             "j" => &mut self.julian,
-            _ => {
+            "q" => {
                 self.ignored = 0;
                 &mut self.ignored
+            }
+            _ => {
+                return Err(SqlError::new(
+                    SqlState::INTERNAL_ERROR,
+                    format!("unknown formatting field \"{}\"", field.name),
+                ));
             }
         };
         set(place, value, field)?;
@@ -407,8 +420,19 @@ impl Found {
     }
 }
 
-/// The day, the microseconds of it, and the zone's offset in seconds if the text says one.
-fn resolve(text: &str, template: &str) -> SqlResult<(i64, i64, Option<i64>)> {
+/// A moment as a text says it.
+struct Moment {
+    /// Days since 1970.
+    days: i64,
+    /// Microseconds of the day.
+    time: i64,
+    /// Offset of the zone in seconds, if the text says one.
+    zone: Option<i64>,
+    /// Digits of a second to round to, if the template asks for so many.
+    second_digits: Option<u32>,
+}
+
+fn resolve(text: &str, template: &str) -> SqlResult<Moment> {
     let found = read(text, template)?;
     let wide = i64::from;
     let (mut hour, mut minute, mut second) = (0, 0, 0);
@@ -548,25 +572,29 @@ fn resolve(text: &str, template: &str) -> SqlResult<(i64, i64, Option<i64>)> {
     };
     let days = days_of(year, month, 1) + day - 1;
     let time = (wide(hour) * 3600 + wide(minute) * 60 + wide(second)) * SECOND + micros;
-    Ok((days, time, zone))
+    Ok(Moment { days, time, zone, second_digits: found.second_digits })
 }
 
 /// A moment, of the session's clocks if the text does not say of which.
 pub(super) fn to_timestamp(text: &str, template: &str, forms: &Forms) -> SqlResult<i64> {
-    let (days, time, zone) = resolve(text, template)?;
+    let Moment { days, time, zone, second_digits } = resolve(text, template)?;
     let local = days.checked_mul(DAY).and_then(|start| start.checked_add(time)).ok_or_else(timestamp_out_of_range)?;
-    match zone {
-        None => forms.moment(local).ok_or_else(timestamp_out_of_range),
+    let micros = match zone {
+        None => forms.moment(local).ok_or_else(timestamp_out_of_range)?,
         Some(offset) => {
             let micros = local.checked_sub(offset * SECOND).ok_or_else(timestamp_out_of_range)?;
-            if (FIRST_DATE * DAY..i64::MAX).contains(&micros) { Ok(micros) } else { Err(timestamp_out_of_range()) }
+            if !(FIRST_DATE * DAY..i64::MAX).contains(&micros) {
+                return Err(timestamp_out_of_range());
+            }
+            micros
         }
-    }
+    };
+    Ok(second_digits.map_or(micros, |digits| round_timestamp(micros, digits)))
 }
 
 /// A day.
 pub(super) fn to_date(text: &str, template: &str) -> SqlResult<i32> {
-    let (days, _, _) = resolve(text, template)?;
+    let days = resolve(text, template)?.days;
     match i32::try_from(days) {
         Ok(date) if (FIRST_DATE..=LAST_DATE).contains(&days) => Ok(date),
         _ => {

@@ -1,6 +1,8 @@
 //! Arithmetic of [`Numeric`], with the scales that PostgreSQL's results have.
 
-use super::{MAX_MADE_SCALE, MIN_SIGNIFICANT, Numeric, Repr, counted, divide_rounded, ten_to};
+use super::{
+    MAX_MADE_SCALE, MAX_SCALE, MAX_WHOLE_DIGITS, MIN_SIGNIFICANT, Numeric, Repr, counted, divide_rounded, ten_to,
+};
 use crate::error::{SqlError, SqlResult, SqlState};
 use num_bigint::BigInt;
 use num_integer::Integer;
@@ -191,9 +193,10 @@ impl Numeric {
     #[must_use]
     pub fn round(&self, digits: i32) -> Numeric {
         let Some((unscaled, scale)) = self.parts() else { return self.clone() };
-        let digits = digits.clamp(-2000, 2000);
         match u32::try_from(digits) {
-            Ok(digits) => self.rescaled(digits),
+            Ok(digits) => self.rescaled(digits.min(MAX_SCALE)),
+            // One digit more may come in front: 6 is 10 to the nearest ten.
+            Err(_) if self.digits_before_point() < -i64::from(digits) => Numeric::ZERO,
             Err(_) => {
                 let power = ten_to(digits.unsigned_abs());
                 let whole = divide_rounded(&unscaled, &(ten_to(scale) * &power));
@@ -206,16 +209,25 @@ impl Numeric {
     #[must_use]
     pub fn trunc(&self, digits: i32) -> Numeric {
         let Some((unscaled, scale)) = self.parts() else { return self.clone() };
-        let digits = digits.clamp(-2000, 2000);
         match u32::try_from(digits) {
-            Ok(digits) if digits >= scale => self.rescaled(digits),
+            Ok(digits) if digits >= scale => self.rescaled(digits.min(MAX_SCALE)),
             Ok(digits) => Numeric::made(unscaled.as_ref() / ten_to(scale - digits), digits),
+            Err(_) if self.digits_before_point() < -i64::from(digits) => Numeric::ZERO,
             Err(_) => {
                 let power = ten_to(digits.unsigned_abs());
                 let whole = unscaled.as_ref() / (ten_to(scale) * &power);
                 Numeric::made(whole * power, 0)
             }
         }
+    }
+
+    /// The number, if the format can hold it: rounding may have made it longer by a digit.
+    ///
+    /// # Errors
+    /// `22003`.
+    pub fn in_range(self) -> SqlResult<Numeric> {
+        let is_long = matches!(&self.0, Repr::Big(big) if big.0.bits() > 400_000);
+        if is_long && self.digits_before_point() > MAX_WHOLE_DIGITS { Err(Numeric::overflow()) } else { Ok(self) }
     }
 
     /// The least whole number that is not less.

@@ -96,14 +96,7 @@ impl Numeric {
         } else {
             Numeric::made(unscaled, scale)
         };
-        // A digit is more than three bits, so most numbers need no count.
-        if let Repr::Big(big) = &number.0
-            && big.0.bits() > 400_000
-            && number.digits_before_point() > MAX_WHOLE_DIGITS
-        {
-            return Err(Numeric::overflow());
-        }
-        Ok(number)
+        number.in_range()
     }
 
     /// The same of an integer that is far from the format's limit.

@@ -156,6 +156,23 @@ fn regtype(text: &str) -> SqlResult<u32> {
     crate::system::type_number(written)
 }
 
+/// A `"char"`: the first byte of a text, or the byte that `\ooo` writes in octal. Bytes beyond ASCII are refused: a value is kept
+/// as a text here.
+fn one_byte(text: &str) -> SqlResult<String> {
+    let byte = match text.as_bytes() {
+        [b'\\', high @ b'0'..=b'3', middle @ b'0'..=b'7', low @ b'0'..=b'7'] => {
+            (high - b'0') << 6 | (middle - b'0') << 3 | (low - b'0')
+        }
+        [] => 0,
+        [first, ..] => *first,
+    };
+    match byte {
+        0 => Ok(String::new()),
+        1..=127 => Ok(String::from(char::from(byte))),
+        128..=255 => Err(SqlError::unsupported("a \"char\" beyond ASCII")),
+    }
+}
+
 /// Reads a value, and fits it to the type's modifier as an assignment does.
 ///
 /// # Errors
@@ -164,7 +181,7 @@ pub fn input(text: &str, to: SqlType, forms: &Forms) -> SqlResult<Datum> {
     let datum = match to.kind {
         Kind::Bool => Datum::Bool(boolean(text)?),
         Kind::Bytea => Datum::Bytes(bytea(text)?),
-        Kind::InternalChar => Datum::text(text.chars().next().map(String::from).unwrap_or_default()),
+        Kind::InternalChar => Datum::text(one_byte(text)?),
         Kind::Name => Datum::text(clipped(text, 63)),
         Kind::Int8 => Datum::Int8(integer(text, "bigint")?),
         Kind::Int2 => Datum::Int2(integer(text, "smallint")?),
