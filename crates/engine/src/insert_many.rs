@@ -56,7 +56,7 @@ impl Txn<'_> {
     /// Adds the entries that the changes from `first` on need in one index.
     fn add_keys(&self, table: &Table, position: usize, first: usize, scratch: &mut Scratch) -> Result<()> {
         let index = &table.indexes[position];
-        let Scratch { writes, key, many, other_key, reads, .. } = scratch;
+        let Scratch { writes, key, many, other_key, .. } = &mut *scratch;
         let writes = &mut writes[first..];
         many.clear();
         let mut ends = [0; RUN_MAX];
@@ -92,7 +92,13 @@ impl Txn<'_> {
             }
             let has_null = nulls & (1 << done) != 0;
             let new = NewKey { table, position, key: keys[done], has_null, row: rows[done] };
-            writes[done].keys_added |= u64::from(self.add_entry(&new, other_key, reads)?) << position;
+            match self.add_entry(&new, other_key) {
+                Ok(is_new) => writes[done].keys_added |= u64::from(is_new) << position,
+                Err(error) => {
+                    let key = keys[done].to_vec();
+                    return Err(self.note_refusal(error, table, position, &key, scratch));
+                }
+            }
             done += 1;
         }
         Ok(())

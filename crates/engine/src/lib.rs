@@ -33,6 +33,7 @@ mod tables;
 mod raw;
 mod sync;
 
+mod advisory;
 mod begin;
 mod call;
 mod counters;
@@ -76,6 +77,7 @@ mod redo;
 #[doc(hidden)]
 pub mod model;
 
+pub use advisory::{AdvisoryLocks, AdvisoryScope};
 pub use begin::{Begin, Isolation};
 pub use condition::{Comparison, Condition, Constant, Test};
 pub use engine::{Engine, EngineConfig, Stats};
@@ -84,7 +86,8 @@ pub use freeze::Frozen;
 pub use housekeep::Housekept;
 pub use limits::Limits;
 pub use locks::{
-    LockConfig, LockPriority, LockStats, LockView, RowLock, TableLock, Taking, Ticket, Wait, Waited, Wake, Wanted,
+    Advisory, LockConfig, LockPriority, LockStats, LockView, RowLock, TableLock, Taking, Ticket, Wait, Waited, Wake,
+    Wanted,
 };
 pub use log::{AlwaysReached, Log, LogPosition};
 pub use open::{HeldVersions, OpenSnapshot, OpenTransaction};

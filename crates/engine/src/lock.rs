@@ -70,7 +70,7 @@ impl Holders for Elsewhere<'_> {
                     }
                 });
             }
-            Key::Transaction(_) => {}
+            Key::Transaction(_) | Key::Advisory(_) => {}
         }
     }
 }
@@ -126,7 +126,7 @@ impl Inner {
             return Ok(());
         }
         let elsewhere = Elsewhere { inner: self, held, without_own: Own::Writes };
-        let asker = Asker { owner: held.owner(), importance: held.importance(), waiter: None };
+        let asker = Asker { owner: held.owner(), importance: held.importance(), waiter: None, for_session: false };
         let lock = (Key::Table(table.id), Mode::ROW_EXCLUSIVE);
         match self.locks.ask(&self.registry, &elsewhere, asker, lock, Ask::Check)? {
             Answer::Blocked(_) => Err(Error::WriteConflict { table: table.name().to_owned() }),
@@ -157,7 +157,7 @@ impl Txn<'_> {
 
     fn asker(&self) -> Asker<'_> {
         let held = self.held();
-        Asker { owner: held.owner(), importance: held.importance(), waiter: self.waiter }
+        Asker { owner: held.owner(), importance: held.importance(), waiter: self.waiter, for_session: false }
     }
 
     /// Aborts those in the way that must give way. Says whether anything has changed.
@@ -408,13 +408,22 @@ impl Txn<'_> {
         }
     }
 
-    /// Takes a lock in the table, or says what is in the way. False: it is locked, and that is no error.
     fn acquire(&self, table: &Table, key: Key, mode: Mode, wait: Wait) -> Result<bool> {
+        self.acquire_as(false, table.name(), key, mode, wait)
+    }
+
+    /// Takes a lock in the table, for its session if that is to have it, or says what is in the way. False: it is locked, and
+    /// that is no error.
+    pub(crate) fn acquire_as(&self, for_session: bool, what: &str, key: Key, mode: Mode, wait: Wait) -> Result<bool> {
         self.check_active()?;
+        let Inner { locks, registry, .. } = self.inner;
+        let asker = Asker { for_session, ..self.asker() };
+        let ask = |ask| locks.ask(registry, &self.inner.elsewhere(self.held()), asker, (key, mode), ask);
+        let got = |answer: &Answer| for_session || self.got(key, mode, answer);
         loop {
-            let obstacles = match self.ask(key, mode, Ask::Grant)? {
+            let obstacles = match ask(Ask::Grant)? {
                 Answer::Blocked(obstacles) => obstacles,
-                answer => return Ok(self.got(key, mode, &answer)),
+                answer => return Ok(got(&answer)),
             };
             // Who would not wait takes nothing from anybody: NOWAIT and SKIP LOCKED mean "do not disturb".
             if wait == Wait::Block && self.press(&obstacles) {
@@ -422,15 +431,18 @@ impl Txn<'_> {
             }
             match wait {
                 Wait::Block if self.waiter.is_some() => {}
-                Wait::Block => return Err(self.conflict(table)),
+                Wait::Block => {
+                    self.counters().conflicts.add(1);
+                    return Err(Error::WriteConflict { table: what.to_owned() });
+                }
                 Wait::NoWait => return Err(Error::LockNotAvailable(key.wanted(mode))),
                 Wait::SkipLocked => return Ok(false),
             }
             self.leave_others(Some(key));
-            match self.ask(key, mode, Ask::GrantOrQueue)? {
+            match ask(Ask::GrantOrQueue)? {
                 Answer::Blocked(obstacles) if self.press(&obstacles) => {}
                 Answer::Blocked(_) => return Err(self.told_to_wait()),
-                answer => return Ok(self.got(key, mode, &answer)),
+                answer => return Ok(got(&answer)),
             }
         }
     }
@@ -444,6 +456,9 @@ impl Txn<'_> {
 
     /// Locks a row and returns it: at READ COMMITTED its newest committed version, whatever this transaction has read
     /// before. Nothing if it has gone, or is locked and [`Wait::SkipLocked`].
+    ///
+    /// [`RowLock::KeyShare`] is for the row's keys alone, as in PostgreSQL: a row whose keys are as the snapshot has them is
+    /// returned as the snapshot has it, and is no conflict, whatever else was changed since.
     ///
     /// # Errors
     /// [`Error::WriteConflict`] above READ COMMITTED when the row was changed after the snapshot, and without a session
@@ -466,10 +481,13 @@ impl Txn<'_> {
                 // There is nothing to lock.
                 self.locks_undone(&mut self.scratch(), before, self.tables.get(), false);
             }
-            return Ok(newest);
+            let Some(now) = newest.as_ref().filter(|_| mode == RowLock::KeyShare) else { return Ok(newest) };
+            let seen = self.get_row(table, row)?.filter(|seen| has_same_keys(table, seen, now));
+            return Ok(seen.or(newest));
         }
         let seen = self.get_row(table, row)?;
         let is_same = match (&newest, &seen) {
+            (Some(newest), Some(seen)) if mode == RowLock::KeyShare => has_same_keys(table, seen, newest),
             (Some(newest), Some(seen)) => newest.is_same_version(seen),
             (None, None) => true,
             _ => false,
@@ -572,6 +590,17 @@ impl Txn<'_> {
         }
         held.is_active()
     }
+}
+
+/// Tells whether two versions of a row have the same unique keys.
+fn has_same_keys(table: &Table, one: &Row<'_>, other: &Row<'_>) -> bool {
+    one.is_same_version(other)
+        || table
+            .indexes
+            .iter()
+            .filter(|index| index.def.unique)
+            .flat_map(|index| &index.def.columns)
+            .all(|column| one.get(*column) == other.get(*column))
 }
 
 impl Engine {

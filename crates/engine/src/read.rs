@@ -198,8 +198,9 @@ impl<'e> Txn<'e> {
         }
     }
 
-    /// To be called with what refused a key. A SERIALIZABLE transaction has read that the key is there; if its snapshot does
-    /// not have it, nothing that it could do now fits that snapshot.
+    /// To be called with what refused a key, while the row that wants it is among the writes. A SERIALIZABLE transaction has
+    /// read that the key is there. Whoever took it after the snapshot may have read that it was free, as this transaction has:
+    /// then the two depend on each other, and it is no violation but a failure to serialize, as in PostgreSQL.
     #[cold]
     pub(crate) fn note_refusal(
         &self,
@@ -207,21 +208,23 @@ impl<'e> Txn<'e> {
         table: &Table,
         position: usize,
         key: &[u8],
-        reads: &mut ReadLog,
+        scratch: &mut Scratch,
     ) -> Error {
         if !self.held().logs_reads() || !matches!(error, Error::UniqueViolation { .. }) {
             return error;
         }
-        reads.key(table.id, position, key);
-        reads.beyond(table.id).key(table.id, position, key);
+        // By what it has read before.
+        let depends = self.held().is_serial() && self.inner.check_so_far(self.held(), scratch).is_err();
+        scratch.reads.key(table.id, position, key);
+        scratch.reads.beyond(table.id).key(table.id, position, key);
         let index = &table.indexes[position];
         let held = self.held();
         // With all of its own changes, those of this command too.
         let view = View { snapshot: held.snapshot(), owner: held.word(0), command: COMMANDS_MAX + 1 };
         let first = index.tree.first(key);
         match first.and_then(|first| self.first_visible(table, index, first, key, &mut Vec::new(), view)) {
-            Some(_) => error,
-            None => Error::SerializationFailure,
+            None if depends => Error::SerializationFailure,
+            None | Some(_) => error,
         }
     }
 

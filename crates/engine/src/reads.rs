@@ -48,14 +48,14 @@ struct Stretch {
     high: Option<Place>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Scanned {
     table: u32,
     conditions: Vec<Condition>,
 }
 
 /// The log. Its buffers stay with the slot, as all of [`crate::scratch`].
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct ReadLog {
     /// Table and row id.
     rows: Vec<(u32, u64)>,

@@ -152,6 +152,14 @@ fn worker() -> Option<&'static Worker> {
 }
 
 impl Session {
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(crate) fn waiter(&self) -> &Arc<Waiter> {
+        &self.waiter
+    }
+
     /// What it was made with.
     pub fn options(&self) -> &SessionOptions {
         &self.options
@@ -262,6 +270,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.rollback();
         self.end_statement();
+        self.unlock_all_advisory();
         self.engine.inner.sessions.remove(self.waiter.id);
     }
 }

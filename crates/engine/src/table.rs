@@ -224,8 +224,8 @@ fn check(def: &TableDef) -> Result<()> {
     if def.name.is_empty() {
         return bad("a table needs a name".to_owned());
     }
-    if def.columns.is_empty() || COLUMNS_MAX < def.columns.len() {
-        return bad(format!("a table has 1 to {COLUMNS_MAX} columns"));
+    if COLUMNS_MAX < def.columns.len() {
+        return bad(format!("a table has at most {COLUMNS_MAX} columns"));
     }
     for (position, column) in def.columns.iter().enumerate() {
         if column.name.is_empty() {

@@ -347,7 +347,11 @@ impl<'e> Txn<'e> {
         lost(self.held())
     }
 
-    pub(crate) fn check_writable(&self) -> Result<()> {
+    /// Fails if the transaction is declared READ ONLY.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`]
+    pub fn check_writable(&self) -> Result<()> {
         if self.begin.read_only { Err(Error::ReadOnly) } else { Ok(()) }
     }
 
@@ -444,6 +448,21 @@ impl<'e> Txn<'e> {
         self.inner.limits.note_dead(self.inner, scratch.writes.len());
         self.inner.end(held, scratch, counters);
         Ok(position)
+    }
+
+    /// Fails if the transaction is SERIALIZABLE and its commit is sure to be refused by what it has read and written so far: it
+    /// would complete a dangerous structure (see the module `serial`). A session's statements ask so at their ends. That it
+    /// does not fail says nothing about the commit.
+    ///
+    /// # Errors
+    /// [`Error::SerializationFailure`]
+    pub fn check_serializable(&self) -> Result<()> {
+        let held = self.held();
+        if !held.is_serial() || self.inner.check_so_far(held, &mut self.scratch()).is_ok() {
+            return Ok(());
+        }
+        self.inner.counters[held.index()].serialization_failures.add(1);
+        Err(Error::SerializationFailure)
     }
 
     /// Rolls back, since the commit was refused.

@@ -11,7 +11,6 @@ use crate::locks::{Key, Mode};
 use crate::raw::chain::{Change, Claim, Taken};
 use crate::raw::rows::Newest;
 use crate::raw::version::{NewVersion, RowCell, Version};
-use crate::reads::ReadLog;
 use crate::row::{Place, Row, RowId};
 use crate::scratch::{Kind, Scratch, Write};
 use crate::table::Table;
@@ -370,8 +369,8 @@ impl Txn<'_> {
 
     /// Adds the entry of `scratch.key` for the last change. On failure that change is undone.
     fn add_key(&self, table: &Table, position: usize, has_null: bool, row: u64, scratch: &mut Scratch) -> Result<()> {
-        let Scratch { writes, key, other_key, reads, .. } = &mut *scratch;
-        let added = self.add_entry(&NewKey { table, position, key, has_null, row }, other_key, reads);
+        let Scratch { writes, key, other_key, .. } = &mut *scratch;
+        let added = self.add_entry(&NewKey { table, position, key, has_null, row }, other_key);
         match added {
             Ok(is_new) => {
                 let write = writes.last_mut().expect("the change is in the write set");
@@ -379,6 +378,10 @@ impl Txn<'_> {
                 Ok(())
             }
             Err(error) => {
+                let key = core::mem::take(&mut scratch.key);
+                // While the change is among the writes.
+                let error = self.note_refusal(error, table, position, &key, scratch);
+                scratch.key = key;
                 self.inner.undo_last(self.held(), scratch, self.counters());
                 Err(error)
             }
@@ -387,7 +390,7 @@ impl Txn<'_> {
 
     /// Adds an entry; whoever decides whether its key is free is waited for. Says whether the entry is new.
     #[inline]
-    pub(crate) fn add_entry(&self, new: &NewKey<'_>, buffer: &mut Vec<u8>, reads: &mut ReadLog) -> Result<bool> {
+    pub(crate) fn add_entry(&self, new: &NewKey<'_>, buffer: &mut Vec<u8>) -> Result<bool> {
         let mut waited = false;
         loop {
             match entries::add(new, self.held(), buffer) {
@@ -398,10 +401,7 @@ impl Txn<'_> {
                     }
                     return Ok(true);
                 }
-                Added::Taken => {
-                    let error = self.unique_violation(new.table, new.position);
-                    return Err(self.note_refusal(error, new.table, new.position, new.key, reads));
-                }
+                Added::Taken => return Err(self.unique_violation(new.table, new.position)),
                 Added::Undecided(word) => {
                     self.await_end(new.table, word)?;
                     waited = true;

@@ -89,7 +89,8 @@ impl LockTable {
         moved: &mut HashSet<(u64, u64)>,
     ) -> bool {
         let place = |waiter: &Arc<Waiter>| waiter.with(|state| state.place);
-        let pairs = cycle.iter().zip(cycle.iter().cycle().skip(1));
+        // As PostgreSQL does, whoever is farthest from the last to park first: that one waits already.
+        let pairs = cycle.iter().zip(cycle.iter().cycle().skip(1)).collect::<Vec<_>>().into_iter().rev();
         for (behind, before) in pairs.filter(|(behind, before)| !Arc::ptr_eq(behind, before)) {
             let (Some((key, _)), Some((other, _))) = (place(behind), place(before)) else { continue };
             if key != other || !moved.insert((behind.id, before.id)) {

@@ -11,9 +11,31 @@ use crate::raw::slots::Registry;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// Owner of locks: a transaction, or a session for those that outlive its transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Who {
+    /// The transaction's owner word.
+    pub(crate) owner: u64,
+    /// The session's number, which no owner word is; 0 without one.
+    pub(crate) session: u64,
+}
+
+impl Who {
+    /// Tells whether a lock of this owner is its own. Nobody waits for himself.
+    pub(crate) fn is(self, owner: u64) -> bool {
+        owner == self.owner || (owner == self.session && is_session(owner))
+    }
+}
+
+/// Tells whether a lock's owner is a session, and no transaction. Those keep their locks until they give them up.
+pub(crate) fn is_session(owner: u64) -> bool {
+    owner != 0 && !crate::raw::slots::is_owner(owner)
+}
+
 /// A lock that somebody has.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Granted {
+    /// An owner word, or a session's number.
     pub(super) owner: u64,
     pub(super) mode: Mode,
 }
@@ -39,6 +61,10 @@ pub(super) struct Place {
 const PASSED_MAX: u32 = 3;
 
 impl Place {
+    pub(super) fn who(&self) -> Who {
+        Who { owner: self.owner, session: self.waiter.id }
+    }
+
     /// Whether somebody of this importance, who runs, may go first although this one was woken: until it is there the row
     /// would lie idle, and each who met its place would be undone and queue up too (a lock convoy: Blasgen et al., 1979).
     fn lets_pass(&self, importance: u64) -> bool {
@@ -124,7 +150,7 @@ impl Entry {
     /// Forgets the locks of transactions that are decided, and tells of each.
     pub(super) fn clean(&mut self, registry: &Registry, mut gone: impl FnMut(Mode)) {
         self.granted.retain(|granted| {
-            let is_active = registry.is_active(granted.owner);
+            let is_active = is_session(granted.owner) || registry.is_active(granted.owner);
             if !is_active {
                 gone(granted.mode);
             }
@@ -132,9 +158,14 @@ impl Entry {
         });
     }
 
-    /// Whether `owner` has it in some mode already.
-    pub(super) fn has(&self, foreign: &Foreign, owner: u64) -> bool {
-        self.granted.iter().chain(&foreign.0).any(|granted| granted.owner == owner)
+    /// Whether somebody has it in some mode already.
+    pub(super) fn has(&self, foreign: &Foreign, who: Who) -> bool {
+        self.granted.iter().chain(&foreign.0).any(|granted| who.is(granted.owner))
+    }
+
+    /// Whether `owner` has it in just this mode.
+    pub(super) fn is_granted(&self, owner: u64, mode: Mode) -> bool {
+        self.granted.iter().any(|granted| granted.owner == owner && granted.mode == mode)
     }
 
     /// Whether `owner` has it in a mode that covers `mode`.
@@ -197,18 +228,18 @@ impl Entry {
         owners
     }
 
-    /// What stands in the way of `owner`, of this importance, who is or would be at `position` of the queue. Who has the
+    /// What stands in the way of somebody of this importance, who is or would be at `position` of the queue. Who has the
     /// lock in some mode waits for nobody who waits for it.
     pub(super) fn obstacles(
         &self,
         foreign: &Foreign,
-        owner: u64,
+        who: Who,
         mode: Mode,
         (position, importance): (usize, u64),
     ) -> Obstacles {
-        let has_it = self.has(foreign, owner);
+        let has_it = self.has(foreign, who);
         let mut owners = self.owners(foreign, mode);
-        owners.retain(|other| *other != owner);
+        owners.retain(|other| !who.is(*other));
         let bars = |place: &&Place| mode.excludes(place.mode) && !self.lets_overtake(foreign, place, importance);
         let first = self.queue.iter().take(position).find(bars);
         // If that lets us pass so do the others: they wait for it, and are no more important.
@@ -231,7 +262,7 @@ impl Entry {
     pub(super) fn must_let_pass(&self, foreign: &Foreign, behind: usize, before: usize) -> bool {
         let (place, first) = (&self.queue[behind], &self.queue[before]);
         place.mode.excludes(first.mode)
-            && !self.has(foreign, place.owner)
+            && !self.has(foreign, place.who())
             && !self.lets_overtake(foreign, first, place.importance)
     }
 
@@ -240,7 +271,7 @@ impl Entry {
     pub(super) fn move_forward(&mut self, foreign: &Foreign, behind: usize, before: usize) -> bool {
         let (place, first) = (&self.queue[behind], &self.queue[before]);
         let mut held = self.granted.iter().chain(&foreign.0);
-        let is_held = held.any(|granted| granted.owner == first.owner && place.mode.excludes(granted.mode));
+        let is_held = held.any(|granted| first.who().is(granted.owner) && place.mode.excludes(granted.mode));
         if behind <= before || place.importance < first.importance || is_held {
             return false;
         }
@@ -257,7 +288,7 @@ impl Entry {
     pub(super) fn each_owner(&self, foreign: &Foreign, position: usize, each: &mut dyn FnMut(u64)) {
         let place = &self.queue[position];
         for granted in self.granted.iter().chain(&foreign.0) {
-            if granted.owner != place.owner && place.mode.excludes(granted.mode) {
+            if !place.who().is(granted.owner) && place.mode.excludes(granted.mode) {
                 each(granted.owner);
             }
         }
@@ -285,7 +316,7 @@ impl Entry {
             } else {
                 closed |= place.mode.excluded();
             }
-            if place.woken || is_behind && !self.has(foreign, place.owner) {
+            if place.woken || is_behind && !self.has(foreign, place.who()) {
                 continue;
             }
             let mut is_held = false;

@@ -11,8 +11,22 @@ pub struct Wanted {
     pub table: Option<u32>,
     /// The row.
     pub row: Option<u64>,
+    /// The application's own number. Then there is no table.
+    pub advisory: Option<Advisory>,
     /// How: as in SQL; `transaction` for the wait for a transaction's end.
     pub mode: &'static str,
+}
+
+/// What an application locks by a number of its own, which means nothing to the engine. One number is never equal to two.
+/// Who has such a lock is told apart from all who write, as it is no table's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Advisory {
+    /// One number.
+    One(i64),
+    /// Two numbers.
+    Two(i32, i32),
+    /// A number of the program that has the engine, which its users cannot name.
+    Program(u32),
 }
 
 /// A session of a circle of sessions that waited for one another.
@@ -34,6 +48,7 @@ pub(crate) enum Key {
     Table(u32),
     /// The end of a transaction, by its owner word.
     Transaction(u64),
+    Advisory(Advisory),
 }
 
 impl Key {
@@ -42,9 +57,10 @@ impl Key {
         let (table, row) = match self {
             Key::Row { table, row } => (Some(table), Some(row)),
             Key::Table(table) => (Some(table), None),
-            Key::Transaction(_) => (None, None),
+            Key::Transaction(_) | Key::Advisory(_) => (None, None),
         };
-        Wanted { table, row, mode: mode.name() }
+        let advisory = if let Key::Advisory(advisory) = self { Some(advisory) } else { None };
+        Wanted { table, row, advisory, mode: mode.name() }
     }
 
     /// Well mixed.
@@ -54,6 +70,9 @@ impl Key {
             Key::Row { table, row } => (u64::from(table) << 2, row),
             Key::Table(table) => (1, u64::from(table)),
             Key::Transaction(owner) => (2, owner),
+            Key::Advisory(Advisory::One(number)) => (3, number as u64),
+            Key::Advisory(Advisory::Program(number)) => (11, u64::from(number)),
+            Key::Advisory(Advisory::Two(high, low)) => (7, u64::from(high as u32) << 32 | u64::from(low as u32)),
         };
         // The finisher of SplitMix64.
         let mut mixed = what.wrapping_add(kind.wrapping_mul(0x9e37_79b9_7f4a_7c15));

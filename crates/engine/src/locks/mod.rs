@@ -20,9 +20,9 @@ mod ticket;
 mod view;
 mod waiter;
 
-pub(crate) use entry::{Holders, Obstacles, Unknown};
+pub(crate) use entry::{Holders, Obstacles, Unknown, Who, is_session};
 pub(crate) use key::Key;
-pub use key::{Waited, Wanted};
+pub use key::{Advisory, Waited, Wanted};
 pub(crate) use mode::Mode;
 pub use mode::{RowLock, TableLock, Wait};
 pub use settings::{LockConfig, LockPriority};
@@ -92,6 +92,19 @@ pub(crate) struct Asker<'a> {
     pub(crate) importance: u64,
     /// Its session, if it can wait.
     pub(crate) waiter: Option<&'a Arc<Waiter>>,
+    /// True if the lock is to be the session's, and outlive the transaction.
+    pub(crate) for_session: bool,
+}
+
+impl Asker<'_> {
+    fn who(&self) -> Who {
+        Who { owner: self.owner, session: self.waiter.map_or(0, |waiter| waiter.id) }
+    }
+
+    /// Whose the lock will be.
+    fn grantee(&self) -> u64 {
+        self.waiter.filter(|_| self.for_session).map_or(self.owner, |waiter| waiter.id)
+    }
 }
 
 /// What is asked.
@@ -235,7 +248,12 @@ impl LockTable {
         let answer = self.with_entry(key, ask != Ask::Check, |entry| {
             let Some(entry) = entry else { return Answer::Free };
             entry.clean(registry, |mode| self.unmark(key, mode));
-            if grant && entry.covers(asker.owner, mode) {
+            // Advisory locks are given up mode by mode.
+            let has_it = match key {
+                Key::Advisory(_) => entry.is_granted(asker.grantee(), mode),
+                Key::Row { .. } | Key::Table(_) | Key::Transaction(_) => entry.covers(asker.owner, mode),
+            };
+            if grant && has_it {
                 self.unmark(key, mode);
                 return Answer::Granted { new: false };
             }
@@ -249,7 +267,7 @@ impl LockTable {
                 entry.insertion(asker.importance, arrival, by_class)
             });
             let importance = if by_class { asker.importance } else { u64::MAX };
-            let mut obstacles = entry.obstacles(&foreign, asker.owner, mode, (position, importance));
+            let mut obstacles = entry.obstacles(&foreign, asker.who(), mode, (position, importance));
             if obstacles.is_none() {
                 if !grant {
                     if marked {
@@ -257,7 +275,7 @@ impl LockTable {
                     }
                     return Answer::Free;
                 }
-                entry.granted.push(Granted { owner: asker.owner, mode });
+                entry.granted.push(Granted { owner: asker.grantee(), mode });
                 if let Some(at) = place {
                     self.remove_place(entry, key, at);
                     entry.grant(&foreign, &mut wakes);
@@ -267,7 +285,7 @@ impl LockTable {
             match (waiter, place) {
                 (Some(waiter), None) => {
                     obstacles.fresh = true;
-                    let upgrades = entry.has(&foreign, asker.owner);
+                    let upgrades = entry.has(&foreign, asker.who());
                     // Locks of tables queue strictly, as PostgreSQL's do.
                     let is_row = matches!(key, Key::Row { .. });
                     let blockers = if is_row { obstacles.owners.clone() } else { Vec::new() };
@@ -277,7 +295,7 @@ impl LockTable {
                     obstacles.fresh = entry.queue()[at].woken;
                     // It has its place, and its mark, from before.
                     self.unmark(key, mode);
-                    let before = entry.wait_on(at, asker.owner, mode, entry.has(&foreign, asker.owner));
+                    let before = entry.wait_on(at, asker.owner, mode, entry.has(&foreign, asker.who()));
                     self.queue_again(before, waiter, asker, (key, mode));
                 }
                 (None, _) if marked => self.unmark(key, mode),
@@ -464,7 +482,7 @@ impl LockTable {
         self.with_entry(key, false, |entry| {
             let Some(entry) = entry else { return Obstacles::default() };
             entry.clean(registry, |mode| self.unmark(key, mode));
-            entry.obstacles(&Foreign::none(), owner, mode, (0, 0))
+            entry.obstacles(&Foreign::none(), Who { owner, session: 0 }, mode, (0, 0))
         })
     }
 
@@ -479,9 +497,12 @@ impl LockTable {
         }
     }
 
-    /// The session that waits with this transaction open.
+    /// The session that waits with this transaction open, or that is the owner itself and waits.
     fn parked_session(&self, owner: u64) -> Option<Arc<Waiter>> {
         let region = Region::enter();
+        if is_session(owner) {
+            return self.waiting.lock(&region).values().find(|waiter| waiter.id == owner).cloned();
+        }
         let waiter = self.parked[crate::raw::slots::slot_of(owner)].lock(&region).clone()?;
         drop(region);
         waiter.with(|state| state.owner == owner).then_some(waiter)

@@ -120,6 +120,9 @@ impl Mode {
     pub(crate) const ACCESS_SHARE: Mode = Mode::table(TableLock::AccessShare);
     pub(crate) const ROW_SHARE: Mode = Mode::table(TableLock::RowShare);
     pub(crate) const ROW_EXCLUSIVE: Mode = Mode::table(TableLock::RowExclusive);
+    /// Of an advisory lock that others may have, too, and of one that excludes all others.
+    pub(crate) const SHARED: Mode = Mode::table(TableLock::Share);
+    pub(crate) const EXCLUSIVE: Mode = Mode::table(TableLock::Exclusive);
     /// Of a transaction, until its end.
     pub(crate) const LIFE: Mode = Mode(LIFE);
     /// Of who waits for that. Any number do.

@@ -28,6 +28,10 @@ impl LockTable {
         importance: u64,
         yields: Yields,
     ) -> Pressed {
+        // What a session has outside of its transactions cannot be taken from it.
+        if super::is_session(word) {
+            return Pressed::Refused;
+        }
         let pressed = registry.press(word, importance, yields);
         if let Pressed::Taken { importance: victim, why } = pressed {
             self.tally.took(importance, victim, why);

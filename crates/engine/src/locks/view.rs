@@ -1,8 +1,8 @@
 //! The lock table for people: [`crate::Engine::locks`].
 
 use super::Holders;
-use super::entry::{Entry, Foreign, Granted};
-use super::key::{Key, Wanted};
+use super::entry::{Entry, Foreign, Granted, Who, is_session};
+use super::key::{Advisory, Key, Wanted};
 use super::mode::Mode;
 use super::tally::class_of;
 use super::waiter::Phase;
@@ -25,14 +25,19 @@ pub struct LockView {
     pub table_number: Option<u32>,
     /// The row.
     pub row: Option<u64>,
+    /// The application's own number, if that is locked.
+    pub advisory: Option<Advisory>,
     /// The mode, as in SQL; `transaction` for the wait for a transaction's end.
     pub mode: &'static str,
     /// Whether it is had rather than waited for.
     pub granted: bool,
     /// Whether the wait is over, and the session on its way: it keeps its place until it has what it waited for.
     pub woken: bool,
-    /// The transaction, as [`crate::Txn::id`] says.
+    /// The transaction, as [`crate::Txn::id`] says. A lock that outlives transactions has a number of its session here, which
+    /// no transaction has.
     pub transaction: u64,
+    /// True if the lock outlives the transaction.
+    pub of_session: bool,
     /// The name of its session, if it has one and is still open.
     pub session: Option<Arc<str>>,
     /// Its class, if it is still open.
@@ -62,6 +67,10 @@ impl LockTable {
         let whose = |slot: OpenSlot| (slot.owner, (inner.sessions.name(slot.session), class_of(slot.importance)));
         let open: HashMap<u64, _> = inner.registry.open_slots().into_iter().map(whose).collect();
         for lock in all.iter_mut().filter(|lock| lock.granted) {
+            if lock.of_session {
+                lock.session = inner.sessions.name(lock.transaction);
+                continue;
+            }
             let (session, class) = open.get(&lock.transaction).cloned().unzip();
             (lock.session, lock.class) = (session.flatten(), class);
         }
@@ -83,6 +92,7 @@ struct Copied {
 
 struct CopiedPlace {
     owner: u64,
+    session_number: u64,
     mode: Mode,
     session: Arc<str>,
     class: Class,
@@ -100,7 +110,8 @@ impl Copied {
             session: Arc::from(&*place.waiter.name),
             class: class_of(place.importance),
             woken: place.waiter.with(|state| state.phase != Phase::Waiting),
-            has_it: entry.has(&foreign, place.owner),
+            has_it: entry.has(&foreign, place.who()),
+            session_number: place.waiter.id,
         });
         let queue: Vec<CopiedPlace> = queue.collect();
         let elsewhere = foreign.all().iter().filter(|_| !queue.is_empty());
@@ -109,15 +120,17 @@ impl Copied {
 
     fn tell(self, name: &dyn Fn(u32) -> Option<String>, all: &mut Vec<LockView>) {
         let one = |mode: Mode, transaction| {
-            let Wanted { table, row, mode } = self.key.wanted(mode);
+            let Wanted { table, row, advisory, mode } = self.key.wanted(mode);
             LockView {
                 table: table.and_then(name),
                 table_number: table,
                 row,
+                advisory,
                 mode,
                 granted: true,
                 woken: false,
                 transaction,
+                of_session: is_session(transaction),
                 session: None,
                 class: None,
                 blocked_by: Vec::new(),
@@ -125,7 +138,8 @@ impl Copied {
         };
         all.extend(self.granted.iter().map(|granted| one(granted.mode, granted.owner)));
         for (position, place) in self.queue.iter().enumerate() {
-            let excluded = |(owner, mode): &(u64, Mode)| *owner != place.owner && place.mode.excludes(*mode);
+            let who = Who { owner: place.owner, session: place.session_number };
+            let excluded = |(owner, mode): &(u64, Mode)| !who.is(*owner) && place.mode.excludes(*mode);
             let holders = self.granted.iter().map(|granted| (granted.owner, granted.mode));
             let before = self.queue[..position].iter().filter(|_| !place.has_it).map(|one| (one.owner, one.mode));
             let mut known = HashSet::new();

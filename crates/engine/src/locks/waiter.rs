@@ -5,6 +5,7 @@
 
 use super::key::Key;
 use super::mode::Mode;
+use crate::advisory::Advisories;
 use crate::error::Error;
 use crate::sync::{AtomicU64, Latch, Relaxed, SeqCst};
 use preempt::{Region, os};
@@ -84,6 +85,8 @@ pub(crate) struct Waiter {
     /// Transactions lost in a row, and the importance of the last taker.
     losses: AtomicU64,
     taker: AtomicU64,
+    /// The advisory locks that it has outside of its transactions.
+    pub(crate) advisories: Advisories,
     state: Latch<State>,
 }
 
@@ -121,6 +124,7 @@ impl Waiter {
             arrival: AtomicU64::new(0),
             losses: AtomicU64::new(0),
             taker: AtomicU64::new(0),
+            advisories: Advisories::default(),
             state: Latch::new(state),
         }
     }

@@ -69,6 +69,12 @@ pub(crate) const fn owner_of(word: u64) -> u64 {
     word & !COMMAND_MASK
 }
 
+/// Tells whether this is an owner word, with or without a command.
+#[inline]
+pub(crate) const fn is_owner(word: u64) -> bool {
+    word & UNCOMMITTED != 0
+}
+
 #[inline]
 pub(super) const fn command_of(word: u64) -> u32 {
     (word & (STRONG - 1)) as u32

@@ -272,7 +272,11 @@ impl Session {
             *is_locking = false;
         }
         let (locking, start, reads) = (*is_locking, txn.mark(), txn.scratch().reads.mark());
-        let result = locked.and_then(|()| statement(&txn));
+        let mut result = locked.and_then(|()| statement(&txn));
+        // With a snapshot of just now there is nobody who has committed since.
+        if !renews && !txn.must_wait.get() && !txn.is_taken_back.get() {
+            result = result.and_then(|result| txn.check_serializable().map(|()| result));
+        }
         if txn.must_wait.get() {
             *is_locking = locking || txn.gives_back.get();
             txn.undo_to(if *is_locking { before } else { start });

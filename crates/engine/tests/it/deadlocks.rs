@@ -236,24 +236,19 @@ pub fn a_soft_deadlock_is_opened_by_the_order_of_a_queue() {
     let e2s = parked(&mut e2, table_lock(&b, TableLock::AccessExclusive));
     // d1 waits for e2, who waits for d2.
     let d1s = parked(&mut d1, table_lock(&b, TableLock::AccessShare));
-    // d2 stands behind e1, who waits for d1: the circle is closed. One of the two goes before the exclusive one.
-    let d2s = match d2.try_execute(table_lock(&a, TableLock::AccessShare)) {
-        Ok(engine::Step::Done(())) => None,
-        Ok(engine::Step::Parked(ticket)) => Some(ticket),
-        Err(error) => panic!("{error}"),
-    };
+    // d2 stands behind e1, who waits for d1: the circle is closed. Who has waited longer goes before the exclusive one.
+    let d2s = parked(&mut d2, table_lock(&a, TableLock::AccessShare));
+    assert!(d1s.is_ready() && !d2s.is_ready(), "d1 goes on, and d2 does not");
     assert_eq!(engine.lock_stats().deadlocks, 0);
-    let is_d2_first = d2s.as_ref().is_none_or(Ticket::is_ready);
-    assert!(is_d2_first != d1s.is_ready(), "one of them goes on");
-    let (mut first, mut second) = if is_d2_first { (d2, d1) } else { (d1, d2) };
-    let tables = if is_d2_first { [&a, &b] } else { [&b, &a] };
-    done(&mut first, table_lock(tables[0], TableLock::AccessShare));
-    first.commit().unwrap();
-    let (mut exclusive, ready) = if is_d2_first { (e2, e2s) } else { (e1, e1s) };
-    assert!(ready.is_ready());
-    done(&mut exclusive, table_lock(tables[1], TableLock::AccessExclusive));
-    exclusive.commit().unwrap();
-    done(&mut second, table_lock(tables[1], TableLock::AccessShare));
-    second.commit().unwrap();
+    done(&mut d1, table_lock(&b, TableLock::AccessShare));
+    d1.commit().unwrap();
+    assert!(e1s.is_ready() && !e2s.is_ready());
+    done(&mut e1, table_lock(&a, TableLock::AccessExclusive));
+    e1.commit().unwrap();
+    assert!(d2s.is_ready());
+    done(&mut d2, table_lock(&a, TableLock::AccessShare));
+    d2.commit().unwrap();
+    assert!(e2s.is_ready());
+    done(&mut e2, table_lock(&b, TableLock::AccessExclusive));
     assert_eq!(engine.lock_stats().deadlocks, 0);
 }

@@ -352,3 +352,30 @@ pub fn all_types_are_equal_hot_and_frozen() {
         }
     }
 }
+
+/// A table without columns has rows like any other: hot and frozen ones, which are scanned, deleted and counted.
+pub fn rows_without_columns_are_rows() {
+    let engine = Engine::new(EngineConfig::in_memory());
+    let table =
+        engine.create_table(TableDef { name: "empty".to_owned(), columns: Vec::new(), indexes: Vec::new() }).unwrap();
+    let count = || {
+        let parts = engine.snapshot().scan(&table, &[], 1000).split(2);
+        parts.into_iter().flatten().map(|batch| batch.num_rows()).sum::<usize>()
+    };
+    let txn = engine.begin(NORMAL);
+    let rows: Vec<RowId> = (0..10_000).map(|_| txn.insert(&table, &[]).unwrap()).collect();
+    txn.commit().unwrap();
+    assert_eq!(count(), 10_000);
+    assert!(0 < freeze_all(&engine).rows);
+    assert_eq!(count(), 10_000);
+    let txn = engine.begin(NORMAL);
+    for row in &rows[..10] {
+        assert!(txn.get_row(&table, *row).unwrap().is_some());
+        txn.delete(&table, *row).unwrap();
+    }
+    txn.commit().unwrap();
+    assert_eq!(count(), 9_990);
+    collect_all(&engine);
+    freeze_all(&engine);
+    assert_eq!(count(), 9_990);
+}

@@ -534,3 +534,32 @@ pub fn a_sharer_in_the_queue_overtakes() {
     deleter.commit().unwrap();
     assert_eq!(engine.lock_stats().entries, 0);
 }
+
+/// FOR KEY SHARE is for the keys: of a row that was changed otherwise since the snapshot it returns what the snapshot has, at
+/// any level; a row whose key was changed is another.
+pub fn key_shares_mind_only_keys() {
+    for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable] {
+        for keeps_key in [true, false] {
+            let (engine, table) = bank_of(2);
+            let mut session = session(&engine);
+            session.begin(COMMITTED.isolation(isolation)).unwrap();
+            let mut other = open_session(&engine, Class::Normal);
+            let seen = session.try_execute(|txn| {
+                let row = find(txn, &table, 0)?.row_id();
+                // As if the statement had waited between its read and its lock.
+                match keeps_key {
+                    true => done(&mut other, add(&table, 0, 5)),
+                    false => done(&mut other, rename(&table, 0, 50)),
+                }
+                other.commit().unwrap();
+                let row = txn.lock_row(&table, row, RowLock::KeyShare, Wait::Block)?;
+                Ok(row.map(|row| row.get_decimal_i64(BALANCE)))
+            });
+            match (isolation, keeps_key) {
+                (_, true) => assert!(matches!(seen, Ok(engine::Step::Done(Some(100)))), "{seen:?} at {isolation:?}"),
+                (Isolation::ReadCommitted, false) => assert!(matches!(seen, Ok(engine::Step::Done(Some(100))))),
+                (_, false) => assert!(matches!(seen, Err(Error::WriteConflict { .. })), "{seen:?} at {isolation:?}"),
+            }
+        }
+    }
+}

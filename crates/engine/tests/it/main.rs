@@ -1,6 +1,7 @@
 //! Integration tests of `engine`, each in a process of its own, plain and under a storm of interrupts.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod advisory;
 mod basics;
 mod conflicts;
 mod deadlocks;
@@ -117,6 +118,7 @@ fn main() -> ExitCode {
             testkit::test!(thaw::keys_of_frozen_rows_are_given_up),
             testkit::test!(thaw::money_thaws_under_scans),
             testkit::test!(freeze::rows_at_rest_are_frozen),
+            testkit::test!(freeze::rows_without_columns_are_rows),
             testkit::test!(freeze::a_snapshot_that_stays_open_stops_the_freezer),
             testkit::test!(freeze::worn_blocks_are_made_anew),
             testkit::test!(freeze::rows_that_thaw_rest_longer),
@@ -142,6 +144,7 @@ fn main() -> ExitCode {
             testkit::test!(serial::a_key_that_was_given_up_is_a_dependency),
             testkit::test!(serial::reads_beyond_the_snapshot_are_dependencies),
             testkit::test!(serial::a_lost_update_is_refused),
+            testkit::test!(serial::a_key_that_both_looked_for_is_no_violation),
             testkit::test!(serial::a_unique_violation_is_a_read),
             testkit::test!(serial::what_was_undone_was_read),
             testkit::test!(serial::disjoint_writers_both_commit),
@@ -172,6 +175,7 @@ fn main() -> ExitCode {
             testkit::test!(locks::locks_have_a_limit),
             testkit::test!(locks::the_view_says_who_blocks_whom),
             testkit::test!(locks::who_wrote_nothing_keeps_no_table),
+            testkit::test!(locks::key_shares_mind_only_keys),
             testkit::test!(locks::tables_are_locked_beyond_the_64th),
             testkit::test!(savepoints::a_savepoint_undoes_what_came_after_it),
             testkit::test!(savepoints::a_savepoint_gives_up_locks),
@@ -188,6 +192,11 @@ fn main() -> ExitCode {
             testkit::test!(lock_priority::losers_are_promoted),
             testkit::test!(lock_priority::a_promotion_outlives_a_wait),
             testkit::test!(lock_priority::a_paused_procedure_gives_way),
+            testkit::test!(advisory::exclusive_ones_exclude_all_and_shared_ones_those),
+            testkit::test!(advisory::a_sessions_lock_is_counted_and_outlives_transactions),
+            testkit::test!(advisory::a_transactions_lock_goes_with_its_savepoint),
+            testkit::test!(advisory::deadlocks_go_through_them),
+            testkit::test!(advisory::the_view_shows_them),
             testkit::test!(deadlocks::two_wait_for_each_other),
             testkit::test!(deadlocks::who_may_pass_closes_no_circle),
             testkit::test!(deadlocks::a_soft_deadlock_is_opened_by_the_order_of_a_queue),

@@ -505,19 +505,41 @@ pub fn a_lost_update_is_refused() {
     assert_eq!(balance_now(&engine, &table, 0), Some(101));
 }
 
-/// A key that exists, but not in the snapshot, is a conflict and no violation: run again, the transaction finds it. A
-/// violation is a read: when the row goes before the commit, the commit is refused.
+/// A key that was taken after the snapshot is a violation, unless the two have both read that it was free: then it is a
+/// failure to serialize, as in PostgreSQL (`read-write-unique`, `read-write-unique-4`).
+pub fn a_key_that_both_looked_for_is_no_violation() {
+    for (first_looks, second_looks) in [(false, false), (true, false), (false, true), (true, true)] {
+        let (engine, table) = bank_of(2);
+        let (first, second) = (serial(&engine), serial(&engine));
+        for (txn, looks) in [(&first, first_looks), (&second, second_looks)] {
+            let looked = txn.get(&table, BY_ID, &[Value::Int32(if looks { 5 } else { 0 })]).unwrap();
+            assert_eq!(looked.is_some(), !looks);
+        }
+        open(&first, &table, 5, 0, "first").unwrap();
+        first.commit().unwrap();
+        let error = open(&second, &table, 5, 0, "second").unwrap_err();
+        match first_looks && second_looks {
+            true => assert_eq!(error, Error::SerializationFailure),
+            false => assert!(matches!(error, Error::UniqueViolation { .. }), "{error}"),
+        }
+        // Whatever it does now does not fit its snapshot.
+        pay(&second, &table, 1, 1).unwrap();
+        assert!(refused(second));
+    }
+}
+
+/// A violation is a read: when the row goes before the commit, the commit is refused.
 pub fn a_unique_violation_is_a_read() {
     let (engine, table) = bank_of(2);
     let late = serial(&engine);
     pay(&late, &table, 1, 1).unwrap();
     engine.run(NORMAL, |txn| open(txn, &table, 5, 0, "first")).0.unwrap();
-    assert_eq!(open(&late, &table, 5, 0, "second"), Err(Error::SerializationFailure));
+    assert!(matches!(open(&late, &table, 5, 0, "second"), Err(Error::UniqueViolation { .. })));
     drop(late);
     let many = serial(&engine);
     engine.run(NORMAL, |txn| open(txn, &table, 6, 0, "first")).0.unwrap();
     let rows = [5, 6].map(|id| [Value::Int32(id + 1), Value::Decimal(0), Value::Null]);
-    assert_eq!(many.insert_many(&table, &rows), Err(Error::SerializationFailure));
+    assert!(matches!(many.insert_many(&table, &rows), Err(Error::UniqueViolation { .. })));
     drop(many);
     let found = serial(&engine);
     assert!(matches!(open(&found, &table, 5, 0, "again"), Err(Error::UniqueViolation { .. })));

@@ -123,7 +123,10 @@ impl World {
             }
             5 => match txn.insert(table, &[Value::Int32(id), Value::Decimal(balance.into()), owner_value(owner)]) {
                 Ok(RowId(row)) => acts.push(Act::Write { row, after: Some((id, balance, owner)) }),
-                Err(Error::UniqueViolation { .. }) => acts.push(Act::IsThere { id }),
+                // Of one that is not in the snapshot all that it has is an error.
+                Err(Error::UniqueViolation { .. }) => {
+                    acts.extend(txn.get(table, BY_ID, &[Value::Int32(id)])?.map(|_| Act::IsThere { id }));
+                }
                 Err(error) => return Err(error),
             },
             6 | 7 => {
@@ -140,7 +143,9 @@ impl World {
                 });
                 match updated {
                     Ok(()) => acts.push(Act::Write { row: found.0, after: Some((to, balance, owner)) }),
-                    Err(Error::UniqueViolation { .. }) => acts.push(Act::IsThere { id: to }),
+                    Err(Error::UniqueViolation { .. }) => {
+                        acts.extend(txn.get(table, BY_ID, &[Value::Int32(to)])?.map(|_| Act::IsThere { id: to }));
+                    }
                     Err(error) => return Err(error),
                 }
             }

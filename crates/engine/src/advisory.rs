@@ -1,0 +1,140 @@
+//! Advisory locks: what applications lock by numbers of their own.
+//!
+//! **Invariant:** a session's lock outlives its transactions, and is had as often as it was taken and not given up. A
+//! transaction's is had once, and goes as its other locks do. A session never waits for itself, whichever of the two it has.
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::locks::{Advisory, Key, Mode, Unknown, Wait, Waiter};
+use crate::session::Session;
+use crate::sync::Latch;
+use crate::txn::Txn;
+use preempt::Region;
+use std::sync::Arc;
+
+/// How long an advisory lock is had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdvisoryScope {
+    /// Until the transaction ends, or goes back to before it.
+    Transaction,
+    /// Until the session gives it up, or ends.
+    Session,
+}
+
+/// A lock that a session has.
+struct Had {
+    lock: Advisory,
+    mode: Mode,
+    count: u32,
+}
+
+/// Advisory locks of a session that outlive its transactions.
+pub(crate) struct Advisories(Latch<Vec<Had>>);
+
+impl Default for Advisories {
+    fn default() -> Advisories {
+        Advisories(Latch::new(Vec::new()))
+    }
+}
+
+impl Advisories {
+    fn add(&self, lock: Advisory, mode: Mode) {
+        let region = Region::enter();
+        let mut all = self.0.lock(&region);
+        match all.iter_mut().find(|had| had.lock == lock && had.mode == mode) {
+            Some(had) => had.count += 1,
+            None => all.push(Had { lock, mode, count: 1 }),
+        }
+    }
+
+    /// Counts one down. Nothing: it is not had; else whether that was the last.
+    fn take(&self, lock: Advisory, mode: Mode) -> Option<bool> {
+        let region = Region::enter();
+        let mut all = self.0.lock(&region);
+        let at = all.iter().position(|had| had.lock == lock && had.mode == mode)?;
+        all[at].count -= 1;
+        let is_last = all[at].count == 0;
+        if is_last {
+            all.swap_remove(at);
+        }
+        Some(is_last)
+    }
+
+    fn take_all(&self) -> Vec<Had> {
+        let region = Region::enter();
+        core::mem::take(&mut *self.0.lock(&region))
+    }
+}
+
+fn mode_of(shared: bool) -> Mode {
+    if shared { Mode::SHARED } else { Mode::EXCLUSIVE }
+}
+
+fn release(engine: &Engine, waiter: &Waiter, lock: Advisory, mode: Mode) {
+    let inner = &engine.inner;
+    inner.locks.release(&inner.registry, &Unknown, waiter.id, Key::Advisory(lock), mode);
+}
+
+impl Txn<'_> {
+    /// Takes an advisory lock. False: another has it, and `wait` is not [`Wait::Block`].
+    ///
+    /// # Errors
+    /// [`Error::MustWait`] in a session; [`Error::WriteConflict`] without one, which can have no lock of a session either;
+    /// [`Error::Limit`]; [`Error::Taken`].
+    pub fn lock_advisory(&self, lock: Advisory, shared: bool, scope: AdvisoryScope, wait: Wait) -> Result<bool> {
+        let _call = self.call();
+        let (key, mode) = (Key::Advisory(lock), mode_of(shared));
+        let session = self.waiter.filter(|_| scope == AdvisoryScope::Session);
+        if scope == AdvisoryScope::Session && session.is_none() {
+            return Err(Error::WriteConflict { table: "advisory lock".to_owned() });
+        }
+        let taken = self.acquire_as(session.is_some(), "advisory lock", key, mode, wait)?;
+        if taken && let Some(waiter) = session {
+            waiter.advisories.add(lock, mode);
+        }
+        Ok(taken)
+    }
+}
+
+impl Session {
+    /// Gives up one of the session's advisory locks once. False: it does not have it.
+    pub fn unlock_advisory(&self, lock: Advisory, shared: bool) -> bool {
+        self.advisory_locks().unlock(lock, shared)
+    }
+
+    /// Gives up all of the session's advisory locks.
+    pub fn unlock_all_advisory(&self) {
+        self.advisory_locks().unlock_all();
+    }
+
+    /// The session's advisory locks, to be given up from within a statement.
+    pub fn advisory_locks(&self) -> AdvisoryLocks {
+        AdvisoryLocks { engine: self.engine().clone(), waiter: Arc::clone(self.waiter()) }
+    }
+}
+
+/// Advisory locks of a session; see [`Session::advisory_locks`].
+#[derive(Clone)]
+pub struct AdvisoryLocks {
+    engine: Engine,
+    waiter: Arc<Waiter>,
+}
+
+impl AdvisoryLocks {
+    /// Gives up one of them once. False: the session does not have it.
+    pub fn unlock(&self, lock: Advisory, shared: bool) -> bool {
+        let mode = mode_of(shared);
+        let taken = self.waiter.advisories.take(lock, mode);
+        if taken == Some(true) {
+            release(&self.engine, &self.waiter, lock, mode);
+        }
+        taken.is_some()
+    }
+
+    /// Gives up all of them.
+    pub fn unlock_all(&self) {
+        for had in self.waiter.advisories.take_all() {
+            release(&self.engine, &self.waiter, had.lock, had.mode);
+        }
+    }
+}
