@@ -65,8 +65,6 @@ pub(crate) struct Parsed {
     pub(crate) copy: Option<Vec<crate::copy::options::Written>>,
     /// It is an `EXPLAIN` of this statement.
     pub(crate) explain: Option<crate::explain::options::Options>,
-    /// It is this statement, about which there is nothing to do; the tree locks what it names.
-    pub(crate) maintains: Option<&'static str>,
 }
 
 /// Statement of a text of several.
@@ -201,9 +199,9 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
         return Err(error);
     }
     typos::check(text, piece)?;
-    if let Some((word, tree)) = maintenance::maintenance(text, piece)? {
+    if let Some(tree) = maintenance::maintenance(text, piece)? {
         let text = text[offset(text, first.span.start)..offset(text, last.span.end)].to_owned();
-        return Ok(Some(Parsed { tree, text, copy: None, explain: None, maintains: Some(word) }));
+        return Ok(Some(Parsed { tree, text, copy: None, explain: None }));
     }
     let (piece, explain) = match crate::explain::options::cut(text, piece)? {
         Some((options, piece)) => (piece, Some(options)),
@@ -244,6 +242,9 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
     if next.token != Token::EOF {
         return Err(near(text, Some(&next)));
     }
+    if let ast::Statement::CreateTable(create) = &tree {
+        relations::check_columns(text, declared, create)?;
+    }
     if let Some(declare) = declare {
         tree = cursors::put(text, declare, tree, declared)?;
     }
@@ -251,7 +252,7 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
         crate::explain::options::check(text, explained, &tree)?;
     }
     let text = text[offset(text, begin)..end].to_owned();
-    Ok(Some(Parsed { tree, copy, explain, maintains: None, text }))
+    Ok(Some(Parsed { tree, copy, explain, text }))
 }
 
 /// An expression of ours.

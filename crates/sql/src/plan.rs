@@ -115,6 +115,39 @@ pub enum Expr {
         call: SequenceCall,
         arguments: Vec<Expr>,
     },
+    /// A function of an advisory lock, whose number, or two, are the arguments.
+    Advisory {
+        call: AdvisoryCall,
+        arguments: Vec<Expr>,
+    },
+}
+
+/// What is done to an advisory lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdvisoryCall {
+    /// `pg_advisory_lock` and its kin.
+    Lock {
+        /// Whether others may have it shared, too.
+        shared: bool,
+        /// Whether it is left if another has it.
+        tries: bool,
+        /// How long it is had.
+        scope: engine::AdvisoryScope,
+    },
+    /// `pg_advisory_unlock`, `pg_advisory_unlock_shared`
+    Unlock {
+        /// Whether the lock is a shared one.
+        shared: bool,
+    },
+    /// `pg_advisory_unlock_all`, without arguments.
+    UnlockAll,
+}
+
+impl AdvisoryCall {
+    /// Tells whether it gives nothing.
+    pub fn is_void(self) -> bool {
+        matches!(self, AdvisoryCall::Lock { tries: false, .. } | AdvisoryCall::UnlockAll)
+    }
 }
 
 /// What is asked of a sequence.
@@ -160,7 +193,7 @@ impl Expr {
     pub fn is_volatile(&self) -> bool {
         let mut found = false;
         visit(self, 0, &mut |expr, _| {
-            found |= matches!(expr, Expr::Sequence { .. })
+            found |= matches!(expr, Expr::Sequence { .. } | Expr::Advisory { .. })
                 || matches!(expr, Expr::Call { function: Some(function), .. } if function.volatile);
         });
         found
@@ -169,7 +202,7 @@ impl Expr {
     /// Says whether its value is the same wherever a run of the statement evaluates it.
     pub fn is_fixed(&self) -> bool {
         let is_volatile = match self {
-            Expr::Column(_) | Expr::Outer { .. } | Expr::Sequence { .. } => true,
+            Expr::Column(_) | Expr::Outer { .. } | Expr::Sequence { .. } | Expr::Advisory { .. } => true,
             Expr::Call { function, .. } => function.is_some_and(|function| function.volatile),
             Expr::Constant(_)
             | Expr::Parameter(_)
@@ -220,6 +253,7 @@ impl Expr {
             }
             Expr::Call { arguments, .. }
             | Expr::Sequence { arguments, .. }
+            | Expr::Advisory { arguments, .. }
             | Expr::And(arguments)
             | Expr::Or(arguments)
             | Expr::Coalesce(arguments)

@@ -329,11 +329,6 @@ impl Settings {
         self.note(at);
     }
 
-    /// Whether a setting means nothing here.
-    pub(crate) fn is_inert(name: &str) -> bool {
-        position(name).is_some_and(|at| DEFS[at].inert)
-    }
-
     /// As [`Settings::set`] for what the transaction itself is.
     pub(crate) fn set_of_transaction(&mut self, name: &str, value: &str) -> SqlResult<()> {
         self.set(name, Some(value), true)

@@ -31,6 +31,48 @@ const SCRIPTS: &[(&str, &str, &str, &str)] = &[
     ("delete from t where id = 1", "update t set n = 0 where id < 3 returning id", "2", "2 0 b;3 30 c"),
     ("update t set n = 99 where id = 1", "delete from t where n < 25 returning id", "2", "1 99 a;3 30 c"),
     ("update t set n = 12 where id = 1", "delete from t where n < 15 returning n", "12", "2 20 b;3 30 c"),
+    // FOR KEY SHARE is for the keys, and returns what the snapshot has; FOR SHARE the row as it is then.
+    (
+        "select pg_advisory_xact_lock(1); update t set n = 11 where id = 1",
+        "select n from t where id = 1 and pg_advisory_xact_lock(1) is not null for key share",
+        "10",
+        "1 11 a;2 20 b;3 30 c",
+    ),
+    (
+        "select pg_advisory_xact_lock(1); update t set n = 11 where id = 1",
+        "select n from t where id = 1 and pg_advisory_lock(1) is not null for share",
+        "11",
+        "1 11 a;2 20 b;3 30 c",
+    ),
+    // Session locks of a statement that waits again are had once.
+    (
+        "select pg_advisory_xact_lock(1)",
+        "select (pg_advisory_lock(2) is null)::text || (pg_advisory_lock(1) is null)::text || pg_advisory_unlock(2)::text \
+         || pg_advisory_unlock(2)::text || pg_advisory_unlock(1)::text || pg_advisory_unlock(1)::text",
+        "falsefalsetruefalsetruefalse",
+        "1 10 a;2 20 b;3 30 c",
+    ),
+    // Who takes a value waits for a new definition, whose values come next; who defines waits for who has taken some.
+    ("alter sequence numbers restart with 7", "select nextval('numbers')", "7", "1 10 a;2 20 b;3 30 c"),
+    (
+        "alter sequence numbers increment 5",
+        "insert into u values (nextval('numbers')) returning id",
+        "1",
+        "1 10 a;2 20 b;3 30 c",
+    ),
+    ("select nextval('numbers')", "alter sequence numbers restart with 7", "", "1 10 a;2 20 b;3 30 c"),
+    ("select setval('numbers', 9)", "drop sequence numbers", "", "1 10 a;2 20 b;3 30 c"),
+    // Maintenance waits as if it had something to do.
+    ("lock t in share update exclusive mode", "vacuum t", "", "1 10 a;2 20 b;3 30 c"),
+    ("update t set n = 11 where id = 1", "reindex table t", "", "1 11 a;2 20 b;3 30 c"),
+    ("lock t in share mode", "analyze t", "", "1 10 a;2 20 b;3 30 c"),
+    // A reference that is not validated excludes writers, and its validation does not.
+    (
+        "insert into c values (1, 1)",
+        "alter table c add foreign key (p) references p not valid",
+        "",
+        "1 10 a;2 20 b;3 30 c",
+    ),
     // DO NOTHING goes by a key that is there to stay: it waits for a delete and for a change of the key, and for nothing else.
     (
         "delete from t where id = 1",

@@ -158,18 +158,19 @@ fn dropped_tables_leave_nothing_in_the_engine() {
     let mut client = client(&database);
     let before = database.engine().tables().len();
     for _ in 0..20 {
-        client.run("create table t (a int primary key)").unwrap();
+        client.run("create table t (a int primary key, s serial)").unwrap();
         client.run("insert into t select g from generate_series(1, 100) g").unwrap();
         client.run("alter table t add column b int").unwrap();
+        client.run("alter sequence t_s_seq increment 2").unwrap();
         client.run("create index on t (b)").unwrap();
         client.run("truncate t").unwrap();
-        assert_eq!(database.engine().tables().len(), before + 2, "the table, and the one that orders definitions");
+        assert_eq!(database.engine().tables().len(), before + 2, "the table, and what stands for its sequence");
         client.run("drop table t").unwrap();
         client.run("begin").unwrap();
-        client.run("create table t (a int)").unwrap();
+        client.run("create table t (a serial)").unwrap();
         client.run("rollback").unwrap();
     }
-    assert_eq!(database.engine().tables().len(), before + 1);
+    assert_eq!(database.engine().tables().len(), before);
 }
 
 #[test]

@@ -115,6 +115,7 @@ impl Lowering<'_> {
             }
             Expr::Array(_) | Expr::ArrayQuery(_) => Err(SqlError::unsupported("ARRAY as analytics")),
             Expr::Sequence { .. } => Err(SqlError::unsupported("sequences as analytics")),
+            Expr::Advisory { .. } => Err(SqlError::unsupported("advisory locks as analytics")),
             Expr::Constant(_) | Expr::Parameter(_) | Expr::Now { .. } => Err(mismatch()),
         }
     }

@@ -218,7 +218,10 @@ impl Binder<'_> {
             "current_database" | "current_catalog" if arguments.is_empty() => Ok(text(DATABASE, Kind::Name)),
             "current_date" if arguments.is_empty() => Ok(now(Kind::Date)),
             "nextval" | "currval" | "setval" | "lastval" => self.sequence_call(name_text, arguments),
-            _ => self.call(name_text, arguments),
+            _ => match super::advisory::call_named(name_text) {
+                Some(call) => self.advisory_call(name_text, call, arguments),
+                None => self.call(name_text, arguments),
+            },
         }
     }
 

@@ -4,6 +4,7 @@
 //! silently. Patterns on the trees therefore name all fields; there is no `..`.
 
 mod access;
+mod advisory;
 mod calls;
 mod columns;
 mod conflict;

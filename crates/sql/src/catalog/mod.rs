@@ -14,18 +14,19 @@ mod seen;
 mod state;
 
 pub(crate) use publication::Publication;
+pub(crate) use relation::Counted;
 pub use relation::{
     Check, ColumnDef, Constraint, ConstraintKind, DefaultExpr, ForeignAction, ForeignKey, Identity, IndexInfo,
-    IndexOrder, Relation, Sequence, SequenceValue, TableInfo, ViewInfo,
+    IndexMethod, IndexOrder, Relation, Sequence, SequenceValue, SharedSequence, TableInfo, ViewInfo,
 };
 pub use seen::Seen;
 pub(crate) use state::parts as name_parts;
 pub use state::{Schema, State};
 
 use crate::error::{SqlError, SqlResult};
-use engine::{Column, Engine, Table, TableDef, Type};
+use engine::Advisory;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// The one database.
 pub const DATABASE: &str = "postgres";
@@ -38,6 +39,9 @@ pub const OWNER: &str = "postgres";
 /// Numbers below are PostgreSQL's own.
 pub const FIRST_OID: u32 = 16_384;
 
+/// Whoever changes the catalog holds this lock until the end of the transaction.
+pub(crate) const ORDER: Advisory = Advisory::Program(0);
+
 /// What all sessions know, and how it changes.
 pub struct Catalog {
     current: RwLock<Arc<State>>,
@@ -45,8 +49,6 @@ pub struct Catalog {
     current_version: AtomicU64,
     next_oid: AtomicU32,
     next_version: AtomicU64,
-    /// Made with the first change.
-    order: Mutex<Option<Arc<Table>>>,
 }
 
 impl Default for Catalog {
@@ -58,7 +60,6 @@ impl Default for Catalog {
             current: RwLock::new(Arc::new(fresh)),
             next_oid: AtomicU32::new(FIRST_OID),
             next_version: AtomicU64::new(1),
-            order: Mutex::default(),
         }
     }
 }
@@ -74,27 +75,6 @@ impl Catalog {
         self.current_version.load(Ordering::Acquire)
     }
 
-    /// The table whose ACCESS EXCLUSIVE lock one must hold until the end of the transaction to change the catalog.
-    ///
-    /// # Errors
-    /// The engine has no room for it.
-    pub(crate) fn order(&self, engine: &Engine) -> SqlResult<Arc<Table>> {
-        const NAME: &str = "pg_catalog.order";
-        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(table) = &*order {
-            return Ok(Arc::clone(table));
-        }
-        let table = match engine.table(NAME) {
-            Some(table) => table,
-            None => engine.create_table(TableDef {
-                name: NAME.to_owned(),
-                columns: vec![Column::required("nothing", Type::Bool)],
-                indexes: Vec::new(),
-            })?,
-        };
-        Ok(Arc::clone(order.insert(table)))
-    }
-
     /// A number for a new object. One that is not used in the end is lost, as in PostgreSQL.
     pub(crate) fn oid(&self) -> SqlResult<u32> {
         let taken = self.next_oid.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |oid| oid.checked_add(1));
@@ -107,8 +87,13 @@ impl Catalog {
     }
 
     /// A state that becomes everybody's with a commit, and the descriptions that are out of date then. The caller holds the
-    /// lock of [`Catalog::order`].
-    pub(crate) fn publication(&self, state: Arc<State>, retired: Vec<Arc<TableInfo>>) -> Publication<'_> {
-        Publication { catalog: self, state, retired, current: None }
+    /// lock [`ORDER`].
+    pub(crate) fn publication(
+        &self,
+        state: Arc<State>,
+        retired: Vec<Arc<TableInfo>>,
+        sequences: Vec<Arc<Sequence>>,
+    ) -> Publication<'_> {
+        Publication { catalog: self, state, retired, sequences, current: None }
     }
 }

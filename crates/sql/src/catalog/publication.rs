@@ -6,7 +6,7 @@
 //! commit of a newer definition. One that finds another number asks for the state, and waits for the decision by that: it is
 //! made under the latch of the state.
 
-use super::{Catalog, State, TableInfo};
+use super::{Catalog, Sequence, State, TableInfo};
 use engine::AtDecision;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLockWriteGuard};
@@ -17,6 +17,8 @@ pub(crate) struct Publication<'c> {
     pub(super) state: Arc<State>,
     /// Tables that are out of date then. Whoever has waited for one of these finds that out under its lock.
     pub(super) retired: Vec<Arc<TableInfo>>,
+    /// Sequences that are defined anew. Whoever has waited for one of these finds that out, too.
+    pub(super) sequences: Vec<Arc<Sequence>>,
     /// The state of before, between announcement and decision.
     pub(super) current: Option<RwLockWriteGuard<'c, Arc<State>>>,
 }
@@ -33,6 +35,7 @@ impl AtDecision for Publication<'_> {
         let Some(mut current) = self.current.take() else { return };
         if is_committed {
             self.retired.iter().for_each(|table| table.retired.store(true, Ordering::Release));
+            self.sequences.iter().for_each(Sequence::publish);
             *current = Arc::clone(&self.state);
         } else {
             self.catalog.current_version.store(current.version(), Ordering::SeqCst);

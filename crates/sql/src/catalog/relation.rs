@@ -6,8 +6,8 @@
 use crate::types::SqlType;
 use engine::Table;
 use sqlparser::ast;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 /// Whatever shares the names of tables.
 #[derive(Clone, Debug)]
@@ -91,8 +91,31 @@ pub struct TableInfo {
     /// Whether the program that the engine belongs to made it, and not a statement. Whoever made it goes on using that very
     /// table, so its definition stays.
     pub is_adopted: bool,
+    /// Rows that VACUUM or ANALYZE counted last.
+    pub(crate) counted: Arc<Counted>,
     /// See [`TableInfo::is_retired`].
     pub(crate) retired: AtomicBool,
+}
+
+/// Number of a table's rows as of the last time that somebody counted them, no part of any transaction.
+#[derive(Debug)]
+pub(crate) struct Counted(AtomicI64);
+
+impl Default for Counted {
+    fn default() -> Counted {
+        Counted(AtomicI64::new(-1))
+    }
+}
+
+impl Counted {
+    /// Returns the number; -1 before the first time.
+    pub(crate) fn rows(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set(&self, rows: i64) {
+        self.0.store(rows, Ordering::Relaxed);
+    }
 }
 
 impl TableInfo {
@@ -130,6 +153,7 @@ impl TableInfo {
             next_column: self.next_column,
             table: Arc::clone(&self.table),
             is_adopted: self.is_adopted,
+            counted: Arc::clone(&self.counted),
             retired: AtomicBool::new(false),
         }
     }
@@ -199,8 +223,12 @@ pub struct IndexInfo {
     pub oid: u32,
     /// Its name.
     pub name: String,
-    /// Positions of its columns.
+    /// Its access method.
+    pub method: IndexMethod,
+    /// Positions of its key columns.
     pub columns: Vec<usize>,
+    /// Positions of the columns that it has beside its key (`INCLUDE`). They are in its definition only: rows are read anyway.
+    pub include: Vec<usize>,
     /// The orders of its columns as its definition says them; empty if all ascend with nulls last. The index itself ascends,
     /// and is read in both directions.
     pub order: Vec<IndexOrder>,
@@ -208,6 +236,26 @@ pub struct IndexInfo {
     pub is_unique: bool,
     /// Whether it is the primary key's.
     pub is_primary: bool,
+}
+
+/// Access method of an index, as its definition says it. Each is a B-tree, which does all that a hash index does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IndexMethod {
+    /// `btree`
+    #[default]
+    BTree,
+    /// `hash`
+    Hash,
+}
+
+impl IndexMethod {
+    /// Its name in SQL.
+    pub fn name(self) -> &'static str {
+        match self {
+            IndexMethod::BTree => "btree",
+            IndexMethod::Hash => "hash",
+        }
+    }
 }
 
 /// Order of a column of an index, as its definition says it.
@@ -220,6 +268,11 @@ pub struct IndexOrder {
 }
 
 impl IndexInfo {
+    /// Returns the positions of its columns, those of the key first.
+    pub fn all_columns(&self) -> impl Iterator<Item = &usize> {
+        self.columns.iter().chain(&self.include)
+    }
+
     /// Returns the order of the column at this position of the index.
     pub fn order_of(&self, at: usize) -> IndexOrder {
         self.order.get(at).copied().unwrap_or_default()
@@ -235,6 +288,15 @@ pub struct Constraint {
     pub name: String,
     /// What it says.
     pub what: ConstraintKind,
+    /// False as long as rows that were there before it may break it (`NOT VALID`); those that are written do not.
+    pub is_valid: bool,
+}
+
+impl Constraint {
+    /// Creates one that holds for all rows.
+    pub fn new(oid: u32, name: String, what: ConstraintKind) -> Constraint {
+        Constraint { oid, name, what, is_valid: true }
+    }
 }
 
 /// See [`Constraint`].
@@ -347,6 +409,52 @@ pub struct Sequence {
     pub owned_by: Option<(u32, i16)>,
     /// Where it is.
     pub value: Arc<Mutex<SequenceValue>>,
+    /// What all its definitions share.
+    pub(crate) shared: Arc<SharedSequence>,
+    /// Counts its definitions.
+    pub(crate) version: u64,
+}
+
+impl Sequence {
+    /// Its next definition, as yet the same.
+    pub(crate) fn next_version(&self) -> Sequence {
+        Sequence { version: self.version + 1, ..self.clone() }
+    }
+
+    /// The definition that counts for a transaction that has locked it: the committed one, unless this is the transaction's
+    /// own. Nothing: it was dropped.
+    pub(crate) fn newest(self: &Arc<Sequence>) -> Option<Arc<Sequence>> {
+        let current = self.shared.current.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(current) = &*current else { return Some(Arc::clone(self)) };
+        let current = current.upgrade()?;
+        Some(if self.version < current.version { current } else { Arc::clone(self) })
+    }
+
+    /// This definition is committed.
+    pub(crate) fn publish(self: &Arc<Sequence>) {
+        *self.shared.current.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::downgrade(self));
+    }
+}
+
+/// See [`Sequence`].
+pub struct SharedSequence {
+    /// A table of the engine without columns, which is locked in its place: who takes values locks it as who writes rows.
+    pub(crate) lock: Arc<Table>,
+    /// The committed definition, which the catalog keeps; nothing before the first is.
+    current: RwLock<Option<Weak<Sequence>>>,
+}
+
+impl SharedSequence {
+    /// Creates what a new sequence shares with its later definitions.
+    pub(crate) fn new(lock: Arc<Table>) -> Arc<SharedSequence> {
+        Arc::new(SharedSequence { lock, current: RwLock::new(None) })
+    }
+}
+
+impl std::fmt::Debug for SharedSequence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.lock.name())
+    }
 }
 
 /// Where a sequence is.

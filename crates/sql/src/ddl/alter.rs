@@ -13,7 +13,7 @@ use super::rewrite::Source;
 use super::{Ddl, Defined};
 use crate::bind::Noted;
 use crate::bind::refuse;
-use crate::catalog::{ColumnDef, ConstraintKind, Identity, Relation, TableInfo, ViewInfo};
+use crate::catalog::{ColumnDef, ConstraintKind, Identity, IndexInfo, Relation, TableInfo, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
@@ -31,9 +31,23 @@ struct Work {
     sources: Vec<Source>,
     /// Whether rows must be copied.
     copies: bool,
-    references: Vec<ast::ForeignKeyConstraint>,
+    /// References to be added, and whether without a look at the rows that are there.
+    references: Vec<(ast::ForeignKeyConstraint, bool)>,
     /// Views that name a column that gets another name.
     views: Vec<Changed>,
+}
+
+/// Lock on the table that an action takes: the least that PostgreSQL takes for it, and where it is not known the strongest.
+fn lock_of(action: &AlterTableOperation) -> TableLock {
+    match action {
+        AlterTableOperation::AddConstraint { constraint: TableConstraint::ForeignKey(_), not_valid: _ } => {
+            TableLock::ShareRowExclusive
+        }
+        AlterTableOperation::ValidateConstraint { .. } | AlterTableOperation::SetOptionsParens { .. } => {
+            TableLock::ShareUpdateExclusive
+        }
+        _ => TableLock::AccessExclusive,
+    }
 }
 
 impl Ddl<'_> {
@@ -88,15 +102,16 @@ impl Ddl<'_> {
                 }
             });
         };
-        self.lock(&old, TableLock::AccessExclusive)?;
+        self.lock(&old, operations.iter().map(lock_of).max().unwrap_or(TableLock::AccessExclusive))?;
         let sources = (0..old.columns.len()).map(Source::Column).collect();
         let mut work =
             Work { draft: Draft::of(&old), old, sources, copies: false, references: Vec::new(), views: Vec::new() };
         for operation in operations {
             self.alter(&mut work, operation)?;
         }
-        for key in std::mem::take(&mut work.references) {
+        for (key, not_valid) in std::mem::take(&mut work.references) {
             self.add_reference(&mut work.draft, &key)?;
+            work.draft.constraints.last_mut().into_iter().for_each(|added| added.is_valid = !not_valid);
         }
         let Work { old, draft, sources, copies, views, .. } = work;
         let new = if copies {
@@ -107,18 +122,20 @@ impl Ddl<'_> {
         };
         self.put_renamed(views, "a column")?;
         // Whether rows satisfy it is looked up by the transaction's snapshot, which must have all of them.
-        let is_new = |constraint: &&crate::catalog::Constraint| {
+        let is_new = |constraint: &crate::catalog::Constraint| {
+            let was_valid = |before: &crate::catalog::Constraint| before.oid == constraint.oid && before.is_valid;
             !matches!(constraint.what, ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. })
-                && old.constraints.iter().all(|before| before.oid != constraint.oid)
+                && constraint.is_valid
+                && !old.constraints.iter().any(was_valid)
         };
         refuse!(
-            self.keeps_snapshot && new.constraints.iter().any(|one| is_new(&one)) =>
+            self.keeps_snapshot && new.constraints.iter().any(is_new) =>
                 "to add a CHECK or a FOREIGN KEY to a table above READ COMMITTED"
         );
         if !copies {
             self.verify_not_null(&old, &new)?;
         }
-        self.verify(&new, |constraint| old.constraints.iter().all(|before| before.oid != constraint.oid))?;
+        self.verify(&new, is_new)?;
         done
     }
 
@@ -145,12 +162,24 @@ impl Ddl<'_> {
                 work.sources.push(Source::Made(value, work.draft.columns[at].kind));
                 work.copies = true;
                 for one in pending {
-                    self.add_table_constraint(work, one)?;
+                    self.add_table_constraint(work, one, false)?;
                 }
                 Ok(())
             }
-            AlterTableOperation::AddConstraint { constraint, not_valid: false } => {
-                self.add_table_constraint(work, Pending { constraint: constraint.clone(), column: None })
+            AlterTableOperation::AddConstraint { constraint, not_valid } => {
+                let name = match constraint {
+                    TableConstraint::PrimaryKey(_) => Some("PRIMARY KEY"),
+                    TableConstraint::Unique(_) => Some("UNIQUE"),
+                    _ => None,
+                };
+                if let Some(name) = name.filter(|_| *not_valid) {
+                    let message = format!("{name} constraints cannot be marked NOT VALID");
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                }
+                let before = work.draft.constraints.len();
+                self.add_table_constraint(work, Pending { constraint: constraint.clone(), column: None }, *not_valid)?;
+                work.draft.constraints[before..].iter_mut().for_each(|added| added.is_valid = !not_valid);
+                Ok(())
             }
             AlterTableOperation::DropColumn { has_column_keyword: _, column_names, if_exists, drop_behavior } => {
                 for name in column_names {
@@ -197,21 +226,33 @@ impl Ddl<'_> {
             }
             AlterTableOperation::ValidateConstraint { name } => {
                 let name = folded(name);
-                if work.draft.constraints.iter().any(|constraint| constraint.name == name) {
-                    return Ok(()); // There are none that do not hold.
+                let table = work.draft.name.clone();
+                let of = || format!("constraint \"{name}\" of relation \"{table}\"");
+                let Some(found) = work.draft.constraints.iter_mut().find(|one| one.name == name) else {
+                    return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("{} does not exist", of())));
+                };
+                let parent = match &found.what {
+                    ConstraintKind::ForeignKey(key) => self.state.table_numbered(key.parent).cloned(),
+                    ConstraintKind::Check(_) => None,
+                    ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. } => {
+                        let message = format!("{} is not a foreign key or check constraint", of());
+                        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+                    }
+                };
+                found.is_valid = true;
+                match parent {
+                    Some(parent) if parent.oid != work.draft.oid => self.lock(&parent, TableLock::RowShare),
+                    _ => Ok(()),
                 }
-                let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", work.draft.name);
-                Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
             }
-            AlterTableOperation::AddConstraint { .. } => Err(SqlError::unsupported("NOT VALID")),
             other => Err(SqlError::unsupported(format_args!("ALTER TABLE {other}"))),
         }
     }
 
-    fn add_table_constraint(&mut self, work: &mut Work, pending: Pending) -> SqlResult<()> {
+    fn add_table_constraint(&mut self, work: &mut Work, pending: Pending, not_valid: bool) -> SqlResult<()> {
         match &pending.constraint {
             TableConstraint::ForeignKey(key) => {
-                work.references.push(key.clone());
+                work.references.push((key.clone(), not_valid));
                 return Ok(());
             }
             TableConstraint::PrimaryKey(_) | TableConstraint::Unique(_) => work.copies = true,
@@ -261,7 +302,16 @@ impl Ddl<'_> {
         // Others' references to it; its own go without a word.
         for child in self.state.referencing(work.draft.oid) {
             for (constraint, key) in child.foreign_keys() {
-                if key.parent != work.draft.oid || !key.parent_columns.contains(&number) {
+                let beside = |index: &IndexInfo| {
+                    let is_key = |at: &usize| key.parent_columns.contains(&work.draft.columns[*at].number);
+                    index.include.contains(&at)
+                        && index.is_unique
+                        && index.columns.len() == key.parent_columns.len()
+                        && index.columns.iter().all(is_key)
+                };
+                // The key that it relies on goes with a column that its index includes, too.
+                let relies = key.parent_columns.contains(&number) || work.draft.indexes.iter().any(beside);
+                if key.parent != work.draft.oid || !relies {
                     continue;
                 }
                 if child.oid == work.draft.oid {
@@ -284,7 +334,9 @@ impl Ddl<'_> {
         self.say(&doomed);
         self.carry_out(doomed)?;
         // Indexes, keys, references and checks with it go without a word.
-        while let Some(position) = work.draft.indexes.iter().position(|index| index.columns.contains(&at)) {
+        while let Some(position) =
+            work.draft.indexes.iter().position(|index| index.all_columns().any(|column| *column == at))
+        {
             work.draft.constraints.retain(|one| {
                 !matches!(one.what, ConstraintKind::PrimaryKey { index } | ConstraintKind::Unique { index } if index == position)
             });
@@ -321,7 +373,11 @@ impl Ddl<'_> {
         work.draft.columns.remove(at);
         work.sources.remove(at);
         let shift = |position: &mut usize| *position -= usize::from(at < *position);
-        work.draft.indexes.iter_mut().flat_map(|index| &mut index.columns).for_each(shift);
+        work.draft
+            .indexes
+            .iter_mut()
+            .flat_map(|index| index.columns.iter_mut().chain(&mut index.include))
+            .for_each(shift);
         for constraint in &mut work.draft.constraints {
             if let ConstraintKind::ForeignKey(key) = &mut constraint.what {
                 key.columns.iter_mut().for_each(shift);
@@ -585,7 +641,7 @@ impl Ddl<'_> {
             }
             Relation::Sequence(sequence) => {
                 refuse!(sequence.owned_by.is_some() => "to rename a sequence that belongs to a column");
-                let renamed = crate::catalog::Sequence { name: new.clone(), ..(**sequence).clone() };
+                let renamed = crate::catalog::Sequence { name: new.clone(), ..sequence.next_version() };
                 self.state.replace(Relation::Sequence(Arc::new(renamed)))?;
             }
             Relation::Index { .. } => {
@@ -635,7 +691,7 @@ impl Ddl<'_> {
                     return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
                         .detail(format!("Sequence \"{}\" is linked to table \"{}\".", sequence.name, table.name)));
                 }
-                Relation::Sequence(Arc::new(crate::catalog::Sequence { owner, ..(**sequence).clone() }))
+                Relation::Sequence(Arc::new(crate::catalog::Sequence { owner, ..sequence.next_version() }))
             }
             other => {
                 let message = format!("\"{}\" is not a table, view, or sequence", other.name());

@@ -6,7 +6,8 @@ use super::Ddl;
 use super::sequence::Numbers;
 use crate::bind::{Binder, Clause, Scope, no_collation, not_collated, refuse, takes_collation};
 use crate::catalog::{
-    ColumnDef, Constraint, DefaultExpr, Identity, IndexInfo, Relation, Schema, Sequence, SequenceValue, TableInfo,
+    ColumnDef, Constraint, Counted, DefaultExpr, Identity, IndexInfo, Relation, Schema, Sequence, SequenceValue,
+    TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
@@ -29,6 +30,7 @@ pub(super) struct Draft {
     pub(super) indexes: Vec<IndexInfo>,
     pub(super) constraints: Vec<Constraint>,
     pub(super) next_column: i16,
+    pub(super) counted: Arc<Counted>,
 }
 
 /// A constraint that is to be added when all columns are there, and the column it stands with.
@@ -48,6 +50,7 @@ impl Draft {
             indexes: table.indexes.clone(),
             constraints: table.constraints.clone(),
             next_column: table.next_column,
+            counted: Arc::clone(&table.counted),
         }
     }
 
@@ -63,6 +66,7 @@ impl Draft {
             next_column: self.next_column,
             table,
             is_adopted: false,
+            counted: self.counted,
             retired: AtomicBool::new(false),
         }
     }
@@ -275,6 +279,7 @@ impl Ddl<'_> {
     ) -> SqlResult<()> {
         let schema = draft.schema;
         let name = self.free_name(&[&draft.name, &def.name], "seq", |name| self.is_taken(schema, name));
+        let shared = self.shared_sequence(schema, &name)?;
         let sequence = numbers.sequence(Sequence {
             oid: self.catalog.oid()?,
             schema,
@@ -288,6 +293,8 @@ impl Ddl<'_> {
             cycle: false,
             owned_by: Some((draft.oid, def.number)),
             value: Arc::new(Mutex::new(SequenceValue { last: 1, is_called: false })),
+            shared,
+            version: 0,
         })?;
         let oid = sequence.oid;
         self.state.add(Relation::Sequence(Arc::new(sequence)))?;

@@ -1,13 +1,14 @@
 //! Keys, checks and references of a table being defined.
 //!
-//! **Invariant:** a constraint that a table has got holds for all its rows: who adds one to a table with rows looks
-//! ([`Ddl::verify`]).
+//! **Invariant:** a valid constraint of a table holds for all its rows: who adds one to a table with rows, or validates it,
+//! looks ([`Ddl::verify`]).
 
 use super::Ddl;
 use super::columns::{Draft, Pending, scope_of};
 use crate::bind::{Clause, refuse};
 use crate::catalog::{
-    Check, ColumnDef, Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, Relation, TableInfo,
+    Check, ColumnDef, Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, IndexMethod, Relation,
+    TableInfo,
 };
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -26,7 +27,7 @@ impl Ddl<'_> {
         match &pending.constraint {
             TableConstraint::PrimaryKey(key) => {
                 refuse!(
-                    is_deferrable(key.characteristics) => "a deferrable constraint", !key.include.is_empty() => "INCLUDE",
+                    is_deferrable(key.characteristics) => "a deferrable constraint",
                     !key.index_options.is_empty() || key.index_type.is_some() || key.index_name.is_some() =>
                         "an option of a key's index",
                 );
@@ -38,17 +39,19 @@ impl Ddl<'_> {
                 }
                 let columns = self.key_columns(draft, &key.columns, "primary key")?;
                 columns.iter().for_each(|at| draft.columns[*at].not_null = true);
-                self.add_key(draft, key.name.as_ref(), columns, true)
+                let include = self.included(draft, &key.include)?;
+                self.add_key(draft, key.name.as_ref(), [columns, include], true)
             }
             TableConstraint::Unique(key) => {
                 refuse!(
-                    is_deferrable(key.characteristics) => "a deferrable constraint", !key.include.is_empty() => "INCLUDE",
+                    is_deferrable(key.characteristics) => "a deferrable constraint",
                     !key.index_options.is_empty() || key.index_type.is_some() || key.index_name.is_some() =>
                         "an option of a key's index",
                     key.nulls_distinct == ast::NullsDistinctOption::NotDistinct => "NULLS NOT DISTINCT",
                 );
                 let columns = self.key_columns(draft, &key.columns, "unique")?;
-                self.add_key(draft, key.name.as_ref(), columns, false)
+                let include = self.included(draft, &key.include)?;
+                self.add_key(draft, key.name.as_ref(), [columns, include], false)
             }
             TableConstraint::Check(check) => self.add_check(draft, check, pending.column),
             TableConstraint::ForeignKey(_) => Ok(()),
@@ -89,12 +92,26 @@ impl Ddl<'_> {
         Ok(positions)
     }
 
-    /// Adds an index of these columns to the draft. Returns its position.
+    /// Positions of the columns that a key's index has beside the key.
+    fn included(&self, draft: &Draft, of: &[ast::Ident]) -> SqlResult<Vec<usize>> {
+        let place = |ident: &ast::Ident| {
+            let wanted = folded(ident);
+            draft.column(&wanted).ok_or_else(|| {
+                let message = format!("column \"{wanted}\" named in key does not exist");
+                let binder = self.binder();
+                let place = binder.source.constraint_before(ident.span.into(), &["PRIMARY", "UNIQUE"]);
+                binder.at_place(SqlError::new(SqlState::UNDEFINED_COLUMN, message), place)
+            })
+        };
+        of.iter().map(place).collect()
+    }
+
+    /// Adds an index of these columns, those of its key and others, to the draft. Returns its position.
     pub(super) fn add_index(
         &mut self,
         draft: &mut Draft,
         name: String,
-        columns: Vec<usize>,
+        [columns, include]: [Vec<usize>; 2],
         [is_unique, is_primary]: [bool; 2],
     ) -> SqlResult<usize> {
         for at in &columns {
@@ -102,7 +119,8 @@ impl Ddl<'_> {
             let is_free = column.kind.kind == Kind::Numeric && column_type(column.kind)? == engine::Type::Bytes;
             refuse!(is_free => "a key on numeric of more than 38 digits, or without a precision");
         }
-        let index = IndexInfo { oid: self.catalog.oid()?, name, columns, order: Vec::new(), is_unique, is_primary };
+        let (oid, method, order) = (self.catalog.oid()?, IndexMethod::BTree, Vec::new());
+        let index = IndexInfo { oid, name, method, columns, include, order, is_unique, is_primary };
         // The engine takes the first index, if it is unique, for the primary key.
         if is_primary {
             draft.indexes.insert(0, index);
@@ -121,7 +139,7 @@ impl Ddl<'_> {
         &mut self,
         draft: &mut Draft,
         name: Option<&ast::Ident>,
-        columns: Vec<usize>,
+        [columns, include]: [Vec<usize>; 2],
         is_primary: bool,
     ) -> SqlResult<()> {
         let is_taken = |draft: &Draft, name: &str| {
@@ -142,13 +160,13 @@ impl Ddl<'_> {
             None if is_primary => self.free_name(&[&draft.name], "pkey", |name| is_taken(draft, name)),
             None => {
                 let mut parts = vec![&*draft.name];
-                parts.extend(columns.iter().map(|at| &*draft.columns[*at].name));
+                parts.extend(columns.iter().chain(&include).map(|at| &*draft.columns[*at].name));
                 self.free_name(&parts, "key", |name| is_taken(draft, name))
             }
         };
-        let index = self.add_index(draft, name.clone(), columns, [true, is_primary])?;
+        let index = self.add_index(draft, name.clone(), [columns, include], [true, is_primary])?;
         let what = if is_primary { ConstraintKind::PrimaryKey { index } } else { ConstraintKind::Unique { index } };
-        draft.constraints.push(Constraint { oid: self.catalog.oid()?, name, what });
+        draft.constraints.push(Constraint::new(self.catalog.oid()?, name, what));
         Ok(())
     }
 
@@ -178,11 +196,8 @@ impl Ddl<'_> {
         parts.extend(of);
         let name = self.constraint_name(draft, name.as_ref(), &parts, "check")?;
         let check = Check { text: expr.to_string(), tree: (**expr).clone() };
-        draft.constraints.push(Constraint {
-            oid: self.catalog.oid()?,
-            name,
-            what: ConstraintKind::Check(Box::new(check)),
-        });
+        let what = ConstraintKind::Check(Box::new(check));
+        draft.constraints.push(Constraint::new(self.catalog.oid()?, name, what));
         Ok(())
     }
 
@@ -297,11 +312,8 @@ impl Ddl<'_> {
             on_update: action(*on_update),
             match_full: *match_kind == Some(ast::ConstraintReferenceMatchKind::Full),
         };
-        draft.constraints.push(Constraint {
-            oid: self.catalog.oid()?,
-            name,
-            what: ConstraintKind::ForeignKey(foreign),
-        });
+        let what = ConstraintKind::ForeignKey(foreign);
+        draft.constraints.push(Constraint::new(self.catalog.oid()?, name, what));
         Ok(())
     }
 

@@ -217,7 +217,10 @@ impl Ddl<'_> {
                     self.state.forget(oid);
                     continue;
                 }
-                Relation::Sequence(sequence) => self.forget_defaults(sequence)?,
+                Relation::Sequence(sequence) => {
+                    self.lock_engine_table(&sequence.shared.lock, TableLock::AccessExclusive)?;
+                    self.forget_defaults(sequence)?;
+                }
                 Relation::View(_) => {}
             }
             self.state.remove(relation.oid());

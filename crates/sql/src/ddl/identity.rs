@@ -50,7 +50,8 @@ impl Ddl<'_> {
             let last = at.or(numbers.start).unwrap_or(sequence.start);
             numbers.value = Some(SequenceValue { last, is_called: false });
         }
-        let changed = numbers.sequence((*sequence).clone())?;
+        self.lock_engine_table(&sequence.shared.lock, engine::TableLock::ShareRowExclusive)?;
+        let changed = numbers.sequence(sequence.next_version())?;
         self.state.replace(Relation::Sequence(Arc::new(changed)))
     }
 }
@@ -79,7 +80,7 @@ impl Ddl<'_> {
             let message = format!("relation \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
         }
-        let named = crate::catalog::Sequence { schema, name: name.clone(), ..(*own).clone() };
+        let named = crate::catalog::Sequence { schema, name: name.clone(), ..own.next_version() };
         self.state.replace(Relation::Sequence(Arc::new(named)))
     }
 }

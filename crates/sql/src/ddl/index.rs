@@ -6,7 +6,7 @@ use super::columns::Draft;
 use super::rewrite::Source;
 use super::{Ddl, Defined};
 use crate::bind::refuse;
-use crate::catalog::{ConstraintKind, IndexOrder, Relation};
+use crate::catalog::{ConstraintKind, IndexMethod, IndexOrder, Relation};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::{alters, folded};
 use engine::TableLock;
@@ -31,13 +31,29 @@ impl Ddl<'_> {
             alter_options,
         } = create;
         refuse!(
-            *r#async => "CREATE INDEX ASYNC", !include.is_empty() => "INCLUDE",
+            *r#async => "CREATE INDEX ASYNC",
             *nulls_distinct == Some(false) => "NULLS NOT DISTINCT", predicate.is_some() => "a partial index",
             !index_options.is_empty() || !alter_options.is_empty() => "an option of CREATE INDEX",
         );
-        match using {
-            None | Some(ast::IndexType::BTree) => {}
+        let method = match using {
+            None | Some(ast::IndexType::BTree) => IndexMethod::BTree,
+            Some(ast::IndexType::Hash) => IndexMethod::Hash,
             Some(other) => return Err(SqlError::unsupported(format_args!("an index of the kind {other}"))),
+        };
+        if method == IndexMethod::Hash {
+            let options = || columns.iter().map(|column| &column.column.options);
+            for (is_said, what) in [
+                (*unique, "unique indexes"),
+                (!include.is_empty(), "included columns"),
+                (1 < columns.len(), "multicolumn indexes"),
+                (options().any(|options| options.sort.is_some()), "ASC/DESC options"),
+                (options().any(|options| options.nulls_first.is_some()), "NULLS FIRST/LAST options"),
+            ] {
+                if is_said {
+                    let message = format!("access method \"hash\" does not support {what}");
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                }
+            }
         }
         if *concurrently {
             self.notice(SqlState("01000"), "CONCURRENTLY is ignored: writers of the table wait".to_owned());
@@ -76,10 +92,13 @@ impl Ddl<'_> {
                 return Err(SqlError::unsupported("an expression in an index"));
             };
             let wanted = folded(ident);
-            positions.push(table.column(&wanted).ok_or_else(|| {
-                SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{wanted}\" does not exist"))
-            })?);
+            positions.push(table.column(&wanted).ok_or_else(|| no_column(&wanted))?);
         }
+        let beside = |ident: &ast::Ident| {
+            let wanted = folded(ident);
+            table.column(&wanted).ok_or_else(|| no_column(&wanted))
+        };
+        let include = include.iter().map(beside).collect::<SqlResult<Vec<_>>>()?;
         let name = match name {
             Some(name) => match &self.binder().name_parts(name)?[..] {
                 [name] => name.clone(),
@@ -87,7 +106,7 @@ impl Ddl<'_> {
             },
             None => {
                 let mut parts = vec![&*table.name];
-                parts.extend(positions.iter().map(|at| &*table.columns[*at].name));
+                parts.extend(positions.iter().chain(&include).map(|at| &*table.columns[*at].name));
                 self.free_name(&parts, "idx", |name| self.is_taken(table.schema, name))
             }
         };
@@ -101,7 +120,8 @@ impl Ddl<'_> {
         }
         self.lock(&table, TableLock::Share)?;
         let mut draft = Draft::of(&table);
-        let at = self.add_index(&mut draft, name, positions, [*unique, false])?;
+        let at = self.add_index(&mut draft, name, [positions, include], [*unique, false])?;
+        draft.indexes[at].method = method;
         if order.iter().any(|one| *one != IndexOrder::default()) {
             draft.indexes[at].order = order;
         }
@@ -160,6 +180,10 @@ impl Ddl<'_> {
         self.rebuild(&table, Draft::of(&renamed), &same_columns(&table))?;
         Ok("ALTER INDEX".into())
     }
+}
+
+fn no_column(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
 }
 
 /// For a copy that has the columns of the old one.

@@ -3,7 +3,7 @@
 use super::Ddl;
 use super::columns::{Draft, Pending};
 use super::sequence::Numbers;
-use crate::catalog::{ColumnDef, ConstraintKind, Identity, Relation, TableInfo};
+use crate::catalog::{ColumnDef, ConstraintKind, Identity, IndexMethod, Relation, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, Statement, TableConstraint};
 use std::ops::ControlFlow;
@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 /// An index that is made when the table has its columns.
 pub(super) struct LikeIndex {
+    method: IndexMethod,
     columns: Vec<String>,
+    include: Vec<String>,
     order: Vec<crate::catalog::IndexOrder>,
     is_unique: bool,
 }
@@ -134,15 +136,16 @@ impl Ddl<'_> {
 
     /// Makes the indexes that stand for no constraint, with names of their own.
     pub(super) fn add_like_indexes(&mut self, draft: &mut Draft, indexes: Vec<LikeIndex>) -> SqlResult<()> {
-        for LikeIndex { columns, order, is_unique } in indexes {
+        for LikeIndex { method, columns, include, order, is_unique } in indexes {
             let positions = columns.iter().map(|name| draft.need_column(name)).collect::<SqlResult<Vec<_>>>()?;
+            let include = include.iter().map(|name| draft.need_column(name)).collect::<SqlResult<Vec<_>>>()?;
             let mut parts = vec![&*draft.name];
-            parts.extend(columns.iter().map(|name| &**name));
+            parts.extend(positions.iter().chain(&include).map(|at| &*draft.columns[*at].name));
             let name = self.free_name(&parts, "idx", |name| {
                 self.is_taken(draft.schema, name) || draft.indexes.iter().any(|index| index.name == name)
             });
-            let at = self.add_index(draft, name, positions, [is_unique, false])?;
-            draft.indexes[at].order = order;
+            let at = self.add_index(draft, name, [positions, include], [is_unique, false])?;
+            (draft.indexes[at].order, draft.indexes[at].method) = (order, method);
         }
         Ok(())
     }
@@ -151,19 +154,26 @@ impl Ddl<'_> {
 /// Keys stand among the constraints, and get names as if they had been written there.
 fn like_indexes(table: &Arc<TableInfo>, pending: &mut Vec<Pending>, indexes: &mut Vec<LikeIndex>) -> SqlResult<()> {
     for (position, index) in table.indexes.iter().enumerate() {
-        let columns: Vec<&str> = index.columns.iter().map(|at| &*table.columns[*at].name).collect();
+        let names = |of: &[usize]| of.iter().map(|at| &*table.columns[*at].name).collect::<Vec<&str>>();
+        let (columns, include) = (names(&index.columns), names(&index.include));
         let key = table.constraints.iter().find_map(|constraint| match constraint.what {
             ConstraintKind::PrimaryKey { index } if index == position => Some("PRIMARY KEY"),
             ConstraintKind::Unique { index } if index == position => Some("UNIQUE"),
             _ => None,
         });
         let Some(key) = key else {
-            let columns = columns.into_iter().map(str::to_owned).collect();
-            indexes.push(LikeIndex { columns, order: index.order.clone(), is_unique: index.is_unique });
+            let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+            let (columns, include) = (owned(columns), owned(include));
+            let (method, order, is_unique) = (index.method, index.order.clone(), index.is_unique);
+            indexes.push(LikeIndex { method, columns, include, order, is_unique });
             continue;
         };
-        let quoted: Vec<String> = columns.iter().map(|name| ast::Ident::with_quote('"', *name).to_string()).collect();
-        let text = format!("CREATE TABLE t (a int, {key} ({}))", quoted.join(", "));
+        let quoted = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| ast::Ident::with_quote('"', *name).to_string()).collect();
+            names.join(", ")
+        };
+        let beside = if include.is_empty() { String::new() } else { format!(" INCLUDE ({})", quoted(&include)) };
+        let text = format!("CREATE TABLE t (a int, {key} ({}){beside})", quoted(&columns));
         let tree = crate::parse::parse(&text)?.pop().map(|one| one.tree);
         let Some(Statement::CreateTable(mut made)) = tree else {
             return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a key of ours does not parse"));

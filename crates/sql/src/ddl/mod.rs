@@ -223,12 +223,17 @@ impl<'a> Ddl<'a> {
             let detail = "The program itself has made the table and uses it as it is.";
             return Err(SqlError::unsupported(what).detail(detail));
         }
-        let lock = (Arc::as_ptr(&table.table) as usize, mode);
-        let is_own = self.made.tables.iter().any(|own| Arc::ptr_eq(own, &table.table));
+        self.lock_engine_table(&table.table, mode)
+    }
+
+    /// As [`Ddl::lock`], for whatever a table of the engine stands for.
+    pub(crate) fn lock_engine_table(&mut self, table: &Arc<Table>, mode: TableLock) -> SqlResult<()> {
+        let lock = (Arc::as_ptr(table) as usize, mode);
+        let is_own = self.made.tables.iter().any(|own| Arc::ptr_eq(own, table));
         if is_own || self.locked.contains(&lock) {
             return Ok(());
         }
-        self.run.txn.lock_table(&table.table, mode, Wait::Block)?;
+        self.run.txn.lock_table(table, mode, Wait::Block)?;
         self.locked.push(lock);
         Err(SqlError::new(ASKS_AGAIN, "a definition that begins anew"))
     }

@@ -43,7 +43,7 @@ impl Ddl<'_> {
                 });
                 refuse!(uses => "to move a sequence that a default uses into another schema");
                 self.check_free(schema, &name, &sequence.name)?;
-                let moved = Sequence { schema, ..(**sequence).clone() };
+                let moved = Sequence { schema, ..sequence.next_version() };
                 self.state.replace(Relation::Sequence(Arc::new(moved)))?;
             }
             Relation::Index { .. } => {
@@ -95,7 +95,7 @@ impl Ddl<'_> {
                     *default = super::columns::next_of(schema_name, &sequence.name)?;
                 }
             }
-            let sequence = Sequence { schema, ..(*sequence).clone() };
+            let sequence = Sequence { schema, ..sequence.next_version() };
             self.state.replace(Relation::Sequence(Arc::new(sequence)))?;
         }
         self.replace_table(moved)?;

@@ -4,12 +4,13 @@
 
 use super::{Ddl, Defined};
 use crate::bind::{Binder, Scope, not_a_sequence, refuse};
-use crate::catalog::{Relation, Sequence, SequenceValue, TableInfo};
+use crate::catalog::{Relation, Sequence, SequenceValue, SharedSequence, TableInfo};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::{folded, sequences};
 use crate::plan::Expr;
 use crate::types::{Kind, SqlType};
+use engine::{TableDef, TableLock};
 use sqlparser::ast::{self, SequenceOptions, Statement};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -166,6 +167,7 @@ impl Ddl<'_> {
         }
         let mut numbers = Numbers::of(kind);
         numbers.set(&self.binder(), sequence_options)?;
+        let shared = self.shared_sequence(schema, &own_name)?;
         let sequence = numbers.sequence(Sequence {
             oid: self.catalog.oid()?,
             schema,
@@ -179,6 +181,8 @@ impl Ddl<'_> {
             cycle: false,
             owned_by: None,
             value: Arc::new(Mutex::new(SequenceValue { last: 1, is_called: false })),
+            shared,
+            version: 0,
         })?;
         let sequence = match owned_by {
             Some(column) => self.owned(sequence, column)?,
@@ -188,7 +192,15 @@ impl Ddl<'_> {
         Ok("CREATE SEQUENCE".into())
     }
 
-    /// `ALTER SEQUENCE`. What it says of numbers is undone with the transaction, numbers that were taken meanwhile are not.
+    /// What a new sequence and its later definitions share.
+    pub(super) fn shared_sequence(&mut self, schema: u32, name: &str) -> SqlResult<Arc<SharedSequence>> {
+        let schema = self.schema_of(schema)?.name;
+        let name = format!("sequence {schema}.{name}");
+        let lock = self.engine_table(TableDef { name, columns: Vec::new(), indexes: Vec::new() })?;
+        Ok(SharedSequence::new(lock))
+    }
+
+    /// `ALTER SEQUENCE`. It waits for who has taken values, and who wants some waits for it. What it says of numbers is undone with the transaction, numbers that were taken meanwhile are not.
     fn alter_sequence(
         &mut self,
         altered: &sequences::Altered,
@@ -208,7 +220,8 @@ impl Ddl<'_> {
             }
             Err(error) => return Err(error),
         };
-        let mut changed = (*sequence).clone();
+        self.lock_engine_table(&sequence.shared.lock, TableLock::ShareRowExclusive)?;
+        let mut changed = sequence.next_version();
         if kind.is_some() || !options.is_empty() || restart.is_some() {
             let mut numbers = Numbers::of_sequence(&sequence, kind.unwrap_or(sequence.kind));
             numbers.set(&self.binder(), options)?;

@@ -39,6 +39,7 @@ impl Ddl<'_> {
             indexes: Vec::new(),
             constraints: Vec::new(),
             next_column: 1,
+            counted: Arc::default(),
         };
         if let Some(query) = &create.query {
             return self.create_table_as(create, draft, query);
@@ -52,7 +53,6 @@ impl Ddl<'_> {
         }
         let own = create.constraints.iter().cloned();
         pending.extend(own.map(|constraint| Pending { constraint, column: None }));
-        refuse!(draft.columns.is_empty() => "a table without columns");
         let table = self.finish_new(draft, &pending, indexes)?;
         debug_assert!(!table.is_retired());
         Ok(tag.into())
@@ -241,7 +241,8 @@ impl Ddl<'_> {
         }
         for table in tables {
             self.lock(&table, TableLock::AccessExclusive)?;
-            let draft = Draft::of(&table);
+            let mut draft = Draft::of(&table);
+            draft.counted = Arc::default();
             let schema = self.schema_of(draft.schema)?;
             let fresh = self.engine_table(draft.engine_def(&schema)?)?;
             self.replace_table(draft.finish(fresh))?;
@@ -257,9 +258,10 @@ impl Ddl<'_> {
         let owned: Vec<_> =
             self.state.sequences().filter(|one| one.owned_by.is_some_and(|(of, _)| of == table)).cloned().collect();
         for sequence in owned {
+            self.lock_engine_table(&sequence.shared.lock, TableLock::AccessExclusive)?;
             let value = crate::catalog::SequenceValue { last: sequence.start, is_called: false };
             let fresh =
-                crate::catalog::Sequence { value: Arc::new(std::sync::Mutex::new(value)), ..(*sequence).clone() };
+                crate::catalog::Sequence { value: Arc::new(std::sync::Mutex::new(value)), ..sequence.next_version() };
             self.state.replace(Relation::Sequence(Arc::new(fresh)))?;
         }
         Ok(())

@@ -153,6 +153,7 @@ impl Run<'_> {
             }
             Expr::Now { to } => self.env.now(*to)?,
             Expr::Sequence { call, arguments } => self.sequence(*call, arguments, rows)?,
+            Expr::Advisory { call, arguments } => self.advisory(*call, arguments, rows)?,
         })
     }
 

@@ -3,6 +3,7 @@
 //! **Invariant:** nothing here blocks. A row that must be waited for ends the statement with [`engine::Error::MustWait`],
 //! which the session turns into a parked statement. Whoever has had enough rows says so, and everything below stops.
 
+mod advisory;
 mod aggregate;
 mod conflict;
 mod constraints;
@@ -34,6 +35,7 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 use table::RowTable;
 
+pub(crate) use advisory::Advised;
 pub(crate) use constraints::Event;
 pub(crate) use sequence::Numbers;
 pub(crate) use write::Changes;
@@ -51,6 +53,7 @@ pub(crate) struct Run<'a> {
     pub(crate) catalog: &'a State,
     pub(crate) path: &'a [String],
     pub(crate) numbers: &'a Numbers,
+    pub(crate) advised: &'a Advised,
     /// Rows that were made, and bytes that are kept.
     pub(crate) spent: Spent,
     /// What it has changed.
@@ -224,9 +227,9 @@ impl Run<'_> {
 
     /// The same once more, for a part of a statement.
     pub(crate) fn again(&self) -> Run<'_> {
-        let Run { txn, parameters, env, catalog, path, numbers, probe, .. } = *self;
+        let Run { txn, parameters, env, catalog, path, numbers, advised, probe, .. } = *self;
         let (changes, memo) = (Changes::default(), Memo::default());
-        Run { txn, parameters, env, catalog, path, numbers, spent: Spent::default(), changes, memo, probe }
+        Run { txn, parameters, env, catalog, path, numbers, advised, spent: Spent::default(), changes, memo, probe }
     }
 
     /// Holds a table that the statement comes to by a reference, for the rest of the transaction.

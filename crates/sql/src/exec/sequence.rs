@@ -94,6 +94,20 @@ impl Run<'_> {
             _ => return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a sequence is named by its number or its name")),
         };
         let Relation::Sequence(sequence) = relation else { return Err(not_a_sequence(relation)) };
+        let newest;
+        let sequence = match call {
+            SequenceCall::Next | SequenceCall::Set => {
+                // Who defines it anew is waited for, and waits for this transaction. Its definition then is the newest one,
+                // whatever the statement's snapshot.
+                self.txn.announce(&sequence.shared.lock)?;
+                newest = sequence.newest().ok_or_else(|| {
+                    let message = format!("could not open relation with OID {}", sequence.oid);
+                    SqlError::new(SqlState::UNDEFINED_TABLE, message)
+                })?;
+                &newest
+            }
+            SequenceCall::Current | SequenceCall::Last => sequence,
+        };
         match (call, &values[1..]) {
             (SequenceCall::Next, _) => Ok(Datum::Int8(self.numbers.next(sequence)?)),
             (SequenceCall::Set, [Datum::Int8(value), rest @ ..]) => {

@@ -152,8 +152,6 @@ pub(super) fn functions() -> Vec<Function> {
         volatile(function_in("pg_sleep_until", &[Timestamptz], Void, |a, env| {
             sleep((int(&a[0])?.saturating_sub(clock_us())) as f64 / 1e6, env)
         })),
-        // There are none: who asks for one is refused.
-        volatile(function("pg_advisory_unlock_all", &[], Void, |_| Ok(Datum::text("")))),
         function_in("pg_backend_pid", &[], Int4, |_, env| Ok(Datum::Int4(env.backend_pid as i32))),
     ]
 }

@@ -1,5 +1,6 @@
 //! Statements that change no answer, of which the library knows other databases' forms or none: `VACUUM`, `ANALYZE`, `REINDEX`,
-//! `CLUSTER`, `CHECKPOINT`; and `SET CONSTRAINTS`, as no constraint can be deferred. What they name must be there.
+//! `CLUSTER`, `CHECKPOINT`; and `SET CONSTRAINTS`, as no constraint can be deferred. What they name must be there, and they wait
+//! for who has it in a mode that excludes PostgreSQL's, as if they had something to do.
 
 use super::rewrite::{is_word, mark, marking};
 use super::{at_end, near, position};
@@ -14,11 +15,30 @@ const INDEX: &str = "index";
 const DEFERRED: &str = "constraint deferred";
 const IMMEDIATE: &str = "constraint immediate";
 
+/// The same: it is a schema's.
+const SCHEMA: &str = "schema";
+/// The same: it is a database's.
+const DATABASE: &str = "database";
+/// The first of all: what the statement is called, behind this.
+const STATEMENT: &str = "statement ";
+
 /// What a name that is locked stands for.
 pub(crate) enum Target {
+    /// Nothing; the statement has this tag, and gives the locks up at its end.
+    Tag(&'static str),
     Table(ast::ObjectName),
     Index(ast::ObjectName),
-    Constraint { name: ast::ObjectName, defers: bool },
+    Schema(ast::ObjectName),
+    Database(ast::ObjectName),
+    Constraint {
+        name: ast::ObjectName,
+        defers: bool,
+    },
+}
+
+/// Tells whether it stands for one of these statements.
+pub(crate) fn is_maintenance(lock: &ast::Lock) -> bool {
+    lock.tables.first().is_some_and(|first| matches!(target(&first.name), Target::Tag(_)))
 }
 
 /// What a name in a `LOCK` is.
@@ -30,17 +50,24 @@ pub(crate) fn target(name: &ast::ObjectName) -> Target {
     let rest = || ast::ObjectName(name.0[1..].to_vec());
     match first {
         Some(INDEX) => Target::Index(rest()),
+        Some(SCHEMA) => Target::Schema(rest()),
+        Some(DATABASE) => Target::Database(rest()),
+        Some(what) if what.starts_with(STATEMENT) => {
+            let tag = TAGS.into_iter().find(|tag| what.strip_prefix(STATEMENT) == Some(tag));
+            Target::Tag(tag.unwrap_or_default())
+        }
         Some(what @ (DEFERRED | IMMEDIATE)) => Target::Constraint { name: rest(), defers: what == DEFERRED },
         _ => Target::Table(name.clone()),
     }
 }
 
-/// What a statement is called, and one that names the same objects.
-type Found = (&'static str, ast::Statement);
+/// What the statements are called.
+const TAGS: [&str; 6] = ["VACUUM", "ANALYZE", "CHECKPOINT", "REINDEX", "CLUSTER", "SET CONSTRAINTS"];
 
-fn locking(tables: Vec<ast::LockTableTarget>) -> ast::Statement {
-    let lock_mode = Some(ast::LockTableMode::AccessShare);
-    ast::Statement::Lock(ast::Lock { tables, lock_mode, nowait: false })
+/// A statement that locks what it names; in mode ACCESS SHARE: that only looks whether it is there.
+fn locking(tag: &'static str, mut tables: Vec<ast::LockTableTarget>, mode: ast::LockTableMode) -> ast::Statement {
+    tables.insert(0, named(Vec::new(), Some(&format!("{STATEMENT}{tag}"))));
+    ast::Statement::Lock(ast::Lock { tables, lock_mode: Some(mode), nowait: false })
 }
 
 fn named(mut name: Vec<ast::ObjectNamePart>, what: Option<&str>) -> ast::LockTableTarget {
@@ -78,14 +105,15 @@ fn skip_options<'t>(text: &str, words: &mut Peekable<impl Iterator<Item = &'t To
     Ok(())
 }
 
-/// The statement, if it is one of these.
+/// The statement, if it is one of these: one that locks the same objects.
 ///
 /// # Errors
 /// `42601`
-pub(super) fn maintenance(text: &str, tokens: &[TokenWithSpan]) -> SqlResult<Option<Found>> {
+pub(super) fn maintenance(text: &str, tokens: &[TokenWithSpan]) -> SqlResult<Option<ast::Statement>> {
     let mut words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF)).peekable();
     let Some(first) = words.next() else { return Ok(None) };
     let mut found = Vec::new();
+    let mut mode = ast::LockTableMode::AccessShare;
     let tag = match () {
         () if is_word(first, "vacuum") => return gathered(text, "VACUUM", words).map(Some),
         () if is_word(first, "analyze") || is_word(first, "analyse") => {
@@ -96,18 +124,26 @@ pub(super) fn maintenance(text: &str, tokens: &[TokenWithSpan]) -> SqlResult<Opt
             skip_options(text, &mut words)?;
             let what = words.next();
             let is = |word| what.is_some_and(|token| is_word(token, word));
-            words.next_if(|token| is_word(token, "concurrently"));
+            let is_concurrent = words.next_if(|token| is_word(token, "concurrently")).is_some();
+            mode = match is_concurrent {
+                true => ast::LockTableMode::ShareUpdateExclusive,
+                false => ast::LockTableMode::Share,
+            };
             let own = name(text, &mut words)?;
             match () {
                 () if is("table") => found.push(named(own, None)),
                 () if is("index") => found.push(named(own, Some(INDEX))),
-                () if ["schema", "database", "system"].into_iter().any(is) => {}
+                () if is("schema") => found.push(named(own, Some(SCHEMA))),
+                () if is("database") => found.push(named(own, Some(DATABASE))),
+                // The catalog has no indexes.
+                () if is("system") => {}
                 () => return Err(near(text, what)),
             }
             "REINDEX"
         }
         () if is_word(first, "cluster") => {
             skip_options(text, &mut words)?;
+            mode = ast::LockTableMode::AccessExclusive;
             words.next_if(|token| is_word(token, "verbose"));
             if words.peek().is_some() {
                 let mut own = name(text, &mut words)?;
@@ -153,7 +189,7 @@ pub(super) fn maintenance(text: &str, tokens: &[TokenWithSpan]) -> SqlResult<Opt
         () => return Ok(None),
     };
     match words.next() {
-        None => Ok(Some((tag, locking(found)))),
+        None => Ok(Some(locking(tag, found, mode))),
         more => Err(near(text, more)),
     }
 }
@@ -163,7 +199,8 @@ fn gathered<'t>(
     text: &str,
     tag: &'static str,
     mut words: Peekable<impl Iterator<Item = &'t TokenWithSpan>>,
-) -> SqlResult<Found> {
+) -> SqlResult<ast::Statement> {
+    let (mut is_full, mut skips) = (false, false);
     let word = |token: &TokenWithSpan| match &token.token {
         Token::Word(word) if word.quote_style.is_none() => word.value.to_lowercase(),
         _ => String::new(),
@@ -190,6 +227,8 @@ fn gathered<'t>(
                 let message = format!("unrecognized {tag} option \"{}\"", word(name));
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position(text, name.span.start)));
             }
+            is_full |= word(name) == "full";
+            skips |= word(name) == "skip_locked";
             let mut end = words.next();
             if end.is_some_and(|token| !matches!(token.token, Token::Comma | Token::RParen)) {
                 end = words.next();
@@ -202,8 +241,8 @@ fn gathered<'t>(
         }
     } else {
         let flags = ["full", "freeze", "verbose", "analyze", "analyse"];
-        while words.peek().is_some_and(|token| flags.contains(&&*word(token))) {
-            words.next();
+        while let Some(flag) = words.next_if(|token| flags.contains(&&*word(token))) {
+            is_full |= word(flag) == "full";
         }
     }
     let mut tables = Vec::new();
@@ -220,5 +259,10 @@ fn gathered<'t>(
             other => return Err(near(text, other)),
         }
     }
-    Ok((tag, locking(tables)))
+    let mode = match (skips, is_full) {
+        (true, _) => ast::LockTableMode::AccessShare,
+        (false, true) => ast::LockTableMode::AccessExclusive,
+        (false, false) => ast::LockTableMode::ShareUpdateExclusive,
+    };
+    Ok(locking(tag, tables, mode))
 }

@@ -1,8 +1,8 @@
 //! How relations are named and made where the library knows less than PostgreSQL: `ONLY t`, `t *`, `ROWS FROM`, tables `LIKE`
 //! others, columns without types, recursive views.
 
-use super::near;
 use super::rewrite::{closing, is_word, mark, mark_at, sign, word};
+use super::{at_end, near};
 use crate::error::SqlResult;
 use sqlparser::ast::{self, ObjectName, ObjectNamePart};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
@@ -24,6 +24,30 @@ pub(crate) fn like(column: &ast::ColumnDef) -> Option<(&ObjectName, Vec<(&str, &
 pub(crate) fn is_untyped(column: &ast::ColumnDef) -> bool {
     let ast::DataType::Custom(ObjectName(parts), _) = &column.data_type else { return false };
     matches!(&parts[..], [ObjectNamePart::Identifier(name)] if mark(name) == Some(UNTYPED))
+}
+
+/// A table may have no columns, but not without saying so: the library takes the name alone.
+///
+/// # Errors
+/// `42601`
+pub(super) fn check_columns(text: &str, tokens: &[TokenWithSpan], create: &ast::CreateTable) -> SqlResult<()> {
+    let ast::CreateTable { name, columns, constraints, query, inherits, partition_of, like, .. } = create;
+    let says_columns = !columns.is_empty() || !constraints.is_empty() || query.is_some() || like.is_some();
+    if says_columns || inherits.is_some() || partition_of.is_some() {
+        return Ok(());
+    }
+    let mut words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF)).peekable();
+    words.find(|token| is_word(token, "table"));
+    if words.peek().is_some_and(|token| is_word(token, "if")) && create.if_not_exists {
+        words.nth(2);
+    }
+    // Names and the periods between them.
+    let next = words.nth(2 * name.0.len() - 1);
+    match next {
+        Some(token) if token.token == Token::LParen => Ok(()),
+        Some(token) => Err(near(text, Some(token))),
+        None => Err(at_end(text)),
+    }
 }
 
 fn is(tokens: &[TokenWithSpan], at: usize, word: &str) -> bool {

@@ -24,6 +24,7 @@ macro_rules! walks {
                 | Expr::Coalesce(arguments)
                 | Expr::Array(arguments)
                 | Expr::Sequence { arguments, call: _ }
+                | Expr::Advisory { arguments, call: _ }
                 | Expr::Extreme { arguments, .. } => {
                     for argument in arguments {
                         part(argument, depth)?;

@@ -1,7 +1,7 @@
 //! What a statement does, once its names and types are settled.
 
 use crate::bind::{Binder, Bound, CopyFrom, CopyTo, Written, column_info, refuse};
-use crate::catalog::Relation;
+use crate::catalog::{Relation, TableInfo};
 use crate::change::Modify;
 use crate::copy::options::Written as CopyOption;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -16,6 +16,7 @@ use crate::session::prepared::Execute;
 use crate::types::Kind;
 use engine::{TableLock, Wait};
 use sqlparser::ast::{self, Set, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
+use std::sync::Arc;
 
 /// See the module.
 #[derive(Debug)]
@@ -46,6 +47,8 @@ pub(crate) enum Action {
     LockTable,
     /// What changes no answer: `ANALYZE`, `VACUUM`; `UNLISTEN`, as nobody listens.
     Nothing(&'static str),
+    /// Waits for who has locked what it names, and does nothing.
+    Maintain(&'static str),
     Begin {
         modes: Modes,
         is_start: bool,
@@ -79,7 +82,12 @@ impl Action {
     pub(crate) fn uses_catalog(&self) -> bool {
         matches!(
             self,
-            Action::Query(_) | Action::Change(_) | Action::CopyFrom(_) | Action::CopyTo(_) | Action::LockTable
+            Action::Query(_)
+                | Action::Change(_)
+                | Action::CopyFrom(_)
+                | Action::CopyTo(_)
+                | Action::LockTable
+                | Action::Maintain(_)
         )
     }
 
@@ -196,22 +204,50 @@ impl Binder<'_> {
     fn lock_table(&self, lock: &ast::Lock) -> SqlResult<Action> {
         let ast::Lock { tables, lock_mode, nowait } = lock;
         let (mode, wait) = (lock_mode_of(lock_mode.as_ref()), if *nowait { Wait::NoWait } else { Wait::Block });
+        let mut action = Action::LockTable;
+        let hold = |table: &Arc<TableInfo>, action: &Action| {
+            let only_looks = matches!(action, Action::Maintain(_)) && mode == TableLock::AccessShare;
+            if !only_looks {
+                self.will_hold(table, Hold::Lock(mode, wait));
+            }
+        };
         for ast::LockTableTarget { name, only: _, has_asterisk: _ } in tables {
             match maintenance::target(name) {
+                Target::Tag(tag) => action = Action::Maintain(tag),
                 // What is made when it is read needs no care, and no lock.
                 Target::Table(name) if self.system_table(&self.qualified(&name)?).is_some() => {}
-                Target::Table(name) => self.will_hold(&self.table(&name)?, Hold::Lock(mode, wait)),
+                Target::Table(name) => hold(&self.table(&name)?, &action),
                 Target::Index(name) => match self.relation_named(&name)? {
-                    Relation::Index { .. } => {}
+                    Relation::Index { table, .. } => hold(table, &action),
                     other => {
                         let message = format!("\"{}\" is not an index", other.name());
                         return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
                     }
                 },
+                Target::Schema(name) => {
+                    let name = self.name_parts(&name)?.pop().unwrap_or_default();
+                    let schema = self.catalog.schema(&name).ok_or_else(|| {
+                        let message = format!("schema \"{name}\" does not exist");
+                        SqlError::new(SqlState::INVALID_SCHEMA_NAME, message)
+                    })?;
+                    let mut own: Vec<_> =
+                        self.catalog.tables().filter(|table| table.schema == schema.oid && !table.is_adopted).collect();
+                    own.sort_by_key(|table| table.oid);
+                    own.into_iter().for_each(|table| hold(table, &action));
+                }
+                Target::Database(name) => {
+                    if self.name_parts(&name)?.pop().as_deref() != Some(crate::catalog::DATABASE) {
+                        let message = "can only reindex the currently open database";
+                        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                    }
+                    let mut all: Vec<_> = self.catalog.tables().filter(|table| !table.is_adopted).collect();
+                    all.sort_by_key(|table| table.oid);
+                    all.into_iter().for_each(|table| hold(table, &action));
+                }
                 Target::Constraint { name, defers } => self.check_constraint(&name, defers)?,
             }
         }
-        Ok(Action::LockTable)
+        Ok(action)
     }
 
     /// A constraint must be there, and none can be deferred.

@@ -6,11 +6,12 @@
 
 use super::Database;
 use crate::catalog::{
-    ColumnDef, Constraint, ConstraintKind, IndexInfo, OWNER, PG_CATALOG, PUBLIC, Relation, Schema, State, TableInfo,
+    ColumnDef, Constraint, ConstraintKind, IndexInfo, IndexMethod, ORDER, OWNER, PG_CATALOG, PUBLIC, Relation, Schema,
+    State, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::storage::{column_type, sql_type};
-use engine::{Begin, SessionOptions, Table, TableLock, Wait};
+use engine::{AdvisoryScope, Begin, SessionOptions, Table, Wait};
 use stage::Class;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,10 +33,9 @@ impl Database {
         if unknown(&self.catalog.current()).is_empty() {
             return Ok(());
         }
-        let order = self.catalog.order(&self.engine)?;
         let mut session = self.engine.session(SessionOptions::new(Class::Normal));
         session.begin(Begin::new(Class::Normal))?;
-        session.execute(|txn| txn.lock_table(&order, TableLock::AccessExclusive, Wait::Block))?;
+        session.execute(|txn| txn.lock_advisory(ORDER, false, AdvisoryScope::Transaction, Wait::Block))?;
         // Under the lock: nobody else changes it from here on.
         let base = self.catalog.current();
         let mut state = base.next(self.catalog.version());
@@ -43,7 +43,7 @@ impl Database {
             let table = self.described(&mut state, table)?;
             state.add(Relation::Table(Arc::new(table)))?;
         }
-        session.commit_with(&mut self.catalog.publication(Arc::new(state), Vec::new()))?;
+        session.commit_with(&mut self.catalog.publication(Arc::new(state), Vec::new(), Vec::new()))?;
         Ok(())
     }
 
@@ -83,13 +83,15 @@ impl Database {
                 oid: self.catalog.oid()?,
                 name: index.name.clone(),
                 columns: index.columns.clone(),
+                method: IndexMethod::BTree,
+                include: Vec::new(),
                 order: Vec::new(),
                 is_unique: index.unique,
                 is_primary,
             });
             if is_primary {
                 let what = ConstraintKind::PrimaryKey { index: at };
-                constraints.push(Constraint { oid: self.catalog.oid()?, name: index.name.clone(), what });
+                constraints.push(Constraint::new(self.catalog.oid()?, index.name.clone(), what));
             }
         }
         Ok(TableInfo {
@@ -103,6 +105,7 @@ impl Database {
             constraints,
             table,
             is_adopted: true,
+            counted: Arc::default(),
             retired: AtomicBool::new(false),
         })
     }

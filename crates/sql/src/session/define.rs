@@ -7,7 +7,7 @@
 use super::run::{Needs, Ran};
 use super::{Bound, Outcome, Session, Statement, Step, Tag, read_only};
 use crate::bind::Binder;
-use crate::catalog::{Relation, Seen, State, TableInfo};
+use crate::catalog::{Relation, Seen, Sequence, State, TableInfo};
 use crate::copy::options::Written as CopyOption;
 use crate::ddl::{Ddl, Made, asks_again, verb};
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -245,12 +245,11 @@ impl Session {
     pub(super) fn define(&mut self, text: &str, tree: &ast::Statement) -> SqlResult<Step> {
         let path = self.search_path()?;
         let database = self.database.clone();
-        let order = database.catalog.order(&database.engine)?;
         let before = self.work.as_ref().map(|work| (Arc::clone(&work.base), work.state()));
         let keeps_snapshot = self.settings.isolation() != engine::Isolation::ReadCommitted;
         let mut made = Made::default();
         let mut locked = std::mem::take(&mut self.locked);
-        let result = self.run(&[], Needs::order(&order), |run| {
+        let result = self.run(&[], Needs::Order, |run| {
             // Under the lock: nobody else changes it from here on.
             let (base, state) = before.clone().unwrap_or_else(|| {
                 let current = database.catalog.current();
@@ -316,14 +315,19 @@ impl Session {
             return self.engine.commit().map(|_| ()).map_err(SqlError::from);
         };
         let retired: Vec<Arc<TableInfo>> = without(&work.base, &work.state).cloned().collect();
-        let mut publication = self.database.catalog.publication(Arc::clone(&work.state), retired);
+        let is_new = |sequence: &&Arc<Sequence>| match work.base.relation_numbered(sequence.oid) {
+            Some(Relation::Sequence(before)) => !Arc::ptr_eq(before, sequence),
+            _ => true,
+        };
+        let sequences: Vec<Arc<Sequence>> = work.state.sequences().filter(is_new).cloned().collect();
+        let mut publication = self.database.catalog.publication(Arc::clone(&work.state), retired, sequences);
         let result = self.engine.commit_with(&mut publication);
         // What has lost: the old descriptions, or, if the commit failed, the new ones.
         let (lost, kept) = match &result {
             Ok(_) => (&work.base, &work.state),
             Err(_) => (&work.state, &work.base),
         };
-        self.drop_unnamed(lost.tables().map(|table| &table.table).chain(&work.tables), kept);
+        self.drop_unnamed(named(lost).chain(&work.tables), kept);
         result.map(|_| ()).map_err(SqlError::from)
     }
 
@@ -336,7 +340,7 @@ impl Session {
     /// Drops those tables of the engine that the state does not name.
     fn drop_unnamed<'t>(&self, tables: impl Iterator<Item = &'t Arc<Table>>, state: &State) {
         let mut gone: Vec<&Arc<Table>> =
-            tables.filter(|table| state.tables().all(|named| !Arc::ptr_eq(&named.table, table))).collect();
+            tables.filter(|table| named(state).all(|named| !Arc::ptr_eq(named, table))).collect();
         gone.sort_by_key(|table| Arc::as_ptr(table));
         gone.dedup_by(|left, right| Arc::ptr_eq(left, right));
         gone.into_iter().for_each(|table| self.database.engine.drop_table(table));
@@ -349,6 +353,12 @@ impl Drop for Session {
         self.engine.rollback();
         self.undefine();
     }
+}
+
+/// The tables of the engine that a state names.
+fn named(state: &State) -> impl Iterator<Item = &Arc<Table>> {
+    let tables = state.tables().map(|table| &table.table);
+    tables.chain(state.sequences().map(|sequence| &sequence.shared.lock))
 }
 
 /// Descriptions of tables that the one state has and the other has not.

@@ -10,6 +10,7 @@ mod copy;
 pub(crate) mod cursors;
 mod define;
 pub(crate) mod explain;
+mod maintain;
 pub(crate) mod names;
 pub(crate) mod naps;
 mod once;
@@ -25,7 +26,7 @@ use crate::analytics::Analytics;
 use crate::catalog::{Catalog, State};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::exec::Numbers;
+use crate::exec::{Advised, Numbers};
 use crate::ops::Env;
 use crate::ops::env::clock_us;
 pub use crate::parse::Part;
@@ -288,6 +289,7 @@ pub struct Session {
     work: Option<Work>,
     locked: define::Locked,
     numbers: Numbers,
+    advised: Advised,
     /// Statements and portals that have one.
     names: Names,
     /// Those that SQL has given or taken away.
@@ -394,6 +396,7 @@ impl Database {
         let watch = Arc::new(run::InEngine(engine.canceller()));
         Ok(Session {
             database: self.clone(),
+            advised: Advised::new(engine.advisory_locks()),
             engine,
             server,
             settings,
@@ -482,7 +485,7 @@ impl Session {
             let message = "cannot insert multiple commands into a prepared statement";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
-        let Some(Parsed { tree, copy, maintains, explain, .. }) = parsed.pop() else {
+        let Some(Parsed { tree, copy, explain, .. }) = parsed.pop() else {
             return Ok(Arc::new(Statement::of("", Bound::fixed(Action::Empty))));
         };
         if self.has_failed
@@ -502,7 +505,7 @@ impl Session {
             self.settings.forms.now_us = clock_us();
         }
         self.refresh_env();
-        let (bound, parameters, columns) = self.analyse_statement(text, &tree, copy.as_ref(), maintains, given)?;
+        let (bound, parameters, columns) = self.analyse_statement(text, &tree, copy.as_ref(), given)?;
         let tree = Some(Tree::new(tree));
         let statement = Statement { tree, copy, parameters, columns, class, ..Statement::of(text, bound) };
         Ok(Arc::new(match explain {
@@ -616,17 +619,8 @@ impl Session {
                 })?;
                 self.step_of(ran, given, |_, ()| done("LOCK TABLE"))
             }
-            Action::Nothing("VACUUM") if self.block == Block::Explicit => {
-                let message = "VACUUM cannot run inside a transaction block";
-                Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message))
-            }
-            Action::Nothing(words) => {
-                if *words == "SET CONSTRAINTS" && self.block != Block::Explicit {
-                    let message = "SET CONSTRAINTS can only be used in transaction blocks";
-                    self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, message);
-                }
-                done(words)
-            }
+            Action::Maintain(words) => self.maintain(words, statement, bound),
+            Action::Nothing(words) => done(words),
             Action::Prepare { name, types, statement: tree } => {
                 self.prepare_named(&statement.text, name, types, tree)?;
                 done("PREPARE")

@@ -12,6 +12,7 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::{Context, Env};
 use crate::parse::folded;
+use crate::parse::maintenance::is_maintenance;
 use crate::plan::Expr;
 use crate::session::ColumnInfo;
 use crate::stack::Tree;
@@ -46,7 +47,6 @@ impl Session {
         text: &str,
         tree: &ast::Statement,
         copy: Option<&Vec<CopyOption>>,
-        maintains: Option<&'static str>,
         given: Vec<Option<SqlType>>,
     ) -> SqlResult<Analysed> {
         if let Some((name, arguments)) = parts_of(tree)? {
@@ -66,13 +66,8 @@ impl Session {
             let columns = self.fetch_columns(&fetch);
             return Ok((Bound::fixed(Action::Fetch(fetch)), Vec::new(), columns));
         }
-        if let Some(word) = maintains {
-            // Its tables must be there.
-            self.bind_now(text, tree, None, Vec::new())?;
-            return Ok((Bound::fixed(Action::Nothing(word)), Vec::new(), None));
-        }
         let bound = self.bind_now(text, tree, copy, given);
-        if bound.is_err() && matches!(tree, ast::Statement::Lock(_)) {
+        if bound.is_err() && matches!(tree, ast::Statement::Lock(lock) if !is_maintenance(lock)) {
             // That comes first.
             self.need_block("LOCK TABLE")?;
         }
@@ -198,6 +193,7 @@ impl Session {
                 self.close_cursor(None)?;
                 self.settings.reset_all();
                 self.numbers.forget();
+                self.advised.unlock_all();
                 self.deallocate(None)?;
                 "DISCARD ALL"
             }

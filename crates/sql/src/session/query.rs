@@ -456,6 +456,8 @@ impl Reads {
             Expr::Scalar(plan) | Expr::Exists(plan) | Expr::ArrayQuery(plan) => self.add(plan),
             Expr::Quantified { over: Over::Query(plan), .. } => self.add(plan),
             Expr::InQuery { query, .. } => self.add(query),
+            // Its transaction may not be another's, either.
+            Expr::Advisory { call: _, arguments: _ } => self.locks = true,
             // May not be run twice.
             Expr::Sequence { call, arguments: _ } => {
                 self.locks = true;

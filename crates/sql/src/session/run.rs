@@ -4,7 +4,8 @@
 //! looks whether it is still bound to the catalog that belongs to that snapshot, and only then begins. One that has begun goes
 //! on with the snapshot and the catalog that it has.
 
-use super::{Block, Bound, Parked, Session, Statement, Step};
+use super::{Action, Block, Bound, Parked, Session, Statement, Step};
+use crate::catalog::ORDER;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::{Changes, Memo, Run, Spent, moves};
@@ -12,7 +13,7 @@ use crate::ops::Env;
 use crate::ops::env::clock_us;
 use crate::pulse::{self, Watch};
 use crate::types::forms::Forms;
-use engine::{Table, TableLock, Txn, Wait};
+use engine::{AdvisoryScope, Txn, Wait};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -41,16 +42,12 @@ pub(super) enum Needs<'b> {
     /// The locks with which the statement was bound, and the catalog by which it was.
     Statement(&'b Arc<Bound>),
     /// The lock that orders definitions.
-    Order(&'b Table),
+    Order,
 }
 
 impl<'b> Needs<'b> {
     pub(super) fn of(bound: &'b Arc<Bound>) -> Needs<'b> {
         Needs::Statement(bound)
-    }
-
-    pub(super) fn order(table: &'b Table) -> Needs<'b> {
-        Needs::Order(table)
     }
 
     /// Tells whether it locks tables.
@@ -62,7 +59,7 @@ impl<'b> Needs<'b> {
         match self {
             Needs::Nothing => false,
             Needs::Statement(bound) => !bound.uses.is_empty(),
-            Needs::Order(_) => true,
+            Needs::Order => true,
         }
     }
 
@@ -70,11 +67,18 @@ impl<'b> Needs<'b> {
     fn take(&self, txn: &Txn<'_>) -> engine::Result<()> {
         match self {
             Needs::Nothing => Ok(()),
-            Needs::Statement(bound) => bound.uses.iter().try_for_each(|one| one.take(txn)),
-            Needs::Order(order) => {
+            Needs::Statement(bound) => {
+                // Writers of one table do not wait until it has another, for nothing is done to either.
+                if matches!(*bound.action, Action::Maintain(_)) {
+                    txn.give_back_when_waiting();
+                }
+                bound.uses.iter().try_for_each(|one| one.take(txn))
+            }
+            Needs::Order => {
+                txn.check_writable()?;
                 // Who defines something else does not wait until the statement has the tables that it waits for.
                 txn.give_back_when_waiting();
-                txn.lock_table(order, TableLock::AccessExclusive, Wait::Block)
+                txn.lock_advisory(ORDER, false, AdvisoryScope::Transaction, Wait::Block).map(drop)
             }
         }
     }
@@ -146,8 +150,10 @@ impl Session {
         }
         if self.is_parked {
             self.numbers.begin_again();
+            self.advised.begin_again();
         } else {
             self.numbers.begin();
+            self.advised.begin();
         }
         let must_stay = self.must_stay(&needs, &seen.state).filter(|_| !has_begun && !matches!(needs, Needs::Nothing));
         let keeps_snapshot = self.pinned.is_some() && self.work.is_none() && !self.engine.is_unread();
@@ -156,7 +162,7 @@ impl Session {
         let env = &*env;
         let was_parked = self.is_parked;
         let mut told = None;
-        let numbers = &self.numbers;
+        let (numbers, advised) = (&self.numbers, &self.advised);
         let probe = self.explaining.as_ref().map(|explaining| Arc::clone(&explaining.probe));
         env.naps.begin();
         let bed = &*self.bed;
@@ -181,6 +187,7 @@ impl Session {
                 catalog: &seen.state,
                 path: &seen.path,
                 numbers,
+                advised,
                 spent: spent(),
                 changes,
                 memo,
@@ -235,6 +242,7 @@ impl Session {
                 self.is_parked = matches!(step, Ran::Parked(_));
                 if !self.is_parked {
                     self.end_nap();
+                    self.notices.extend(self.advised.end().into_iter().map(|warning| ("WARNING", warning)));
                 }
                 for (name, value, is_local) in env.take_asked() {
                     if !self.is_parked {
@@ -246,13 +254,16 @@ impl Session {
             Err(error) => {
                 self.is_parked = false;
                 self.end_nap();
+                self.notices.extend(self.advised.end().into_iter().map(|warning| ("WARNING", warning)));
                 drop(env.take_asked());
+                // A wait that has ended without success is not told by the statement.
+                let has_waited = was_parked && told.is_none();
                 // What the statement said is more than what the engine made of it, if it is the same.
                 let error = match told {
                     Some(told) if error == engine::Error::RolledBack || told.engine() == Some(&error) => told,
                     _ => error.into(),
                 };
-                Err(self.told(error, was_parked))
+                Err(self.told(error, has_waited))
             }
         }
     }

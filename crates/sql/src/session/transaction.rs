@@ -124,6 +124,7 @@ impl Session {
             // A rollback does not fail.
             let _ = self.end(false);
         }
+        self.advised.undo();
         self.waiting = None;
         self.notices.clear();
     }

@@ -176,7 +176,7 @@ impl Session {
     }
 
     /// What a client is told of an error, where this session knows more about it than the engine.
-    pub(super) fn told(&self, error: SqlError, was_parked: bool) -> SqlError {
+    pub(super) fn told(&self, error: SqlError, has_waited: bool) -> SqlError {
         let is_late = self.deadline.is_some_and(|deadline| deadline <= Instant::now());
         match error.engine() {
             Some(engine::Error::Cancelled) if is_late => {
@@ -185,7 +185,7 @@ impl Session {
             // Who does not wait at all gets another message.
             Some(engine::Error::LockNotAvailable(wanted)) => {
                 let what = crate::system::locks::named(&self.state(), wanted);
-                match was_parked {
+                match has_waited {
                     true => error
                         .with_message("canceling statement due to lock timeout")
                         .context(format!("while locking {what}")),
@@ -200,18 +200,13 @@ impl Session {
         }
     }
 
-    /// `SET`. Settings that mean nothing here are taken, and the client is told.
+    /// `SET`.
     pub(super) fn set_setting(&mut self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<()> {
         if is_local && self.engine.is_open() && name.eq_ignore_ascii_case("overtake.priority") {
             let message = "SET LOCAL overtake.priority must be called before any query";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
-        self.settings.set(name, value, is_local)?;
-        if Settings::is_inert(name) && value.is_some() {
-            let message = format!("parameter \"{}\" has no effect on this server", name.to_lowercase());
-            self.notices.push(("NOTICE", SqlError::new(SqlState("00000"), message)));
-        }
-        Ok(())
+        self.settings.set(name, value, is_local)
     }
 
     /// `CREATE`, `ALTER`, `DROP ROLE` and the like.

@@ -1,4 +1,4 @@
-//! The table of settings: those of a session, those of the server, and PostgreSQL's that mean nothing here.
+//! The table of settings: those of a session, those of the server, and PostgreSQL's that have no effect here.
 //!
 //! **Invariant:** in the order of their names; a default is a value that the setting takes, as it is shown.
 
@@ -17,8 +17,6 @@ pub struct Def {
     pub context: Context,
     /// Whether the client is told of changes.
     pub(crate) reported: bool,
-    /// Whether it is here for clients that set it, and means nothing: it could not change an answer.
-    pub inert: bool,
     /// What it is for.
     pub about: &'static str,
 }
@@ -112,7 +110,7 @@ const MESSAGES: &[&str] =
 
 const fn def(name: &'static str, default: &'static str, takes: Takes, about: &'static str) -> Def {
     let context = if matches!(takes, Takes::Fixed) { Context::Internal } else { Context::User };
-    Def { name, title: name, default, takes, context, reported: false, inert: false, about }
+    Def { name, title: name, default, takes, context, reported: false, about }
 }
 
 const fn told(
@@ -130,9 +128,9 @@ const fn server(name: &'static str, default: &'static str, takes: Takes, about: 
     Def { context: Context::Postmaster, ..def(name, default, takes, about) }
 }
 
-/// Accepted because it could not change an answer, and without effect.
+/// Accepted in silence because it could not change an answer: it says how PostgreSQL plans, vacuums or writes.
 const fn inert(name: &'static str, default: &'static str, takes: Takes) -> Def {
-    Def { inert: true, ..def(name, default, takes, "Accepted for clients that set it; has no effect here.") }
+    def(name, default, takes, "Accepted for clients that set it; has no effect here.")
 }
 
 /// In the order of their names.
@@ -167,6 +165,7 @@ pub static DEFS: &[Def] = &[
     inert("cpu_index_tuple_cost", "0.005", Takes::Real),
     inert("cpu_operator_cost", "0.0025", Takes::Real),
     inert("cpu_tuple_cost", "0.01", Takes::Real),
+    inert("cursor_tuple_fraction", "0.1", Takes::Real),
     told("datestyle", "DateStyle", "ISO, MDY", Takes::DateStyle, "Sets the display format for date and time values."),
     inert("deadlock_timeout", "1s", Takes::Milliseconds),
     inert("default_statistics_target", "100", Takes::Integer(1, 10_000)),
@@ -194,6 +193,7 @@ pub static DEFS: &[Def] = &[
     inert("default_with_oids", "off", Takes::OneOf(&["off", "false", "no", "0"])),
     inert("effective_cache_size", "4GB", Takes::Kilobytes),
     inert("effective_io_concurrency", "1", Takes::Integer(0, 1000)),
+    inert("enable_async_append", "on", Takes::Switch),
     inert("enable_bitmapscan", "on", Takes::Switch),
     inert("enable_gathermerge", "on", Takes::Switch),
     inert("enable_hashagg", "on", Takes::Switch),
@@ -223,6 +223,11 @@ pub static DEFS: &[Def] = &[
     inert("force_parallel_mode", "off", Takes::OneOf(&["off", "on", "regress"])),
     inert("from_collapse_limit", "8", Takes::Integer(1, i32::MAX)),
     inert("geqo", "on", Takes::Switch),
+    inert("geqo_effort", "5", Takes::Integer(1, 10)),
+    inert("geqo_generations", "0", Takes::Integer(0, i32::MAX)),
+    inert("geqo_pool_size", "0", Takes::Integer(0, i32::MAX)),
+    inert("geqo_seed", "0", Takes::Real),
+    inert("geqo_selection_bias", "2", Takes::Real),
     inert("geqo_threshold", "12", Takes::Integer(2, i32::MAX)),
     inert("hash_mem_multiplier", "2", Takes::Real),
     server("hba_file", "", Takes::Text, "The file of rules who may connect, in the form of pg_hba.conf."),
@@ -271,6 +276,7 @@ pub static DEFS: &[Def] = &[
             "Sets the execution time above which statements are logged.",
         )
     },
+    inert("maintenance_io_concurrency", "10", Takes::Integer(0, 1000)),
     inert("maintenance_work_mem", "64MB", Takes::Kilobytes),
     server("max_connections", "1000", Takes::Integer(1, 100_000), "Sets the maximum number of concurrent connections."),
     def("max_identifier_length", "63", Takes::Fixed, "Shows the maximum identifier length."),
@@ -540,6 +546,7 @@ pub static DEFS: &[Def] = &[
     inert("plan_cache_mode", "auto", Takes::OneOf(&["auto", "force_generic_plan", "force_custom_plan"])),
     server("port", "5432", Takes::Integer(0, 65_535), "Sets the TCP port the server listens on; 0 takes a free one."),
     inert("random_page_cost", "4", Takes::Real),
+    inert("recursive_worktable_factor", "10", Takes::Real),
     inert("row_security", "on", Takes::Switch),
     def(
         "search_path",
@@ -596,8 +603,15 @@ pub static DEFS: &[Def] = &[
     server("unix_socket_directories", "", Takes::Text, "Sets the directory of the Unix-domain socket; none if empty."),
     inert("vacuum_cost_delay", "0", Takes::Real),
     inert("vacuum_cost_limit", "200", Takes::Integer(1, 10_000)),
+    inert("vacuum_cost_page_dirty", "20", Takes::Integer(0, 10_000)),
+    inert("vacuum_cost_page_hit", "1", Takes::Integer(0, 10_000)),
+    inert("vacuum_cost_page_miss", "2", Takes::Integer(0, 10_000)),
+    inert("vacuum_failsafe_age", "1600000000", Takes::Integer(0, 2_100_000_000)),
     inert("vacuum_freeze_min_age", "50000000", Takes::Integer(0, 1_000_000_000)),
     inert("vacuum_freeze_table_age", "150000000", Takes::Integer(0, 2_000_000_000)),
+    inert("vacuum_multixact_failsafe_age", "1600000000", Takes::Integer(0, 2_100_000_000)),
+    inert("vacuum_multixact_freeze_min_age", "5000000", Takes::Integer(0, 1_000_000_000)),
+    inert("vacuum_multixact_freeze_table_age", "150000000", Takes::Integer(0, 2_000_000_000)),
     inert("wal_compression", "off", Takes::Switch),
     inert("work_mem", "4MB", Takes::Kilobytes),
     inert("xmloption", "content", Takes::OneOf(&["content"])),

@@ -1,11 +1,12 @@
-//! Access methods, and the classes and families of operators by which B-trees order types, as rows of the catalog.
+//! Access methods, and the classes and families of operators by which they order types, as rows of the catalog.
 //!
-//! Each index here is a B-tree, so `classes.tsv` has that method's lines of PostgreSQL 15, for the types that are here.
+//! `classes.tsv` has the lines of B-trees of PostgreSQL 15, for the types that are here, `hash_classes.tsv` those of hash indexes.
 //!
 //! **Invariant:** a number is PostgreSQL's own for the same thing. An operator that is not here is in no family.
 
-use super::types::{BTREE, HEAP, OF_CATALOG, function_oid};
+use super::types::{BTREE, HASH, HEAP, OF_CATALOG, function_oid};
 use super::{Rows, Source, int, oid, text, yes};
+use crate::catalog::IndexMethod;
 use crate::error::SqlResult;
 use crate::types::Kind;
 use std::sync::LazyLock;
@@ -25,6 +26,8 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
 struct Line {
     /// `class`, `family`, `operator` or `function`.
     what: &'static str,
+    /// The access method.
+    method: u32,
     oid: u32,
     family: u32,
     left: u32,
@@ -38,23 +41,33 @@ struct Line {
 }
 
 static TABLE: LazyLock<Vec<Line>> = LazyLock::new(|| {
-    let line = |line: &'static str| {
+    let line = |(line, method): (&'static str, u32)| {
         let mut parts = line.split('\t');
         let what = parts.next()?;
         let mut number = || parts.next()?.parse().ok();
         let (oid, family, left, right) = (number()?, number()?, number()?, number()?);
         let (name, is_default) = (parts.next()?, parts.next()? == "t");
-        Some(Line { what, oid, family, left, right, name, is_default, of: parts.next()?.parse().ok()? })
+        Some(Line { what, method, oid, family, left, right, name, is_default, of: parts.next()?.parse().ok()? })
     };
-    include_str!("classes.tsv").lines().filter_map(line).collect()
+    let of = |text: &'static str, method| text.lines().map(move |line| (line, method));
+    let all = of(include_str!("classes.tsv"), BTREE).chain(of(include_str!("hash_classes.tsv"), HASH));
+    all.filter_map(line).collect()
 });
 
 fn lines(what: &str) -> impl Iterator<Item = &'static Line> {
     TABLE.iter().filter(move |line| line.what == what)
 }
 
+/// Returns the number of an access method.
+pub(super) fn number_of(method: IndexMethod) -> u32 {
+    match method {
+        IndexMethod::BTree => BTREE,
+        IndexMethod::Hash => HASH,
+    }
+}
+
 /// Returns the class by which columns of a type are ordered in an index.
-pub(super) fn class_of(kind: Kind) -> u32 {
+pub(super) fn class_of(kind: Kind, method: IndexMethod) -> u32 {
     let kind = match kind {
         // Varying strings are ordered as texts, and what stands for an object as its number.
         Kind::Varchar => Kind::Text,
@@ -63,7 +76,8 @@ pub(super) fn class_of(kind: Kind) -> u32 {
     };
     const ANY_ARRAY: u32 = 2277;
     let wanted = if matches!(kind, Kind::Array(_)) { ANY_ARRAY } else { kind.oid() };
-    lines("class").find(|line| line.left == wanted && line.is_default).map_or(0, |line| line.oid)
+    let of = |line: &&Line| line.method == number_of(method) && line.left == wanted && line.is_default;
+    lines("class").find(of).map_or(0, |line| line.oid)
 }
 
 /// The names of the functions that families have.
@@ -72,9 +86,11 @@ pub(super) fn functions() -> impl Iterator<Item = String> {
 }
 
 fn access_methods(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    for (number, name, kind, handler) in
-        [(HEAP, "heap", "t", "heap_tableam_handler"), (BTREE, "btree", "i", "bthandler")]
-    {
+    for (number, name, kind, handler) in [
+        (HEAP, "heap", "t", "heap_tableam_handler"),
+        (BTREE, "btree", "i", "bthandler"),
+        (HASH, "hash", "i", "hashhandler"),
+    ] {
         rows.add([
             ("oid", oid(number)),
             ("amname", text(name)),
@@ -89,7 +105,7 @@ fn classes(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     for line in lines("class") {
         rows.add([
             ("oid", oid(line.oid)),
-            ("opcmethod", oid(BTREE)),
+            ("opcmethod", oid(line.method)),
             ("opcname", text(line.name)),
             ("opcnamespace", oid(OF_CATALOG)),
             ("opcowner", oid(super::server::SUPERUSER)),
@@ -106,7 +122,7 @@ fn families(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     for line in lines("family") {
         rows.add([
             ("oid", oid(line.oid)),
-            ("opfmethod", oid(BTREE)),
+            ("opfmethod", oid(line.method)),
             ("opfname", text(line.name)),
             ("opfnamespace", oid(OF_CATALOG)),
             ("opfowner", oid(super::server::SUPERUSER)),
@@ -129,7 +145,7 @@ fn operators(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             ("amopstrategy", int(number(line))),
             ("amoppurpose", text("s")),
             ("amopopr", oid(line.of)),
-            ("amopmethod", oid(BTREE)),
+            ("amopmethod", oid(line.method)),
         ]);
     }
     Ok(())

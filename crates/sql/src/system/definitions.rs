@@ -61,21 +61,20 @@ fn indexes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         for index in &table.indexes {
             let kinds: Vec<Kind> =
                 index.columns.iter().filter_map(|at| table.columns.get(*at)).map(|column| column.kind.kind).collect();
-            let count = int(index.columns.len() as i64);
             rows.add([
                 ("indexrelid", oid(index.oid)),
                 ("indrelid", oid(table.oid)),
-                ("indnatts", count.clone()),
-                ("indnkeyatts", count),
+                ("indnatts", int(index.all_columns().count() as i64)),
+                ("indnkeyatts", int(index.columns.len() as i64)),
                 ("indisunique", yes(index.is_unique)),
                 ("indisprimary", yes(index.is_primary)),
                 ("indimmediate", yes(true)),
                 ("indisvalid", yes(true)),
                 ("indisready", yes(true)),
                 ("indislive", yes(true)),
-                ("indkey", array(numbers(table, &index.columns))),
+                ("indkey", array([numbers(table, &index.columns), numbers(table, &index.include)].concat())),
                 ("indcollation", array(kinds.iter().map(|kind| oid(super::types::collation(*kind))))),
-                ("indclass", array(kinds.iter().map(|kind| oid(super::classes::class_of(*kind))))),
+                ("indclass", array(kinds.iter().map(|kind| oid(super::classes::class_of(*kind, index.method))))),
                 ("indoption", array((0..kinds.len()).map(|at| Datum::Int2(option_bits(index.order_of(at)))))),
             ]);
         }
@@ -131,7 +130,7 @@ fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                 ("oid", oid(constraint.oid)),
                 ("conname", text(&constraint.name)),
                 ("connamespace", oid(table.schema)),
-                ("convalidated", yes(true)),
+                ("convalidated", yes(constraint.is_valid)),
                 ("conrelid", oid(table.oid)),
                 ("conislocal", yes(true)),
                 ("connoinherit", yes(!matches!(constraint.what, ConstraintKind::Check(_)))),
@@ -215,9 +214,10 @@ pub(super) fn constraint(seen: &Seen, env: &Env, number: u32, pretty: bool) -> O
     });
     let (table, constraint) = found?;
     let key = |word: &str, index: &usize| {
-        table.indexes.get(*index).map(|index| format!("{word} ({})", names(table, &index.columns)))
+        let index = table.indexes.get(*index)?;
+        Some(format!("{word} ({}){}", names(table, &index.columns), included(table, index)))
     };
-    match &constraint.what {
+    let written = match &constraint.what {
         ConstraintKind::PrimaryKey { index } => key("PRIMARY KEY", index),
         ConstraintKind::Unique { index } => key("UNIQUE", index),
         ConstraintKind::Check(check) => Some(format!("CHECK ({})", deparse::check(seen, env, table, check, pretty))),
@@ -242,7 +242,14 @@ pub(super) fn constraint(seen: &Seen, env: &Env, number: u32, pretty: bool) -> O
             }
             Some(written)
         }
-    }
+    };
+    let rest = if constraint.is_valid { "" } else { " NOT VALID" };
+    written.map(|written| written + rest)
+}
+
+/// What the definition of an index says of the columns that it has beside its key.
+fn included(table: &TableInfo, index: &IndexInfo) -> String {
+    if index.include.is_empty() { String::new() } else { format!(" INCLUDE ({})", names(table, &index.include)) }
 }
 
 /// `pg_get_indexdef`; of one column, its name.
@@ -251,13 +258,15 @@ pub(super) fn index(seen: &Seen, number: u32, column: i64, pretty: bool) -> Opti
     let index = table.indexes.get(*position)?;
     if column != 0 {
         let at = usize::try_from(column - 1).ok()?;
-        let name = index.columns.get(at).and_then(|at| table.columns.get(*at)).map(|column| quoted(&column.name));
+        let name = index.all_columns().nth(at).and_then(|at| table.columns.get(*at)).map(|column| quoted(&column.name));
         return Some(name.unwrap_or_default());
     }
     let of = if pretty { reg::relation_shown(seen, table.oid)? } else { full_name(seen, table)? };
     let unique = if index.is_unique { "UNIQUE " } else { "" };
     let (name, columns) = (quoted(&index.name), ordered_names(table, index));
-    Some(format!("CREATE {unique}INDEX {name} ON {of} USING btree ({columns})"))
+    let included = included(table, index);
+    let method = index.method.name();
+    Some(format!("CREATE {unique}INDEX {name} ON {of} USING {method} ({columns}){included}"))
 }
 
 fn full_name(seen: &Seen, table: &Arc<TableInfo>) -> Option<String> {

@@ -13,7 +13,7 @@ use crate::datum::Datum;
 use crate::error::SqlResult;
 use crate::ops::{Env, Function, get};
 use crate::types::{Element, Kind};
-use engine::{LockView, Waited, Wanted};
+use engine::{Advisory, LockView, Waited, Wanted};
 use std::collections::{BTreeMap, HashMap};
 
 /// What the engine calls a session: [`pid`] is the other way.
@@ -31,6 +31,7 @@ pub(super) fn table() -> ProvidedTable {
     let columns = [
         ("relation", Kind::Regclass),
         ("row", Kind::Int8),
+        ("advisory", Kind::Text),
         ("mode", Kind::Text),
         ("granted", Kind::Bool),
         ("woken", Kind::Bool),
@@ -77,7 +78,9 @@ struct Relations(HashMap<u32, u32>);
 
 impl Relations {
     fn of(state: &State) -> Relations {
-        Relations(state.tables().map(|table| (table.table.number(), table.oid)).collect())
+        let tables = state.tables().map(|table| (table.table.number(), table.oid));
+        let sequences = state.sequences().map(|sequence| (sequence.shared.lock.number(), sequence.oid));
+        Relations(tables.chain(sequences).collect())
     }
 
     fn locked_by(&self, lock: &LockView) -> Datum {
@@ -97,16 +100,35 @@ pub(super) fn locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         rows.add([
             ("relation", relations.locked_by(lock)),
             ("row", or_null(lock.row, |row| int(row as i64))),
+            ("advisory", or_null(lock.advisory, |lock| text(numbers(lock)))),
             ("mode", text(lock.mode)),
             ("granted", yes(lock.granted)),
             ("woken", yes(lock.woken)),
             ("pid", or_null(locks.sessions.get(&lock.transaction), |pid| int((*pid).into()))),
             ("class", or_null(lock.class, |class| text(class.name()))),
-            ("transaction", int(lock.transaction as i64)),
+            ("transaction", or_null(Some(lock.transaction).filter(|_| !lock.of_session), |id| int(id as i64))),
             ("blocked_by", if lock.granted { Datum::Null } else { pids(locks.blockers(lock)) }),
         ]);
     }
     Ok(())
+}
+
+/// The application's numbers.
+fn numbers(lock: Advisory) -> String {
+    match lock {
+        Advisory::One(number) => number.to_string(),
+        Advisory::Two(first, second) => format!("{first}, {second}"),
+        Advisory::Program(_) => "definitions".to_owned(),
+    }
+}
+
+/// `classid`, `objid` and `objsubid` of an advisory lock; nothing for one that PostgreSQL has not.
+fn parts(lock: Advisory) -> Option<(u32, u32, i64)> {
+    match lock {
+        Advisory::One(number) => Some(((number as u64 >> 32) as u32, number as u32, 1)),
+        Advisory::Two(first, second) => Some((first as u32, second as u32, 2)),
+        Advisory::Program(_) => None,
+    }
 }
 
 /// `share row exclusive` is `ShareRowExclusiveLock`.
@@ -137,7 +159,7 @@ pub(super) fn pg_locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()
     let mut alive = BTreeMap::new();
     for lock in &locks.all {
         let whose = |transaction: u64| (transaction, locks.whose(transaction));
-        if !lock.granted {
+        if !lock.granted && lock.advisory.is_none() {
             alive.extend(lock.blocked_by.iter().copied().chain([lock.transaction]).map(whose));
         }
     }
@@ -154,13 +176,26 @@ pub(super) fn pg_locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()
         rows.add(own.into_iter().chain(how).chain(held_by(transaction, pid)));
     }
     for lock in &locks.all {
-        let held_by = held_by(lock.transaction, locks.whose(lock.transaction));
+        let own = if lock.of_session { 0 } else { lock.transaction };
+        let held_by = held_by(own, locks.whose(lock.transaction));
         let is_table = lock.table_number.is_some() && lock.row.is_none();
         if is_table {
             let what = [
                 ("locktype", text("relation")),
                 ("database", oid(DATABASE_OID)),
                 ("relation", relations.locked_by(lock)),
+                ("mode", text(mode(lock.mode))),
+                ("granted", yes(lock.granted)),
+            ];
+            rows.add(what.into_iter().chain(held_by));
+        } else if let Some(advisory) = lock.advisory {
+            let Some((class, object, parts)) = parts(advisory) else { continue };
+            let what = [
+                ("locktype", text("advisory")),
+                ("database", oid(DATABASE_OID)),
+                ("classid", oid(class)),
+                ("objid", oid(object)),
+                ("objsubid", int(parts)),
                 ("mode", text(mode(lock.mode))),
                 ("granted", yes(lock.granted)),
             ];
@@ -182,6 +217,12 @@ pub(super) fn pg_locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()
 
 /// What somebody wants, in words.
 pub(crate) fn named(state: &State, wanted: &Wanted) -> String {
+    if let Some(advisory) = wanted.advisory {
+        return match parts(advisory) {
+            Some((class, object, parts)) => format!("advisory lock [{DATABASE_OID},{class},{object},{parts}]"),
+            None => "the catalog".to_owned(),
+        };
+    }
     let number = wanted.table.unwrap_or_default();
     match (state.tables().find(|table| table.table.number() == number), wanted.row) {
         (Some(table), Some(_)) => format!("row in relation \"{}\"", table.name),

@@ -107,7 +107,11 @@ fn classes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         match relation {
             Relation::Table(table) => {
                 let referred = source.state().referencing(table.oid).next().is_some();
+                let counted = table.counted.rows();
+                let pages = u64::try_from(counted).map_or(0, |rows| super::sizes::pages(table, rows));
                 row.extend([
+                    ("reltuples", int(counted)),
+                    ("relpages", int(pages as i64)),
                     ("relowner", owner(source, &table.owner)),
                     ("relam", oid(2)),
                     ("relkind", text("r")),
@@ -136,9 +140,9 @@ fn classes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             ]),
             Relation::Index { table, position } => row.extend([
                 ("relowner", owner(source, &table.owner)),
-                ("relam", oid(403)),
+                ("relam", oid(table.indexes.get(*position).map_or(0, |index| super::classes::number_of(index.method)))),
                 ("relkind", text("i")),
-                ("relnatts", int(table.indexes.get(*position).map_or(0, |index| index.columns.len()) as i64)),
+                ("relnatts", int(table.indexes.get(*position).map_or(0, |index| index.all_columns().count()) as i64)),
                 ("reltuples", int(0)),
                 ("relreplident", text("n")),
             ]),
@@ -220,7 +224,7 @@ fn attributes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                 }
             }
             Relation::Index { table, position } => {
-                let columns = table.indexes.get(*position).into_iter().flat_map(|index| &index.columns);
+                let columns = table.indexes.get(*position).into_iter().flat_map(|index| index.all_columns());
                 for (at, number) in columns.zip(1..) {
                     if let Some(column) = table.columns.get(*at) {
                         rows.add(attribute(of, &column.name, number, column.kind));
@@ -429,7 +433,7 @@ fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             match &constraint.what {
                 ConstraintKind::PrimaryKey { index } | ConstraintKind::Unique { index } => {
                     let Some(index) = table.indexes.get(*index) else { continue };
-                    for column in index.columns.iter().filter_map(|at| table.columns.get(*at)) {
+                    for column in index.all_columns().filter_map(|at| table.columns.get(*at)) {
                         add((PG_CONSTRAINT, constraint.oid, 0), (PG_CLASS, table.oid, column.number), "a");
                     }
                     add((PG_CLASS, index.oid, 0), (PG_CONSTRAINT, constraint.oid, 0), "i");
@@ -459,7 +463,7 @@ fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         };
         for (at, index) in table.indexes.iter().enumerate().filter(|(at, _)| !of_constraint(*at)) {
             debug_assert!(at < table.indexes.len());
-            for column in index.columns.iter().filter_map(|at| table.columns.get(*at)) {
+            for column in index.all_columns().filter_map(|at| table.columns.get(*at)) {
                 add((PG_CLASS, index.oid, 0), (PG_CLASS, table.oid, column.number), "a");
             }
         }

@@ -38,6 +38,12 @@ fn rows(table: &TableInfo) -> u64 {
     table.table.rows_bound() * (VERSION_BYTES + columns)
 }
 
+/// Pages of PostgreSQL's size that so many rows of a table take.
+pub(super) fn pages(table: &TableInfo, rows: u64) -> u64 {
+    let columns: u64 = table.columns.iter().map(|column| width(column.kind)).sum();
+    (rows * (VERSION_BYTES + columns)).div_ceil(8192)
+}
+
 fn index(table: &TableInfo, index: &IndexInfo) -> u64 {
     let key: u64 = index.columns.iter().filter_map(|at| table.columns.get(*at)).map(|column| width(column.kind)).sum();
     table.table.rows_bound() * (ENTRY_BYTES + key)

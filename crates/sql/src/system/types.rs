@@ -16,6 +16,7 @@ pub(super) const OF_CATALOG: u32 = 11;
 /// Access methods of tables and of indexes.
 pub(super) const HEAP: u32 = 2;
 pub(super) const BTREE: u32 = 403;
+pub(super) const HASH: u32 = 405;
 
 pub(super) fn filled(name: &str) -> Option<super::Fill> {
     match name {
@@ -269,6 +270,7 @@ fn helpers() -> impl Iterator<Item = String> {
         "array_subscript_handler",
         "raw_array_subscript_handler",
         "bthandler",
+        "hashhandler",
         "heap_tableam_handler",
     ];
     let others = others.into_iter().map(str::to_owned);

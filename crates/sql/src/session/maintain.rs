@@ -1,0 +1,52 @@
+//! `VACUUM`, `REINDEX` and the like: there is nothing to do, but a wait for who has locked what they name. `VACUUM` and `ANALYZE`
+//! count rows, for `pg_class.reltuples`.
+
+use super::run::Needs;
+use super::{Block, Bound, Outcome, Session, Statement, Step, Tag};
+use crate::catalog::TableInfo;
+use crate::error::{SqlError, SqlResult, SqlState};
+use engine::Txn;
+use std::sync::Arc;
+
+/// Most row ids that are looked at to count a table's rows. Of a larger table the number is an estimate.
+const SAMPLE_IDS: u64 = 1 << 14;
+
+fn count(txn: &Txn<'_>, table: &TableInfo) -> SqlResult<()> {
+    let sample = txn.snapshot()?.scan(&table.table, &[], SAMPLE_IDS as usize).sample(SAMPLE_IDS);
+    let rows = if sample.rows.num_rows() == 0 { 0 } else { sample.rows_of_all().round() as i64 };
+    table.counted.set(rows);
+    Ok(())
+}
+
+impl Session {
+    pub(super) fn maintain(
+        &mut self,
+        words: &'static str,
+        statement: &Arc<Statement>,
+        bound: &Arc<Bound>,
+    ) -> SqlResult<Step> {
+        let is_in_block = self.block == Block::Explicit;
+        if words == "VACUUM" && is_in_block {
+            let message = "VACUUM cannot run inside a transaction block";
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        if words == "SET CONSTRAINTS" && !is_in_block {
+            let message = "SET CONSTRAINTS can only be used in transaction blocks";
+            self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, message);
+        }
+        let done = || Step::Done(Outcome::Done(Tag { words, rows: None }));
+        // The engine takes such locks for who may write only.
+        if bound.uses.is_empty() || self.settings.is_read_only() {
+            return Ok(done());
+        }
+        let counts = matches!(words, "VACUUM" | "ANALYZE");
+        let ran = self.run(&[], Needs::of(bound), |run| {
+            if counts {
+                bound.uses.iter().try_for_each(|one| count(run.txn, &one.table))?;
+            }
+            run.txn.has_read_nothing();
+            Ok(())
+        })?;
+        self.step_of(ran, (statement, bound, &[]), |_, ()| Ok(done()))
+    }
+}
