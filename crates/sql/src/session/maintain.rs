@@ -1,12 +1,11 @@
 //! `VACUUM`, `REINDEX` and the like: there is nothing to do, but a wait for who has locked what they name. `VACUUM` and `ANALYZE`
 //! count rows, for `pg_class.reltuples`.
 
-use super::run::Needs;
-use super::{Block, Bound, Outcome, Session, Statement, Step, Tag};
+use super::run::{Given, Needs};
+use super::{Block, Outcome, Session, Step, Tag};
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, SqlState};
 use engine::Txn;
-use std::sync::Arc;
 
 /// Most row ids that are looked at to count a table's rows. Of a larger table the number is an estimate.
 const SAMPLE_IDS: u64 = 1 << 14;
@@ -19,12 +18,8 @@ fn count(txn: &Txn<'_>, table: &TableInfo) -> SqlResult<()> {
 }
 
 impl Session {
-    pub(super) fn maintain(
-        &mut self,
-        words: &'static str,
-        statement: &Arc<Statement>,
-        bound: &Arc<Bound>,
-    ) -> SqlResult<Step> {
+    pub(super) fn maintain(&mut self, words: &'static str, given: Given<'_>) -> SqlResult<Step> {
+        let bound = given.bound;
         let is_in_block = self.block == Block::Explicit;
         if words == "VACUUM" && is_in_block {
             let message = "VACUUM cannot run inside a transaction block";
@@ -47,6 +42,6 @@ impl Session {
             run.txn.has_read_nothing();
             Ok(())
         })?;
-        self.step_of(ran, (statement, bound, &[]), |_, ()| Ok(done()))
+        self.step_of(ran, given, |_, ()| Ok(done()))
     }
 }

@@ -619,7 +619,7 @@ impl Session {
                 })?;
                 self.step_of(ran, given, |_, ()| done("LOCK TABLE"))
             }
-            Action::Maintain(words) => self.maintain(words, statement, bound),
+            Action::Maintain(words) => self.maintain(words, given),
             Action::Nothing(words) => done(words),
             Action::Prepare { name, types, statement: tree } => {
                 self.prepare_named(&statement.text, name, types, tree)?;
