@@ -8,6 +8,8 @@
 mod answer;
 #[path = "paths/calls.rs"]
 mod calls;
+#[path = "paths/types.rs"]
+mod types;
 
 use answer::{Answer, Line};
 use engine::{Engine, EngineConfig};
