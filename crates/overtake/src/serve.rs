@@ -94,7 +94,9 @@ impl Arguments {
         let mut settings = Defaults::default();
         let variables =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        options::read_environment(variables, &mut settings)?;
+        for unknown in options::read_environment(variables, &mut settings)? {
+            tracing::warn!("{unknown}");
+        }
         let flag = |settings: &mut Defaults, name: &str, value: &dyn Display| {
             options::read_flag(&format!("{name}={value}"), settings)
         };

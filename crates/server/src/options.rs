@@ -94,22 +94,30 @@ fn assignment(line: &str) -> Result<Option<(String, String)>, &'static str> {
     }
 }
 
-/// Takes the variables that begin with [`PREFIX`].
+/// Takes the variables that begin with [`PREFIX`]. Other programs may have such variables, too: one that is no setting is left
+/// out, and told in words for the log.
 ///
 /// # Errors
-/// One that is no setting, or has a value that its setting does not take.
+/// A value that its setting does not take.
 pub fn read_environment(
     variables: impl Iterator<Item = (String, String)>,
     into: &mut Defaults,
-) -> Result<(), OptionError> {
+) -> Result<Vec<String>, OptionError> {
+    let mut unknown = Vec::new();
     for (variable, value) in variables {
         let Some(name) = variable.strip_prefix(PREFIX).filter(|name| !OTHERS.contains(name)) else { continue };
         let name = name.to_lowercase();
         let own = format!("overtake.{name}");
         let name = if into.has(&own) { own } else { name };
-        into.set(&name, &value, Source::Environment).map_err(|error| wrong(&variable, &error))?;
+        if into.has(&name) {
+            into.set(&name, &value, Source::Environment).map_err(|error| wrong(&variable, &error))?;
+            continue;
+        }
+        let near = into.nearest_short(&name).map(|near| near.strip_prefix("overtake.").unwrap_or(near).to_uppercase());
+        let meant = near.map_or_else(String::new, |near| format!("; perhaps you meant {PREFIX}{near}"));
+        unknown.push(format!("the environment variable {variable} is no setting and is ignored{meant}"));
     }
-    Ok(())
+    Ok(unknown)
 }
 
 /// Takes one flag's `name=value`.
@@ -239,13 +247,25 @@ mod tests {
         let mut settings = Defaults::default();
         let variables = [("OVERTAKE_PORT", "6000"), ("OVERTAKE_PRIORITY", "low"), ("PATH", "/"), ("OVERTAKE_LOG", "x")];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        read_environment(variables.into_iter(), &mut settings).expect("settings");
+        let unknown = read_environment(variables.into_iter(), &mut settings).expect("settings");
+        assert!(unknown.is_empty(), "{unknown:?}");
         read_flag("max_connections=7", &mut settings).expect("a setting");
         assert_eq!((settings.number("port"), settings.get("overtake.priority")), (6000, "low"));
         let error = read_flag("max_conections=7", &mut settings).expect_err("a slip");
         assert!(error.to_string().contains("Perhaps you meant \"max_connections\""), "{error}");
-        let variable = ("OVERTAKE_PROT".to_owned(), "1".to_owned());
-        assert!(read_environment([variable].into_iter(), &mut settings).is_err());
+        let told = |variable: &str, settings: &mut Defaults| {
+            read_environment([(variable.to_owned(), "1".to_owned())].into_iter(), settings)
+        };
+        for (variable, more) in [
+            ("OVERTAKE_PROT", "; perhaps you meant OVERTAKE_PORT"),
+            ("OVERTAKE_UPSTREAM_POOLS", "; perhaps you meant OVERTAKE_UPSTREAM_POOL"),
+            ("OVERTAKE_OF_ANOTHER_PROGRAM", ""),
+        ] {
+            let message = format!("the environment variable {variable} is no setting and is ignored{more}");
+            assert_eq!(told(variable, &mut settings).expect("a warning"), [message]);
+        }
+        assert!(told("OVERTAKE_MPL_LOSS", &mut settings).is_ok_and(|unknown| unknown.is_empty()));
+        assert!(told("OVERTAKE_PRIORITY", &mut settings).is_err());
         let config = Config::from_settings(&settings).expect("a configuration");
         assert_eq!(
             (config.connections_max, &config.listen[..]),

@@ -3,7 +3,7 @@
 //! **Invariant:** every value is one that its setting takes; a later source replaces an earlier one's value, whatever the
 //! order in which they are read.
 
-use super::defs::{Context, DEFS, find, nearest};
+use super::defs::{Context, DEFS, find, nearest, nearest_short};
 use super::value::{Value, accepted, bytes, duration};
 use crate::error::{SqlError, SqlResult, SqlState};
 use std::borrow::Cow;
@@ -103,6 +103,11 @@ impl Defaults {
     /// Whether there is such a setting.
     pub fn has(&self, name: &str) -> bool {
         find(name).is_some()
+    }
+
+    /// The setting whose name, without `overtake.`, is most like this one, if any is much like it.
+    pub fn nearest_short(&self, name: &str) -> Option<&'static str> {
+        nearest_short(name)
     }
 
     /// A setting's value as it is shown; empty for one that does not exist.

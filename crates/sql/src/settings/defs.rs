@@ -625,26 +625,38 @@ pub fn find(name: &str) -> Option<usize> {
 
 /// The setting whose name is most like this one, if any is much like it.
 pub fn nearest(name: &str) -> Option<&'static str> {
+    nearest_by(name, |own| own)
+}
+
+/// The same where names stand without `overtake.`.
+pub fn nearest_short(name: &str) -> Option<&'static str> {
+    nearest_by(name, |own| own.strip_prefix("overtake.").unwrap_or(own))
+}
+
+fn nearest_by(name: &str, shown: impl Fn(&'static str) -> &'static str) -> Option<&'static str> {
     let name = name.to_lowercase();
-    let distance = |def: &&Def| edits(&name, def.name);
+    let distance = |def: &&Def| edits(&name, shown(def.name));
     let nearest = DEFS.iter().min_by_key(distance)?;
     (distance(&nearest) <= 2 + name.len() / 5).then_some(nearest.name)
 }
 
-/// How many letters must be put in, left out or changed (Levenshtein).
+/// How many letters must be put in, left out or changed, or neighbours exchanged.
 fn edits(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (at, letter) in from.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+    let [from, to] = [from, to].map(|text| text.chars().collect::<Vec<char>>());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=to.len()).collect()];
+    for (at, letter) in from.iter().enumerate() {
+        let mut row = vec![at + 1];
         for (column, other) in to.iter().enumerate() {
-            let above = row[column + 1];
-            let changed = diagonal + usize::from(letter != *other);
-            row[column + 1] = changed.min(above + 1).min(row[column] + 1);
-            diagonal = above;
+            let changed = rows[at][column] + usize::from(letter != other);
+            let mut least = changed.min(rows[at][column + 1] + 1).min(row[column] + 1);
+            if 0 < at && 0 < column && (letter, &from[at - 1]) == (&to[column - 1], other) {
+                least = least.min(rows[at - 1][column - 1] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row.last().copied().unwrap_or(0)
+    rows[from.len()][to.len()]
 }
 
 #[cfg(test)]
