@@ -125,25 +125,19 @@ impl Binder<'_> {
             ast::Expr::IsNotUnknown(inner) => Ok(not(self.is_bool(one(inner)?, None, "IS NOT UNKNOWN")?)),
             ast::Expr::IsDistinctFrom(left, right) => Ok(not(self.is_same(one(left)?, one(right)?, right)?)),
             ast::Expr::IsNotDistinctFrom(left, right) => self.is_same(one(left)?, one(right)?, right),
-            ast::Expr::Between { expr, negated, low, high } if let Some(low) = symmetric(low) => {
-                let between = |low: &ast::Expr, high: &ast::Expr| {
-                    let at = |error| self.at_words(error, BETWEEN, low);
-                    let low = self.operator(">=", Some(one(expr)?), one(low)?).map_err(at)?;
-                    let high = self.operator("<=", Some(one(expr)?), one(high)?).map_err(at)?;
-                    Ok::<_, SqlError>(Expr::And(vec![low.expr, high.expr]))
-                };
-                Ok(negated_if(*negated, truth(Expr::Or(vec![between(low, high)?, between(high, low)?]))))
-            }
             ast::Expr::Between { expr, negated, low, high } => {
                 // What is negated is told by the opposite operators.
-                let at = |error: SqlError, name: &str, opposite: &str| {
-                    let error = if *negated { error.replaced(name, opposite) } else { error };
-                    self.at_words(error, BETWEEN, low)
+                let (above, below) = if *negated { ("<", ">") } else { (">=", "<=") };
+                let bounds = |low: &ast::Expr, high: &ast::Expr| {
+                    let at = |error| self.at_words(error, BETWEEN, low);
+                    let low = self.operator(above, Some(one(expr)?), one(low)?).map_err(at)?;
+                    let high = self.operator(below, Some(one(expr)?), one(high)?).map_err(at)?;
+                    let both = vec![low.expr, high.expr];
+                    Ok::<_, SqlError>(if *negated { Expr::Or(both) } else { Expr::And(both) })
                 };
-                let above = self.operator(">=", Some(one(expr)?), one(low)?).map_err(|error| at(error, ">=", "<"))?;
-                let below = self.operator("<=", Some(one(expr)?), one(high)?).map_err(|error| at(error, "<=", ">"))?;
-                let (low, high) = (above, below);
-                Ok(negated_if(*negated, truth(Expr::And(vec![low.expr, high.expr]))))
+                let Some(low) = symmetric(low) else { return Ok(truth(bounds(low, high)?)) };
+                let both = vec![bounds(low, high)?, bounds(high, low)?];
+                Ok(truth(if *negated { Expr::And(both) } else { Expr::Or(both) }))
             }
             ast::Expr::InList { expr, list, negated } if is_row(expr) => {
                 let list = values_of(list);
