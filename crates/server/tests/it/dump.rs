@@ -7,15 +7,19 @@ use crate::upstream::cluster::{Cluster, is_there};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// One of PostgreSQL's programs for this server.
+fn program(name: &str, port: u16, arguments: &[&str]) -> Command {
+    let debian = Path::new(crate::upstream::cluster::DEBIAN).join(name);
+    let mut command = Command::new(if debian.is_file() { debian } else { PathBuf::from(name) });
+    command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &port.to_string()]).args(arguments).env("PGTZ", "UTC");
+    command
+}
+
 /// What a program prints that is to end well.
-fn output(port: u16, program: &str, arguments: &[&str]) -> String {
-    let debian = Path::new(crate::upstream::cluster::DEBIAN).join(program);
-    let program = if debian.is_file() { debian } else { PathBuf::from(program) };
-    let mut command = Command::new(&program);
-    command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &port.to_string()]).args(arguments);
-    let output = command.env("PGTZ", "UTC").output().unwrap();
+fn output(port: u16, name: &str, arguments: &[&str]) -> String {
+    let output = program(name, port, arguments).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{} {arguments:?}: {said}", program.display());
+    assert!(output.status.success(), "{name} {arguments:?}: {said}");
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -104,4 +108,57 @@ pub fn to_postgresql_and_back() {
         same(&shown(port), &shown(cluster.port));
         same(&shown(port), &shown(copy.address.port()));
     }
+}
+
+/// Archives in both formats, with the globals before them: relations have the owners that they had, and so have the sequences of their
+/// columns. A dump by several jobs needs a snapshot that sessions share, which is refused by name.
+pub fn archives_have_their_owners() {
+    let Some(real) = filled() else { return };
+    let Some(cluster) = Cluster::start("") else { return };
+    let folder = testkit::folder("dump");
+    let port = real.address.port();
+    let ask = |port: u16, text: &str| output(port, "psql", &["-X", "-q", "-A", "-t", "-d", "postgres", "-c", text]);
+    for text in [
+        "create role ann login password 'pencil'; alter role ann set work_mem = '7MB'",
+        "create table owned (id serial primary key, number int generated always as identity, n text)",
+        "alter table owned owner to ann",
+        "alter table owned add column more bigserial",
+        "insert into owned (n) values ('a'), ('b')",
+        "create view within as select id from owned where id not between symmetric 9 and 7; alter view within owner to ann",
+        "create sequence alone; alter sequence alone owner to ann",
+    ] {
+        // Roles are not made in a transaction with others.
+        text.split("; ").for_each(|text| drop(ask(port, text)));
+    }
+    let owners = "select relname, pg_get_userbyid(relowner) from pg_class where relkind in ('r', 'v', 'S', 'i') and \
+                  (relname like 'owned%' or relname in ('within', 'alone')) order by 1";
+    let wanted = "alone|ann\nowned|ann\nowned_id_seq|ann\nowned_more_seq|ann\nowned_number_seq|ann\nowned_pkey|ann\n\
+                  within|ann\n";
+    assert_eq!(ask(port, owners), wanted);
+    let globals = folder.path().join("globals.sql");
+    let globals = globals.to_str().unwrap();
+    output(port, "pg_dumpall", &["-g", "-l", "postgres", "-f", globals]);
+    let archive = |format: &str| folder.path().join(format).to_str().unwrap().to_owned();
+    for (format, jobs) in [("c", "1"), ("d", "2")] {
+        let file = archive(format);
+        output(port, "pg_dump", &["-d", "postgres", "-F", format, "-f", &file]);
+        let copy = Real::new();
+        let to = copy.address.port();
+        // The role that restores is there already.
+        output(to, "psql", &["-X", "-q", "-d", "postgres", "-f", globals]);
+        output(to, "pg_restore", &["-d", "postgres", "--exit-on-error", "-j", jobs, &file]);
+        assert_eq!(ask(to, owners), wanted);
+        same(&dumped(port, &[]), &dumped(to, &[]));
+        assert_eq!(ask(to, "select rolname, rolconfig from pg_roles where rolname = 'ann'"), "ann|{work_mem=7MB}\n");
+    }
+    output(cluster.port, "psql", &["-X", "-q", "-d", "postgres", "-f", globals]);
+    output(cluster.port, "pg_restore", &["-d", "postgres", "--exit-on-error", "-j", "2", &archive("d")]);
+    assert_eq!(ask(cluster.port, owners), wanted);
+    same(&dumped(port, &["-a"]), &dumped(cluster.port, &["-a"]));
+    let within = "select pg_get_viewdef('within'::regclass)";
+    assert_eq!(ask(port, within), ask(cluster.port, within));
+    let by_jobs = archive("jobs");
+    let refused = program("pg_dump", port, &["-d", "postgres", "-F", "d", "-j", "2", "-f", &by_jobs]).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("to export a snapshot is not supported"), "{said}");
 }

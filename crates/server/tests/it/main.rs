@@ -90,6 +90,7 @@ fn main() -> ExitCode {
             testkit::test!(psql::shows_what_it_shows_of_postgresql),
             testkit::test!(dump::a_dump_makes_the_same_again),
             testkit::test!(dump::to_postgresql_and_back),
+            testkit::test!(dump::archives_have_their_owners),
             testkit::test!(real::values_make_the_round_trip),
             testkit::test!(real::a_statement_waits_for_a_row_of_another_session),
             testkit::test!(real::cancel_and_death_leave_nothing_behind),

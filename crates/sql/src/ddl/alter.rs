@@ -13,7 +13,7 @@ use super::rewrite::Source;
 use super::{Ddl, Defined};
 use crate::bind::Noted;
 use crate::bind::refuse;
-use crate::catalog::{ColumnDef, ConstraintKind, Identity, IndexInfo, Relation, TableInfo, ViewInfo};
+use crate::catalog::{ColumnDef, ConstraintKind, Identity, IndexInfo, Relation, Sequence, TableInfo, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
@@ -120,6 +120,9 @@ impl Ddl<'_> {
             let new = draft.finish(Arc::clone(&old.table));
             self.replace_table(new)?
         };
+        if new.owner != old.owner {
+            self.own_sequences(&new)?;
+        }
         self.put_renamed(views, "a column")?;
         // Whether rows satisfy it is looked up by the transaction's snapshot, which must have all of them.
         let is_new = |constraint: &crate::catalog::Constraint| {
@@ -213,7 +216,7 @@ impl Ddl<'_> {
             }
             AlterTableOperation::AlterColumn { column_name, op } => self.alter_column(work, &folded(column_name), op),
             AlterTableOperation::OwnerTo { new_owner } => {
-                work.draft.owner = self.owner(new_owner);
+                work.draft.owner = self.owner(new_owner)?;
                 Ok(())
             }
             AlterTableOperation::SetLogged | AlterTableOperation::SetUnlogged => {
@@ -356,7 +359,7 @@ impl Ddl<'_> {
             }
         }
         work.draft.constraints.retain(|one| !gone.contains(&one.oid));
-        let owned = |one: &&Arc<crate::catalog::Sequence>| one.owned_by == Some((work.draft.oid, number));
+        let owned = |one: &&Arc<Sequence>| one.owned_by == Some((work.draft.oid, number));
         let sequences: Vec<Arc<crate::catalog::Sequence>> = self.state.sequences().filter(owned).cloned().collect();
         for sequence in sequences {
             let others = self.state.tables().filter(|table| table.oid != work.draft.oid);
@@ -641,7 +644,7 @@ impl Ddl<'_> {
             }
             Relation::Sequence(sequence) => {
                 refuse!(sequence.owned_by.is_some() => "to rename a sequence that belongs to a column");
-                let renamed = crate::catalog::Sequence { name: new.clone(), ..sequence.next_version() };
+                let renamed = Sequence { name: new.clone(), ..sequence.next_version() };
                 self.state.replace(Relation::Sequence(Arc::new(renamed)))?;
             }
             Relation::Index { .. } => {
@@ -669,20 +672,35 @@ impl Ddl<'_> {
             let message = format!("schema \"{}\" does not exist", parts.join("."));
             return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
         };
-        let owner = self.owner(owner);
+        let owner = self.owner(owner)?;
         self.state.put_schema(crate::catalog::Schema { owner, ..schema });
         Ok("ALTER SCHEMA".into())
     }
 
-    fn owner(&self, to: &ast::Owner) -> String {
-        match to {
-            ast::Owner::Ident(name) => folded(name),
-            _ => self.user(),
+    /// The role of this name.
+    fn owner(&self, to: &ast::Owner) -> SqlResult<String> {
+        let ast::Owner::Ident(name) = to else { return Ok(self.user()) };
+        let name = folded(name);
+        let roles = self.run.env.forms.seen.as_ref().map(|seen| &seen.roles);
+        if roles.is_some_and(|roles| roles.get(&name).is_none()) {
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist")));
         }
+        Ok(name)
+    }
+
+    /// The sequences of a table's columns have its owner.
+    fn own_sequences(&mut self, table: &TableInfo) -> SqlResult<()> {
+        let is_own = |one: &&Arc<Sequence>| one.owned_by.is_some_and(|(of, _)| of == table.oid);
+        let sequences: Vec<Arc<Sequence>> = self.state.sequences().filter(is_own).cloned().collect();
+        for sequence in sequences {
+            let owned = Sequence { owner: table.owner.clone(), ..sequence.next_version() };
+            self.state.replace(Relation::Sequence(Arc::new(owned)))?;
+        }
+        Ok(())
     }
 
     fn set_owner(&mut self, relation: &Relation, to: &ast::Owner) -> SqlResult<()> {
-        let owner = self.owner(to);
+        let owner = self.owner(to)?;
         let changed = match relation {
             Relation::View(view) => Relation::View(Arc::new(ViewInfo { owner, ..(**view).clone() })),
             Relation::Sequence(sequence) => {
@@ -691,10 +709,19 @@ impl Ddl<'_> {
                     return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
                         .detail(format!("Sequence \"{}\" is linked to table \"{}\".", sequence.name, table.name)));
                 }
-                Relation::Sequence(Arc::new(crate::catalog::Sequence { owner, ..sequence.next_version() }))
+                Relation::Sequence(Arc::new(Sequence { owner, ..sequence.next_version() }))
             }
-            other => {
-                let message = format!("\"{}\" is not a table, view, or sequence", other.name());
+            Relation::Index { table, .. } => {
+                if table.owner != owner {
+                    let message = format!("cannot change owner of index \"{}\"", relation.name());
+                    let warning = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                        .hint("Change the ownership of the index's table, instead.");
+                    self.made.notices.push(("WARNING", warning));
+                }
+                return Ok(());
+            }
+            other @ Relation::Table(_) => {
+                let message = format!("\"{}\" is not a view or sequence", other.name());
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }
         };

@@ -284,7 +284,7 @@ impl Ddl<'_> {
             oid: self.catalog.oid()?,
             schema,
             name: name.clone(),
-            owner: self.user(),
+            owner: draft.owner.clone(),
             kind: def.kind,
             start: 1,
             increment: 1,
