@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 use tokio_rustls::rustls::crypto::WebPkiSupportedAlgorithms;
-use tokio_rustls::rustls::pki_types::UnixTime;
+use tokio_rustls::rustls::pki_types::{ServerName, UnixTime};
 
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
@@ -14,9 +14,23 @@ const OBJECT: u8 = 0x06;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 const SEQUENCE: u8 = 0x30;
+const SET: u8 = 0x31;
+const BOOLEAN: u8 = 0x01;
+const OCTET_STRING: u8 = 0x04;
+/// Strings of UTF-8, or of some of its letters.
+const STRINGS: [u8; 3] = [0x0c, 0x13, 0x16];
 /// `[0]`, in which the version stands; without it, it is the first.
 const VERSION: u8 = 0xa0;
 
+/// `[3]`, in which the extensions stand.
+const EXTENSIONS: u8 = 0xa3;
+/// Kinds of a name in `subjectAltName`.
+const DNS_NAME: u8 = 0x82;
+const IP_ADDRESS: u8 = 0x87;
+
+/// Object identifiers of `commonName` and `subjectAltName`.
+const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
+const ALTERNATIVE_NAME: [u8; 3] = [0x55, 0x1d, 0x11];
 /// Object identifier of RSA keys, and what ring verifies of them.
 const RSA: [u8; 9] = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
@@ -28,6 +42,10 @@ pub(super) struct Certificate<'d> {
     pub(super) version: u8,
     not_before: UnixTime,
     not_after: UnixTime,
+    /// Who it is of: attributes, among them `commonName`.
+    subject: &'d [u8],
+    /// What follows the key.
+    extensions: &'d [u8],
     /// The public key with its algorithm: all of the element `SubjectPublicKeyInfo`.
     pub(super) key: &'d [u8],
     /// The algorithm of the key with its parameters, without the head of the element.
@@ -71,7 +89,7 @@ impl<'d> Certificate<'d> {
         let (_algorithm, rest) = element(rest, SEQUENCE)?;
         let (_issuer, rest) = element(rest, SEQUENCE)?;
         let (validity, rest) = element(rest, SEQUENCE)?;
-        let (_subject, from_key) = element(rest, SEQUENCE)?;
+        let (subject, from_key) = element(rest, SEQUENCE)?;
         let (not_before, validity) = moment(validity)?;
         let (not_after, _) = moment(validity)?;
         let (inside, behind) = element(from_key, SEQUENCE)?;
@@ -80,7 +98,17 @@ impl<'d> Certificate<'d> {
         let (key_bits, _) = element(inside, BIT_STRING)?;
         // The first byte says how many bits of the last one are unused.
         let key_bits = key_bits.strip_prefix(&[0])?;
-        Some(Certificate { version, not_before, not_after, key, key_algorithm, key_bits, signature_algorithm })
+        Some(Certificate {
+            version,
+            not_before,
+            not_after,
+            subject,
+            extensions: behind,
+            key,
+            key_algorithm,
+            key_bits,
+            signature_algorithm,
+        })
     }
 
     /// Why it does not hold at a moment, in OpenSSL's words.
@@ -89,6 +117,62 @@ impl<'d> Certificate<'d> {
             return Some("certificate is not yet valid");
         }
         (self.not_after < now).then_some("certificate has expired")
+    }
+
+    /// Whether its subject is called like this host, and it has no other names of that kind, which count alone if there are any: as
+    /// libpq has it.
+    pub(super) fn is_called(&self, host: &ServerName<'_>) -> bool {
+        let kind = match host {
+            ServerName::DnsName(_) => DNS_NAME,
+            ServerName::IpAddress(_) => IP_ADDRESS,
+            _ => return false,
+        };
+        let Some(kinds) = self.kinds_of_names() else { return false };
+        !kinds.contains(&kind) && self.common_name().is_some_and(|name| is_name_of(name, &host.to_str()))
+    }
+
+    /// The first `commonName` of the subject.
+    fn common_name(&self) -> Option<&'d str> {
+        let mut rest = self.subject;
+        while !rest.is_empty() {
+            let (parts, behind) = element(rest, SET)?;
+            let (attribute, _) = element(parts, SEQUENCE)?;
+            let (name, value) = element(attribute, OBJECT)?;
+            if name == COMMON_NAME {
+                let (value, _) = STRINGS.iter().find_map(|&tag| element(value, tag))?;
+                return std::str::from_utf8(value).ok();
+            }
+            rest = behind;
+        }
+        None
+    }
+
+    /// Kinds of the names in `subjectAltName`; none: what stands there is not understood.
+    fn kinds_of_names(&self) -> Option<Vec<u8>> {
+        let mut rest = self.extensions;
+        let mut all = loop {
+            match rest.first() {
+                None => return Some(Vec::new()),
+                Some(&EXTENSIONS) => break element(element(rest, EXTENSIONS)?.0, SEQUENCE)?.0,
+                Some(&tag) => rest = element(rest, tag)?.1,
+            }
+        };
+        while !all.is_empty() {
+            let (extension, behind) = element(all, SEQUENCE)?;
+            let (name, value) = element(extension, OBJECT)?;
+            if name == ALTERNATIVE_NAME {
+                // Between them it may say that it is critical.
+                let value = element(value, BOOLEAN).map_or(value, |(_, value)| value);
+                let (mut names, mut kinds) = (element(element(value, OCTET_STRING)?.0, SEQUENCE)?.0, Vec::new());
+                while let Some(&tag) = names.first() {
+                    kinds.push(tag);
+                    names = element(names, tag)?.1;
+                }
+                return Some(kinds);
+            }
+            all = behind;
+        }
+        Some(Vec::new())
     }
 
     /// Why nothing that this key has signed can be verified by these algorithms.
@@ -109,6 +193,16 @@ impl<'d> Certificate<'d> {
         let zeros = modulus.iter().take_while(|&&byte| byte == 0).count();
         let first = modulus.get(zeros)?;
         Some((modulus.len() - zeros) * 8 - first.leading_zeros() as usize)
+    }
+}
+
+/// Whether a name in a certificate is this host's: a `*.` before it stands for one part, as in libpq.
+fn is_name_of(name: &str, host: &str) -> bool {
+    match name.strip_prefix('*') {
+        Some(domain) if domain.starts_with('.') => {
+            host.split_once('.').is_some_and(|(part, rest)| !part.is_empty() && rest.eq_ignore_ascii_case(&domain[1..]))
+        }
+        _ => !name.is_empty() && name.eq_ignore_ascii_case(host),
     }
 }
 
@@ -188,6 +282,22 @@ mod tests {
     }
 
     #[test]
+    fn names_stand_for_hosts() {
+        for (name, host, is_so) in [
+            ("db.example", "DB.example", true),
+            ("*.example", "db.example", true),
+            ("*.example", "a.db.example", false),
+            ("*.example", "example", false),
+            ("*.example", ".example", false),
+            ("*", "db", false),
+            ("", "", false),
+            ("127.0.0.1", "127.0.0.1", true),
+        ] {
+            assert_eq!(is_name_of(name, host), is_so, "{name} {host}");
+        }
+    }
+
+    #[test]
     fn parts_of_certificates_are_none() {
         use tokio_rustls::rustls::pki_types::CertificateDer;
         use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -195,6 +305,7 @@ mod tests {
         let whole = CertificateDer::from_pem_slice(pem).expect("a certificate");
         let certificate = Certificate::read(&whole).expect("a certificate");
         assert_eq!((certificate.version, certificate.key_bits.len()), (3, 65));
+        assert_eq!(certificate.kinds_of_names().map(|kinds| kinds.contains(&DNS_NAME)), Some(true));
         for end in 0..whole.len() {
             assert!(Certificate::read(&whole[..end]).is_none(), "{end}");
         }
@@ -202,7 +313,7 @@ mod tests {
             let mut other = whole.to_vec();
             other[at] = other[at].wrapping_add(1);
             // Whatever it is, it is an answer.
-            let _ = Certificate::read(&other).map(|read| read.rsa_bits());
+            let _ = Certificate::read(&other).map(|read| (read.rsa_bits(), read.common_name(), read.kinds_of_names()));
         }
         assert_eq!(dotted(&[0x2b, 0x65, 0x71]), "1.3.101.113");
         assert_eq!(dotted(&RSA), "1.2.840.113549.1.1.1");

@@ -86,14 +86,20 @@ pub fn certificates_are_what_the_mode_asks_for() {
     const EXPIRED: Outcome = Err("certificate verify failed: certificate has expired");
     const NOT_LOCALHOST: Outcome = Err("server certificate does not match host name \"localhost\"");
     const NOT_ADDRESS: Outcome = Err("server certificate does not match host name \"127.0.0.1\"");
-    const CASES: [Case; 7] = [
+    const KEY: Outcome =
+        Err("the server has no algorithm in common with this side, which verifies signatures of keys of \
+                              RSA, P-256, P-384 and Ed25519");
+    const CASES: [Case; 10] = [
         ("v1ec", [Ok(()), VERSION, Ok(()), VERSION, VERSION]),
         ("v1rsa", [Ok(()), VERSION, Ok(()), VERSION, VERSION]),
         ("good", [Ok(()), Ok(()), Ok(()), Ok(()), NOT_ADDRESS]),
-        ("goodrsa", [Ok(()), Ok(()), Ok(()), NOT_LOCALHOST, Ok(())]),
+        ("goodrsa", [Ok(()), Ok(()), Ok(()), Ok(()), Ok(())]),
+        ("named", [Ok(()), Ok(()), Ok(()), Ok(()), NOT_ADDRESS]),
+        ("other", [Ok(()), Ok(()), Ok(()), NOT_LOCALHOST, NOT_ADDRESS]),
         ("self", [Ok(()), ISSUER, Ok(()), ISSUER, ISSUER]),
         ("stranger", [Ok(()), ISSUER, Ok(()), ISSUER, ISSUER]),
         ("expired", [Ok(()), EXPIRED, EXPIRED, EXPIRED, EXPIRED]),
+        ("p521", [KEY, KEY, KEY, KEY, KEY]),
     ];
     let hba = "local all postgres trust\nhost all all 127.0.0.1/32 trust\n";
     let Some(cluster) = Cluster::start(hba) else { return };
@@ -108,7 +114,11 @@ pub fn certificates_are_what_the_mode_asks_for() {
     office.signed("v1ec", EC, "localhost", "", "");
     office.signed("v1rsa", RSA, "localhost", "", "");
     office.signed("good", EC, "localhost", "subjectAltName=DNS:localhost", "");
-    office.signed("goodrsa", RSA, "db", "subjectAltName=IP:127.0.0.1", "");
+    // The subject's name counts where there is no other of the same kind.
+    office.signed("goodrsa", RSA, "localhost", "subjectAltName=IP:127.0.0.1", "");
+    office.signed("named", EC, "localhost", "basicConstraints=critical,CA:FALSE", "");
+    office.signed("other", EC, "localhost", "subjectAltName=critical,DNS:db,DNS:db2", "");
+    office.signed("p521", "ec -pkeyopt ec_paramgen_curve:secp521r1", "localhost", "subjectAltName=DNS:localhost", "");
     office.signed("expired", EC, "localhost", "subjectAltName=DNS:localhost", "-days -1");
     // As long as the server has no encryption, none is better than nothing where that is enough.
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
@@ -143,7 +153,7 @@ pub fn certificates_are_what_the_mode_asks_for() {
             let by_psql = psql_logs_in(&url);
             match outcome {
                 // OpenSSL can verify these, and wants a root to be one that signs itself.
-                VERSION => {}
+                VERSION | KEY => {}
                 Ok(()) if is_pinned => assert!(by_psql.is_err(), "{name}: {url}: psql connects"),
                 Ok(()) => assert_eq!(by_psql.as_deref(), Ok("t"), "{name}: {url}"),
                 Err(_) => assert!(by_psql.is_err(), "{name}: {url}: psql connects"),
