@@ -84,6 +84,8 @@ impl Run<'_> {
                 let number = move |at: i32| Ok(Datum::Int4(if reverse { first + last - at } else { at }));
                 Box::new((first..=last).map(number))
             }
+            // An array has one dimension.
+            (SetFunction::Subscripts { .. }, [Datum::Array(_), Datum::Int4(_), Datum::Bool(_)]) => return Ok(None),
             (function, _) => return Err(impossible(&format!("{function:?} is given values that it does not take"))),
         }))
     }
