@@ -407,7 +407,9 @@ impl Gen<'_> {
             let expr = self.expr(ty, 1, &grouped, false);
             select.items.push(Item { expr, name: None });
         }
-        let sets = !keys.is_empty() && self.rng.chance(25);
+        // Of two keys that are the same once constants are folded PostgreSQL 15 orders by one, even where a set lacks it.
+        let folds = |key: &Expr| ["case ", "coalesce("].iter().any(|word| key.to_string().contains(word));
+        let sets = !keys.is_empty() && self.rng.chance(25) && !keys.iter().any(folds);
         select.group = match (keys.is_empty(), sets) {
             (true, _) => None,
             (false, false) => Some(Group::Keys(keys.clone())),
