@@ -234,7 +234,7 @@ impl Link {
     /// A transaction begins there.
     pub(crate) fn begin(&mut self, turn: Turn, talk: &mut Talk) {
         let (client, server) = (&mut talk.client, &mut self.taken.server);
-        turn.cancel_by(|| client.canceller());
+        turn.cancel_by(|| Arc::new(client.reach.once()));
         client.targets.begun();
         self.is_checked = false;
         client.shared.internal.begins(server, turn.class());

@@ -2,14 +2,15 @@
 //!
 //! **Invariant:** a cancel reaches the statement of the client that asked for it and no other. While one is on its way to a
 //! server connection, that connection belongs to the client; it goes back to the pool when the server has closed the
-//! connection that brought the cancel, which it does after the signal.
+//! connection that brought the cancel, which it does after the signal. A cancel of one transaction ([`Once`]) does nothing when that
+//! has ended, however late it comes.
 
 use super::dial;
 use super::internal::Lever;
 use super::url::Host;
 use crate::backend::Cancel;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -85,6 +86,8 @@ impl Line {
 #[derive(Debug, Default)]
 pub(crate) struct Reach {
     at: Mutex<At>,
+    /// Of the transactions of this client, the number of the one under way. Changes under the lock.
+    number: AtomicU64,
     is_cancelled: AtomicBool,
     told: Notify,
 }
@@ -97,9 +100,36 @@ enum At {
     Server(Arc<Line>),
 }
 
+/// How one transaction of a client is cancelled, and no later one.
+#[derive(Debug)]
+pub(crate) struct Once {
+    reach: Arc<Reach>,
+    number: u64,
+}
+
+impl Once {
+    /// Does something with the place of the client, while it is in that transaction.
+    fn act(&self, act: impl FnOnce(&Reach, &At)) {
+        let at = self.reach.lock();
+        if self.reach.number.load(SeqCst) == self.number {
+            act(&self.reach, &at);
+        }
+    }
+}
+
 impl Reach {
+    fn lock(&self) -> MutexGuard<'_, At> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn set(&self, at: At) {
-        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = at;
+        *self.lock() = at;
+    }
+
+    /// A transaction begins: how it is cancelled.
+    pub(crate) fn once(self: &Arc<Reach>) -> Once {
+        let _at = self.lock();
+        Once { reach: Arc::clone(self), number: self.number.fetch_add(1, SeqCst) + 1 }
     }
 
     /// The client waits for a connection.
@@ -117,7 +147,10 @@ impl Reach {
 
     /// It has none. No cancel begins its way to the connection it had after this.
     pub(crate) fn rests(&self) {
-        self.set(At::Nowhere);
+        let mut at = self.lock();
+        *at = At::Nowhere;
+        self.number.fetch_add(1, SeqCst);
+        drop(at);
         // Nor does one that came too late for a wait.
         self.is_cancelled.store(false, SeqCst);
     }
@@ -128,12 +161,10 @@ impl Reach {
             self.told.notified().await;
         }
     }
-}
 
-impl Cancel for Reach {
-    fn cancel(&self) {
-        let at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*at {
+    /// Under the lock.
+    fn cancel_at(&self, at: &At) {
+        match at {
             At::Nowhere => {}
             At::Door => {
                 self.is_cancelled.store(true, SeqCst);
@@ -156,11 +187,57 @@ impl Cancel for Reach {
         }
     }
 
-    fn demote(&self) {
-        let at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        // Under the lock: whoever has the connection next begins with what its class has.
-        if let At::Server(line) = &*at {
+    /// Under the lock: whoever has the connection next begins with what its class has.
+    fn demote_at(&self, at: &At) {
+        if let At::Server(line) = at {
             line.lever().lower();
         }
+    }
+}
+
+impl Cancel for Reach {
+    fn cancel(&self) {
+        self.cancel_at(&self.lock());
+    }
+
+    fn demote(&self) {
+        self.demote_at(&self.lock());
+    }
+}
+
+impl Cancel for Once {
+    fn cancel(&self) {
+        self.act(Reach::cancel_at);
+    }
+
+    fn demote(&self) {
+        self.act(Reach::demote_at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_cancel_of_a_transaction_hits_no_other() {
+        let reach = Arc::new(Reach::default());
+        let is_cancelled = || reach.is_cancelled.load(SeqCst);
+        let first = reach.once();
+        // The client has asked for the next one meanwhile, which waits.
+        reach.rests();
+        reach.waits();
+        first.cancel();
+        assert!(!is_cancelled());
+        let second = reach.once();
+        first.cancel();
+        assert!(!is_cancelled());
+        second.cancel();
+        assert!(is_cancelled());
+        reach.rests();
+        reach.waits();
+        // Who cancels what the client does means what it does now.
+        reach.cancel();
+        assert!(is_cancelled());
     }
 }
