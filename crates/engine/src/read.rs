@@ -213,8 +213,8 @@ impl<'e> Txn<'e> {
         if !self.held().logs_reads() || !matches!(error, Error::UniqueViolation { .. }) {
             return error;
         }
-        // By what it has read before.
-        let depends = self.held().is_serial() && self.inner.check_so_far(self.held(), scratch).is_err();
+        // By what it has read before; an attempt that waited for the key has met it beyond the snapshot.
+        let depends = self.held().is_serial() && self.inner.check_snapshot_so_far(self.held(), scratch).is_err();
         scratch.reads.key(table.id, position, key);
         scratch.reads.beyond(table.id).key(table.id, position, key);
         let index = &table.indexes[position];

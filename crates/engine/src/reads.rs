@@ -140,6 +140,11 @@ impl ReadLog {
         }
     }
 
+    /// A copy without the reads beyond the snapshot.
+    pub(crate) fn without_beyond(&self) -> ReadLog {
+        ReadLog { beyond: None, ..self.clone() }
+    }
+
     /// The tables that were read, by bits: table modulo 64.
     #[inline]
     pub(crate) fn tables(&self) -> u64 {
