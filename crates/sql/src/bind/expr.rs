@@ -176,7 +176,9 @@ impl Binder<'_> {
                 self.like(*negated, ["~~*", "!~~*"], one(expr)?, one(pattern)?, pattern)
             }
             ast::Expr::Case { case_token: _, end_token: _, operand, conditions, else_result } => {
-                self.case(operand.as_deref(), conditions, else_result.as_deref(), scope)
+                self.without_sets("CASE", scope, || {
+                    self.case(operand.as_deref(), conditions, else_result.as_deref(), scope)
+                })
             }
             ast::Expr::Extract { field, syntax: ast::ExtractSyntax::From, expr } => {
                 let field = Typed::new(Expr::Constant(Datum::text(field.to_string().to_lowercase())), Kind::Unknown);

@@ -180,7 +180,10 @@ impl Binder<'_> {
             return Err(no_function(name_text, &[]));
         }
         self.check_count(name_text, name, args)?;
-        let arguments = self.arguments(args, scope)?;
+        let arguments = match name_text {
+            "coalesce" => self.without_sets("COALESCE", scope, || self.arguments(args, scope))?,
+            _ => self.arguments(args, scope)?,
+        };
         match name_text {
             "coalesce" => {
                 let (arguments, kind) = self.common(arguments, "COALESCE")?;

@@ -138,6 +138,10 @@ impl Binder<'_> {
         match key.kind.kind {
             // ISO 8601, as the values.
             Kind::Timestamp | Kind::Timestamptz => self.call("json_moment", vec![key]),
+            Kind::Array(_) | Kind::Json | Kind::Int2Vector | Kind::OidVector => {
+                let message = "key value must be scalar, not array, composite, or json";
+                Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).nowhere())
+            }
             _ => self.json_text(key, "json_key"),
         }
     }

@@ -69,6 +69,26 @@ pub(super) fn has_set(expr: &Expr) -> bool {
 }
 
 impl Binder<'_> {
+    /// Binds what may be evaluated or not, which no set can be.
+    ///
+    /// # Errors
+    /// `0A000` if a function in it returns a set.
+    pub(super) fn without_sets<T>(
+        &self,
+        what: &str,
+        scope: &Scope<'_>,
+        bind: impl FnOnce() -> SqlResult<T>,
+    ) -> SqlResult<T> {
+        let before = scope.calls.borrow().sets.len();
+        let bound = bind()?;
+        if before < scope.calls.borrow().sets.len() {
+            let message = format!("set-returning functions are not allowed in {what}");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                .hint("You might be able to move the set-returning function into a LATERAL FROM item."));
+        }
+        Ok(bound)
+    }
+
     /// A set in the select list.
     pub(super) fn set_in_list(
         &self,
