@@ -577,24 +577,21 @@ impl Inner {
 
     /// Refuses a transaction whose commit would be refused by what it has read and written so far, if that is quickly found.
     pub(crate) fn check_so_far(&self, held: &Held<'_>, scratch: &mut Scratch) -> Result<(), Refused> {
-        if LOOK_MAX < scratch.reads.weight() {
-            return Ok(());
-        }
-        let reads = scratch.reads.clone();
-        self.check_reads_so_far(held, scratch, reads)
+        self.check_early(held, scratch, ReadLog::clone)
     }
 
     /// The same without what was read beyond the snapshot.
     pub(crate) fn check_snapshot_so_far(&self, held: &Held<'_>, scratch: &mut Scratch) -> Result<(), Refused> {
-        if LOOK_MAX < scratch.reads.weight() {
-            return Ok(());
-        }
-        let reads = scratch.reads.without_beyond();
-        self.check_reads_so_far(held, scratch, reads)
+        self.check_early(held, scratch, ReadLog::without_beyond)
     }
 
-    fn check_reads_so_far(&self, held: &Held<'_>, scratch: &mut Scratch, reads: ReadLog) -> Result<(), Refused> {
-        let Scratch { writes, key, .. } = scratch;
+    fn check_early(
+        &self,
+        held: &Held<'_>,
+        scratch: &mut Scratch,
+        copy: impl Fn(&ReadLog) -> ReadLog,
+    ) -> Result<(), Refused> {
+        let Scratch { reads, writes, key, .. } = scratch;
         if LOOK_MAX < reads.weight() + writes.len() {
             return Ok(());
         }
@@ -604,7 +601,7 @@ impl Inner {
         }
         let exact = |write: &Write| RecentWrite::new(held, write.table, write.row, &write.change);
         let writes = writes.iter().filter_map(exact).collect();
-        let mut own = Record { reads, writes, ..Record::default() };
+        let mut own = Record { reads: copy(reads), writes, ..Record::default() };
         own.make_ready();
         let mut check = Check { tables: &self.tables, pin: held.pin(), key, snapshot: held.snapshot(), out: NEVER };
         let passes = others.iter().all(|other| check.pass_reads(&own, other))
