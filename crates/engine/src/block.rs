@@ -39,10 +39,11 @@ pub struct Block {
     pub(crate) columns: Vec<ArrayRef>,
     bounds: Vec<Bounds>,
     bytes: u64,
-    totals: Arc<Totals>,
+    /// Of the engine and of the table.
+    totals: [Arc<Totals>; 2],
 }
 
-/// All blocks of an engine that are in memory, replaced ones included that somebody still reads.
+/// All blocks of an engine or a table that are in memory, replaced ones included that somebody still reads.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) blocks: Count,
@@ -72,8 +73,10 @@ impl Count {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        self.totals.blocks.subtract(1);
-        self.totals.bytes.subtract(self.bytes);
+        for totals in &self.totals {
+            totals.blocks.subtract(1);
+            totals.bytes.subtract(self.bytes);
+        }
     }
 }
 
@@ -86,16 +89,18 @@ impl Block {
         since: u64,
         kinds: Vec<Type>,
         columns: Vec<ArrayRef>,
-        totals: &Arc<Totals>,
+        totals: [&Arc<Totals>; 2],
     ) -> Block {
         let rows_count = present.as_ref().map_or(ids_count, |present| present.count_before(ids_count));
         debug_assert!(columns.iter().all(|column| column.len() == rows_count));
         let bounds = kinds.iter().zip(&columns).map(|(kind, column)| arrow::bounds(*kind, column)).collect();
         let columns_bytes: usize = columns.iter().map(|column| arrow::bytes_held(column)).sum();
         let bytes = (columns_bytes + present.as_ref().map_or(0, Present::bytes)) as u64;
-        totals.blocks.add(1);
-        totals.bytes.add(bytes);
-        let (gone, since, totals) = (OnceBox::new(), AtomicU64::new(since), totals.clone());
+        for totals in totals {
+            totals.blocks.add(1);
+            totals.bytes.add(bytes);
+        }
+        let (gone, since, totals) = (OnceBox::new(), AtomicU64::new(since), totals.map(Arc::clone));
         Block { first_row, ids_count, rows_count, present, gone, since, kinds, columns, bounds, bytes, totals }
     }
 

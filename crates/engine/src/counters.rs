@@ -1,6 +1,8 @@
-//! Counters: one line for each transaction slot, written by the slot's holder alone and summed on demand.
+//! Counters: one line for each transaction slot, written by the slot's holder alone and summed on demand. Those of tables have
+//! some lines, which slots share.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::array::from_fn;
+use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// A number that one holder at a time adds to.
 #[derive(Debug, Default)]
@@ -52,4 +54,91 @@ pub(crate) struct Counters {
     pub(crate) frozen: Count,
     /// Frozen rows made hot.
     pub(crate) thawed: Count,
+}
+
+/// Lines of one table.
+const LINES: usize = 8;
+
+/// Bytes of one table's versions.
+#[derive(Debug)]
+pub(crate) struct VersionBytes([Line; LINES]);
+
+/// What some slots have added and taken away.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Line {
+    all: AtomicI64,
+    dead: AtomicI64,
+}
+
+impl VersionBytes {
+    pub(crate) fn new() -> VersionBytes {
+        VersionBytes(from_fn(|_| Line::default()))
+    }
+
+    /// The slot's holder has made a version.
+    #[inline]
+    pub(crate) fn made(&self, slot: usize, bytes: usize) {
+        self.0[slot % LINES].all.fetch_add(bytes as i64, Relaxed);
+    }
+
+    /// Versions have died.
+    #[inline]
+    pub(crate) fn died(&self, slot: usize, bytes: usize) {
+        self.0[slot % LINES].dead.fetch_add(bytes as i64, Relaxed);
+    }
+
+    /// Dead versions were freed.
+    #[inline]
+    pub(crate) fn freed(&self, slot: usize, bytes: usize) {
+        let line = &self.0[slot % LINES];
+        line.all.fetch_sub(bytes as i64, Relaxed);
+        line.dead.fetch_sub(bytes as i64, Relaxed);
+    }
+
+    fn sum(&self, of: impl Fn(&Line) -> &AtomicI64) -> u64 {
+        self.0.iter().map(|line| of(line).load(Relaxed)).sum::<i64>().max(0) as u64
+    }
+
+    /// Bytes of all versions.
+    pub(crate) fn all(&self) -> u64 {
+        self.sum(|line| &line.all)
+    }
+
+    /// Bytes of dead ones.
+    pub(crate) fn dead(&self) -> u64 {
+        self.sum(|line| &line.dead)
+    }
+}
+
+/// Sums up bytes of versions of which many follow that are of the same table.
+pub(crate) struct BytesByTable<F: FnMut(u32, usize)> {
+    table: u32,
+    bytes: usize,
+    tell: F,
+}
+
+impl<F: FnMut(u32, usize)> BytesByTable<F> {
+    /// `tell` gets a table's number and bytes, perhaps several times.
+    pub(crate) fn new(tell: F) -> BytesByTable<F> {
+        BytesByTable { table: 0, bytes: 0, tell }
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, table: u32, bytes: usize) {
+        if table != self.table {
+            self.flush();
+            self.table = table;
+        }
+        self.bytes += bytes;
+    }
+
+    /// Tells what was not told yet.
+    #[inline]
+    pub(crate) fn flush(&mut self) {
+        if self.bytes != 0 {
+            (self.tell)(self.table, self.bytes);
+            self.bytes = 0;
+        }
+    }
 }

@@ -372,7 +372,9 @@ impl Work<'_> {
         counters.frozen.add(moved);
         counters.died.add(moved);
         for version in unlinked.versions {
-            scratch.graveyard.push(Dead::new(unlinked_at, version, self.table.id, Rest::Moved, 0));
+            let dead = Dead::new(unlinked_at, version, self.table.id, Rest::Moved, 0);
+            self.table.version_bytes.died(self.held.index(), dead.version(pin).bytes());
+            scratch.graveyard.push(dead);
         }
         unlinked.replaced.into_iter().for_each(|replaced| self.attic.push(unlinked_at, replaced));
     }
@@ -419,7 +421,7 @@ impl Work<'_> {
         let present = (rows_count < sources.len())
             .then(|| Present::new(sources.iter().map(|source| !matches!(source, Source::Left))));
         let first_row = run.chunks.start * CHUNK_ROWS;
-        let totals = &self.inner.blocks;
+        let totals = [&self.inner.blocks, &self.table.blocks];
         // All rows began by `rested`, and no snapshot is older.
         Some(Arc::new(Block::new(first_row, sources.len(), present, self.rested, kinds, columns, totals)))
     }

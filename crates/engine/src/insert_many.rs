@@ -27,7 +27,7 @@ impl Txn<'_> {
         let mut scratch = self.scratch();
         let before = scratch.writes.len();
         let result = rows.chunks(RUN_MAX).try_for_each(|rows| {
-            self.inner.check_limits(true)?;
+            self.inner.check_room(scratch.writes.len() as u64)?;
             self.insert_run(table, rows, command, &mut scratch)
         });
         if result.is_err() {

@@ -64,6 +64,7 @@ mod load;
 mod present;
 mod scan;
 
+mod holdings;
 mod housekeep;
 mod limits;
 mod open;
@@ -83,6 +84,7 @@ pub use condition::{Comparison, Condition, Constant, Test};
 pub use engine::{Engine, EngineConfig, Stats};
 pub use error::{Error, Result};
 pub use freeze::Frozen;
+pub use holdings::{Holdings, TableHoldings};
 pub use housekeep::Housekept;
 pub use limits::Limits;
 pub use locks::{

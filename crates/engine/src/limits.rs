@@ -21,8 +21,6 @@ pub(crate) const VERSIONS: &str = "dead versions kept for open snapshots";
 const BYTES_BETWEEN_SUMS: u32 = 18;
 /// Changes between two sums.
 const CHANGES_BETWEEN_SUMS: u64 = 1024;
-/// About how many bytes an index node has.
-const NODE_BYTES: u64 = 2304;
 /// About how many bytes an entry of a committed SERIALIZABLE transaction has.
 const SERIAL_ENTRY_BYTES: u64 = 16;
 
@@ -49,6 +47,10 @@ impl Default for Limits {
 const NONE: u64 = 0;
 const MEMORY_REACHED: u64 = 1;
 const VERSIONS_REACHED: u64 = 2;
+const PROCESS_IS_FULL: u64 = 3;
+
+/// A transaction with fewer changes may take some of the process's reserve.
+const SMALL_CHANGES: u64 = 256;
 
 /// The limits of an engine, and whether one was reached. On a line of its own: every write reads it.
 #[repr(align(128))]
@@ -88,8 +90,10 @@ impl LimitState {
     pub(crate) fn sum_up(&self, inner: &Inner) -> u64 {
         let Limits { memory_bytes, versions_kept, .. } = self.limits;
         let is_full = |limit| limit != u64::MAX && limit < inner.memory_bytes();
-        let reached = if is_full(memory_bytes) || !memory::has_room(0) {
+        let reached = if is_full(memory_bytes) {
             MEMORY_REACHED
+        } else if !memory::has_room(0) {
+            PROCESS_IS_FULL
         } else if versions_kept != u64::MAX && versions_kept < inner.held_back.versions() {
             VERSIONS_REACHED
         } else {
@@ -101,13 +105,27 @@ impl LimitState {
 }
 
 impl Inner {
-    /// Whether a write may go on. `makes`: it makes a version, as all but deletes do.
+    /// Whether a delete may go on: it makes no version.
     ///
     /// # Errors
     /// [`Error::Limit`]
     #[inline]
-    pub(crate) fn check_limits(&self, makes: bool) -> Result<()> {
-        if self.limits.reached.load(Relaxed) == NONE { Ok(()) } else { self.check_again(makes) }
+    pub(crate) fn check_limits(&self) -> Result<()> {
+        if self.limits.reached.load(Relaxed) == VERSIONS_REACHED { self.check_versions() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn check_versions(&self) -> Result<()> {
+        if self.limits.sum_up(self) == VERSIONS_REACHED { Err(Error::Limit(VERSIONS)) } else { Ok(()) }
+    }
+
+    /// Whether a transaction that has made so many changes may make a version.
+    ///
+    /// # Errors
+    /// [`Error::Limit`]
+    #[inline]
+    pub(crate) fn check_room(&self, changes: u64) -> Result<()> {
+        if self.limits.reached.load(Relaxed) == NONE { Ok(()) } else { self.check_room_again(changes) }
     }
 
     /// The same of somebody who makes so much at a time that it is summed up anew.
@@ -115,9 +133,10 @@ impl Inner {
     /// # Errors
     /// [`Error::Limit`]
     #[cold]
-    pub(crate) fn check_again(&self, makes: bool) -> Result<()> {
+    pub(crate) fn check_room_again(&self, changes: u64) -> Result<()> {
         match self.limits.sum_up(self) {
-            MEMORY_REACHED if makes => Err(Error::Limit(MEMORY)),
+            PROCESS_IS_FULL if changes < SMALL_CHANGES && memory::has_small_reserve() => Ok(()),
+            PROCESS_IS_FULL | MEMORY_REACHED => Err(Error::Limit(MEMORY)),
             VERSIONS_REACHED => Err(Error::Limit(VERSIONS)),
             _ => Ok(()),
         }
@@ -130,10 +149,7 @@ impl Inner {
         };
         let versions = self.counters[..self.registry.slots_used()].iter().fold(0, versions);
         let tables = self.tables.all();
-        let tables = tables.iter().map(|table| {
-            let nodes: usize = table.indexes.iter().map(|index| index.tree.nodes() + index.tree.waiting()).sum();
-            table.rows.bytes() + nodes as u64 * NODE_BYTES
-        });
+        let tables = tables.iter().map(|table| table.rows.bytes() + table.index_bytes());
         let recent = self.serial.kept() as u64 * SERIAL_ENTRY_BYTES;
         versions + tables.sum::<u64>() + self.blocks.bytes.get() + recent
     }

@@ -137,7 +137,7 @@ impl Load<'_> {
         let Some(held) = &self.held else { return Ok(()) };
         let columns = fit(self.table, batch)?;
         for start in (0..batch.num_rows()).step_by(BLOCK_ROWS_MAX) {
-            self.inner.check_again(true)?;
+            self.inner.check_room_again(u64::MAX)?;
             if !held.is_active() {
                 return Err(Error::Taken);
             }
@@ -145,8 +145,8 @@ impl Load<'_> {
             let first_row = self.table.rows.allocate_chunks(rows_count);
             let kinds = self.table.columns().iter().map(|column| column.kind).collect();
             let columns = columns.iter().map(|column| column.slice(start, rows_count)).collect();
-            let block =
-                Arc::new(Block::new(first_row, rows_count, None, held.word(0), kinds, columns, &self.inner.blocks));
+            let totals = [&self.inner.blocks, &self.table.blocks];
+            let block = Arc::new(Block::new(first_row, rows_count, None, held.word(0), kinds, columns, totals));
             self.table.rows.install(&block);
             self.blocks.push(block.clone());
             self.rows_count += rows_count as u64;

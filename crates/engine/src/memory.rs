@@ -1,12 +1,14 @@
 //! Memory of the process: whether there is room for more, and who holds it.
 //!
 //! **Invariant:** what is held is what the allocator has given out ([`preempt::memory`]); the shares only say of whom it is.
-//! Statements that take memory ask [`has_room`] before each large block and once for so many kept rows. Those that give
-//! memory back (deletes, drops, the ends of transactions) and small ones do not ask: the limit leaves a reserve for them.
+//! Statements that take memory ask [`has_room`] before each large block and when they have taken so much since they asked last. Those
+//! that give memory back (deletes, drops) ask [`has_reserve`]; the ends of transactions and small statements do not ask.
 
-use core::cell::Cell;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-pub use preempt::memory::{has_room, held_bytes, limit_bytes, set_limit_bytes};
+use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
+pub use preempt::memory::{
+    block_bytes, has_reserve, has_room, has_small_reserve, held_bytes, kept_bytes, limit_bytes, resident_bytes,
+    resident_limit_bytes, thread_bytes,
+};
 
 /// Bytes that a statement may take without asking.
 pub const SMALL_BYTES: usize = 256 << 10;
@@ -15,57 +17,32 @@ pub const SMALL_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub struct Share {
     what: &'static str,
-    bytes: AtomicU64,
+    bytes: AtomicI64,
 }
 
 /// Rows, dead versions and indexes of the engine that was housekept last.
 pub static TABLES: Share = Share::new("tables and indexes");
 /// Rows that statements keep by themselves: results, sorts, groups, hash tables.
 pub static STATEMENTS: Share = Share::new("running statements");
-/// What running analytics have reserved.
-pub static ANALYTICS: Share = Share::new("running analytics");
 
 impl Share {
     const fn new(what: &'static str) -> Share {
-        Share { what, bytes: AtomicU64::new(0) }
+        Share { what, bytes: AtomicI64::new(0) }
     }
 
     /// Bytes of it.
     pub fn bytes(&self) -> u64 {
-        self.bytes.load(Relaxed)
+        self.bytes.load(Relaxed).max(0) as u64
     }
 
     /// Takes the place of what was said before.
     pub fn set(&self, bytes: u64) {
-        self.bytes.store(bytes, Relaxed);
+        self.bytes.store(bytes as i64, Relaxed);
     }
 
-    /// So many more.
-    pub fn add(&self, bytes: u64) {
-        self.bytes.fetch_add(bytes, Relaxed);
-    }
-
-    /// So many less.
-    pub fn sub(&self, bytes: u64) {
-        self.bytes.fetch_sub(bytes, Relaxed);
-    }
-}
-
-/// One statement's part of [`STATEMENTS`].
-#[derive(Debug, Default)]
-pub struct Part(Cell<u64>);
-
-impl Part {
-    /// So many more.
-    pub fn add(&self, bytes: u64) {
-        self.0.set(self.0.get() + bytes);
-        STATEMENTS.add(bytes);
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        STATEMENTS.sub(self.0.get());
+    /// So many more, or less.
+    pub fn change(&self, change: i64) {
+        self.bytes.fetch_add(change, Relaxed);
     }
 }
 
@@ -73,7 +50,7 @@ impl Drop for Part {
 pub fn in_words() -> String {
     let mb = |bytes: u64| bytes >> 20;
     let (held, limit) = (held_bytes() as u64, limit_bytes() as u64);
-    let shares = [&TABLES, &STATEMENTS, &ANALYTICS].map(|share| (share.what, share.bytes()));
+    let shares = [&TABLES, &STATEMENTS].map(|share| (share.what, share.bytes()));
     let others = held.saturating_sub(shares.iter().map(|(_, bytes)| bytes).sum());
     let list: Vec<String> = shares.iter().map(|(what, bytes)| format!("{what} {} MB", mb(*bytes))).collect();
     let list = list.join(", ");

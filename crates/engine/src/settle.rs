@@ -4,7 +4,7 @@
 //! scratch that has the queue. The work at the end of a transaction is bounded; while no snapshot is old it is one look at
 //! the horizon now and then, and freeing.
 
-use crate::counters::Counters;
+use crate::counters::{BytesByTable, Counters};
 use crate::engine::Inner;
 use crate::entries;
 use crate::key;
@@ -60,7 +60,9 @@ impl Inner {
                 Kind::Update | Kind::Delete => (Rest::Unlinked, write.keys_left),
             };
             let keys = keys & !write.keys_added;
-            scratch.graveyard.push_unlinked(Dead::new(0, version, write.table, rest, keys));
+            let dead = Dead::new(0, version, write.table, rest, keys);
+            table.version_bytes.died(held.index(), dead.version(held.pin()).bytes());
+            scratch.graveyard.push_unlinked(dead);
             counters.died.add(1);
         }
         if !self.locks.is_quiet() {
@@ -123,12 +125,15 @@ impl Inner {
         let (horizon, walks) = (self.registry.known_horizon(), self.registry.known_walks());
         let (mut freed, mut bytes) = (0, 0);
         let mut live = core::mem::take(&mut scratch.graveyard.live);
+        let (slot, pin) = (held.index(), held.pin());
+        let mut by_table = BytesByTable::new(|id, bytes| self.table(id, pin).version_bytes.freed(slot, bytes));
         {
             let mut pass = None;
             for _ in 0..limit {
                 if let Some(more) = scratch.graveyard.free_one(horizon, walks, &mut scratch.spares) {
                     freed += 1;
                     bytes += more.bytes;
+                    by_table.add(more.table, more.bytes);
                     if let Some((table, row)) = more.row {
                         scratch.ids.release(&self.table(table, held.pin()).rows, table, row);
                     }
@@ -158,6 +163,7 @@ impl Inner {
                 live = self.end_pass(pass, scratch);
             }
         }
+        by_table.flush();
         scratch.graveyard.live = live;
         self.tick(held, scratch);
         if 0 < freed {

@@ -3,6 +3,8 @@
 //! **Invariant:** a table, once created, keeps its id, which no other ever has, its columns and its indexes. Schema changes will come as new
 //! layouts beside the old ones, which is why each image names its own.
 
+use crate::block::Totals;
+use crate::counters::VersionBytes;
 use crate::error::{Error, Result};
 use crate::key;
 use crate::layout::{COLUMNS_MAX, Layout};
@@ -90,6 +92,8 @@ pub struct Table {
     /// The columns that any index has in its key.
     pub(crate) key_columns: Touched,
     pub(crate) rows: RowMap,
+    pub(crate) version_bytes: VersionBytes,
+    pub(crate) blocks: Arc<Totals>,
     /// The length of the first row's image, 0 before it: what others are expected to have.
     image_bytes: AtomicUsize,
 }
@@ -135,9 +139,16 @@ impl Table {
             indexes,
             key_columns,
             rows: RowMap::new(),
+            version_bytes: VersionBytes::new(),
+            blocks: Arc::default(),
             image_bytes: AtomicUsize::new(0),
             def,
         })
+    }
+
+    /// Bytes of its indexes.
+    pub(crate) fn index_bytes(&self) -> u64 {
+        self.indexes.iter().map(|index| index.tree.bytes()).sum()
     }
 
     /// It was dropped and nobody has it: from now on every call with it is refused.

@@ -60,6 +60,11 @@ pub(crate) struct AllTables {
 }
 
 impl AllTables {
+    /// Live ones, and dropped ones.
+    pub(crate) fn into_parts(self) -> (Arc<Vec<Arc<Table>>>, Vec<Arc<Table>>) {
+        (self.live, self.dropped)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.live.iter().chain(&self.dropped)
     }

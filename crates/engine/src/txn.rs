@@ -5,7 +5,7 @@
 
 use crate::begin::{Begin, Isolation};
 use crate::call::Calls;
-use crate::counters::Counters;
+use crate::counters::{BytesByTable, Counters};
 use crate::engine::Inner;
 use crate::error::{Error, Result};
 use crate::locks::Waiter;
@@ -429,6 +429,8 @@ impl<'e> Txn<'e> {
         // From the decision on the changes exist for all; this only spares readers the way to the status word. It may be
         // interrupted anywhere, whatever the length of the write set.
         let Scratch { writes, graveyard, .. } = &mut *scratch;
+        let (slot, pin) = (held.index(), held.pin());
+        let mut died = BytesByTable::new(|id, bytes| self.inner.table(id, pin).version_bytes.died(slot, bytes));
         for write in writes.iter() {
             if write.keys_left != 0 {
                 write.change.leave_duty(held.pin());
@@ -436,7 +438,9 @@ impl<'e> Txn<'e> {
             write.change.stamp(held.pin(), timestamp);
             if let Some(version) = write.change.dead_by_commit() {
                 let rest = if write.kind == Kind::Delete { Rest::Deleted } else { Rest::Superseded };
-                graveyard.push(Dead::new(timestamp, version, write.table, rest, write.keys_left));
+                let dead = Dead::new(timestamp, version, write.table, rest, write.keys_left);
+                died.add(write.table, dead.version(pin).bytes());
+                graveyard.push(dead);
                 counters.died.add(1);
             }
             match write.kind {
@@ -445,6 +449,7 @@ impl<'e> Txn<'e> {
                 Kind::Update => {}
             }
         }
+        died.flush();
         self.inner.limits.note_dead(self.inner, scratch.writes.len());
         self.inner.end(held, scratch, counters);
         Ok(position)
@@ -479,6 +484,12 @@ impl<'e> Txn<'e> {
         };
         self.inner.roll_back(held, scratch, counters);
         error
+    }
+
+    /// Bytes of versions that this slot's transactions have made: only the difference between two moments of one transaction says
+    /// anything.
+    pub fn bytes_made(&self) -> u64 {
+        self.counters().bytes_made.get()
     }
 
     /// What the statement of this session has changed is undone when it returns, and its result stands all the same: it will

@@ -51,7 +51,7 @@ impl Txn<'_> {
     pub fn insert(&self, table: &Table, values: &[Value<'_>]) -> Result<RowId> {
         self.inner.assert_own(table);
         let _call = self.call();
-        self.inner.check_limits(true)?;
+        self.inner.check_room(self.counters().writes.get())?;
         let command = self.write_command()?;
         self.announce_write(table)?;
         let mut scratch = self.scratch();
@@ -82,7 +82,7 @@ impl Txn<'_> {
         let version = self.held().publish_first(cell, new);
         let mut change = Change::claim(None);
         change.made(version);
-        self.count_made(version);
+        self.count_made(table, version);
         scratch.writes.push(Write {
             change,
             row,
@@ -133,7 +133,7 @@ impl Txn<'_> {
     #[inline]
     fn change(&self, table: &Table, row: RowId, patch: impl FnOnce(&mut RowWriter<'_>) -> bool) -> Result<bool> {
         let _call = self.call();
-        self.inner.check_limits(true)?;
+        self.inner.check_room(self.counters().writes.get())?;
         let command = self.write_command()?;
         let (cell, base) = self.claim(table, row, command, Kind::Update)?;
         let (mut image, writes_count) = {
@@ -176,7 +176,7 @@ impl Txn<'_> {
                 return Err(Error::Taken);
             }
         };
-        self.count_made(version);
+        self.count_made(table, version);
         let write = scratch.writes.last_mut().expect("the claim is in the write set");
         write.change.made(version);
         write.touched = touched;
@@ -192,7 +192,7 @@ impl Txn<'_> {
     /// [`Error::NoSuchRow`], [`Error::WriteConflict`], [`Error::MustWait`], [`Error::Taken`], as [`Txn::update`].
     pub fn delete(&self, table: &Table, row: RowId) -> Result<()> {
         let _call = self.call();
-        self.inner.check_limits(false)?;
+        self.inner.check_limits()?;
         let command = self.write_command()?;
         let (_, base) = self.claim(table, row, command, Kind::Delete)?;
         if self.held().is_serial() {
@@ -223,7 +223,7 @@ impl Txn<'_> {
     /// When `condition` writes through the transaction.
     pub fn delete_if(&self, table: &Table, row: RowId, condition: impl FnOnce(&Row<'_>) -> bool) -> Result<bool> {
         let _call = self.call();
-        self.inner.check_limits(false)?;
+        self.inner.check_limits()?;
         let command = self.write_command()?;
         let base = match self.claim(table, row, command, Kind::Delete) {
             Ok((_, base)) => base,
@@ -325,7 +325,7 @@ impl Txn<'_> {
                 table.layout.encode(&values, &mut image).map_err(|unfit| unfit.at(table.name(), table.columns()))?;
                 let new = NewVersion::new(since, row.0, None, &image);
                 if let Ok(version) = table.rows.thaw(row.0, new, pin) {
-                    self.count_made(version);
+                    self.count_made(table, version);
                     self.counters().thawed.add(1);
                 }
             }
@@ -423,11 +423,12 @@ impl Txn<'_> {
     }
 
     #[inline]
-    pub(crate) fn count_made(&self, version: &Version) {
+    pub(crate) fn count_made(&self, table: &Table, version: &Version) {
         let counters = self.counters();
         counters.versions_made.add(1);
-        let before = counters.bytes_made.get();
-        counters.bytes_made.add(version.bytes() as u64);
+        let (before, bytes) = (counters.bytes_made.get(), version.bytes());
+        counters.bytes_made.add(bytes as u64);
+        table.version_bytes.made(self.held().index(), bytes);
         self.inner.limits.note_bytes(self.inner, before, counters.bytes_made.get());
     }
 }

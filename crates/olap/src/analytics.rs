@@ -225,7 +225,8 @@ impl Run {
         let Some(runtime) = lane.runtime.upgrade() else { return self.end(Err(sql_error_of(Error::Stopped))) };
         let (grant, hook) = (Grant::of(&runtime), Arc::clone(&lane.hook));
         let (snapshot, ends) = (Arc::clone(&work.start.snapshot), Told { run: Arc::clone(&self), _room: room });
-        let running = runtime.run_work(snapshot, hook, ends, |context| answer(work, grant, context));
+        let session = Some(Arc::clone(&work.start.env.holdings));
+        let running = runtime.run_work(snapshot, hook, session, ends, |context| answer(work, grant, context));
         let running = self.running.get_or_init(|| running);
         if self.is_over.load(SeqCst) {
             running.cancel();

@@ -14,17 +14,19 @@ use arrow_array::RecordBatch;
 use datafusion::error::DataFusionError;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::execute_stream;
-use engine::{ScanPart, Snapshot};
+use engine::{ScanPart, Snapshot, memory};
 use futures::{FutureExt, StreamExt};
+use sql::holdings::{SessionHoldings, Use};
 use sql::pulse::{self, Watch};
 use sql::types::{forms::Forms, text};
 use sql::{Datum, SqlResult, SqlType};
 use std::any::Any;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Called between any two operators, after each batch: where a scheduler may run something urgent.
@@ -136,8 +138,31 @@ pub(crate) struct RunContext {
     /// The parts of each scan of the plan, by the scan's number, split once so that the partitions agree on where one
     /// ends and the next begins. An urgent context never comes here, so an ordinary lock will do.
     parts: Mutex<HashMap<u64, Vec<Option<ScanPart>>>>,
+    holdings: Holdings,
     /// Dropped last: all else of the run is gone when it is reported.
     _ending: Ending,
+}
+
+thread_local! {
+    /// Whether a call of [`RunContext::counted`] is under way, and what others within it have counted.
+    static COUNTED: Cell<Option<i64>> = const { Cell::new(None) };
+}
+
+/// What a run holds of what its session holds.
+struct Holdings {
+    session: Option<Arc<SessionHoldings>>,
+    bytes: [AtomicI64; Use::ALL.len()],
+}
+
+impl Drop for Holdings {
+    /// What is left are rows that were found.
+    fn drop(&mut self) {
+        let Some(session) = &self.session else { return };
+        for (of, bytes) in Use::ALL.into_iter().zip(&mut self.bytes) {
+            session.add(of, -*bytes.get_mut());
+            session.add(Use::Results, *bytes.get_mut());
+        }
+    }
 }
 
 /// Rows that scans have read.
@@ -150,11 +175,29 @@ pub(crate) struct RowsRead {
 }
 
 impl RunContext {
-    /// A batch passes from one operator to the next.
+    /// A batch passes from one operator to the next. Operators that keep batches do not all reserve memory for them.
     pub(crate) fn batch(&self) -> Result<(), DataFusionError> {
         self.control.batches_count.fetch_add(1, Ordering::Relaxed);
         self.hook.batch();
-        self.check()
+        self.check()?;
+        pulse::room().map_err(|full| DataFusionError::External(Box::new(full)))
+    }
+
+    /// Calls `f`, and counts what it takes of memory for this use; for that of the call around it if there is none. What calls
+    /// within it count is theirs.
+    pub(crate) fn counted<R>(&self, of: Option<Use>, f: impl FnOnce() -> R) -> R {
+        let around = COUNTED.get();
+        let (Some(session), true) = (&self.holdings.session, of.is_some() || around.is_none()) else { return f() };
+        let of = of.unwrap_or(Use::Results);
+        let before = memory::thread_bytes();
+        COUNTED.set(Some(0));
+        let result = f();
+        let all = (memory::thread_bytes() - before) as i64;
+        let own = all - COUNTED.get().unwrap_or(0);
+        COUNTED.set(around.map(|counted| counted + all));
+        self.holdings.bytes[of as usize].fetch_add(own, Ordering::Relaxed);
+        session.add(of, own);
+        result
     }
 
     /// Fails if the run is cancelled or its runtime stops.
@@ -196,8 +239,8 @@ impl Watch for RunContext {
 pub(crate) async fn watched<F: Future>(run: Arc<RunContext>, work: F) -> F::Output {
     let mut work = std::pin::pin!(work);
     std::future::poll_fn(|context| {
-        let run: Arc<dyn Watch> = Arc::clone(&run) as _;
-        pulse::during(run, || work.as_mut().poll(context))
+        let watch: Arc<dyn Watch> = Arc::clone(&run) as _;
+        run.counted(Some(Use::Results), || pulse::during(watch, || work.as_mut().poll(context)))
     })
     .await
 }
@@ -241,6 +284,7 @@ pub(crate) fn start<E: Ends, F: Future<Output = E::Result> + Send + 'static>(
     snapshot: Arc<Snapshot>,
     hook: Arc<dyn BatchHook>,
     stopping: Arc<AtomicBool>,
+    session: Option<Arc<SessionHoldings>>,
     ends: E,
     work: impl FnOnce(Arc<RunContext>) -> F,
 ) -> (Running, Pin<Box<dyn Future<Output = ()> + Send>>) {
@@ -255,6 +299,7 @@ pub(crate) fn start<E: Ends, F: Future<Output = E::Result> + Send + 'static>(
         control,
         stopping,
         parts: Mutex::default(),
+        holdings: Holdings { session, bytes: Default::default() },
         _ending: Ending(Mutex::new(Some(Box::new(move || {
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
             ends.finish(std::mem::replace(&mut *found, E::failed(Error::Stopped)));

@@ -15,6 +15,7 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use engine::{Snapshot, memory};
+use sql::holdings::SessionHoldings;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -48,50 +49,58 @@ pub struct Memory(Arc<dyn MemoryPool>);
 impl Memory {
     /// So many bytes at most.
     pub fn of_bytes(bytes_max: usize) -> Memory {
-        Memory(Arc::new(Pool(GreedyMemoryPool::new(bytes_max))))
+        Memory(Arc::new(Pool { inner: GreedyMemoryPool::new(bytes_max), bytes_max }))
     }
 }
 
-/// Memory of queries, as a share of what the process holds.
+/// Memory of queries, which have it only while the process has room.
 #[derive(Debug)]
-struct Pool(GreedyMemoryPool);
+struct Pool {
+    inner: GreedyMemoryPool,
+    bytes_max: usize,
+}
 
 impl std::fmt::Display for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
+        self.inner.fmt(f)
     }
 }
 
 impl MemoryPool for Pool {
     fn name(&self) -> &str {
-        self.0.name()
+        self.inner.name()
     }
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
-        self.0.grow(reservation, additional);
-        memory::ANALYTICS.add(additional as u64);
+        self.inner.grow(reservation, additional);
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
-        self.0.shrink(reservation, shrink);
-        memory::ANALYTICS.sub(shrink as u64);
+        self.inner.shrink(reservation, shrink);
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> datafusion::error::Result<()> {
-        if memory::SMALL_BYTES < reservation.size().saturating_add(additional) && !memory::has_room(additional) {
+        // Operators reserve what they keep. What they merge, sort or hash of it they hold twice for a while.
+        let more = additional.saturating_add(self.inner.reserved());
+        if memory::SMALL_BYTES < reservation.size().saturating_add(additional) && !memory::has_room(more) {
             return Err(DataFusionError::ResourcesExhausted(memory::in_words()));
         }
-        self.0.try_grow(reservation, additional)?;
-        memory::ANALYTICS.add(additional as u64);
-        Ok(())
+        self.inner.try_grow(reservation, additional).map_err(|_| {
+            let (reserved, most) = (self.inner.reserved() >> 20, self.bytes_max >> 20);
+            let words = memory::in_words();
+            let more = additional.div_ceil(1 << 10);
+            DataFusionError::ResourcesExhausted(format!(
+                "Running analytics have reserved {reserved} MB of {most} MB and need {more} kB more. {words}"
+            ))
+        })
     }
 
     fn reserved(&self) -> usize {
-        self.0.reserved()
+        self.inner.reserved()
     }
 
     fn memory_limit(&self) -> MemoryLimit {
-        self.0.memory_limit()
+        self.inner.memory_limit()
     }
 }
 
@@ -205,19 +214,21 @@ impl Runtime {
     pub fn run(&self, prepared: &Arc<Prepared>, snapshot: Arc<Snapshot>, config: RunConfig, finish: Finish) -> Running {
         assert!(1 <= config.partitions, "a query has at least one partition");
         let (prepared, limits) = (Arc::clone(prepared), self.limits.clone());
-        self.run_work(snapshot, config.hook, finish, |run| run::answer(prepared, config.partitions, limits, run))
+        let work = |run| run::answer(prepared, config.partitions, limits, run);
+        self.run_work(snapshot, config.hook, None, finish, work)
     }
 
-    /// As [`Runtime::run`], for whatever finds something in a snapshot.
+    /// As [`Runtime::run`], for whatever finds something in a snapshot, perhaps for a session.
     pub(crate) fn run_work<E: Ends, F: Future<Output = E::Result> + Send + 'static>(
         &self,
         snapshot: Arc<Snapshot>,
         hook: Arc<dyn BatchHook>,
+        session: Option<Arc<SessionHoldings>>,
         ends: E,
         work: impl FnOnce(Arc<RunContext>) -> F,
     ) -> Running {
         let stopping = Arc::clone(&self.limits.stopping);
-        let (running, task) = run::start(snapshot, hook, stopping, ends, work);
+        let (running, task) = run::start(snapshot, hook, stopping, session, ends, work);
         // A task that is dropped before its end, even before its start, has called `finish`.
         drop(self.tokio().spawn(task));
         running

@@ -19,6 +19,7 @@ use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions};
 use futures::{Stream, StreamExt};
+use sql::holdings::Use;
 use sql::pulse;
 use std::fmt;
 use std::pin::Pin;
@@ -111,7 +112,7 @@ impl ExecutionPlan for SafepointExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let run = run_of(&context)?;
         let input = self.input.execute(partition, context)?;
-        Ok(Box::pin(SafepointStream { input, run }))
+        Ok(Box::pin(SafepointStream { input, run, of: use_of(self.input.name()) }))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -138,6 +139,20 @@ impl ExecutionPlan for SafepointExec {
 struct SafepointStream {
     input: SendableRecordBatchStream,
     run: Arc<RunContext>,
+    /// What the operator holds memory for, if it keeps rows.
+    of: Option<Use>,
+}
+
+/// What an operator keeps rows for; nothing if it passes them on.
+fn use_of(operator: &str) -> Option<Use> {
+    const USES: [(&str, Use); 5] = [
+        ("Sort", Use::Sorts),
+        ("Window", Use::Windows),
+        ("Join", Use::HashTables),
+        ("Aggregate", Use::HashTables),
+        ("RecursiveQuery", Use::Results),
+    ];
+    USES.iter().find(|(part, _)| operator.contains(part)).map(|(_, of)| *of)
 }
 
 impl Stream for SafepointStream {
@@ -145,10 +160,12 @@ impl Stream for SafepointStream {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         // What the operator below computes in this turn is this run's.
-        let run = Arc::clone(&self.run);
-        let batch = std::task::ready!(pulse::during(run, || self.input.poll_next_unpin(context)));
+        let (run, of) = (Arc::clone(&self.run), self.of);
+        let watch = Arc::clone(&run);
+        let polled = run.counted(of, || pulse::during(watch, || self.input.poll_next_unpin(context)));
+        let batch = std::task::ready!(polled);
         Poll::Ready(match (batch, self.run.batch()) {
-            (Some(Ok(_)), Err(cancelled)) => Some(Err(cancelled)),
+            (Some(Ok(_)), Err(ended)) => Some(Err(ended)),
             (batch, _) => batch,
         })
     }

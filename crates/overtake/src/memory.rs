@@ -33,6 +33,16 @@ pub fn own_bytes() -> Option<u64> {
     field_bytes(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
+/// The same without what belongs to files, such as the program's own text. None if the kernel does not say.
+pub fn anonymous_bytes() -> Option<usize> {
+    /// Of an x86-64.
+    const PAGE_BYTES: usize = 4096;
+    let pages = fs::read_to_string("/proc/self/statm").ok()?;
+    let mut pages = pages.split_ascii_whitespace().skip(1).map(|pages| pages.parse::<usize>().ok());
+    let (resident, of_files) = (pages.next()??, pages.next()??);
+    Some(resident.saturating_sub(of_files) * PAGE_BYTES)
+}
+
 /// Refuses a run that needs more memory than there is.
 ///
 /// # Errors

@@ -4,6 +4,7 @@
 
 mod analytics;
 mod console;
+mod purge;
 mod starvation;
 
 use self::console::Console;
@@ -17,6 +18,7 @@ use anyhow::Context;
 use clap::Args;
 use engine::{Engine, EngineConfig};
 use preempt::os;
+use purge::{MemoryLimits, Purging};
 use server::upstream::{Upstream, UpstreamOptions, Url};
 use server::{Config, Dispatch, Door, DoorOptions, OptionError, Server, Views, options};
 use sql::session::{Database, Defaults, Source};
@@ -159,12 +161,17 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     }
     let is_default = settings.source("listen_addresses") == Source::Default;
     let is_handed_over = settings.get("overtake.dispatch") == "worker";
-    limit_memory(settings.bytes("overtake.memory"));
+    let limits = MemoryLimits::of(settings.bytes("overtake.memory"), memory::limit_bytes());
+    limits.set();
     let lanes = Wanted::from_settings(&settings);
     let engine = Engine::new(EngineConfig::in_memory());
     engine.set_lock_config(server::lock_config(engine.lock_config(), &settings));
     let views = Views::new(config.stats.clone(), engine.clone());
     views.let_in_by(config.door.clone());
+    config.more_metrics = {
+        let views = views.clone();
+        Arc::new(move || views.memory_metrics())
+    };
     let database = Database::new(engine.clone())
         .with_provider(views.clone())
         .with_defaults(settings)
@@ -190,6 +197,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     })?;
     let addresses = server.addresses().context("the server's addresses")?;
     let housekeeping = background::housekeeping(&engine)?;
+    let _purging = Purging::start(limits)?;
     announce(format_args!("Overtake is listening. Data is in memory: it is gone when this process ends.\n"));
     for address in addresses {
         announce(format_args!("  psql \"postgresql://postgres@{address}/postgres\"\n"));
@@ -253,16 +261,6 @@ fn set_threads(config: &mut Config, is_realtime: bool) {
             tracing::warn!(%error, "a long query cannot be put below other threads");
         }
     });
-}
-
-/// Limits what this process may hold to so many bytes; 0: what suits the machine, or the control group. An eighth is a reserve for
-/// what takes memory back, and for small statements.
-fn limit_memory(wanted: usize) {
-    let most = match wanted {
-        0 => memory::limit_bytes() / 2,
-        wanted => wanted,
-    };
-    engine::memory::set_limit_bytes(most - most / 8);
 }
 
 /// Serves clients of other servers until it is stopped.

@@ -5,8 +5,8 @@
 //! that this is so (a Rust dylib, for one, would bring an unguarded shim of its own).
 //!
 //! What would take long inside the region happens outside it: big blocks are mappings of their own (`mappings.rs`), and
-//! clearing and copying of middle-sized ones is done by us. Freed memory is not given back to the kernel ([`prepare_heap`]),
-//! because that costs milliseconds inside the allocator.
+//! clearing and copying of middle-sized ones is done by us. Nobody who frees memory gives it back to the kernel
+//! ([`prepare_heap`]), because that costs milliseconds inside the allocator: [`crate::memory::purge`] does, on a thread of its own.
 
 use crate::mappings::{Mappings, SMALLEST, is_big};
 use crate::memory::class_bytes;
@@ -21,9 +21,9 @@ const MOVED_OUTSIDE: usize = 32 << 10;
 /// Those that have been freed, of the whole process.
 static MAPPINGS: Mappings = Mappings::new();
 
-/// Bytes of freed mappings that wait for the next who wants one.
-pub(crate) fn kept_bytes() -> usize {
-    MAPPINGS.kept_bytes()
+/// Freed big blocks.
+pub(crate) fn mappings() -> &'static Mappings {
+    &MAPPINGS
 }
 
 /// An allocator whose every call is a region.
@@ -139,6 +139,15 @@ impl<A> Guarded<A> {
             block
         })
     }
+
+    /// The same of mappings, which the total counts itself.
+    fn counted_big(old: usize, new: usize, call: impl FnOnce() -> *mut u8) -> *mut u8 {
+        let block = call();
+        if !block.is_null() {
+            LOCAL.with(|local| local.held.add_big(new as isize - old as isize));
+        }
+        block
+    }
 }
 
 // SAFETY: every block comes from, and goes back to, the inner allocator or the mappings. Which of the two depends only on
@@ -147,7 +156,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Guarded<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_big(&layout) {
-            return MAPPINGS.take(layout.size()).0;
+            return Self::counted_big(0, layout.size(), || MAPPINGS.take(layout.size()).0);
         }
         // SAFETY: the caller's promise, passed on.
         Self::counted(0, layout.size(), || unsafe { self.0.alloc(layout) })
@@ -158,6 +167,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Guarded<A> {
         if is_big(&layout) {
             // SAFETY: a block of this layout is a mapping, and the caller's to give.
             unsafe { MAPPINGS.give(block, layout.size()) };
+            LOCAL.with(|local| local.held.add_big(-(layout.size() as isize)));
             return;
         }
         // SAFETY: the caller's promise, passed on.
@@ -170,7 +180,12 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Guarded<A> {
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if is_big(&layout) {
-            let (block, is_new) = MAPPINGS.take(layout.size());
+            let mut is_new = true;
+            let block = Self::counted_big(0, layout.size(), || {
+                let taken = MAPPINGS.take(layout.size());
+                is_new = taken.1;
+                taken.0
+            });
             if !is_new {
                 // SAFETY: a mapping that is at least so long, and ours.
                 unsafe { ptr::write_bytes(block, 0, layout.size()) };
@@ -196,7 +211,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Guarded<A> {
         let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         if is_big(&layout) && is_big(&new) {
             // SAFETY: a block of this layout is a mapping, and the caller's.
-            return unsafe { MAPPINGS.resize(block, layout.size(), size) };
+            return Self::counted_big(layout.size(), size, || unsafe { MAPPINGS.resize(block, layout.size(), size) });
         }
         if layout.size() < MOVED_OUTSIDE && size < SMALLEST {
             // SAFETY: the caller's promise, passed on.
@@ -248,11 +263,28 @@ pub fn self_test() -> Result<(), GuardMissing> {
     if boxed && by_std && large { Ok(()) } else { Err(GuardMissing) }
 }
 
-/// Sets the allocator up for short stays: freed memory is kept instead of being given back to the kernel, which costs
-/// milliseconds inside the allocator. Call it at start.
+/// `mi_option_purge_delay` of mimalloc 3 (`mimalloc.h`, `mi_option_e`); the Rust crate names none of these.
+const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
+/// `mi_option_minimal_purge_size`, in KiB.
+const MINIMAL_PURGE_SIZE: libmimalloc_sys::mi_option_t = 44;
+/// Milliseconds: some thirty years. Not -1, with which mimalloc would not note what is free.
+const NEVER: core::ffi::c_long = 1 << 40;
+
+/// Sets the allocator up for short stays: freed memory stays with it until [`crate::memory::purge`]. Call it at start.
 pub fn prepare_heap() {
-    /// `mi_option_purge_delay` of mimalloc 3 (`mimalloc.h`, `mi_option_e`); the Rust crate does not name it.
-    const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
     // SAFETY: a plain call into mimalloc, which this process uses as its allocator.
-    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, -1) };
+    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, NEVER) };
+}
+
+/// Gives mimalloc's free memory back to the kernel, as far as aligned ranges of `range_kib` are free.
+pub(crate) fn purge(range_kib: usize) {
+    LOCAL.with(|local| {
+        local.enter();
+        // SAFETY: plain calls; an interrupt cannot enter mimalloc halfway, as this is a region.
+        unsafe {
+            libmimalloc_sys::mi_option_set(MINIMAL_PURGE_SIZE, range_kib as core::ffi::c_long);
+            libmimalloc_sys::mi_collect(true);
+        }
+        local.exit();
+    });
 }

@@ -3,7 +3,7 @@
 //! A query's operators ask for arrays of many megabytes and free them again, tens of times a second. To give one back to the kernel
 //! takes about a millisecond, in which nobody else gets the processor where the kernel is not preemptible, and the next one's
 //! pages come one fault at a time. So freed mappings wait here for the next who wants one of their length, and those that are
-//! made are asked for in huge pages.
+//! made are asked for in huge pages. What is too much to be kept goes back to the kernel by the thread that purges, if there is one.
 //!
 //! **Invariant:** a mapping in a slot belongs to nobody else, and whoever takes it empties the slot by the same step. Nothing here
 //! waits, so it needs no region: an interrupt between two steps finds a mapping in a slot, or with its owner.
@@ -12,7 +12,7 @@ use crate::memory;
 use core::alloc::Layout;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use core::sync::atomic::{AtomicPtr, AtomicUsize};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize};
 
 /// Blocks of at least this size are mappings.
 pub(crate) const SMALLEST: usize = 8 << 20;
@@ -37,17 +37,37 @@ fn length_of(size: usize) -> usize {
     size.next_multiple_of(STEP)
 }
 
-/// Freed mappings, by their lengths.
+/// What the purge gives back by one call of the kernel.
+const PURGED_AT_ONCE: usize = 4 << 20;
+
+/// Freed mappings.
 pub(crate) struct Mappings {
+    /// Those that wait for the next owner, by their lengths.
     slots: [[AtomicPtr<u8>; SLOTS]; LENGTHS],
+    /// Those that wait for the purge, each a [`Doomed`]. Taken all at once, so that a list's head is never compared twice.
+    doomed: AtomicPtr<u8>,
+    /// Bytes of both.
     kept: AtomicUsize,
+    /// Mappings that were taken out of slots.
+    reused: AtomicUsize,
+    /// Somebody purges.
+    is_purged: AtomicBool,
+}
+
+/// First bytes of a mapping that waits for the purge.
+struct Doomed {
+    next: *mut u8,
+    length: usize,
 }
 
 impl Mappings {
     pub(crate) const fn new() -> Mappings {
         Mappings {
             slots: [const { [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS] }; LENGTHS],
+            doomed: AtomicPtr::new(ptr::null_mut()),
             kept: AtomicUsize::new(0),
+            reused: AtomicUsize::new(0),
+            is_purged: AtomicBool::new(false),
         }
     }
 
@@ -63,6 +83,7 @@ impl Mappings {
                 let block = slot.swap(ptr::null_mut(), Acquire);
                 if !block.is_null() {
                     self.kept.fetch_sub(length, Relaxed);
+                    self.reused.fetch_add(1, Relaxed);
                     return (block, false);
                 }
             }
@@ -78,8 +99,27 @@ impl Mappings {
         self.kept.load(Relaxed)
     }
 
-    /// Gives those that are kept back to the kernel.
-    fn release(&self) {
+    /// How many have found another owner.
+    pub(crate) fn reused(&self) -> usize {
+        self.reused.load(Relaxed)
+    }
+
+    /// Gives all that are kept back to the kernel.
+    pub(crate) fn release(&self) {
+        self.release_doomed(unmap);
+        self.release_kept(unmap);
+    }
+
+    /// The same in steps, by a thread that does so again and again. Those that wait for an owner go only if `with_kept`.
+    pub(crate) fn purge(&self, with_kept: bool) {
+        self.is_purged.store(true, Relaxed);
+        self.release_doomed(unmap_in_steps);
+        if with_kept {
+            self.release_kept(unmap_in_steps);
+        }
+    }
+
+    fn release_kept(&self, unmap: unsafe fn(*mut u8, usize)) {
         for (slots, length) in self.slots.iter().zip((SMALLEST..).step_by(STEP)) {
             for slot in slots {
                 let block = slot.swap(ptr::null_mut(), Acquire);
@@ -88,6 +128,35 @@ impl Mappings {
                     // SAFETY: a mapping of this length, which nobody else has: the slot was emptied by the same step.
                     unsafe { unmap(block, length) };
                 }
+            }
+        }
+    }
+
+    fn release_doomed(&self, unmap: unsafe fn(*mut u8, usize)) {
+        let mut block = self.doomed.swap(ptr::null_mut(), Acquire);
+        while !block.is_null() {
+            // SAFETY: mappings of the list belong to whoever took it, and begin with what `doom` has written there.
+            unsafe {
+                let Doomed { next, length } = block.cast::<Doomed>().read();
+                self.kept.fetch_sub(length, Relaxed);
+                unmap(block, length);
+                block = next;
+            }
+        }
+    }
+
+    /// Leaves a mapping, which counts as kept, to the purge.
+    ///
+    /// # Safety
+    /// It has this length, and nobody uses it.
+    unsafe fn doom(&self, block: *mut u8, length: usize) {
+        let mut next = self.doomed.load(Relaxed);
+        loop {
+            // SAFETY: the caller's promise; mappings are aligned to pages.
+            unsafe { block.cast::<Doomed>().write(Doomed { next, length }) };
+            match self.doomed.compare_exchange_weak(next, block, AcqRel, Relaxed) {
+                Ok(_) => return,
+                Err(other) => next = other,
             }
         }
     }
@@ -106,9 +175,15 @@ impl Mappings {
                 }
             }
         }
-        self.kept.fetch_sub(length, Relaxed);
         // SAFETY: a mapping of this length, which is the caller's.
-        unsafe { unmap(block, length) };
+        unsafe {
+            if self.is_purged.load(Relaxed) {
+                self.doom(block, length);
+            } else {
+                self.kept.fetch_sub(length, Relaxed);
+                unmap(block, length);
+            }
+        }
     }
 
     /// Makes the mapping of a block another's, by moving its pages rather than their bytes. Null: there is no memory, and
@@ -151,6 +226,19 @@ unsafe fn unmap(block: *mut u8, length: usize) {
     // SAFETY: the caller's promise.
     unsafe { libc::munmap(block.cast(), length) };
     memory::add(-(length as isize));
+}
+
+/// # Safety
+/// As for [`unmap`].
+unsafe fn unmap_in_steps(block: *mut u8, length: usize) {
+    for at in (0..length).step_by(PURGED_AT_ONCE) {
+        // SAFETY: inside the mapping, whose bytes nobody wants.
+        unsafe {
+            libc::madvise(block.add(at).cast(), PURGED_AT_ONCE.min(length - at), libc::MADV_DONTNEED);
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { unmap(block, length) };
 }
 
 #[cfg(test)]
@@ -209,6 +297,27 @@ mod tests {
         // SAFETY: as above.
         unsafe { mappings.give(block, SMALLEST + STEP) };
         mappings.release();
+    }
+
+    #[test]
+    fn what_is_too_much_goes_by_the_purge_if_there_is_one() {
+        let mappings = Mappings::new();
+        // SAFETY: each is ours, and given once.
+        let give = |length| unsafe { mappings.give(mappings.take(length).0, length) };
+        give(LONGEST_KEPT + STEP);
+        assert_eq!(mappings.kept_bytes(), 0, "nobody purges");
+        mappings.purge(false);
+        give(LONGEST_KEPT + STEP);
+        give(LONGEST_KEPT + 2 * STEP);
+        give(SMALLEST);
+        assert_eq!(mappings.kept_bytes(), 2 * LONGEST_KEPT + 3 * STEP + SMALLEST);
+        mappings.purge(false);
+        assert_eq!(mappings.kept_bytes(), SMALLEST);
+        mappings.purge(true);
+        assert_eq!(mappings.kept_bytes(), 0);
+        give(LONGEST_KEPT + STEP);
+        mappings.release();
+        assert_eq!(mappings.kept_bytes(), 0);
     }
 
     #[test]

@@ -7,7 +7,12 @@
 //!
 //! **Invariant:** the total differs from the truth by at most `BATCH` for each thread that there is, or has been. A thread's
 //! own sum changes inside the allocator's region only, where no urgent context can start, so a plain load and store suffice.
+//!
+//! What is counted is not what is resident: freed memory stays until it is purged, pages hold free blocks beside used ones, and
+//! threads have stacks. A thread that samples the resident size tells it ([`set_resident_bytes`]), and both have a limit.
 
+use crate::heap;
+use crate::region::LOCAL;
 use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
 /// Bytes that a thread counts on its own.
@@ -19,6 +24,9 @@ struct Total(AtomicIsize);
 
 static TOTAL: Total = Total(AtomicIsize::new(0));
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+static RESIDENT_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// Resident bytes less counted ones, when they were sampled.
+static BESIDE: AtomicIsize = AtomicIsize::new(0);
 
 /// Bytes that blocks of this process take.
 pub fn held_bytes() -> usize {
@@ -35,15 +43,92 @@ pub fn set_limit_bytes(bytes: usize) {
     LIMIT.store(bytes, Relaxed);
 }
 
-/// Tells whether `more` bytes fit below the limit. Freed mappings that are kept do not count: they are unmapped for others.
-pub fn has_room(more: usize) -> bool {
-    let used = held_bytes().saturating_sub(crate::heap::kept_bytes());
-    used.saturating_add(more) <= limit_bytes()
+/// Bytes of freed big blocks, which are among [`held_bytes`].
+pub fn kept_bytes() -> usize {
+    heap::mappings().kept_bytes()
 }
 
-/// Tells whether `more` bytes at once would pass the limit, with all that is kept.
+/// How many freed big blocks have found another owner so far.
+pub fn kept_blocks_reused() -> usize {
+    heap::mappings().reused()
+}
+
+/// Bytes that should be resident at most; `usize::MAX` if nobody has set a limit.
+pub fn resident_limit_bytes() -> usize {
+    RESIDENT_LIMIT.load(Relaxed)
+}
+
+/// Sets the limit of resident bytes: past it [`has_room`] says no, whatever is counted.
+pub fn set_resident_limit_bytes(bytes: usize) {
+    RESIDENT_LIMIT.store(bytes, Relaxed);
+}
+
+/// Tells how many bytes are resident now.
+pub fn set_resident_bytes(bytes: usize) {
+    BESIDE.store(bytes as isize - held_bytes() as isize, Relaxed);
+}
+
+/// Bytes that are resident, by the last sample and by what has been counted since.
+pub fn resident_bytes() -> usize {
+    held_bytes().saturating_add_signed(BESIDE.load(Relaxed))
+}
+
+/// Tells whether `more` bytes fit below both limits. Freed mappings that are kept do not count: they are unmapped for others.
+pub fn has_room(more: usize) -> bool {
+    let fits = |used: usize, limit| used.saturating_sub(kept_bytes()).saturating_add(more) <= limit;
+    fits(held_bytes(), limit_bytes()) && fits(resident_bytes(), resident_limit_bytes())
+}
+
+/// The same for what gives memory back when it is done: a seventh more than the limits.
+pub fn has_reserve(more: usize) -> bool {
+    fits_beyond(more, 7)
+}
+
+/// The same for small transactions, which leave half of the reserve to others.
+pub fn has_small_reserve() -> bool {
+    fits_beyond(0, 14)
+}
+
+fn fits_beyond(more: usize, part: usize) -> bool {
+    let fits = |used: usize, limit: usize| {
+        used.saturating_sub(kept_bytes()).saturating_add(more) <= limit.saturating_add(limit / part)
+    };
+    fits(held_bytes(), limit_bytes()) && fits(resident_bytes(), resident_limit_bytes())
+}
+
+/// Parts of the heap that [`purge`] gives back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purge {
+    /// Freed big blocks that are not kept for the next owner.
+    Freed,
+    /// And those that are.
+    Kept,
+    /// And free huge pages of the allocator.
+    HugePages,
+    /// And all free pages of the allocator, which takes huge pages apart.
+    All,
+}
+
+/// Gives free memory back to the kernel: at most 4 MB by one call of the kernel, so that others get the processor in between.
+/// To be called by an ordinary thread, never by one that runs statements. Once it has been called, big blocks that are too
+/// many to be kept wait for the next call.
+pub fn purge(what: Purge) {
+    /// Of an x86-64.
+    const HUGE_PAGE_KIB: usize = 2048;
+    /// What mimalloc gives to its pages.
+    const SLICE_KIB: usize = 64;
+    heap::mappings().purge(what != Purge::Freed);
+    match what {
+        Purge::Freed | Purge::Kept => {}
+        Purge::HugePages => heap::purge(HUGE_PAGE_KIB),
+        Purge::All => heap::purge(SLICE_KIB),
+    }
+}
+
+/// Tells whether `more` bytes at once would pass a limit, with all that is kept.
 pub(crate) fn is_tight(more: usize) -> bool {
-    limit_bytes() < held_bytes().saturating_add(more)
+    let is_past = |used: usize, limit| limit < used.saturating_add(more);
+    is_past(held_bytes(), limit_bytes()) || is_past(resident_bytes(), resident_limit_bytes())
 }
 
 /// Adds a change to the total at once.
@@ -53,32 +138,55 @@ pub(crate) fn add(change: isize) {
 
 /// Bytes of the class that a block of this size is served from: four classes between a power of two and the next.
 #[inline]
-pub(crate) fn class_bytes(size: usize) -> isize {
+pub fn block_bytes(size: usize) -> usize {
     if size <= 64 {
-        return size.next_multiple_of(16) as isize;
+        return size.next_multiple_of(16);
     }
     let mask = (1_usize << ((size - 1).ilog2() - 2)) - 1;
-    ((size + mask) & !mask) as isize
+    (size + mask) & !mask
 }
 
-/// Sum of one thread. To be changed inside a region.
-pub(crate) struct Own(AtomicIsize);
+#[inline]
+pub(crate) fn class_bytes(size: usize) -> isize {
+    block_bytes(size) as isize
+}
+
+/// Sums of one thread. To be changed inside a region.
+pub(crate) struct Own {
+    /// Which the total does not have yet.
+    sum: AtomicIsize,
+    /// Which it has, and big blocks.
+    before: AtomicIsize,
+}
 
 impl Own {
     pub(crate) const fn new() -> Own {
-        Own(AtomicIsize::new(0))
+        Own { sum: AtomicIsize::new(0), before: AtomicIsize::new(0) }
     }
 
     #[inline]
     pub(crate) fn add(&self, change: isize) {
-        let sum = self.0.load(Relaxed) + change;
+        let sum = self.sum.load(Relaxed) + change;
         if sum.unsigned_abs() < BATCH {
-            self.0.store(sum, Relaxed);
+            self.sum.store(sum, Relaxed);
         } else {
-            self.0.store(0, Relaxed);
+            self.sum.store(0, Relaxed);
+            self.add_big(sum);
             add(sum);
         }
     }
+
+    /// Adds a change of which the total knows otherwise.
+    pub(crate) fn add_big(&self, change: isize) {
+        self.before.store(self.before.load(Relaxed) + change, Relaxed);
+    }
+}
+
+/// Bytes of blocks that this thread has taken, less those that it has given back. What others take of it counts for them, so
+/// only the difference between two moments says anything.
+#[inline]
+pub fn thread_bytes() -> isize {
+    LOCAL.with(|local| local.held.before.load(Relaxed) + local.held.sum.load(Relaxed))
 }
 
 #[cfg(test)]

@@ -104,6 +104,13 @@ pub fn set_idle() -> io::Result<()> {
     Ok(())
 }
 
+/// Touched memory comes in small pages from now on, whatever was advised: a huge page is resident as a whole, and each thread's part
+/// of the heap touches several.
+pub fn disable_huge_pages() -> io::Result<()> {
+    // SAFETY: sets a flag of this process.
+    checked(unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) })
+}
+
 /// A thread of the idle class gives way so often at most: nobody who waits for it waits longer, but for what it does
 /// between two safepoints.
 const GIVES_WAY_NS: u64 = 300_000;

@@ -24,6 +24,8 @@ pub struct Config {
     pub unix: Option<(PathBuf, u16)>,
     /// Where metrics, health and readiness are served by HTTP.
     pub metrics: Option<SocketAddr>,
+    /// More metrics, in Prometheus' text format.
+    pub more_metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// Threads that read the network.
     pub network_threads: usize,
     /// What each of them does first.
@@ -66,6 +68,7 @@ impl Default for Config {
             listen: Vec::new(),
             unix: None,
             metrics: None,
+            more_metrics: Arc::new(String::new),
             // Two at least: one may be held up by a statement that was taken to be short.
             network_threads: crate::workers::processors().max(2),
             network_begun: Arc::new(|| {}),

@@ -166,7 +166,8 @@ impl<D: Front> Server<D> {
         }
         if let Some(listener) = metrics {
             let front = shared.front.clone();
-            helpers.spawn(crate::metrics::serve(listener, shared.config.stats.clone(), doors, front));
+            let (stats, more) = (shared.config.stats.clone(), Arc::clone(&shared.config.more_metrics));
+            helpers.spawn(crate::metrics::serve(listener, stats, doors, front, more));
         }
         for listener in tcp {
             listener.set_nonblocking(true)?;

@@ -1,6 +1,6 @@
 //! Metrics for Prometheus, health and readiness, by HTTP.
 //!
-//! **Invariant:** who asks costs a small task and a bounded time; nothing of the database is touched;
+//! **Invariant:** who asks costs a small task and a bounded time; of the database nothing but counters is touched;
 //! before an upstream, `/readyz` may ask a server whether it is there, at most once a second.
 
 use crate::door::{Door, DoorView, Mode};
@@ -23,8 +23,11 @@ const REQUEST_MAX: usize = 8 << 10;
 /// Doors with the names of the servers behind them; an empty one is no label.
 type Doors = Vec<(Arc<str>, Door)>;
 
+/// More metrics.
+type More = Arc<dyn Fn() -> String + Send + Sync>;
+
 /// Answers for ever.
-pub(crate) async fn serve(listener: StdTcpListener, stats: Arc<Stats>, doors: Doors, front: impl Front) {
+pub(crate) async fn serve(listener: StdTcpListener, stats: Arc<Stats>, doors: Doors, front: impl Front, more: More) {
     let listener = match listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "the metrics cannot be served"),
@@ -34,8 +37,9 @@ pub(crate) async fn serve(listener: StdTcpListener, stats: Arc<Stats>, doors: Do
         match listener.accept().await {
             Ok((stream, _)) => {
                 let (stats, doors, front) = (Arc::clone(&stats), Arc::clone(&doors), front.clone());
+                let more = Arc::clone(&more);
                 tokio::spawn(async move {
-                    let text = || text(&stats) + &gate(&doors) + &front.metrics();
+                    let text = || text(&stats) + &gate(&doors) + &front.metrics() + &more();
                     drop(tokio::time::timeout(PATIENCE, answer(stream, text, &front)).await);
                 });
             }

@@ -3,6 +3,7 @@
 //! **Invariant:** whoever reads gets copies; nobody who runs is held up.
 
 pub(crate) mod gate;
+pub(crate) mod memory;
 
 use crate::door::Door;
 use crate::stats::{ANALYTICS_STATE, Stats};
@@ -10,6 +11,7 @@ use engine::Engine;
 use sql::observe::{Observe, Scheduling, Times};
 use sql::system::{Lines, ProvidedTable, Provider, Signal};
 use sql::{Datum, Kind};
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -184,6 +186,19 @@ impl Views {
         self.scheduling.get().map_or_else(Vec::new, |known| known.scheduler()).into_iter().map(row).collect()
     }
 
+    /// Metrics of memory, in Prometheus' text format.
+    pub fn memory_metrics(&self) -> String {
+        memory::metrics(&self.engine, self.idle())
+    }
+
+    /// Tells which sessions run no statement now.
+    pub(crate) fn idle(&self) -> impl Fn(u32) -> bool {
+        let sessions = self.stats.activity();
+        let idle: HashSet<i32> =
+            sessions.into_iter().filter(|row| row.state.starts_with("idle")).map(|row| row.pid).collect();
+        move |pid| i32::try_from(pid).is_ok_and(|pid| idle.contains(&pid))
+    }
+
     fn transactions(&self) -> Lines {
         let row = |open: engine::OpenTransaction| {
             vec![
@@ -225,13 +240,14 @@ impl Provider for Views {
             ("memory_bytes", Int8),
             ("starved", Bool),
         ];
-        let mut tables = vec![
+        let mut tables = Vec::from(memory::tables());
+        tables.extend([
             table("activity", &activity),
             table("scheduler", &scheduler),
             table("stages", &stages),
             table("statements", &statements),
             table("transactions", &transactions),
-        ];
+        ]);
         tables.extend(gate::tables());
         tables
     }
@@ -255,6 +271,8 @@ impl Provider for Views {
             ("overtake", "statements") => self.statements(),
             ("overtake", "scheduler") => self.scheduler(),
             ("overtake", "transactions") => self.transactions(),
+            ("overtake", "memory") => memory::lines(&self.engine, self.idle()),
+            ("overtake", "memory_total") => memory::total(),
             ("pg_catalog", "pg_stat_activity") => self.pg_activity(),
             ("overtake", table) => self.door.get().map_or_else(Lines::new, |door| gate::lines(door, table)),
             _ => Lines::new(),

@@ -172,7 +172,7 @@ impl SqlError {
     /// # Errors
     /// [`SqlError::no_room`]
     pub(crate) fn check_room(more: usize) -> SqlResult<()> {
-        if engine::memory::has_room(more) { Ok(()) } else { Err(SqlError::no_room()) }
+        crate::pulse::check_room(more)
     }
 
     /// `57014`: the statement was ended because of `why`: `user request`, `statement timeout`.

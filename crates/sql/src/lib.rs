@@ -18,6 +18,7 @@ pub mod error;
 mod exec;
 pub mod explain;
 pub mod fingerprint;
+pub mod holdings;
 pub mod observe;
 pub mod ops;
 mod overriding;

@@ -2,7 +2,8 @@
 //!
 //! Work is counted in units of about a nanosecond up to ten: a byte that is looked at, sixteen bytes that are copied, a call
 //! of a cheap function. When `UNITS` of them are done, the thread looks at the [`Watch`] of its statement, which knows of
-//! cancels, `statement_timeout`, and the end of the session.
+//! cancels, `statement_timeout`, and the end of the session. Then it also asks for room if it has taken much memory since it
+//! asked last, whatever for: so nothing that counts its work passes the limit by more than it takes in a millisecond.
 //!
 //! **Invariant:** between two looks lie at most `UNITS` units, and what one call of [`tick`] counts: about a millisecond.
 //! So a caller cuts what is long into slices (`slices`, [`SLICE`]) and counts each before it works on it.
@@ -10,7 +11,8 @@
 //! The counter and the watch belong to the thread. An urgent context, which runs on the stack of another, evaluates nothing of
 //! SQL and comes never here. Where a thread takes turns between statements, each turn is within its own [`during`].
 
-use crate::error::SqlResult;
+use crate::error::{SqlError, SqlResult};
+use engine::memory::{self, SMALL_BYTES};
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -34,6 +36,10 @@ const COPIED: usize = 16;
 thread_local! {
     static LEFT: Cell<usize> = const { Cell::new(UNITS) };
     static WATCH: RefCell<Option<Arc<dyn Watch>>> = const { RefCell::new(None) };
+    /// What the thread had taken when it asked for room last.
+    static ASKED: Cell<isize> = const { Cell::new(0) };
+    /// What runs may take of the reserve.
+    static HAS_RESERVE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Puts back the watch that was there before.
@@ -51,9 +57,47 @@ pub fn during<R>(watch: Arc<dyn Watch>, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// The next look is after a whole share of work, whatever was done before.
+/// The next look is after a whole share of work, whatever was done before; and what was taken before counts for nobody.
 pub(crate) fn restart() {
     LEFT.set(UNITS);
+    ASKED.set(memory::thread_bytes());
+}
+
+/// Calls `f`, which gives memory back when it is done, and may take some of the reserve for that.
+pub(crate) fn with_reserve<R>(f: impl FnOnce() -> R) -> R {
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            HAS_RESERVE.set(self.0);
+        }
+    }
+    let _before = Before(HAS_RESERVE.replace(true));
+    f()
+}
+
+/// Asks for room if this thread has taken much since it asked last.
+///
+/// # Errors
+/// `53200`: the process holds as much as it may.
+pub fn room() -> SqlResult<()> {
+    let (now, asked) = (memory::thread_bytes(), ASKED.get());
+    if now < asked {
+        // It has given back.
+        ASKED.set(now);
+    } else if asked.saturating_add(SMALL_BYTES as isize) < now {
+        ASKED.set(now);
+        return check_room(0);
+    }
+    Ok(())
+}
+
+/// Asks for room for `more` bytes.
+///
+/// # Errors
+/// `53200`: there is none.
+pub(crate) fn check_room(more: usize) -> SqlResult<()> {
+    let has_room = if HAS_RESERVE.get() { memory::has_reserve(more) } else { memory::has_room(more) };
+    if has_room { Ok(()) } else { Err(SqlError::no_room()) }
 }
 
 /// Counts units of work that are about to be done.
@@ -83,10 +127,11 @@ pub fn copies(bytes: usize) -> SqlResult<()> {
 /// Looks now.
 ///
 /// # Errors
-/// Those of [`Watch::look`].
+/// Those of [`Watch::look`], and `53200`: the process holds as much as it may.
 #[cold]
 pub fn look() -> SqlResult<()> {
     LEFT.set(UNITS);
+    room()?;
     WATCH.with_borrow(|watch| watch.as_ref().map_or(Ok(()), |watch| watch.look()))
 }
 
@@ -109,11 +154,16 @@ const RUN: usize = 1 << 10;
 /// Sorts as [`slice::sort_by`]: what is equal stays in its order. Short runs are sorted, and merged two by two.
 ///
 /// # Errors
-/// Those of [`Watch::look`]; the order is undefined then, and nothing is lost.
+/// Those of [`look`]; the order is undefined then, and nothing is lost.
 pub fn sort_by<T>(all: &mut Vec<T>, mut by: impl FnMut(&T, &T) -> Ordering) -> SqlResult<()> {
     if all.len() <= RUN {
         all.sort_by(by);
         return tick(all.len());
+    }
+    // The merged rows, and the two runs that they are made of.
+    let scratch = size_of_val(all.as_slice()).saturating_mul(2);
+    if SMALL_BYTES < scratch {
+        check_room(scratch)?;
     }
     for run in all.chunks_mut(RUN) {
         tick(run.len() * 16)?;

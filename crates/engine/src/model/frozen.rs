@@ -77,7 +77,7 @@ impl FreezeModel {
         let numbers: Int64Array = numbers.collect::<Vec<_>>().into();
         let present = Present::new(sources.iter().map(|source| !matches!(source, Source::Left)));
         let (kinds, columns) = (vec![Type::Int64], vec![Arc::new(numbers) as _]);
-        let block = Arc::new(Block::new(0, sources.len(), Some(present), rested, kinds, columns, &self.totals));
+        let block = Arc::new(Block::new(0, sources.len(), Some(present), rested, kinds, columns, [&self.totals; 2]));
         let block = Some(&block).filter(|block| 0 < block.rows_count);
         let unlinked = settle_in(&self.rows, 0..1, block, &sources, held);
         let moved = unlinked.versions.len();

@@ -64,13 +64,14 @@ impl Dead {
     fn free(self, spares: &mut Spares) -> Freed {
         let row = (self.rest == Rest::UnlinkedRow).then(|| (self.table, self.version.row()));
         // SAFETY: the invariant above: the queue owned it, and one of the two rules is met or the engine ends.
-        Freed { bytes: unsafe { self.version.free(spares) }, row }
+        Freed { bytes: unsafe { self.version.free(spares) }, table: self.table, row }
     }
 }
 
 /// What freeing a version has given back.
 pub(crate) struct Freed {
     pub(crate) bytes: usize,
+    pub(crate) table: u32,
     /// Table and id, if the row is gone.
     pub(crate) row: Option<(u32, u64)>,
 }

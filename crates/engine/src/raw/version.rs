@@ -12,6 +12,7 @@
 
 use super::slots::{NEVER, Pin};
 use super::spares::{STEP, Spares};
+use crate::memory::block_bytes;
 use crate::sync::{AcqRel, Acquire, AtomicPtr, AtomicU64, Relaxed, Release, SeqCst};
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
@@ -122,9 +123,9 @@ impl Version {
         VersionPtr(NonNull::from(self))
     }
 
-    /// Bytes of its allocation.
+    /// Bytes that the allocator counts for it.
     pub(crate) fn bytes(&self) -> usize {
-        layout_of(self.image_bytes as usize).size()
+        block_bytes(layout_of(self.image_bytes as usize).size())
     }
 }
 
@@ -192,7 +193,7 @@ impl VersionPtr {
             let layout = layout_of((*self.0.as_ptr()).image_bytes as usize);
             std::ptr::drop_in_place(self.0.as_ptr());
             spares.release(self.0.cast(), layout);
-            layout.size()
+            block_bytes(layout.size())
         }
     }
 }

@@ -61,6 +61,8 @@ fn main() -> ExitCode {
             testkit::test!(serve::a_termination_ends_busy_statements),
             testkit::test!(serve::a_terminated_session_hears_57p01),
             testkit::test!(memory::statements_are_refused_and_the_process_lives),
+            testkit::test!(memory::a_small_control_group_is_enough),
+            testkit::test!(memory::nine_tenths_of_the_memory_are_somebodys),
             testkit::test!(wire::tpcc_compares_rate_and_processor_time),
             testkit::test!(wire::tpcb_compares_rate_and_processor_time),
             testkit::test!(wire::select_compares_rate_and_processor_time),

@@ -12,6 +12,11 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 pub fn serve(arguments: &[&str]) -> (Program, String) {
     let mut command = overtake();
     command.args(["serve", "--listen", "127.0.0.1:0"]).args(arguments);
+    serve_by(command)
+}
+
+/// The same by a command that is there already.
+pub fn serve_by(mut command: Command) -> (Program, String) {
     let mut program = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map(Program).unwrap();
     let lines = BufReader::new(program.0.stdout.take().unwrap()).lines().map_while(Result::ok);
     let url = lines.filter_map(|line| Some(line.trim().strip_prefix("psql \"")?.split('"').next()?.to_owned())).next();

@@ -8,6 +8,7 @@ use super::table::RowTable;
 use super::{Each, Flow, Rows, Run};
 use crate::datum::Datum;
 use crate::error::SqlResult;
+use crate::holdings::Use;
 use crate::ops::Accumulator;
 use crate::plan::{AggregateCall, Expr, Plan};
 use crate::pulse;
@@ -95,14 +96,14 @@ impl Run<'_> {
             State::Direct(accumulator) => accumulator.add(buffer),
             State::Distinct(table) => {
                 if table.put(buffer)?.1 {
-                    self.keep(buffer)?;
+                    self.keep(Use::HashTables, buffer)?;
                 }
                 Ok(())
             }
             State::Ordered(all) => {
                 let keys = call.order.iter().map(|key| self.value(&key.value, rows)).collect::<SqlResult<Vec<_>>>()?;
-                self.keep(buffer)?;
-                self.keep(&keys)?;
+                self.keep(Use::HashTables, buffer)?;
+                self.keep(Use::HashTables, &keys)?;
                 all.push((keys, buffer.clone()));
                 Ok(())
             }
@@ -158,7 +159,7 @@ impl Run<'_> {
                     }
                 };
                 if is_new {
-                    self.keep(&values)?;
+                    self.keep(Use::HashTables, &values)?;
                     one.states.extend(calls.iter().map(State::new));
                 }
                 let states = &mut one.states[number * calls.len()..];

@@ -3,6 +3,7 @@
 use super::{Flow, Rows, Run};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::holdings::Use;
 use crate::ops::{Function, Operator, compare, is_same, mistyped};
 use crate::plan::{Expr, ListId, Over, Plan};
 use crate::types::Kind;
@@ -131,7 +132,7 @@ impl Run<'_> {
             Expr::ArrayQuery(plan) => {
                 let mut items = Vec::new();
                 self.every(plan, Some(rows), &mut |row| {
-                    self.keep(&row[..1])?;
+                    self.keep(Use::HashTables, &row[..1])?;
                     items.push(row[0].clone());
                     Ok(())
                 })?;

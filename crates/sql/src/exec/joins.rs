@@ -9,6 +9,7 @@ use super::table::RowTable;
 use super::{Each, Flow, Rows, Run};
 use crate::datum::Datum;
 use crate::error::SqlResult;
+use crate::holdings::Use;
 use crate::plan::{Expr, Full, JoinKey, Joins, Kept, Source, Step};
 use crate::types::Kind;
 use std::cell::RefCell;
@@ -189,7 +190,7 @@ impl Run<'_> {
                 return Ok(Flow::Continue(()));
             }
             if let Some(key) = self.key(kept.keys.iter().map(|key| &key.own), &rows)? {
-                self.keep(&row[places.clone()])?;
+                self.keep(Use::HashTables, &row[places.clone()])?;
                 store.add(row[places.clone()].into(), Some(&key))?;
             }
             Ok(Flow::Continue(()))
@@ -282,7 +283,7 @@ impl Run<'_> {
         let mut other = row.clone();
         let _ = self.steps(&right.steps, local, &mut other, outer, &mut |row| {
             let key = self.key(keys.iter().map(|key| &key.own), &Rows { row, outer })?;
-            self.keep(&row[right_places.clone()])?;
+            self.keep(Use::HashTables, &row[right_places.clone()])?;
             store.add(row[right_places.clone()].into(), key.as_deref())?;
             Ok(Flow::Continue(()))
         })?;

@@ -7,6 +7,7 @@ use super::joins::Store;
 use super::table::RowTable;
 use crate::datum::Datum;
 use crate::error::SqlResult;
+use crate::holdings::Use;
 use crate::plan::{ListId, Plan};
 use crate::types::Kind;
 use std::cell::RefCell;
@@ -108,7 +109,7 @@ impl Run<'_> {
         if value.is_null() {
             set.has_null = true;
         } else if set.values.put(std::slice::from_ref(value))?.1 {
-            self.keep(std::slice::from_ref(value))?;
+            self.keep(Use::HashTables, std::slice::from_ref(value))?;
         }
         Ok(())
     }

@@ -24,11 +24,12 @@ mod write;
 use crate::catalog::{State, TableInfo};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::holdings::{RunHoldings, Use};
 use crate::ops::Env;
 use crate::plan::{Expr, Hold, Plan, SetOperation};
 use crate::types::Kind;
 use engine::Txn;
-use engine::memory::{self, SMALL_BYTES};
+use engine::memory::{SMALL_BYTES, block_bytes};
 pub(crate) use memo::Memo;
 pub(crate) use probe::Probe;
 use std::cell::Cell;
@@ -69,8 +70,8 @@ pub(crate) struct Run<'a> {
 pub(crate) struct Spent {
     rows: Cell<u64>,
     bytes: Cell<usize>,
-    /// The same, as far as others have been told.
-    part: memory::Part,
+    /// What others are told of it.
+    holdings: RunHoldings,
     /// It ends when it has made more rows than this.
     budget: Option<u64>,
 }
@@ -99,9 +100,28 @@ const ROWS_PER_LOOK: u64 = 1024;
 /// Bytes that a statement may keep: its result, what it sorts, what it groups.
 pub(crate) const BYTES_MAX: usize = 1 << 30;
 
-/// What a row takes.
+/// What a row takes, as the allocator counts it.
 pub(crate) fn bytes_of(row: &[Datum]) -> usize {
-    size_of_val(row) + row.iter().map(Datum::text_bytes).sum::<usize>()
+    let beside = |value: &Datum| match value {
+        Datum::Text(text) => block_bytes(text.len()),
+        Datum::Bytes(bytes) => block_bytes(bytes.len()),
+        Datum::Array(items) => bytes_of(items),
+        Datum::Numeric(number) => number.bytes_beside(),
+        Datum::Null
+        | Datum::Bool(_)
+        | Datum::Int2(_)
+        | Datum::Int4(_)
+        | Datum::Int8(_)
+        | Datum::Oid(_)
+        | Datum::Float4(_)
+        | Datum::Float8(_)
+        | Datum::Date(_)
+        | Datum::Time(_)
+        | Datum::Timestamp(_)
+        | Datum::Interval(_)
+        | Datum::Uuid(_) => 0,
+    };
+    block_bytes(size_of_val(row)) + row.iter().map(beside).sum::<usize>()
 }
 
 /// A statement keeps more than [`BYTES_MAX`].
@@ -187,7 +207,7 @@ impl Run<'_> {
                     if !is_new {
                         return Ok(Flow::Continue(()));
                     }
-                    self.keep(&row[..kinds.len()])?;
+                    self.keep(Use::HashTables, &row[..kinds.len()])?;
                     each(row)
                 })
             }
@@ -259,9 +279,13 @@ impl Run<'_> {
 
     /// All rows of a plan.
     pub(crate) fn collect(&self, plan: &Plan, outer: Option<&Rows<'_>>) -> SqlResult<Vec<Box<[Datum]>>> {
+        self.collect_for(Use::Results, plan, outer)
+    }
+
+    fn collect_for(&self, of: Use, plan: &Plan, outer: Option<&Rows<'_>>) -> SqlResult<Vec<Box<[Datum]>>> {
         let mut all = Vec::new();
         self.every(plan, outer, &mut |row| {
-            self.keep(row)?;
+            self.keep(of, row)?;
             all.push(row.into());
             Ok(())
         })?;
@@ -284,6 +308,8 @@ impl Run<'_> {
         if rows.is_multiple_of(ROWS_PER_LOOK) {
             preempt::safepoint();
             self.txn.check_active()?;
+            crate::pulse::room()?;
+            self.spent.holdings.go_on(self.txn.bytes_made());
         }
         if self.spent.is_over_budget() {
             return Err(SqlError::unsupported("so large a query on the row path"));
@@ -295,13 +321,13 @@ impl Run<'_> {
     ///
     /// # Errors
     /// `53200` when that would be too much, for a statement or for the process.
-    fn keep(&self, row: &[Datum]) -> SqlResult<()> {
+    fn keep(&self, of: Use, row: &[Datum]) -> SqlResult<()> {
         let before = self.spent.bytes.get();
         let bytes = before + bytes_of(row);
         self.spent.bytes.set(bytes);
         if before / SMALL_BYTES != bytes / SMALL_BYTES {
             SqlError::check_room(SMALL_BYTES)?;
-            self.spent.part.add(((bytes / SMALL_BYTES - before / SMALL_BYTES) * SMALL_BYTES) as u64);
+            self.spent.holdings.tell(&self.env.holdings, of, self.txn.bytes_made());
         }
         if bytes <= BYTES_MAX { Ok(()) } else { Err(too_much()) }
     }
@@ -339,7 +365,7 @@ impl Run<'_> {
                         if !is_new {
                             return Ok(Flow::Continue(()));
                         }
-                        self.keep(row)?;
+                        self.keep(Use::HashTables, row)?;
                     }
                     each(row)
                 })?;
@@ -355,7 +381,7 @@ impl Run<'_> {
         self.every(right, outer, &mut |row| {
             match rows.put(row)? {
                 (_, true) => {
-                    self.keep(row)?;
+                    self.keep(Use::HashTables, row)?;
                     counts.push((1, false));
                 }
                 (number, false) => counts[number].0 += 1,
@@ -365,7 +391,7 @@ impl Run<'_> {
         self.rows(left, outer, &mut |row| {
             let (number, is_new) = rows.put(row)?;
             if is_new {
-                self.keep(row)?;
+                self.keep(Use::HashTables, row)?;
                 counts.push((0, false));
             }
             let (count, is_given) = &mut counts[number];

@@ -5,7 +5,8 @@
 use super::{Each, Flow, Rows, Run, expr};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::{build, is_same, mistyped};
+use crate::holdings::Use;
+use crate::ops::{is_same, mistyped};
 use crate::plan::{Expr, Plan, SortKey};
 use crate::pulse;
 use crate::types::Kind;
@@ -56,7 +57,8 @@ impl Run<'_> {
                 return Ok(());
             }
             if full.is_none() {
-                self.keep(row)?;
+                self.keep(Use::Sorts, row)?;
+                self.keep(Use::Sorts, &values)?;
             }
             all.push((values.as_slice().into(), row.into()));
             if let (Some(full), Some(wanted)) = (full, wanted)
@@ -68,7 +70,6 @@ impl Run<'_> {
             }
             Ok(())
         })?;
-        build::has_room(size_of_val(all.as_slice()))?;
         pulse::sort_by(&mut all, by_keys)?;
         for (_, row) in all {
             if each(&row)?.is_break() {

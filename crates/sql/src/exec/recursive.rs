@@ -7,6 +7,7 @@ use super::table::RowTable;
 use super::{Each, Flow, Rows, Run};
 use crate::datum::Datum;
 use crate::error::SqlResult;
+use crate::holdings::Use;
 use crate::plan::Recursive;
 use crate::plants::is_planted;
 use crate::pulse;
@@ -59,7 +60,7 @@ impl Run<'_> {
                     return Ok(Flow::Continue(()));
                 }
                 self.made_row()?;
-                self.keep(row)?;
+                self.keep(Use::Results, row)?;
                 made.push(row.into());
                 each(row)
             })?;

@@ -8,7 +8,7 @@ use super::{Each, Flow, Rows, Run};
 use crate::catalog::TableInfo;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult};
-use crate::ops::mistyped;
+use crate::ops::{build, mistyped};
 use crate::plan::{Access, Expr, KeyValue, Limit, List, Lock, Plan};
 use crate::storage::search::{Sought, sought};
 use crate::storage::{datum, store};
@@ -131,8 +131,17 @@ impl<'a> Run<'a> {
         let txn = self.txn;
         match keys {
             Keys::All => {
-                let mut all = Vec::new();
-                txn.scan(&table.table, &[], |row| all.push(row))?;
+                let (mut all, mut room) = (Vec::new(), Ok(()));
+                txn.scan(&table.table, &[], |row| {
+                    if all.len() == all.capacity() && room.is_ok() {
+                        // It doubles.
+                        room = build::has_room(2 * size_of_val(all.as_slice()));
+                    }
+                    if room.is_ok() {
+                        all.push(row);
+                    }
+                })?;
+                room?;
                 for row in &all {
                     if each(row)?.is_break() {
                         return Ok(Flow::Break(()));

@@ -9,6 +9,7 @@ use crate::ops::compare::hash;
 use crate::ops::is_same;
 use crate::pulse;
 use crate::types::Kind;
+use engine::memory::SMALL_BYTES;
 use std::hash::Hasher;
 
 /// Units of work of finding a place.
@@ -126,7 +127,7 @@ impl RowTable {
     /// The number of a row, which is put in if it is not there; says whether it was not.
     ///
     /// # Errors
-    /// `57014`
+    /// `57014`, `53200`
     pub(super) fn put(&mut self, row: &[Datum]) -> SqlResult<(usize, bool)> {
         pulse::tick(WORK)?;
         if self.places.len() <= 2 * self.hashes.len() {
@@ -147,6 +148,9 @@ impl RowTable {
     /// Twice as many places. The statement that is stopped here drops the table.
     fn grow(&mut self) -> SqlResult<()> {
         let size = (2 * self.places.len()).max(16);
+        if SMALL_BYTES < size * size_of::<u32>() {
+            pulse::check_room(size * size_of::<u32>())?;
+        }
         self.places = vec![NONE; size];
         for (number, hash) in self.hashes.iter().enumerate() {
             pulse::tick(WORK)?;

@@ -8,6 +8,7 @@ use super::order::order_of;
 use super::{Each, Flow, Rows, Run, expr};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::holdings::Use;
 use crate::ops::{compare, impossible, mistyped};
 use crate::plan::{Exclude, Expr, FrameBound, FrameUnit, Plan, RangeSteps, SortKey, WindowCall, WindowFunction};
 use crate::pulse;
@@ -84,7 +85,10 @@ impl Run<'_> {
         outer: Option<&Rows<'_>>,
         each: &mut Each<'_>,
     ) -> SqlResult<Flow> {
-        let rows = self.collect(input, outer)?;
+        let rows = self.collect_for(Use::Windows, input, outer)?;
+        // Each row has a place in each window's order, and results.
+        let beside = size_of::<Placed>() + size_of::<Vec<Datum>>() + calls.len() * size_of::<Datum>();
+        pulse::check_room(rows.len() * beside)?;
         let mut results: Vec<Vec<Datum>> = rows.iter().map(|_| vec![Datum::Null; calls.len()]).collect();
         let mut order: Vec<usize> = (0..rows.len()).collect();
         for (at, call) in calls.iter().enumerate() {

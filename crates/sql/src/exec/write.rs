@@ -11,8 +11,10 @@ use crate::catalog::TableInfo;
 use crate::change::{Assignments, Change, Modify, NewValue, Rules, Target};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::holdings::Use;
 use crate::ops::mistyped;
 use crate::plan::{Hold, Joins, Plan, Source, Step};
+use crate::pulse;
 use crate::storage::{datum, store};
 use crate::types::text;
 use engine::{RowId, RowWriter, Value};
@@ -147,7 +149,7 @@ impl Run<'_> {
             changed.rows += 1;
             if let Some(columns) = returning {
                 let values: Box<[Datum]> = self.values(columns, &Rows { row, outer: None })?.into();
-                self.keep(&values)?;
+                self.keep(Use::Results, &values)?;
                 changed.returned.push(values);
             }
             Ok(())
@@ -173,7 +175,7 @@ impl Run<'_> {
             }
             Change::Delete { target, rules } => {
                 let care = Care { once: target.is_joined || meets_others, rules: rules.as_ref(), is_returned };
-                self.targets(target, &mut |row| self.delete(target, row, care, &mut note))?;
+                pulse::with_reserve(|| self.targets(target, &mut |row| self.delete(target, row, care, &mut note)))?;
             }
         }
         Ok(changed)

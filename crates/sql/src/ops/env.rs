@@ -5,6 +5,7 @@
 use super::casts::{Context, find_cast};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::holdings::SessionHoldings;
 use crate::ops::build::checked;
 use crate::pulse;
 use crate::session::names::Names;
@@ -64,6 +65,8 @@ pub struct Env {
     /// The session's prepared statements and portals.
     pub(crate) names: Names,
     pub(crate) naps: Naps,
+    /// What its statements hold.
+    pub holdings: Arc<SessionHoldings>,
     random: Arc<Mutex<Random>>,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
@@ -87,6 +90,7 @@ impl Env {
             settings,
             names: Names::default(),
             naps: Naps::default(),
+            holdings: SessionHoldings::new(backend_pid),
             random: Arc::new(Mutex::new(Random::seeded(seed))),
             asked: Arc::default(),
         }

@@ -12,6 +12,7 @@ use crate::copy::options::Written as CopyOption;
 use crate::ddl::{Ddl, Made, asks_again, verb};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::plan::TableUse;
+use crate::pulse;
 use crate::session::ColumnInfo;
 use crate::types::SqlType;
 use engine::{Table, TableLock};
@@ -268,7 +269,9 @@ impl Session {
                 text,
                 made: &mut made,
             };
-            match ddl.apply(tree) {
+            let gives_back = matches!(tree, ast::Statement::Drop { .. } | ast::Statement::Truncate(_));
+            let defined = if gives_back { pulse::with_reserve(|| ddl.apply(tree)) } else { ddl.apply(tree) };
+            match defined {
                 Ok(defined) => Ok(Some((base, ddl.state, defined))),
                 Err(error) if asks_again(&error) => Ok(None),
                 Err(error) => Err(error),

@@ -121,6 +121,7 @@ impl Session {
         mut body: impl FnMut(&Run<'_>) -> SqlResult<R>,
     ) -> SqlResult<Ran<R>> {
         let is_first = self.block == Block::None;
+        self.env.holdings.forget_results();
         self.open_implicit();
         self.begin_in_engine()?;
         let statement_us = match self.is_parked {
@@ -193,7 +194,12 @@ impl Session {
                 memo,
                 probe,
             };
-            match pulse::during(Arc::clone(&watch), || body(&run)) {
+            let result = pulse::during(Arc::clone(&watch), || body(&run));
+            drop(run);
+            if result.is_err() {
+                env.holdings.forget_results();
+            }
+            match result {
                 Ok(result) => Ok(Part::Done(result)),
                 // What it has done so far is done again when it has slept.
                 Err(_) if env.naps.is_asked() => {

@@ -374,7 +374,7 @@ pub static DEFS: &[Def] = &[
         "overtake.memory",
         "0",
         Takes::Kilobytes,
-        "Sets the memory that this process may hold; 0 is half of what the machine or the control group has.",
+        "Sets the memory that this process may hold; 0 is half of what the machine or the control group has, or a third of less than 4 GB.",
     ),
     server(
         "overtake.message_max",

@@ -11,6 +11,7 @@
 //! Equal words leave three cases. Two short keys: the shorter one is a prefix. A short and a long key: the short one
 //! is a prefix of the long one. Two long keys: the bytes from 16 on decide. So `(words, tail, row)` is a total order.
 
+use crate::memory::block_bytes;
 use core::cmp::Ordering;
 use core::ptr;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -134,6 +135,11 @@ impl<'k> Probe<'k> {
             (left, right) => left.cmp(right),
         });
         keys.then(self.row.cmp(&other.row)).is_le()
+    }
+
+    /// Bytes that the allocator counts for the key, if it does not fit the node.
+    pub(super) fn long_bytes(&self) -> Option<usize> {
+        (INLINE_BYTES < self.length).then(|| block_bytes(LongKey::layout(self.length).size()))
     }
 
     /// A new tail with this key's bytes.

@@ -58,12 +58,22 @@ use std::time::Duration;
 use version::Restart;
 
 const COUNTERS: usize = 8;
+/// About how many bytes a node has: nearly all are leaves.
+const NODE_BYTES: u64 = 2064;
 
 /// One part of a count, on its own cache line, so that writers on different processors do not meet here.
 #[repr(align(128))]
 struct Counter {
     entries: AtomicI64,
     nodes: AtomicI64,
+    /// Bytes of long keys of entries.
+    long_bytes: AtomicI64,
+}
+
+impl Counter {
+    fn new() -> Counter {
+        Counter { entries: AtomicI64::new(0), nodes: AtomicI64::new(0), long_bytes: AtomicI64::new(0) }
+    }
 }
 
 /// An ordered set of (key, row id).
@@ -76,7 +86,7 @@ pub(crate) struct BTree {
 impl BTree {
     /// An empty tree.
     pub(crate) fn new() -> BTree {
-        let counters = core::array::from_fn(|_| Counter { entries: AtomicI64::new(0), nodes: AtomicI64::new(0) });
+        let counters = core::array::from_fn(|_| Counter::new());
         counters[0].nodes.store(1, Relaxed);
         BTree { root: AtomicPtr::new(Node::leaf()), limbo: Limbo::new(), counters }
     }
@@ -91,6 +101,12 @@ impl BTree {
     pub(crate) fn nodes(&self) -> usize {
         let nodes: i64 = self.counters.iter().map(|part| part.nodes.load(Relaxed)).sum();
         nodes.max(0) as usize
+    }
+
+    /// Bytes of nodes and long keys. (Of inner nodes' own there are few.)
+    pub(crate) fn bytes(&self) -> u64 {
+        let long: i64 = self.counters.iter().map(|part| part.long_bytes.load(Relaxed)).sum();
+        (self.nodes() + self.waiting()) as u64 * NODE_BYTES + long.max(0) as u64
     }
 
     /// The number of nodes and long keys that left the tree and are not freed yet.
@@ -183,7 +199,11 @@ impl BTree {
             return Inserted::Full;
         }
         leaf.leaf_insert(at, Entry { words: probe.words, tail: probe.make_tail(), row: probe.row });
-        self.count(pin).entries.fetch_add(1, Relaxed);
+        let counter = self.count(pin);
+        counter.entries.fetch_add(1, Relaxed);
+        if let Some(bytes) = probe.long_bytes() {
+            counter.long_bytes.fetch_add(bytes as i64, Relaxed);
+        }
         Inserted::Added
     }
 
@@ -242,7 +262,11 @@ impl BTree {
         let removed = leaf.leaf_remove(at);
         held.changed = true;
         drop(held);
-        self.count(pin).entries.fetch_sub(1, Relaxed);
+        let counter = self.count(pin);
+        counter.entries.fetch_sub(1, Relaxed);
+        if let Some(bytes) = probe.long_bytes() {
+            counter.long_bytes.fetch_sub(bytes as i64, Relaxed);
+        }
         self.limbo.retire_tail(removed.tail, no_preempt);
         Ok(Some(leaf.count()))
     }

@@ -43,6 +43,16 @@ enum Repr {
     NaN,
 }
 
+impl Numeric {
+    /// Bytes of memory beside the value's own.
+    pub(crate) fn bytes_beside(&self) -> usize {
+        match &self.0 {
+            Repr::Big(number) => size_of_val(&**number) + number.0.bits() as usize / 8,
+            Repr::NegativeInfinity | Repr::Small(..) | Repr::Infinity | Repr::NaN => 0,
+        }
+    }
+}
+
 /// 10 to the power of `exponent`.
 fn ten_to(exponent: u32) -> BigInt {
     match 10_i128.checked_pow(exponent) {

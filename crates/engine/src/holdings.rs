@@ -1,0 +1,63 @@
+//! Memory of an engine, by who holds it.
+//!
+//! **Invariant:** nobody who runs is held up: all of it is counted anyway, or is a product of counts.
+
+use crate::engine::Engine;
+use crate::raw::garbage::Dead;
+use crate::scratch::Write;
+use crate::table::Table;
+
+/// What an engine holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holdings {
+    /// By table, dropped ones included that are not freed.
+    pub tables: Vec<TableHoldings>,
+    /// Bytes of the write sets of open transactions.
+    pub write_sets: u64,
+    /// Bytes of the queues of dead versions, without the versions.
+    pub garbage_queues: u64,
+}
+
+/// What a table holds, in bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TableHoldings {
+    /// Its name in the engine.
+    pub name: String,
+    /// Whether it was dropped.
+    pub is_dropped: bool,
+    /// Versions that nobody has ended, blocks of frozen rows, and the map of rows.
+    pub rows: u64,
+    /// Dead versions that are not freed yet.
+    pub garbage: u64,
+    /// Nodes and long keys.
+    pub indexes: u64,
+}
+
+fn of(table: &Table, is_dropped: bool) -> TableHoldings {
+    let (versions, dead) = (table.version_bytes.all(), table.version_bytes.dead());
+    TableHoldings {
+        name: table.name().to_owned(),
+        is_dropped,
+        rows: versions.saturating_sub(dead) + table.blocks.bytes.get() + table.rows.bytes(),
+        garbage: dead,
+        indexes: table.index_bytes(),
+    }
+}
+
+impl Engine {
+    /// Who holds the engine's memory now.
+    pub fn holdings(&self) -> Holdings {
+        let (live, dropped) = self.inner.tables.all().into_parts();
+        let tables = live.iter().map(|table| of(table, false)).chain(dropped.iter().map(|table| of(table, true)));
+        let counters = &self.inner.counters[..self.inner.registry.slots_used()];
+        let writes: u64 = counters.iter().map(|slot| slot.writes.get()).sum();
+        let dead = counters
+            .iter()
+            .fold(0_u64, |dead, slot| dead.wrapping_add(slot.died.get()).wrapping_sub(slot.versions_freed.get()));
+        Holdings {
+            tables: tables.collect(),
+            write_sets: writes * size_of::<Write>() as u64,
+            garbage_queues: dead * size_of::<Dead>() as u64,
+        }
+    }
+}
