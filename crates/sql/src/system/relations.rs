@@ -451,6 +451,11 @@ fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                     for number in &key.parent_columns {
                         add((PG_CONSTRAINT, constraint.oid, 0), (PG_CLASS, key.parent, *number), "n");
                     }
+                    let parent = source.state().table_numbered(key.parent);
+                    // Where definitions are made by several sessions at a time, the key comes before those who refer to it.
+                    if let Some(index) = parent.and_then(|parent| super::definitions::relied_on(parent, key)) {
+                        add((PG_CONSTRAINT, constraint.oid, 0), (PG_CLASS, index.oid, 0), "n");
+                    }
                 }
             }
         }
