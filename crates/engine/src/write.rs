@@ -11,6 +11,7 @@ use crate::locks::{Key, Mode};
 use crate::raw::chain::{Change, Claim, Taken};
 use crate::raw::rows::Newest;
 use crate::raw::version::{NewVersion, RowCell, Version};
+use crate::reads::ReadLog;
 use crate::row::{Place, Row, RowId};
 use crate::scratch::{Kind, Scratch, Write};
 use crate::table::Table;
@@ -35,6 +36,15 @@ impl Drop for Unclaim<'_, '_> {
         while writes < scratch.writes.len() {
             txn.inner.undo_last(txn.held(), &mut scratch, txn.counters());
         }
+    }
+}
+
+/// Remembers that a unique key is given up. The transaction's own version leaves no trace in what it has written when it commits, so
+/// that it found the key free is a read beyond the snapshot: whoever gave the key up since then comes before it.
+fn note_key(table: &Table, position: usize, key: &[u8], reads: &mut ReadLog, is_own: bool) {
+    reads.key(table.id, position, key);
+    if is_own {
+        reads.beyond(table.id).key(table.id, position, key);
     }
 }
 
@@ -205,11 +215,12 @@ impl Txn<'_> {
     /// after it, though it may not see that the row is gone.
     #[cold]
     fn note_keys(&self, table: &Table, base: &Version) {
+        let is_own = self.held().is_own(base);
         let mut scratch = self.scratch();
         let Scratch { key, reads, .. } = &mut *scratch;
         for (position, index) in table.indexes.iter().enumerate().filter(|(_, index)| index.def.unique) {
             if !key::of_image(index, table.image(base), key) {
-                reads.key(table.id, position, key);
+                note_key(table, position, key, reads, is_own);
             }
         }
     }
@@ -358,7 +369,8 @@ impl Txn<'_> {
                 continue;
             }
             if index.def.unique && self.held().is_serial() {
-                scratch.reads.key(table.id, position, &scratch.other_key);
+                let Scratch { other_key, reads, .. } = &mut *scratch;
+                note_key(table, position, other_key, reads, self.held().is_own(base));
             }
             let write = scratch.writes.last_mut().expect("the change is in the write set");
             write.keys_left |= 1 << position;

@@ -116,6 +116,11 @@ impl Held<'_> {
         matches!(self.registry.said(&version.begin, self.owner), Said::Committed(began) if self.snapshot() < began)
     }
 
+    /// Whether this transaction made the version.
+    pub(crate) fn is_own(&self, version: &Version) -> bool {
+        matches!(self.registry.said(&version.begin, self.owner), Said::Mine)
+    }
+
     /// Whether a version of the row satisfies `has_key`, down to the newest that began at or before `floor`: our snapshot,
     /// or the horizon at which a pass is pinned. With the latter that is all that anybody can reach.
     pub(crate) fn any_version(&self, newest: &Version, floor: u64, mut has_key: impl FnMut(&Version) -> bool) -> bool {
