@@ -86,7 +86,7 @@ pub(crate) fn sql_error(error: DataFusionError) -> SqlError {
     }
     match Error::execution(error) {
         Error::OutOfMemory(detail) => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
-            .detail(detail)
+            .detail(with_holders(detail))
             .hint("Queries that run as analytics share the setting overtake.analytics_memory."),
         // All that DataFusion says of it is this text.
         Error::Execution(text) if text.contains(TOO_MANY_ROWS) => {
@@ -95,6 +95,12 @@ pub(crate) fn sql_error(error: DataFusionError) -> SqlError {
         }
         other => SqlError::new(SqlState::INTERNAL_ERROR, other.to_string()),
     }
+}
+
+/// What DataFusion says when its pool is used up, with who holds the memory, unless that is what it was told.
+fn with_holders(detail: String) -> String {
+    let holders = engine::memory::in_words();
+    if detail.contains("tables and indexes") { detail } else { format!("{detail}. {holders}") }
 }
 
 /// As a session is told of it.

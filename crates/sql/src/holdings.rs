@@ -156,6 +156,10 @@ impl Drop for RunHoldings {
 mod tests {
     use super::*;
 
+    /// What counts, in the tests of this crate as in the program.
+    #[global_allocator]
+    static HEAP: preempt::Heap = preempt::Heap::HEAP;
+
     #[test]
     fn what_a_thread_takes_is_its_sessions_until_the_run_ends() {
         let session = SessionHoldings::new(7);

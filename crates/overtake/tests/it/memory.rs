@@ -293,7 +293,7 @@ async fn copy(client: &Client) -> tokio_postgres::Error {
 /// At least nine tenths of what the allocator has given out are somebody's: rows, garbage and indexes of tables; results, sorts, windows
 /// and hash tables of sessions, on both paths, while they run.
 pub fn nine_tenths_of_the_memory_are_somebodys() {
-    let (mut program, url) = serve(&["-c", "overtake.memory=700MB"]);
+    let (mut program, url) = serve(&["-c", "overtake.memory=1GB"]);
     runtime().block_on(async {
         let client = connect(&url).await;
         client
