@@ -269,23 +269,30 @@ impl Controller {
     pub fn decide(&mut self, now: Time, seen: &Observation, processors: u32) -> u32 {
         let mut noted = journal::Seen::from(seen);
         if let Some(pairs) = &mut self.comparing {
-            // Where the limit no longer holds anybody back, there is nothing to compare.
-            if seen.stands_for(processors).is_some() {
-                let loss = self.settings.goal.loss();
-                let Some(compared) = pairs.add(seen.throughput.mean, loss) else {
+            if seen.stands_for(processors).is_none() {
+                // The load pauses, or begins; or the limit no longer holds anybody back, and there is nothing to compare: then the
+                // limit is what it was, and not the one that was to be tried.
+                if pairs.skip() {
                     self.next_look = PHASE_COMPLETIONS;
                     return pairs.limit();
-                };
-                noted.throughput.half_width = compared.half_width;
-                let known = self.tried.iter().find(|tried| tried.mpl == compared.known);
-                if let Some(other) = known.map(|known| known.compared(&compared)) {
-                    self.tried.retain(|tried| tried.mpl != compared.other);
-                    self.tried.push(other);
-                    self.tried.sort_by_key(|tried| tried.mpl);
                 }
-            } else {
+                let known = pairs.known();
                 self.tried.clear();
-                self.in_turn = false;
+                (self.comparing, self.in_turn, self.next_look) = (None, false, COMPLETIONS_MIN);
+                self.note(Move { at: now, from: seen.mpl, to: known, reason: Reason::NotBound, seen: noted });
+                return known;
+            }
+            let loss = self.settings.goal.loss();
+            let Some(compared) = pairs.add(seen.throughput.mean, loss) else {
+                self.next_look = PHASE_COMPLETIONS;
+                return pairs.limit();
+            };
+            noted.throughput.half_width = compared.half_width;
+            let known = self.tried.iter().find(|tried| tried.mpl == compared.known);
+            if let Some(other) = known.map(|known| known.compared(&compared)) {
+                self.tried.retain(|tried| tried.mpl != compared.other);
+                self.tried.push(other);
+                self.tried.sort_by_key(|tried| tried.mpl);
             }
         }
         let (mpl, reason) = match self.comparing.take() {
@@ -293,12 +300,17 @@ impl Controller {
             _ => self.conclude(now, seen, processors),
         };
         self.next_look = if self.comparing.is_some() { PHASE_COMPLETIONS } else { COMPLETIONS_MIN };
+        self.note(Move { at: now, from: seen.mpl, to: mpl, reason, seen: noted });
+        mpl
+    }
+
+    /// An observation is over, with this outcome.
+    fn note(&mut self, moved: Move) {
         self.observations += 1;
-        self.moves.push_back(Move { at: now, from: seen.mpl, to: mpl, reason, seen: noted });
+        self.moves.push_back(moved);
         if MOVES_KEPT < self.moves.len() {
             self.moves.pop_front();
         }
-        mpl
     }
 
     /// Has the gate keep this limit, and observe anew.

@@ -51,6 +51,8 @@ pub enum Reason {
     },
     /// The same limit did as well in turn; the next search waits.
     Waits,
+    /// A comparison was broken off: neither limit held anybody back any more.
+    NotBound,
 }
 
 impl Reason {
@@ -84,6 +86,9 @@ impl fmt::Display for Reason {
             }
             Reason::InTurn { with } => {
                 write!(f, "compared in turn with {with}, as the host is not steady enough to see it alone")
+            }
+            Reason::NotBound => {
+                f.write_str("nobody waits any more, so there is nothing to compare: back to what it was")
             }
             Reason::Waits => {
                 f.write_str("other throughput, but the last search for such a reason ended where it began")

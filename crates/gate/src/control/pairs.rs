@@ -13,6 +13,8 @@ use crate::gate::student;
 const PAIRS_MIN: usize = 4;
 /// Pairs after which it is said how unsure the ratio is.
 const PAIRS_MAX: usize = 32;
+/// So many phases in a row may show nothing, as the load pauses or begins; then there is nothing to compare any more.
+const EMPTY_MAX: u32 = 4;
 /// Transactions of a phase.
 pub(super) const PHASE_COMPLETIONS: u64 = 200;
 
@@ -25,6 +27,8 @@ pub(super) struct Pairs {
     first: Option<f64>,
     /// Of each pair, the logarithm of the other's throughput over that of the one that is known.
     ratios: Vec<f64>,
+    /// Phases in a row that showed nothing.
+    empty: u32,
     /// With how many pairs it is looked whether they say enough.
     next_look: usize,
 }
@@ -44,7 +48,7 @@ pub(super) struct Compared {
 
 impl Pairs {
     pub(super) fn new(known: u32, other: u32) -> Pairs {
-        Pairs { limits: [known, other], first: None, ratios: Vec::new(), next_look: PAIRS_MIN }
+        Pairs { limits: [known, other], first: None, ratios: Vec::new(), empty: 0, next_look: PAIRS_MIN }
     }
 
     /// The limit of the phase under way.
@@ -54,9 +58,22 @@ impl Pairs {
         self.limits[usize::from(is_other)]
     }
 
+    /// The limit that is known.
+    pub(super) fn known(&self) -> u32 {
+        self.limits[0]
+    }
+
+    /// A phase is over in which the limit held nobody back: the pair begins anew. Says whether there is still something to compare.
+    pub(super) fn skip(&mut self) -> bool {
+        self.first = None;
+        self.empty += 1;
+        self.empty < EMPTY_MAX
+    }
+
     /// A phase is over. Says what the pairs have shown, if that is enough: the ratio is known to within half of `loss`; or the other
     /// limit surely loses more than that, or surely keeps it and is the lower one, or surely does more.
     pub(super) fn add(&mut self, throughput: f64, loss: f64) -> Option<Compared> {
+        self.empty = 0;
         let Some(first) = self.first.take() else {
             self.first = Some(throughput);
             return None;

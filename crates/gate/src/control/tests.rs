@@ -191,6 +191,57 @@ fn on_a_host_that_others_load_it_costs_next_to_nothing_and_does_not_walk() {
     }
 }
 
+/// The end of a load, before a pause, does not make it one that the limit does not hold back; a load that is mostly ends is none.
+#[test]
+fn a_load_that_pauses_is_bound_while_it_lasts() {
+    for (waiting, alone_ms, is_bound) in [(20, 800, true), (5, 3_000, false)] {
+        let mut gate = Gate::new(Settings::of_priorities(1)).expect("a gate");
+        let class = gate.settings().class("normal").expect("it is there");
+        let mut now = Time::ZERO;
+        for _ in 0..5 {
+            let (mut inside, _) = gate.arrive(now, Arrival::new(class)).expect("nobody is turned away");
+            for _ in 0..waiting {
+                let (next, _) = gate.arrive(now, Arrival::new(class)).expect("nobody is turned away");
+                now = now.after(Duration::from_millis(200));
+                gate.leave(now, inside, Ending::Done);
+                inside = next;
+            }
+            now = now.after(Duration::from_millis(alone_ms));
+            gate.leave(now, inside, Ending::Done);
+            now = now.after(Duration::from_secs(5));
+            gate.tick(now);
+        }
+        let seen = gate.observation();
+        assert_eq!(seen.stands_for(2).is_some(), is_bound, "{waiting} and {alone_ms} ms: {seen:?}");
+    }
+}
+
+/// Where a comparison is broken off because the load pauses, the limit is what it was before, and not the one under trial.
+#[test]
+fn a_comparison_that_is_broken_off_leaves_the_limit_as_it_was() {
+    let mut controller = Controller::new(ControlSettings::default());
+    let seen = |mpl: u32, saturated: f64| Observation {
+        mpl,
+        lasted: Duration::from_secs(25),
+        worked: Duration::from_secs(25),
+        completions: 500,
+        throughput: crate::gate::Estimate { mean: 100.0, half_width: 0.4 },
+        response: crate::gate::Estimate { mean: 1.0, half_width: 0.1 },
+        saturated,
+        ..Observation::default()
+    };
+    assert_eq!(controller.decide(Time::ZERO, &seen(22, 1.0), 2), 22);
+    assert!(matches!(controller.moves().last().expect("one").reason, Reason::InTurn { with } if with != 22));
+    let other = controller.decide(Time::ZERO, &seen(22, 1.0), 2);
+    assert_ne!(other, 22, "the second phase");
+    // One phase with a pause in it is seen again, from the beginning of its pair.
+    assert_eq!(controller.decide(Time::ZERO, &seen(other, 0.5), 2), 22);
+    assert_eq!(controller.decide(Time::ZERO, &seen(22, 1.0), 2), other);
+    let limits: Vec<u32> = (0..4).map(|_| controller.decide(Time::ZERO, &seen(other, 0.5), 2)).collect();
+    assert_eq!(limits, [22; 4]);
+    assert_eq!(controller.moves().last().expect("one").reason, Reason::NotBound);
+}
+
 /// On a host that is too unsteady for it, nobody waits for an observation to its end.
 #[test]
 fn a_search_on_an_unsteady_host_compares_soon() {

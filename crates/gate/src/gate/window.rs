@@ -25,7 +25,8 @@ pub struct Observation {
     pub throughput: Estimate,
     /// Seconds from arrival to end, the client's own time left out.
     pub response: Estimate,
-    /// The share of that time in which somebody waited, so that the limit was what held transactions back.
+    /// The share of that time in which somebody waited, so that the limit was what held transactions back. The time in which a load
+    /// ends before a pause, or begins after one, does not count, up to a part of all.
     pub saturated: f64,
     /// How many were active inside, on average.
     pub active: f64,
@@ -90,6 +91,8 @@ pub struct ClassObservation {
 
 /// Nobody is there for at least so long: a pause of the load, in which nothing is to be observed.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The largest part of the time that may be next to pauses.
+const EDGES_MAX: f64 = 0.25;
 
 #[derive(Debug)]
 pub(super) struct Window {
@@ -106,6 +109,11 @@ pub(super) struct Window {
     /// All pauses that are over; and since when nobody is there, if nobody is.
     paused: Duration,
     nobody_for: Duration,
+    /// Seconds in which somebody was there and nobody waited: since somebody last did; next to pauses; and whether the last pause
+    /// was after that.
+    loose_seconds: f64,
+    edge_seconds: f64,
+    is_after_pause: bool,
 }
 
 /// A transaction that leaves, in numbers.
@@ -135,6 +143,9 @@ impl Window {
             saturated_seconds: 0.0,
             paused: Duration::ZERO,
             nobody_for: Duration::ZERO,
+            loose_seconds: 0.0,
+            edge_seconds: 0.0,
+            is_after_pause: false,
         }
     }
 
@@ -147,15 +158,35 @@ impl Window {
         self.active_seconds += seconds * f64::from(active);
         if 0 < active || somebody_waits {
             self.busy_seconds += seconds;
-            self.paused += self.pause();
-            self.nobody_for = Duration::ZERO;
+            self.end_pause();
         } else {
             self.nobody_for += passed;
         }
         if somebody_waits {
             self.saturated_seconds += seconds;
+            (self.loose_seconds, self.is_after_pause) = (0.0, false);
+        } else if 0 < active {
+            let edge = if self.is_after_pause { &mut self.edge_seconds } else { &mut self.loose_seconds };
+            *edge += seconds;
         }
         self.at(active).0 += seconds;
+    }
+
+    /// Somebody is there again.
+    fn end_pause(&mut self) {
+        let pause = self.pause();
+        self.nobody_for = Duration::ZERO;
+        if !pause.is_zero() {
+            self.paused += pause;
+            self.edge_seconds += std::mem::take(&mut self.loose_seconds);
+            self.is_after_pause = true;
+        }
+    }
+
+    /// Seconds in which somebody could have waited: where the load is mostly edges, it is one that does not bind.
+    fn full_seconds(&self) -> f64 {
+        let ends = if self.pause().is_zero() { 0.0 } else { self.loose_seconds };
+        self.busy_seconds - (self.edge_seconds + ends).min(EDGES_MAX * self.busy_seconds)
     }
 
     /// The pause under way.
@@ -211,7 +242,7 @@ impl Window {
             worked: lasted.saturating_sub(self.paused + self.pause()),
             throughput: self.batches.throughput(),
             response: self.batches.response(),
-            saturated: self.saturated_seconds / self.busy_seconds.max(f64::MIN_POSITIVE),
+            saturated: self.saturated_seconds / self.full_seconds().max(f64::MIN_POSITIVE),
             active: over(self.active_seconds),
             ..self.seen.clone()
         }
