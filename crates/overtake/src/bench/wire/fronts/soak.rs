@@ -32,7 +32,7 @@ const HEADING: &str = "Options of the part soak";
 /// Options of the part `soak`.
 #[derive(Args, Clone, Debug, Serialize)]
 pub struct Options {
-    /// How long, 1 to 1,440 minutes.
+    /// How long, 1 to 1,440 minutes; the last pair is finished.
     #[arg(long, help_heading = HEADING, value_name = "MINUTES", default_value_t = 60.0, value_parser = minutes)]
     minutes: f64,
     /// pgbench's scale factor, 1 to 1,000.
@@ -76,11 +76,6 @@ impl Options {
     fn slices(&self) -> u64 {
         (PAIR.as_secs() / (2 * self.phase)).max(1)
     }
-
-    fn pairs(&self) -> u64 {
-        let pair = 2 * self.phase * self.slices();
-        ((60.0 * self.minutes / pair as f64).round() as u64).max(1)
-    }
 }
 
 /// A front in the order of the phases.
@@ -110,14 +105,13 @@ pub fn measure(report: &mut Report, options: &Options, seed: u64, stop: &Stop) -
     pgbench::initialise(&programs, &server, options.scale, stop)?;
     let (gated, _) = gate(&server, &["overtake.mpl=auto"])?;
     let (ungated, _) = gate(&server, &[&format!("overtake.mpl={}", options.clients)])?;
-    let (slices, count) = (options.slices(), options.pairs());
-    let length = Duration::from_secs(2 * options.phase * slices * count);
-    // Phases take a little longer than they last, as clients connect.
-    let load = OtherLoad::start(options.hogs(), options.writes, seed, length.mul_f64(1.25))?;
+    let (slices, length) = (options.slices(), Duration::from_secs_f64(60.0 * options.minutes));
+    // The last pair ends later, as clients connect in each phase and end what they have begun.
+    let load = OtherLoad::start(options.hogs(), options.writes, seed, length.mul_f64(1.25) + 2 * PAIR)?;
     let course = Course::start(&gated)?;
     let began = Instant::now();
     let mut pairs: Vec<Pair> = Vec::new();
-    for at in 1..=count {
+    while pairs.is_empty() || began.elapsed() < length {
         let mut pair = Pair::begin(began.elapsed());
         for slice in 0..2 * slices {
             let front = Front::of(slice);
@@ -130,8 +124,9 @@ pub fn measure(report: &mut Report, options: &Options, seed: u64, stop: &Stop) -
         ensure!(course.is_alive(), "the gate does not answer");
         let (mpl, holds) = course.last();
         tracing::info!(
-            pair = at,
-            of = count,
+            pair = pairs.len() + 1,
+            minutes = began.elapsed().as_secs_f64() / 60.0,
+            of = options.minutes,
             gated = pair.per_s(Front::Gated),
             ungated = pair.per_s(Front::Ungated),
             ratio = pair.ratio(),
@@ -247,8 +242,8 @@ mod tests {
     fn a_pair_takes_a_minute_unless_phases_are_longer() {
         let options =
             |phase| Options { minutes: 60.0, scale: 1, clients: 100, phase, hogs: None, writes: false, url: None };
-        for (phase, slices, pairs) in [(5, 6, 60), (30, 1, 60), (60, 1, 30), (7, 4, 64)] {
-            assert_eq!((options(phase).slices(), options(phase).pairs()), (slices, pairs), "{phase}");
+        for (phase, slices) in [(5, 6), (30, 1), (60, 1), (7, 4)] {
+            assert_eq!(options(phase).slices(), slices, "{phase}");
         }
     }
 }
