@@ -1,6 +1,6 @@
 //! A value.
 //!
-//! **Invariant:** a value's variant follows from its type's [`Kind`](crate::types::Kind), by the table at [`Datum`]; a function that is given
+//! **Invariant:** a value's variant follows from its type's [`Kind`], by the table at [`Datum`]; a function that is given
 //! arguments of the kinds it was declared with meets no other variants.
 
 use crate::types::Kind;
