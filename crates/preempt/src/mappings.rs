@@ -19,17 +19,23 @@ pub(crate) const SMALLEST: usize = 8 << 20;
 /// Lengths are multiples of this, the size of a huge page.
 const STEP: usize = 2 << 20;
 /// Longer ones are not kept.
-const LONGEST_KEPT: usize = 64 << 20;
+const LONGEST_KEPT: usize = 256 << 20;
 /// So many of each length.
 const SLOTS: usize = 4;
 const LENGTHS: usize = (LONGEST_KEPT - SMALLEST) / STEP + 1;
-/// What is kept altogether is at most this.
-const KEPT_MAX: usize = 256 << 20;
+/// What is kept altogether is at most a sixteenth of the limit of memory, within these bounds.
+const KEPT_LEAST: usize = 256 << 20;
+const KEPT_MOST: usize = 1 << 30;
 const PAGE: usize = 4096;
 
 /// Whether a block of this layout is a mapping.
 pub(crate) fn is_big(layout: &Layout) -> bool {
     layout.size() >= SMALLEST && layout.align() <= PAGE
+}
+
+/// Bytes that may be kept altogether.
+fn kept_max() -> usize {
+    (memory::limit_bytes() / 16).clamp(KEPT_LEAST, KEPT_MOST)
 }
 
 /// How long the mapping of a block is.
@@ -168,7 +174,7 @@ impl Mappings {
     pub(crate) unsafe fn give(&self, block: *mut u8, size: usize) {
         let length = length_of(size);
         // Counted before somebody can take it.
-        if self.kept.fetch_add(length, Relaxed) + length <= KEPT_MAX {
+        if self.kept.fetch_add(length, Relaxed) + length <= kept_max() {
             for slot in self.slots_of(length) {
                 if slot.compare_exchange(ptr::null_mut(), block, AcqRel, Relaxed).is_ok() {
                     return;
@@ -243,7 +249,7 @@ unsafe fn unmap_in_steps(block: *mut u8, length: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{KEPT_MAX, LONGEST_KEPT, Mappings, SLOTS, SMALLEST, STEP};
+    use super::{LONGEST_KEPT, Mappings, SLOTS, SMALLEST, STEP, kept_max};
 
     #[test]
     fn a_freed_mapping_is_taken_again_for_its_length_only() {
@@ -281,7 +287,8 @@ mod tests {
         let blocks: Vec<*mut u8> = (0..SLOTS).map(|_| mappings.take(LONGEST_KEPT).0).collect();
         // SAFETY: as above.
         blocks.into_iter().for_each(|block| unsafe { mappings.give(block, LONGEST_KEPT) });
-        assert!(kept(&mappings) <= KEPT_MAX);
+        assert!(kept(&mappings) <= kept_max());
+        mappings.release();
     }
 
     #[test]

@@ -194,7 +194,7 @@ pub(crate) enum Gone {
 }
 
 /// How long a session that has more to do keeps the others of its thread waiting, beside the statement that it is at.
-const TURN: Duration = Duration::from_millis(1);
+const TURN: Duration = Duration::from_micros(250);
 /// A read that takes longer has given the others their turn.
 const WAIT: Duration = Duration::from_micros(100);
 /// Room for one read.

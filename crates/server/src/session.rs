@@ -648,6 +648,12 @@ impl<B: Backend> Session<B> {
             self.row(statement, formats, &row)?;
             self.conn.flush_much().await?;
             sent += 1;
+            // A client that takes all at once would keep the other sessions of this thread waiting to the end of the result.
+            if sent % ROWS == 0 || self.conn.replies.out.is_empty() {
+                let spent = self.conn.lap();
+                self.conn.flushing += spent;
+                self.conn.take_turns().await?;
+            }
         }
         Ok(sent)
     }
@@ -656,6 +662,9 @@ impl<B: Backend> Session<B> {
         self.conn.replies.row(&mut *self.backend, statement, formats, row)
     }
 }
+
+/// Rows that are written between two looks at the clock.
+const ROWS: u64 = 32;
 
 /// The count that stands in the tag of a statement that has returned rows, of which `sent` were sent now.
 pub(crate) fn tag_rows(tag: &Tag, sent: u64, was_suspended: bool) -> Option<u64> {

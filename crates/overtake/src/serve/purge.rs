@@ -3,8 +3,10 @@
 //! **Invariant:** nobody who runs statements gives memory back: that thread does, outside of the allocator's guard, by calls of
 //! the kernel of at most 4 MB each. It samples the resident size, so that the limit holds for what the kernel counts, too.
 //!
-//! Free memory that will be wanted again costs a page fault for each page. So some of it stays ([`Purger::slack`]), and freed big
-//! blocks stay while blocks of their kind find other owners.
+//! Free memory that will be wanted again costs a page fault for each page: with huge pages 0.2 ms of zeroing at once, and 5 ms where
+//! a hypervisor has to find the memory first, in whichever thread is the first to touch it. So some of it stays ([`Purger::slack`]),
+//! and the rest goes when nobody has used it for seconds ([`Unused`]); freed big blocks stay while blocks of their kind find other
+//! owners. Near the limit nothing is kept for later.
 
 use crate::memory;
 use anyhow::Context;
@@ -58,12 +60,40 @@ impl MemoryLimits {
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_WHEN_TIGHT: Duration = Duration::from_millis(10);
 /// Freed big blocks that nobody has taken for so long are given back.
-const KEPT_FOR: Duration = Duration::from_secs(1);
+const KEPT_FOR: Duration = Duration::from_secs(5);
+/// Free memory is unused when it has been free for one to two of these.
+const PERIOD: Duration = Duration::from_secs(3);
+
+/// Least free memory in the current period and in the one before: the part that nobody has wanted meanwhile.
+#[derive(Debug)]
+struct Unused {
+    began: Instant,
+    before: usize,
+    current: usize,
+}
+
+impl Unused {
+    fn new(now: Instant) -> Unused {
+        Unused { began: now, before: 0, current: usize::MAX }
+    }
+
+    /// Takes a sample of what is free, and tells how much of it is unused.
+    fn sample(&mut self, free: usize, now: Instant) -> usize {
+        if PERIOD <= now.duration_since(self.began) {
+            self.before = self.current;
+            self.current = usize::MAX;
+            self.began = now;
+        }
+        self.current = self.current.min(free);
+        self.before.min(self.current)
+    }
+}
 
 /// Decides when free memory is given back. Knows no clock.
 #[derive(Debug)]
 struct Purger {
     limits: MemoryLimits,
+    unused: Unused,
     /// Resident bytes beside blocks that the last purge has left, as it could not give them back, and until when it is not tried again.
     floor: (usize, Instant),
     /// When blocks found other owners last, and how many had.
@@ -85,7 +115,7 @@ struct Sample {
 
 impl Purger {
     fn new(limits: MemoryLimits, now: Instant) -> Purger {
-        Purger { limits, floor: (0, now), reused: (now, 0) }
+        Purger { limits, unused: Unused::new(now), floor: (0, now), reused: (now, 0) }
     }
 
     /// Bytes of free memory that stay: a sixteenth of what is used, within bounds.
@@ -109,11 +139,12 @@ impl Purger {
         let used = held.saturating_sub(kept);
         let free = resident.saturating_sub(held);
         self.floor.0 = if self.floor.1 <= now { 0 } else { self.floor.0.min(free) };
-        if self.floor.0 + self.slack(used) < free {
+        let unused = self.unused.sample(free, now);
+        let is_wanted_elsewhere = self.limits.resident - self.limits.resident / 8 < resident;
+        if self.floor.0 + self.slack(used) < if is_wanted_elsewhere { free } else { unused } {
             return Purge::HugePages;
         }
         let is_unwanted = KEPT_FOR <= now.duration_since(self.reused.0);
-        let is_wanted_elsewhere = self.limits.resident - self.limits.resident / 8 < resident;
         if 0 < kept && (is_unwanted || is_wanted_elsewhere) { Purge::Kept } else { Purge::Freed }
     }
 
@@ -224,15 +255,35 @@ mod tests {
         let mut purger = Purger::new(MemoryLimits::of(800 * MB, 0), now);
         assert_eq!(purger.decide(of(400, 0, 420, 0), now), Purge::Freed);
         // A table was dropped.
+        assert_eq!(purger.decide(of(100, 0, 420, 0), now), Purge::Freed);
+        assert_eq!(purger.decide(of(100, 0, 420, 0), now + PERIOD), Purge::Freed);
+        let now = now + PERIOD * 2;
         assert_eq!(purger.decide(of(100, 0, 420, 0), now), Purge::HugePages);
         assert_eq!(purger.decide_again(of(100, 0, 120, 0)), None);
         assert_eq!(purger.decide_again(of(100, 0, 200, 0)), Some(Purge::All));
         // What could not be given back is tried for again when there is more of it, or later.
         purger.has_purged(of(100, 0, 190, 0), of(100, 0, 180, 0), now);
         assert_eq!(purger.decide(of(100, 0, 200, 0), now), Purge::Freed);
-        assert_eq!(purger.decide(of(100, 0, 215, 0), now), Purge::HugePages);
+        assert_eq!(purger.decide(of(100, 0, 215, 0), now + PERIOD), Purge::Freed);
+        assert_eq!(purger.decide(of(100, 0, 215, 0), now + PERIOD * 2), Purge::HugePages);
         assert_eq!(purger.decide(of(100, 0, 180, 0), now + Duration::from_secs(9)), Purge::Freed);
         assert_eq!(purger.decide(of(100, 0, 180, 0), now + Duration::from_secs(10)), Purge::HugePages);
+    }
+
+    #[test]
+    fn free_memory_stays_while_it_is_used_again() {
+        let mut now = Instant::now();
+        let mut purger = Purger::new(MemoryLimits::of(8000 * MB, 0), now);
+        // A query every two seconds takes what the one before has given back.
+        for _ in 0..20 {
+            for held in [100, 900] {
+                now += Duration::from_secs(1);
+                assert_eq!(purger.decide(of(held, 0, 910, 0), now), Purge::Freed);
+            }
+        }
+        // Nobody else has room beside it.
+        let mut purger = Purger::new(MemoryLimits::of(800 * MB, 0), now);
+        assert_eq!(purger.decide(of(100, 0, 910, 0), now), Purge::HugePages);
     }
 
     #[test]
