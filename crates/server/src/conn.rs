@@ -11,6 +11,7 @@ use crate::session::Stop;
 use crate::stats::End;
 use crate::wake::Waiter;
 use bytes::{Buf, Bytes, BytesMut};
+use engine::memory::has_room;
 use std::future::poll_fn;
 use std::io;
 use std::mem;
@@ -191,6 +192,8 @@ pub(crate) enum Gone {
     Confused,
     /// The client has waited before the servers for so long.
     Waited(Duration),
+    /// What the client sends does not fit into what the process may hold.
+    NoRoom,
 }
 
 /// How long a session that has more to do keeps the others of its thread waiting, beside the statement that it is at.
@@ -278,10 +281,15 @@ impl Conn {
         self.ending.is_due()
     }
 
-    /// Reads more.
+    /// Reads more. A message that is not whole yet counts as memory of the process like any other.
     pub(crate) async fn fill(&mut self) -> Result<(), Gone> {
         if self.input.is_empty() && KEEP < self.input.capacity() {
             self.input = BytesMut::new();
+        }
+        // To make room copies what is there into a block of twice its size. Small messages never ask.
+        let more = self.input.capacity().max(self.input.len() + READ);
+        if AHEAD < self.input.len() && self.input.capacity() < self.input.len() + READ && !has_room(more * 2) {
+            return Err(Gone::NoRoom);
         }
         self.input.reserve(READ);
         let read = async {

@@ -47,6 +47,7 @@ pub(crate) fn gone(gone: Gone) -> Option<SqlError> {
     match gone {
         Gone::Client => None,
         Gone::Idle => Some(idle(false)),
+        Gone::NoRoom => Some(SqlError::no_room()),
         Gone::Fault => Some(error("XX000", "the statement ended by a fault of this program")),
         Gone::Confused => Some(protocol("terminating connection because protocol synchronization was lost")),
         Gone::Waited(time) => Some(waited(time)),

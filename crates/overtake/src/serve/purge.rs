@@ -6,7 +6,7 @@
 //! Free memory that will be wanted again costs a page fault for each page: with huge pages 0.2 ms of zeroing at once, and 5 ms where
 //! a hypervisor has to find the memory first, in whichever thread is the first to touch it. So some of it stays ([`Purger::slack`]),
 //! and the rest goes when nobody has used it for seconds ([`Unused`]); freed big blocks stay while blocks of their kind find other
-//! owners. Near the limit nothing is kept for later.
+//! owners. Past half of the limit free memory goes at once.
 
 use crate::memory;
 use anyhow::Context;
@@ -140,11 +140,13 @@ impl Purger {
         let free = resident.saturating_sub(held);
         self.floor.0 = if self.floor.1 <= now { 0 } else { self.floor.0.min(free) };
         let unused = self.unused.sample(free, now);
-        let is_wanted_elsewhere = self.limits.resident - self.limits.resident / 8 < resident;
-        if self.floor.0 + self.slack(used) < if is_wanted_elsewhere { free } else { unused } {
+        // Statements are refused by what is resident, free memory included.
+        let is_plenty = resident <= self.limits.resident / 2;
+        if self.floor.0 + self.slack(used) < if is_plenty { unused } else { free } {
             return Purge::HugePages;
         }
         let is_unwanted = KEPT_FOR <= now.duration_since(self.reused.0);
+        let is_wanted_elsewhere = self.limits.resident - self.limits.resident / 8 < resident;
         if 0 < kept && (is_unwanted || is_wanted_elsewhere) { Purge::Kept } else { Purge::Freed }
     }
 

@@ -9,6 +9,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::process::Command;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_postgres::{Client, CopyInSink};
 
 const LIMIT_MB: u64 = 256;
@@ -242,6 +244,8 @@ pub fn a_small_control_group_is_enough() {
             }
         }
         told("100 sessions");
+        unfinished_messages(&url).await;
+        told("unfinished messages");
         assert_eq!(value(&client, "select count(*) from big").await, "250000");
         client.batch_execute("delete from big where id % 2 = 0; drop table big").await.unwrap();
         while LEFT_MB < resident_mb(process) {
@@ -262,6 +266,47 @@ pub fn a_small_control_group_is_enough() {
 
 /// Reads and updates a row until it is told to stop; reads never fail, and updates are only refused for memory. Says how many updates
 /// there were.
+/// Clients that send 50 MB of a query of 60 MB each. Most of them are told that there is no room.
+async fn unfinished_messages(url: &str) {
+    let address = url.rsplit_once('@').and_then(|(_, rest)| rest.split('/').next()).unwrap().to_owned();
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        let mut client = tokio::net::TcpStream::connect(&address).await.unwrap();
+        let parameters = b"\0\x03\0\0user\0postgres\0\0";
+        client.write_all(&(parameters.len() as u32 + 4).to_be_bytes()).await.unwrap();
+        client.write_all(parameters).await.unwrap();
+        clients.push(tokio::spawn(async move {
+            client.write_all(b"Q").await.unwrap();
+            client.write_all(&(60_u32 << 20).to_be_bytes()).await.unwrap();
+            let part = vec![b' '; 1 << 20];
+            for _ in 0..50 {
+                if client.write_all(&part).await.is_err() {
+                    break;
+                }
+            }
+            let mut told = vec![0; 16 << 10];
+            let mut length = 0;
+            // The log-in's answers come first; who waits for the rest of the message says no more.
+            let read = async {
+                while let Ok(more @ 1..) = client.read(&mut told[length..]).await {
+                    length += more;
+                }
+            };
+            let _ = tokio::time::timeout(Duration::from_secs(2), read).await;
+            (client, told[..length].windows(6).any(|window| window == b"C53200"))
+        }));
+    }
+    let mut refused_count = 0;
+    let mut open = Vec::new();
+    for client in clients {
+        let (client, is_refused) = client.await.unwrap();
+        refused_count += usize::from(is_refused);
+        open.push(client);
+    }
+    assert!(0 < refused_count, "nobody was refused");
+    eprintln!("{refused_count} of {} unfinished messages were refused", open.len());
+}
+
 async fn small_statements(url: String, mut stopped: tokio::sync::oneshot::Receiver<()>) -> u64 {
     let client = connect(&url).await;
     let mut count = 0;
