@@ -465,16 +465,8 @@ impl Txn<'_> {
     /// when it is locked; [`Error::MustWait`] with one; [`Error::LockNotAvailable`]; [`Error::ReadOnly`];
     /// [`Error::Limit`]; [`Error::Taken`].
     pub fn lock_row<'t>(&'t self, table: &'t Table, row: RowId, mode: RowLock, wait: Wait) -> Result<Option<Row<'t>>> {
-        self.inner.assert_own(table);
         let _call = self.call();
-        self.check_writable()?;
-        if !self.acquire(table, Key::Table(table.id), Mode::ROW_SHARE, wait)? {
-            return Ok(None);
-        }
-        let before = self.scratch().locks.len();
-        if !self.acquire(table, Key::Row { table: table.id, row: row.0 }, Mode::row(mode), wait)? {
-            return Ok(None);
-        }
+        let Some(before) = self.lock_place(table, row, mode, wait)? else { return Ok(None) };
         let newest = self.newest_row(table, row.0);
         if self.reads_latest() {
             if newest.is_none() {
@@ -493,6 +485,19 @@ impl Txn<'_> {
             _ => false,
         };
         if is_same { Ok(seen) } else { Err(self.conflict(table)) }
+    }
+
+    /// Takes the lock of a row, whatever is there. Gives the number of locks before it; nothing if it is locked and
+    /// [`Wait::SkipLocked`].
+    pub(crate) fn lock_place(&self, table: &Table, row: RowId, mode: RowLock, wait: Wait) -> Result<Option<usize>> {
+        self.inner.assert_own(table);
+        self.check_writable()?;
+        if !self.acquire(table, Key::Table(table.id), Mode::ROW_SHARE, wait)? {
+            return Ok(None);
+        }
+        let before = self.scratch().locks.len();
+        let is_locked = self.acquire(table, Key::Row { table: table.id, row: row.0 }, Mode::row(mode), wait)?;
+        Ok(is_locked.then_some(before))
     }
 
     /// Waits until no other transaction is about to delete the row or to change one of its keys: whoever goes by a key that is

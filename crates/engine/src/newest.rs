@@ -6,10 +6,11 @@
 
 use crate::error::Result;
 use crate::key;
+use crate::locks::{RowLock, Wait};
 use crate::raw::chain::View;
 use crate::raw::slots::{COMMANDS_MAX, LATEST};
 use crate::read::{Direction, note_key};
-use crate::row::Row;
+use crate::row::{Row, RowId};
 use crate::scratch::Scratch;
 use crate::table::Table;
 use crate::txn::Txn;
@@ -141,6 +142,32 @@ impl Txn<'_> {
             None => {
                 let mut goes_on = true;
                 self.scan(table, &[], |row| goes_on = goes_on && each(&row))
+            }
+        }
+    }
+
+    /// Locks a row, and tells whether it is there and is what `is_wanted` looks for as it is now: the newest committed state, or
+    /// what this transaction has made of it, whatever the snapshot sees. So it is no conflict that the snapshot does not see it.
+    ///
+    /// # Errors
+    /// Those of [`Txn::lock_row`].
+    pub fn lock_newest(
+        &self,
+        table: &Table,
+        row: RowId,
+        mode: RowLock,
+        is_wanted: &mut dyn FnMut(&Row<'_>) -> bool,
+    ) -> Result<bool> {
+        let _call = self.call();
+        let before = self.lock_place(table, row, mode, Wait::Block)?;
+        self.note_row(table, row);
+        match (self.newest_row(table, row.0), before) {
+            (Some(newest), _) => Ok(is_wanted(&newest)),
+            (None, None) => Ok(false),
+            (None, Some(before)) => {
+                // There is nothing to lock.
+                self.locks_undone(&mut self.scratch(), before, self.tables.get(), false);
+                Ok(false)
             }
         }
     }

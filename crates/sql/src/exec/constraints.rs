@@ -346,8 +346,9 @@ impl Run<'_> {
             }
         }
         for id in self.children(referenced, key)? {
-            let locked = self.txn.lock_row(&child.table, id, RowLock::KeyShare, Wait::Block)?;
-            if !locked.is_some_and(|row| has_key(child, &row, child_columns, key)) {
+            // Not as the snapshot has it: another column than a unique key may have come to refer to this one.
+            let mut refers = |row: &Row<'_>| has_key(child, row, child_columns, key);
+            if !self.txn.lock_newest(&child.table, id, RowLock::KeyShare, &mut refers)? {
                 continue;
             }
             let mut row = vec![Datum::Null; parent.columns.len()];

@@ -1,0 +1,239 @@
+//! Goal: sessions that meet each other answer as PostgreSQL 15 does. Method: scripts of several sessions, step by step, with
+//! the answers of PostgreSQL. With `OVERTAKE_SLT_URL` they run on that PostgreSQL instead, but for those that say why not.
+//!
+//! A script begins with `== name`; one whose name is followed by `(here)` is not for PostgreSQL. `! text` is for a session that
+//! makes what is there; `1: text` is a step of session 1, with `-> answer` behind it if it must give that, and with `~` if it
+//! must wait; `1= answer` is where that one ends. An answer is the rows, the number of rows, or an SQLSTATE that a message may
+//! follow. A step without an answer must succeed.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use engine::{Engine, EngineConfig};
+use sql::session::{Connect, Database, Outcome, Portal, Session, Step};
+use sql::types::forms::Forms;
+use sql::types::text;
+use std::collections::BTreeMap;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sessions");
+
+/// What a statement gave: rows or their number, or SQLSTATE and message.
+type Answer = Result<String, (String, String)>;
+
+/// Sessions of some server.
+trait Server {
+    /// Runs a statement; nothing if it waits.
+    fn run(&mut self, session: &str, text: &str) -> Option<Answer>;
+    /// The answer of the statement that waits.
+    fn end(&mut self, session: &str) -> Answer;
+}
+
+fn is(answer: &Answer, wanted: Option<&str>) -> bool {
+    match (answer, wanted) {
+        (Ok(_), None) => true,
+        (Ok(rows), Some(wanted)) => rows.trim_end() == wanted,
+        (Err((state, message)), Some(wanted)) => wanted == state || wanted == format!("{state} {message}"),
+        (Err(_), None) => false,
+    }
+}
+
+/// Plays a script; says what went wrong.
+fn play(server: &mut dyn Server, script: &str) -> Result<(), String> {
+    for line in script.lines().filter(|line| !line.trim().is_empty()) {
+        if let Some(text) = line.strip_prefix("! ") {
+            let answer = server.run("setup", text);
+            if answer.is_none_or(|answer| answer.is_err()) {
+                return Err(format!("{line}: fails"));
+            }
+        } else if let Some((session, wanted)) = line.split_once('=').filter(|(session, _)| session.len() == 1) {
+            let answer = server.end(session);
+            if !is(&answer, Some(wanted.trim()).filter(|wanted| !wanted.is_empty())) {
+                return Err(format!("{line}: {answer:?}"));
+            }
+        } else {
+            let (session, text) = line.split_once(": ").ok_or_else(|| format!("{line}: no step"))?;
+            let (text, wanted) = match text.rsplit_once(" ->") {
+                Some((text, wanted)) => (text, Some(wanted.trim())),
+                None => (text, None),
+            };
+            let answer = match text.strip_suffix(" ~") {
+                Some(text) => match server.run(session, text) {
+                    None => continue,
+                    Some(answer) => return Err(format!("{line}: does not wait: {answer:?}")),
+                },
+                None => server.run(session, text).ok_or_else(|| format!("{line}: waits"))?,
+            };
+            if !is(&answer, wanted) {
+                return Err(format!("{line}: {answer:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Here {
+    database: Database,
+    sessions: BTreeMap<String, Session>,
+    waiting: BTreeMap<String, Portal>,
+}
+
+impl Here {
+    fn new() -> Here {
+        let database = Database::new(Engine::new(EngineConfig::in_memory()));
+        Here { database, sessions: BTreeMap::new(), waiting: BTreeMap::new() }
+    }
+
+    fn go_on(&mut self, session: &str, mut portal: Portal, may_wait: bool) -> Option<Answer> {
+        let own = self.sessions.get_mut(session).unwrap();
+        let answer = loop {
+            match own.execute(&mut portal) {
+                Ok(Step::Parked(_)) if may_wait => {
+                    self.waiting.insert(session.to_owned(), portal);
+                    return None;
+                }
+                Ok(Step::Parked(parked)) => parked.wait(),
+                Ok(Step::Done(outcome)) => break Ok(shown(outcome)),
+                Ok(_) => panic!("a COPY"),
+                Err(error) => break Err(error),
+            }
+        };
+        let answer = own.sync().and(answer);
+        Some(answer.map_err(|error| (error.state().0.to_owned(), error.message().to_owned())))
+    }
+}
+
+impl Server for Here {
+    fn run(&mut self, session: &str, text: &str) -> Option<Answer> {
+        let connect = || Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() };
+        if !self.sessions.contains_key(session) {
+            self.sessions.insert(session.to_owned(), self.database.connect(connect()).unwrap());
+            self.run(session, "set statement_timeout = '20s'");
+        }
+        let own = self.sessions.get_mut(session).unwrap();
+        let portal = own.prepare_once(text).and_then(|statement| own.bind(&statement, Vec::new()));
+        match portal {
+            Ok(portal) => self.go_on(session, portal, true),
+            Err(error) => {
+                own.fail();
+                let _ = own.sync();
+                Some(Err((error.state().0.to_owned(), error.message().to_owned())))
+            }
+        }
+    }
+
+    fn end(&mut self, session: &str) -> Answer {
+        let portal = self.waiting.remove(session).expect("a statement that waits");
+        self.go_on(session, portal, false).unwrap()
+    }
+}
+
+fn shown(outcome: Outcome) -> String {
+    let rows = match outcome {
+        Outcome::Rows(rows, _) => rows,
+        Outcome::Done(tag) => return tag.rows.map_or_else(String::new, |rows| rows.to_string()),
+        _ => return String::new(),
+    };
+    let kind = sql::SqlType::from(sql::Kind::Text);
+    let value = |value: &sql::Datum| text::to_string(value, kind, &Forms::default());
+    let rows: Vec<String> = rows.iter().map(|row| row.iter().map(value).collect::<Vec<_>>().join(" ")).collect();
+    rows.join(";")
+}
+
+/// PostgreSQL; its sessions are clients of their own.
+struct There {
+    runtime: tokio::runtime::Runtime,
+    url: String,
+    sessions: BTreeMap<String, (std::sync::Arc<tokio_postgres::Client>, String)>,
+    waiting: BTreeMap<String, tokio::task::JoinHandle<Answer>>,
+}
+
+async fn ask(client: &tokio_postgres::Client, text: &str) -> Answer {
+    use tokio_postgres::SimpleQueryMessage;
+    let messages = client.simple_query(text).await.map_err(|error| {
+        let error = error.as_db_error().unwrap();
+        (error.code().code().to_owned(), error.message().to_owned())
+    })?;
+    let (mut rows, mut count, mut is_query) = (Vec::new(), String::new(), false);
+    for message in messages {
+        match message {
+            SimpleQueryMessage::Row(row) => {
+                let values: Vec<&str> = (0..row.len()).map(|at| row.get(at).unwrap_or_default()).collect();
+                rows.push(values.join(" "));
+            }
+            SimpleQueryMessage::RowDescription(_) => is_query = true,
+            SimpleQueryMessage::CommandComplete(number) => count = number.to_string(),
+            _ => {}
+        }
+    }
+    Ok(if is_query { rows.join(";") } else { count })
+}
+
+impl There {
+    fn new(url: &str) -> There {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let mut there = There { runtime, url: url.to_owned(), sessions: BTreeMap::new(), waiting: BTreeMap::new() };
+        there.connect("look");
+        for text in ["drop schema if exists sessions cascade", "create schema sessions"] {
+            there.runtime.block_on(ask(&there.sessions["look"].0, text)).unwrap();
+        }
+        there
+    }
+
+    fn connect(&mut self, session: &str) {
+        let made = self.runtime.block_on(async {
+            let (client, connection) = tokio_postgres::connect(&self.url, tokio_postgres::NoTls).await.unwrap();
+            tokio::spawn(connection);
+            ask(&client, "set search_path = sessions").await.unwrap();
+            ask(&client, "set client_min_messages = error").await.unwrap();
+            let pid = ask(&client, "select pg_backend_pid()").await.unwrap();
+            (std::sync::Arc::new(client), pid)
+        });
+        self.sessions.insert(session.to_owned(), made);
+    }
+}
+
+impl Server for There {
+    fn run(&mut self, session: &str, text: &str) -> Option<Answer> {
+        if !self.sessions.contains_key(session) {
+            self.connect(session);
+        }
+        let (client, pid) = self.sessions[session].clone();
+        let look = std::sync::Arc::clone(&self.sessions["look"].0);
+        let text = text.to_owned();
+        let running = self.runtime.spawn(async move { ask(&client, &text).await });
+        let waits = format!("select 1 where pg_blocking_pids({pid}) <> '{{}}'");
+        loop {
+            if running.is_finished() {
+                return Some(self.runtime.block_on(running).unwrap());
+            }
+            if self.runtime.block_on(ask(&look, &waits)).unwrap() == "1" {
+                self.waiting.insert(session.to_owned(), running);
+                return None;
+            }
+        }
+    }
+
+    fn end(&mut self, session: &str) -> Answer {
+        let running = self.waiting.remove(session).expect("a statement that waits");
+        self.runtime.block_on(running).unwrap()
+    }
+}
+
+#[test]
+fn sessions_answer_as_in_postgresql() {
+    let peer = std::env::var("OVERTAKE_SLT_URL").ok();
+    let mut wrong = Vec::new();
+    let files = std::fs::read_dir(FOLDER).unwrap().map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+    let all: String = files.collect();
+    let scripts: Vec<_> = all.split("== ").skip(1).map(|script| script.split_once('\n').unwrap()).collect();
+    assert!(!scripts.is_empty(), "no scripts");
+    for (name, script) in scripts {
+        let result = match &peer {
+            Some(_) if name.contains("(here)") => continue,
+            Some(url) => play(&mut There::new(url), script),
+            None => play(&mut Here::new(), script),
+        };
+        if let Err(what) = result {
+            wrong.push(format!("{name}: {what}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
