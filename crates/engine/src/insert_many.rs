@@ -31,9 +31,11 @@ impl Txn<'_> {
             self.insert_run(table, rows, command, &mut scratch)
         });
         if result.is_err() {
+            let reads = scratch.reads.mark();
             while before < scratch.writes.len() {
                 self.inner.undo_last(self.held(), &mut scratch, self.counters());
             }
+            scratch.reads.unbind(&reads);
         }
         result
     }

@@ -471,7 +471,7 @@ impl Txn<'_> {
         if self.reads_latest() {
             if newest.is_none() {
                 // There is nothing to lock.
-                self.locks_undone(&mut self.scratch(), before, self.tables.get(), false);
+                self.locks_undone(&mut self.scratch(), before, self.tables.get());
             }
             let Some(now) = newest.as_ref().filter(|_| mode == RowLock::KeyShare) else { return Ok(newest) };
             let seen = self.get_row(table, row)?.filter(|seen| has_same_keys(table, seen, now));
@@ -552,17 +552,18 @@ impl Txn<'_> {
         self.visible_row(table, row, view)
     }
 
-    /// Gives up the locks from this one on, and what it has announced beside these tables. With `writes`, some were undone:
-    /// who waits for a key may have it now.
-    pub(crate) fn locks_undone(&self, scratch: &mut Scratch, from: usize, tables: u64, writes: bool) {
+    /// Writes were undone: who waits for one of their keys may have it now.
+    pub(crate) fn keys_released(&self) {
+        self.inner.locks.wake_all(Key::Transaction(self.held().owner()));
+    }
+
+    /// Gives up the locks from this one on, and what it has announced beside these tables.
+    pub(crate) fn locks_undone(&self, scratch: &mut Scratch, from: usize, tables: u64) {
         let held = self.held();
         let Inner { locks, registry, .. } = self.inner;
         let elsewhere = self.inner.elsewhere(held);
         for (key, mode) in scratch.locks.drain(from..).rev() {
             locks.release(registry, &elsewhere, held.owner(), key, mode);
-        }
-        if writes {
-            locks.wake_all(Key::Transaction(held.owner()));
         }
         let before = self.tables.replace(tables);
         if before != tables {

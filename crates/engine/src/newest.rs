@@ -21,7 +21,13 @@ struct Newest<'t, 'e>(&'t Txn<'e>);
 
 impl Drop for Newest<'_, '_> {
     fn drop(&mut self) {
-        self.0.sees_newest.set(false);
+        let Newest(txn) = self;
+        txn.sees_newest.set(false);
+        if txn.held().logs_reads()
+            && let Ok(mut scratch) = txn.try_scratch()
+        {
+            scratch.reads.beyond_until(txn.inner.registry.now());
+        }
     }
 }
 
@@ -160,13 +166,16 @@ impl Txn<'_> {
     ) -> Result<bool> {
         let _call = self.call();
         let before = self.lock_place(table, row, mode, Wait::Block)?;
-        self.note_row(table, row);
-        match (self.newest_row(table, row.0), before) {
+        let newest = self.newest_row(table, row.0);
+        if self.held().logs_reads() {
+            self.scratch().reads.newest_row(table.id, row.0, self.inner.registry.now());
+        }
+        match (newest, before) {
             (Some(newest), _) => Ok(is_wanted(&newest)),
             (None, None) => Ok(false),
             (None, Some(before)) => {
                 // There is nothing to lock.
-                self.locks_undone(&mut self.scratch(), before, self.tables.get(), false);
+                self.locks_undone(&mut self.scratch(), before, self.tables.get());
                 Ok(false)
             }
         }
@@ -177,14 +186,13 @@ impl Txn<'_> {
     fn note_beyond(&self, table: &Table, by: Option<(usize, &[Value<'_>])>) -> Result<()> {
         let mut scratch = self.scratch();
         let Scratch { key, other_key, reads, .. } = &mut *scratch;
-        let beyond = reads.beyond(table.id);
         match by {
-            None => beyond.scan(table.id, &[]),
+            None => reads.newest_rows(table.id),
             Some((index, prefix)) => {
                 key::of_values(table, &table.indexes[index], prefix, key)?;
                 other_key.clone_from(key);
                 let high = key::pass_prefix(other_key).then_some(&other_key[..]);
-                beyond.open(table.id, index, key, high);
+                reads.newest_range(table.id, index, key, high);
             }
         }
         Ok(())

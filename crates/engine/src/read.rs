@@ -192,9 +192,7 @@ impl<'e> Txn<'e> {
     #[cold]
     pub(crate) fn note_row(&self, table: &Table, row: RowId) {
         if self.held().logs_reads() {
-            let reads = &mut self.scratch().reads;
-            reads.row(table.id, row.0);
-            reads.beyond(table.id).row(table.id, row.0);
+            self.scratch().reads.row_refused(table.id, row.0, self.inner.registry.now());
         }
     }
 
@@ -215,8 +213,7 @@ impl<'e> Txn<'e> {
         }
         // By what it has read before; an attempt that waited for the key has met it beyond the snapshot.
         let depends = self.held().is_serial() && self.inner.check_snapshot_so_far(self.held(), scratch).is_err();
-        scratch.reads.key(table.id, position, key);
-        scratch.reads.beyond(table.id).key(table.id, position, key);
+        scratch.reads.key_refused(table.id, position, key, self.inner.registry.now());
         let index = &table.indexes[position];
         let held = self.held();
         // With all of its own changes, those of this command too.

@@ -8,9 +8,10 @@
 //! Two transactions on different rows do not meet here, unless one looked for what the other made. The exception is a log
 //! that has grown too long: it is replaced by whole tables.
 //!
-//! *Beyond the snapshot.* Some reads meet the newest rows, whatever the snapshot sees: what refused a write, and the rows
-//! that refer to one that goes. They are in a log of their own besides ([`ReadLog::beyond`]), because a write that
-//! meets them may have come before or after.
+//! *Beyond the snapshot.* Some reads meet the newest rows, whatever the snapshot sees: that a key is free for a row which
+//! does not keep it, what refused a write, and the rows that refer to one that goes. They are in a log of their own besides
+//! ([`ReadLog::beyond`]), because a write that meets them may have come before or after. Those that let a statement succeed
+//! bind the transaction even if it leaves nothing that others could see ([`ReadLog::binds`]); those that only refused one do not.
 
 use crate::condition::Condition;
 use crate::key;
@@ -71,6 +72,10 @@ pub(crate) struct ReadLog {
     key: Vec<u8>,
     /// The reads beyond the snapshot.
     beyond: Option<Box<ReadLog>>,
+    /// The clock after the last of them: they have not met what was committed later.
+    beyond_until: u64,
+    /// True if one of them let something succeed.
+    binds: bool,
 }
 
 /// A range that is being consumed.
@@ -88,6 +93,7 @@ pub(crate) struct ReadMark {
     bytes: usize,
     scans: usize,
     epoch: u32,
+    binds: bool,
 }
 
 /// Up to where a range was consumed that was not consumed to its end.
@@ -118,7 +124,7 @@ impl ReadLog {
         self.scans.clear();
         self.tables = 0;
         self.epoch = 0;
-        self.beyond = None;
+        (self.beyond, self.beyond_until, self.binds) = (None, 0, false);
         if KEPT_MAX < self.rows.capacity().max(self.stretches.capacity()) || KEPT_BYTES_MAX < self.bytes.capacity() {
             *self = ReadLog::default();
         }
@@ -126,8 +132,9 @@ impl ReadLog {
 
     #[inline]
     pub(crate) fn mark(&self) -> ReadMark {
-        let ReadLog { rows, stretches, bytes, scans, epoch, .. } = self;
-        ReadMark { rows: rows.len(), stretches: stretches.len(), bytes: bytes.len(), scans: scans.len(), epoch: *epoch }
+        let ReadLog { rows, stretches, bytes, scans, epoch, binds, .. } = self;
+        let (rows, stretches, bytes, scans) = (rows.len(), stretches.len(), bytes.len(), scans.len());
+        ReadMark { rows, stretches, bytes, scans, epoch: *epoch, binds: *binds }
     }
 
     /// Forgets what was read since: nobody has been told of it, and whoever runs again reads it again.
@@ -138,6 +145,17 @@ impl ReadLog {
             self.bytes.truncate(mark.bytes);
             self.scans.truncate(mark.scans);
         }
+        self.unbind(mark);
+    }
+
+    /// What was done since has failed as a whole: all that the transaction has of it is an error.
+    pub(crate) fn unbind(&mut self, mark: &ReadMark) {
+        self.binds = mark.binds;
+    }
+
+    /// Tells whether a read beyond the snapshot has let something succeed that the transaction knows of.
+    pub(crate) fn binds(&self) -> bool {
+        self.binds
     }
 
     /// A copy without the reads beyond the snapshot.
@@ -156,9 +174,58 @@ impl ReadLog {
         self.rows.len() + 4 * self.stretches.len() + self.bytes.len() / 16 + 8 * self.scans.len()
     }
 
+    /// A key was found free beyond the snapshot, at `now` or before, and is not kept.
+    pub(crate) fn key_was_free(&mut self, table: u32, index: usize, key: &[u8], now: u64) {
+        self.key_refused(table, index, key, now);
+        self.binds = true;
+    }
+
+    /// A key was refused, beyond the snapshot.
+    pub(crate) fn key_refused(&mut self, table: u32, index: usize, key: &[u8], now: u64) {
+        self.key(table, index, key);
+        self.beyond(table).key(table, index, key);
+        self.beyond_until(now);
+    }
+
+    /// A write of the row was refused, beyond the snapshot.
+    pub(crate) fn row_refused(&mut self, table: u32, row: u64, now: u64) {
+        self.row(table, row);
+        self.beyond(table).row(table, row);
+        self.beyond_until(now);
+    }
+
+    /// The newest state of a row was read.
+    pub(crate) fn newest_row(&mut self, table: u32, row: u64, now: u64) {
+        self.row_refused(table, row, now);
+        self.binds = true;
+    }
+
+    /// The newest rows of a table are about to be read, all of them. As long as the statement does not fail, what it finds
+    /// lets it succeed. [`ReadLog::beyond_until`] is to be called after that.
+    pub(crate) fn newest_rows(&mut self, table: u32) {
+        self.binds = true;
+        self.beyond(table).scan(table, &[]);
+    }
+
+    /// The same, of those from `low` to below `high` in an index.
+    pub(crate) fn newest_range(&mut self, table: u32, index: usize, low: &[u8], high: Option<&[u8]>) {
+        self.binds = true;
+        self.beyond(table).open(table, index, low, high);
+    }
+
+    /// Says that the newest rows were read up to `now`.
+    pub(crate) fn beyond_until(&mut self, now: u64) {
+        self.beyond_until = self.beyond_until.max(now);
+    }
+
+    /// Tells whether something was read beyond the snapshot after the timestamp.
+    pub(crate) fn is_beyond(&self, committed: u64) -> bool {
+        committed <= self.beyond_until
+    }
+
     /// The log of what was read of this table beyond the snapshot. What is noted there is noted here as well.
     #[cold]
-    pub(crate) fn beyond(&mut self, table: u32) -> &mut ReadLog {
+    fn beyond(&mut self, table: u32) -> &mut ReadLog {
         self.tables |= bit(table);
         self.beyond.get_or_insert_default()
     }
@@ -190,7 +257,7 @@ impl ReadLog {
 
     /// A change is undone, and the transaction goes on: that the row was as it was, and that keys were free, it has read.
     #[cold]
-    pub(crate) fn undone(&mut self, table: &Table, write: &Write, new: Option<&Version>) {
+    pub(crate) fn undone(&mut self, table: &Table, write: &Write, new: Option<&Version>, now: u64) {
         let keys = match write.kind {
             Kind::Insert => table.all_indexes(),
             Kind::Update | Kind::Delete => {
@@ -203,8 +270,7 @@ impl ReadLog {
         for (position, index) in table.indexes.iter().enumerate().filter(|(_, index)| index.def.unique) {
             let has_null = keys & (1 << position) == 0 || key::of_image(index, table.image(new), &mut key);
             if !has_null {
-                self.key(write.table, position, &key);
-                self.beyond(write.table).key(write.table, position, &key);
+                self.key_was_free(write.table, position, &key, now);
             }
         }
         self.key = key;

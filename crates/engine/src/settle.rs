@@ -48,7 +48,7 @@ impl Inner {
         let cell = table.rows.hot_cell(write.row, held.pin()).unwrap_or(&no_cell);
         let (base, new) = (write.change.claimed(held.pin()), write.change.published(held.pin()));
         if held.is_serial() && held.is_active() {
-            scratch.reads.undone(table, &write, new);
+            scratch.reads.undone(table, &write, new, self.registry.now());
         }
         held.undo(cell, base, new);
         if let (Some(new), Some(version)) = (new, write.change.dead_by_undo()) {

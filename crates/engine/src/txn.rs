@@ -241,15 +241,23 @@ impl<'e> Txn<'e> {
 
     /// Undoes what it has done since, and gives up the locks that it got.
     pub(crate) fn undo_to(&self, mark: Mark) {
+        if self.undo_quietly_to(mark) {
+            self.keys_released();
+        }
+    }
+
+    /// The same without waking who waits for a unique key. Returns true if that is still to be done.
+    pub(crate) fn undo_quietly_to(&self, mark: Mark) -> bool {
         let _call = self.call();
         let mut scratch = self.scratch();
         let undone = mark.writes < scratch.writes.len();
         while mark.writes < scratch.writes.len() {
             self.inner.undo_last(self.held(), &mut scratch, self.counters());
         }
-        self.locks_undone(&mut scratch, mark.locks, mark.tables, undone);
+        self.locks_undone(&mut scratch, mark.locks, mark.tables);
         drop(scratch);
         self.share_again(mark.shared);
+        undone
     }
 
     /// Whether its writes meet the newest committed version, whatever its snapshot sees.

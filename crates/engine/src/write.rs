@@ -41,10 +41,10 @@ impl Drop for Unclaim<'_, '_> {
 
 /// Remembers that a unique key is given up. The transaction's own version leaves no trace in what it has written when it commits, so
 /// that it found the key free is a read beyond the snapshot: whoever gave the key up since then comes before it.
-fn note_key(table: &Table, position: usize, key: &[u8], reads: &mut ReadLog, is_own: bool) {
-    reads.key(table.id, position, key);
-    if is_own {
-        reads.beyond(table.id).key(table.id, position, key);
+fn note_key(table: &Table, position: usize, key: &[u8], reads: &mut ReadLog, own_at: Option<u64>) {
+    match own_at {
+        Some(now) => reads.key_was_free(table.id, position, key, now),
+        None => reads.key(table.id, position, key),
     }
 }
 
@@ -215,14 +215,19 @@ impl Txn<'_> {
     /// after it, though it may not see that the row is gone.
     #[cold]
     fn note_keys(&self, table: &Table, base: &Version) {
-        let is_own = self.held().is_own(base);
+        let own_at = self.own_at(base);
         let mut scratch = self.scratch();
         let Scratch { key, reads, .. } = &mut *scratch;
         for (position, index) in table.indexes.iter().enumerate().filter(|(_, index)| index.def.unique) {
             if !key::of_image(index, table.image(base), key) {
-                note_key(table, position, key, reads, is_own);
+                note_key(table, position, key, reads, own_at);
             }
         }
+    }
+
+    /// The clock, if the version is the transaction's own.
+    fn own_at(&self, version: &Version) -> Option<u64> {
+        self.held().is_own(version).then(|| self.inner.registry.now())
     }
 
     /// As [`Txn::delete`], if `condition` holds for the version that would go; see [`Txn::update_if`].
@@ -370,7 +375,7 @@ impl Txn<'_> {
             }
             if index.def.unique && self.held().is_serial() {
                 let Scratch { other_key, reads, .. } = &mut *scratch;
-                note_key(table, position, other_key, reads, self.held().is_own(base));
+                note_key(table, position, other_key, reads, self.own_at(base));
             }
             let write = scratch.writes.last_mut().expect("the change is in the write set");
             write.keys_left |= 1 << position;
@@ -394,7 +399,9 @@ impl Txn<'_> {
                 // While the change is among the writes.
                 let error = self.note_refusal(error, table, position, &key, scratch);
                 scratch.key = key;
+                let before = scratch.reads.mark();
                 self.inner.undo_last(self.held(), scratch, self.counters());
+                scratch.reads.unbind(&before);
                 Err(error)
             }
         }

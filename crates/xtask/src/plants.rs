@@ -16,7 +16,7 @@ struct Plant {
     test: &'static str,
 }
 
-const PLANTS: [Plant; 10] = [
+const PLANTS: [Plant; 11] = [
     Plant { bug: "allocator_guard_off", package: "preempt", test: "heap::the_guard_covers_the_process" },
     Plant { bug: "pending_bit_lost", package: "preempt", test: "regions::only_the_outermost_end_serves" },
     Plant { bug: "conflict_check_skipped", package: "engine", test: "conflicts::a_lost_update_is_prevented" },
@@ -27,6 +27,11 @@ const PLANTS: [Plant; 10] = [
         bug: "pivot_committed_unchecked",
         package: "engine",
         test: "serial::the_last_of_a_dangerous_structure_is_refused",
+    },
+    Plant {
+        bug: "passing_key_unchecked",
+        package: "engine",
+        test: "serial::a_key_that_was_had_for_a_while_is_a_dependency",
     },
     Plant { bug: "dropped_early", package: "engine", test: "drops::a_dropped_table_is_used_on" },
     Plant { bug: "wakeup_lost", package: "engine", test: "waits::a_commit_wakes_who_waits" },

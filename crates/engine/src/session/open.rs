@@ -279,12 +279,17 @@ impl Session {
         }
         if txn.must_wait.get() {
             *is_locking = locking || txn.gives_back.get();
-            txn.undo_to(if *is_locking { before } else { start });
+            let are_keys_free = txn.undo_quietly_to(if *is_locking { before } else { start });
             txn.scratch().reads.unread(&reads);
             // By what it has read it knows what it waits for.
             open.is_unread = open.is_unread && *is_locking && !(open.is_tied() && before != Mark::START);
             txn.goes_back();
             txn.park(waiter, true);
+            // Two who wait for each other's keys are a deadlock, though each gives back what its statement took. If each woke
+            // the other before it parks, they would go on for ever.
+            if are_keys_free {
+                txn.keys_released();
+            }
             *is_parked = true;
             if open.leave(txn, Activity::LockWait) {
                 return Ok(None);
@@ -302,6 +307,10 @@ impl Session {
                 Ok(Some(result))
             }
             Err(error) => {
+                if txn.held().is_serial() && txn.check_alive() {
+                    txn.undo_to(start);
+                    txn.scratch().reads.unbind(&reads);
+                }
                 open.fail(txn, &error);
                 Err(error)
             }

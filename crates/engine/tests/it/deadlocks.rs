@@ -112,6 +112,21 @@ pub fn inserters_wait_for_each_other() {
     closes(&table, &engine, [&insert(7), &insert(8), &insert(8), &insert(7)]);
 }
 
+/// The same by statements that have changed something before they wait: they give that back, and do not wake each other for
+/// it again and again.
+pub fn who_waits_for_a_key_gives_back_others() {
+    let (engine, table) = bank_of_rows(3);
+    let insert = |id: i32| {
+        let table = table.clone();
+        move |txn: &Txn<'_>| open(txn, &table, id, 0, "x").map(drop)
+    };
+    let both = |row: i32, id: i32| {
+        let table = table.clone();
+        move |txn: &Txn<'_>| pay(txn, &table, row, 1).and_then(|()| open(txn, &table, id, 0, "x").map(drop))
+    };
+    closes(&table, &engine, [&insert(7), &insert(8), &both(1, 8), &both(2, 7)]);
+}
+
 /// Both share a row, and both want to write it.
 pub fn sharers_wait_for_each_other() {
     let (engine, table) = bank_of_rows(1);
