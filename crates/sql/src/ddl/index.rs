@@ -9,7 +9,6 @@ use crate::bind::refuse;
 use crate::catalog::{ConstraintKind, IndexMethod, IndexOrder, Relation};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::{alters, folded};
-use engine::TableLock;
 use sqlparser::ast;
 
 impl Ddl<'_> {
@@ -56,7 +55,10 @@ impl Ddl<'_> {
             }
         }
         if *concurrently {
-            self.notice(SqlState("01000"), "CONCURRENTLY is ignored: writers of the table wait".to_owned());
+            self.notice(
+                SqlState("01000"),
+                "CONCURRENTLY is ignored: others that write to the table or lock it wait".to_owned(),
+            );
         }
         if !with.is_empty() {
             self.notice(SqlState("01000"), "storage parameters are ignored".to_owned());
@@ -118,7 +120,6 @@ impl Ddl<'_> {
             self.notice(SqlState::DUPLICATE_TABLE, format!("{message}, skipping"));
             return Ok("CREATE INDEX".into());
         }
-        self.lock(&table, TableLock::Share)?;
         let mut draft = Draft::of(&table);
         let at = self.add_index(&mut draft, name, [positions, include], [*unique, false])?;
         draft.indexes[at].method = method;
@@ -132,7 +133,6 @@ impl Ddl<'_> {
     /// Takes an index from its table.
     pub(super) fn drop_index(&mut self, table: u32, index: u32) -> SqlResult<()> {
         let Some(table) = self.state.table_numbered(table).cloned() else { return Ok(()) };
-        self.lock(&table, TableLock::AccessExclusive)?;
         let mut draft = Draft::of(&table);
         let Some(position) = draft.indexes.iter().position(|one| one.oid == index) else { return Ok(()) };
         remove_index(&mut draft, position);
@@ -176,7 +176,6 @@ impl Ddl<'_> {
         }
         renamed.indexes[position].name.clone_from(new);
         // Its name in the engine is in messages, so it is renamed there, too: by a copy.
-        self.lock(&table, TableLock::AccessExclusive)?;
         self.rebuild(&table, Draft::of(&renamed), &same_columns(&table))?;
         Ok("ALTER INDEX".into())
     }

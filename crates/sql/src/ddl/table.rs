@@ -240,12 +240,10 @@ impl Ddl<'_> {
             at += 1;
         }
         for table in tables {
-            self.lock(&table, TableLock::AccessExclusive)?;
             let mut draft = Draft::of(&table);
             draft.counted = Arc::default();
-            let schema = self.schema_of(draft.schema)?;
-            let fresh = self.engine_table(draft.engine_def(&schema)?)?;
-            self.replace_table(draft.finish(fresh))?;
+            let fresh = self.in_place_of(&table, draft)?;
+            self.replace_table(fresh)?;
             if matches!(identity, Some(ast::TruncateIdentityOption::Restart)) {
                 self.restart_sequences(table.oid)?;
             }
@@ -269,10 +267,18 @@ impl Ddl<'_> {
 
     /// A table with these rows in the place of another: `sources` says where each column comes from.
     pub(super) fn rebuild(&mut self, old: &TableInfo, draft: Draft, sources: &[Source]) -> SqlResult<Arc<TableInfo>> {
-        let schema = self.schema_of(draft.schema)?;
-        let fresh = self.engine_table(draft.engine_def(&schema)?)?;
-        let table = draft.finish(fresh);
+        let table = self.in_place_of(old, draft)?;
         self.copy_rows(old, &table, sources)?;
         self.replace_table(table)
+    }
+
+    /// A table of its own in the engine, without rows, for another's description. Locks of rows and of tables, and notes of
+    /// what was read, are of a table of the engine: whoever has one must not be left with the old table, while others go on
+    /// with the new one. So this excludes everybody who has any, whatever the statement does.
+    fn in_place_of(&mut self, old: &TableInfo, draft: Draft) -> SqlResult<TableInfo> {
+        self.lock(old, TableLock::AccessExclusive)?;
+        let schema = self.schema_of(draft.schema)?;
+        let fresh = self.engine_table(draft.engine_def(&schema)?)?;
+        Ok(draft.finish(fresh))
     }
 }
