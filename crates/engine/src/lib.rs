@@ -101,6 +101,6 @@ pub use row::{Row, RowId};
 pub use scan::{Sample, Scan, ScanPart, Snapshot};
 pub use session::{Canceller, Savepoint, Session, SessionOptions, Step};
 pub use table::{Column, IndexDef, Table, TableDef};
-pub use txn::{AtDecision, Txn};
+pub use txn::{AtDecision, Replaced, Txn};
 pub use value::{Type, Value};
 pub use writer::RowWriter;

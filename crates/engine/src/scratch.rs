@@ -42,6 +42,8 @@ pub(crate) struct Write {
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(crate) writes: Vec<Write>,
+    /// Tables whose rows it takes away all at once, in a SERIALIZABLE transaction.
+    pub(crate) replaced: Vec<u32>,
     /// Its locks in the lock table, in the order in which it got them.
     pub(crate) locks: Vec<(Key, Mode)>,
     pub(crate) key: Vec<u8>,
@@ -69,6 +71,7 @@ impl Scratch {
     pub(crate) fn reset(&mut self) {
         self.reads.reset();
         self.writes.clear();
+        self.replaced.clear();
         if KEPT_CHANGES_MAX < self.writes.capacity() {
             self.writes = Vec::new();
         }

@@ -58,6 +58,10 @@
 //! - *T went beyond its snapshot:* what it learned from the newest rows meets a write of one that committed after `s(T)`
 //!   and before it learned the last of that.
 //!
+//! A table that is dropped, emptied or copied by a definition is a write of all of its rows. Reads of it stay under its own
+//! number, so whoever writes to the table in its place writes to all rows of the old one, too. ([`Inner::replace_tables`];
+//! this holds whatever the level of the transaction that defines: its own writes do not count, but those of others do.)
+//!
 //! Comparisons and commit happen under one latch, except those that were made before in rounds outside it; records do not
 //! change. So of two SERIALIZABLE transactions that overlap the second to hold the latch finds the first. Commits of other
 //! levels do not come here. A transaction pushes no record only if it found, *after* its decision, no other live that may
@@ -104,6 +108,7 @@ use crate::reads::{ReadLog, bit};
 use crate::scratch::{Scratch, Write};
 use crate::sync::Latch;
 use crate::tables::Tables;
+use crate::txn::Replaced;
 use core::mem;
 use preempt::{Region, Worker};
 use stage::Class;
@@ -625,16 +630,50 @@ impl Inner {
         if passes { Ok(()) } else { Err(Refused::Conflict) }
     }
 
+    /// To be called before the decision of a transaction that takes away all rows of these tables. For whoever has read one it
+    /// is a write of the whole table; and so is what others write to the table in its place, as their rows are not compared.
+    pub(crate) fn replace_tables(&self, held: &Held<'_>, scratch: &mut Scratch, replaced: &[Replaced]) {
+        for Replaced { old, new } in replaced {
+            if held.is_serial() {
+                scratch.replaced.extend(old.elders().iter().copied().chain([old.id]));
+            }
+            if let Some(new) = new {
+                // Of those before the old one only the transactions have read that began before it was there. If they have
+                // ended, they have done so before anybody begins who writes to the new one.
+                let are_read = self.registry.look_at_serial().live() != 0;
+                let elders = if are_read { old.elders() } else { &[] };
+                new.set_elders(elders.iter().copied().chain([old.id]).collect());
+            }
+        }
+    }
+
+    /// Adds the tables in whose place those are that were written.
+    fn add_elders(&self, held: &Held<'_>, writes: &[Write], elders: &mut Vec<u32>) {
+        let mut last = None;
+        for write in writes {
+            if last.replace(write.table) == Some(write.table) {
+                continue;
+            }
+            for elder in self.table(write.table, held.pin()).elders() {
+                if !elders.contains(elder) {
+                    elders.push(*elder);
+                }
+            }
+        }
+    }
+
     fn commit_serially(&self, held: &Held<'_>, scratch: &mut Scratch) -> Result<Option<u64>, Refused> {
-        let Scratch { reads, writes, record, key, .. } = scratch;
+        let Scratch { reads, writes, replaced, record, key, .. } = scratch;
         let record = record.get_or_insert_default();
+        self.add_elders(held, writes, replaced);
+        let has_changes = !writes.is_empty() || !replaced.is_empty();
+        let whole = replaced.drain(..).map(RecentWrite::any);
         if EXACT_MAX < writes.len() {
-            Record::fill(record, reads, tables_of(writes).map(RecentWrite::any));
+            Record::fill(record, reads, tables_of(writes).map(RecentWrite::any).chain(whole));
         } else {
             let exact = |write: &Write| RecentWrite::new(held, write.table, write.row, &write.change);
-            Record::fill(record, reads, writes.iter().filter_map(exact));
+            Record::fill(record, reads, writes.iter().filter_map(exact).chain(whole));
         }
-        let has_changes = !writes.is_empty();
         let (tables, registry) = (&self.tables, &*self.registry);
         self.serial.commit(Commit { tables, registry, held, record, key, has_changes })
     }

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::key;
 use crate::layout::{COLUMNS_MAX, Layout};
 use crate::raw::btree::BTree;
+use crate::raw::once::OnceBox;
 use crate::raw::rows::RowMap;
 use crate::sync::{AtomicU64, SeqCst};
 use crate::value::Type;
@@ -94,6 +95,8 @@ pub struct Table {
     pub(crate) rows: RowMap,
     pub(crate) version_bytes: VersionBytes,
     pub(crate) blocks: Arc<Totals>,
+    /// Tables that were in its place before, and that SERIALIZABLE transactions which it meets may have read.
+    elders: OnceBox<Vec<u32>>,
     /// The length of the first row's image, 0 before it: what others are expected to have.
     image_bytes: AtomicUsize,
 }
@@ -141,6 +144,7 @@ impl Table {
             rows: RowMap::new(),
             version_bytes: VersionBytes::new(),
             blocks: Arc::default(),
+            elders: OnceBox::new(),
             image_bytes: AtomicUsize::new(0),
             def,
         })
@@ -159,6 +163,18 @@ impl Table {
     /// Its number: tables are numbered in the order in which they were created, and no number is given out twice.
     pub fn number(&self) -> u32 {
         self.id
+    }
+
+    /// Tables that were in its place before.
+    #[inline]
+    pub(crate) fn elders(&self) -> &[u32] {
+        self.elders.get().map_or(&[], |elders| elders)
+    }
+
+    /// Says so, before anybody else knows the table.
+    pub(crate) fn set_elders(&self, elders: Vec<u32>) {
+        let is_new = self.elders.set(Box::new(elders)).is_ok();
+        debug_assert!(is_new, "a table takes one other's place");
     }
 
     /// About how long a row image is.

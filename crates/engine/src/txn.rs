@@ -18,6 +18,7 @@ use crate::raw::slots::{COMMANDS_MAX, Held, LATEST, slot_of};
 use crate::redo;
 use crate::scratch::{Kind, Scratch};
 use crate::serial::Refused;
+use crate::table::Table;
 use core::cell::{BorrowMutError, Cell, RefCell, RefMut};
 use preempt::Worker;
 use std::sync::Arc;
@@ -84,6 +85,15 @@ impl Mark {
     pub(crate) const START: Mark = Mark { writes: 0, locks: 0, shared: Shared::NONE, tables: 0 };
 }
 
+/// A table whose rows go all at once: dropped, emptied or copied.
+#[derive(Debug, Clone)]
+pub struct Replaced {
+    /// The table.
+    pub old: Arc<Table>,
+    /// The table that is in its place from now on, which nobody else knows yet.
+    pub new: Option<Arc<Table>>,
+}
+
 /// Called around the decision of a commit: what the transaction has done elsewhere becomes visible together with its rows.
 ///
 /// The transaction still holds its locks when `after` is called, so whoever waits for one of them finds that done.
@@ -91,6 +101,11 @@ pub trait AtDecision {
     /// True if there is anything to be done. The commit then fails if somebody took the transaction's locks, even if it
     /// has written no row.
     const IS_NEEDED: bool;
+    /// Tables whose rows the transaction takes away all at once, each with the one that has them from now on, if any.
+    #[inline]
+    fn replaced(&self) -> &[Replaced] {
+        &[]
+    }
     /// From here on others may see the transaction's rows.
     fn before(&mut self);
     /// The transaction is committed, or is not.
@@ -389,7 +404,8 @@ impl<'e> Txn<'e> {
         let held = self.held.take().expect("only the two ends give it up");
         let mut scratch = self.scratch.take().expect("only the two ends give it up");
         let counters = &self.inner.counters[held.index()];
-        if scratch.writes.is_empty() {
+        self.inner.replace_tables(&held, &mut scratch, decision.replaced());
+        if scratch.writes.is_empty() && scratch.replaced.is_empty() {
             decision.before();
             // Its locks may have guarded something outside of the database: whoever lost one is told.
             if held.taken_by().is_some() {

@@ -24,7 +24,7 @@ pub(crate) use state::parts as name_parts;
 pub use state::{Schema, State};
 
 use crate::error::{SqlError, SqlResult};
-use engine::Advisory;
+use engine::{Advisory, Replaced};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -91,9 +91,10 @@ impl Catalog {
     pub(crate) fn publication(
         &self,
         state: Arc<State>,
+        replaced: Vec<Replaced>,
         retired: Vec<Arc<TableInfo>>,
         sequences: Vec<Arc<Sequence>>,
     ) -> Publication<'_> {
-        Publication { catalog: self, state, retired, sequences, current: None }
+        Publication { catalog: self, state, replaced, retired, sequences, current: None }
     }
 }

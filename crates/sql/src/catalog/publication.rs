@@ -7,7 +7,7 @@
 //! made under the latch of the state.
 
 use super::{Catalog, Sequence, State, TableInfo};
-use engine::AtDecision;
+use engine::{AtDecision, Replaced};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLockWriteGuard};
 
@@ -15,6 +15,8 @@ use std::sync::{Arc, PoisonError, RwLockWriteGuard};
 pub(crate) struct Publication<'c> {
     pub(super) catalog: &'c Catalog,
     pub(super) state: Arc<State>,
+    /// Tables of the engine that nobody goes on with then, and those in their places.
+    pub(super) replaced: Vec<Replaced>,
     /// Tables that are out of date then. Whoever has waited for one of these finds that out under its lock.
     pub(super) retired: Vec<Arc<TableInfo>>,
     /// Sequences that are defined anew. Whoever has waited for one of these finds that out, too.
@@ -25,6 +27,10 @@ pub(crate) struct Publication<'c> {
 
 impl AtDecision for Publication<'_> {
     const IS_NEEDED: bool = true;
+
+    fn replaced(&self) -> &[Replaced] {
+        &self.replaced
+    }
 
     fn before(&mut self) {
         self.current = Some(self.catalog.current.write().unwrap_or_else(PoisonError::into_inner));

@@ -15,7 +15,7 @@ use crate::plan::TableUse;
 use crate::pulse;
 use crate::session::ColumnInfo;
 use crate::types::SqlType;
-use engine::{Table, TableLock};
+use engine::{Replaced, Table, TableLock};
 use sqlparser::ast;
 use std::sync::{Arc, PoisonError};
 
@@ -323,7 +323,13 @@ impl Session {
             _ => true,
         };
         let sequences: Vec<Arc<Sequence>> = work.state.sequences().filter(is_new).cloned().collect();
-        let mut publication = self.database.catalog.publication(Arc::clone(&work.state), retired, sequences);
+        let replaced = retired.iter().filter_map(|old| {
+            let new = work.state.table_numbered(old.oid).map(|new| Arc::clone(&new.table));
+            let is_another = new.as_ref().is_none_or(|new| !Arc::ptr_eq(new, &old.table));
+            is_another.then(|| Replaced { old: Arc::clone(&old.table), new })
+        });
+        let replaced = replaced.collect();
+        let mut publication = self.database.catalog.publication(Arc::clone(&work.state), replaced, retired, sequences);
         let result = self.engine.commit_with(&mut publication);
         // What has lost: the old descriptions, or, if the commit failed, the new ones.
         let (lost, kept) = match &result {
