@@ -24,6 +24,8 @@ use crate::table::Table;
 use crate::tables::Tables;
 use core::cmp::Ordering;
 
+/// Scans of a log with conditions.
+const SCANS_MAX: usize = 256;
 /// Rows, ranges or bytes of keys that are kept before whole tables take their place.
 const ROWS_MAX: usize = 1 << 20;
 const RANGES_MAX: usize = 1 << 18;
@@ -305,7 +307,14 @@ impl ReadLog {
 
     /// A table was scanned for rows that satisfy all the conditions.
     pub(crate) fn scan(&mut self, table: u32, conditions: &[Condition]) {
+        let is_covered =
+            |scan: &Scanned| scan.table == table && (scan.conditions.is_empty() || scan.conditions == conditions);
+        if self.tables & bit(table) != 0 && self.scans.iter().any(is_covered) {
+            return;
+        }
         self.tables |= bit(table);
+        // Beyond this many, what was looked for in a table is no more told apart.
+        let conditions = if SCANS_MAX <= self.scans.len() { &[] } else { conditions };
         self.scans.push(Scanned { table, conditions: conditions.to_vec() });
     }
 

@@ -152,6 +152,7 @@ fn main() -> ExitCode {
             testkit::test!(serial_mode::writers_of_other_levels_do_not_count),
             testkit::test!(serial_mode::frozen_rows_are_checked_too),
             testkit::test!(serial_mode::the_memory_for_committed_transactions_is_bounded),
+            testkit::test!(serial_mode::repeated_scans_take_no_memory),
             testkit::test!(serial_mode::a_long_read_log_stands_for_whole_tables),
             testkit::test!(serial_mode::somebody_stays_on_call),
             testkit::test!(serial_mode::versions_to_be_checked_are_not_pruned),

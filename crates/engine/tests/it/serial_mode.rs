@@ -174,6 +174,35 @@ pub fn versions_to_be_checked_are_not_pruned() {
     assert!(engine.stats().versions < 20, "{:?}", engine.stats());
 }
 
+/// A table that is scanned again and again is noted once for each condition, and past some of these as a whole.
+pub fn repeated_scans_take_no_memory() {
+    let (engine, table) = bank_of(3);
+    let beside = serial(&engine);
+    let of = |id: i32| [Condition::compare(ID, Comparison::Equal, Value::Int32(id))];
+    let scans = |conditions: &[Condition]| {
+        let txn = serial(&engine);
+        (0..10_000).for_each(|_| txn.scan(&table, conditions, |_| ()).unwrap());
+        txn
+    };
+    assert!(!refused(scans(&[])));
+    assert!(!refused(scans(&of(1))));
+    let many = serial(&engine);
+    for id in 0..10_000 {
+        many.scan(&table, &of(id + 100), |_| ()).unwrap();
+    }
+    assert!(!refused(many));
+    let entries = engine.stats().serial_entries;
+    assert!((1..4_096).contains(&entries), "{entries} entries are kept");
+    drop(beside);
+    // What is not told apart any more is still there.
+    let (many, other) = (serial(&engine), serial(&engine));
+    (0..10_000).for_each(|id| many.scan(&table, &of(id + 100), |_| ()).unwrap());
+    pay(&many, &table, 0, 1).unwrap();
+    balance(&other, &table, 0).unwrap();
+    pay(&other, &table, 1, 1).unwrap();
+    assert!(second_is_refused(other, many));
+}
+
 /// A log that has grown too long stands for whole tables.
 pub fn a_long_read_log_stands_for_whole_tables() {
     let (engine, table) = bank_of(2);
