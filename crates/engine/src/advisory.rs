@@ -86,7 +86,7 @@ impl Txn<'_> {
         let (key, mode) = (Key::Advisory(lock), mode_of(shared));
         let session = self.waiter.filter(|_| scope == AdvisoryScope::Session);
         if scope == AdvisoryScope::Session && session.is_none() {
-            return Err(Error::WriteConflict { table: "advisory lock".to_owned() });
+            return Err(Error::WriteConflict { table: "advisory lock".to_owned(), is_deleted: false });
         }
         let taken = self.acquire_as(session.is_some(), "advisory lock", key, mode, wait)?;
         if taken && let Some(waiter) = session {

@@ -28,6 +28,8 @@ pub enum Error {
     WriteConflict {
         /// The table of the row.
         table: String,
+        /// True if a write met a row that is there no more.
+        is_deleted: bool,
     },
     /// The commit would complete a dangerous structure of SERIALIZABLE transactions (see the module `serial`), or the
     /// snapshot does not see what refused a key. Run the transaction again.

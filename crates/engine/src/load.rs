@@ -175,7 +175,7 @@ impl Load<'_> {
                     }
                     Added::Undecided(_) => {
                         counters.conflicts.add(1);
-                        return Err(Error::WriteConflict { table: name() });
+                        return Err(Error::WriteConflict { table: name(), is_deleted: false });
                     }
                 }
             }

@@ -129,7 +129,7 @@ impl Inner {
         let asker = Asker { owner: held.owner(), importance: held.importance(), waiter: None, for_session: false };
         let lock = (Key::Table(table.id), Mode::ROW_EXCLUSIVE);
         match self.locks.ask(&self.registry, &elsewhere, asker, lock, Ask::Check)? {
-            Answer::Blocked(_) => Err(Error::WriteConflict { table: table.name().to_owned() }),
+            Answer::Blocked(_) => Err(Error::WriteConflict { table: table.name().to_owned(), is_deleted: false }),
             Answer::Free | Answer::Granted { .. } => Ok(()),
         }
     }
@@ -219,7 +219,7 @@ impl Txn<'_> {
         if self.press(&obstacles) || is_end && obstacles.fresh {
             return Ok(());
         }
-        Err(if self.waiter.is_some() { self.told_to_wait() } else { self.conflict(table) })
+        Err(if self.waiter.is_some() { self.told_to_wait() } else { self.conflict(table, false) })
     }
 
     /// Whether the transaction of `word` ends while we look at it. To wait for a while in place, for as long as it runs, costs
@@ -433,7 +433,7 @@ impl Txn<'_> {
                 Wait::Block if self.waiter.is_some() => {}
                 Wait::Block => {
                     self.counters().conflicts.add(1);
-                    return Err(Error::WriteConflict { table: what.to_owned() });
+                    return Err(Error::WriteConflict { table: what.to_owned(), is_deleted: false });
                 }
                 Wait::NoWait => return Err(Error::LockNotAvailable(key.wanted(mode))),
                 Wait::SkipLocked => return Ok(false),
@@ -484,7 +484,7 @@ impl Txn<'_> {
             (None, None) => true,
             _ => false,
         };
-        if is_same { Ok(seen) } else { Err(self.conflict(table)) }
+        if is_same { Ok(seen) } else { Err(self.conflict(table, false)) }
     }
 
     /// Takes the lock of a row, whatever is there. Gives the number of locks before it; nothing if it is locked and

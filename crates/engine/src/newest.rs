@@ -106,10 +106,10 @@ impl Txn<'_> {
         };
         match found {
             // It went after the snapshot.
-            None if seen.is_some() => Err(self.conflict(table)),
+            None if seen.is_some() => Err(self.conflict(table, false)),
             Some(row) if !self.reads_latest() => match self.visible_row(table, row.row_id().0, own) {
                 Some(seen) if seen.is_same_version(&row) => Ok(found),
-                _ => Err(self.conflict(table)),
+                _ => Err(self.conflict(table, false)),
             },
             found => Ok(found),
         }

@@ -321,7 +321,7 @@ impl Txn<'_> {
                 }
                 Claim::Changed => {
                     self.note_row(table, row);
-                    return Err(self.conflict(table));
+                    return Err(self.conflict(table, self.newest_row(table, row.0).is_none()));
                 }
             }
         }
@@ -436,9 +436,9 @@ impl Txn<'_> {
     }
 
     #[cold]
-    pub(crate) fn conflict(&self, table: &Table) -> Error {
+    pub(crate) fn conflict(&self, table: &Table, is_deleted: bool) -> Error {
         self.counters().conflicts.add(1);
-        Error::WriteConflict { table: table.name().to_owned() }
+        Error::WriteConflict { table: table.name().to_owned(), is_deleted }
     }
 
     #[inline]

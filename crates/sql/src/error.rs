@@ -333,6 +333,9 @@ impl From<engine::Error> for SqlError {
             Error::UniqueViolation { index, .. } => {
                 format!("duplicate key value violates unique constraint \"{index}\"")
             }
+            Error::WriteConflict { is_deleted: true, .. } => {
+                "could not serialize access due to concurrent delete".to_owned()
+            }
             Error::WriteConflict { .. } | Error::Taken => {
                 "could not serialize access due to concurrent update".to_owned()
             }

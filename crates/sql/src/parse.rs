@@ -4,7 +4,7 @@
 
 pub(crate) mod alters;
 pub(crate) mod cursors;
-mod forms;
+pub(crate) mod forms;
 pub(crate) mod maintenance;
 mod pieces;
 mod refused;

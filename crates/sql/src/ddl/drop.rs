@@ -6,6 +6,7 @@ use super::{Ddl, Defined, verb};
 use crate::bind::refuse;
 use crate::catalog::{ConstraintKind, Relation};
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::parse::forms;
 use engine::TableLock;
 use sqlparser::ast::{self, ObjectType, Statement};
 use std::sync::Arc;
@@ -44,6 +45,16 @@ impl Ddl<'_> {
             return Err(SqlError::unsupported("this DROP"));
         };
         let tag = verb(statement);
+        let is_concurrent = forms::is_concurrent(names);
+        let names = if is_concurrent { &names[1..] } else { &names[..] };
+        if is_concurrent && 1 < names.len() {
+            let message = "DROP INDEX CONCURRENTLY does not support dropping multiple objects";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        if is_concurrent && *cascade {
+            let message = "DROP INDEX CONCURRENTLY does not support CASCADE";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
         if *object_type == ObjectType::Schema {
             return self.drop_schemas(names, *if_exists, *cascade);
         }

@@ -1,8 +1,9 @@
 //! Forms of expressions and small clauses that the library does not know, said as others that it knows.
 
 use super::offset;
-use super::rewrite::{VALUES, closing, is_word, mark_at, sign, word};
+use super::rewrite::{VALUES, closing, is_word, mark, mark_at, sign, word};
 use crate::error::{SqlError, SqlResult, SqlState};
+use sqlparser::ast;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 
 fn is(tokens: &[TokenWithSpan], at: usize, word: &str) -> bool {
@@ -374,12 +375,25 @@ pub(super) fn read_only(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResu
     Ok(())
 }
 
-/// `DROP INDEX CONCURRENTLY`: nobody waits for who reads anyway.
+/// First name of a `DROP INDEX CONCURRENTLY`.
+const CONCURRENTLY: &str = "concurrently";
+
+/// `DROP INDEX CONCURRENTLY`, as one of another index besides, which has the name of a mark.
 pub(super) fn drop_index(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     if is(tokens, 0, "drop") && is(tokens, 1, "index") && is(tokens, 2, "concurrently") {
-        tokens.remove(2);
+        let own = tokens.remove(2);
+        let at = if is(tokens, 2, "if") && is(tokens, 3, "exists") { 4 } else { 2 };
+        tokens.splice(at..at, [mark_at(&own, CONCURRENTLY), sign(&own, Token::Comma)]);
     }
     Ok(())
+}
+
+/// Whether a `DROP INDEX` of these names is one that is concurrent.
+pub(crate) fn is_concurrent(names: &[ast::ObjectName]) -> bool {
+    match names.first().map(|name| &name.0[..]) {
+        Some([ast::ObjectNamePart::Identifier(ident)]) => mark(ident) == Some(CONCURRENTLY),
+        _ => false,
+    }
 }
 
 /// `NATIONAL CHARACTER`, `NCHAR`.

@@ -11,6 +11,7 @@ use crate::catalog::{Relation, Seen, Sequence, State, TableInfo};
 use crate::copy::options::Written as CopyOption;
 use crate::ddl::{Ddl, Made, asks_again, verb};
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::parse::forms;
 use crate::plan::TableUse;
 use crate::pulse;
 use crate::session::ColumnInfo;
@@ -244,6 +245,14 @@ impl Session {
 
     /// Runs a definition.
     pub(super) fn define(&mut self, text: &str, tree: &ast::Statement) -> SqlResult<Step> {
+        let is_concurrent = match tree {
+            ast::Statement::CreateIndex(create) => create.concurrently,
+            ast::Statement::Drop { names, .. } => forms::is_concurrent(names),
+            _ => false,
+        };
+        if is_concurrent {
+            self.refuse_block(verb(tree), " CONCURRENTLY")?;
+        }
         let path = self.search_path()?;
         let database = self.database.clone();
         let before = self.work.as_ref().map(|work| (Arc::clone(&work.base), work.state()));

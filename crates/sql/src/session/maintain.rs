@@ -5,7 +5,8 @@ use super::run::{Given, Needs};
 use super::{Block, Outcome, Session, Step, Tag};
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, SqlState};
-use engine::Txn;
+use crate::plan::{Hold, TableUse};
+use engine::{TableLock, Txn};
 
 /// Most row ids that are looked at to count a table's rows. Of a larger table the number is an estimate.
 const SAMPLE_IDS: u64 = 1 << 14;
@@ -18,14 +19,28 @@ fn count(txn: &Txn<'_>, table: &TableInfo) -> SqlResult<()> {
 }
 
 impl Session {
-    pub(super) fn maintain(&mut self, words: &'static str, given: Given<'_>) -> SqlResult<Step> {
-        let bound = given.bound;
-        let is_in_block = self.block == Block::Explicit;
-        if words == "VACUUM" && is_in_block {
-            let message = "VACUUM cannot run inside a transaction block";
+    /// # Errors
+    /// `25001` in a transaction block.
+    pub(super) fn refuse_block(&self, words: &str, more: &str) -> SqlResult<()> {
+        if self.block == Block::Explicit {
+            let message = format!("{words}{more} cannot run inside a transaction block");
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
-        if words == "SET CONSTRAINTS" && !is_in_block {
+        Ok(())
+    }
+
+    pub(super) fn maintain(&mut self, words: &'static str, given: Given<'_>) -> SqlResult<Step> {
+        let bound = given.bound;
+        let is_concurrent = || {
+            let mode = |one: &TableUse| matches!(one.hold, Hold::Lock(TableLock::ShareUpdateExclusive, _));
+            words == "REINDEX" && bound.uses.iter().any(mode)
+        };
+        if words == "VACUUM" {
+            self.refuse_block(words, "")?;
+        } else if is_concurrent() {
+            self.refuse_block(words, " CONCURRENTLY")?;
+        }
+        if words == "SET CONSTRAINTS" && self.block != Block::Explicit {
             let message = "SET CONSTRAINTS can only be used in transaction blocks";
             self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, message);
         }

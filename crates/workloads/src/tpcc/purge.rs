@@ -189,7 +189,8 @@ impl Purge {
         })?;
         if found != first {
             // Another purge has been here after our snapshot.
-            return Err(Error::WriteConflict { table: tables.purged.district.name().to_owned() });
+            let table = tables.purged.district.name().to_owned();
+            return Err(Error::WriteConflict { table, is_deleted: false });
         }
         let keys: Vec<_> = (first..end).map(|order| [place[0], place[1], Int32(order)]).collect();
         let mut rows = Vec::with_capacity(keys.len());
