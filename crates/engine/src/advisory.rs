@@ -94,6 +94,16 @@ impl Txn<'_> {
         }
         Ok(taken)
     }
+
+    /// Gives up an exclusive lock that this statement has taken for the transaction, before the end of either.
+    pub fn give_back_advisory(&self, lock: Advisory) {
+        let _call = self.call();
+        let had = (Key::Advisory(lock), mode_of(false));
+        let mut scratch = self.scratch();
+        let Some(at) = scratch.locks.iter().rposition(|own| *own == had) else { return };
+        let (key, mode) = scratch.locks.remove(at);
+        self.release(key, mode);
+    }
 }
 
 impl Session {

@@ -572,6 +572,12 @@ impl Txn<'_> {
         }
     }
 
+    /// Gives up a lock that is not in its list any more.
+    pub(crate) fn release(&self, key: Key, mode: Mode) {
+        let Inner { locks, registry, .. } = self.inner;
+        locks.release(registry, &self.inner.elsewhere(self.held()), self.held().owner(), key, mode);
+    }
+
     /// The session parks: says so, and breaks the deadlocks that this closes. `stays`: with this transaction open.
     pub(crate) fn park(&self, waiter: &Arc<Waiter>, stays: bool) {
         let _call = self.call();

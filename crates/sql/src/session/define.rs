@@ -7,7 +7,7 @@
 use super::run::{Needs, Ran};
 use super::{Bound, Outcome, Session, Statement, Step, Tag, read_only};
 use crate::bind::Binder;
-use crate::catalog::{Relation, Seen, Sequence, State, TableInfo};
+use crate::catalog::{ORDER, Relation, Seen, Sequence, State, TableInfo};
 use crate::copy::options::Written as CopyOption;
 use crate::ddl::{Ddl, Made, asks_again, verb};
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -282,7 +282,13 @@ impl Session {
             let defined = if gives_back { pulse::with_reserve(|| ddl.apply(tree)) } else { ddl.apply(tree) };
             match defined {
                 Ok(defined) => Ok(Some((base, ddl.state, defined))),
-                Err(error) if asks_again(&error) => Ok(None),
+                Err(error) if asks_again(&error) => {
+                    // Who defines something else does not wait while this statement waits for its next table.
+                    if before.is_none() {
+                        run.txn.give_back_advisory(ORDER);
+                    }
+                    Ok(None)
+                }
                 Err(error) => Err(error),
             }
         });
