@@ -8,7 +8,7 @@ use crate::errors;
 use crate::frame::{self, Bind, Codes, Parse};
 use crate::lent::Lent;
 use crate::reply::Formats;
-use crate::session::{Held, Prepared, Session, State, Stop, TEXT_MAX, tag_rows};
+use crate::session::{Held, Prepared, Session, State, Stop, TEXT_MAX, Then, tag_rows};
 use sql::session::{Outcome, Tag, TransactionStatus};
 use sql::{Datum, SqlResult};
 use std::sync::Arc;
@@ -227,9 +227,13 @@ impl<B: Backend> Session<B> {
         let (prepared, hot, mut portal) = (Arc::clone(&held.prepared), held.hot, held.portal.take());
         let goes_on = !name.is_empty() && self.backend.advance(&mut portal, limit);
         let before = self.backend.status();
-        let commit_follows = limit.is_none() && frame::is_sync(&self.conn.input);
+        let then = match limit {
+            Some(_) => Then::MoreRows,
+            None if frame::is_sync(&self.conn.input) => Then::Commit,
+            None => Then::Unknown,
+        };
         let marks = Marks { hot, ..self.marks_of(&prepared) };
-        let outcome = self.run(&prepared.text, &prepared.totals, (marks, commit_follows), &mut portal).await;
+        let outcome = self.run(&prepared.text, &prepared.totals, (marks, then), &mut portal).await;
         if outcome.as_ref().is_ok_and(|outcome| self.has_ended(before, outcome)) {
             self.portals.clear();
         } else if let Some(held) = self.portals.get_mut(name) {

@@ -5,6 +5,8 @@
 
 mod alone;
 
+pub(crate) use alone::Then;
+
 use crate::backend::{Backend, Cancel, Parked, Run};
 use crate::conn::{Conn, Gone};
 use crate::door::{About, Door, Hot, Marks, Slot};
@@ -367,13 +369,13 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// Runs a portal to its end, waiting where it must, and counts it. If a commit follows, a portal that is a transaction of its
-    /// own is committed here.
+    /// Runs a portal to its end, waiting where it must, and counts it. One that is a transaction of its own so far is run again when a
+    /// more important one aborts it, and committed here if that follows.
     pub(crate) async fn run(
         &mut self,
         text: &Arc<str>,
         totals: &Totals,
-        (marks, commit_follows): (Marks, bool),
+        (marks, then): (Marks, Then),
         portal: &mut Lent<B::Portal>,
     ) -> Result<Outcome, Stop> {
         let class = self.backend.class_of(portal);
@@ -382,10 +384,10 @@ impl<B: Backend> Session<B> {
         self.seen.begin(text, class, begun);
         let needs_slot = self.door.is_there() && (self.slot.is_some() || !self.backend.does_nothing_inside(portal));
         let entered = if needs_slot { self.enter(class, marks).await } else { Ok(()) };
-        let is_alone = commit_follows && self.backend.is_alone(portal);
+        let is_alone = then != Then::MoreRows && self.backend.is_alone(portal);
         self.has_run = true;
         let ran = match entered {
-            Ok(()) if is_alone => self.run_alone(totals, portal).await,
+            Ok(()) if is_alone => self.run_alone(totals, portal, then == Then::Commit).await,
             Ok(()) => self.run_portal(totals, portal).await,
             Err(stop) => Err(stop),
         };

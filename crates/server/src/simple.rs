@@ -7,7 +7,7 @@ use crate::backend::Backend;
 use crate::door::Marks;
 use crate::lent::Lent;
 use crate::reply::Formats;
-use crate::session::{Session, Stop, TEXT_MAX, tag_rows};
+use crate::session::{Session, Stop, TEXT_MAX, Then, tag_rows};
 use crate::stats::Totals;
 use sql::SqlError;
 use sql::session::{Outcome, Part};
@@ -85,7 +85,8 @@ impl<B: Backend> Session<B> {
         }
         let mut portal = Lent::new(self.backend.bind(statement, Vec::new())?);
         let before = self.backend.status();
-        let outcome = self.run(text, totals, (marks, place.is_only), &mut portal).await?;
+        let then = if place.is_only { Then::Commit } else { Then::Unknown };
+        let outcome = self.run(text, totals, (marks, then), &mut portal).await?;
         if self.has_ended(before, &outcome) {
             self.portals.clear();
         }

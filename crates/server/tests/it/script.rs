@@ -174,7 +174,7 @@ impl Backend for Scripted {
         let types: Vec<u32> =
             (0..count).map(|at| types.get(at).copied().filter(|&oid| oid != 0).unwrap_or(25)).collect();
         let columns = match verb {
-            "rows" | "returning" | "taken-at-commit" => Some(vec![column("n", 23), column("t", 25)]),
+            "rows" | "returning" | "taken" | "taken-at-commit" => Some(vec![column("n", 23), column("t", 25)]),
             "echo" => Some(types.iter().map(|&oid| column("v", oid)).collect()),
             "show" => Some(vec![column(rest, 25)]),
             "thread" => Some(vec![column("name", 25)]),
@@ -275,6 +275,16 @@ impl Backend for Scripted {
                 let left = *self.taken_at_commit.get_or_insert(number.unsigned_abs());
                 let run = number.unsigned_abs() - left + 1;
                 self.notices.push(("NOTICE", SqlError::new(SqlState("00000"), format!("run {run}"))));
+                rows_done(rows(), "UPDATE", Some(number.unsigned_abs().into()))
+            }
+            "taken" => {
+                let left = *self.taken_at_commit.get_or_insert(number.unsigned_abs());
+                if let Some(next) = left.checked_sub(1) {
+                    (self.taken_at_commit, self.is_implicit) = (Some(next), false);
+                    self.shared.log("rollback");
+                    return Err(engine::Error::Taken.into());
+                }
+                self.taken_at_commit = None;
                 rows_done(rows(), "UPDATE", Some(number.unsigned_abs().into()))
             }
             "idle-limit" => {
@@ -379,7 +389,7 @@ impl Backend for Scripted {
     }
 
     fn is_alone(&self, Portal(statement, ..): &Portal) -> bool {
-        statement.text.starts_with("taken-at-commit") && self.status == TransactionStatus::Idle && !self.is_implicit
+        statement.text.starts_with("taken") && self.status == TransactionStatus::Idle && !self.is_implicit
     }
 
     fn begin_again(&mut self) {

@@ -69,6 +69,15 @@ pub fn what_a_more_important_transaction_aborts_is_run_again() {
     assert_eq!(client.ask(&query("insert 7")), "C(INSERT 0 7) Z(I)");
     let answer = "1 2 N(NOTICE|00000|run 2) D(1,row 1) C(UPDATE 1) Z(I)";
     assert_eq!(client.ask(&[alone, sync()].concat()), answer);
+    // One that is aborted while it runs, whatever follows it; but not behind others.
+    let alone = [parse("", "taken 2", &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat();
+    client.send(&[alone, message(b'H', b"")].concat());
+    let said: Vec<String> = (0..5).map(|_| client.next().unwrap()).collect();
+    assert_eq!(said.join(" "), "1 2 D(1,row 1) D(2,row 2) C(UPDATE 2)");
+    assert_eq!(client.ask(&sync()), "Z(I)");
+    let answer = "T(n:23:0,t:25:0) D(1,row 1) C(UPDATE 1) C(INSERT 0 1) Z(I)";
+    assert_eq!(client.ask(&query("taken 1; insert 1")), answer);
+    assert!(client.ask(&query("insert 1; taken 1")).contains(error));
 }
 
 pub fn blocks_and_failed_blocks() {
