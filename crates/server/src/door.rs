@@ -325,6 +325,8 @@ impl Shared {
             // Once is enough, until it has looked.
             state.armed = Some(due.unwrap_or(now));
         }
+        // Under the lock: they are inside. What comes later would hit what their sessions do next.
+        runaways.iter().for_each(|cancel| cancel.cancel());
         drop(state);
         if is_sooner {
             self.alarm.notify_one();
@@ -332,7 +334,6 @@ impl Shared {
         if let Some(waker) = woken {
             waker.wake();
         }
-        runaways.iter().for_each(|cancel| cancel.cancel());
         demoted.iter().for_each(|cancel| cancel.demote());
         result
     }

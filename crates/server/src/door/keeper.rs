@@ -15,14 +15,13 @@ impl Shared {
     /// Slots are lent, waits end; and there may be something for the controller to see.
     pub(super) async fn keep_time(&self) {
         loop {
-            let (wait, runaways) = self.with(|state, now| {
+            let wait = self.with(|state, now| {
                 state.gate.tick(now);
-                let runaways = state.runaways_again(now);
+                state.cancel_again(now);
                 let look = (0 < state.gate.slots()).then(|| now.after(LOOK));
                 state.armed = [state.gate.due(), look].into_iter().flatten().min();
-                (state.armed.map(|due| due.since(now)), runaways)
+                state.armed.map(|due| due.since(now))
             });
-            runaways.iter().for_each(|cancel| cancel.cancel());
             self.looks.notify_one();
             match wait {
                 Some(wait) => drop(tokio::time::timeout(wait.max(SOONER), self.alarm.notified()).await),

@@ -7,7 +7,6 @@
 //! reason meanwhile has that one.
 
 use super::{Shared, Slot, State};
-use crate::backend::Cancel;
 use gate::{ClassId, Ticket, Time};
 use sql::{SqlError, SqlState};
 use std::collections::HashMap;
@@ -38,16 +37,16 @@ impl State {
         }
     }
 
-    /// How those are cancelled that go on though they were cancelled before.
-    pub(super) fn runaways_again(&mut self, now: Time) -> Vec<Arc<dyn Cancel>> {
-        let mut due = Vec::new();
+    /// Cancels those that go on though they were cancelled before.
+    pub(super) fn cancel_again(&mut self, now: Time) {
         for (ticket, runaway) in &mut self.runaways.0 {
             if runaway.again <= now {
                 runaway.again = now.after(AGAIN);
-                due.extend(self.cancels.get(ticket).cloned());
+                if let Some(cancel) = self.cancels.get(ticket) {
+                    cancel.cancel();
+                }
             }
         }
-        due
     }
 
     /// Its statement has ended, or it has left.
