@@ -9,6 +9,7 @@ use engine::Wake;
 use sql::session::{Connect, Outcome, Part, Renamed, Tag, TransactionStatus};
 use sql::{Datum, SqlError, SqlResult};
 use stage::Class;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -109,6 +110,11 @@ pub trait Cancel: Send + Sync {
 
     /// Its transaction is of class `low` from here on, as it runs for too long: what runs it may give way. By itself it does not.
     fn demote(&self) {}
+
+    /// Ready when cancels that were asked for have come to where the session is, and hit nothing that it begins after this.
+    fn delivered(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// One session; see [`sql::session::Session`], whose functions these are.

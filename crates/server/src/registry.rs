@@ -55,14 +55,15 @@ impl Registry {
         Some(Place { registry: Arc::clone(self), pid, secret })
     }
 
-    /// Cancels what a session is doing, if it exists and that is its secret.
-    pub(crate) fn cancel(&self, pid: i32, secret: i32) {
+    /// Cancels what a session is doing, if it exists and that is its secret. Ready when the cancel has come there.
+    pub(crate) async fn cancel(&self, pid: i32, secret: i32) {
         let cancel = match self.places().get(&pid) {
             Some(entry) if entry.secret == secret => entry.cancel.clone(),
             _ => None,
         };
         if let Some(cancel) = cancel {
             cancel.cancel();
+            cancel.delivered().await;
         }
     }
 }

@@ -22,6 +22,7 @@ use sql::session::Connect;
 use sql::{SqlError, SqlState};
 use std::io;
 use std::mem;
+use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -134,6 +135,10 @@ struct Until {
 const AGAIN: Duration = Duration::from_millis(50);
 
 impl Cancel for Until {
+    fn delivered(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        self.cancel.delivered()
+    }
+
     fn cancel(&self) {
         let seen = self.seen.upgrade();
         let statement = seen.as_ref().and_then(|seen| seen.under_way());
@@ -264,7 +269,8 @@ async fn negotiate<D: Front>(shared: &Shared<D>, conn: &mut Conn, origin: &mut O
                 let (pid, secret) = (fields.i32()?, fields.i32()?);
                 if fields.end().is_ok() {
                     shared.config.stats.cancels.fetch_add(1, Relaxed);
-                    shared.registry.cancel(pid, secret);
+                    // Drivers take the close for the end of the cancel: what they send after it is not hit.
+                    shared.registry.cancel(pid, secret).await;
                 }
                 // Nothing is said: who guesses learns nothing.
                 return Ok(None);

@@ -120,7 +120,9 @@ impl Link {
                     self.ready(talk);
                 }
                 Means::PreludeDone => {
-                    self.is_careful = false;
+                    if mem::take(&mut self.is_careful) {
+                        self.open_block(talk);
+                    }
                     self.params = Arc::clone(&self.taken.server.params);
                     self.can_be_cancelled(talk);
                     let params = &mut self.taken.server.params;
@@ -187,8 +189,10 @@ impl Link {
     }
 
     fn error(&mut self, talk: &Talk, body: &[u8]) -> Result<Fate, Event> {
-        if matches!(self.expects.front(), Some(Expect::Prelude | Expect::Begin)) {
-            return Err(Event::Refused(error_of(body)));
+        match self.expects.front() {
+            Some(Expect::Prelude) if self.has_deadline && is_cancelled(body) => return Err(Event::Again),
+            Some(Expect::Prelude | Expect::Begin) => return Err(Event::Refused(error_of(body))),
+            _ => {}
         }
         self.has_failed = true;
         self.has_batch_failed = true;
@@ -323,7 +327,7 @@ impl Link {
                     let is_utf8 = self.taken.server.params.is_utf8();
                     found.row(message::row(body).unwrap_or_default(), &talk.client.pool.user, is_utf8);
                 }
-                Reply::Error => found.failed = true,
+                Reply::Error => (found.failed, found.is_cancelled) = (true, is_cancelled(body)),
                 _ => {}
             }
         }
@@ -382,6 +386,11 @@ impl Link {
             }
         }
     }
+}
+
+/// Whether an error says that a statement was cancelled, or took too long.
+fn is_cancelled(body: &[u8]) -> bool {
+    message::field(body, b'C') == Some("57014")
 }
 
 /// What becomes of a message.

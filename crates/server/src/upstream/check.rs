@@ -21,12 +21,20 @@ pub(crate) struct Found {
     pub(crate) holds: bool,
     /// The server has not answered.
     pub(crate) failed: bool,
+    /// As it was cancelled, or took too long.
+    pub(crate) is_cancelled: bool,
 }
 
-/// All names are those of `pg_catalog`, whatever the search path says.
+/// A question that is cancelled is asked again so often: nobody has meant it. The session's `statement_timeout` and a cancel of the
+/// client may be in its way.
+pub(crate) const TRIES: u8 = 20;
+
+/// All names are those of `pg_catalog`, whatever the search path says. Once the settings are known, the session's `statement_timeout`
+/// does not count.
 const QUESTION: &str = "\
-SELECT 's', name, setting FROM pg_catalog.pg_settings WHERE source OPERATOR(pg_catalog.=) 'session' \
-UNION ALL SELECT 's', 'role', pg_catalog.current_setting('role') \
+SELECT 's', name, setting FROM pg_catalog.pg_settings WHERE source OPERATOR(pg_catalog.=) 'session'; \
+SET LOCAL statement_timeout = 0; \
+SELECT 's', 'role', pg_catalog.current_setting('role') \
 UNION ALL SELECT 's', 'session_authorization', pg_catalog.current_setting('session_authorization') \
 UNION ALL SELECT 'h', 'listen', NULL FROM pg_catalog.pg_listening_channels() \
 UNION ALL SELECT 'h', 'lock', NULL FROM pg_catalog.pg_locks WHERE locktype OPERATOR(pg_catalog.=) 'advisory' \
@@ -81,7 +89,7 @@ impl Found {
 pub(crate) async fn ask(server: &mut ServerConn, asked: &Settings, user: &str) -> Result<Found, Failed> {
     let customs = asked.iter().map(|(name, _)| name).filter(|&name| name.contains('.') && !OWN.contains(&name));
     let customs = customs.chain(OWN);
-    let rows = server.ask(&question(customs)).await?;
+    let rows = server.ask_again(&question(customs)).await?;
     let mut found = Found::default();
     for row in rows {
         found.row(row, user, server.params.is_utf8());

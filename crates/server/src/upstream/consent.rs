@@ -11,7 +11,7 @@ use super::priority;
 use super::roles::FRESH;
 use super::server_conn::Failed;
 use super::sessions;
-use super::settings::{Settings, literal};
+use super::settings::{Settings, WITHOUT_DEADLINE, literal};
 use super::target::Target;
 use sql::{SqlError, SqlState};
 use stage::Class;
@@ -113,9 +113,10 @@ impl Upstream {
         }
         let (mut taken, _passage) = pool.take_open(target).await?;
         let server = &mut taken.server;
-        let (mut change, _) = asked.change_from(&server.settings);
-        change.push_str(&sessions::begin(&self.0.options().sessions, &asked));
-        server.ask(&change).await?;
+        // What the client has asked for goes last: its `statement_timeout` is not for what is said for it.
+        let begin = sessions::begin(&self.0.options().sessions, &asked);
+        let (change, _) = asked.change_from(&server.settings);
+        server.ask_again(&format!("{WITHOUT_DEADLINE}{begin}{change}")).await?;
         let found = check::ask(server, &asked, &pool.user).await?;
         server.settings = Arc::new(found.settings);
         let welcome = Welcome { settings: Arc::clone(&server.settings), params: Arc::clone(&server.params) };
@@ -155,7 +156,7 @@ async fn confirm(pool: &Arc<Pool>, target: Target) -> Result<(), SqlError> {
 async fn ask(pool: &Arc<Pool>, target: Target) -> Result<(), SqlError> {
     let begun = Instant::now();
     let (mut taken, _passage) = pool.take_open(target).await?;
-    let words = match taken.server.ask(&question(&pool.user)).await {
+    let words = match taken.server.ask_again(&format!("{WITHOUT_DEADLINE}{}", question(&pool.user))).await {
         Ok(words) => words,
         // It is no PostgreSQL, then, and lets in whom it lets in.
         Err(Failed::Said(error)) if is_foreign(error.state()) => Vec::new(),

@@ -53,8 +53,8 @@ pub(crate) async fn clean(mut link: Box<Link>, pool: &Arc<Pool>) {
         match tokio::time::timeout(LAST_TIME, rest.as_mut()).await {
             Ok(rested) => Ok(rested),
             Err(_) => {
-                // What it runs is nobody's any more, and keeps others from running. The server has signalled when this is over.
-                let _ = tokio::time::timeout(DRAIN_TIME, line.deliver()).await;
+                // What it runs is nobody's any more, and keeps others from running.
+                line.cancel().deliver().await;
                 tracing::info!(pid = line.pid(), "a statement of a client that has gone was cancelled");
                 tokio::time::timeout(DRAIN_TIME, rest).await
             }

@@ -57,6 +57,8 @@ pub(crate) enum Event {
     Gone(Gone),
     /// The client has broken the protocol, or its settings cannot be made.
     Refused(SqlError),
+    /// Settings that another client has left have kept those of this one from being made. Nothing of it was sent.
+    Again,
     /// The server has closed the connection, or does not speak the protocol.
     ServerGone,
 }
@@ -111,9 +113,13 @@ pub(crate) struct Link {
     pub(crate) check: Option<Found>,
     /// Whether the last check was not answered.
     pub(crate) has_failed_check: bool,
+    /// Checks in a row that were cancelled.
+    cancelled_checks: u8,
     pub(crate) takes_statements: Takes,
     /// Whether nothing may follow the prelude before it is answered.
     pub(crate) is_careful: bool,
+    /// Whether the connection came with a `statement_timeout` of another client.
+    pub(crate) has_deadline: bool,
     /// Whether the slot was told that the transaction waits.
     pub(crate) is_idle: bool,
     /// Whether the client has said good-bye, and is still to be answered.
@@ -177,8 +183,10 @@ impl Link {
             sets: Vec::new(),
             check: None,
             has_failed_check: false,
+            cancelled_checks: 0,
             takes_statements: Takes::Nothing,
             is_careful: false,
+            has_deadline: false,
             is_idle: false,
             is_leaving: false,
             has_failed: false,
@@ -203,15 +211,21 @@ impl Link {
             if is_reset {
                 change.insert_str(0, settings::RESET);
             }
+            link.has_deadline = server.settings.has_deadline();
+            if link.has_deadline {
+                change.insert_str(0, settings::WITHOUT_DEADLINE);
+            }
             message::query(&mut server.out, &change);
             server.unnamed = (0, 0);
             link.expects.push(Expect::Prelude);
-            link.is_careful = is_careful;
+            link.is_careful = is_careful || link.has_deadline;
         } else {
             Params::tell(&mut server.params, &mut talk.client.told, &mut talk.conn.replies.out);
         }
         server.settings = Arc::clone(wanted);
-        link.open_block(talk);
+        if !link.is_careful {
+            link.open_block(talk);
+        }
         // Until what was sent for it is answered, a cancel would hit that.
         if link.expects.is_empty() {
             talk.client.reach.works(&link.taken.server.line);
@@ -220,7 +234,7 @@ impl Link {
     }
 
     /// The client's BEGIN goes before its first message.
-    fn open_block(&mut self, talk: &mut Talk) {
+    pub(crate) fn open_block(&mut self, talk: &mut Talk) {
         let Block::Begun { text, .. } = std::mem::take(&mut talk.block) else { return };
         let server = &mut self.taken.server;
         block::open(&mut server.out, &text);
@@ -391,8 +405,13 @@ impl Link {
 
     /// The check has ended.
     pub(crate) fn end_check(&mut self, talk: &mut Talk) {
-        let Some(Found { settings, holds, failed }) = self.check.take() else { return };
+        let Some(Found { settings, holds, failed, is_cancelled }) = self.check.take() else { return };
         self.params = Arc::clone(&self.taken.server.params);
+        if is_cancelled && self.cancelled_checks < check::TRIES {
+            self.cancelled_checks += 1;
+            return self.begin_check(talk);
+        }
+        self.cancelled_checks = 0;
         if failed {
             // It is asked again after the next transaction.
             self.has_failed_check = true;

@@ -358,8 +358,11 @@ impl Pool {
         }
     }
 
-    /// Takes one back that is idle in every respect.
+    /// Takes one back that is idle in every respect. One that a late cancel may hit is closed.
     pub(crate) fn put(&self, Taken { mut server, node, place }: Taken, now: Instant) {
+        if server.line.is_in_doubt() {
+            server.ends();
+        }
         server.rest(now);
         let shelf = &self.shelves[node.number];
         let mut idle = lock(&shelf.idle);

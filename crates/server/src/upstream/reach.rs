@@ -1,15 +1,21 @@
 //! Cancelling what a client does, wherever it is: at the door, or on a server connection.
 //!
-//! **Invariant:** a cancel reaches the statement of the client that asked for it and no other. While one is on its way to a
-//! server connection, that connection belongs to the client; it goes back to the pool when the server has closed the
-//! connection that brought the cancel, which it does after the signal. A cancel of one transaction ([`Once`]) does nothing when that
-//! has ended, however late it comes.
+//! **Invariant:** a cancel reaches the statement of the client that asked for it and no other. While one is [under way](UnderWay) to a
+//! server connection, that connection belongs to the client; it goes back to the pool when the server has closed the connection that
+//! brought the cancel. One whose end was not seen may still come at any time: its connection goes to nobody ([`Line::is_in_doubt`]).
+//! A cancel of one transaction ([`Once`]) does nothing when that has ended, however late it comes; where the client keeps its
+//! connection, the next transaction waits for its end.
+//!
+//! The close is enough, without a question to the server afterwards. PostgreSQL closes after `kill()` has returned, so the signal is
+//! pending. The server process takes it at the latest on return from the system call that reads the next message, and ignores
+//! cancels until it has read that message whole.
 
 use super::dial;
 use super::internal::Lever;
 use super::url::Host;
 use crate::backend::Cancel;
 use std::io;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -31,11 +37,24 @@ pub(crate) struct Line {
     /// Cancels on their way.
     under_way: AtomicUsize,
     delivered: Notify,
+    /// Cancels that were sent, and whose end was not seen.
+    sent: AtomicUsize,
 }
+
+/// A cancel on its way to a connection. Dropping it gives it up.
+#[derive(Debug)]
+pub(crate) struct UnderWay(Arc<Line>);
 
 impl Line {
     pub(crate) fn new(host: Host) -> Line {
-        Line { host, key: None, lever: Mutex::default(), under_way: AtomicUsize::new(0), delivered: Notify::new() }
+        Line {
+            host,
+            key: None,
+            lever: Mutex::default(),
+            under_way: AtomicUsize::new(0),
+            delivered: Notify::new(),
+            sent: AtomicUsize::new(0),
+        }
     }
 
     pub(crate) fn with_key(host: Host, pid: i32, secret: i32) -> Line {
@@ -71,14 +90,44 @@ impl Line {
         }
     }
 
-    /// Cancels what the connection runs.
-    pub(crate) async fn deliver(&self) -> io::Result<()> {
-        let Some((pid, secret)) = self.key else { return Ok(()) };
-        let mut io = dial::reach(&self.host).await?;
+    /// Whether a cancel may still come that was given up: whatever the connection runs may be hit.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.is_clear() && 0 < self.sent.load(SeqCst)
+    }
+
+    /// A cancel of what the connection runs; from here on it is under way.
+    pub(crate) fn cancel(self: &Arc<Line>) -> UnderWay {
+        self.under_way.fetch_add(1, SeqCst);
+        UnderWay(Arc::clone(self))
+    }
+}
+
+impl UnderWay {
+    /// Ready when the server has signalled, or nobody can tell.
+    pub(crate) async fn deliver(self) {
+        let delivered = tokio::time::timeout(DELIVERY_TIME, self.send()).await;
+        if !matches!(delivered, Ok(Ok(()))) {
+            tracing::warn!(pid = self.0.pid(), "a cancel could not be delivered to the server");
+        }
+    }
+
+    async fn send(&self) -> io::Result<()> {
+        let Some((pid, secret)) = self.0.key else { return Ok(()) };
+        let mut io = dial::reach(&self.0.host).await?;
+        self.0.sent.fetch_add(1, SeqCst);
         let words = [16, CANCEL_REQUEST, pid, secret].map(i32::to_be_bytes);
         io.write_all(words.as_flattened()).await?;
         // It says nothing, and closes when it has signalled.
-        io.read_to_end(&mut Vec::new()).await.map(drop)
+        io.read_to_end(&mut Vec::new()).await?;
+        self.0.sent.fetch_sub(1, SeqCst);
+        Ok(())
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, SeqCst);
+        self.0.delivered.notify_waiters();
     }
 }
 
@@ -173,16 +222,7 @@ impl Reach {
             At::Server(line) => {
                 let Ok(runtime) = Handle::try_current() else { return };
                 // Under the lock: the client has not left the connection yet, and sees this when it does.
-                line.under_way.fetch_add(1, SeqCst);
-                let line = Arc::clone(line);
-                runtime.spawn(async move {
-                    let delivered = tokio::time::timeout(DELIVERY_TIME, line.deliver()).await;
-                    if !matches!(delivered, Ok(Ok(()))) {
-                        tracing::warn!(pid = line.pid(), "a cancel could not be delivered to the server");
-                    }
-                    line.under_way.fetch_sub(1, SeqCst);
-                    line.delivered.notify_waiters();
-                });
+                runtime.spawn(line.cancel().deliver());
             }
         }
     }
@@ -202,6 +242,18 @@ impl Cancel for Reach {
 
     fn demote(&self) {
         self.demote_at(&self.lock());
+    }
+
+    fn delivered(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let line = match &*self.lock() {
+            At::Server(line) => Some(Arc::clone(line)),
+            At::Nowhere | At::Door => None,
+        };
+        Box::pin(async move {
+            if let Some(line) = line {
+                line.cleared().await;
+            }
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 //! **Invariant:** in the pool it is idle: nothing was asked that is not answered, no transaction is open, nothing stands in its
 //! buffers, and what its session has beside `settings` and `prepared` is nothing.
 
+use super::check;
 use super::expect::{Expects, Reply};
 use super::internal::Lever;
 use super::message;
@@ -193,6 +194,17 @@ impl ServerConn {
         self.unnamed = (0, 0);
         self.flush().await?;
         self.answer().await
+    }
+
+    /// Asks such a question again for as long as it is cancelled, or takes too long: it is no statement of a client.
+    pub(crate) async fn ask_again(&mut self, text: &str) -> Result<Vec<Vec<Option<String>>>, Failed> {
+        for _ in 0..check::TRIES {
+            match self.ask(text).await {
+                Err(Failed::Said(error)) if error.state() == SqlState("57014") => {}
+                answer => return answer,
+            }
+        }
+        self.ask(text).await
     }
 
     /// Whether its server says that it is no standby, or is none any more.

@@ -26,6 +26,13 @@ const CAREFUL: &[&str] = &[
 /// sequences.
 pub(crate) const RESET: &str = "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; DISCARD SEQUENCES; ";
 
+/// What goes before questions and changes of the front's own: they are no statements of the client, whose `statement_timeout` is not
+/// for them. This first statement is still under it, so the whole may have to be said again.
+pub(crate) const WITHOUT_DEADLINE: &str = "SET LOCAL statement_timeout = 0; ";
+
+/// Setting that ends statements by time.
+const DEADLINE: &str = "statement_timeout";
+
 /// Appends a literal of SQL.
 pub(crate) fn literal(out: &mut String, text: &str) {
     // The form with E is read in the same way whatever standard_conforming_strings says.
@@ -56,6 +63,11 @@ impl Settings {
     pub(crate) fn remove(&mut self, name: &str) -> Option<Box<str>> {
         let at = self.0.binary_search_by(|(own, _)| (**own).cmp(name)).ok()?;
         Some(self.0.remove(at).1)
+    }
+
+    /// Whether statements are ended by time.
+    pub(crate) fn has_deadline(&self) -> bool {
+        self.get(DEADLINE).is_some_and(|value| value != "0")
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -108,7 +120,9 @@ impl Settings {
             literal(&mut text, value);
             text.push_str(", false); ");
         };
-        for (name, value) in self.iter().filter(|(name, value)| !is_user(name) && had.get(name) != Some(value)) {
+        let differs = |name: &str, value: &str| had.get(name) != Some(value);
+        let is_later = |name: &str| is_user(name) || name == DEADLINE;
+        for (name, value) in self.iter().filter(|&(name, value)| !is_later(name) && differs(name, value)) {
             set(name, value);
         }
         if users_differ {
@@ -117,6 +131,10 @@ impl Settings {
                     set(name, value);
                 }
             }
+        }
+        // It counts from the next statement on.
+        if let Some(value) = self.get(DEADLINE).filter(|value| differs(DEADLINE, value)) {
+            set(DEADLINE, value);
         }
         (text, is_careful || users_differ)
     }
@@ -146,6 +164,8 @@ mod tests {
         assert_eq!(text, "RESET \"a\".\"b\"; SELECT pg_catalog.set_config(E'work_mem', E'1''\\\\', false); ");
         assert!(!is_careful);
         assert_eq!(wants.change_from(&wants), (String::new(), false));
+        let (text, _) = of(&[("timezone", "UTC"), ("statement_timeout", "1"), ("a", "b")]).change_from(&of(&[]));
+        assert!(text.ends_with("set_config(E'statement_timeout', E'1', false); "), "{text}");
         let (text, is_careful) = of(&[("role", "bob")]).change_from(&of(&[("role", "ann")]));
         assert!(text.starts_with("RESET SESSION AUTHORIZATION; RESET ROLE; ") && text.contains("E'bob'"), "{text}");
         assert!(is_careful);

@@ -137,7 +137,8 @@ impl Talk {
                     self.client.pool.nodes.suspect(&link.taken.node);
                     return link.last_words();
                 }
-                Event::Speaks => {}
+                // Its first message is still here: another connection is to have it.
+                Event::Again | Event::Speaks => {}
             }
         }
     }
@@ -183,7 +184,13 @@ impl Talk {
                     continue;
                 }
             };
-            match self.wait(wanted.turned(link.taken.node.enter())).await {
+            let (line, turned) = (Arc::clone(&link.taken.server.line), wanted.turned(link.taken.node.enter()));
+            let turned = async {
+                // What was to cancel the last transaction is not to hit this one.
+                line.cleared().await;
+                turned.await
+            };
+            match self.wait(turned).await {
                 Ok(turn) => {
                     if let Some(error) = link.taken.node.left_behind() {
                         return Err(error.into());

@@ -142,15 +142,16 @@ pub fn a_wait_at_the_gate_is_part_of_the_time() {
         assert!(error.detail().unwrap().contains("30 ms at the gate"), "{error:?}");
         assert_eq!(waiting(&door), 0);
         // lock_timeout does not count it, and what is waited for is taken from what the statement has left.
-        client.batch_execute("set statement_timeout = '2s'; set lock_timeout = '10ms'").await.unwrap();
+        let client = real.client().await;
+        client.batch_execute("set statement_timeout = '3s'; set lock_timeout = '10ms'").await.unwrap();
         let begun = Instant::now();
         let sleeps = tokio::spawn(async move { client.batch_execute("select pg_sleep(60)").await });
-        until("it has waited for most of its time", || Duration::from_millis(1_800) <= begun.elapsed()).await;
+        until("it has waited for most of its time", || Duration::from_secs(2) <= begun.elapsed()).await;
         assert_eq!(waiting(&door), 1);
         holder.batch_execute("commit").await.unwrap();
         let error = sleeps.await.unwrap().unwrap_err();
         assert_eq!(error.as_db_error().unwrap().message(), "canceling statement due to statement timeout");
-        assert!(begun.elapsed() < Duration::from_millis(3_600), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_millis(4_800), "{:?}", begun.elapsed());
     });
     until_empty(&real, &door);
 }

@@ -1,10 +1,13 @@
 //! A server that says what a test wants it to say, and has no data.
 
-use crate::support::message;
+use crate::support::{PATIENCE, message};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex};
+
+/// Code of a `CancelRequest`.
+const CANCEL: i32 = 80_877_102;
 
 /// What it says that it is.
 #[derive(Clone, Copy)]
@@ -27,6 +30,13 @@ struct State {
     streams: Mutex<Vec<TcpStream>>,
     /// How many it has turned away as it was full.
     refused: AtomicUsize,
+    /// Number of the last session.
+    last: AtomicI32,
+    /// Cancels that have come: of which session, and the connection that has brought it.
+    cancels: Mutex<Vec<(i32, TcpStream)>>,
+    has_come: Condvar,
+    /// Statements that wait for one.
+    waiting: AtomicUsize,
 }
 
 pub struct Fake {
@@ -62,13 +72,24 @@ impl Fake {
     pub fn new(role: Role) -> Fake {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(State { role: Mutex::new(role), streams: Mutex::default(), refused: AtomicUsize::new(0) });
+        let state = Arc::new(State {
+            role: Mutex::new(role),
+            streams: Mutex::default(),
+            refused: AtomicUsize::new(0),
+            last: AtomicI32::new(0),
+            cancels: Mutex::default(),
+            has_come: Condvar::new(),
+            waiting: AtomicUsize::new(0),
+        });
         let own = Arc::clone(&state);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 own.streams.lock().unwrap().push(stream.try_clone().unwrap());
                 let state = Arc::clone(&own);
-                std::thread::spawn(move || Session { stream, state, port, status: b'I' }.serve());
+                let number = state.last.fetch_add(1, SeqCst) + 1;
+                let session =
+                    Session { stream, state, port, number, status: b'I', has_deadline: false, listens: false };
+                std::thread::spawn(move || session.serve());
             }
         });
         Fake { port, state }
@@ -83,6 +104,26 @@ impl Fake {
         self.state.refused.load(SeqCst)
     }
 
+    /// Whether a statement is under way that waits for a cancel.
+    pub fn waits(&self) -> bool {
+        0 < self.state.waiting.load(SeqCst)
+    }
+
+    /// Closes the connections of the cancels that have come, as a server that has signalled.
+    pub fn ends_cancels(&self) {
+        for (_, mut stream) in self.state.cancels.lock().unwrap().drain(..) {
+            stream.read_exact(&mut [0; 4]).unwrap();
+        }
+    }
+
+    /// Loses them once they have come: a reset says that not all was read.
+    pub fn loses_cancels(&self) {
+        let cancels = self.state.cancels.lock().unwrap();
+        let (mut cancels, _) =
+            self.state.has_come.wait_timeout_while(cancels, PATIENCE, |cancels| cancels.is_empty()).unwrap();
+        assert_ne!(cancels.drain(..).count(), 0, "no cancel has come");
+    }
+
     /// Ends all connections, without a word.
     pub fn cut(&self) {
         self.state.streams.lock().unwrap().drain(..).for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
@@ -93,7 +134,11 @@ struct Session {
     stream: TcpStream,
     state: Arc<State>,
     port: u16,
+    number: i32,
     status: u8,
+    /// Whether it has a `statement_timeout`.
+    has_deadline: bool,
+    listens: bool,
 }
 
 impl Session {
@@ -109,14 +154,24 @@ impl Session {
     }
 
     fn serve(mut self) {
+        let number = |bytes: Vec<u8>| i32::from_be_bytes(bytes.try_into().unwrap());
+        let code = self.length().zip(self.exactly(4).map(number));
+        if let Some((12, CANCEL)) = code {
+            let Some(of) = self.exactly(4).map(number) else { return };
+            let own = self.stream.peer_addr().unwrap();
+            self.state.streams.lock().unwrap().retain(|stream| stream.peer_addr().ok() != Some(own));
+            self.state.cancels.lock().unwrap().push((of, self.stream));
+            self.state.has_come.notify_all();
+            return;
+        }
         // Whoever has gone has gone.
-        let _ = self.talk();
+        let _ = code.and_then(|(length, _)| self.talk(length - 4));
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
-    fn talk(&mut self) -> Option<()> {
-        let length = self.length()?;
-        self.exactly(length)?;
+    /// With so much to come of the first message.
+    fn talk(&mut self, rest: usize) -> Option<()> {
+        self.exactly(rest)?;
         let role = *self.state.role.lock().unwrap();
         if role.is_down {
             return self.stream.write_all(&error("FATAL", "57P03")).ok();
@@ -129,7 +184,7 @@ impl Session {
         let hot = if role.is_standby { "on" } else { "off" };
         let said = [("server_version", "15.0"), ("client_encoding", "UTF8"), ("in_hot_standby", hot)]
             .map(|(name, value)| message(b'S', format!("{name}\0{value}\0").as_bytes()));
-        let key = message(b'K', &[0; 8]);
+        let key = message(b'K', &[self.number.to_be_bytes(), [0; 4]].concat());
         self.stream.write_all(&[message(b'R', &[0; 4]), said.concat(), key, message(b'Z', b"I")].concat()).ok()?;
         let mut text = String::new();
         loop {
@@ -145,6 +200,15 @@ impl Session {
                     if text == "sleep" {
                         // To the end of the connection.
                         continue;
+                    }
+                    if text == "until cancelled" {
+                        let others = |cancels: &mut Vec<(i32, TcpStream)>| {
+                            cancels.iter().all(|&(number, _)| number != self.number)
+                        };
+                        self.state.waiting.fetch_add(1, SeqCst);
+                        let cancels = self.state.cancels.lock().unwrap();
+                        drop(self.state.has_come.wait_timeout_while(cancels, PATIENCE, others).unwrap());
+                        self.state.waiting.fetch_sub(1, SeqCst);
                     }
                     let said = [self.query(&text), message(b'Z', &[self.status])].concat();
                     if text == "last" {
@@ -187,8 +251,25 @@ impl Session {
                 [row(&[Some(is_standby), timeline, Some("7"), Some("0")]), tag("SELECT 1")].concat()
             }
             "SELECT pg_catalog.pg_is_in_recovery()" => [row(&[Some(is_standby)]), tag("SELECT 1")].concat(),
-            // What the session has left behind: nothing.
+            // What the session has left behind.
+            text if text.starts_with("SELECT 's'") && self.has_deadline => {
+                [row(&[Some("s"), Some("statement_timeout"), Some("1")]), tag("SELECT 1")].concat()
+            }
+            text if text.starts_with("SELECT 's'") && self.listens => {
+                [row(&[Some("h"), Some("listen"), None]), tag("SELECT 1")].concat()
+            }
             text if text.starts_with("SELECT 's'") => [message(b'T', &[0, 0]), tag("SELECT 0")].concat(),
+            // With so little time nothing is done in time.
+            text if text.contains("RESET \"statement_timeout\"") && self.has_deadline => error("ERROR", "57014"),
+            "set statement_timeout = 1" => {
+                self.has_deadline = true;
+                tag("SET")
+            }
+            "listen a" => {
+                self.listens = true;
+                tag("LISTEN")
+            }
+            "number" => [row(&[Some(&self.number.to_string())]), tag("SELECT 1")].concat(),
             "who" => [row(&[Some(&self.port.to_string())]), tag("SELECT 1")].concat(),
             "write" if role.is_standby => error("ERROR", "25006"),
             "begin" | "begin; select 1" => {

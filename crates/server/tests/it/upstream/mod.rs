@@ -1,6 +1,7 @@
 //! The front of a real PostgreSQL 15.
 
 pub mod admin;
+pub mod cancels;
 pub mod cluster;
 pub mod crowd;
 pub mod differential;
@@ -205,4 +206,17 @@ pub async fn try_value(client: &Client, text: &str) -> Result<String, tokio_post
         _ => None,
     });
     Ok(row.unwrap_or_default())
+}
+
+/// What this says when neither a late cancel of the client's own nor its `statement_timeout` ends it, as they may at any server.
+pub async fn spared(client: &Client, text: &str) -> String {
+    let begun = Instant::now();
+    loop {
+        match try_value(client, text).await {
+            Err(error) if error.code().is_some_and(|code| code.code() == "57014") => {
+                assert!(begun.elapsed() < PATIENCE, "never done in time: {text}");
+            }
+            said => return said.unwrap(),
+        }
+    }
 }
