@@ -8,7 +8,7 @@ use crate::support::{Raw, query, untyped};
 use server::upstream::Limits;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// With one connection.
 fn before(fake: &Fake) -> Gate {
@@ -35,18 +35,22 @@ fn cancel(gate: &Gate, client: &Raw<TcpStream>) -> TcpStream {
     stream
 }
 
-/// Nothing comes, and no end.
+/// Nothing comes, and no end. The storm interrupts what waits, so it is asked again and again.
 fn is_silent(stream: &TcpStream) -> bool {
-    let patience = stream.read_timeout().unwrap();
-    stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    let came = loop {
+    stream.set_nonblocking(true).unwrap();
+    let begun = Instant::now();
+    let is_silent = loop {
         match stream.peek(&mut [0]) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            came => break came,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            _ => break false,
         }
+        if Duration::from_millis(100) < begun.elapsed() {
+            break true;
+        }
+        std::thread::yield_now();
     };
-    stream.set_read_timeout(patience).unwrap();
-    came.is_err_and(|error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
+    stream.set_nonblocking(false).unwrap();
+    is_silent
 }
 
 /// A cancel is still on its way when its statement has ended: the connection is nobody's, and the driver that has asked for it waits.
