@@ -30,13 +30,21 @@ pub(super) struct Open {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Fine,
-    /// Somebody else aborted it between two statements, a more important transaction (`taken`) or the check of what it has
-    /// read: the next learns of it.
+    /// Somebody else aborted it, a more important transaction (`taken`) or the check of what it has read: the next statement
+    /// learns of it if none has (`is_told`), and whoever goes back to a savepoint in any case.
     Lost {
         taken: bool,
+        is_told: bool,
     },
     /// A statement failed.
     Failed,
+    /// A statement panicked, and nothing of it is left.
+    Gone,
+}
+
+/// The error of a transaction that somebody else aborted.
+fn lost(taken: bool) -> Error {
+    if taken { Error::Taken } else { Error::SerializationFailure }
 }
 
 impl Open {
@@ -44,11 +52,23 @@ impl Open {
     fn check(&mut self) -> Result<()> {
         match self.state {
             State::Fine => Ok(()),
-            State::Lost { taken } => {
-                self.state = State::Failed;
-                Err(if taken { Error::Taken } else { Error::SerializationFailure })
+            State::Lost { taken, is_told: false } => {
+                self.state = State::Lost { taken, is_told: true };
+                Err(lost(taken))
             }
-            State::Failed => Err(Error::InFailedTransaction),
+            State::Lost { is_told: true, .. } | State::Failed | State::Gone => Err(Error::InFailedTransaction),
+        }
+    }
+
+    /// Whether the transaction may go back to a savepoint.
+    fn check_back(&mut self) -> Result<()> {
+        match self.state {
+            State::Fine | State::Failed => Ok(()),
+            State::Lost { taken, .. } => {
+                self.state = State::Lost { taken, is_told: true };
+                Err(lost(taken))
+            }
+            State::Gone => Err(Error::InFailedTransaction),
         }
     }
 
@@ -90,7 +110,7 @@ impl Open {
             txn.inner.locks.set_parked(txn.held().index(), None);
             drop(txn);
             self.savepoints.clear();
-            self.state = State::Lost { taken };
+            self.state = State::Lost { taken, is_told: false };
         }
         is_active
     }
@@ -98,10 +118,7 @@ impl Open {
     /// A statement has panicked: nothing of the transaction is left that could go on.
     #[cold]
     pub(super) fn fail_whole(&mut self) {
-        self.state = State::Failed;
-        if self.suspended.is_none() {
-            self.savepoints.clear();
-        }
+        self.state = if self.suspended.is_some() { State::Failed } else { State::Gone };
     }
 
     /// A statement has failed: it is undone with everything since the last savepoint, or else the whole transaction.
@@ -115,8 +132,9 @@ impl Open {
                 self.leave(txn, Activity::ClientWait);
             }
             savepoint => {
-                if savepoint.is_some() && !matches!(error, Error::Taken | Error::SerializationFailure) {
-                    self.state = State::Lost { taken: txn.lost() == Error::Taken };
+                if savepoint.is_some() {
+                    let is_told = matches!(error, Error::Taken | Error::SerializationFailure);
+                    self.state = State::Lost { taken: txn.lost() == Error::Taken, is_told };
                 }
                 drop(txn);
                 self.savepoints.clear();
@@ -389,14 +407,13 @@ impl Session {
     /// transaction that failed since goes on.
     ///
     /// # Errors
-    /// [`Error::NoSuchSavepoint`]; [`Error::TransactionState`]; [`Error::Taken`].
+    /// [`Error::NoSuchSavepoint`]; [`Error::TransactionState`]; [`Error::Taken`] or [`Error::SerializationFailure`], each time, of
+    /// a transaction that somebody else has aborted; [`Error::InFailedTransaction`] after a panic.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         self.abandon();
         let Session { engine, waiter, open, .. } = self;
         let open = open.as_mut().ok_or(NONE_OPEN)?;
-        if matches!(open.state, State::Lost { .. }) {
-            return open.check();
-        }
+        open.check_back()?;
         let at = open.find(waiter, savepoint)?;
         let (_, mark) = open.savepoints[at];
         open.savepoints.truncate(at + 1);
@@ -404,11 +421,9 @@ impl Session {
         if open.suspended.is_some() {
             let txn = open.resume(engine, waiter, false)?;
             txn.undo_to(mark);
-            if !open.leave(txn, Activity::ClientWait) {
-                return open.check();
-            }
+            open.leave(txn, Activity::ClientWait);
         }
-        Ok(())
+        open.check_back()
     }
 
     /// Forgets a savepoint and those after it; what was done since stays.

@@ -38,7 +38,7 @@ pub fn a_statement_that_panics_fails_its_transaction() {
     let savepoint = session.savepoint().unwrap();
     panics(|| session.execute(|_| -> Result<()> { panic!("the statement") }));
     assert_eq!(failed(&mut session, add(&table, 1, 1)), Error::InFailedTransaction);
-    assert_eq!(session.rollback_to(&savepoint), Err(Error::NoSuchSavepoint));
+    assert_eq!(session.rollback_to(&savepoint), Err(Error::InFailedTransaction));
     assert_eq!(session.commit(), Err(Error::InFailedTransaction));
     assert_eq!([0, 1].map(|id| balance_now(&engine, &table, id)), [Some(100); 2]);
     session.run(NORMAL, |txn| pay(txn, &table, 0, 1)).unwrap();

@@ -128,7 +128,8 @@ pub fn a_statement_that_waits_is_undone() {
     assert_eq!(stats.index_entries, 8, "four rows in two indexes");
 }
 
-/// A statement fails while its transaction has been taken: who goes back to the savepoint is told to begin again.
+/// A statement fails while its transaction has been taken, or because it has: who goes back to the savepoint is told to begin
+/// again, however often.
 pub fn a_savepoint_of_a_victim_is_gone_for_that_reason() {
     let (engine, table) = bank_of(2);
     let mut low = open_session(&engine, Class::Low);
@@ -136,13 +137,25 @@ pub fn a_savepoint_of_a_victim_is_gone_for_that_reason() {
     let savepoint = low.savepoint().unwrap();
     assert_eq!(failed(&mut low, |_| Err::<(), _>(Error::RolledBack)), Error::RolledBack);
     low.rollback_to(&savepoint).unwrap();
-    let error = failed(&mut low, |_| {
-        let mut high = open_session(&engine, Class::High);
-        let ticket = parked(&mut high, add(&table, 0, 10));
-        engine.expire_waits(os::now_ns() + 10_000_000_000);
-        assert!(ticket.is_ready());
-        Err::<(), _>(Error::RolledBack)
-    });
-    assert_eq!(error, Error::RolledBack);
-    assert_eq!(low.rollback_to(&savepoint), Err(Error::Taken));
+    low.rollback();
+    for learns in [false, true] {
+        let mut low = open_session(&engine, Class::Low);
+        done(&mut low, add(&table, 0, 1));
+        let savepoint = low.savepoint().unwrap();
+        let error = failed(&mut low, |txn| {
+            let mut high = open_session(&engine, Class::High);
+            let ticket = parked(&mut high, add(&table, 0, 10));
+            engine.expire_waits(os::now_ns() + 10_000_000_000);
+            assert!(ticket.is_ready());
+            if learns { txn.check_active() } else { Err::<(), _>(Error::RolledBack) }
+        });
+        assert_eq!(error, if learns { Error::Taken } else { Error::RolledBack });
+        for _ in 0..3 {
+            assert_eq!(low.rollback_to(&savepoint), Err(Error::Taken));
+            assert_eq!(failed(&mut low, add(&table, 1, 1)), Error::InFailedTransaction);
+            assert_eq!(low.savepoint().unwrap_err(), Error::InFailedTransaction);
+            assert_eq!(low.release(&savepoint), Err(Error::InFailedTransaction));
+        }
+        low.rollback();
+    }
 }
