@@ -106,8 +106,8 @@ pub trait AtDecision {
     fn replaced(&self) -> &[Replaced] {
         &[]
     }
-    /// From here on others may see the transaction's rows.
-    fn before(&mut self);
+    /// From here on others may see the transaction's rows. False refuses the commit, with [`Error::SerializationFailure`].
+    fn before(&mut self) -> bool;
     /// The transaction is committed, or is not.
     fn after(&mut self, is_committed: bool);
 }
@@ -115,7 +115,9 @@ pub trait AtDecision {
 impl AtDecision for () {
     const IS_NEEDED: bool = false;
     #[inline]
-    fn before(&mut self) {}
+    fn before(&mut self) -> bool {
+        true
+    }
     #[inline]
     fn after(&mut self, _: bool) {}
 }
@@ -406,7 +408,10 @@ impl<'e> Txn<'e> {
         let counters = &self.inner.counters[held.index()];
         self.inner.replace_tables(&held, &mut scratch, decision.replaced());
         if scratch.writes.is_empty() && scratch.replaced.is_empty() {
-            decision.before();
+            if !decision.before() {
+                decision.after(false);
+                return Err(self.refuse(held, scratch, Refused::Conflict));
+            }
             // Its locks may have guarded something outside of the database: whoever lost one is told.
             if held.taken_by().is_some() {
                 decision.after(false);
@@ -436,8 +441,10 @@ impl<'e> Txn<'e> {
         if keeps_records {
             redo::encode(self.inner, held.pin(), &mut scratch);
         }
-        decision.before();
-        let decided = self.inner.decide(&held, &mut scratch);
+        let decided = match decision.before() {
+            true => self.inner.decide(&held, &mut scratch),
+            false => Err(Refused::Conflict),
+        };
         decision.after(decided.is_ok());
         let timestamp = match decided {
             Ok(timestamp) => timestamp,

@@ -437,3 +437,60 @@ fn nothing_is_lost_beside_definitions() {
     });
     assert_eq!(finish(&mut one, "select sum(v) from m"), Ok((writers_count * INCREMENTS).to_string()));
 }
+
+/// Goal: what a session defines stays, whatever another takes back by a savepoint. Method: one goes back to before its first
+/// definition, or a statement fails behind it, the other defines a table and fills it, and the first commits.
+#[test]
+fn a_definition_that_was_taken_back_takes_no_other_with_it() {
+    let definitions = [
+        "create table x (i int)",
+        "create table x (i int); savepoint b; insert into x values (1); rollback to b; savepoint c",
+        "create index on t (n)",
+        "create view w as select id from t",
+        "create sequence s; select nextval('s')",
+        "alter table t add column extra int default 7",
+        "alter table t alter column n type bigint",
+        "alter sequence numbers restart with 70",
+        "truncate t restart identity",
+        "drop table t cascade",
+        "comment on table t is 'ours'",
+    ];
+    let fails = "select 1 / 0";
+    let mut wrong = Vec::new();
+    for definition in definitions {
+        for (ends, is_early) in [("", false), (fails, false), (fails, true)] {
+            // What failed is undone at once, but for what was defined before its savepoint.
+            if is_early && definition.contains("savepoint") {
+                continue;
+            }
+            for last in ["", "create table z (i int)"] {
+                let database = Database::new(Engine::new(EngineConfig::in_memory()));
+                let (mut one, mut other) = (client(&database), client(&database));
+                one.run(BEGIN);
+                one.run("begin; savepoint a");
+                one.run(definition);
+                if !ends.is_empty() {
+                    assert_eq!(one.run(ends), "22012");
+                }
+                if !is_early {
+                    one.run("rollback to a");
+                }
+                other.run("create table y (i int); insert into y values (1); alter table u add column w int default 5");
+                if is_early {
+                    one.run("rollback to a");
+                }
+                if !last.is_empty() {
+                    one.run(last);
+                }
+                one.run("commit");
+                let mut left = vec![other.run("table y"), one.run("select max(w) from u"), one.run(ALL)];
+                left.push(one.run("select count(*) from pg_class where relname in ('x', 'w', 's', 'z')"));
+                let count = if last.is_empty() { "0" } else { "1" };
+                if left != ["1", "5", "1 10 a;2 20 b;3 30 c", count] {
+                    wrong.push((definition, ends, is_early, last, left));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

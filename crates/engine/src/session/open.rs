@@ -367,9 +367,9 @@ impl Session {
         let mut open = self.open.take().ok_or(NONE_OPEN)?;
         let result = match open.check() {
             Ok(()) if open.suspended.is_none() => {
-                decision.before();
-                decision.after(true);
-                Ok(self.engine.log().end())
+                let is_committed = decision.before();
+                decision.after(is_committed);
+                if is_committed { Ok(self.engine.log().end()) } else { Err(Error::SerializationFailure) }
             }
             Ok(()) => open.resume(&self.engine, &self.waiter, false).and_then(|txn| txn.commit_with(decision)),
             Err(error) => {

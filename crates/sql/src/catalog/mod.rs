@@ -86,15 +86,16 @@ impl Catalog {
         self.next_version.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A state that becomes everybody's with a commit, and the descriptions that are out of date then. The caller holds the
-    /// lock [`ORDER`].
+    /// A state that becomes everybody's with a commit, the one that it was made of, and the descriptions that are out of date
+    /// then. The caller has held the lock [`ORDER`] since it took that one.
     pub(crate) fn publication(
         &self,
+        base: &State,
         state: Arc<State>,
         replaced: Vec<Replaced>,
         retired: Vec<Arc<TableInfo>>,
         sequences: Vec<Arc<Sequence>>,
     ) -> Publication<'_> {
-        Publication { catalog: self, state, replaced, retired, sequences, current: None }
+        Publication { catalog: self, base: base.version(), state, replaced, retired, sequences, current: None }
     }
 }

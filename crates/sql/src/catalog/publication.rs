@@ -4,7 +4,8 @@
 //! transaction goes on with the definition before. The number of the new state is announced before the decision, and the state
 //! is there after it. So a statement that finds the number of its own state unchanged after it has taken its snapshot sees no
 //! commit of a newer definition. One that finds another number asks for the state, and waits for the decision by that: it is
-//! made under the latch of the state.
+//! made under the latch of the state. Nobody's definitions are lost: a state that was made of another than the newest one does
+//! not replace it.
 
 use super::{Catalog, Sequence, State, TableInfo};
 use engine::{AtDecision, Replaced};
@@ -15,6 +16,8 @@ use std::sync::{Arc, PoisonError, RwLockWriteGuard};
 pub(crate) struct Publication<'c> {
     pub(super) catalog: &'c Catalog,
     pub(super) state: Arc<State>,
+    /// The number of the state that it was made of.
+    pub(super) base: u64,
     /// Tables of the engine that nobody goes on with then, and those in their places.
     pub(super) replaced: Vec<Replaced>,
     /// Tables that are out of date then. Whoever has waited for one of these finds that out under its lock.
@@ -32,9 +35,14 @@ impl AtDecision for Publication<'_> {
         &self.replaced
     }
 
-    fn before(&mut self) {
-        self.current = Some(self.catalog.current.write().unwrap_or_else(PoisonError::into_inner));
-        self.catalog.current_version.store(self.state.version(), Ordering::SeqCst);
+    fn before(&mut self) -> bool {
+        let current = self.catalog.current.write().unwrap_or_else(PoisonError::into_inner);
+        let is_newest = current.version() == self.base;
+        if is_newest {
+            self.catalog.current_version.store(self.state.version(), Ordering::SeqCst);
+            self.current = Some(current);
+        }
+        is_newest
     }
 
     fn after(&mut self, is_committed: bool) {
@@ -45,6 +53,25 @@ impl AtDecision for Publication<'_> {
             *current = Arc::clone(&self.state);
         } else {
             self.catalog.current_version.store(current.version(), Ordering::SeqCst);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_replaces_the_one_that_it_was_made_of_and_no_other() {
+        let catalog = Catalog::default();
+        let base = catalog.current();
+        let next = || Arc::new(base.next(catalog.version()));
+        let (first, second) = (next(), next());
+        for (state, is_newest) in [(&first, true), (&second, false)] {
+            let mut publication = catalog.publication(&base, Arc::clone(state), Vec::new(), Vec::new(), Vec::new());
+            assert_eq!(publication.before(), is_newest);
+            publication.after(is_newest);
+            assert_eq!((catalog.current().version(), catalog.current_version()), (first.version(), first.version()));
         }
     }
 }

@@ -323,8 +323,11 @@ impl Session {
     pub(super) fn defined_back_to(&mut self, state: Option<Arc<State>>) {
         // Locks that it got since are gone.
         self.locked.clear();
-        let Some(work) = &mut self.work else { return };
-        work.state = state.unwrap_or_else(|| Arc::clone(&work.base));
+        match (state, &mut self.work) {
+            (Some(state), Some(work)) => work.state = state,
+            // The lock that kept others from the catalog is one of them.
+            _ => self.undefine(),
+        }
     }
 
     /// Commits, and publishes what was defined.
@@ -344,7 +347,8 @@ impl Session {
             is_another.then(|| Replaced { old: Arc::clone(&old.table), new })
         });
         let replaced = replaced.collect();
-        let mut publication = self.database.catalog.publication(Arc::clone(&work.state), replaced, retired, sequences);
+        let state = Arc::clone(&work.state);
+        let mut publication = self.database.catalog.publication(&work.base, state, replaced, retired, sequences);
         let result = self.engine.commit_with(&mut publication);
         // What has lost: the old descriptions, or, if the commit failed, the new ones.
         let (lost, kept) = match &result {
@@ -355,7 +359,7 @@ impl Session {
         result.map(|_| ()).map_err(SqlError::from)
     }
 
-    /// The transaction is rolled back, and what it has defined with it.
+    /// The transaction is rolled back, or all that it has defined is: others may define something from here on.
     pub(super) fn undefine(&mut self) {
         let Some(work) = self.work.take() else { return };
         self.drop_unnamed(work.tables.iter(), &work.base);
