@@ -133,12 +133,12 @@ impl Run<'_> {
             note(&new[..width])?;
             return Ok(true);
         }
-        if is_it && !is_wanted {
+        self.forget(table, id);
+        let is_settled = is_it && !is_wanted;
+        if is_settled {
             // It is locked all the same.
             self.txn.lock_row(&table.table, id, RowLock::NoKeyUpdate, Wait::Block)?;
-            return Ok(true);
         }
-        self.forget(table, id);
-        Ok(false)
+        Ok(is_settled)
     }
 }
