@@ -234,6 +234,12 @@ fn a_part_that_runs_twice_has_the_same_rows() {
     }
     let twice = "with x as (select a from t limit 10) select count(*) from x join x y on x.a = y.a";
     assert_eq!(server.run(twice).unwrap_err().state(), SqlState::FEATURE_NOT_SUPPORTED);
+    // Each set would take other rows.
+    let sets = "select a, sum(b) from (select a, b from t limit 10) q group by rollup (a)";
+    assert_eq!(server.run(sets).unwrap_err().state(), SqlState::FEATURE_NOT_SUPPORTED);
+    let one = sets.replace("rollup (a)", "grouping sets ((a))");
+    assert_eq!(server.run(&one).unwrap().unwrap().rows.len(), 10);
+    assert_eq!(server.run(&sets.replace(" limit 10", "")).unwrap().unwrap().rows.len(), 501);
     let joined = |of: &str| {
         format!(
             "explain select sum(s) from (select a from t where b = 3{of}) x join (select a, sum(n) as s from u group by a) y on x.a = y.a"

@@ -1,9 +1,10 @@
 //! Grouping.
 
-use super::{Lowered, Lowering, Place, Row, Value, build};
+use super::{Lowered, Lowering, Place, Row, Value, build, refused};
 use crate::functions::can_raise;
 use crate::functions::kept::{Call, Order};
 use crate::functions::sums::{Sum, Summed};
+use crate::order::is_repeatable;
 use crate::values::{DIGITS_MAX, Repr, mismatch};
 use datafusion::common::Column;
 use datafusion::functions_aggregate::{count, min_max};
@@ -24,14 +25,18 @@ impl Lowering<'_> {
     ) -> SqlResult<Lowered> {
         let Some(sets) = sets else {
             let all: Vec<usize> = (0..groups.len()).collect();
-            return self.grouped(input, groups, &all, calls, outer);
+            return self.grouped(self.plan(input, outer)?, groups, &all, calls, outer);
         };
         // One after the other: columns that a set leaves out are null, the set's number comes last.
         let mut union: Option<(Lowered, Vec<Repr>)> = None;
         let mut all = Vec::new();
         for (number, set) in sets.iter().enumerate() {
-            let one = self.grouped(input, groups, set, calls, outer)?;
-            all.push((number, one));
+            let input = self.plan(input, outer)?;
+            // Each set computes the rows for itself.
+            if number == 0 && 1 < sets.len() && !is_repeatable(&input.plan).map_err(refused)? {
+                return Err(SqlError::unsupported("grouping sets over a LIMIT as analytics"));
+            }
+            all.push((number, self.grouped(input, groups, set, calls, outer)?));
         }
         let width = groups.len() + calls.len();
         let reprs = (0..width).map(|at| {
@@ -68,13 +73,12 @@ impl Lowering<'_> {
     /// By these of the groups' values.
     fn grouped(
         &self,
-        input: &Plan,
+        input: Lowered,
         groups: &[(Expr, Kind)],
         set: &[usize],
         calls: &[AggregateCall],
         outer: Option<&Row<'_>>,
     ) -> SqlResult<Lowered> {
-        let input = self.plan(input, outer)?;
         let row = Row { places: &input.places, outer };
         let mut keys = Vec::new();
         let mut found = Vec::new();
