@@ -17,6 +17,8 @@ pub enum Kind {
     Failure,
     /// Both fail, each in its way.
     State,
+    /// One answers, the other runs into the timeout.
+    Late,
 }
 
 /// Returns the difference, if there is one.

@@ -113,7 +113,7 @@ struct Answers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Same,
-    /// It ran into a timeout somewhere.
+    /// It ran into a timeout in the server that says what is right.
     Late,
     Different(Side, Kind),
 }
@@ -134,6 +134,15 @@ impl Answers {
         [Some(state(&self.row)), Some(state(&self.analytics)), self.postgres.as_ref().map(state)]
     }
 
+    fn described(&self) -> String {
+        let Answers { row, analytics, postgres } = self;
+        let mut text = format!("  row: {}\n  analytics: {}\n", describe(row), describe(analytics));
+        if let Some(postgres) = postgres {
+            text.push_str(&format!("  PostgreSQL: {}\n", describe(postgres)));
+        }
+        text
+    }
+
     fn judge(&self, query: &Query) -> Verdict {
         let Answers { row, analytics, postgres } = self;
         for (side, answer) in
@@ -143,12 +152,14 @@ impl Answers {
                 return Verdict::Different(side, Kind::Internal);
             }
         }
-        if [Some(row), Some(analytics), postgres.as_ref()].into_iter().flatten().any(|answer| state(answer) == CANCELED)
-        {
+        let right = postgres.as_ref().unwrap_or(row);
+        if state(right) == CANCELED {
             return Verdict::Late;
         }
-        let right = postgres.as_ref().unwrap_or(row);
         for (side, answer) in [(Side::Row, row), (Side::Analytics, analytics)] {
+            if state(answer) == CANCELED {
+                return Verdict::Different(side, Kind::Late);
+            }
             if state(answer) != REFUSED
                 && let Some(kind) = compare(query, right, answer)
             {
@@ -388,17 +399,31 @@ fn known() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
 fn show(targets: &Targets, catalog: &Catalog, seed: u64, index: u64) -> anyhow::Result<usize> {
     let generated = queries::generate(catalog, seed, index);
     let mut connections = Connections::open(targets)?;
-    report(targets, &mut connections, index, &generated.query)
+    let answers = connections.ask(targets, &generated.query.to_string())?;
+    let verdict = report(targets, &mut connections, index, &generated.query, &answers)?;
+    Ok(usize::from(matches!(verdict, Verdict::Different(..))))
 }
 
-/// Prints a query as it is, and what is left of it when it is shrunk.
-fn report(targets: &Targets, connections: &mut Connections, index: u64, query: &Query) -> anyhow::Result<usize> {
+/// Prints a query with its answers, and what is left of it when it is shrunk. A difference that does not come again is one
+/// all the same: it depends on what ran beside it.
+fn report(
+    targets: &Targets,
+    connections: &mut Connections,
+    index: u64,
+    query: &Query,
+    first: &Answers,
+) -> anyhow::Result<Verdict> {
     let text = query.to_string();
+    let found = first.judge(query);
+    let mut shown = format!("query {index}: {found:?}\n  {text};\n");
     let answers = connections.ask(targets, &text)?;
     let verdict = answers.judge(query);
-    let mut shown = format!("query {index}: {verdict:?}\n  {text};\n");
+    if verdict != found {
+        shown.push_str(&format!("{}asked again, it was {verdict:?}:\n", first.described()));
+    }
     let (query, answers) = match verdict {
-        Verdict::Different(..) => {
+        // Each smaller query would be waited for, too.
+        Verdict::Different(_, kind) if kind != Kind::Late => {
             let small = shrink::shrink(query.clone(), |smaller| {
                 // The same errors, too: a query that lost what it needs fails in another way.
                 connections
@@ -409,15 +434,12 @@ fn report(targets: &Targets, connections: &mut Connections, index: u64, query: &
             shown.push_str(&format!("shrunk:\n  {small};\n"));
             (small, answers)
         }
-        Verdict::Same | Verdict::Late => (query.clone(), answers),
+        Verdict::Same | Verdict::Late | Verdict::Different(..) => (query.clone(), answers),
     };
-    shown.push_str(&format!("  row: {}\n  analytics: {}\n", describe(&answers.row), describe(&answers.analytics)));
-    if let Some(postgres) = &answers.postgres {
-        shown.push_str(&format!("  PostgreSQL: {}\n", describe(postgres)));
-    }
+    shown.push_str(&answers.described());
     drop(query);
     println!("{shown}");
-    Ok(usize::from(matches!(verdict, Verdict::Different(..))))
+    Ok(found)
 }
 
 /// Runs the queries, and reports those that differ.
@@ -460,8 +482,8 @@ fn search(
             }
             drop(guard);
             if matches!(verdict, Verdict::Different(..)) {
-                let found = report(targets, &mut connections, index, &generated.query)?;
-                *failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner) += found;
+                *failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner) += 1;
+                report(targets, &mut connections, index, &generated.query, &answers)?;
             }
         }
         Ok(())
@@ -571,6 +593,23 @@ mod tests {
                 let answers = Answers { row: error(row), analytics: error(analytics), postgres };
                 assert_eq!(answers.judge(&query), Verdict::Different(side, Kind::Internal), "{row} {analytics}");
             }
+        }
+    }
+
+    #[test]
+    fn who_is_late_where_another_answers_differs() {
+        let query = queries::generate(&Catalog::of_forms(), 1, 0).query;
+        let error = |state: &str| Answer::Error { state: state.to_owned(), message: String::new() };
+        for (row, analytics, postgres, verdict) in [
+            (CANCELED, REFUSED, Some("22012"), Verdict::Different(Side::Row, Kind::Late)),
+            ("22012", CANCELED, Some("22012"), Verdict::Different(Side::Analytics, Kind::Late)),
+            ("22012", CANCELED, None, Verdict::Different(Side::Analytics, Kind::Late)),
+            ("22012", "22012", Some(CANCELED), Verdict::Late),
+            (CANCELED, "22012", None, Verdict::Late),
+            ("22012", "22012", Some("22012"), Verdict::Same),
+        ] {
+            let answers = Answers { row: error(row), analytics: error(analytics), postgres: postgres.map(error) };
+            assert_eq!(answers.judge(&query), verdict, "{row} {analytics} {postgres:?}");
         }
     }
 
