@@ -1,6 +1,7 @@
 //! Which index finds the rows of a table, given what is known before it.
 //!
-//! **Invariant:** the condition is kept whole above the look-up, so a choice here can make a query slow, never wrong.
+//! **Invariant:** the condition is kept whole above the look-up, and a value that is looked up is the one that the condition
+//! compares with, so a choice here can make a query slow, never wrong.
 
 use crate::catalog::TableInfo;
 use crate::datum::Datum;
@@ -176,8 +177,9 @@ impl Wanted<'_> {
         }
     }
 
+    /// Whether a value is the same for all rows of the table. A volatile one is computed for each of them.
     fn is_known(&self, expr: &Expr) -> bool {
-        slots_of(expr).is_within(self.known)
+        slots_of(expr).is_within(self.known) && !expr.is_volatile()
     }
 
     fn note(&self, condition: &Expr, bounds: &mut Vec<Bound>, lists: &mut Vec<AnyOf>) {
