@@ -20,10 +20,10 @@ use engine::{RowLock, TableLock, Txn, Wait};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-pub use walk::rewrite;
 pub(crate) use walk::{
     PLACEHOLDERS, Slots, has_working, is_volatile_plan, move_inward, slots_of, slots_of_plan, source_has_working, visit,
 };
+pub use walk::{rewrite, substitute};
 pub use window::{Exclude, Frame, FrameBound, FrameUnit, RangeSteps, WindowCall, WindowFunction};
 
 /// An expression.
@@ -69,6 +69,13 @@ pub enum Expr {
         whens: Vec<(Expr, Expr)>,
         otherwise: Box<Expr>,
     },
+    /// The body, which names these values: they are computed once, however often it does.
+    Let {
+        values: Vec<Expr>,
+        body: Box<Expr>,
+    },
+    /// A value of the innermost [`Expr::Let`] around it.
+    Local(usize),
     Coalesce(Vec<Expr>),
     /// `GREATEST` or `LEAST`; nulls do not count.
     Extreme {
@@ -202,7 +209,9 @@ impl Expr {
     /// Says whether its value is the same wherever a run of the statement evaluates it.
     pub fn is_fixed(&self) -> bool {
         let is_volatile = match self {
-            Expr::Column(_) | Expr::Outer { .. } | Expr::Sequence { .. } | Expr::Advisory { .. } => true,
+            Expr::Column(_) | Expr::Outer { .. } | Expr::Local(_) | Expr::Sequence { .. } | Expr::Advisory { .. } => {
+                true
+            }
             Expr::Call { function, .. } => function.is_some_and(|function| function.volatile),
             Expr::Constant(_)
             | Expr::Parameter(_)
@@ -214,6 +223,7 @@ impl Expr {
             | Expr::IsBool(..)
             | Expr::IsSame { .. }
             | Expr::Case { .. }
+            | Expr::Let { .. }
             | Expr::Coalesce(_)
             | Expr::Extreme { .. }
             | Expr::Scalar(_)
@@ -240,6 +250,7 @@ impl Expr {
             | Expr::Parameter(_)
             | Expr::Column(_)
             | Expr::Outer { .. }
+            | Expr::Local(_)
             | Expr::Now { .. }
             | Expr::Scalar(_)
             | Expr::Exists(_)
@@ -266,6 +277,7 @@ impl Expr {
             | Expr::IsBool(argument, _)
             | Expr::InQuery { argument, .. } => vec![argument],
             Expr::InList { argument, list, .. } => std::iter::once(&**argument).chain(list).collect(),
+            Expr::Let { values, body } => values.iter().chain([&**body]).collect(),
             Expr::Case { whens, otherwise } => {
                 whens.iter().flat_map(|(when, then)| [when, then]).chain([&**otherwise]).collect()
             }

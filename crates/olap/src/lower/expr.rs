@@ -19,7 +19,7 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, Like};
 use datafusion::logical_expr::{
     Expr as Df, JoinType, LogicalPlan, LogicalPlanBuilder, Operator as DfOperator, Subquery, cast, lit,
 };
-use sql::plan::{Expr, Over, Plan};
+use sql::plan::{Expr, Over, Plan, substitute};
 use sql::{Datum, Kind, SqlError, SqlResult, SqlType};
 use std::sync::Arc;
 
@@ -98,6 +98,12 @@ impl Lowering<'_> {
                 let whens = whens.iter().map(|(when, then)| Ok((self.boolean(when, row)?, self.value(then, row)?)));
                 self.choice(whens.collect::<SqlResult<_>>()?, self.value(otherwise, row)?)
             }
+            Expr::Let { values, body } if !values.iter().any(Expr::is_volatile) => {
+                let mut inlined = (**body).clone();
+                substitute(values, &mut inlined)?;
+                self.value(&inlined, row)
+            }
+            Expr::Let { .. } => Err(SqlError::unsupported("volatile functions as analytics")),
             Expr::Coalesce(parts) => {
                 let mut values = parts.iter().map(|part| self.value(part, row)).collect::<SqlResult<Vec<_>>>()?;
                 let last = values.pop().ok_or_else(mismatch)?;
@@ -116,7 +122,7 @@ impl Lowering<'_> {
             Expr::Array(_) | Expr::ArrayQuery(_) => Err(SqlError::unsupported("ARRAY as analytics")),
             Expr::Sequence { .. } => Err(SqlError::unsupported("sequences as analytics")),
             Expr::Advisory { .. } => Err(SqlError::unsupported("advisory locks as analytics")),
-            Expr::Constant(_) | Expr::Parameter(_) | Expr::Now { .. } => Err(mismatch()),
+            Expr::Constant(_) | Expr::Parameter(_) | Expr::Local(_) | Expr::Now { .. } => Err(mismatch()),
         }
     }
 

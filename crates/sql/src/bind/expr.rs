@@ -429,9 +429,12 @@ impl Binder<'_> {
         // Dates and times have comparisons of their own, which casts beyond the calendar would not survive.
         let is_time = |kind: Kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::Timestamptz);
         if own != kind && is_time(own) && is_time(kind) {
-            let equal = |one: Expr| self.operator("=", Some(original.clone()), Typed::new(one, kind));
-            let parts = all.into_iter().map(|one| equal(one).map(|typed| typed.expr)).collect::<SqlResult<_>>()?;
-            return Ok(negated_if(negated, truth(Expr::Or(parts))));
+            let any = self.once([original], |binder, [original]| {
+                let equal = |one: Expr| binder.operator("=", Some(original.clone()), Typed::new(one, kind));
+                let parts = all.into_iter().map(|one| equal(one).map(|typed| typed.expr)).collect::<SqlResult<_>>()?;
+                Ok(truth(Expr::Or(parts)))
+            });
+            return Ok(negated_if(negated, any?));
         }
         let argument = Box::new(argument);
         let hashed = hashed(HASHED_MIN <= all.len() && all.iter().all(Expr::is_fixed));
@@ -478,6 +481,21 @@ impl Binder<'_> {
         otherwise: Option<&ast::Expr>,
         scope: &Scope<'_>,
     ) -> SqlResult<Typed> {
+        let Some(operand) = operand else { return self.case_of(None, conditions, otherwise, scope) };
+        let mut operand = self.expr(operand, scope)?;
+        if operand.kind.kind == Kind::Unknown {
+            operand = self.coerce(operand, Kind::Text.into(), Context::Implicit)?;
+        }
+        self.once([operand], |binder, [operand]| binder.case_of(Some(&operand), conditions, otherwise, scope))
+    }
+
+    fn case_of(
+        &self,
+        operand: Option<&Typed>,
+        conditions: &[ast::CaseWhen],
+        otherwise: Option<&ast::Expr>,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Typed> {
         let mut whens = Vec::new();
         // The ELSE comes first where the type is decided.
         let nothing = Typed::new(Expr::Constant(Datum::Null), Kind::Unknown);
@@ -488,11 +506,7 @@ impl Binder<'_> {
                 None => self.condition(condition, "CASE/WHEN")?,
                 Some(operand) => {
                     let place = condition.place;
-                    let mut operand = self.expr(operand, scope)?;
-                    if operand.kind.kind == Kind::Unknown {
-                        operand = self.coerce(operand, Kind::Text.into(), Context::Implicit)?;
-                    }
-                    let found = self.operator("=", Some(operand), condition);
+                    let found = self.operator("=", Some(operand.clone()), condition);
                     found.map_err(|error| self.at_place(error, self.source.word_before(place, &["WHEN"])))?.expr
                 }
             });

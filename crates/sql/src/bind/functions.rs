@@ -193,18 +193,7 @@ impl Binder<'_> {
                 let Ok([left, right]) = <[Typed; 2]>::try_from(arguments) else {
                     return Err(SqlError::new(SqlState::SYNTAX_ERROR, "NULLIF takes two arguments"));
                 };
-                let (mut value, mut kind) = (left.expr.clone(), left.kind);
-                let equal = self.operator("=", Some(left), right)?;
-                // It is what `=` takes it for, but for a type of its own that has an operator of its own.
-                if let Expr::Call { operator: Some(operator), arguments, .. } = &equal.expr
-                    && let (Some(left), Some(argument)) = (operator.left, arguments.first())
-                    && matches!(kind.kind, Kind::Unknown | Kind::Varchar)
-                {
-                    (value, kind) = (argument.clone(), left.into());
-                }
-                let nothing = Expr::Constant(crate::datum::Datum::Null);
-                let expr = Expr::Case { whens: vec![(equal.expr, nothing)], otherwise: Box::new(value) };
-                Ok(Typed::new(expr, super::settled(kind)))
+                self.once([left], |binder, [left]| binder.null_if(left, right))
             }
             "greatest" | "least" => {
                 let of = if name_text == "greatest" { "GREATEST" } else { "LEAST" };
@@ -226,6 +215,21 @@ impl Binder<'_> {
                 None => self.call(name_text, arguments),
             },
         }
+    }
+
+    fn null_if(&self, left: Typed, right: Typed) -> SqlResult<Typed> {
+        let (mut value, mut kind) = (left.expr.clone(), left.kind);
+        let equal = self.operator("=", Some(left), right)?;
+        // It is what `=` takes it for, but for a type of its own that has an operator of its own.
+        if let Expr::Call { operator: Some(operator), arguments, .. } = &equal.expr
+            && let (Some(left), Some(argument)) = (operator.left, arguments.first())
+            && matches!(kind.kind, Kind::Unknown | Kind::Varchar)
+        {
+            (value, kind) = (argument.clone(), left.into());
+        }
+        let nothing = Expr::Constant(crate::datum::Datum::Null);
+        let expr = Expr::Case { whens: vec![(equal.expr, nothing)], otherwise: Box::new(value) };
+        Ok(Typed::new(expr, super::settled(kind)))
     }
 
     /// As [`Binder::call`], of a function that is called by a syntax of its own, whose errors name its schema.
@@ -311,7 +315,9 @@ impl Binder<'_> {
             call_parts(&mut call).try_for_each(|expr| inward(expr, level))?;
         }
         let mut calls = owner.calls.borrow_mut();
-        let known = calls.aggregates.iter().position(|(other, ..)| level == 0 && other == function);
+        // ORDER BY names what the select list has computed. Elsewhere a volatile one is computed for itself.
+        let is_named = clause == Clause::OrderBy || !call_parts(&mut call).any(|part| part.is_volatile());
+        let known = calls.aggregates.iter().position(|(other, ..)| level == 0 && is_named && other == function);
         let at = known.unwrap_or(calls.aggregates.len());
         if known.is_none() {
             calls.aggregates.push((function.clone(), call, kind));

@@ -58,6 +58,10 @@ impl Binder<'_> {
 
     /// An array's items, each as JSON by a query over them.
     fn json_array(&self, array: Typed, element: Kind) -> SqlResult<Typed> {
+        self.once([array], |binder, [array]| binder.json_array_of(array, element))
+    }
+
+    fn json_array_of(&self, array: Typed, element: Kind) -> SqlResult<Typed> {
         let is_null = Expr::IsNull(Box::new(array.expr.clone()));
         let item = self.json_value(Typed::new(Expr::Column(0), element))?;
         let calls = vec![SetCall { function: SetFunction::Unnest, arguments: vec![lifted(array.expr)?] }];

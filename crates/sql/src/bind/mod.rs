@@ -19,6 +19,7 @@ mod join;
 mod json;
 mod names;
 mod near;
+mod once;
 mod place;
 mod query;
 mod recursion;

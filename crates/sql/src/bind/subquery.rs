@@ -295,12 +295,17 @@ impl Binder<'_> {
             "<" | "<=" | ">" | ">=" => {
                 let strict = &operator[..1];
                 let mut result: Option<Expr> = None;
-                for pair in pairs.iter().rev() {
+                for pair in pairs.into_iter().rev() {
                     result = Some(match result {
-                        None => one(operator, pair)?,
+                        None => one(operator, &pair)?,
+                        // Each value is computed once, and none behind those that decide.
                         Some(rest) => {
-                            let equal = Expr::And(vec![one("=", pair)?, rest]);
-                            Expr::Or(vec![one(strict, pair)?, equal])
+                            let either = self.once([pair.0, pair.1], |_, [left, right]| {
+                                let pair = (left, right);
+                                let equal = Expr::And(vec![one("=", &pair)?, rest]);
+                                Ok(truth(Expr::Or(vec![one(strict, &pair)?, equal])))
+                            });
+                            either?.expr
                         }
                     });
                 }

@@ -22,6 +22,19 @@ struct Spec<'s> {
     exclude: Exclude,
 }
 
+/// Whether two evaluations of a call may differ.
+fn is_volatile(call: &WindowCall) -> bool {
+    let WindowCall { function, arguments, partition, order, frame } = call;
+    let aggregate = match function {
+        WindowFunction::Aggregate(call) => Some(call),
+        _ => None,
+    };
+    let of_aggregate = aggregate.into_iter().flat_map(|call| call.arguments.iter().chain(&call.filter));
+    let values = partition.iter().map(|(value, _)| value).chain(order.iter().map(|key| &key.value));
+    let offsets = [&frame.start, &frame.end].into_iter().filter_map(FrameBound::offset);
+    values.chain(arguments).chain(of_aggregate).chain(offsets).any(Expr::is_volatile)
+}
+
 /// Of the mark that stands for it.
 fn exclude_of(what: &str) -> Exclude {
     match what {
@@ -103,9 +116,14 @@ impl Binder<'_> {
             }
             _ => {}
         }
-        let known = scope.calls.borrow().windows.iter().position(|(other, ..)| other == function);
-        if let Some(at) = known {
-            let kind = scope.calls.borrow().windows[at].2;
+        // ORDER BY names what the select list has computed. Elsewhere a volatile one is computed for itself.
+        let is_named = |call: &WindowCall| clause == Clause::OrderBy || !is_volatile(call);
+        let known = {
+            let calls = scope.calls.borrow();
+            let at = calls.windows.iter().position(|(other, call, _)| other == function && is_named(call));
+            at.map(|at| (at, calls.windows[at].2))
+        };
+        if let Some((at, kind)) = known {
             return Ok(Typed::new(Expr::Column(WINDOWS + at), kind));
         }
         scope.clause.set(Clause::Window);

@@ -72,6 +72,12 @@ impl Run<'_> {
                 }
                 one(otherwise)?
             }
+            Expr::Let { values, body } => self.with_locals(values, body, rows)?,
+            Expr::Local(at) => {
+                let locals = self.locals.borrow();
+                let no_such = || SqlError::new(SqlState::INTERNAL_ERROR, "a local value outside of its expression");
+                locals.last().and_then(|values| values.get(*at)).cloned().ok_or_else(no_such)?
+            }
             Expr::Coalesce(parts) => {
                 for part in parts {
                     let value = one(part)?;
@@ -156,6 +162,14 @@ impl Run<'_> {
             Expr::Sequence { call, arguments } => self.sequence(*call, arguments, rows)?,
             Expr::Advisory { call, arguments } => self.advisory(*call, arguments, rows)?,
         })
+    }
+
+    fn with_locals(&self, values: &[Expr], body: &Expr, rows: &Rows<'_>) -> SqlResult<Datum> {
+        let values = values.iter().map(|value| self.value(value, rows)).collect::<SqlResult<_>>()?;
+        self.locals.borrow_mut().push(values);
+        let result = self.value(body, rows);
+        self.locals.borrow_mut().pop();
+        result
     }
 
     /// Whether a condition holds: null does not.

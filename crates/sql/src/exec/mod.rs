@@ -32,7 +32,7 @@ use engine::Txn;
 use engine::memory::{SMALL_BYTES, block_bytes};
 pub(crate) use memo::Memo;
 pub(crate) use probe::Probe;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use table::RowTable;
 
@@ -61,6 +61,8 @@ pub(crate) struct Run<'a> {
     pub(crate) changes: Changes,
     /// What is made once and used again.
     pub(crate) memo: Memo,
+    /// Local values of the expressions under way, those of the innermost last.
+    pub(crate) locals: RefCell<Vec<Box<[Datum]>>>,
     /// Counts what the operators do.
     pub(crate) probe: Option<&'a Probe>,
 }
@@ -248,8 +250,8 @@ impl Run<'_> {
     /// The same once more, for a part of a statement.
     pub(crate) fn again(&self) -> Run<'_> {
         let Run { txn, parameters, env, catalog, path, numbers, advised, probe, .. } = *self;
-        let (changes, memo) = (Changes::default(), Memo::default());
-        Run { txn, parameters, env, catalog, path, numbers, advised, spent: Spent::default(), changes, memo, probe }
+        let (spent, changes, memo, locals) = Default::default();
+        Run { txn, parameters, env, catalog, path, numbers, advised, spent, changes, memo, locals, probe }
     }
 
     /// Holds a table that the statement comes to by a reference, for the rest of the transaction.

@@ -4,7 +4,7 @@
 //! queries between: 0 for the row itself, which [`Expr::Column`] names; from 1 on [`Expr::Outer`] of that level does.
 
 use super::{Access, Expr, FrameBound, Full, Joins, Kept, List, Over, Plan, Recursive, Source, Step, WindowFunction};
-use crate::error::SqlResult;
+use crate::error::{SqlError, SqlResult};
 use std::sync::Arc;
 
 macro_rules! walks {
@@ -16,7 +16,18 @@ macro_rules! walks {
             part: &mut dyn FnMut(& $($mutable)? Expr, usize) -> SqlResult<()>,
         ) -> SqlResult<()> {
             match expr {
-                Expr::Constant(_) | Expr::Parameter(_) | Expr::Column(_) | Expr::Outer { .. } | Expr::Now { .. } => Ok(()),
+                Expr::Constant(_)
+                | Expr::Parameter(_)
+                | Expr::Column(_)
+                | Expr::Outer { .. }
+                | Expr::Local(_)
+                | Expr::Now { .. } => Ok(()),
+                Expr::Let { values, body } => {
+                    for value in values {
+                        part(value, depth)?;
+                    }
+                    part(body, depth)
+                }
                 Expr::Scalar(plan) | Expr::Exists(plan) | Expr::ArrayQuery(plan) => $plan_parts(plan, depth + 1, part),
                 Expr::Call { arguments, .. }
                 | Expr::And(arguments)
@@ -371,6 +382,27 @@ pub fn rewrite(
         return Ok(());
     }
     parts_mut(expr, depth, &mut |part, depth| rewrite(part, depth, change))
+}
+
+/// Puts the values of an [`Expr::Let`] in the place of their names in its body, so that each is computed as often as it is
+/// named.
+///
+/// # Errors
+/// `0A000` where a query names them.
+pub fn substitute(values: &[Expr], body: &mut Expr) -> SqlResult<()> {
+    rewrite(body, 0, &mut |expr, depth| match expr {
+        Expr::Local(at) => {
+            let inlined = values.get(*at).filter(|_| depth == 0).cloned();
+            *expr = inlined.ok_or_else(|| SqlError::unsupported("a value that a query computes once"))?;
+            Ok(true)
+        }
+        // Its body names its own.
+        Expr::Let { values: own, body: _ } => {
+            own.iter_mut().try_for_each(|value| substitute(values, value))?;
+            Ok(true)
+        }
+        _ => Ok(false),
+    })
 }
 
 /// Calls `look` with an expression and all in it.

@@ -192,6 +192,7 @@ impl Session {
                 spent: spent(),
                 changes,
                 memo,
+                locals: Default::default(),
                 probe,
             };
             let result = pulse::during(Arc::clone(&watch), || body(&run));
