@@ -1,12 +1,13 @@
 //! Expressions.
 
 use super::subquery::is_row;
+use super::types::{Equality, equality};
 use super::{Binder, Scope};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::rewrite::{SYMMETRIC, VALUES, mark, marked};
-use crate::plan::{Expr, ListId, Place, Plan, Typed, new_id};
+use crate::plan::{Expr, ListId, Place, Plan, Typed, new_id, slots_of};
 use crate::types::numeric::Numeric;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, BinaryOperator, CastKind, UnaryOperator};
@@ -389,56 +390,96 @@ impl Binder<'_> {
     }
 
     fn is_same(&self, left: Typed, right: Typed, written: &ast::Expr) -> SqlResult<Typed> {
-        let kinds = [left.kind.kind, right.kind.kind];
-        // It is about the operator `=`, whose rules are a little other than these.
-        let kind = crate::ops::common_kind(&kinds, "").map_err(|_| {
-            let none = crate::ops::resolve_operator("=", Some(kinds[0]), kinds[1]).err();
-            let none = none.unwrap_or_else(|| SqlError::unsupported("IS DISTINCT FROM of these types"));
-            self.at_words(none, &["IS", "NOT", "DISTINCT", "FROM"], written)
-        });
-        let kind = self.comparable(kind?)?;
-        let arguments = Box::new([self.argument(left, kind)?, self.argument(right, kind)?]);
-        Ok(truth(Expr::IsSame { kind, arguments }))
+        let at = |error: SqlError| self.at_words(error, &["IS", "NOT", "DISTINCT", "FROM"], written);
+        Ok(truth(match equality(left.kind.kind, right.kind.kind).map_err(at)? {
+            Equality::One(kind) => {
+                let arguments = Box::new([self.argument(left, kind)?, self.argument(right, kind)?]);
+                Expr::IsSame { kind, arguments }
+            }
+            Equality::Two => {
+                let either = self.once([left, right], |binder, [left, right]| {
+                    let is_null = |one: &Typed| Expr::IsNull(Box::new(one.expr.clone()));
+                    let both_null = Expr::And(vec![is_null(&left), is_null(&right)]);
+                    Ok(truth(Expr::Coalesce(vec![binder.operator("=", Some(left), right)?.expr, both_null])))
+                });
+                either?.expr
+            }
+        }))
     }
 
+    /// `IN` of a list, as PostgreSQL's `transformAExprIn`: values that look at no row become one array, the others are
+    /// compared each for itself.
     fn in_list(&self, argument: Typed, list: &[ast::Expr], negated: bool, scope: &Scope<'_>) -> SqlResult<Typed> {
-        let written = list.first();
+        let Some(written) = list.first() else { return Ok(truth(Expr::Constant(Datum::Bool(negated)))) };
+        let at = |error: SqlError| {
+            let error = if negated { error.replaced(" = ", " <> ") } else { error };
+            self.at_words(error, IN, written)
+        };
         let list: Vec<Typed> = list.iter().map(|one| self.expr(one, scope)).collect::<SqlResult<_>>()?;
-        let kinds: Vec<Kind> = list.iter().map(|one| one.kind.kind).collect();
         let own = argument.kind.kind;
-        let original = argument.clone();
-        let (mut all, kind) = self.common(std::iter::once(argument).chain(list).collect(), "IN").map_err(|error| {
-            // It is about the operator `=` of the value and the first that does not fit.
-            let none = |kind: &Kind| crate::ops::resolve_operator("=", Some(own), *kind).err();
-            match (error.is_placed(), kinds.iter().find_map(none), written) {
-                (_, Some(none), Some(written)) if error.state() != SqlState::INVALID_TEXT_REPRESENTATION => {
-                    self.at_words(if negated { none.replaced(" = ", " <> ") } else { none }, IN, written)
-                }
-                _ => error,
+        let (array, mut rest): (Vec<Typed>, Vec<Typed>) =
+            list.into_iter().partition(|one| slots_of(&one.expr).is_empty());
+        // Values that compare alike are one list.
+        let mut lists: Vec<(Equality, Vec<Typed>)> = Vec::new();
+        let kinds: Vec<Kind> = std::iter::once(own).chain(array.iter().map(|one| one.kind.kind)).collect();
+        match crate::ops::common_kind(&kinds, "IN") {
+            Ok(common) if 1 < array.len() => {
+                let items = array.into_iter().map(|one| self.coerce(one, common.into(), Context::Implicit));
+                lists.push((equality(own, common).map_err(at)?, items.collect::<SqlResult<_>>()?));
             }
-        })?;
-        let mut argument = all.remove(0);
-        let mut kind = self.comparable(kind.kind)?;
-        // An integer and a `real` have no `=` of their own: both become `double precision`, which keeps the integer.
-        if kind == Kind::Float4 && !matches!(own, Kind::Float4 | Kind::Unknown) {
-            argument = self.argument(original.clone(), Kind::Float8)?;
-            let wider = |one: Expr| self.argument(Typed::new(one, kind), Kind::Float8);
-            all = all.into_iter().map(wider).collect::<SqlResult<_>>()?;
-            kind = Kind::Float8;
+            _ => rest.splice(..0, array).for_each(drop),
         }
-        // Dates and times have comparisons of their own, which casts beyond the calendar would not survive.
-        let is_time = |kind: Kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::Timestamptz);
-        if own != kind && is_time(own) && is_time(kind) {
-            let any = self.once([original], |binder, [original]| {
-                let equal = |one: Expr| binder.operator("=", Some(original.clone()), Typed::new(one, kind));
-                let parts = all.into_iter().map(|one| equal(one).map(|typed| typed.expr)).collect::<SqlResult<_>>()?;
-                Ok(truth(Expr::Or(parts)))
-            });
-            return Ok(negated_if(negated, any?));
+        let of_rows = lists.len();
+        for one in rest {
+            let found = equality(own, one.kind.kind).map_err(at)?;
+            match lists.get_mut(of_rows..).and_then(<[_]>::last_mut) {
+                Some((before, all)) if *before == found => all.push(one),
+                _ => lists.push((found, vec![one])),
+            }
         }
-        let argument = Box::new(argument);
-        let hashed = hashed(HASHED_MIN <= all.len() && all.iter().all(Expr::is_fixed));
-        Ok(negated_if(negated, truth(Expr::InList { kind, argument, list: all, hashed })))
+        let is_named_once = matches!(&lists[..], [(by, items)] if items.len() == 1 || *by != Equality::Two);
+        let all = |binder: &Self, argument: &Typed| {
+            let mut parts = Vec::new();
+            for (by, items) in lists {
+                binder.any_equal(argument, by, items, negated, &mut parts).map_err(at)?;
+            }
+            Ok(truth(match parts.pop() {
+                Some(only) if parts.is_empty() => only,
+                last => {
+                    let all = parts.into_iter().chain(last).collect();
+                    if negated { Expr::And(all) } else { Expr::Or(all) }
+                }
+            }))
+        };
+        if is_named_once {
+            return all(self, &argument);
+        }
+        self.once([argument], |binder, [argument]| all(binder, &argument))
+    }
+
+    /// Adds conditions of which one is true if the value is equal to any of these; negated, of which none is false if not.
+    fn any_equal(
+        &self,
+        value: &Typed,
+        by: Equality,
+        items: Vec<Typed>,
+        negated: bool,
+        parts: &mut Vec<Expr>,
+    ) -> SqlResult<()> {
+        match by {
+            Equality::One(kind) if 1 < items.len() => {
+                let argument = Box::new(self.argument(value.clone(), kind)?);
+                let list = items.into_iter().map(|one| self.argument(one, kind)).collect::<SqlResult<Vec<_>>>()?;
+                let hashed = hashed(HASHED_MIN <= list.len() && list.iter().all(Expr::is_fixed));
+                parts.push(negated_if(negated, truth(Expr::InList { kind, argument, list, hashed })).expr);
+            }
+            _ => {
+                for one in items {
+                    parts.push(self.operator(if negated { "<>" } else { "=" }, Some(value.clone()), one)?.expr);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The plan's rows with their columns cast. They are `written` there, if anywhere.

@@ -220,10 +220,10 @@ impl Binder<'_> {
     fn null_if(&self, left: Typed, right: Typed) -> SqlResult<Typed> {
         let (mut value, mut kind) = (left.expr.clone(), left.kind);
         let equal = self.operator("=", Some(left), right)?;
-        // It is what `=` takes it for, but for a type of its own that has an operator of its own.
+        // It is what `=` takes it for.
         if let Expr::Call { operator: Some(operator), arguments, .. } = &equal.expr
             && let (Some(left), Some(argument)) = (operator.left, arguments.first())
-            && matches!(kind.kind, Kind::Unknown | Kind::Varchar)
+            && kind.kind != left
         {
             (value, kind) = (argument.clone(), left.into());
         }

@@ -3,6 +3,7 @@
 //! A query that looks at no enclosing row is shared: the executor runs it once in a statement.
 
 use super::expr::{HASHED_MIN, hashed, not, truth};
+use super::types::{Equality, equality};
 use super::unused::drop_unused;
 use super::{Binder, Bound, Scope, refuse, settled};
 use crate::datum::Datum;
@@ -132,11 +133,9 @@ impl Binder<'_> {
         // Equality with one column is looked up in a set, if both sides are of one type then.
         if let ([argument], [column]) = (&arguments[..], &bound.columns[..])
             && ((operator == "=" && !all) || (operator == "<>" && all))
-            && let Ok(kind) = crate::ops::common_kind(&[argument.kind.kind, column.kind.kind], "IN")
-            && self.operator("=", Some(probe(kind)), probe(kind)).is_ok()
+            && let Ok(Equality::One(kind)) = equality(argument.kind.kind, column.kind.kind)
         {
             let argument = Box::new(self.argument(argument.clone(), kind)?);
-            let kind = self.comparable(kind)?;
             let query = Box::new(shared(self.converted(
                 bound.plan,
                 &[column.kind],
@@ -333,11 +332,6 @@ impl Binder<'_> {
         // A modifier that all elements share is the array's, too.
         Ok(Typed::new(Expr::Array(items), SqlType { kind: array, ..kind }))
     }
-}
-
-/// A value of this kind, to see which operators there are.
-fn probe(kind: Kind) -> Typed {
-    Typed::new(Expr::Constant(Datum::Null), kind)
 }
 
 /// Says whether a run may look a value up in a hash table of an array's elements: the array is the same for all rows, and the

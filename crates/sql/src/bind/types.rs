@@ -8,6 +8,41 @@ use crate::plan::{Expr, Typed};
 use crate::types::{Kind, SqlType, modifier, text};
 use sqlparser::ast;
 
+/// Comparison for equality of operands of two kinds: that of the operator `=`, whatever the syntax.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Equality {
+    /// Both as values of this kind.
+    One(Kind),
+    /// By an operator of two kinds, neither of which has all values of the other.
+    Two,
+}
+
+/// Chooses the comparison that `=` makes of operands of these kinds.
+///
+/// # Errors
+/// Those of the operator: `42883`, `42725`.
+pub(super) fn equality(left: Kind, right: Kind) -> SqlResult<Equality> {
+    let operator = ops::resolve_operator("=", Some(left), right)?.operator;
+    let width = |kind: Kind| match kind {
+        Kind::Int2 => Some(2),
+        Kind::Int4 => Some(4),
+        Kind::Int8 => Some(8),
+        _ => None,
+    };
+    let (one, two) = (operator.left.unwrap_or(operator.right), operator.right);
+    Ok(match (one, two) {
+        // Varying strings are compared as text, whose values they are.
+        (Kind::Text, Kind::Text) if left == Kind::Varchar && right == Kind::Varchar => Equality::One(left),
+        (one, two) if one == two => Equality::One(one),
+        (Kind::Float4, Kind::Float8) | (Kind::Float8, Kind::Float4) => Equality::One(Kind::Float8),
+        (Kind::Name, Kind::Text) | (Kind::Text, Kind::Name) => Equality::One(Kind::Text),
+        (one, two) => match (width(one), width(two)) {
+            (Some(own), Some(other)) => Equality::One(if own < other { two } else { one }),
+            _ => Equality::Two,
+        },
+    })
+}
+
 impl Binder<'_> {
     /// The value as one of this type, where `context` allows the cast.
     ///
