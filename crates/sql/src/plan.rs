@@ -21,7 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 pub(crate) use walk::{
-    PLACEHOLDERS, Slots, has_working, is_volatile_plan, move_inward, slots_of, slots_of_plan, source_has_working, visit,
+    PLACEHOLDERS, Slots, has_working, is_volatile_plan, move_inward, rewrite_plan, slots_of, slots_of_plan,
+    source_has_working, visit, visit_plan,
 };
 pub use walk::{rewrite, substitute};
 pub use window::{Exclude, Frame, FrameBound, FrameUnit, RangeSteps, WindowCall, WindowFunction};

@@ -2,6 +2,8 @@
 //!
 //! What is bound here is a tree of joins; `steps` decides how it is gone through.
 
+use super::pull::Simple;
+use super::push::push_down;
 use super::steps::{self, steps_of};
 use super::{Binder, Clause, Noted, Reach, Relation, Scope, columns_of, refuse, settled};
 use crate::catalog::TableInfo;
@@ -40,10 +42,22 @@ pub(super) struct Outer {
 #[derive(Clone, Debug)]
 pub(super) enum ItemSource {
     Table(Arc<TableInfo>),
-    Query { plan: Box<Plan>, is_lateral: bool },
-    Functions { calls: Vec<SetCall>, is_numbered: bool },
+    Query {
+        plan: Box<Plan>,
+        is_lateral: bool,
+    },
+    Functions {
+        calls: Vec<SetCall>,
+        is_numbered: bool,
+    },
+    /// A query that may be pulled up; see [`super::pull`].
+    Simple(Box<Simple>),
     Group(Group),
-    Full { left: Group, right: Group, on: Vec<Expr> },
+    Full {
+        left: Group,
+        right: Group,
+        on: Vec<Expr>,
+    },
 }
 
 impl Item {
@@ -93,7 +107,7 @@ impl Group {
             ItemSource::Functions { .. } => item.first == slot,
             ItemSource::Group(group) => group.is_function(slot),
             ItemSource::Full { left, right, .. } => left.is_function(slot) || right.is_function(slot),
-            ItemSource::Table(_) | ItemSource::Query { .. } => false,
+            ItemSource::Table(_) | ItemSource::Query { .. } | ItemSource::Simple(_) => false,
         })
     }
 
@@ -103,7 +117,7 @@ impl Group {
             ItemSource::Query { plan, .. } => matches!(**plan, Plan::Working(_)),
             ItemSource::Group(group) => group.has_working(),
             ItemSource::Full { left, right, .. } => left.has_working() || right.has_working(),
-            ItemSource::Table(_) | ItemSource::Functions { .. } => false,
+            ItemSource::Table(_) | ItemSource::Functions { .. } | ItemSource::Simple(_) => false,
         })
     }
 
@@ -147,19 +161,7 @@ impl Binder<'_> {
 
     /// The plan of the sources, with all columns.
     pub(crate) fn join(&self, group: Group, conditions: Vec<Expr>) -> Plan {
-        Plan::Joins(self.steps(group, conditions, None))
-    }
-
-    /// The steps; given what is needed of the row, only those columns are read.
-    pub(super) fn steps(&self, group: Group, conditions: Vec<Expr>, needed: Option<&Slots>) -> Joins {
-        let width = group.items.iter().map(|item| item.first + item.width).max().unwrap_or(0);
-        // What looks at nothing that changes is asked once.
-        let (when, conditions) = conditions.into_iter().flat_map(split).partition(is_once);
-        let mut steps = steps_of(group, conditions, &Slots::default());
-        if let Some(needed) = needed {
-            steps::prune(&mut steps, needed);
-        }
-        Joins { when: all_of(when), steps, width }
+        Plan::Joins(joined_steps(group, conditions, None))
     }
 
     /// A table whose rows are made when it is read.
@@ -203,8 +205,8 @@ impl Binder<'_> {
                 if let Some((name, plan, columns, _)) = self.named_query(name, scope)? {
                     let width = columns.len();
                     scope.add(self.relation(&name, alias, columns, first, None)?, width)?;
-                    let source = ItemSource::Query { plan: Box::new(plan), is_lateral: false };
-                    return Ok(item(source, first, width, Slots::default()));
+                    let simple = self.inlined(&plan);
+                    return Ok(item(query_source((plan, simple)), first, width, Slots::default()));
                 }
                 if let Some(table) = self.system_table(&self.qualified(name)?) {
                     return self.system_in_from(&table, &table.name, alias, scope);
@@ -223,8 +225,7 @@ impl Binder<'_> {
                         let relation = self.relation(&view.name, alias, bound.columns, first, None)?;
                         self.note(Binder::span_of(name), || Noted::Relation(view.oid));
                         scope.add(Relation { own: alias.is_none().then_some(view.oid), ..relation }, width)?;
-                        let source = ItemSource::Query { plan: Box::new(bound.plan), is_lateral: false };
-                        Ok(item(source, first, width, Slots::default()))
+                        Ok(item(query_source((bound.plan, bound.simple)), first, width, Slots::default()))
                     }
                     other @ crate::catalog::Relation::Index { .. } => {
                         let message = format!("cannot open relation \"{}\"", other.name());
@@ -256,6 +257,7 @@ impl Binder<'_> {
                     scope.clause.set(before);
                     bound?
                 } else {
+                    self.may_pull.set(true);
                     self.query(subquery, scope.parent).map_err(|error| self.aside(error, scope))?
                 };
                 bound.columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
@@ -264,7 +266,10 @@ impl Binder<'_> {
                 scope.add(relation, width)?;
                 let needs = if *lateral { slots_of_plan(&bound.plan, 1) } else { Slots::default() };
                 // One that needs nothing of this row need not be run for each.
-                let source = ItemSource::Query { plan: Box::new(bound.plan), is_lateral: *lateral };
+                let source = match *lateral {
+                    true => ItemSource::Query { plan: Box::new(bound.plan), is_lateral: true },
+                    false => query_source((bound.plan, bound.simple)),
+                };
                 Ok(item(source, first, width, needs))
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
@@ -340,6 +345,27 @@ impl Binder<'_> {
             }
         }
         Ok(Relation::new(own_name, columns, first, table))
+    }
+}
+
+/// The steps; given what is needed of the row, only those columns are read.
+pub(super) fn joined_steps(mut group: Group, conditions: Vec<Expr>, needed: Option<&Slots>) -> Joins {
+    let width = group.items.iter().map(|item| item.first + item.width).max().unwrap_or(0);
+    // What looks at nothing that changes is asked once.
+    let (when, mut conditions): (Vec<_>, Vec<_>) = conditions.into_iter().flat_map(split).partition(is_once);
+    push_down(&mut group, &mut conditions);
+    let mut steps = steps_of(group, conditions, &Slots::default());
+    if let Some(needed) = needed {
+        steps::prune(&mut steps, needed);
+    }
+    Joins { when: all_of(when), steps, width }
+}
+
+/// A query without LATERAL.
+fn query_source(bound: (Plan, Option<Box<Simple>>)) -> ItemSource {
+    match bound {
+        (_, Some(simple)) => ItemSource::Simple(simple),
+        (plan, None) => ItemSource::Query { plan: Box::new(plan), is_lateral: false },
     }
 }
 

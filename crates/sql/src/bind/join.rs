@@ -131,8 +131,8 @@ impl Binder<'_> {
                 self.note(Span::empty(), || Noted::Column(column.table, column.number));
             }
             let typed = |(column, value): &SideColumn| Typed::new(value.clone(), column.kind);
-            conditions.push(self.operator("=", Some(typed(left)), typed(right))?.expr);
             let common = crate::ops::common_kind(&[left.0.kind.kind, right.0.kind.kind], "JOIN/USING")?;
+            conditions.push(self.operator("=", Some(typed(left)), typed(right))?.expr);
             let to = if left.0.kind == right.0.kind { left.0.kind } else { common.into() };
             let cast = |side: &SideColumn| self.coerce(typed(side), to, Context::Implicit).map(|typed| typed.expr);
             let value = match kind {

@@ -21,6 +21,8 @@ mod names;
 mod near;
 mod once;
 mod place;
+mod pull;
+mod push;
 mod query;
 mod recursion;
 mod select;
@@ -97,6 +99,10 @@ pub(crate) struct Binder<'c> {
     /// What names stand for, if somebody wants to know.
     notes: RefCell<Option<Vec<Note>>>,
     views: Views,
+    /// The query that is bound next may be pulled up.
+    may_pull: Cell<bool>,
+    /// Queries of `WITH` that take the places of their names and may be pulled up, by the numbers of their plans.
+    inline: RefCell<Vec<(u64, Box<pull::Simple>)>>,
 }
 
 /// Treatment of a view that a query names.
@@ -197,6 +203,14 @@ pub(crate) struct Scope<'p> {
 pub(crate) struct Bound {
     pub(crate) plan: Plan,
     pub(crate) columns: Vec<ColumnInfo>,
+    /// The query itself, if whoever asked may pull it up and it is simple; then there is no plan.
+    pub(crate) simple: Option<Box<pull::Simple>>,
+}
+
+impl Bound {
+    fn new(plan: Plan, columns: Vec<ColumnInfo>) -> Bound {
+        Bound { plan, columns, simple: None }
+    }
 }
 
 impl<'c> Binder<'c> {
@@ -222,6 +236,8 @@ impl<'c> Binder<'c> {
             uses: RefCell::default(),
             notes: RefCell::default(),
             views: Views::Expanded(Vec::new()),
+            may_pull: Cell::new(false),
+            inline: RefCell::default(),
         }
     }
 

@@ -131,7 +131,7 @@ impl Binder<'_> {
                     table: view.oid,
                     number: at as i16 + 1,
                 };
-                return Ok(Bound { plan: Plan::Unit, columns: view.columns.iter().enumerate().map(column).collect() });
+                return Ok(Bound::new(Plan::Unit, view.columns.iter().enumerate().map(column).collect()));
             }
         };
         if outer.contains(&view.oid) {
@@ -141,6 +141,7 @@ impl Binder<'_> {
         let inner = Binder::new(self.catalog, &view.path, &view.text, self.env, Vec::new());
         let views = Views::Expanded(outer.iter().copied().chain([view.oid]).collect());
         let inner = Binder { views, ..inner };
+        inner.may_pull.set(true);
         let mut bound = inner.query(&view.query, None)?;
         let height = inner.height.get() + 1;
         crate::stack::check_queries(height)?;

@@ -1,5 +1,6 @@
 //! Queries: `SELECT`, `VALUES`, set operations, `WITH`, order and limit, row locks.
 
+use super::pull::Simple;
 use super::recursion::{in_order, looks_out};
 use super::select::lock_word;
 use super::sets::{composite, field_name};
@@ -14,7 +15,7 @@ use crate::plants::is_planted;
 use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// `ORDER BY`, `LIMIT` and locks, which belong to the outermost query but look into the `SELECT` below.
@@ -26,6 +27,13 @@ pub(super) struct Tail<'q> {
     /// `WITH TIES`
     pub(super) with_ties: bool,
     pub(super) locks: &'q [ast::LockClause],
+}
+
+impl Tail<'_> {
+    fn is_none(&self) -> bool {
+        let Tail { order, limit, offset, with_ties, locks } = self;
+        order.is_empty() && limit.is_none() && offset.is_none() && !with_ties && locks.is_empty()
+    }
 }
 
 impl Binder<'_> {
@@ -49,9 +57,10 @@ impl Binder<'_> {
             format_clause.is_some() => "FORMAT", !pipe_operators.is_empty() => "a pipe operator",
         );
         let is_top = self.is_top.replace(false);
+        let may_pull = self.may_pull.take() && with.is_none();
         let with_before = self.with.borrow().len();
         if let Some(with) = with {
-            self.bind_with(with, parent, is_top)?;
+            self.bind_with(with, parent, is_top, Some(query))?;
         }
         let nothing = Scope::inside(parent);
         let (mut limit, mut offset) = match limit_clause {
@@ -90,6 +99,7 @@ impl Binder<'_> {
             Some(_) => return Err(SqlError::unsupported("this ORDER BY")),
         };
         let tail = Tail { order, limit: limit.take(), offset: offset.take(), with_ties: tie, locks };
+        self.may_pull.set(may_pull && matches!(&**body, SetExpr::Select(_) | SetExpr::Query(_)));
         let bound = self.set_expr(body, tail, parent);
         self.with.borrow_mut().truncate(with_before);
         bound
@@ -119,11 +129,18 @@ impl Binder<'_> {
     }
 
     /// `is_top`: of the whole statement.
-    pub(super) fn bind_with(&self, with: &ast::With, parent: Option<&Scope<'_>>, is_top: bool) -> SqlResult<()> {
+    pub(super) fn bind_with(
+        &self,
+        with: &ast::With,
+        parent: Option<&Scope<'_>>,
+        is_top: bool,
+        whole: Option<&ast::Query>,
+    ) -> SqlResult<()> {
         let ast::With { with_token: _, recursive, cte_tables } = with;
         let mut known = HashSet::new();
         let ordered = if *recursive { in_order(cte_tables)? } else { cte_tables.iter().collect() };
-        for ast::Cte { alias, query, from, materialized: _, closing_paren_token: _ } in ordered {
+        let references = whole.map(references).unwrap_or_default();
+        for ast::Cte { alias, query, from, materialized, closing_paren_token: _ } in ordered {
             refuse!(from.is_some() => "FROM in WITH");
             let ast::TableAlias { explicit: _, name, columns: names, at } = alias;
             refuse!(at.is_some() => "AT in WITH");
@@ -131,8 +148,21 @@ impl Binder<'_> {
             let own = if *recursive { self.recursive(alias, query, parent)? } else { None };
             let mut bound = match own {
                 Some(bound) => bound,
-                None => self.with_query(query, parent, is_top)?,
+                None => {
+                    let is_inline = match materialized {
+                        Some(ast::CteAsMaterialized::Materialized) => false,
+                        Some(ast::CteAsMaterialized::NotMaterialized) => true,
+                        None => references.get(&folded(name)).is_some_and(|count| *count == 1),
+                    };
+                    self.may_pull.set(is_inline && !*recursive);
+                    self.with_query(query, parent, is_top)?
+                }
             };
+            self.may_pull.set(false);
+            let simple = bound.simple.take();
+            if let Some(simple) = &simple {
+                bound.plan = Simple::clone(simple).into_plan();
+            }
             let height = self.height.replace(beside) + 1;
             crate::stack::check_queries(height)?;
             for column in &mut bound.columns {
@@ -172,11 +202,24 @@ impl Binder<'_> {
                 plan @ (Plan::Modified(_) | Plan::Recursive(_)) => plan,
                 // Its rows are others in each round.
                 plan if has_working(&plan) => plan,
-                plan => Plan::Shared { id: new_id(), plan: Arc::new(plan) },
+                plan => {
+                    let id = new_id();
+                    if let Some(simple) = simple {
+                        self.inline.borrow_mut().push((id, simple));
+                    }
+                    Plan::Shared { id, plan: Arc::new(plan) }
+                }
             };
             self.with.borrow_mut().push((folded(name), plan, bound.columns, height));
         }
         Ok(())
+    }
+
+    /// The query of `WITH` that has this plan, if it takes the place of its name.
+    pub(super) fn inlined(&self, plan: &Plan) -> Option<Box<Simple>> {
+        let Plan::Shared { id, .. } = plan else { return None };
+        let inline = self.inline.borrow();
+        inline.iter().find(|(own, _)| own == id).map(|(_, simple)| simple.clone())
     }
 
     /// The query of `WITH` that a name means.
@@ -209,11 +252,14 @@ impl Binder<'_> {
         crate::stack::check()?;
         match body {
             SetExpr::Select(select) => self.select(select, tail, parent),
+            SetExpr::Query(query) if tail.is_none() => self.query(query, parent),
             SetExpr::Query(query) if tail.order.is_empty() && tail.locks.is_empty() => {
+                self.may_pull.set(false);
                 let bound = self.query(query, parent)?;
                 Ok(Bound { plan: limited(bound.plan, tail, Vec::new()), ..bound })
             }
             SetExpr::Query(query) => {
+                self.may_pull.set(false);
                 refuse!(!tail.locks.is_empty() => "FOR UPDATE of a query in parentheses");
                 self.ordered(self.query(query, parent)?, tail)
             }
@@ -286,7 +332,7 @@ impl Binder<'_> {
                     left: Box::new(self.converted(left.plan, &from_left, &to, Some(written.0))?),
                     right: Box::new(self.converted(right.plan, &from_right, &to, Some(written.1))?),
                 };
-                self.ordered(Bound { plan, columns }, tail)
+                self.ordered(Bound::new(plan, columns), tail)
             }
             SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
                 Err(SqlError::unsupported("a statement that changes rows in a query"))
@@ -321,7 +367,7 @@ impl Binder<'_> {
             all.into_iter().zip(&mut rows).for_each(|(value, row)| row.push(value));
             columns.push(column_info(format!("column{}", at + 1), kind));
         }
-        Ok(Bound { plan: Plan::Values(rows), columns })
+        Ok(Bound::new(Plan::Values(rows), columns))
     }
 
     /// # Errors
@@ -360,7 +406,7 @@ impl Binder<'_> {
         if !keys.is_empty() {
             plan = Plan::Sort { input: Box::new(plan), keys: keys.clone(), is_given: false };
         }
-        Ok(Bound { plan: limited(plan, tail, keys), columns: bound.columns })
+        Ok(Bound::new(limited(plan, tail, keys), bound.columns))
     }
 
     /// A column of the result, by its number or its name; several of one name must be the same.
@@ -646,4 +692,16 @@ fn figured(expr: &ast::Expr) -> Option<(String, Strength)> {
         ast::Expr::Subquery(query) => strong(&first_name(&query.body)?),
         _ => None,
     }
+}
+
+/// Number of times that each relation is named without a schema in a query.
+fn references(query: &ast::Query) -> HashMap<String, usize> {
+    let mut counts = HashMap::new();
+    let _ = ast::visit_relations(query, |name| {
+        if let [ast::ObjectNamePart::Identifier(name)] = &name.0[..] {
+            *counts.entry(folded(name)).or_insert(0) += 1;
+        }
+        std::ops::ControlFlow::<()>::Continue(())
+    });
+    counts
 }

@@ -146,7 +146,7 @@ impl Binder<'_> {
         }
         let before = self.with.borrow().len();
         if let Some(with) = with {
-            self.bind_with(with, parent, false)?;
+            self.bind_with(with, parent, false, None)?;
         }
         let bound = self.recursive_union(&name, alias, (left, right, *set_quantifier), parent);
         self.with.borrow_mut().truncate(before);
@@ -221,6 +221,6 @@ impl Binder<'_> {
         let looks_out = looks_out(&first) || looks_out(&step);
         let references = AtomicUsize::new(0);
         let plan = Plan::Recursive(Arc::new(Recursive { id, all, kinds, first, step, references, looks_out }));
-        Ok(Some(Bound { plan, columns }))
+        Ok(Some(Bound::new(plan, columns)))
     }
 }

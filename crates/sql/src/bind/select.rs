@@ -4,8 +4,9 @@
 //! plan above the one before.
 
 use super::calls::Calls;
-use super::from::{Group, all_of, split};
+use super::from::{Group, all_of, joined_steps, split};
 use super::group::{Grouping, Layout, is_same};
+use super::pull::{Simple, is_volatile, pull_up};
 use super::query::{Tail, limited};
 use super::steps::put_in_order;
 use super::window::window_parts;
@@ -80,8 +81,9 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("GROUP BY ALL"));
         };
         refuse!(!modifiers.is_empty() => "a modifier of GROUP BY");
+        let may_pull = self.may_pull.take();
         let mut scope = Scope::inside(parent);
-        let tree = self.from(from, &mut scope)?;
+        let mut tree = self.from(from, &mut scope)?;
         self.check_windows(named_window)?;
         scope.windows = named_window.clone();
         let scope = scope;
@@ -191,14 +193,46 @@ impl Binder<'_> {
             let place = groupings.iter().flatten().next().map_or(Place::NOWHERE, |first| first.place);
             return Err(self.at_place(SqlError::new(SqlState::GROUPING_ERROR, message), place));
         }
-        layout.sets = layout.windows + windows.len();
         // What it excludes is not computed, so nothing in it fails.
         selection.extend(of_rows);
+        let width = {
+            let mut over_row: Vec<&mut Expr> = selection.iter_mut().collect();
+            if is_grouped {
+                over_row.extend(grouping.groups.iter_mut().map(|(group, _)| group));
+            } else {
+                over_row.extend(&mut values.all);
+                over_row.extend(sets.iter_mut().flat_map(|set| &mut set.arguments));
+                over_row.extend(windows.iter_mut().flat_map(window_parts));
+            }
+            over_row.extend(aggregates.iter_mut().flat_map(super::functions::call_parts));
+            pull_up(&mut tree, &mut over_row, locks.is_empty())?.width(scope.width)
+        };
+        if !is_grouped {
+            layout.windows = width;
+        }
+        layout.sets = layout.windows + windows.len();
         // References of subqueries in these to aggregates of this query, too.
         let below = selection.iter_mut().chain(aggregates.iter_mut().flat_map(super::functions::call_parts));
         let more = sets.iter_mut().flat_map(|set| &mut set.arguments).chain(windows.iter_mut().flat_map(window_parts));
         for expr in values.all.iter_mut().chain(&mut having).chain(more).chain(below) {
             layout.place(expr)?;
+        }
+
+        let is_plain = matches!(distinct, None | Some(ast::Distinct::All)) && tail.locks.is_empty() && keys.is_empty();
+        let is_whole = tail.limit.is_none() && tail.offset.is_none() && !tail.with_ties && !from.is_empty();
+        if may_pull
+            && is_plain
+            && is_whole
+            && !is_grouped
+            && windows.is_empty()
+            && sets.is_empty()
+            && !tree.has_working()
+            && !values.all.iter().chain(&selection).any(Expr::is_volatile)
+            && !is_volatile(&tree)
+        {
+            let Values { columns, all } = values;
+            let simple = Box::new(Simple { group: tree, conditions: selection, columns: all, width });
+            return Ok(Bound { plan: Plan::Unit, columns, simple: Some(simple) });
         }
 
         // What is looked at of the rows of FROM.
@@ -217,7 +251,7 @@ impl Binder<'_> {
                 Some(condition) => Plan::Filter { input: Box::new(Plan::Unit), condition },
                 None => Plan::Unit,
             },
-            false => Plan::Joins(self.steps(tree, selection, needed)),
+            false => Plan::Joins(joined_steps(tree, selection, needed)),
         };
         // What the keys are over the rows of FROM.
         let at_source = |key: &SortKey| match key.value {
@@ -273,7 +307,7 @@ impl Binder<'_> {
             if has_extra {
                 plan = Plan::Project { input: Box::new(plan), columns: (0..width).map(Expr::Column).collect() };
             }
-            return Ok(Bound { plan, columns });
+            return Ok(Bound::new(plan, columns));
         }
         if !sets.is_empty() {
             plan = Plan::Sets { input: Box::new(plan), calls: sets };
@@ -295,7 +329,7 @@ impl Binder<'_> {
             plan = Plan::Lock { input: Box::new(plan), locks, condition };
             plan = limited(plan, Tail { order: &[], locks: &[], ..tail }, keys);
             values.truncate(width);
-            return Ok(Bound { plan: Plan::Project { input: Box::new(plan), columns: values }, columns });
+            return Ok(Bound::new(Plan::Project { input: Box::new(plan), columns: values }, columns));
         }
         let extra = values.len() != width;
         plan = Plan::Project { input: Box::new(plan), columns: values };
@@ -317,7 +351,7 @@ impl Binder<'_> {
         if extra {
             plan = Plan::Project { input: Box::new(plan), columns: (0..width).map(Expr::Column).collect() };
         }
-        Ok(Bound { plan, columns })
+        Ok(Bound::new(plan, columns))
     }
 
     /// The order: each key is a column of the result, by its number or name, or a value of its own.

@@ -186,6 +186,7 @@ fn step_of(item: Item, now: Vec<Condition>, known: &Slots, is_first: bool) -> St
             Source::Table { table, access, columns: None }
         }
         ItemSource::Query { plan, is_lateral } => Source::Query { plan, is_lateral },
+        ItemSource::Simple(simple) => Source::Query { plan: Box::new(simple.into_plan()), is_lateral: false },
         ItemSource::Functions { calls, is_numbered } => Source::Functions { calls, is_numbered },
         ItemSource::Group(group) => {
             can_keep = false;

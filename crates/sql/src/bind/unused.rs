@@ -4,9 +4,13 @@
 //! something, or differ from call to call, stay, and so do those that decide which rows there are.
 
 use super::steps::prune;
+use super::window::window_parts;
 use crate::datum::Datum;
 use crate::ops::resolve_aggregate;
-use crate::plan::{AggregateCall, Expr, Plan, SetOperation, Slots, SortKey, slots_of};
+use crate::plan::{
+    AggregateCall, Exclude, Expr, Frame, FrameBound, FrameUnit, Plan, SetOperation, Slots, SortKey, WindowCall,
+    WindowFunction, slots_of,
+};
 
 /// Removes what a plan computes beside these columns.
 pub(super) fn drop_unused(plan: &mut Plan, used: &Slots) {
@@ -48,6 +52,19 @@ pub(super) fn drop_unused(plan: &mut Plan, used: &Slots) {
             }
             drop_unused(input, &below);
         }
+        Plan::Windows { input, calls } => {
+            let Some(width) = width_of(input) else { return };
+            let mut below = Slots::default();
+            (0..width).filter(|at| used.has(*at)).for_each(|at| below.add(at));
+            for (at, call) in calls.iter_mut().enumerate() {
+                let is_volatile = window_parts(call).any(|part| part.is_volatile());
+                if !used.has(width + at) && !is_volatile {
+                    number_instead(call);
+                }
+                window_parts(call).for_each(|part| below.add_all(&slots_of(part)));
+            }
+            drop_unused(input, &below);
+        }
         Plan::Joins(joins) => prune(&mut joins.steps, used),
         Plan::Set { operation: SetOperation::Union, all: true, left, right, kinds: _ } => {
             drop_unused(left, used);
@@ -56,7 +73,6 @@ pub(super) fn drop_unused(plan: &mut Plan, used: &Slots) {
         // All columns decide which rows there are, or more than one query reads them.
         Plan::Unit
         | Plan::Values(_)
-        | Plan::Windows { .. }
         | Plan::Distinct { .. }
         | Plan::Set { .. }
         | Plan::Lock { .. }
@@ -87,5 +103,34 @@ fn count_instead(call: &mut AggregateCall) {
             order: Vec::new(),
             filter: None,
         };
+    }
+}
+
+/// The row's number, which looks at nothing.
+fn number_instead(call: &mut WindowCall) {
+    *call = WindowCall {
+        function: WindowFunction::RowNumber,
+        arguments: Vec::new(),
+        partition: Vec::new(),
+        order: Vec::new(),
+        frame: Frame {
+            unit: FrameUnit::Rows,
+            start: FrameBound::UnboundedPreceding,
+            end: FrameBound::CurrentRow,
+            exclude: Exclude::NoOthers,
+        },
+    };
+}
+
+/// Places of a row of what windows are computed over.
+fn width_of(plan: &Plan) -> Option<usize> {
+    match plan {
+        Plan::Unit => Some(0),
+        Plan::Joins(joins) => Some(joins.width),
+        Plan::Filter { input, .. } => width_of(input),
+        Plan::Aggregate { groups, sets, calls, input: _ } => {
+            Some(groups.len() + calls.len() + usize::from(sets.is_some()))
+        }
+        _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! `INSERT`, `UPDATE`, `DELETE`, `RETURNING`, and those of them that stand in `WITH`.
 
 use super::from::{all_of, split};
+use super::pull::pull_up;
 use super::{Binder, Bound, Clause, Relation, Scope, columns_of, refuse};
 use crate::catalog::TableInfo;
 use crate::change::{Assignments, Change, Modify, NewValue, Target};
@@ -293,7 +294,7 @@ impl Binder<'_> {
         let is_top = self.is_top.replace(false);
         let with_before = self.with.borrow().len();
         if let Some(with) = with {
-            self.bind_with(with, None, is_top)?;
+            self.bind_with(with, None, is_top, None)?;
         }
         let written = match &**body {
             SetExpr::Insert(ast::Statement::Insert(insert)) => self.insert(insert),
@@ -310,6 +311,7 @@ impl Binder<'_> {
         if !is_change(query) {
             return self.query(query, parent);
         }
+        self.may_pull.set(false);
         if !is_top {
             let message = "WITH clause containing a data-modifying statement must be at the top level";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
@@ -317,7 +319,7 @@ impl Binder<'_> {
         let Written { modify, columns } = self.modifying(query)?;
         let modify = Arc::new(modify);
         self.modifies.borrow_mut().push(Arc::clone(&modify));
-        Ok(Bound { plan: Plan::Modified(modify), columns: columns.unwrap_or_default() })
+        Ok(Bound::new(Plan::Modified(modify), columns.unwrap_or_default()))
     }
 
     pub(crate) fn update(&self, update: &ast::Update) -> SqlResult<Written> {
@@ -416,7 +418,7 @@ impl Binder<'_> {
         selection: Option<&ast::Expr>,
     ) -> SqlResult<(Target, Scope<'static>)> {
         let mut scope = Scope::default();
-        let steps = self.from(from, &mut scope)?;
+        let mut tree = self.from(from, &mut scope)?;
         let position = if at == 0 { 0 } else { scope.relations.len().saturating_sub(1) };
         let Some(relation) = scope.relations.get(position).cloned() else {
             return Err(SqlError::unsupported("a change of nothing"));
@@ -436,17 +438,24 @@ impl Binder<'_> {
         // So that what is ambiguous is found, and `*` begins with it.
         scope.relations[..=position].rotate_right(1);
         scope.clause.set(Clause::Where);
-        let conditions = match selection {
+        let mut conditions = match selection {
             Some(selection) => {
                 let condition = self.expr(selection, &scope)?;
                 split(self.condition(condition, "WHERE")?)
             }
             None => Vec::new(),
         };
+        // What is bound from here on says what it means over the row as it is then.
+        let pulled = pull_up(&mut tree, &mut conditions.iter_mut().collect::<Vec<_>>(), true)?;
+        for relation in &mut scope.relations {
+            relation.values.iter_mut().try_for_each(|value| pulled.apply(value))?;
+            relation.first = pulled.first(relation.first);
+        }
+        scope.width = pulled.width(scope.width);
         let condition = all_of(conditions.clone());
-        let input = self.join(steps, conditions);
+        let input = self.join(tree, conditions);
         let is_joined = 1 < from.len();
-        Ok((Target { table, input, first: relation.first, condition, is_joined, needed: None }, scope))
+        Ok((Target { table, input, first: pulled.first(relation.first), condition, is_joined, needed: None }, scope))
     }
 
     /// `SET`

@@ -415,6 +415,27 @@ pub(crate) fn visit(expr: &Expr, depth: usize, look: &mut dyn FnMut(&Expr, usize
     });
 }
 
+/// [`rewrite`] of all expressions of a plan; `depth` is that of its own rows' expressions.
+///
+/// # Errors
+/// Those of `change`.
+pub(crate) fn rewrite_plan(
+    plan: &mut Plan,
+    depth: usize,
+    change: &mut dyn FnMut(&mut Expr, usize) -> SqlResult<bool>,
+) -> SqlResult<()> {
+    plan_parts_mut(plan, depth, &mut |part, depth| rewrite(part, depth, change))
+}
+
+/// [`visit`] of all expressions of a plan.
+pub(crate) fn visit_plan(plan: &Plan, depth: usize, look: &mut dyn FnMut(&Expr, usize)) {
+    // Looking never fails.
+    let _ = plan_parts_of(plan, depth, &mut |part, depth| {
+        visit(part, depth, look);
+        Ok(())
+    });
+}
+
 /// Columns from here on stand for something that is not yet placed; they are no places.
 pub(crate) const PLACEHOLDERS: usize = 1 << 40;
 
