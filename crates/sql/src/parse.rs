@@ -53,6 +53,18 @@ const CHAINING: &[Keyword] = &[
     Keyword::INTERSECT,
     Keyword::EXCEPT,
     Keyword::JOIN,
+    Keyword::COLLATE,
+    Keyword::AT,
+    Keyword::NOTNULL,
+    Keyword::SIMILAR,
+    Keyword::OVERLAPS,
+    Keyword::OPERATOR,
+    Keyword::RLIKE,
+    Keyword::REGEXP,
+    Keyword::MATCH,
+    Keyword::MEMBER,
+    Keyword::DIV,
+    Keyword::XOR,
 ];
 
 /// One statement of a text.
@@ -284,33 +296,43 @@ impl Depth {
         let mut lengths = vec![0_usize];
         // Of all that are open.
         let mut length = 0;
-        // Signs and NOT in a row, which nest as parentheses do.
+        // Signs, NOT and INTERVAL in a row, which nest as parentheses do.
         let mut prefixes = 0;
+        // The token before, and the one before that.
+        let (mut before, mut further) = (&Token::EOF, &Token::EOF);
         let mut most = Depth { tree: 0, nesting: 0 };
         for token in tokens {
             prefixes = match &token.token {
-                Token::Whitespace(_) => prefixes,
-                Token::Word(word) if word.keyword == Keyword::NOT => prefixes + 1,
+                Token::Whitespace(_) => continue,
+                Token::Word(word) if matches!(word.keyword, Keyword::NOT | Keyword::INTERVAL) => prefixes + 1,
                 Token::Plus | Token::Minus | Token::Tilde => prefixes + 1,
                 _ => 0,
             };
+            // A field of a value. That of a name, as in `table.column`, makes nothing deeper.
+            let is_field =
+                matches!(before, Token::RParen | Token::RBracket | Token::Period) || *further == Token::Period;
+            (further, before) = (before, &token.token);
             match &token.token {
-                Token::LParen | Token::LBracket => lengths.push(0),
+                Token::LParen => lengths.push(0),
+                // A subscript is a step of a chain, and what stands in it is on its own.
+                Token::LBracket => {
+                    if let Some(last) = lengths.last_mut() {
+                        *last += 1;
+                        length += 1;
+                    }
+                    lengths.push(0);
+                }
                 Token::RParen | Token::RBracket if 1 < lengths.len() => length -= lengths.pop().unwrap_or(0),
                 Token::Comma => length -= lengths.last_mut().map_or(0, std::mem::take),
-                Token::Whitespace(_)
-                | Token::Number(..)
-                | Token::SingleQuotedString(_)
-                | Token::Placeholder(_)
-                | Token::Period
-                | Token::EOF => {}
+                Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) | Token::EOF => {}
+                Token::Period if !is_field => {}
                 Token::Word(word) if word.keyword == Keyword::CASE => {
                     lengths.push(0);
                 }
                 Token::Word(word) if word.keyword == Keyword::END && 1 < lengths.len() => {
                     length -= lengths.pop().unwrap_or(0);
                 }
-                Token::Word(word) if !CHAINING.contains(&word.keyword) => {}
+                Token::Word(word) if !CHAINING.contains(&word.keyword) && !rewrite::is_word(token, "isnull") => {}
                 _ => {
                     if let Some(last) = lengths.last_mut() {
                         *last += 1;

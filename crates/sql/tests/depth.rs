@@ -64,6 +64,23 @@ const CONSTRUCTS: &[(&str, Construct, usize)] = &[
     ("json", |depth| format!("select length('{}'::json::text)", around("[", "1", "]", depth)), 500),
     ("pattern", |depth| format!("select 'a' ~ '{}'", around("(", "a", ")", depth)), 50),
     ("IN", |depth| format!("select 1 in ({}1)", "2, ".repeat(depth)), 10_000),
+    ("subscripts", |depth| format!("select ('{{1}}'::int[]){}", "[1]".repeat(depth)), 1),
+    ("array types", |depth| format!("select '{{1}}'::int{}", "[]".repeat(depth)), 6),
+    ("collations", |depth| format!("select 'a'{}", " collate \"C\"".repeat(depth)), 1),
+    ("zones", |depth| format!("select now(){}", " at time zone 'utc'".repeat(depth)), 100),
+    ("isnull", |depth| format!("select 1{}", " isnull".repeat(depth)), 500),
+    ("notnull", |depth| format!("select 1{}", " notnull".repeat(depth)), 500),
+    ("is null", |depth| format!("select 1{}", " is null".repeat(depth)), 500),
+    ("operators", |depth| format!("select 1{}", " operator(pg_catalog.+) 1".repeat(depth)), 500),
+    ("intervals", |depth| format!("select {}'1 day'", "interval ".repeat(depth)), 1),
+];
+
+/// Chains that mean nothing, or not in PostgreSQL's grammar.
+const WRONG: &[(&str, Construct)] = &[
+    ("fields", |depth| format!("select (1){}", ".x".repeat(depth))),
+    ("names", |depth| format!("select x{}", ".x".repeat(depth))),
+    ("similar", |depth| format!("select 'a'{}", " similar to 'a'".repeat(depth))),
+    ("overlaps", |depth| format!("select (now(), now()){}", " overlaps (now(), now())".repeat(depth))),
 ];
 
 fn connect(database: &Database) -> Session {
@@ -141,6 +158,20 @@ fn no_depth_ends_the_process() {
                         assert!(is_told, "{name}, {depth}, {}: {error}", &text[..30]);
                     }
                     let _ = each(&mut session, "rollback");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn no_depth_of_what_is_wrong_ends_the_process() {
+    on_a_small_stack(|| {
+        for (name, construct) in WRONG {
+            for depth in [2, 150, 1_000, DEEPEST] {
+                let mut session = connect(&Database::new(Engine::new(EngineConfig::in_memory())));
+                if let Err(error) = each(&mut session, &construct(depth)) {
+                    assert!(!error.state().0.starts_with("XX"), "{name}, {depth}: {error}");
                 }
             }
         }
