@@ -5,6 +5,7 @@
 pub(crate) mod alters;
 pub(crate) mod cursors;
 pub(crate) mod forms;
+mod lexer;
 pub(crate) mod maintenance;
 mod pieces;
 mod refused;
@@ -383,6 +384,11 @@ fn at_end(text: &str) -> SqlError {
     SqlError::new(SqlState::SYNTAX_ERROR, AT_END).at(text.chars().count() + 1)
 }
 
+/// The tokens of a text; what stands behind an error is none, and nothing is if the statement has to end.
+pub(crate) fn tokens(text: &str) -> Vec<TokenWithSpan> {
+    lexer::tokens(text).map(|(tokens, _)| tokens).unwrap_or_default()
+}
+
 /// The library's messages name what was found by its place: the token there is what PostgreSQL calls near.
 fn parser_error(text: &str, error: &ParserError) -> SqlError {
     let message = match error {
@@ -391,7 +397,7 @@ fn parser_error(text: &str, error: &ParserError) -> SqlError {
         }
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
     };
-    let tokens = Tokenizer::new(&Grammar::new(), text).tokenize_with_location().unwrap_or_default();
+    let tokens = tokens(text);
     if let Some(location) = location_in(message) {
         return match tokens.iter().find(|token| token.span.start == location) {
             Some(token) => near(text, Some(token)),

@@ -6,7 +6,7 @@
 
 use crate::error::{SqlError, SqlState};
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan};
 use std::cell::OnceCell;
 
 /// Where something begins in the statement's text: a line and a column from 1, or nowhere.
@@ -68,9 +68,8 @@ impl<'t> Source<'t> {
 
     fn tokens(&self) -> &[TokenWithSpan] {
         self.tokens.get_or_init(|| {
-            let all = Tokenizer::new(&crate::parse::Grammar::new(), self.text).tokenize_with_location();
             let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_) | Token::EOF);
-            all.unwrap_or_default().into_iter().filter(|token| !is_space(token)).collect()
+            crate::parse::tokens(self.text).into_iter().filter(|token| !is_space(token)).collect()
         })
     }
 

@@ -3,17 +3,16 @@
 //! **Invariant:** the work is in proportion to the text, however many statements it has, and nobody waits for all of it: a window
 //! of it is made tokens at once, and each statement's tokens count from the beginning of its own text.
 
-use super::{Grammar, length, tokenizer_error};
+use super::{length, tokenizer_error};
 use crate::error::SqlResult;
 use crate::pulse;
-use sqlparser::tokenizer::{Location, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Location, TokenWithSpan};
 
 /// Bytes that are made tokens at once, if statements are no longer: less than a millisecond's work.
 pub(super) const WINDOW: usize = 1 << 14;
 /// A window in which no statement ends is made so many times as long.
 const GROWTH: usize = 8;
-/// Units of work of a byte that is made a token, and of a statement and of a token of it that are parsed.
-const BYTE: usize = 8;
+/// Units of work of a statement and of a token of it that are parsed.
 const STATEMENT: usize = 256;
 const TOKEN: usize = 64;
 
@@ -30,30 +29,51 @@ pub(super) struct Piece<'p> {
 
 /// Place in a text, by the byte and as tokens have it.
 #[derive(Clone, Copy)]
-struct Place {
-    byte: usize,
-    location: Location,
+pub(super) struct Place {
+    pub(super) byte: usize,
+    pub(super) location: Location,
 }
 
 impl Place {
-    const START: Place = Place { byte: 0, location: Location { line: 1, column: 1 } };
+    pub(super) const START: Place = Place { byte: 0, location: Location { line: 1, column: 1 } };
 
     /// The place of a location behind this one.
-    fn upto(self, text: &str, location: Location) -> Place {
-        let Place { mut byte, location: mut at } = self;
-        for c in text[byte..].chars() {
-            if (at.line, at.column) >= (location.line, location.column) {
+    pub(super) fn upto(self, text: &str, location: Location) -> Place {
+        let found = self.until(text, |at| (location.line, location.column) <= (at.location.line, at.location.column));
+        Place { byte: found.byte, location }
+    }
+
+    /// The place of a byte behind this one.
+    pub(super) fn upto_byte(self, text: &str, byte: usize) -> Place {
+        self.until(text, |at| byte <= at.byte)
+    }
+
+    fn until(self, text: &str, is_it: impl Fn(Place) -> bool) -> Place {
+        let mut at = self;
+        for c in text[self.byte..].chars() {
+            if is_it(at) {
                 break;
             }
-            byte += c.len_utf8();
-            at = match c {
-                '\n' => Location { line: at.line + 1, column: 1 },
-                _ => Location { column: at.column + 1, ..at },
+            at.byte += c.len_utf8();
+            at.location = match c {
+                '\n' => Location { line: at.location.line + 1, column: 1 },
+                _ => Location { column: at.location.column + 1, ..at.location },
             };
         }
         #[cfg(test)]
-        scanned(byte - self.byte);
-        Place { byte, location }
+        scanned(at.byte - self.byte);
+        at
+    }
+
+    /// The location of one that counts from here.
+    pub(super) fn absolute(self, location: Location) -> Location {
+        match location {
+            Location { line: 0, .. } => location,
+            Location { line: 1, column } => {
+                Location { line: self.location.line, column: (column + self.location.column).saturating_sub(1) }
+            }
+            Location { line, column } => Location { line: (line + self.location.line).saturating_sub(1), column },
+        }
     }
 
     /// A location as it counts from here.
@@ -73,7 +93,6 @@ impl Place {
 /// # Errors
 /// `42601` for what is no token, with its position; those of [`pulse::tick`] and of `take`.
 pub(super) fn of(text: &str, window: usize, mut take: impl FnMut(Piece<'_>) -> SqlResult<()>) -> SqlResult<()> {
-    let dialect = Grammar::new();
     let (mut at, mut before, mut wanted) = (0, 0, window);
     loop {
         let rest = &text[at..];
@@ -81,12 +100,10 @@ pub(super) fn of(text: &str, window: usize, mut take: impl FnMut(Piece<'_>) -> S
         let end = rest[least..].find(';').map_or(rest.len(), |semicolon| least + semicolon + 1);
         let part = &rest[..end];
         let is_last = end == rest.len();
-        pulse::tick(part.len() * BYTE)?;
         #[cfg(test)]
         scanned(part.len());
-        let mut tokens = Vec::new();
         // What stands before an error are tokens all the same.
-        let outcome = Tokenizer::new(&dialect, part).tokenize_with_location_into_buf(&mut tokens);
+        let (mut tokens, outcome) = super::lexer::tokens(part)?;
         let (mut from, mut start) = (0, Place::START);
         loop {
             let semicolon = from + length(&tokens[from..]);

@@ -1,0 +1,252 @@
+//! Tokens of a text, with operators that end where PostgreSQL's end (`scan.l`).
+//!
+//! The library takes all signs in a row for one operator. PostgreSQL's ends before a comment, and before signs of numbers
+//! unless it has a character that no operator of standard SQL has: `a>-1` compares, `a@-1` is one operator.
+
+use super::Grammar;
+use super::pieces::Place;
+use crate::error::SqlResult;
+use crate::pulse;
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, TokenizerError};
+
+/// Units of work of a byte that is made a token.
+const BYTE: usize = 8;
+/// Characters of operators.
+const SIGNS: &str = "+-*/<>=~!@#%^&|`?";
+/// Those that an operator has which may end in `+` or `-`.
+const UNCOMMON: &str = "~!@#%^&|`?";
+
+/// Tokens, those before an error too, and the error if there is one.
+pub(super) type Tokens = (Vec<TokenWithSpan>, Result<(), TokenizerError>);
+
+/// # Errors
+/// Those of [`pulse::tick`].
+pub(super) fn tokens(text: &str) -> SqlResult<Tokens> {
+    let mut made = Vec::new();
+    let mut from = Place::START;
+    loop {
+        pulse::tick((text.len() - from.byte) * BYTE)?;
+        let (found, outcome) = library(text, from);
+        if made.is_empty() && !found.iter().any(|token| too_long(&token.token).is_some()) {
+            return Ok((merged(found), outcome));
+        }
+        match split(text, from, found, &mut made)? {
+            Some(behind) => from = behind,
+            None => return Ok((merged(made), outcome)),
+        }
+    }
+}
+
+/// The library's tokens from a place on.
+fn library(text: &str, from: Place) -> Tokens {
+    let mut tokens = Vec::new();
+    let outcome = Tokenizer::new(&Grammar::new(), &text[from.byte..]).tokenize_with_location_into_buf(&mut tokens);
+    if from.byte == 0 {
+        return (tokens, outcome);
+    }
+    for TokenWithSpan { span, .. } in &mut tokens {
+        *span = Span::new(from.absolute(span.start), from.absolute(span.end));
+    }
+    let absolute = |error: TokenizerError| TokenizerError { location: from.absolute(error.location), ..error };
+    (tokens, outcome.map_err(absolute))
+}
+
+/// Signs of which PostgreSQL's operator is only the beginning.
+fn too_long(token: &Token) -> Option<&str> {
+    match token {
+        Token::CustomBinaryOperator(signs) if length(signs) < signs.len() => Some(signs),
+        _ => None,
+    }
+}
+
+/// Adds tokens to `made`, too long operators in their parts. Gives the place from which on the text is to be made tokens anew,
+/// if a comment was taken for signs and what stands behind it for other tokens than it is.
+fn split(
+    text: &str,
+    from: Place,
+    found: Vec<TokenWithSpan>,
+    made: &mut Vec<TokenWithSpan>,
+) -> SqlResult<Option<Place>> {
+    let mut found = found.into_iter().peekable();
+    let mut place = from;
+    while let Some(token) = found.next() {
+        let Some(mut rest) = too_long(&token.token) else {
+            made.push(token);
+            continue;
+        };
+        let mut start = token.span.start;
+        while !rest.is_empty() {
+            if rest.starts_with("--") || rest.starts_with("/*") {
+                place = place.upto(text, start);
+                let end = place.byte + comment(&text[place.byte..]);
+                let behind = place.upto_byte(text, end);
+                pulse::tick((end - place.byte) * BYTE)?;
+                let (comments, outcome) = library(&text[..end], place);
+                if outcome.is_err() || comments.len() != 1 {
+                    // It has no end: the error is the text's.
+                    return Ok(Some(place));
+                }
+                made.extend(comments);
+                let at = |location: Location| (location.line, location.column);
+                while found.next_if(|next| at(next.span.start) < at(behind.location)).is_some() {}
+                let goes_on = found.peek().is_some_and(|next| next.span.start == behind.location);
+                if !goes_on {
+                    return Ok(Some(behind));
+                }
+                break;
+            }
+            let (own, more) = rest.split_at(length(rest));
+            let end = Location { column: start.column + own.len() as u64, ..start };
+            made.push(TokenWithSpan { token: operator_of(own), span: Span::new(start, end) });
+            (rest, start) = (more, end);
+        }
+    }
+    Ok(None)
+}
+
+/// Operators that the library takes for several tokens, as `^-`, are one.
+fn merged(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    if !tokens.windows(2).any(|two| one_of(&two[0], &two[1]).is_some()) {
+        return tokens;
+    }
+    let mut made: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        match made.last_mut().and_then(|last| Some((one_of(last, &token)?, last))) {
+            Some((both, last)) => {
+                *last = TokenWithSpan { token: operator_of(&both), span: Span::new(last.span.start, token.span.end) };
+            }
+            None => made.push(token),
+        }
+    }
+    made
+}
+
+/// The operator that two tokens are.
+fn one_of(first: &TokenWithSpan, second: &TokenWithSpan) -> Option<String> {
+    if first.span.end != second.span.start {
+        return None;
+    }
+    let both = signs(&first.token)? + &signs(&second.token)?;
+    (length(&both) == both.len()).then_some(both)
+}
+
+/// The signs that a token is a part of an operator with.
+fn signs(token: &Token) -> Option<String> {
+    match token {
+        Token::Word(_) | Token::Whitespace(_) | Token::Number(..) | Token::SingleQuotedString(_) => None,
+        Token::LParen | Token::RParen | Token::LBracket | Token::RBracket | Token::Comma | Token::Period => None,
+        // These are no operators.
+        Token::SemiColon | Token::Colon | Token::DoubleColon | Token::Assignment | Token::RArrow | Token::EOF => None,
+        sign => Some(sign.to_string()).filter(|sign| !sign.is_empty() && sign.chars().all(|one| SIGNS.contains(one))),
+    }
+}
+
+/// The token of an operator.
+fn operator_of(operator: &str) -> Token {
+    match Tokenizer::new(&Grammar::new(), operator).tokenize().map(<[Token; 1]>::try_from) {
+        Ok(Ok([token])) => token,
+        _ => Token::CustomBinaryOperator(operator.to_owned()),
+    }
+}
+
+/// Bytes of the operator with which these signs begin, which are no comment.
+fn length(signs: &str) -> usize {
+    let comment = ["--", "/*"].iter().filter_map(|comment| signs.find(comment)).min();
+    let mut operator = &signs[..comment.unwrap_or(signs.len())];
+    while 1 < operator.len()
+        && operator.ends_with(['+', '-'])
+        && !operator[..operator.len() - 1].chars().any(|one| UNCOMMON.contains(one))
+    {
+        operator = &operator[..operator.len() - 1];
+    }
+    operator.len()
+}
+
+/// Bytes of the comment with which a text begins.
+fn comment(text: &str) -> usize {
+    if text.starts_with("--") {
+        return text.find(['\n', '\r']).map_or(text.len(), |end| end + 1);
+    }
+    let mut open = 0_usize;
+    let mut at = 0;
+    while let Some(two) = text.as_bytes().get(at..at + 2) {
+        match two {
+            b"/*" => open += 1,
+            b"*/" => open -= 1,
+            _ => {
+                at += 1;
+                continue;
+            }
+        }
+        at += 2;
+        if open == 0 {
+            return at;
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::texts;
+
+    fn split(text: &str) -> Vec<String> {
+        let (tokens, outcome) = tokens(text).expect("nobody cancels");
+        assert!(outcome.is_ok(), "{text}");
+        // The places are those of the text.
+        let lines: Vec<Vec<char>> = text.split('\n').map(|line| line.chars().collect()).collect();
+        for TokenWithSpan { token, span } in &tokens {
+            if span.start.line == span.end.line && !matches!(token, Token::Whitespace(_)) {
+                let line = &lines[span.start.line as usize - 1];
+                let own = &line[span.start.column as usize - 1..span.end.column as usize - 1];
+                assert_eq!(own.iter().collect::<String>(), token.to_string(), "{text}");
+            }
+        }
+        tokens
+            .into_iter()
+            .filter(|token| !matches!(token.token, Token::Whitespace(_)))
+            .map(|token| token.token.to_string())
+            .collect()
+    }
+
+    #[test]
+    fn operators_end_where_postgresqls_end() {
+        for (text, wanted) in [
+            ("1>-1", "1 > - 1"),
+            ("1>=-1", "1 >= - 1"),
+            ("1<>-1", "1 <> - 1"),
+            ("1>>-1", "1 >> - 1"),
+            ("1<<-+-1", "1 << - + - 1"),
+            ("2>=+1", "2 >= + 1"),
+            ("a->-1", "a -> - 1"),
+            ("a->>-1", "a ->> - 1"),
+            ("1<-1", "1 < - 1"),
+            ("1=-1", "1 = - 1"),
+            ("2*-1", "2 * - 1"),
+            ("1-/*c*/2", "1 - 2"),
+            ("1<=/*c*/2", "1 <= 2"),
+            ("1>=/**/-1", "1 >= - 1"),
+            ("1>-/*c*/1", "1 > - 1"),
+            ("1<>--c\n1", "1 <> 1"),
+            ("1>--c", "1 >"),
+            ("1-/*'*/2-/*\"*/3", "1 - 2 - 3"),
+            ("1>/* a /* ' */ - */-é'*/\n'", "1 > - é '*/\n'"),
+            ("1>/*\n'\n*/-1", "1 > - 1"),
+            ("2^-1", "2 ^- 1"),
+            ("1=~1", "1 =~ 1"),
+            ("a||-1", "a ||- 1"),
+            ("a<->-b", "a <-> - b"),
+            ("t.*,a=>-1", "t . * , a => - 1"),
+            ("'>-/*'||\">-\"", "'>-/*' || \">-\""),
+        ] {
+            assert_eq!(split(text).join(" "), wanted, "{text}");
+        }
+        for signs in ["1-/*c*/2", "1>-1", "1>--'\n2"] {
+            let text = format!("select {signs}; select 2");
+            let found: Vec<String> = texts(&text).expect("statements").into_iter().map(|part| part.text).collect();
+            assert_eq!(found, [&*format!("select {signs}"), "select 2"]);
+        }
+        assert!(tokens("select 1-/*").expect("nobody cancels").1.is_err());
+    }
+}
