@@ -652,4 +652,17 @@ mod tests {
         assert_eq!(parse(&many).unwrap().len(), 1);
         assert_eq!(parse(&"select -1;".repeat(2_000)).unwrap().len(), 2_000);
     }
+
+    /// Goal: rewriting is linear. Method: so many that moving all tokens behind each would take minutes.
+    #[test]
+    fn what_is_written_often_is_rewritten_in_one_pass() {
+        for one in ["inet '1.1.1.1'", "1 isnull", "1 notnull", "'a'::text collate \"C\"", "current_schema", "0x1"] {
+            let many = vec![one; 100_000].join(", ");
+            let result = parse(&format!("select 1 in ({many})"));
+            match one {
+                "0x1" => assert_eq!(result.unwrap_err().state(), SqlState::SYNTAX_ERROR),
+                _ => assert_eq!(result.unwrap().len(), 1),
+            }
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! Forms of expressions and small clauses that the library does not know, said as others that it knows.
 
 use super::offset;
-use super::rewrite::{VALUES, closing, is_word, mark, mark_at, sign, word};
+use super::rewrite::{VALUES, closing, is_word, mark, mark_at, replace, sign, word};
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pulse;
 use sqlparser::ast;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 
@@ -35,6 +36,7 @@ pub(super) fn substrings(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlRes
         if !is_word(&tokens[at], "substring") || !is_sign(tokens, at + 1, &Token::LParen) {
             continue;
         }
+        pulse::tick(tokens.len())?;
         let close = closing(tokens, at + 2);
         let place = |tokens: &[TokenWithSpan], word| find(tokens, at + 2, close, word);
         if let (Some(similar), Some(escape)) = (place(tokens, "similar"), place(tokens, "escape")) {
@@ -61,6 +63,7 @@ pub(super) fn trims(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<(
         }
         let side = ["leading", "trailing", "both"].iter().any(|side| is(tokens, at + 2, side));
         let from = at + 2 + usize::from(side);
+        pulse::tick(tokens.len())?;
         let own = tokens[at].clone();
         if is(tokens, from, "from") {
             if side {
@@ -79,6 +82,7 @@ pub(super) fn operators(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResu
         if !is_word(&tokens[at], "operator") || !is_sign(tokens, at + 1, &Token::LParen) {
             continue;
         }
+        pulse::tick(tokens.len())?;
         let close = closing(tokens, at + 2);
         let named =
             at + 2 + 2 * usize::from(is(tokens, at + 2, "pg_catalog") && is_sign(tokens, at + 3, &Token::Period));
@@ -119,6 +123,7 @@ pub(super) fn lists(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<(
         if !is_list || !is_sign(tokens, first, &Token::LParen) {
             continue;
         }
+        pulse::tick(tokens.len())?;
         let begin = (first..tokens.len()).find(|place| !is_sign(tokens, *place, &Token::LParen)).unwrap_or(first);
         let next = closing(tokens, first + 1) + 1;
         let is_query = is_sign(tokens, next, &Token::RParen) || GOES_ON.iter().any(|word| is(tokens, next, word));
@@ -138,6 +143,7 @@ pub(super) fn set_items(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResu
         if !is_set || !is_sign(tokens, at + 1, &Token::LParen) {
             continue;
         }
+        pulse::tick(tokens.len())?;
         let first = at + 2;
         let mut end = closing(tokens, first);
         let mut depth = 0_usize;
@@ -153,6 +159,7 @@ pub(super) fn set_items(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResu
                 continue;
             }
             let item = if is_comma { start + 1 } else { start };
+            pulse::tick(tokens.len())?;
             if is_sign(tokens, item, &Token::LParen) && closing(tokens, item + 1) + 1 < end {
                 let own = tokens[item].clone();
                 tokens.insert(end, sign(&own, Token::RParen));
@@ -174,6 +181,7 @@ pub(super) fn refuse_nested_sets(text: &str, tokens: &mut Vec<TokenWithSpan>) ->
         if !is_word(&tokens[at], "grouping") || !is(tokens, at + 1, "sets") {
             continue;
         }
+        pulse::tick(tokens.len())?;
         let nested = (at + 3..closing(tokens, at + 3))
             .find(|at| ["rollup", "cube", "grouping"].iter().any(|word| is(tokens, *at, word)));
         if let Some(nested) = nested {
@@ -217,7 +225,8 @@ pub(super) fn collations(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlRes
     let has = |words: [&str; 2]| tokens.windows(2).any(|two| is_word(&two[0], words[0]) && is_word(&two[1], words[1]));
     let in_list =
         [["create", "index"], ["unique", "index"], ["alter", "table"], ["on", "conflict"]].into_iter().any(has);
-    for at in (1..tokens.len()).rev() {
+    let mut edits = Vec::new();
+    for at in 1..tokens.len() {
         let is_taken = !(in_list || 2 <= at && is_sign(tokens, at - 2, &Token::DoubleColon));
         if is_taken || !is_word(&tokens[at], "collate") || is_sign(tokens, at - 1, &Token::Period) {
             continue;
@@ -230,15 +239,17 @@ pub(super) fn collations(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlRes
             _ => false,
         });
         if is_ours {
-            tokens.drain(at..=name);
+            edits.push((at..name + 1, Vec::new()));
         }
     }
+    replace(tokens, edits);
     Ok(())
 }
 
 /// `a ISNULL`, `a NOTNULL`, which the library takes for names of columns.
 pub(super) fn null_tests(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
-    for at in (1..tokens.len()).rev() {
+    let mut edits = Vec::new();
+    for at in 1..tokens.len() {
         let nots = is_word(&tokens[at], "notnull");
         let is_name = is_word(&tokens[at - 1], "as") || is_sign(tokens, at - 1, &Token::Period);
         let is_test = nots || is_word(&tokens[at], "isnull");
@@ -247,8 +258,9 @@ pub(super) fn null_tests(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlRes
         }
         let own = tokens[at].clone();
         let words: &[&str] = if nots { &["is", "not", "null"] } else { &["is", "null"] };
-        tokens.splice(at..=at, words.iter().map(|one| word(&own, one)).collect::<Vec<_>>());
+        edits.push((at..at + 1, words.iter().map(|one| word(&own, one)).collect()));
     }
+    replace(tokens, edits);
     Ok(())
 }
 
@@ -293,6 +305,7 @@ pub(super) fn interval_precisions(_text: &str, tokens: &mut Vec<TokenWithSpan>) 
             && is_sign(tokens, at + 3, &Token::RParen)
             && tokens.get(at + 4).is_some_and(|token| matches!(token.token, Token::SingleQuotedString(_)));
         if is_it {
+            pulse::tick(tokens.len())?;
             tokens[at..at + 5].rotate_right(1);
             let cast = sign(&tokens[at], Token::DoubleColon);
             tokens.insert(at + 1, cast);
@@ -303,7 +316,8 @@ pub(super) fn interval_precisions(_text: &str, tokens: &mut Vec<TokenWithSpan>) 
 
 /// `type 'text'` is a cast.
 pub(super) fn typed_texts(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
-    for at in (1..tokens.len()).rev() {
+    let mut edits = Vec::new();
+    for at in 1..tokens.len() {
         let is_text = matches!(tokens[at].token, Token::SingleQuotedString(_));
         if !is_text || !TYPES.iter().any(|name| is_word(&tokens[at - 1], name)) {
             continue;
@@ -311,10 +325,12 @@ pub(super) fn typed_texts(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlRe
         let is_alias = 2 <= at && (is_word(&tokens[at - 2], "as") || is_sign(tokens, at - 2, &Token::Period));
         if !is_alias {
             let (of, own) = (tokens[at - 1].clone(), tokens[at].clone());
-            let cast = [word(&of, "cast"), sign(&of, Token::LParen), own.clone(), word(&own, "as"), of];
-            tokens.splice(at - 1..=at, cast.into_iter().chain([sign(&own, Token::RParen)]));
+            let (open, close) = (sign(&of, Token::LParen), sign(&own, Token::RParen));
+            let cast = vec![word(&of, "cast"), open, own.clone(), word(&own, "as"), of, close];
+            edits.push((at - 1..at + 1, cast));
         }
     }
+    replace(tokens, edits);
     Ok(())
 }
 

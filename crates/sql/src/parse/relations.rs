@@ -107,9 +107,13 @@ fn in_from(tokens: &[TokenWithSpan], comma: usize) -> bool {
 /// `ONLY t`, `ONLY (t)`: nothing inherits, so it is the table.
 pub(super) fn only(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     for at in (1..tokens.len()).rev() {
+        if !is_word(&tokens[at], "only") {
+            continue;
+        }
+        crate::pulse::tick(tokens.len())?;
         let before = &tokens[at - 1];
-        let begins = (before.token == Token::Comma && in_from(tokens, at - 1)) || is_any(before, BEFORE);
-        if !is_word(&tokens[at], "only") || !begins {
+        let begins = is_any(before, BEFORE) || (before.token == Token::Comma && in_from(tokens, at - 1));
+        if !begins {
             continue;
         }
         if tokens.get(at + 1).is_some_and(|next| next.token == Token::LParen) {
@@ -135,6 +139,7 @@ pub(super) fn stars(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<(
         if tokens[at].token != Token::Mul || !is_name(&tokens[at - 1]) {
             continue;
         }
+        crate::pulse::tick(at)?;
         let mut begin = at - 1;
         while 1 < begin && tokens[begin - 1].token == Token::Period && is_name(&tokens[begin - 2]) {
             begin -= 2;
@@ -178,6 +183,7 @@ pub(super) fn rows_from(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResu
         if tokens.get(at + 3).is_some_and(|first| is_any(first, &["values", "select", "with", "table"])) {
             continue; // A column of that name, from a query.
         }
+        crate::pulse::tick(tokens.len())?;
         let close = closing(tokens, at + 3);
         let call =
             behind_name(tokens, at + 3).filter(|open| tokens.get(*open).is_some_and(|it| it.token == Token::LParen));

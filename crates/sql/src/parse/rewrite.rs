@@ -8,6 +8,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 use sqlparser::keywords::{ALL_KEYWORDS, ALL_KEYWORDS_INDEX, Keyword};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
+use std::ops::Range;
 
 /// What begins a mark.
 const MARK: char = '\0';
@@ -209,6 +210,22 @@ fn strings(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<TokenWithSpa
     Ok(joined)
 }
 
+/// Puts tokens in the place of others: ranges from the first to the last, in linear time however many they are.
+pub(super) fn replace(tokens: &mut Vec<TokenWithSpan>, edits: Vec<(Range<usize>, Vec<TokenWithSpan>)>) {
+    if edits.is_empty() {
+        return;
+    }
+    let mut rest = std::mem::take(tokens).into_iter();
+    let mut done = 0;
+    for (range, more) in edits {
+        tokens.extend(rest.by_ref().take(range.start - done));
+        rest.by_ref().take(range.len()).for_each(drop);
+        tokens.extend(more);
+        done = range.end;
+    }
+    tokens.extend(rest);
+}
+
 /// Where the parenthesis is closed that is open before this place; behind the last token, if nowhere.
 pub(super) fn closing(tokens: &[TokenWithSpan], from: usize) -> usize {
     let mut depth = 0_usize;
@@ -243,8 +260,8 @@ fn tables(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     let inserts = tokens.windows(2).any(|two| is_word(&two[0], "insert") && is_word(&two[1], "into"));
     let names = tokens.first().is_some_and(|first| is_word(first, "with"));
     let before = ["union", "intersect", "except", "all", "distinct", "as", "explain", "analyze", "verbose"];
-    let mut at = 0;
-    while at < tokens.len() {
+    let mut edits = Vec::new();
+    for at in 0..tokens.len() {
         let is_query = is_word(&tokens[at], "table")
             && matches!(tokens.get(at + 1).map(|next| &next.token), Some(Token::Word(_)))
             && match at.checked_sub(1).map(|at| &tokens[at]) {
@@ -256,11 +273,10 @@ fn tables(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
             };
         if is_query {
             let own = tokens[at].clone();
-            let query = [word(&own, "select"), sign(&own, Token::Mul), word(&own, "from")];
-            tokens.splice(at..=at, query);
+            edits.push((at..at + 1, vec![word(&own, "select"), sign(&own, Token::Mul), word(&own, "from")]));
         }
-        at += 1;
     }
+    replace(tokens, edits);
     Ok(())
 }
 
@@ -274,6 +290,9 @@ fn locks(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
             && tokens
                 .get(at + 1)
                 .is_some_and(|next| ["update", "share", "no", "key"].iter().any(|one| is_word(next, one)));
+        if begins {
+            crate::pulse::tick(tokens.len())?;
+        }
         if begins && is_behind_list(&tokens[..at]) {
             // The library would take FOR for the name of the last column.
             let condition = ["where", "true"].map(|one| word(&tokens[at], one));
@@ -393,6 +412,7 @@ fn symmetric(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
         if is_word(&tokens[at], "asymmetric") {
             tokens.remove(at);
         } else if is_word(&tokens[at], "symmetric") {
+            crate::pulse::tick(tokens.len())?;
             let own = tokens[at].clone();
             let close = closing(tokens, at);
             // The AND of this BETWEEN.
@@ -428,6 +448,7 @@ fn join_aliases(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     let mut at = 0;
     while at + 1 < tokens.len() {
         if is_word(&tokens[at], "using") && tokens[at + 1].token == Token::LParen {
+            crate::pulse::tick(tokens.len())?;
             let close = closing(tokens, at + 2);
             if tokens.get(close + 1).is_some_and(|token| is_word(token, "as"))
                 && tokens.get(close + 2).is_some_and(|token| matches!(token.token, Token::Word(_)))
@@ -453,6 +474,7 @@ fn excludes(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
         });
         at += 1;
         let Some(what) = found else { continue };
+        crate::pulse::tick(tokens.len())?;
         let Some(open) = opening(tokens, at - 1) else { continue };
         let count = what.split(' ').count();
         tokens.drain(at - 1..at - 1 + count);
@@ -531,7 +553,8 @@ fn current_role(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
 
 /// Makes of a word a call, where it is no name.
 fn bracketed(tokens: &mut Vec<TokenWithSpan>, name: &str) {
-    for at in (0..tokens.len()).rev() {
+    let mut edits = Vec::new();
+    for at in 0..tokens.len() {
         // Behind the last of these stands a role.
         let names = ["as", "to", "role", "user", "authorization"];
         let is_name = at.checked_sub(1).is_some_and(|at| {
@@ -540,9 +563,10 @@ fn bracketed(tokens: &mut Vec<TokenWithSpan>, name: &str) {
         let is_call = tokens.get(at + 1).is_some_and(|next| matches!(next.token, Token::LParen | Token::Period));
         if is_word(&tokens[at], name) && !is_name && !is_call {
             let own = tokens[at].clone();
-            tokens.splice(at + 1..at + 1, [sign(&own, Token::LParen), sign(&own, Token::RParen)]);
+            edits.push((at + 1..at + 1, vec![sign(&own, Token::LParen), sign(&own, Token::RParen)]));
         }
     }
+    replace(tokens, edits);
 }
 
 /// # Errors

@@ -8,10 +8,10 @@
 //!
 //! **Invariant:** but for [`check`], this is asked only of a statement that has failed, and the work of its trials is bounded.
 
-use super::{at_end, near, offset, position};
+use super::{at_end, near, position};
 use crate::error::{SqlError, SqlResult, SqlState};
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan};
 use std::cell::Cell;
 
 /// Statements of more words are told as the library tells them.
@@ -146,9 +146,10 @@ pub(super) fn told(text: &str, piece: &[TokenWithSpan], error: SqlError) -> SqlE
 fn check_numbers(text: &str, piece: &[TokenWithSpan]) -> SqlResult<()> {
     let mut tokens = piece.iter().peekable();
     while let Some(token) = tokens.next() {
-        // It is an `x'...'`, too.
+        // It is an `x'...'`, too, which is longer.
+        let Span { start, end } = token.span;
         if let Token::HexStringLiteral(digits) = &token.token
-            && text[offset(text, token.span.start)..].starts_with('0')
+            && end == (Location { column: start.column + 2 + digits.len() as u64, ..start })
         {
             let message = format!("trailing junk after numeric literal at or near \"0x{digits}\"");
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position(text, token.span.start)));
