@@ -120,6 +120,7 @@ impl Link {
                     self.ready(talk);
                 }
                 Means::PreludeDone => {
+                    self.has_settings = true;
                     if mem::take(&mut self.is_careful) {
                         self.open_block(talk);
                     }

@@ -185,7 +185,7 @@ pub(crate) struct Expects {
     may_copy_next: bool,
     /// Number of `Sync`s that the COPY has ignored, unless it had failed before.
     ignorable: usize,
-    /// A `Flush` was sent for whoever waits.
+    /// A `Flush` was sent for whoever waits, and nothing since then.
     has_flushed: bool,
     /// An empty query was sent in place of a message that ends the COPY.
     has_probed: bool,
@@ -241,7 +241,8 @@ impl Expects {
                 Admits::AfterProbe
             }
             (true, false) if !is_in_doubt && !self.may_copy_next => Admits::Now,
-            (false, _) if !self.has_flushed => {
+            // The server keeps the answer to an extended query until then, that of a COPY whose data have ended as well.
+            (false, _) | (true, false) if !self.has_flushed => {
                 self.has_flushed = true;
                 Admits::AfterFlush
             }
@@ -281,12 +282,14 @@ impl Expects {
     /// An `Execute` or a query was sent that may begin a COPY.
     pub(crate) fn push_copy(&mut self, expect: Expect) {
         self.may_copy_next = self.is_copy;
-        (self.may_copy, self.has_flushed) = (true, false);
+        self.may_copy = true;
         self.push(expect);
     }
 
     /// The client has ended the data of a COPY, if there is one.
     pub(crate) fn end_copy(&mut self) {
+        // A `Flush` that was read as part of the COPY was ignored.
+        self.has_flushed = false;
         if self.copies_in {
             self.copies_in = false;
         } else {
@@ -296,6 +299,7 @@ impl Expects {
 
     /// A message was sent. Says whether the server will look at it.
     pub(crate) fn push(&mut self, expect: Expect) -> bool {
+        self.has_flushed = false;
         if matches!(expect, Expect::Sync) {
             if self.copies_in {
                 self.ignorable += 1;
@@ -377,7 +381,7 @@ impl Expects {
             (Reply::Columns | Reply::NoData, Some(Expect::Columns)) => self.pop(Means::Pass),
             (Reply::Columns, Some(Expect::Query(_))) => Ok(Means::Pass),
             (Reply::CopyIn, Some(Expect::Query(_) | Expect::Execute(_))) => {
-                (self.copies_in, self.is_copy) = (true, true);
+                (self.copies_in, self.is_copy, self.has_flushed) = (true, true, false);
                 // Those that were sent on the way are read as part of the COPY, and ignored.
                 while matches!(self.queue.get(1), Some(Expect::Sync)) {
                     self.queue.remove(1);

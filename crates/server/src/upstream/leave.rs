@@ -93,7 +93,8 @@ impl Link {
         let was_checked = self.check.take().is_some();
         self.taken.server.flush().await?;
         self.drain().await?;
-        let is_touched = self.is_touched || self.is_unexplained() || was_checked || self.hold != Hold::Free;
+        let is_known = self.has_settings && !self.is_unexplained();
+        let is_touched = self.is_touched || !is_known || was_checked || self.hold != Hold::Free;
         let server = &mut self.taken.server;
         if self.status != b'I' {
             server.ask("ROLLBACK").await?;

@@ -89,6 +89,8 @@ pub(crate) struct Link {
     pub(crate) server_rest: usize,
     /// Whether the session may have been left different.
     pub(crate) is_touched: bool,
+    /// Whether the connection has the settings that it is said to have: not before the prelude was answered, and not if it failed.
+    pub(crate) has_settings: bool,
     /// Rule when the server is asked for state that no text has named, and a mark that it was since the transaction began.
     reset: Reset,
     is_checked: bool,
@@ -169,6 +171,7 @@ impl Link {
             client_rest: 0,
             server_rest: 0,
             is_touched: false,
+            has_settings: true,
             reset,
             is_checked: false,
             params,
@@ -218,6 +221,7 @@ impl Link {
             message::query(&mut server.out, &change);
             server.unnamed = (0, 0);
             link.expects.push(Expect::Prelude);
+            link.has_settings = false;
             link.is_careful = is_careful || link.has_deadline;
         } else {
             Params::tell(&mut server.params, &mut talk.client.told, &mut talk.conn.replies.out);

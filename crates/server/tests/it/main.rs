@@ -139,6 +139,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::isolation::many_clients_few_connections),
             testkit::test!(upstream::isolation::a_transaction_keeps_its_connection),
             testkit::test!(upstream::state::settings_follow),
+            testkit::test!(upstream::state::refused_settings_are_nobodys),
             testkit::test!(upstream::state::logins_have_settings),
             testkit::test!(upstream::state::what_cannot_follow_holds),
             testkit::test!(upstream::state::what_functions_set_goes_to_nobody_else),

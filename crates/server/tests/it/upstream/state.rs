@@ -45,6 +45,25 @@ pub fn settings_follow() {
     assert_eq!(front.all_idle(), 1);
 }
 
+/// Settings that the server refuses leave the connection with nobody's: the next client does not get those of the one before.
+pub fn refused_settings_are_nobodys() {
+    let Some(front) = Front::new(1) else { return };
+    front.runtime.block_on(async {
+        let (one, two, other) = (front.client().await, front.client().await, front.client().await);
+        other.batch_execute("create role tenant_a; create role tenant_b").await.unwrap();
+        one.batch_execute("set role tenant_a").await.unwrap();
+        two.batch_execute("set role tenant_a").await.unwrap();
+        other.batch_execute("drop role tenant_a; set role tenant_b").await.unwrap();
+        for client in [one, two] {
+            let told = try_value(&client, "select current_user").await;
+            assert!(told.is_err(), "{told:?}");
+        }
+        assert_eq!(value(&other, "select current_user").await, "tenant_b");
+        assert_eq!(value(&front.client().await, "select current_user").await, "postgres");
+    });
+    assert_eq!(front.all_idle(), 1);
+}
+
 /// What is asked at login is set, and told; what the server would refuse is refused.
 pub fn logins_have_settings() {
     let Some(front) = Front::new(1) else { return };
