@@ -48,6 +48,12 @@ impl Place {
     }
 }
 
+impl From<Place> for Span {
+    fn from(place: Place) -> Span {
+        Span { start: place.location(), end: place.location() }
+    }
+}
+
 impl From<Span> for Place {
     fn from(span: Span) -> Place {
         let Location { line, column } = span.start;

@@ -17,6 +17,7 @@ mod group;
 mod interval;
 mod join;
 mod json;
+pub(crate) mod kept;
 mod names;
 mod near;
 mod once;
@@ -126,6 +127,8 @@ pub(crate) struct Note {
 pub(crate) enum Noted {
     /// A relation of the catalog.
     Relation(u32),
+    /// A relation that a literal names.
+    Literal(u32),
     /// A column of a table: their numbers.
     Column(u32, i16),
     /// All columns: the relations' names in FROM, if they have any, and theirs.

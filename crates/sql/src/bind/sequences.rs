@@ -1,6 +1,6 @@
 //! Functions of sequences.
 
-use super::Binder;
+use super::{Binder, Noted};
 use crate::catalog::Relation;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -39,12 +39,19 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Sequence { call, arguments: bound }, Kind::Int8))
     }
 
-    /// A name that is known now is looked up now.
+    /// A name that is known now is looked up now. A literal of digits is a number, as for `regclass`.
     fn sequence_argument(&self, name: &str, argument: Typed) -> SqlResult<Expr> {
         if matches!(argument.kind.kind, Kind::Oid | Kind::Regclass) {
             return Ok(argument.expr);
         }
         let place = argument.place;
+        if let (Kind::Unknown, Expr::Constant(Datum::Text(digits))) = (argument.kind.kind, &argument.expr)
+            && let Ok(oid) = digits.parse()
+        {
+            self.note(place.into(), || Noted::Literal(oid));
+            return Ok(Expr::Constant(Datum::Oid(oid)));
+        }
+        let is_literal = argument.kind.kind == Kind::Unknown;
         let own = argument.clone();
         let argument = self.coerce(argument, Kind::Text.into(), Context::Implicit);
         let argument = argument.map_err(|_| super::functions::no_function(name, &[own]))?.expr;
@@ -52,6 +59,9 @@ impl Binder<'_> {
             Expr::Constant(Datum::Text(written)) => {
                 let relation = self.catalog.relation_written(self.path, written);
                 let relation = relation.map_err(|error| self.at_place(error, place))?;
+                if is_literal {
+                    self.note(place.into(), || Noted::Literal(relation.oid()));
+                }
                 Ok(Expr::Constant(Datum::Oid(relation.oid())))
             }
             _ => Ok(argument),

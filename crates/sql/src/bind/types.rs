@@ -1,6 +1,6 @@
 //! Types of literals, parameters and casts.
 
-use super::Binder;
+use super::{Binder, Noted};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::{self, Context, Env};
@@ -63,6 +63,7 @@ impl Binder<'_> {
                         && name.bytes().any(|byte| !byte.is_ascii_digit())
                         && let Ok(relation) = self.catalog.relation_written(self.path, &name) =>
                 {
+                    self.note(place.into(), || Noted::Literal(relation.oid()));
                     return Ok(Typed::new(Expr::Constant(Datum::Oid(relation.oid())), to));
                 }
                 Expr::Constant(Datum::Text(text)) => {
@@ -77,6 +78,9 @@ impl Binder<'_> {
                             _ => self.at_place(error, place),
                         }
                     })?);
+                    if let (Kind::Regclass, Expr::Constant(Datum::Oid(oid))) = (to.kind, &expr) {
+                        self.note(place.into(), || Noted::Literal(*oid));
+                    }
                     return if is_cut {
                         self.coerce(Typed::new(expr, read_as), to, context)
                     } else {

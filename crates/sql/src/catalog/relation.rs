@@ -201,10 +201,10 @@ pub struct ColumnDef {
 /// An expression of a definition, bound anew whenever it is used.
 #[derive(Clone, Debug)]
 pub struct DefaultExpr {
-    /// As it was written.
-    pub text: String,
-    /// The same as a tree.
+    /// The expression, with numbers of relations in the place of names: it means the same whatever the search path.
     pub tree: ast::Expr,
+    /// Numbers of the relations that it names.
+    pub uses: Vec<u32>,
 }
 
 /// `GENERATED ... AS IDENTITY`. The column's default is the sequence's next value.
@@ -321,10 +321,10 @@ pub enum ConstraintKind {
 /// `CHECK (...)`
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// As it was written.
-    pub text: String,
-    /// The same as a tree. Names are the table's columns.
+    /// The condition, with numbers of relations in the place of names. Names are the table's columns, without the table's.
     pub tree: ast::Expr,
+    /// Numbers of the relations that it names.
+    pub uses: Vec<u32>,
 }
 
 /// `FOREIGN KEY ... REFERENCES`
@@ -376,7 +376,7 @@ pub struct ViewInfo {
     pub text: String,
     /// The same as a tree.
     pub query: ast::Query,
-    /// Where its names were looked up when it was made.
+    /// Where names were looked up when it was made. Those of relations say their schemas.
     pub path: Vec<String>,
     /// Numbers of the relations that it uses.
     pub uses: Vec<u32>,

@@ -301,8 +301,11 @@ impl Ddl<'_> {
         let number = work.draft.columns[at].number;
         let column = format!("column {name} of table {}", self.shown(&Relation::Table(Arc::clone(&work.old))));
         let mut doomed = Doomed::default();
+        doomed.columns.push((work.draft.oid, number));
+        let owned = |one: &&Arc<Sequence>| one.owned_by == Some((work.draft.oid, number));
+        let sequences: Vec<Arc<Sequence>> = self.state.sequences().filter(owned).cloned().collect();
+        sequences.into_iter().for_each(|sequence| doomed.add(Relation::Sequence(sequence)));
         self.doom_views(&mut doomed, work.draft.oid, number, &column)?;
-        // Others' references to it; its own go without a word.
         for child in self.state.referencing(work.draft.oid) {
             for (constraint, key) in child.foreign_keys() {
                 let beside = |index: &IndexInfo| {
@@ -317,15 +320,15 @@ impl Ddl<'_> {
                 if key.parent != work.draft.oid || !relies {
                     continue;
                 }
-                if child.oid == work.draft.oid {
-                    work.draft.constraints.retain(|one| one.oid != constraint.oid);
+                let is_own = child.oid == work.draft.oid;
+                // What is on the column, too, goes with it without a word.
+                let is_gone = !work.draft.constraints.iter().any(|one| one.oid == constraint.oid);
+                if is_own && (is_gone || key.columns.contains(&at)) {
                     continue;
                 }
                 let on = self.shown(&Relation::Table(Arc::clone(child)));
-                let name = format!("constraint {} on table {on}", constraint.name);
-                doomed.dependents.push(format!("{name} depends on {column}"));
-                doomed.cascaded.push(name);
-                doomed.references.push((child.oid, constraint.oid));
+                doomed.depends(format!("constraint {} on table {on}", constraint.name), &column);
+                doomed.constraints.push((child.oid, constraint.oid));
             }
         }
         if !cascades && !doomed.dependents.is_empty() {
@@ -335,6 +338,17 @@ impl Ddl<'_> {
                 .hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
         self.say(&doomed);
+        // What the table itself loses is the draft's.
+        let own = work.draft.oid;
+        let constraints = std::mem::take(&mut doomed.constraints).into_iter();
+        let (here, elsewhere): (Vec<_>, _) = constraints.partition(|(table, _)| *table == own);
+        doomed.constraints = elsewhere;
+        work.draft.constraints.retain(|one| !here.contains(&(own, one.oid)));
+        let defaults = std::mem::take(&mut doomed.defaults).into_iter();
+        let (here, elsewhere): (Vec<_>, _) = defaults.partition(|(table, _)| *table == own);
+        doomed.defaults = elsewhere;
+        let columns = work.draft.columns.iter_mut();
+        columns.filter(|column| here.contains(&(own, column.number))).for_each(|column| column.default = None);
         self.carry_out(doomed)?;
         // Indexes, keys, references and checks with it go without a word.
         while let Some(position) =
@@ -359,19 +373,6 @@ impl Ddl<'_> {
             }
         }
         work.draft.constraints.retain(|one| !gone.contains(&one.oid));
-        let owned = |one: &&Arc<Sequence>| one.owned_by == Some((work.draft.oid, number));
-        let sequences: Vec<Arc<crate::catalog::Sequence>> = self.state.sequences().filter(owned).cloned().collect();
-        for sequence in sequences {
-            let others = self.state.tables().filter(|table| table.oid != work.draft.oid);
-            let own = work.draft.columns.iter().filter(|column| column.number != number);
-            let columns = others.flat_map(|table| &table.columns).chain(own);
-            let mut defaults = columns.filter_map(|column| column.default.as_ref());
-            let uses = defaults.any(|default| super::drop::names_sequence(&default.tree, &sequence.name));
-            drop(defaults);
-            refuse!(uses => "to drop a column whose sequence another default uses");
-            self.state.remove(sequence.oid);
-            self.state.forget(sequence.oid);
-        }
         self.state.set_comment(work.draft.oid, number, None);
         work.draft.columns.remove(at);
         work.sources.remove(at);
@@ -643,7 +644,6 @@ impl Ddl<'_> {
                 self.state.replace(Relation::View(Arc::new(renamed)))?;
             }
             Relation::Sequence(sequence) => {
-                refuse!(sequence.owned_by.is_some() => "to rename a sequence that belongs to a column");
                 let renamed = Sequence { name: new.clone(), ..sequence.next_version() };
                 self.state.replace(Relation::Sequence(Arc::new(renamed)))?;
             }

@@ -283,7 +283,7 @@ impl Ddl<'_> {
         let sequence = numbers.sequence(Sequence {
             oid: self.catalog.oid()?,
             schema,
-            name: name.clone(),
+            name,
             owner: draft.owner.clone(),
             kind: def.kind,
             start: 1,
@@ -300,10 +300,7 @@ impl Ddl<'_> {
         self.state.add(Relation::Sequence(Arc::new(sequence)))?;
         match always {
             Some(always) => def.identity = Some(Identity { always, sequence: oid }),
-            None => {
-                let schema = self.state.schema_numbered(schema).map_or("", |schema| &schema.name);
-                def.default = Some(next_of(schema, &name)?);
-            }
+            None => def.default = Some(next_of(oid)?),
         }
         Ok(())
     }
@@ -327,15 +324,15 @@ impl Ddl<'_> {
             SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint("You will need to rewrite or cast the expression.")
         })?;
         binder.without_parameters()?;
-        Ok(DefaultExpr { text: value.to_string(), tree: value.clone() })
+        let (tree, uses) = self.binder().kept(value, &Scope::default(), kind)?;
+        Ok(DefaultExpr { tree, uses })
     }
 }
 
 /// The next value of a sequence, as a default.
-pub(super) fn next_of(schema: &str, sequence: &str) -> SqlResult<DefaultExpr> {
-    let quoted = [schema, sequence].map(|part| ast::Ident::with_quote('"', part).to_string()).join(".");
-    let text = format!("nextval('{}'::regclass)", quoted.replace('\'', "''"));
-    Ok(DefaultExpr { tree: crate::parse::expression(&text)?, text })
+fn next_of(sequence: u32) -> SqlResult<DefaultExpr> {
+    let tree = crate::parse::expression(&format!("nextval('{sequence}'::regclass)"))?;
+    Ok(DefaultExpr { tree, uses: vec![sequence] })
 }
 
 /// The scope of one row of a table.

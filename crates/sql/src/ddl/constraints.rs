@@ -18,6 +18,7 @@ use crate::types::forms::Forms;
 use crate::types::{Kind, text};
 use engine::TableLock;
 use sqlparser::ast::{self, ReferentialAction, TableConstraint};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Ddl<'_> {
@@ -195,7 +196,11 @@ impl Ddl<'_> {
         let mut parts = vec![&*draft.name];
         parts.extend(of);
         let name = self.constraint_name(draft, name.as_ref(), &parts, "check")?;
-        let check = Check { text: expr.to_string(), tree: (**expr).clone() };
+        // Nothing in it stands for the table's name, which may change.
+        let binder = self.binder();
+        let scope = scope_of(&binder, &draft.name, &draft.columns)?;
+        let (tree, uses) = self.binder().kept(&unqualified(expr), &scope, Kind::Bool.into())?;
+        let check = Check { tree, uses };
         let what = ConstraintKind::Check(Box::new(check));
         draft.constraints.push(Constraint::new(self.catalog.oid()?, name, what));
         Ok(())
@@ -329,7 +334,7 @@ impl Ddl<'_> {
             match &constraint.what {
                 ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. } => {}
                 ConstraintKind::Check(check) => {
-                    let text = format!("SELECT 1 FROM {} WHERE NOT ({}) LIMIT 1", full(table), check.text);
+                    let text = format!("SELECT 1 FROM {} WHERE NOT ({}) LIMIT 1", full(table), check.tree);
                     if !self.rows_of(&text)?.is_empty() {
                         let message = format!(
                             "check constraint \"{}\" of relation \"{}\" is violated by some row",
@@ -400,6 +405,20 @@ impl Ddl<'_> {
         let bound = binder.query(query, None)?;
         self.run.collect(&bound.plan, None)
     }
+}
+
+/// A condition without the table's name before its columns': it holds for a row of whatever name.
+fn unqualified(tree: &ast::Expr) -> ast::Expr {
+    let mut tree = tree.clone();
+    let _ = ast::visit_expressions_mut(&mut tree, |expr| {
+        if let ast::Expr::CompoundIdentifier(parts) = expr
+            && let Some(last) = parts.pop()
+        {
+            *expr = ast::Expr::Identifier(last);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    tree
 }
 
 fn shown(value: &Datum, column: &ColumnDef, forms: &Forms) -> String {

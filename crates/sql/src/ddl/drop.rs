@@ -2,21 +2,28 @@
 //!
 //! **Invariant:** what depends on something goes with it, or keeps it.
 
-use super::{Ddl, Defined, verb};
+use super::{Ddl, Defined, refuse_adopted, verb};
 use crate::bind::refuse;
-use crate::catalog::{ConstraintKind, Relation};
+use crate::catalog::{ColumnDef, ConstraintKind, Relation, Sequence, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::forms;
 use engine::TableLock;
 use sqlparser::ast::{self, ObjectType, Statement};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What is to go, in the order in which it was found.
 #[derive(Default)]
 pub(super) struct Doomed {
     pub(super) relations: Vec<Relation>,
+    /// Numbers of the relations.
+    oids: HashSet<u32>,
     /// Table, constraint.
-    pub(super) references: Vec<(u32, u32)>,
+    pub(super) constraints: Vec<(u32, u32)>,
+    /// Table, number of the column.
+    pub(super) defaults: Vec<(u32, i16)>,
+    /// Columns that go with everything of theirs: table, number.
+    pub(super) columns: Vec<(u32, i16)>,
     /// Sentences for the error: `view v depends on table t`.
     pub(super) dependents: Vec<String>,
     /// Words for the notice: `view v`.
@@ -25,7 +32,20 @@ pub(super) struct Doomed {
 
 impl Doomed {
     fn has(&self, oid: u32) -> bool {
-        self.relations.iter().any(|relation| relation.oid() == oid)
+        self.oids.contains(&oid)
+    }
+
+    /// Adds a relation, if it is not among them.
+    pub(super) fn add(&mut self, relation: Relation) {
+        if self.oids.insert(relation.oid()) {
+            self.relations.push(relation);
+        }
+    }
+
+    /// Notes that something named so goes because of `what`.
+    pub(super) fn depends(&mut self, name: String, what: &str) {
+        self.dependents.push(format!("{name} depends on {what}"));
+        self.cascaded.push(name);
     }
 }
 
@@ -102,10 +122,13 @@ impl Ddl<'_> {
             if let Relation::Index { table, position } = &relation {
                 self.refuse_key(table, *position)?;
             }
-            doomed.relations.push(relation);
+            if let Relation::Sequence(sequence) = &relation {
+                self.refuse_identity(sequence)?;
+            }
+            doomed.add(relation);
         }
         let asked = doomed.relations.len();
-        self.follow(&mut doomed);
+        self.follow(&mut doomed)?;
         if !cascade && !doomed.dependents.is_empty() {
             let first = &doomed.relations[0];
             let message = match &doomed.relations[..asked] {
@@ -150,113 +173,124 @@ impl Ddl<'_> {
         Ok(())
     }
 
+    /// The sequence of an identity goes with its column only.
+    fn refuse_identity(&self, sequence: &Sequence) -> SqlResult<()> {
+        let Some((table, number)) = sequence.owned_by else { return Ok(()) };
+        let Some(table) = self.state.table_numbered(table) else { return Ok(()) };
+        let is_its = |column: &&ColumnDef| {
+            column.number == number && column.identity.is_some_and(|identity| identity.sequence == sequence.oid)
+        };
+        let Some(column) = table.columns.iter().find(is_its) else { return Ok(()) };
+        let on = format!("column {} of table {}", column.name, self.shown(&Relation::Table(Arc::clone(table))));
+        let shown = self.shown(&Relation::Sequence(Arc::new(sequence.clone())));
+        let message = format!("cannot drop sequence {shown} because {on} requires it");
+        Err(SqlError::new(SqlState("2BP01"), message).hint(format!("You can drop {on} instead.")))
+    }
+
     /// Adds what depends on what is to go.
-    pub(super) fn follow(&self, doomed: &mut Doomed) {
+    pub(super) fn follow(&self, doomed: &mut Doomed) -> SqlResult<()> {
         let mut at = 0;
         while at < doomed.relations.len() {
+            self.run.txn.check_active()?;
             let gone = doomed.relations[at].clone();
             let what = format!("{} {}", gone.word(), self.shown(&gone));
             for view in self.state.views() {
                 if view.uses.contains(&gone.oid()) && !doomed.has(view.oid) {
                     let view = Relation::View(Arc::clone(view));
                     let name = format!("view {}", self.shown(&view));
-                    doomed.dependents.push(format!("{name} depends on {what}"));
-                    doomed.cascaded.push(name);
-                    doomed.relations.push(view);
+                    doomed.depends(name, &what);
+                    doomed.add(view);
                 }
+            }
+            for table in self.state.tables().filter(|table| !doomed.has(table.oid)).cloned().collect::<Vec<_>>() {
+                self.follow_into(doomed, &table, &gone, &what);
             }
             if let Relation::Table(table) = &gone {
-                for child in self.state.referencing(table.oid) {
-                    if doomed.has(child.oid) {
-                        continue;
-                    }
-                    for (constraint, key) in child.foreign_keys().filter(|(_, key)| key.parent == table.oid) {
-                        if doomed.references.contains(&(child.oid, constraint.oid)) {
-                            continue;
-                        }
-                        let _ = key;
-                        let on = self.shown(&Relation::Table(Arc::clone(child)));
-                        let name = format!("constraint {} on table {on}", constraint.name);
-                        doomed.dependents.push(format!("{name} depends on {what}"));
-                        doomed.cascaded.push(name);
-                        doomed.references.push((child.oid, constraint.oid));
-                    }
-                }
                 // Sequences of its own go without a word.
                 for sequence in self.state.sequences() {
-                    if sequence.owned_by.is_some_and(|(of, _)| of == table.oid) && !doomed.has(sequence.oid) {
-                        doomed.relations.push(Relation::Sequence(Arc::clone(sequence)));
-                    }
-                }
-            }
-            if let Relation::Sequence(sequence) = &gone {
-                let left: Vec<_> = self.state.tables().filter(|table| !doomed.has(table.oid)).collect();
-                for table in left {
-                    for column in &table.columns {
-                        let owns = sequence.owned_by == Some((table.oid, column.number));
-                        let uses = column
-                            .default
-                            .as_ref()
-                            .is_some_and(|default| names_sequence(&default.tree, &sequence.name));
-                        if owns || uses {
-                            let on = self.shown(&Relation::Table(Arc::clone(table)));
-                            let name = format!("default value for column {} of table {on}", column.name);
-                            doomed.dependents.push(format!("{name} depends on {what}"));
-                            doomed.cascaded.push(name);
-                        }
+                    if sequence.owned_by.is_some_and(|(of, _)| of == table.oid) {
+                        doomed.add(Relation::Sequence(Arc::clone(sequence)));
                     }
                 }
             }
             at += 1;
         }
+        Ok(())
+    }
+
+    /// Adds the defaults and constraints of a table that depend on a relation.
+    fn follow_into(&self, doomed: &mut Doomed, table: &Arc<TableInfo>, gone: &Relation, what: &str) {
+        let oid = gone.oid();
+        let on = || self.shown(&Relation::Table(Arc::clone(table)));
+        for column in &table.columns {
+            let place = (table.oid, column.number);
+            if column.default.as_ref().is_some_and(|default| default.uses.contains(&oid))
+                && !doomed.columns.contains(&place)
+                && !doomed.defaults.contains(&place)
+            {
+                doomed.depends(format!("default value for column {} of table {}", column.name, on()), what);
+                doomed.defaults.push(place);
+            }
+        }
+        for constraint in &table.constraints {
+            let uses = match &constraint.what {
+                ConstraintKind::ForeignKey(key) => key.parent == oid,
+                ConstraintKind::Check(check) => check.uses.contains(&oid),
+                ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. } => false,
+            };
+            if uses && !doomed.constraints.contains(&(table.oid, constraint.oid)) {
+                doomed.depends(format!("constraint {} on table {}", constraint.name, on()), what);
+                doomed.constraints.push((table.oid, constraint.oid));
+            }
+        }
+    }
+
+    /// Takes the locks that [`Ddl::carry_out`] needs.
+    fn lock_doomed(&mut self, doomed: &Doomed) -> SqlResult<()> {
+        let changed = doomed.constraints.iter().map(|(table, _)| *table);
+        let changed = changed.chain(doomed.defaults.iter().map(|(table, _)| *table));
+        let mut tables: Vec<Arc<TableInfo>> =
+            changed.filter_map(|oid| self.state.table_numbered(oid).cloned()).collect();
+        let mut engine_tables = Vec::new();
+        for relation in &doomed.relations {
+            match relation {
+                Relation::Table(table) | Relation::Index { table, .. } => tables.push(Arc::clone(table)),
+                Relation::Sequence(sequence) => engine_tables.push(Arc::clone(&sequence.shared.lock)),
+                Relation::View(_) => {}
+            }
+        }
+        for table in tables {
+            refuse_adopted(&table)?;
+            engine_tables.push(Arc::clone(&table.table));
+        }
+        self.lock_all(&engine_tables, TableLock::AccessExclusive)
     }
 
     pub(super) fn carry_out(&mut self, doomed: Doomed) -> SqlResult<()> {
-        for (child, constraint) in doomed.references {
-            let Some(table) = self.state.table_numbered(child).cloned() else { continue };
-            self.lock(&table, TableLock::AccessExclusive)?;
+        self.lock_doomed(&doomed)?;
+        for (table, constraint) in doomed.constraints {
+            let Some(table) = self.state.table_numbered(table) else { continue };
             let mut without = table.copy();
             without.constraints.retain(|one| one.oid != constraint);
             self.replace_table(without)?;
         }
-        for relation in doomed.relations {
-            match &relation {
-                Relation::Table(table) => self.lock(table, TableLock::AccessExclusive)?,
-                Relation::Index { table, position } => {
-                    let oid = table.indexes[*position].oid;
-                    self.drop_index(table.oid, oid)?;
-                    self.state.forget(oid);
-                    continue;
-                }
-                Relation::Sequence(sequence) => {
-                    self.lock_engine_table(&sequence.shared.lock, TableLock::AccessExclusive)?;
-                    self.forget_defaults(sequence)?;
-                }
-                Relation::View(_) => {}
-            }
-            self.state.remove(relation.oid());
-            self.state.forget(relation.oid());
-        }
-        Ok(())
-    }
-
-    /// Defaults that take from a sequence go with it.
-    fn forget_defaults(&mut self, sequence: &crate::catalog::Sequence) -> SqlResult<()> {
-        let tables: Vec<_> = self.state.tables().cloned().collect();
-        for table in tables {
-            let uses = |column: &crate::catalog::ColumnDef| {
-                column.identity.is_some_and(|identity| identity.sequence == sequence.oid)
-                    || column.default.as_ref().is_some_and(|default| names_sequence(&default.tree, &sequence.name))
-            };
-            if !table.columns.iter().any(uses) {
-                continue;
-            }
+        for (table, number) in doomed.defaults {
+            let Some(table) = self.state.table_numbered(table) else { continue };
             let mut without = table.copy();
-            for column in without.columns.iter_mut().filter(|column| uses(column)) {
-                column.default = None;
-                column.identity = None;
-            }
+            without
+                .columns
+                .iter_mut()
+                .filter(|column| column.number == number)
+                .for_each(|column| column.default = None);
             self.replace_table(without)?;
+        }
+        for relation in doomed.relations {
+            if let Relation::Index { table, position } = &relation {
+                self.drop_index(table.oid, table.indexes[*position].oid)?;
+            } else {
+                self.state.remove(relation.oid());
+            }
+            self.state.forget(relation.oid());
         }
         Ok(())
     }
@@ -281,12 +315,13 @@ impl Ddl<'_> {
                 };
                 is_own && relation.schema() == schema.oid
             };
-            let mut doomed =
-                Doomed { relations: self.state.relations().filter(inside).cloned().collect(), ..Doomed::default() };
-            doomed.relations.sort_by_key(Relation::oid);
+            let mut relations: Vec<Relation> = self.state.relations().filter(inside).cloned().collect();
+            relations.sort_by_key(Relation::oid);
+            let mut doomed = Doomed::default();
+            relations.into_iter().for_each(|relation| doomed.add(relation));
             let own: Vec<String> =
                 doomed.relations.iter().map(|one| format!("{} {}", one.word(), self.shown(one))).collect();
-            self.follow(&mut doomed);
+            self.follow(&mut doomed)?;
             if !cascade && !own.is_empty() {
                 let message = format!("cannot drop schema {} because other objects depend on it", schema.name);
                 let lines: Vec<String> = own
@@ -305,13 +340,4 @@ impl Ddl<'_> {
         }
         Ok("DROP SCHEMA".into())
     }
-}
-
-/// Whether a default is the next value of the sequence of this name.
-pub(super) fn names_sequence(default: &ast::Expr, name: &str) -> bool {
-    let text = default.to_string();
-    let Some(argument) = text.strip_prefix("nextval('") else { return false };
-    let quoted = ast::Ident::with_quote('"', name).to_string();
-    let named = argument.split('\'').next().unwrap_or("");
-    named == name || named == quoted || named.ends_with(&format!(".{name}")) || named.ends_with(&format!(".{quoted}"))
 }

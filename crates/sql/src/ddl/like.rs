@@ -6,7 +6,6 @@ use super::sequence::Numbers;
 use crate::catalog::{ColumnDef, ConstraintKind, Identity, IndexMethod, Relation, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, Statement, TableConstraint};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// An index that is made when the table has its columns.
@@ -27,20 +26,6 @@ impl Including<'_> {
         let said = self.0.iter().rev().find(|(_, of)| *of == what || *of == "all");
         said.is_some_and(|(word, _)| *word == "including")
     }
-}
-
-/// A condition without the table's name before its columns': it is another table's now.
-fn unqualified(tree: &ast::Expr) -> ast::Expr {
-    let mut tree = tree.clone();
-    let _ = ast::visit_expressions_mut(&mut tree, |expr| {
-        if let ast::Expr::CompoundIdentifier(parts) = expr
-            && let Some(last) = parts.pop()
-        {
-            *expr = ast::Expr::Identifier(last);
-        }
-        ControlFlow::<()>::Continue(())
-    });
-    tree
 }
 
 impl Ddl<'_> {
@@ -64,7 +49,7 @@ impl Ddl<'_> {
                         if let ConstraintKind::Check(check) = &constraint.what {
                             let constraint = TableConstraint::Check(ast::CheckConstraint {
                                 name: Some(ast::Ident::with_quote('"', &constraint.name)),
-                                expr: Box::new(unqualified(&check.tree)),
+                                expr: Box::new(check.tree.clone()),
                                 no_inherit: false,
                                 enforced: None,
                             });

@@ -121,6 +121,17 @@ pub(crate) fn verb(statement: &Statement) -> &'static str {
     }
 }
 
+/// # Errors
+/// `0A000` for a table that no statement has made.
+fn refuse_adopted(table: &TableInfo) -> SqlResult<()> {
+    if !table.is_adopted {
+        return Ok(());
+    }
+    let what = format_args!("a definition that changes \"{}\" or refers to it", table.name);
+    let detail = "The program itself has made the table and uses it as it is.";
+    Err(SqlError::unsupported(what).detail(detail))
+}
+
 impl<'a> Ddl<'a> {
     pub(crate) fn apply(&mut self, statement: &Statement) -> SqlResult<Defined> {
         match statement {
@@ -218,11 +229,7 @@ impl<'a> Ddl<'a> {
     /// it has committed, so the statement is begun anew. What it has done so far, to tables that nobody knows, is dropped.
     /// `0A000` for a table that no statement has made: every definition that touches a table comes here first.
     pub(crate) fn lock(&mut self, table: &TableInfo, mode: TableLock) -> SqlResult<()> {
-        if table.is_adopted {
-            let what = format_args!("a definition that changes \"{}\" or refers to it", table.name);
-            let detail = "The program itself has made the table and uses it as it is.";
-            return Err(SqlError::unsupported(what).detail(detail));
-        }
+        refuse_adopted(table)?;
         self.lock_engine_table(&table.table, mode)
     }
 
@@ -236,6 +243,25 @@ impl<'a> Ddl<'a> {
         self.run.txn.lock_table(table, mode, Wait::Block)?;
         self.locked.push(lock);
         Err(SqlError::new(ASKS_AGAIN, "a definition that begins anew"))
+    }
+
+    /// As [`Ddl::lock_engine_table`] for many, so that the statement begins anew once for all of them.
+    pub(crate) fn lock_all(&mut self, tables: &[Arc<Table>], mode: TableLock) -> SqlResult<()> {
+        let mut is_first = true;
+        for table in tables {
+            let lock = (Arc::as_ptr(table) as usize, mode);
+            if self.locked.contains(&lock) || self.made.tables.iter().any(|own| Arc::ptr_eq(own, table)) {
+                continue;
+            }
+            // Whoever waits gives back what the attempt has locked, so only the first is waited for.
+            match self.run.txn.lock_table(table, mode, if is_first { Wait::Block } else { Wait::NoWait }) {
+                Ok(()) => self.locked.push(lock),
+                Err(engine::Error::LockNotAvailable(_)) if !is_first => break,
+                Err(error) => return Err(error.into()),
+            }
+            is_first = false;
+        }
+        if is_first { Ok(()) } else { Err(SqlError::new(ASKS_AGAIN, "a definition that begins anew")) }
     }
 
     /// Puts a table's new description in place.

@@ -2,7 +2,7 @@
 
 use super::Ddl;
 use super::renames::Renamed;
-use crate::bind::{Noted, refuse};
+use crate::bind::Noted;
 use crate::catalog::{Relation, Sequence, TableInfo, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
@@ -37,11 +37,6 @@ impl Ddl<'_> {
                 self.state.replace(Relation::View(Arc::new(moved)))?;
             }
             Relation::Sequence(sequence) => {
-                let uses = self.state.tables().any(|table| {
-                    let mut defaults = table.columns.iter().filter_map(|column| column.default.as_ref());
-                    defaults.any(|default| super::drop::names_sequence(&default.tree, &sequence.name))
-                });
-                refuse!(uses => "to move a sequence that a default uses into another schema");
                 self.check_free(schema, &name, &sequence.name)?;
                 let moved = Sequence { schema, ..sequence.next_version() };
                 self.state.replace(Relation::Sequence(Arc::new(moved)))?;
@@ -71,30 +66,9 @@ impl Ddl<'_> {
         for name in own.chain(sequences.iter().map(|sequence| &*sequence.name)) {
             self.check_free(schema, schema_name, name)?;
         }
-        for sequence in &sequences {
-            // Only the default of the column that owns it is written anew.
-            for other in self.state.tables() {
-                for column in &other.columns {
-                    let is_own = sequence.owned_by == Some((other.oid, column.number));
-                    let named =
-                        |default: &&crate::catalog::DefaultExpr| default.tree.to_string().contains(&sequence.name);
-                    let Some(default) = column.default.as_ref().filter(named) else { continue };
-                    let is_known = is_own && super::drop::names_sequence(&default.tree, &sequence.name);
-                    refuse!(!is_known => "to move a table whose sequence another default uses into another schema");
-                }
-            }
-        }
         let mut moved = table.copy();
         moved.schema = schema;
         for sequence in sequences {
-            for column in &mut moved.columns {
-                if sequence.owned_by == Some((table.oid, column.number))
-                    && let Some(default) = &mut column.default
-                    && super::drop::names_sequence(&default.tree, &sequence.name)
-                {
-                    *default = super::columns::next_of(schema_name, &sequence.name)?;
-                }
-            }
             let sequence = Sequence { schema, ..sequence.next_version() };
             self.state.replace(Relation::Sequence(Arc::new(sequence)))?;
         }

@@ -5,13 +5,14 @@
 //! or column of a table, and so do the columns that joins merge. One of which that is not so keeps what it uses from being renamed.
 
 use super::Ddl;
+use crate::bind::kept::{literals, number, write_literals};
 use crate::bind::{Binder, Note, Noted};
-use crate::catalog::{Relation, ViewInfo};
+use crate::catalog::{Relation, State, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
 use crate::system::quoted;
 use sqlparser::ast::{self, Expr, Ident, SelectItem, VisitMut, VisitorMut};
-use sqlparser::tokenizer::{Location, Span};
+use sqlparser::tokenizer::Span;
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -133,63 +134,52 @@ impl VisitorMut for Writer<'_> {
     }
 }
 
-/// Gives every name a place of its own, by which it is found later.
-struct Numbers(u64);
-
-impl Numbers {
-    fn number(&mut self, name: &mut Ident) {
-        self.0 += 1;
-        let place = Location { line: 1, column: self.0 };
-        name.span = Span { start: place, end: place };
-    }
-
-    fn number_last(&mut self, name: &mut ast::ObjectName) {
-        if let Some(ast::ObjectNamePart::Identifier(name)) = name.0.last_mut() {
-            self.number(name);
-        }
-    }
+/// Puts the schemas of relations before their names, by where those are written.
+struct Qualifier<'q> {
+    state: &'q State,
+    relations: HashMap<Span, u32>,
 }
 
-impl VisitorMut for Numbers {
+impl VisitorMut for Qualifier<'_> {
     type Break = Infallible;
 
-    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<Infallible> {
-        for item in &mut select.projection {
-            if let SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), _) = item {
-                self.number_last(name);
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
     fn pre_visit_relation(&mut self, name: &mut ast::ObjectName) -> ControlFlow<Infallible> {
-        self.number_last(name);
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        match expr {
-            Expr::Identifier(name) => self.number(name),
-            Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(|part| self.number(part)),
-            _ => {}
+        let relation = self.relations.get(&Binder::span_of(name)).and_then(|oid| self.state.relation_numbered(*oid));
+        let schema = relation.and_then(|relation| self.state.schema_numbered(relation.schema()));
+        if let (Some(schema), [ast::ObjectNamePart::Identifier(last)]) = (schema, &name.0[..]) {
+            *name = ast::ObjectName::from(vec![ident(&schema.name, Span::empty()), last.clone()]);
         }
         ControlFlow::Continue(())
     }
 }
 
-/// The query of a view that is made, with `*` written out, by the notes of its binding.
-pub(super) fn settled_query(query: &ast::Query, notes: &[Note]) -> ast::Query {
-    let star = |note: &Note| match &note.of {
-        Noted::Star(columns) => Some((note.span, columns.clone())),
-        _ => None,
-    };
-    let stars: HashMap<_, _> = notes.iter().filter_map(star).collect();
-    let mut query = query.clone();
-    if !stars.is_empty() {
-        let _ = query.visit(&mut Writer { names: HashSet::new(), to: "", schema: None, stars });
+impl Ddl<'_> {
+    /// The query of a view that is made as it is kept, by the notes of its binding: with `*` written out, relations with their
+    /// schemas, and numbers of relations in literals. Returns also the numbers of the relations that literals name.
+    pub(super) fn settled_query(&self, query: &ast::Query, notes: &[Note]) -> SqlResult<(ast::Query, Vec<u32>)> {
+        let star = |note: &Note| match &note.of {
+            Noted::Star(columns) => Some((note.span, columns.clone())),
+            _ => None,
+        };
+        let stars: HashMap<_, _> = notes.iter().filter_map(star).collect();
+        let mut query = query.clone();
+        if !stars.is_empty() {
+            let _ = query.visit(&mut Writer { names: HashSet::new(), to: "", schema: None, stars });
+        }
+        number(&mut query);
+        let binder = self.binder().noting();
+        binder.query(&query, None).map_err(SqlError::nowhere)?;
+        let notes = binder.take_notes();
+        let relation = |note: &Note| match note.of {
+            Noted::Relation(oid) => Some((note.span, oid)),
+            _ => None,
+        };
+        let relations = notes.iter().filter_map(relation).collect();
+        let _ = query.visit(&mut Qualifier { state: &self.state, relations });
+        let literals = literals(&notes);
+        write_literals(&mut query, &literals, |oid| Some(oid.to_string()));
+        Ok((query, literals.into_values().collect()))
     }
-    let _ = query.visit(&mut Numbers(0));
-    query
 }
 
 impl Ddl<'_> {

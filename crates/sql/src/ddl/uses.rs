@@ -27,12 +27,10 @@ impl Ddl<'_> {
         for view in self.views_of_column(table, number)? {
             let view = Relation::View(view);
             let name = format!("view {}", self.shown(&view));
-            doomed.dependents.push(format!("{name} depends on {column}"));
-            doomed.cascaded.push(name);
-            doomed.relations.push(view);
+            doomed.depends(name, column);
+            doomed.add(view);
         }
-        self.follow(doomed);
-        Ok(())
+        self.follow(doomed)
     }
 
     /// # Errors

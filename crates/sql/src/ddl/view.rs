@@ -1,9 +1,8 @@
 //! `CREATE VIEW`.
 //!
-//! **Invariant:** a view keeps its query as it was written, but for `*` and names that have changed since, the path by which its names were
-//! found, and what it uses, which is kept from being dropped under it.
+//! **Invariant:** a view keeps its query as it was written, but for `*`, the schemas of relations, and names that have changed since, and what
+//! it uses, which is kept from being dropped under it.
 
-use super::renames::settled_query;
 use super::{Ddl, Defined};
 use crate::bind::{Binder, refuse, settled};
 use crate::catalog::{Relation, ViewInfo};
@@ -63,8 +62,9 @@ impl Ddl<'_> {
             }
             named.push((name, settled(column.kind)));
         }
-        let uses = used(&binder, query)?;
-        let query = settled_query(query, &binder.take_notes());
+        let mut uses = used(&binder, query)?;
+        let (query, named_by_literals) = self.settled_query(query, &binder.take_notes())?;
+        uses.extend(named_by_literals);
         let text = query.to_string();
         let existing = self.state.relations().find(|one| one.schema() == schema && one.name() == own_name).cloned();
         let oid = match existing {

@@ -185,7 +185,7 @@ fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 /// Positions of the columns that a condition looks at, in the order of the table.
 pub(super) fn columns_of_check(source: &Source<'_>, table: &TableInfo, constraint: &Constraint) -> Vec<usize> {
     let ConstraintKind::Check(check) = &constraint.what else { return Vec::new() };
-    let binder = crate::bind::Binder::new(source.state(), &source.seen.path, &check.text, source.env, Vec::new());
+    let binder = crate::bind::Binder::new(source.state(), &source.seen.path, "", source.env, Vec::new());
     let mut scope = crate::bind::Scope::default();
     let columns = crate::bind::columns_of(table);
     let width = columns.len();

@@ -61,22 +61,29 @@ fn shown_columns(columns: &[ColumnDef]) -> Vec<Shown> {
 
 /// A table's condition as it stands behind `CHECK`, without the outer parentheses.
 pub(super) fn check(seen: &Seen, env: &Env, table: &TableInfo, check: &Check, pretty: bool) -> String {
+    let binder = || Binder::new(&seen.state, &seen.path, "", env, Vec::new());
+    let mut scope = Scope::default();
+    let columns = columns_of(table);
+    let width = columns.len();
+    if scope.add(binder().row_of(&table.name, columns), width).is_err() {
+        return check.tree.to_string();
+    }
     let whole = || {
-        let binder = Binder::new(&seen.state, &seen.path, &check.text, env, Vec::new());
-        let mut scope = Scope::default();
-        let columns = columns_of(table);
-        let width = columns.len();
-        scope.add(binder.row_of(&table.name, columns), width).ok()?;
-        let typed = binder.expr(&check.tree, &scope).ok()?;
+        let typed = binder().expr(&check.tree, &scope).ok()?;
         let writer = Writer { seen, env, columns: &shown_columns(&table.columns), pretty };
-        Some(writer.whole(&typed.expr, Kind::Bool))
+        writer.whole(&typed.expr, Kind::Bool)
     };
-    whole().flatten().unwrap_or_else(|| check.text.clone())
+    whole().unwrap_or_else(|| {
+        binder().kept_text(&check.tree, &scope, Kind::Bool.into(), |oid| super::reg::relation_shown(seen, oid))
+    })
 }
 
 /// A column's default.
 pub(super) fn default(seen: &Seen, env: &Env, column: &ColumnDef, default: &DefaultExpr, pretty: bool) -> String {
-    expression(seen, env, &default.tree, column.kind, pretty).unwrap_or_else(|| default.text.clone())
+    expression(seen, env, &default.tree, column.kind, pretty).unwrap_or_else(|| {
+        let binder = Binder::new(&seen.state, &seen.path, "", env, Vec::new());
+        binder.kept_text(&default.tree, &Scope::default(), column.kind, |oid| super::reg::relation_shown(seen, oid))
+    })
 }
 
 fn expression(seen: &Seen, env: &Env, tree: &ast::Expr, to: SqlType, pretty: bool) -> Option<String> {
@@ -86,22 +93,6 @@ fn expression(seen: &Seen, env: &Env, tree: &ast::Expr, to: SqlType, pretty: boo
         typed = binder.coerce(typed, to.kind.into(), crate::ops::Context::Assignment).ok()?;
     }
     Writer { seen, env, columns: &[], pretty }.whole(&typed.expr, typed.kind.kind)
-}
-
-/// The numbers of the sequences that a column's default takes values from.
-pub(super) fn sequences_of(seen: &Seen, env: &Env, default: &DefaultExpr) -> Vec<u32> {
-    let binder = Binder::new(&seen.state, &seen.path, "", env, Vec::new());
-    let mut found = Vec::new();
-    if let Ok(typed) = binder.expr(&default.tree, &Scope::default()) {
-        crate::plan::visit(&typed.expr, 0, &mut |expr, _| {
-            if let Expr::Sequence { arguments, .. } = expr
-                && let Some(Expr::Constant(Datum::Oid(oid))) = arguments.first()
-            {
-                found.push(*oid);
-            }
-        });
-    }
-    found
 }
 
 impl Writer<'_> {
@@ -226,13 +217,12 @@ impl Writer<'_> {
                     written => format!("ARRAY[{}]", written.join(", ")),
                 })
             }
-            Expr::Sequence { call: SequenceCall::Next, arguments } => match &arguments[..] {
-                [Expr::Constant(Datum::Oid(oid))] => {
-                    let name = super::reg::relation_shown(self.seen, *oid)?;
-                    simple(format!("nextval('{}'::regclass)", name.replace('\'', "''")))
-                }
-                _ => None,
-            },
+            Expr::Sequence { call: call @ (SequenceCall::Next | SequenceCall::Current), arguments } => {
+                let [Expr::Constant(Datum::Oid(oid))] = &arguments[..] else { return None };
+                let name = super::reg::relation_shown(self.seen, *oid)?.replace('\'', "''");
+                let function = if *call == SequenceCall::Next { "nextval" } else { "currval" };
+                simple(format!("{function}('{name}'::regclass)"))
+            }
             _ => None,
         }
     }

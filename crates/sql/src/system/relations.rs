@@ -421,10 +421,9 @@ fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     }
     for (number, table, column) in numbered_defaults(source) {
         add((PG_ATTRDEF, number, 0), (PG_CLASS, table.oid, column.number), "a");
-        for sequence in
-            column.default.iter().flat_map(|default| deparse::sequences_of(source.seen, source.env, default))
-        {
-            add((PG_ATTRDEF, number, 0), (PG_CLASS, sequence, 0), "n");
+        let uses = column.default.iter().flat_map(|default| &default.uses);
+        for relation in uses.filter(|oid| source.state().relation_numbered(**oid).is_some()) {
+            add((PG_ATTRDEF, number, 0), (PG_CLASS, *relation, 0), "n");
         }
     }
     for table in source.state().tables() {

@@ -5,6 +5,7 @@
 
 use super::deparse::{Shown, Writer};
 use super::{quoted, reg};
+use crate::bind::kept::{literals, write_literals};
 use crate::bind::{Binder, Note, Noted, Scope};
 use crate::catalog::{Relation, Seen, ViewInfo};
 use crate::ops::Env;
@@ -229,13 +230,15 @@ impl Query<'_> {
 pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo, plan: Option<&str>) -> Option<String> {
     let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).noting();
     let Ok(bound) = binder.query(&view.query, None) else { return Some(shown(&view.query)) };
-    let of_relation = |note: Note| match note.of {
+    let notes = binder.take_notes();
+    let of_relation = |note: &Note| match note.of {
         Noted::Relation(oid) if note.span != Span::empty() => Some((note.span, oid)),
-        Noted::Relation(_) | Noted::Column(..) | Noted::Star(_) => None,
+        Noted::Relation(_) | Noted::Literal(_) | Noted::Column(..) | Noted::Star(_) => None,
     };
-    let relations = binder.take_notes().into_iter().filter_map(of_relation).collect();
+    let relations = notes.iter().filter_map(of_relation).collect();
     let mut query = view.query.clone();
-    let _ = query.visit(&mut Qualifier { seen, view, relations });
+    let _ = query.visit(&mut Qualifier { seen, relations });
+    write_literals(&mut query, &literals(&notes), |oid| reg::relation_shown(seen, oid));
     // The queries inside have their own names for what the view calls otherwise.
     let is_named = bound.columns.iter().zip(&view.columns).all(|(column, (name, _))| column.name == *name);
     let is_right = |text: &String| plan.is_none_or(|plan| is_same(seen, env, view, plan, text));
@@ -289,10 +292,9 @@ fn name_columns(body: &mut ast::SetExpr, columns: &[(String, crate::types::SqlTy
     }
 }
 
-/// Puts schemas before names of relations that need them.
+/// Puts schemas before names of relations that need them, and takes them from those that do not.
 struct Qualifier<'q> {
     seen: &'q Seen,
-    view: &'q ViewInfo,
     /// By where their names are written.
     relations: HashMap<Span, u32>,
 }
@@ -301,25 +303,13 @@ impl VisitorMut for Qualifier<'_> {
     type Break = Infallible;
 
     fn pre_visit_relation(&mut self, name: &mut ast::ObjectName) -> ControlFlow<Infallible> {
-        if let [ast::ObjectNamePart::Identifier(last)] = &name.0[..]
+        if let Some(ast::ObjectNamePart::Identifier(last)) = name.0.last()
             && let Some(oid) = self.relations.get(&last.span)
-            && reg::relation_by_path(self.seen, &folded(last)) != Some(*oid)
             && let Some((schema, _)) = reg::relation_name(self.seen, *oid)
         {
-            *name = ast::ObjectName::from(vec![ident(&schema), last.clone()]);
-        }
-        ControlFlow::Continue(())
-    }
-
-    /// `'name'::regclass` was looked up by the path of the view, too.
-    fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<Infallible> {
-        if let ast::Expr::Cast { expr: inner, data_type: ast::DataType::Regclass, .. } = expr
-            && let ast::Expr::Value(value) = &mut **inner
-            && let ast::Value::SingleQuotedString(text) = &mut value.value
-            && let Ok(relation) = self.seen.state.relation_written(&self.view.path, text)
-            && let Some(name) = reg::relation_shown(self.seen, relation.oid())
-        {
-            *text = name;
+            let is_found = reg::relation_by_path(self.seen, &folded(last)) == Some(*oid);
+            let parts = if is_found { vec![last.clone()] } else { vec![ident(&schema), last.clone()] };
+            *name = ast::ObjectName::from(parts);
         }
         ControlFlow::Continue(())
     }

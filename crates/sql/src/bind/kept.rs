@@ -1,0 +1,141 @@
+//! Names of relations in what a definition keeps: defaults, conditions, queries of views.
+//!
+//! **Invariant:** what is kept means the same whatever the search path, and follows what gets another name: a literal that names a
+//! relation (`nextval('s')`, `'t'::regclass`) has the relation's number in its place. The name is put back only to show it.
+
+use super::{Binder, Note, Noted, Scope};
+use crate::error::{SqlError, SqlResult};
+use crate::ops::Context;
+use crate::types::SqlType;
+use sqlparser::ast::{self, Expr, Ident, SelectItem, ValueWithSpan, VisitMut, VisitorMut};
+use sqlparser::tokenizer::{Location, Span};
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+/// Gives every name and literal a place of its own, by which it is found later.
+struct Numbers(u64);
+
+/// See [`Numbers`].
+pub(crate) fn number(tree: &mut impl VisitMut) {
+    let _ = tree.visit(&mut Numbers(0));
+}
+
+impl Numbers {
+    fn next(&mut self) -> Span {
+        self.0 += 1;
+        let place = Location { line: 1, column: self.0 };
+        Span { start: place, end: place }
+    }
+
+    fn number_last(&mut self, name: &mut ast::ObjectName) {
+        if let Some(ast::ObjectNamePart::Identifier(name)) = name.0.last_mut() {
+            name.span = self.next();
+        }
+    }
+}
+
+impl VisitorMut for Numbers {
+    type Break = Infallible;
+
+    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<Infallible> {
+        for item in &mut select.projection {
+            if let SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), _) = item {
+                self.number_last(name);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, name: &mut ast::ObjectName) -> ControlFlow<Infallible> {
+        self.number_last(name);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        match expr {
+            Expr::Identifier(name) => name.span = self.next(),
+            Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(|part: &mut Ident| part.span = self.next()),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Infallible> {
+        value.span = self.next();
+        ControlFlow::Continue(())
+    }
+}
+
+/// Relations that literals name, by where those stand, from the notes of a binding of a numbered tree.
+pub(crate) fn literals(notes: &[Note]) -> HashMap<Span, u32> {
+    let literal = |note: &Note| match note.of {
+        Noted::Literal(oid) if note.span != Span::empty() => Some((note.span, oid)),
+        Noted::Literal(_) | Noted::Relation(_) | Noted::Column(..) | Noted::Star(_) => None,
+    };
+    notes.iter().filter_map(literal).collect()
+}
+
+/// Writes literals that name relations anew; those for which `text` has nothing stay.
+pub(crate) fn write_literals(
+    tree: &mut impl VisitMut,
+    literals: &HashMap<Span, u32>,
+    text: impl Fn(u32) -> Option<String>,
+) {
+    struct Writer<'w, F>(&'w HashMap<Span, u32>, F);
+    impl<F: Fn(u32) -> Option<String>> VisitorMut for Writer<'_, F> {
+        type Break = Infallible;
+
+        fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Infallible> {
+            if let Some(text) = self.0.get(&value.span).and_then(|oid| (self.1)(*oid)) {
+                value.value = ast::Value::SingleQuotedString(text);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    if !literals.is_empty() {
+        let _ = tree.visit(&mut Writer(literals, text));
+    }
+}
+
+impl Binder<'_> {
+    /// An expression of this type as a definition keeps it, and the numbers of the relations that it names.
+    ///
+    /// # Errors
+    /// Those of binding it.
+    pub(crate) fn kept(self, expr: &Expr, scope: &Scope<'_>, to: SqlType) -> SqlResult<(Expr, Vec<u32>)> {
+        let (mut tree, literals) = self.with_literals(expr, scope, to)?;
+        write_literals(&mut tree, &literals, |oid| Some(oid.to_string()));
+        let mut uses: Vec<u32> = literals.into_values().collect();
+        uses.sort_unstable();
+        uses.dedup();
+        Ok((tree, uses))
+    }
+
+    /// The text of an expression that a definition keeps, with relations as `name` says.
+    pub(crate) fn kept_text(
+        self,
+        expr: &Expr,
+        scope: &Scope<'_>,
+        to: SqlType,
+        name: impl Fn(u32) -> Option<String>,
+    ) -> String {
+        match self.with_literals(expr, scope, to) {
+            Ok((mut tree, literals)) => {
+                write_literals(&mut tree, &literals, name);
+                tree.to_string()
+            }
+            Err(_) => expr.to_string(),
+        }
+    }
+
+    fn with_literals(self, expr: &Expr, scope: &Scope<'_>, to: SqlType) -> SqlResult<(Expr, HashMap<Span, u32>)> {
+        let mut tree = expr.clone();
+        number(&mut tree);
+        let binder = self.noting();
+        let bound = binder.expr(&tree, scope).map_err(SqlError::nowhere)?;
+        binder.coerce(bound, to, Context::Assignment).map_err(SqlError::nowhere)?;
+        let literals = literals(&binder.take_notes());
+        Ok((tree, literals))
+    }
+}
