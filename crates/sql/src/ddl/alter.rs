@@ -114,6 +114,11 @@ impl Ddl<'_> {
             work.draft.constraints.last_mut().into_iter().for_each(|added| added.is_valid = !not_valid);
         }
         let Work { old, draft, sources, copies, views, .. } = work;
+        let retyped = self.checks_of_retyped(&draft, &old, &sources)?;
+        refuse!(
+            self.keeps_snapshot && !retyped.is_empty() =>
+                "to alter the type of a column that a CHECK looks at above READ COMMITTED"
+        );
         let new = if copies {
             self.rebuild(&old, draft, &sources)?
         } else {
@@ -129,7 +134,7 @@ impl Ddl<'_> {
             let was_valid = |before: &crate::catalog::Constraint| before.oid == constraint.oid && before.is_valid;
             !matches!(constraint.what, ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. })
                 && constraint.is_valid
-                && !old.constraints.iter().any(was_valid)
+                && (!old.constraints.iter().any(was_valid) || retyped.contains(&constraint.oid))
         };
         refuse!(
             self.keeps_snapshot && new.constraints.iter().any(is_new) =>
@@ -140,6 +145,22 @@ impl Ddl<'_> {
         }
         self.verify(&new, is_new)?;
         done
+    }
+
+    /// Numbers of the conditions that look at a column whose values are made anew: they may not hold for those.
+    fn checks_of_retyped(&self, draft: &Draft, old: &TableInfo, sources: &[Source]) -> SqlResult<Vec<u32>> {
+        let is_retyped = |at: &usize| {
+            matches!(sources[*at], Source::Made(..)) && old.column_numbered(draft.columns[*at].number).is_some()
+        };
+        let mut found = Vec::new();
+        for constraint in &draft.constraints {
+            if let ConstraintKind::Check(check) = &constraint.what
+                && self.bind_check(&draft.name, &draft.columns, &check.tree)?.iter().any(is_retyped)
+            {
+                found.push(constraint.oid);
+            }
+        }
+        Ok(found)
     }
 
     fn alter(&mut self, work: &mut Work, operation: &AlterTableOperation) -> SqlResult<()> {
@@ -726,21 +747,6 @@ impl Ddl<'_> {
             }
         };
         self.state.replace(changed)
-    }
-
-    fn rename_view_column(&mut self, view: &Arc<ViewInfo>, old: &str, new: &str) -> SqlResult<()> {
-        let Some(at) = view.columns.iter().position(|(name, _)| name == old) else {
-            return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{old}\" does not exist")));
-        };
-        if view.columns.iter().any(|(name, _)| name == new) {
-            let message = format!("column \"{new}\" of relation \"{}\" already exists", view.name);
-            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
-        }
-        let uses = self.state.views().any(|other| other.uses.contains(&view.oid));
-        refuse!(uses => "to rename a column of a view that another view uses");
-        let mut renamed = (**view).clone();
-        new.clone_into(&mut renamed.columns[at].0);
-        self.state.replace(Relation::View(Arc::new(renamed)))
     }
 
     /// A column that has become NOT NULL without its rows being copied.

@@ -6,7 +6,7 @@
 
 use super::Ddl;
 use crate::bind::kept::{literals, number, write_literals};
-use crate::bind::{Binder, Note, Noted};
+use crate::bind::{Binder, Note, Noted, refuse};
 use crate::catalog::{Relation, State, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
@@ -226,5 +226,21 @@ impl Ddl<'_> {
             self.state.replace(Relation::View(Arc::new(ViewInfo { text, query, ..(*view).clone() })))?;
         }
         Ok(())
+    }
+
+    /// Gives a column of a view another name.
+    pub(super) fn rename_view_column(&mut self, view: &Arc<ViewInfo>, old: &str, new: &str) -> SqlResult<()> {
+        let Some(at) = view.columns.iter().position(|(name, _)| name == old) else {
+            return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{old}\" does not exist")));
+        };
+        if view.columns.iter().any(|(name, _)| name == new) {
+            let message = format!("column \"{new}\" of relation \"{}\" already exists", view.name);
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        let uses = self.state.views().any(|other| other.uses.contains(&view.oid));
+        refuse!(uses => "to rename a column of a view that another view uses");
+        let mut renamed = (**view).clone();
+        new.clone_into(&mut renamed.columns[at].0);
+        self.state.replace(Relation::View(Arc::new(renamed)))
     }
 }
