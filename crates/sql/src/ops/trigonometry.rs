@@ -6,6 +6,7 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::Kind;
 use crate::types::numeric::Numeric;
+use std::f64::consts::LN_2;
 
 fn input_out_of_range() -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "input is out of range")
@@ -23,6 +24,9 @@ fn of_ratio(args: &[Datum], of: fn(f64) -> f64) -> SqlResult<Datum> {
     let is_beyond = !x.is_nan() && !(-1.0..=1.0).contains(&x);
     if is_beyond { Err(input_out_of_range()) } else { Ok(Datum::Float8(of(x))) }
 }
+
+/// From here on, the inverse of a hyperbolic function is the logarithm of twice the number.
+const LARGE: f64 = 268_435_456.0;
 
 const DEGREE: f64 = 0.017_453_292_519_943_295;
 
@@ -222,10 +226,17 @@ pub(super) fn functions() -> Vec<Function> {
         float_function("sinh", |a| Ok(Datum::Float8(float(&a[0])?.sinh()))),
         float_function("cosh", |a| Ok(Datum::Float8(float(&a[0])?.cosh()))),
         float_function("tanh", |a| Ok(Datum::Float8(float(&a[0])?.tanh()))),
-        float_function("asinh", |a| Ok(Datum::Float8(float(&a[0])?.asinh()))),
+        float_function("asinh", |a| {
+            let x = float(&a[0])?;
+            // The library's own sums overflow there.
+            Ok(Datum::Float8(if x.abs() < LARGE { x.asinh() } else { (x.abs().ln() + LN_2).copysign(x) }))
+        }),
         float_function("acosh", |a| {
             let x = float(&a[0])?;
-            if x < 1.0 { Err(input_out_of_range()) } else { Ok(Datum::Float8(x.acosh())) }
+            if x < 1.0 {
+                return Err(input_out_of_range());
+            }
+            Ok(Datum::Float8(if x < LARGE { x.acosh() } else { x.ln() + LN_2 }))
         }),
         float_function("atanh", |a| of_ratio(a, f64::atanh)),
         float_function("sind", |a| of_angle(a, sind)),
