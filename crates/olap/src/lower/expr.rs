@@ -398,10 +398,9 @@ impl Lowering<'_> {
             return Ok(Df::Exists(Exists::new(self.subquery(plan), true)));
         }
         // DataFusion looks only at the columns to see if a side can be null, and a value of columns that cannot be may well be.
-        let is_column =
-            matches!(&left, Df::Column(_)) || matches!(&left, Df::Cast(of) if matches!(*of.expr, Df::Column(_)));
-        if negated && !is_column {
-            return Err(SqlError::unsupported("NOT IN of a computed value as analytics"));
+        let chooses = |part: &Df| Ok(matches!(part, Df::Case(_) | Df::ScalarSubquery(_)));
+        if negated && left.exists(chooses).unwrap_or(true) {
+            return Err(SqlError::unsupported("NOT IN of a value that a condition chooses as analytics"));
         }
         let plan = build(builder.project([right.alias(self.name("c"))]))?;
         Ok(Df::InSubquery(InSubquery::new(Box::new(left), self.subquery(plan), negated)))

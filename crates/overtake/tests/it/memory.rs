@@ -216,7 +216,12 @@ pub fn a_small_control_group_is_enough() {
         let queries = [
             ("sort", format!("select * from ({wide}) q order by t desc, id")),
             ("window", format!("select id, t, lag(t) over (order by t, id) from ({wide}) q")),
-            ("hash join", format!("select count(*) from ({wide}) a join ({wide}) b on a.t = b.t and a.id = b.id + 1")),
+            (
+                "hash join",
+                format!(
+                    "select count(*) from ({wide} offset 0) a join ({wide} offset 0) b on a.t = b.t and a.id = b.id + 1"
+                ),
+            ),
             ("groups", format!("select t, id, count(*), max(id) from ({wide}) q group by t, id")),
             ("array", format!("select array_agg(t order by t), string_agg(t, ',' order by t) from ({wide}) q")),
         ];
