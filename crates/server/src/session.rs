@@ -220,6 +220,11 @@ impl<B: Backend> Session<B> {
         // What is open is rolled back before the client can see the end.
         drop(self.backend);
         self.stats.leave(&self.seen);
+        // An application that leaves has often prepared all its statements: to free their plans takes as long as some
+        // transactions of the thread's other sessions.
+        if TEXT_MAX < self.statements.weight().saturating_add(self.portals.weight()) {
+            drop_below(self.below, (self.statements, self.portals));
+        }
         if let Some(error) = last_words {
             self.conn.replies.error("FATAL", &error);
             self.conn.close().await;
@@ -547,8 +552,7 @@ impl<B: Backend> Session<B> {
 
     /// Drops what was made of a long text where that delays nobody.
     pub(crate) fn drop_aside(&self, made: impl Send + 'static) {
-        let below = Arc::clone(&self.below);
-        tokio::spawn(async move { below.run(move || drop(made)).await });
+        drop_below(Arc::clone(&self.below), made);
     }
 
     /// Runs it here, or where it delays nobody.
@@ -667,6 +671,11 @@ impl<B: Backend> Session<B> {
 
 /// Rows that are written between two looks at the clock.
 const ROWS: u64 = 32;
+
+/// Drops it on a thread where that delays nobody.
+fn drop_below(below: Arc<Below>, made: impl Send + 'static) {
+    tokio::spawn(async move { below.run(move || drop(made)).await });
+}
 
 /// The count that stands in the tag of a statement that has returned rows, of which `sent` were sent now.
 pub(crate) fn tag_rows(tag: &Tag, sent: u64, was_suspended: bool) -> Option<u64> {
