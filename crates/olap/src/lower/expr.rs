@@ -368,10 +368,15 @@ impl Lowering<'_> {
         let lowered = self.plan(unlimited(plan, 2), Some(row))?;
         let place = lowered.place(0)?;
         let (value, repr) = (place.value(), place.repr);
-        let plan = build(LogicalPlanBuilder::from(lowered.plan).project([value]))?;
-        let can_be_null = plan.schema().field(0).is_nullable() || repr == Repr::Null;
-        if can_be_null || plan.all_out_ref_exprs().is_empty() {
-            return Ok(Value::of(Df::ScalarSubquery(self.subquery(or_null(plan)?)), repr));
+        let plan = build(LogicalPlanBuilder::from(lowered.plan).project([value.clone()]))?;
+        if stays_nullable(&value, &plan) || repr == Repr::Null {
+            return Ok(Value::of(Df::ScalarSubquery(self.subquery(plan)), repr));
+        }
+        if plan.all_out_ref_exprs().is_empty() {
+            // A join with a row of nothing says it.
+            let nothing = LogicalPlanBuilder::empty(true);
+            let plan = build(nothing.join_on(plan, JoinType::Left, [lit(true)]))?;
+            return Ok(Value::of(Df::ScalarSubquery(self.subquery(plan)), repr));
         }
         // A correlated one becomes an outer join, but rules that run before take the column's word for it.
         let found = Df::ScalarSubquery(self.subquery(plan));
@@ -447,14 +452,34 @@ fn guarded(mut parts: Vec<Df>, is_and: bool, is_exact: bool) -> SqlResult<Df> {
     Ok(kernels::call(Kernel::Truth, vec![case(whens, otherwise)]))
 }
 
-/// The query, whose value is declared as one that can be null. Of no rows it is null whatever its column is, but DataFusion
-/// takes the column's word for it: `(SELECT id FROM empty) IS NULL` was false. A join with a row of nothing says it.
-fn or_null(plan: LogicalPlan) -> SqlResult<LogicalPlan> {
-    if plan.schema().field(0).is_nullable() {
-        return Ok(plan);
+/// Says whether DataFusion takes a value over this plan for one that can be null, whatever its rules make of the plan. A scalar
+/// subquery without rows is null, but DataFusion takes the column's word for it: `(SELECT id FROM empty) IS NULL` was false. A
+/// column that is declared as one that can be null is none for long: rules make constants of values and inner joins of
+/// outer ones. They leave an aggregate what it is, and what is computed of it.
+fn stays_nullable(value: &Df, plan: &LogicalPlan) -> bool {
+    match (value, plan) {
+        (Df::Column(_), LogicalPlan::Projection(projection)) => {
+            let behind = of_column(value, plan).and_then(|at| projection.expr.get(at));
+            behind.is_some_and(|behind| stays_nullable(behind, &projection.input))
+        }
+        (Df::Column(_), LogicalPlan::Aggregate(aggregate)) => {
+            let at = of_column(value, plan).filter(|at| aggregate.group_expr.len() <= *at);
+            at.is_some_and(|at| plan.schema().field(at).is_nullable())
+        }
+        (Df::Column(_), LogicalPlan::Filter(filter)) => stays_nullable(value, &filter.input),
+        (Df::Alias(alias), _) => stays_nullable(&alias.expr, plan),
+        (Df::Cast(cast), _) => stays_nullable(&cast.expr, plan),
+        (Df::BinaryExpr(binary), _) => stays_nullable(&binary.left, plan) || stays_nullable(&binary.right, plan),
+        (Df::ScalarFunction(call), _) => call.args.iter().any(|argument| stays_nullable(argument, plan)),
+        // Nothing is known of all else.
+        _ => false,
     }
-    let nothing = LogicalPlanBuilder::empty(true);
-    build(nothing.join_on(plan, JoinType::Left, [lit(true)]))
+}
+
+/// Number of the plan's column that a value is.
+fn of_column(value: &Df, plan: &LogicalPlan) -> Option<usize> {
+    let Df::Column(column) = value else { return None };
+    plan.schema().maybe_index_of_column(column)
 }
 
 /// A value of a row as a query within asks for it.
