@@ -25,7 +25,13 @@ pub(crate) fn is_strict(function: &ScalarUDF) -> bool {
 
 /// Returns true for an expression that fails for some rows.
 pub(crate) fn can_raise(expr: &Expr) -> bool {
-    let raises = |part: &Expr| match part {
+    // Looking never fails.
+    expr.exists(|part| Ok(part_can_raise(part))).unwrap_or(true)
+}
+
+/// Returns true for an expression that itself, whatever its parts are, fails for some rows.
+pub(crate) fn part_can_raise(part: &Expr) -> bool {
+    match part {
         Expr::ScalarFunction(call) => defined::of(&call.func).is_some_and(defined::Scalar::can_raise),
         // A query may have more rows than one, and functions of its own.
         Expr::ScalarSubquery(_) => true,
@@ -57,9 +63,7 @@ pub(crate) fn can_raise(expr: &Expr) -> bool {
         | Expr::WindowFunction(_) => false,
         // Nobody makes these here, so nothing is known of them.
         _ => true,
-    };
-    // Looking never fails.
-    expr.exists(|part| Ok(raises(part))).unwrap_or(true)
+    }
 }
 
 /// The same of an operator's expression.

@@ -5,15 +5,14 @@
 //! two calls is here at all.
 
 use super::compare::{binary, comparison_named, lit_text};
-use super::number::case;
+use super::guards::{self, guarded};
 use super::{Lowering, Row, Value, build};
-use crate::functions::can_raise;
 use crate::functions::defined::Session;
 use crate::functions::kernels::{self, Kernel, Part};
 use crate::functions::rows::{self, Body};
 use crate::values::{Repr, mismatch, scalar};
 use datafusion::common::Spans;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::{Exists, InSubquery, Like};
 use datafusion::logical_expr::{
@@ -25,7 +24,18 @@ use std::sync::Arc;
 
 impl Lowering<'_> {
     /// The value of an expression that looks at no row and is the same each time; nothing if it is none.
-    fn known(&self, expr: &Expr) -> SqlResult<Option<Datum>> {
+    ///
+    /// # Errors
+    /// `0A000` for a value that fails: rows say whether anything asks for it.
+    pub(super) fn known(&self, expr: &Expr) -> SqlResult<Option<Datum>> {
+        self.computed(expr).map_err(|error| match error.state().0.get(..2) {
+            // A cancel, a timeout, a want of memory: these are no matter of the value.
+            Some("53" | "54" | "57" | "XX" | "0A") => error,
+            _ => SqlError::unsupported("a constant that fails as analytics").detail(error.message().to_owned()),
+        })
+    }
+
+    fn computed(&self, expr: &Expr) -> SqlResult<Option<Datum>> {
         Ok(match expr {
             Expr::Constant(datum) => Some(datum.clone()),
             Expr::Parameter(at) => Some(self.parameters.get(*at).cloned().ok_or_else(mismatch)?),
@@ -35,19 +45,19 @@ impl Lowering<'_> {
                 }
                 let mut values = Vec::with_capacity(arguments.len());
                 for argument in arguments {
-                    let Some(value) = self.known(argument)? else { return Ok(None) };
+                    let Some(value) = self.computed(argument)? else { return Ok(None) };
                     values.push(value);
                 }
                 let is_null = *strict && values.iter().any(Datum::is_null);
                 Some(if is_null { Datum::Null } else { eval.call(&values, self.env)? })
             }
-            Expr::Cast { eval, to, argument } => match self.known(argument)? {
+            Expr::Cast { eval, to, argument } => match self.computed(argument)? {
                 None => None,
                 Some(Datum::Null) => Some(Datum::Null),
                 Some(value) => Some(eval(&value, *to, self.env)?),
             },
             Expr::Array(items) => {
-                let items = items.iter().map(|item| self.known(item)).collect::<SqlResult<Option<Vec<_>>>>()?;
+                let items = items.iter().map(|item| self.computed(item)).collect::<SqlResult<Option<Vec<_>>>>()?;
                 items.map(|items| Datum::Array(items.into()))
             }
             Expr::Now { to } => Some(self.env.now(*to)?),
@@ -96,7 +106,10 @@ impl Lowering<'_> {
             }
             Expr::Case { whens, otherwise } => {
                 let whens = whens.iter().map(|(when, then)| Ok((self.boolean(when, row)?, self.value(then, row)?)));
-                self.choice(whens.collect::<SqlResult<_>>()?, self.value(otherwise, row)?)
+                let (whens, otherwise) = (whens.collect::<SqlResult<Vec<_>>>()?, self.value(otherwise, row)?);
+                let parts = whens.iter().flat_map(|(when, then)| [when, &then.expr]).chain([&otherwise.expr]);
+                guards::lazy(parts.skip(1))?;
+                self.choice(whens, otherwise)
             }
             Expr::Let { values, body } if !values.iter().any(Expr::is_volatile) => {
                 let mut inlined = (**body).clone();
@@ -106,6 +119,7 @@ impl Lowering<'_> {
             Expr::Let { .. } => Err(SqlError::unsupported("volatile functions as analytics")),
             Expr::Coalesce(parts) => {
                 let mut values = parts.iter().map(|part| self.value(part, row)).collect::<SqlResult<Vec<_>>>()?;
+                guards::lazy(values.iter().skip(1).map(|value| &value.expr))?;
                 let last = values.pop().ok_or_else(mismatch)?;
                 self.choice(values.into_iter().map(|value| (value.expr.clone().is_not_null(), value)).collect(), last)
             }
@@ -414,43 +428,6 @@ impl Lowering<'_> {
 
 /// Items of an array that each row may walk.
 const ITEMS_MAX: usize = 1000;
-
-/// Parts of an expression, beyond which one that is asked for twice is refused: one within the other doubles it each time.
-const PARTS_MAX: usize = 4_000;
-
-/// `AND` or `OR`. A part that can raise sees no row about which one before it decides. Where null counts as false, the result
-/// need not be exact.
-fn guarded(mut parts: Vec<Df>, is_and: bool, is_exact: bool) -> SqlResult<Df> {
-    let connect = if is_and { Df::and } else { Df::or };
-    if parts.is_empty() || !parts[1..].iter().any(can_raise) {
-        return balanced(parts, connect).ok_or_else(mismatch);
-    }
-    let decided = |part: &Df| match (is_and, is_exact) {
-        (true, true) => part.clone().is_false(),
-        (true, false) => part.clone().is_not_true(),
-        (false, _) => part.clone().is_true(),
-    };
-    let value = lit(i64::from(!is_and));
-    let whens = parts[..parts.len() - 1].iter().map(|part| (decided(part), value.clone())).collect();
-    let otherwise = if is_exact {
-        let mut count = 0;
-        for part in &parts {
-            // Counting never fails.
-            let _ = part.apply(|_| {
-                count += 1;
-                Ok(TreeNodeRecursion::Continue)
-            });
-        }
-        if PARTS_MAX < count {
-            return Err(SqlError::unsupported("so large a condition as analytics"));
-        }
-        balanced(parts, connect)
-    } else {
-        parts.pop()
-    };
-    let otherwise = kernels::call(Kernel::Flag, vec![otherwise.ok_or_else(mismatch)?]);
-    Ok(kernels::call(Kernel::Truth, vec![case(whens, otherwise)]))
-}
 
 /// Says whether DataFusion takes a value over this plan for one that can be null, whatever its rules make of the plan. A scalar
 /// subquery without rows is null, but DataFusion takes the column's word for it: `(SELECT id FROM empty) IS NULL` was false. A

@@ -4,13 +4,14 @@
 //! outer join at the join, all else above. So sources may stand in the order in which the statement names them, from
 //! which DataFusion makes its own.
 
+use super::guards::plan_can_raise;
 use super::{Lowered, Lowering, Place, Row, build};
 use crate::values::Repr;
 use datafusion::common::{Column, JoinType, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
 use sql::plan::{self, Expr, Full, Joins, Side, Source, Step, TableInfo};
-use sql::{SqlError, SqlResult};
+use sql::{Datum, SqlError, SqlResult};
 use std::ops::Range;
 
 /// Whether all that a condition looks at is there, or at these own places.
@@ -51,8 +52,20 @@ impl Lowering<'_> {
     pub(super) fn joins(&self, joins: &Joins, outer: Option<&Row<'_>>) -> SqlResult<Lowered> {
         let Joins { when, steps, width } = joins;
         let mut places = vec![None; *width];
-        let Part { plan, mut conditions } = self.steps(steps, &mut places, outer)?;
-        conditions.extend(when);
+        let Part { plan, conditions } = self.steps(steps, &mut places, outer)?;
+        let asked = match when {
+            Some(Expr::And(parts)) => &parts[..],
+            when => when.as_slice(),
+        };
+        let mut is_guard = false;
+        for condition in asked {
+            is_guard |= !matches!(self.known(condition)?, Some(Datum::Bool(true)));
+        }
+        if is_guard && plan_can_raise(&plan) {
+            return Err(SqlError::unsupported("a condition on sources that can fail as analytics"));
+        }
+        // What looks at no row is asked before all that looks at one.
+        let conditions: Vec<&Expr> = when.iter().chain(conditions).collect();
         self.filter(Lowered { plan, places }, &conditions, outer)
     }
 

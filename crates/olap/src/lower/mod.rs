@@ -5,11 +5,12 @@
 //! one of its own, made here, and is found by its place in the row.
 //!
 //! The modules, in the order to read them: `plan` (sources of rows), `joins` (`FROM`), `expr` (values and conditions),
-//! `compare` (which of them compare as arrays do), `number` (arithmetic), `aggregate`.
+//! `guards` (which of them see all rows), `compare` (which compare as arrays do), `number` (arithmetic), `aggregate`.
 
 mod aggregate;
 mod compare;
 mod expr;
+mod guards;
 mod joins;
 mod number;
 mod plan;

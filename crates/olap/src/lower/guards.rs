@@ -1,0 +1,103 @@
+//! Parts of an expression that see only what those before them leave.
+//!
+//! **Invariant:** what can fail is asked for no row about which something before it decides. A CASE says so of what is computed
+//! row by row. It says nothing of subqueries, which are computed before: one that can fail is refused behind a guard.
+
+use super::expr::balanced;
+use super::number::case;
+use crate::functions::kernels::{self, Kernel};
+use crate::functions::{can_raise, part_can_raise};
+use crate::values::mismatch;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr as Df, LogicalPlan, lit};
+use sql::{SqlError, SqlResult};
+
+/// Parts of an expression, beyond which one that is asked for twice is refused: one within the other doubles it each time.
+const PARTS_MAX: usize = 4_000;
+
+/// `AND` or `OR`. A part that can raise sees no row about which one before it decides. Where null counts as false, the result
+/// need not be exact.
+pub(super) fn guarded(mut parts: Vec<Df>, is_and: bool, is_exact: bool) -> SqlResult<Df> {
+    lazy(parts.iter().skip(1))?;
+    let connect = if is_and { Df::and } else { Df::or };
+    if parts.is_empty() || !parts[1..].iter().any(can_raise) {
+        return balanced(parts, connect).ok_or_else(mismatch);
+    }
+    let decided = |part: &Df| match (is_and, is_exact) {
+        (true, true) => part.clone().is_false(),
+        (true, false) => part.clone().is_not_true(),
+        (false, _) => part.clone().is_true(),
+    };
+    let value = lit(i64::from(!is_and));
+    let whens = parts[..parts.len() - 1].iter().map(|part| (decided(part), value.clone())).collect();
+    let otherwise = if is_exact {
+        let mut count = 0;
+        for part in &parts {
+            // Counting never fails.
+            let _ = part.apply(|_| {
+                count += 1;
+                Ok(TreeNodeRecursion::Continue)
+            });
+        }
+        if PARTS_MAX < count {
+            return Err(SqlError::unsupported("so large a condition as analytics"));
+        }
+        balanced(parts, connect)
+    } else {
+        parts.pop()
+    };
+    let otherwise = kernels::call(Kernel::Flag, vec![otherwise.ok_or_else(mismatch)?]);
+    Ok(kernels::call(Kernel::Truth, vec![case(whens, otherwise)]))
+}
+
+/// Looks at parts that something before them may keep from being computed.
+///
+/// # Errors
+/// `0A000` for a subquery that can fail: it is computed all the same.
+pub(super) fn lazy<'e>(parts: impl IntoIterator<Item = &'e Df>) -> SqlResult<()> {
+    let is_eager = |part: &Df| {
+        Ok(match part {
+            Df::ScalarSubquery(query) => !has_one_row(&query.subquery) || plan_can_raise(&query.subquery),
+            Df::Exists(exists) => plan_can_raise(&exists.subquery.subquery),
+            Df::InSubquery(of) => plan_can_raise(&of.subquery.subquery),
+            _ => false,
+        })
+    };
+    // Looking never fails.
+    if parts.into_iter().any(|part| part.exists(is_eager).unwrap_or(true)) {
+        return Err(SqlError::unsupported("a subquery that can fail behind a condition as analytics"));
+    }
+    Ok(())
+}
+
+/// Says whether a plan has one row at most, whatever there is.
+fn has_one_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::EmptyRelation(_) => true,
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        LogicalPlan::Projection(projection) => has_one_row(&projection.input),
+        LogicalPlan::Filter(filter) => has_one_row(&filter.input),
+        LogicalPlan::Join(join) => has_one_row(&join.left) && has_one_row(&join.right),
+        // Nothing is known of all else.
+        _ => false,
+    }
+}
+
+/// Says whether a plan computes anything that can fail.
+pub(super) fn plan_can_raise(plan: &LogicalPlan) -> bool {
+    let mut raises = false;
+    let looked = plan.apply_with_subqueries(|part| {
+        part.apply_expressions(|expr| {
+            raises |= expr
+                .exists(|part| {
+                    Ok(match part {
+                        Df::ScalarSubquery(query) => !has_one_row(&query.subquery),
+                        part => part_can_raise(part),
+                    })
+                })
+                .unwrap_or(true);
+            Ok(if raises { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    });
+    raises || looked.is_err()
+}
