@@ -290,20 +290,24 @@ impl Binder<'_> {
     ) -> SqlResult<Typed> {
         let at_name = |message: String| self.at_name(SqlError::new(SqlState::GROUPING_ERROR, message), &function.name);
         let clause = scope.clause.get();
-        if clause == Clause::Aggregate {
-            return Err(at_name("aggregate function calls cannot be nested".to_owned()));
-        }
         // The arguments are over the rows before grouping.
         scope.clause.set(Clause::Aggregate);
         let call = self.aggregate_call(function, name, (is_distinct, args, order), filter, scope);
         scope.clause.set(clause);
         let (mut call, kind) = call?;
         // It belongs to the innermost query that it looks at a row of.
-        let level = level_of(&call).unwrap_or(0);
+        let level = level_of(&call, |_| true).unwrap_or(0);
+        if level == 0 && clause == Clause::Aggregate {
+            return Err(at_name("aggregate function calls cannot be nested".to_owned()));
+        }
         let mut owner = scope;
         for _ in 0..level {
             let Some(parent) = owner.parent else { break };
             owner = parent;
+        }
+        // An aggregate in it belongs to a query further out.
+        if level_of(&call, is_aggregate_column) == Some(level) {
+            return Err(at_name("aggregate function calls cannot be nested".to_owned()));
         }
         if !owner.clause.get().allows_aggregates() {
             return Err(at_name(match owner.clause.get() {
@@ -437,21 +441,27 @@ pub(super) fn call_parts(call: &mut AggregateCall) -> impl Iterator<Item = &mut 
     arguments.iter_mut().chain(keys.iter_mut().map(|key| &mut key.value)).chain(filter)
 }
 
-/// How many queries out the nearest row is that a call looks at.
-fn level_of(call: &AggregateCall) -> Option<usize> {
+/// Says whether a column stands for an aggregate.
+fn is_aggregate_column(column: usize) -> bool {
+    (AGGREGATES..super::calls::WINDOWS).contains(&column)
+}
+
+/// Number of queries out of the nearest row that a call looks at, by these columns.
+fn level_of(call: &AggregateCall, is_counted: impl Fn(usize) -> bool) -> Option<usize> {
     let mut least: Option<usize> = None;
     let mut call = call.clone();
     for part in call_parts(&mut call) {
         visit(part, 0, &mut |expr, depth| {
             let level = match expr {
-                Expr::Column(_) if depth == 0 => Some(0),
-                Expr::Outer { level, .. } => level.checked_sub(depth),
+                Expr::Column(column) if depth == 0 && is_counted(*column) => Some(0),
+                Expr::Outer { level, column } if is_counted(*column) => level.checked_sub(depth),
                 _ => None,
             };
             // A reference to a row of a query inside is none.
             if let Some(level) = level.filter(|level| 0 < *level || depth == 0) {
                 least = Some(least.map_or(level, |least| least.min(level)));
-            } else if matches!(expr, Expr::Outer { level, .. } if *level == depth && 0 < depth) {
+            } else if matches!(expr, Expr::Outer { level, column } if *level == depth && 0 < depth && is_counted(*column))
+            {
                 least = Some(0);
             }
         });
