@@ -3,7 +3,7 @@
 //! What is bound here is a tree of joins; `steps` decides how it is gone through.
 
 use super::pull::Simple;
-use super::push::push_down;
+use super::push::{cheapest_first, push_down};
 use super::steps::{self, steps_of};
 use super::{Binder, Clause, Noted, Reach, Relation, Scope, columns_of, refuse, settled};
 use crate::catalog::TableInfo;
@@ -354,6 +354,7 @@ pub(super) fn joined_steps(mut group: Group, conditions: Vec<Expr>, needed: Opti
     // What looks at nothing that changes is asked once.
     let (when, mut conditions): (Vec<_>, Vec<_>) = conditions.into_iter().flat_map(split).partition(is_once);
     push_down(&mut group, &mut conditions);
+    let conditions = cheapest_first(std::mem::take(&mut group.conditions).into_iter().chain(conditions).collect());
     let mut steps = steps_of(group, conditions, &Slots::default());
     if let Some(needed) = needed {
         steps::prune(&mut steps, needed);

@@ -8,7 +8,7 @@ use super::access::{self, Wanted};
 use super::from::{Group, Item, ItemSource, all_of, split};
 use super::group::is_same;
 use crate::error::SqlResult;
-use crate::plan::{Access, Expr, Plan, SetOperation, Slots, Source, Step, rewrite, slots_of};
+use crate::plan::{Access, Expr, Plan, SetOperation, Slots, Source, Step, rewrite, slots_of, visit};
 
 /// Asks of these conditions within the subqueries what looks at one of those alone.
 pub(super) fn push_down(group: &mut Group, conditions: &mut Vec<Expr>) {
@@ -114,7 +114,7 @@ fn push(plan: &mut Plan, condition: &Expr, is_trial: bool, is_ordered: bool) -> 
             }
             if !is_trial {
                 let before = std::mem::replace(own, Expr::And(Vec::new()));
-                *own = Expr::And(split(before).into_iter().chain([condition.clone()]).collect());
+                *own = Expr::And(cheapest_first(split(before).into_iter().chain([condition.clone()]).collect()));
             }
             true
         }
@@ -159,11 +159,33 @@ fn search(step: &mut Step, condition: &Expr) -> bool {
         return false;
     };
     let own = on.take().map(split).unwrap_or_default();
-    let all = own.into_iter().chain(split(condition.clone())).collect::<Vec<_>>();
+    let all = cheapest_first(own.into_iter().chain(split(condition.clone())).collect());
     if matches!(access, Access::All | Access::Index { .. }) {
         let wanted = Wanted { table, first: *first, known: &Slots::default() };
         *access = access::choose(&wanted, &all.iter().collect::<Vec<_>>()).0;
     }
     *on = all_of(all);
     true
+}
+
+/// Conditions in the order in which they are asked: as by PostgreSQL's `order_qual_clauses`, what computes less comes first.
+pub(super) fn cheapest_first(mut conditions: Vec<Expr>) -> Vec<Expr> {
+    const QUERY: usize = 1_000_000;
+    let cost = |condition: &Expr| {
+        let mut cost = 0;
+        visit(condition, 0, &mut |part, depth| {
+            // In halves, as a list is gone through by half.
+            cost += match part {
+                _ if 0 < depth => 0,
+                Expr::Call { .. } | Expr::Cast { .. } | Expr::IsSame { .. } | Expr::Extreme { .. } => 2,
+                Expr::InList { list, .. } => list.len(),
+                Expr::Quantified { .. } => 10,
+                Expr::Scalar(_) | Expr::Exists(_) | Expr::InQuery { .. } | Expr::ArrayQuery(_) => QUERY,
+                _ => 0,
+            };
+        });
+        cost
+    };
+    conditions.sort_by_cached_key(cost);
+    conditions
 }
