@@ -11,8 +11,8 @@ use crate::functions::defined::Session;
 use crate::functions::kernels::{self, Kernel, Part};
 use crate::functions::rows::{self, Body};
 use crate::values::{Repr, mismatch, scalar};
-use datafusion::common::Spans;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, Spans};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::{Exists, InSubquery, Like};
 use datafusion::logical_expr::{
@@ -383,10 +383,14 @@ impl Lowering<'_> {
         let place = lowered.place(0)?;
         let (value, repr) = (place.value(), place.repr);
         let plan = build(LogicalPlanBuilder::from(lowered.plan).project([value.clone()]))?;
+        let is_correlated = !plan.all_out_ref_exprs().is_empty();
+        if is_correlated && is_settled(&value, &plan) {
+            return Err(SqlError::unsupported("a correlated subquery of a constant as analytics"));
+        }
         if stays_nullable(&value, &plan) || repr == Repr::Null {
             return Ok(Value::of(Df::ScalarSubquery(self.subquery(plan)), repr));
         }
-        if plan.all_out_ref_exprs().is_empty() {
+        if !is_correlated {
             // A join with a row of nothing says it.
             let nothing = LogicalPlanBuilder::empty(true);
             let plan = build(nothing.join_on(plan, JoinType::Left, [lit(true)]))?;
@@ -449,6 +453,28 @@ fn stays_nullable(value: &Df, plan: &LogicalPlan) -> bool {
         (Df::BinaryExpr(binary), _) => stays_nullable(&binary.left, plan) || stays_nullable(&binary.right, plan),
         (Df::ScalarFunction(call), _) => call.args.iter().any(|argument| stays_nullable(argument, plan)),
         // Nothing is known of all else.
+        _ => false,
+    }
+}
+
+/// Says whether rules can make a constant of a value, or of a part of it. In a correlated subquery, which becomes an outer
+/// join, it would be null where an aggregate over no rows has a row all the same.
+fn is_settled(value: &Df, plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let behind = of_column(value, plan).and_then(|at| projection.expr.get(at));
+            behind.is_none_or(|behind| {
+                let columns = behind.column_refs();
+                let chooses = |part: &Df| {
+                    let Df::Case(case) = part else { return Ok(false) };
+                    Ok(case.when_then_expr.iter().any(|(when, _)| when.column_refs().is_empty()))
+                };
+                let within = |column: &&Column| is_settled(&Df::Column((*column).clone()), &projection.input);
+                columns.is_empty() || behind.exists(chooses).unwrap_or(true) || columns.iter().any(within)
+            })
+        }
+        LogicalPlan::Filter(filter) => is_settled(value, &filter.input),
+        // Columns of all else are computed.
         _ => false,
     }
 }

@@ -6,6 +6,7 @@
 
 use super::guards::plan_can_raise;
 use super::{Lowered, Lowering, Place, Row, build};
+use crate::functions::can_raise;
 use crate::values::Repr;
 use datafusion::common::{Column, JoinType, TableReference};
 use datafusion::datasource::provider_as_source;
@@ -60,6 +61,16 @@ impl Lowering<'_> {
         let mut is_guard = false;
         for condition in asked {
             is_guard |= !matches!(self.known(condition)?, Some(Datum::Bool(true)));
+        }
+        // They become joins, which evaluate what they like before.
+        let joins = |part: &Expr| part.has_query() && !matches!(part, Expr::Call { .. } | Expr::Scalar(_));
+        if is_guard && asked.iter().any(joins) {
+            let row = Row { places: &places, outer };
+            for condition in &conditions {
+                if can_raise(&self.condition(condition, &row, true)?) {
+                    return Err(SqlError::unsupported("EXISTS before a condition that can fail as analytics"));
+                }
+            }
         }
         if is_guard && plan_can_raise(&plan) {
             return Err(SqlError::unsupported("a condition on sources that can fail as analytics"));
