@@ -395,7 +395,8 @@ impl Binder<'_> {
                 let offset = match key.kind {
                     Kind::Int2 | Kind::Int4 | Kind::Int8 => Kind::Int8,
                     Kind::Numeric => Kind::Numeric,
-                    Kind::Date | Kind::Timestamp | Kind::Timestamptz => Kind::Interval,
+                    Kind::Float4 | Kind::Float8 => Kind::Float8,
+                    Kind::Date | Kind::Time | Kind::Timestamp | Kind::Timestamptz | Kind::Interval => Kind::Interval,
                     other => {
                         let message = format!(
                             "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",

@@ -356,10 +356,18 @@ impl Run<'_> {
         let zero = match range.offset {
             Kind::Int8 => Datum::Int8(0),
             Kind::Numeric => Datum::Numeric(crate::types::numeric::Numeric::ZERO),
+            Kind::Float8 => Datum::Float8(0.0),
             Kind::Interval => Datum::Interval(crate::types::interval::Interval::default()),
             other => return Err(impossible(&format!("a frame's offset of type {}", other.name()))),
         };
-        if compare(offset, &zero, range.offset).is_lt() {
+        let is_negative = match (own, offset) {
+            // Months and days do not count.
+            (Datum::Time(_), Datum::Interval(offset)) => offset.micros < 0,
+            (_, Datum::Float8(offset)) => offset.is_nan() || *offset < 0.0,
+            (_, Datum::Numeric(offset)) if offset.is_nan() => true,
+            _ => compare(offset, &zero, range.offset).is_lt(),
+        };
+        if is_negative {
             return Err(SqlError::new(SqlState("22013"), "invalid preceding or following size in window function"));
         }
         if own.is_null() {
@@ -375,22 +383,56 @@ impl Run<'_> {
             (Datum::Int2(own), Datum::Int8(offset)) => step((*own).into(), *offset),
             (Datum::Int4(own), Datum::Int8(offset)) => step((*own).into(), *offset),
             (Datum::Int8(own), Datum::Int8(offset)) => step(*own, *offset),
+            (Datum::Float4(own), Datum::Float8(offset)) => Datum::Float8(stepped((*own).into(), *offset, is_less)),
+            (Datum::Float8(own), Datum::Float8(offset)) => Datum::Float8(stepped(*own, *offset, is_less)),
+            (Datum::Time(own), Datum::Interval(offset)) => Datum::Time(match is_less {
+                true => own.saturating_sub(offset.micros),
+                false => own.saturating_add(offset.micros),
+            }),
             _ => {
                 let eval = if is_less { &range.minus } else { &range.plus };
                 eval.call(&[own.clone(), offset.clone()], self.env)?
             }
         };
+        // Infinitely far from infinity, on the side of all others, there is no bound.
+        let is_nowhere = |value: &Datum| match value {
+            Datum::Float8(value) => value.is_nan(),
+            Datum::Numeric(value) => value.is_nan(),
+            _ => false,
+        };
+        if is_nowhere(&limit) && !is_nowhere(&as_float8(own)) {
+            let is_null = |placed: &Placed| placed.order.first().is_none_or(Datum::is_null);
+            let (first, end) = match key.nulls_first {
+                true => (partition.rows.partition_point(is_null), partition.rows.len()),
+                false => (0, partition.rows.partition_point(|placed| !is_null(placed))),
+            };
+            return Ok(if is_start { first } else { end });
+        }
         // Nulls stand at one end of the order and are in no such frame but their own.
         let is_before = |other: &Placed| match other.order.first() {
             None => false,
             Some(value) if value.is_null() => key.nulls_first,
             Some(value) => {
-                let order = compare(value, &limit, key.kind);
+                let order = match key.kind {
+                    Kind::Float4 => compare(&as_float8(value), &limit, Kind::Float8),
+                    kind => compare(value, &limit, kind),
+                };
                 let order = if key.descending { order.reverse() } else { order };
                 if is_start { order.is_lt() } else { order.is_le() }
             }
         };
         Ok(partition.rows.partition_point(is_before))
+    }
+}
+
+fn stepped(own: f64, offset: f64, is_less: bool) -> f64 {
+    if is_less { own - offset } else { own + offset }
+}
+
+fn as_float8(value: &Datum) -> Datum {
+    match value {
+        Datum::Float4(value) => Datum::Float8((*value).into()),
+        other => other.clone(),
     }
 }
 
