@@ -8,6 +8,7 @@ pub(crate) mod forms;
 mod lexer;
 pub(crate) mod maintenance;
 mod pieces;
+mod queries;
 mod refused;
 pub(crate) mod relations;
 pub(crate) mod rewrite;

@@ -160,7 +160,8 @@ pub(super) fn set_items(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResu
             }
             let item = if is_comma { start + 1 } else { start };
             pulse::tick(tokens.len())?;
-            if is_sign(tokens, item, &Token::LParen) && closing(tokens, item + 1) + 1 < end {
+            let is_query = is_sign(tokens, item, &Token::LParen) && super::queries::is_query(tokens, item + 1);
+            if is_sign(tokens, item, &Token::LParen) && (is_query || closing(tokens, item + 1) + 1 < end) {
                 let own = tokens[item].clone();
                 tokens.insert(end, sign(&own, Token::RParen));
                 tokens.insert(item, own);
