@@ -484,7 +484,7 @@ impl Txn<'_> {
             (None, None) => true,
             _ => false,
         };
-        if is_same { Ok(seen) } else { Err(self.conflict(table, false)) }
+        if is_same { Ok(seen) } else { Err(self.row_conflict(table, row, false)) }
     }
 
     /// Takes the lock of a row, whatever is there. Gives the number of locks before it; nothing if it is locked and

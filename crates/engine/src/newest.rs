@@ -16,6 +16,9 @@ use crate::table::Table;
 use crate::txn::Txn;
 use crate::value::Value;
 
+/// Rows between two looks whether the transaction is still wanted.
+const ROWS_PER_LOOK: u64 = 1024;
+
 /// Ends the sight of the newest rows, also when the caller's closure panics.
 struct Newest<'t, 'e>(&'t Txn<'e>);
 
@@ -105,11 +108,14 @@ impl Txn<'_> {
             (found, seen)
         };
         match found {
-            // It went after the snapshot.
-            None if seen.is_some() => Err(self.conflict(table, false)),
             Some(row) if !self.reads_latest() => match self.visible_row(table, row.row_id().0, own) {
                 Some(seen) if seen.is_same_version(&row) => Ok(found),
-                _ => Err(self.conflict(table, false)),
+                _ => Err(self.row_conflict(table, row.row_id(), false)),
+            },
+            None => match seen {
+                // It went after the snapshot.
+                Some(seen) => Err(self.row_conflict(table, seen.row_id(), false)),
+                None => Ok(None),
             },
             found => Ok(found),
         }
@@ -150,6 +156,35 @@ impl Txn<'_> {
                 self.scan(table, &[], |row| goes_on = goes_on && each(&row))
             }
         }
+    }
+
+    /// Tells whether the snapshot sees all rows of the table as they are now: nobody else has committed a change of one since.
+    /// For who has locked the table against writers.
+    ///
+    /// # Errors
+    /// [`crate::Error::Taken`], [`crate::Error::Cancelled`].
+    pub fn is_unchanged(&self, table: &Table) -> Result<bool> {
+        self.inner.assert_own(table);
+        let _call = self.call();
+        let view = self.view()?;
+        let latest = View { snapshot: LATEST, ..view };
+        for row in 0..table.rows_bound() {
+            if row.is_multiple_of(ROWS_PER_LOOK) {
+                preempt::safepoint();
+                self.check_active()?;
+            }
+            let is_same = || match (self.visible_row(table, row, view), self.visible_row(table, row, latest)) {
+                (Some(seen), Some(newest)) => seen.is_same_version(&newest),
+                (None, None) => true,
+                (Some(_), None) | (None, Some(_)) => false,
+            };
+            // A row that is frozen between the two looks is in two places, once.
+            if !is_same() && !is_same() {
+                self.note_row(table, RowId(row));
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Locks a row, and tells whether it is there and is what `is_wanted` looks for as it is now: the newest committed state, or

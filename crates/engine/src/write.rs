@@ -320,8 +320,7 @@ impl Txn<'_> {
                     return Err(Error::NoSuchRow { table: table.name().to_owned(), row: row.0 });
                 }
                 Claim::Changed => {
-                    self.note_row(table, row);
-                    return Err(self.conflict(table, self.newest_row(table, row.0).is_none()));
+                    return Err(self.row_conflict(table, row, self.newest_row(table, row.0).is_none()));
                 }
             }
         }
@@ -439,6 +438,13 @@ impl Txn<'_> {
     pub(crate) fn conflict(&self, table: &Table, is_deleted: bool) -> Error {
         self.counters().conflicts.add(1);
         Error::WriteConflict { table: table.name().to_owned(), is_deleted }
+    }
+
+    /// The same of a row that was changed after the snapshot. Whoever is told so has read that.
+    #[cold]
+    pub(crate) fn row_conflict(&self, table: &Table, row: RowId, is_deleted: bool) -> Error {
+        self.note_row(table, row);
+        self.conflict(table, is_deleted)
     }
 
     #[inline]

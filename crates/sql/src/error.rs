@@ -175,6 +175,11 @@ impl SqlError {
         crate::pulse::check_room(more)
     }
 
+    /// `40001`: somebody has changed what the transaction's snapshot sees in another state.
+    pub(crate) fn changed_since() -> SqlError {
+        SqlError::new(SqlState("40001"), "could not serialize access due to concurrent update")
+    }
+
     /// `57014`: the statement was ended because of `why`: `user request`, `statement timeout`.
     pub fn cancelled(why: &str) -> SqlError {
         SqlError::new(SqlState::QUERY_CANCELED, format!("canceling statement due to {why}"))

@@ -261,6 +261,7 @@ impl Ddl<'_> {
         }
         for table in tables {
             refuse_adopted(&table)?;
+            self.check_current(&table)?;
             engine_tables.push(Arc::clone(&table.table));
         }
         self.lock_all(&engine_tables, TableLock::AccessExclusive)

@@ -42,6 +42,8 @@ pub(crate) struct Ddl<'a> {
     pub(crate) made: &'a mut Made,
     /// Whether the transaction reads by a snapshot that may be older than its locks.
     pub(crate) keeps_snapshot: bool,
+    /// Tables as that snapshot has them, where the catalog has had others in their places since.
+    pub(crate) kept: &'a [Arc<TableInfo>],
     /// What the transaction has locked.
     pub(crate) locked: &'a mut Vec<(usize, TableLock)>,
 }
@@ -227,9 +229,11 @@ impl<'a> Ddl<'a> {
     /// # Errors
     /// One that [`asks_again`], if it was not locked so before: the statement's snapshot may be older than what whoever had
     /// it has committed, so the statement is begun anew. What it has done so far, to tables that nobody knows, is dropped.
-    /// `0A000` for a table that no statement has made: every definition that touches a table comes here first.
+    /// `0A000` for a table that no statement has made: every definition that touches a table comes here first. `40001` for one
+    /// whose rows the transaction's snapshot sees elsewhere.
     pub(crate) fn lock(&mut self, table: &TableInfo, mode: TableLock) -> SqlResult<()> {
         refuse_adopted(table)?;
+        self.check_current(table)?;
         self.lock_engine_table(&table.table, mode)
     }
 
@@ -264,8 +268,14 @@ impl<'a> Ddl<'a> {
         if is_first { Ok(()) } else { Err(SqlError::new(ASKS_AGAIN, "a definition that begins anew")) }
     }
 
+    fn check_current(&self, table: &TableInfo) -> SqlResult<()> {
+        let is_kept = self.kept.iter().any(|kept| kept.oid == table.oid);
+        if is_kept { Err(SqlError::changed_since()) } else { Ok(()) }
+    }
+
     /// Puts a table's new description in place.
     pub(crate) fn replace_table(&mut self, table: TableInfo) -> SqlResult<Arc<TableInfo>> {
+        self.check_current(&table)?;
         let table = Arc::new(table);
         self.state.replace(Relation::Table(Arc::clone(&table)))?;
         Ok(table)

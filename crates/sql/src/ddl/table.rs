@@ -4,10 +4,11 @@ use super::columns::{Draft, Pending};
 use super::like::LikeIndex;
 use super::rewrite::Source;
 use super::{Ddl, Defined};
-use crate::bind::refuse;
+use crate::bind::{Binder, refuse};
 use crate::catalog::{ColumnDef, Relation, Schema, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::{folded, relations};
+use crate::session::with_kept;
 use engine::TableLock;
 use sqlparser::ast::{self, Statement, TableConstraint};
 use std::sync::Arc;
@@ -93,7 +94,10 @@ impl Ddl<'_> {
         if create.columns.iter().any(|column| !relations::is_untyped(column)) {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error: a column of CREATE TABLE AS has a type"));
         }
-        let binder = self.binder();
+        // It reads what the transaction's queries read.
+        let seen = with_kept(&self.state, self.kept, self.catalog)?;
+        let catalog = seen.as_ref().unwrap_or(&self.state);
+        let binder = Binder::new(catalog, self.path, self.text, self.run.env, Vec::new());
         let mut bound = binder.query(query, None)?;
         binder.without_parameters()?;
         bound.columns.iter_mut().for_each(|column| column.kind = crate::bind::settled(column.kind));
@@ -268,6 +272,10 @@ impl Ddl<'_> {
     /// A table with these rows in the place of another: `sources` says where each column comes from.
     pub(super) fn rebuild(&mut self, old: &TableInfo, draft: Draft, sources: &[Source]) -> SqlResult<Arc<TableInfo>> {
         let table = self.in_place_of(old, draft)?;
+        // What is copied is there for every snapshot, so it must be what this one has.
+        if self.keeps_snapshot && !self.run.txn.is_unchanged(&old.table)? {
+            return Err(SqlError::changed_since());
+        }
         self.copy_rows(old, &table, sources)?;
         self.replace_table(table)
     }

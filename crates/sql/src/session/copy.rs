@@ -194,8 +194,7 @@ impl Session {
             // What its rows refer to was defined anew.
             Ran::Moved => {
                 self.fail();
-                let message = "could not serialize access due to concurrent update";
-                Err(SqlError::new(SqlState("40001"), message))
+                Err(SqlError::changed_since())
             }
             Ran::Parked(parked) => {
                 self.copying = Some(Copying::In(copy));

@@ -7,7 +7,7 @@
 use super::run::{Needs, Ran};
 use super::{Bound, Outcome, Session, Statement, Step, Tag, read_only};
 use crate::bind::Binder;
-use crate::catalog::{ORDER, Relation, Seen, Sequence, State, TableInfo};
+use crate::catalog::{Catalog, ORDER, Relation, Seen, Sequence, State, TableInfo};
 use crate::copy::options::Written as CopyOption;
 use crate::ddl::{Ddl, Made, asks_again, verb};
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -24,9 +24,54 @@ use std::sync::{Arc, PoisonError};
 pub(super) struct Work {
     /// The catalog when it began to; nobody else has changed it since.
     base: Arc<State>,
-    state: Arc<State>,
+    states: States,
+    /// Tables as the transaction's snapshot has them, where the catalog has had others in their places since.
+    kept: Arc<[Arc<TableInfo>]>,
     /// All tables of the engine that it has made.
     tables: Vec<Arc<Table>>,
+}
+
+/// The catalog with what a transaction has defined.
+#[derive(Clone)]
+pub(super) struct States {
+    /// As it is published.
+    published: Arc<State>,
+    /// As the transaction sees it: tables that it keeps are in their places.
+    seen: Arc<State>,
+}
+
+impl States {
+    fn new(published: State, kept: &[Arc<TableInfo>], catalog: &Catalog) -> SqlResult<States> {
+        let published = Arc::new(published);
+        let seen = match with_kept(&published, kept, catalog)? {
+            Some(seen) => Arc::new(seen),
+            None => Arc::clone(&published),
+        };
+        Ok(States { published, seen })
+    }
+}
+
+/// The state with these tables in the places of those that have replaced them; nothing if there are none.
+///
+/// # Errors
+/// `40001`: a name is another's now.
+pub(crate) fn with_kept(state: &State, kept: &[Arc<TableInfo>], catalog: &Catalog) -> SqlResult<Option<State>> {
+    if kept.is_empty() {
+        return Ok(None);
+    }
+    let mut seen = state.next(catalog.version());
+    for table in kept.iter().filter(|table| state.table_numbered(table.oid).is_some()) {
+        seen.replace(Relation::Table(Arc::clone(table))).map_err(|_| SqlError::changed_since())?;
+    }
+    Ok(Some(seen))
+}
+
+/// Tables whose rows a snapshot with this catalog sees elsewhere than the current one has them.
+fn replaced_since(pinned: &State, current: &State) -> Vec<Arc<TableInfo>> {
+    let is_replaced = |table: &&Arc<TableInfo>| {
+        current.table_numbered(table.oid).is_some_and(|now| !Arc::ptr_eq(&now.table, &table.table))
+    };
+    pinned.tables().filter(is_replaced).cloned().collect()
 }
 
 /// The catalog of a transaction that keeps its snapshot.
@@ -46,8 +91,8 @@ impl Pinned {
 pub(super) type Locked = Vec<(usize, TableLock)>;
 
 impl Work {
-    pub(super) fn state(&self) -> Arc<State> {
-        Arc::clone(&self.state)
+    pub(super) fn states(&self) -> States {
+        self.states.clone()
     }
 }
 
@@ -57,7 +102,7 @@ impl Session {
     /// The catalog that the next statement sees.
     pub(super) fn state(&self) -> Arc<State> {
         match (&self.work, &self.pinned) {
-            (Some(work), _) => work.state(),
+            (Some(work), _) => Arc::clone(&work.states.seen),
             (None, Some(pinned)) => Arc::clone(&pinned.state),
             (None, None) => self.database.catalog.current(),
         }
@@ -66,7 +111,7 @@ impl Session {
     /// The number of that catalog.
     fn version(&self) -> u64 {
         match (&self.work, &self.pinned) {
-            (Some(work), _) => work.state.version(),
+            (Some(work), _) => work.states.seen.version(),
             (None, Some(pinned)) => pinned.state.version(),
             (None, None) => self.database.catalog.current_version(),
         }
@@ -224,23 +269,27 @@ impl Session {
         let Some(pinned) = self.pinned.as_ref().filter(|_| self.work.is_none() && !self.engine.is_unread()) else {
             return Ok(());
         };
-        let lost = || SqlError::new(SqlState("40001"), "could not serialize access due to concurrent update");
         let current = self.database.catalog.current();
         let stays = |table: &TableInfo| {
             current.table_numbered(table.oid).is_some_and(|now| Arc::ptr_eq(&now.table, &table.table))
         };
         if !uses.iter().all(|one| stays(&one.table)) {
-            return Err(lost());
+            return Err(SqlError::changed_since());
         }
-        let mut state = current.next(self.database.catalog.version());
-        for table in pinned.state.tables() {
-            if !stays(table) && current.table_numbered(table.oid).is_some() {
-                // A name may be another's now.
-                state.replace(Relation::Table(Arc::clone(table))).map_err(|_| lost())?;
-            }
-        }
+        let (kept, catalog) = (replaced_since(&pinned.state, &current), &self.database.catalog);
+        let state = with_kept(&current, &kept, catalog)?.unwrap_or_else(|| current.next(catalog.version()));
         self.pinned = Some(Pinned { state: Arc::new(state), upto: current.version() });
         Ok(())
+    }
+
+    /// Looks whether a statement writes to a table that the transaction only keeps for its snapshot.
+    ///
+    /// # Errors
+    /// `40001`
+    pub(super) fn check_current(&self, needs: &Needs<'_>) -> SqlResult<()> {
+        let (Some(work), Needs::Statement(bound)) = (&self.work, needs) else { return Ok(()) };
+        let is_kept = |one: &TableUse| work.kept.iter().any(|kept| kept.oid == one.table.oid);
+        if bound.uses.iter().any(is_kept) { Err(SqlError::changed_since()) } else { Ok(()) }
     }
 
     /// Runs a definition.
@@ -255,20 +304,28 @@ impl Session {
         }
         let path = self.search_path()?;
         let database = self.database.clone();
-        let before = self.work.as_ref().map(|work| (Arc::clone(&work.base), work.state()));
+        let before = self
+            .work
+            .as_ref()
+            .map(|work| (Arc::clone(&work.base), Arc::clone(&work.states.published), Arc::clone(&work.kept)));
+        // Of a transaction that has read nothing yet the snapshot is taken under the lock.
+        let is_unread = !self.engine.is_open() || self.engine.is_unread();
+        let pinned = self.pinned.as_ref().filter(|_| !is_unread).map(|pinned| Arc::clone(&pinned.state));
         let keeps_snapshot = self.settings.isolation() != engine::Isolation::ReadCommitted;
         let mut made = Made::default();
         let mut locked = std::mem::take(&mut self.locked);
         let result = self.run(&[], Needs::Order, |run| {
             // Under the lock: nobody else changes it from here on.
-            let (base, state) = before.clone().unwrap_or_else(|| {
+            let (base, state, kept) = before.clone().unwrap_or_else(|| {
                 let current = database.catalog.current();
-                (Arc::clone(&current), current)
+                let kept = pinned.as_ref().map(|pinned| replaced_since(pinned, &current));
+                (Arc::clone(&current), current, kept.unwrap_or_default().into())
             });
             let state = state.next(database.catalog.version());
             let run = &crate::exec::Run { catalog: &state, ..run.again() };
             let mut ddl = Ddl {
                 keeps_snapshot,
+                kept: &kept,
                 locked: &mut locked,
                 run,
                 engine: &database.engine,
@@ -281,8 +338,13 @@ impl Session {
             let gives_back = matches!(tree, ast::Statement::Drop { .. } | ast::Statement::Truncate(_));
             let defined = if gives_back { pulse::with_reserve(|| ddl.apply(tree)) } else { ddl.apply(tree) };
             match defined {
-                Ok(defined) => Ok(Some((base, ddl.state, defined))),
+                Ok(defined) => {
+                    let states = States::new(ddl.state, &kept, &database.catalog)?;
+                    Ok(Some((base, states, kept, defined)))
+                }
                 Err(error) if asks_again(&error) => {
+                    // It begins again under its new lock, with a snapshot that may be newer.
+                    run.txn.has_read_nothing();
                     // Who defines something else does not wait while this statement waits for its next table.
                     if before.is_none() {
                         run.txn.give_back_advisory(ORDER);
@@ -301,9 +363,14 @@ impl Session {
                 drop_made(&tables);
                 self.define(text, tree)
             }
-            Ok(Ran::Done(Some((base, state, defined)))) => {
-                let work = self.work.get_or_insert_with(|| Work { state: Arc::clone(&base), base, tables: Vec::new() });
-                work.state = Arc::new(state);
+            Ok(Ran::Done(Some((base, states, kept, defined)))) => {
+                if is_unread && let Some(pinned) = &mut self.pinned {
+                    // The snapshot is younger than it.
+                    *pinned = Pinned::new(Arc::clone(&base));
+                }
+                let own = || Work { base, states: states.clone(), kept, tables: Vec::new() };
+                let work = self.work.get_or_insert_with(own);
+                work.states = states;
                 work.tables.extend(tables);
                 self.notices.extend(notices);
                 Ok(Step::Done(Outcome::Done(Tag { words: defined.tag, rows: defined.rows })))
@@ -320,11 +387,11 @@ impl Session {
     }
 
     /// Back to what the transaction had defined at a savepoint.
-    pub(super) fn defined_back_to(&mut self, state: Option<Arc<State>>) {
+    pub(super) fn defined_back_to(&mut self, states: Option<States>) {
         // Locks that it got since are gone.
         self.locked.clear();
-        match (state, &mut self.work) {
-            (Some(state), Some(work)) => work.state = state,
+        match (states, &mut self.work) {
+            (Some(states), Some(work)) => work.states = states,
             // The lock that kept others from the catalog is one of them.
             _ => self.undefine(),
         }
@@ -335,25 +402,25 @@ impl Session {
         let Some(work) = self.work.take() else {
             return self.engine.commit().map(|_| ()).map_err(SqlError::from);
         };
-        let retired: Vec<Arc<TableInfo>> = without(&work.base, &work.state).cloned().collect();
+        let retired: Vec<Arc<TableInfo>> = without(&work.base, &work.states.published).cloned().collect();
         let is_new = |sequence: &&Arc<Sequence>| match work.base.relation_numbered(sequence.oid) {
             Some(Relation::Sequence(before)) => !Arc::ptr_eq(before, sequence),
             _ => true,
         };
-        let sequences: Vec<Arc<Sequence>> = work.state.sequences().filter(is_new).cloned().collect();
+        let sequences: Vec<Arc<Sequence>> = work.states.published.sequences().filter(is_new).cloned().collect();
         let replaced = retired.iter().filter_map(|old| {
-            let new = work.state.table_numbered(old.oid).map(|new| Arc::clone(&new.table));
+            let new = work.states.published.table_numbered(old.oid).map(|new| Arc::clone(&new.table));
             let is_another = new.as_ref().is_none_or(|new| !Arc::ptr_eq(new, &old.table));
             is_another.then(|| Replaced { old: Arc::clone(&old.table), new })
         });
         let replaced = replaced.collect();
-        let state = Arc::clone(&work.state);
+        let state = Arc::clone(&work.states.published);
         let mut publication = self.database.catalog.publication(&work.base, state, replaced, retired, sequences);
         let result = self.engine.commit_with(&mut publication);
         // What has lost: the old descriptions, or, if the commit failed, the new ones.
         let (lost, kept) = match &result {
-            Ok(_) => (&work.base, &work.state),
-            Err(_) => (&work.state, &work.base),
+            Ok(_) => (&work.base, &work.states.published),
+            Err(_) => (&work.states.published, &work.base),
         };
         self.drop_unnamed(named(lost).chain(&work.tables), kept);
         result.map(|_| ()).map_err(SqlError::from)

@@ -43,6 +43,7 @@ use crate::types::SqlType;
 use action::Action;
 pub use alone::QueryAlone;
 pub use copy::{CopyPart, CopyShape};
+pub(crate) use define::with_kept;
 use define::{Pinned, Work};
 use engine::{Engine, SessionOptions};
 use explain::Explain;
@@ -344,7 +345,7 @@ struct Savepoint {
     /// How many changes of settings.
     settings: usize,
     /// What the transaction had defined.
-    work: Option<Arc<State>>,
+    work: Option<define::States>,
 }
 
 impl Database {
@@ -664,7 +665,7 @@ impl Session {
                 self.need_block("SAVEPOINT")?;
                 self.begin_in_engine()?;
                 let savepoint = self.engine.savepoint()?;
-                let work = self.work.as_ref().map(Work::state);
+                let work = self.work.as_ref().map(Work::states);
                 let settings = self.settings.mark();
                 self.savepoints.push(Savepoint { name: name.clone(), engine: savepoint, settings, work });
                 done("SAVEPOINT")

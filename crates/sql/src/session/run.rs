@@ -7,7 +7,7 @@
 use super::{Action, Block, Bound, Parked, Session, Statement, Step};
 use crate::catalog::ORDER;
 use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
+use crate::error::{SqlError, SqlResult};
 use crate::exec::{Changes, Memo, Run, Spent, moves};
 use crate::ops::Env;
 use crate::ops::env::clock_us;
@@ -149,6 +149,7 @@ impl Session {
         {
             return Ok(self.moved());
         }
+        self.check_current(&needs)?;
         if self.is_parked {
             self.numbers.begin_again();
             self.advised.begin_again();
@@ -157,7 +158,7 @@ impl Session {
             self.advised.begin();
         }
         let must_stay = self.must_stay(&needs, &seen.state).filter(|_| !has_begun && !matches!(needs, Needs::Nothing));
-        let keeps_snapshot = self.pinned.is_some() && self.work.is_none() && !self.engine.is_unread();
+        let keeps_snapshot = self.pinned.is_some() && !self.engine.is_unread();
         let catalog = Arc::clone(&self.database.catalog);
         let env = self.env_at(statement_us);
         let env = &*env;
@@ -216,8 +217,7 @@ impl Session {
                     Ok(Part::Moved)
                 }
                 Err(error) if moves(&error) => {
-                    let message = "could not serialize access due to concurrent update";
-                    told = Some(SqlError::new(SqlState("40001"), message));
+                    told = Some(SqlError::changed_since());
                     Err(engine::Error::RolledBack)
                 }
                 Err(error) => {
