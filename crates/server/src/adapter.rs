@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** no decisions here; each function is a call.
 
-use crate::backend::{Backend, Backends, Cancel, Column, CopyPart, CopyRows, CopyShape, Format, Parked, Run};
+use crate::backend::{Backend, Backends, Cancel, Column, CopyPart, CopyRows, CopyShape, Format, Parked, Run, Unbound};
 use bytes::BytesMut;
 use engine::Wake;
 use sql::session::{Canceller, Connect, Database, Part, Portal, Renamed, Session, Statement, Step, TransactionStatus};
@@ -116,6 +116,18 @@ impl Backend for Session {
 
     fn prepare_once(&mut self, text: &str) -> SqlResult<Arc<Statement>> {
         Session::prepare_once(self, text)
+    }
+
+    fn is_unbound(&self) -> bool {
+        Session::is_unbound(self)
+    }
+
+    fn await_definitions(&mut self) -> SqlResult<Unbound> {
+        Ok(match Session::await_definitions(self)? {
+            sql::session::Unbound::Stands => Unbound::Stands,
+            sql::session::Unbound::Again => Unbound::Again,
+            sql::session::Unbound::Parked(parked) => Unbound::Parked(Box::new(parked)),
+        })
     }
 
     fn parameters(&self, statement: &Arc<Statement>) -> Vec<u32> {

@@ -63,6 +63,16 @@ pub enum Run {
     CopyOut(CopyShape),
 }
 
+/// What the preparation of a statement that has failed comes to.
+pub enum Unbound {
+    /// The error stands.
+    Stands,
+    /// It is to be prepared again.
+    Again,
+    /// It waits for a definition that is not committed; ask again when the wait is over.
+    Parked(Box<dyn Parked>),
+}
+
 /// How the data of a COPY look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyShape {
@@ -145,6 +155,19 @@ pub trait Backend: Send + 'static {
     /// Grammar, names, types.
     fn prepare_once(&mut self, text: &str) -> SqlResult<Self::Statement> {
         self.prepare(text, &[])
+    }
+
+    /// Tells whether the preparation that has failed may have failed for a definition that is not committed.
+    fn is_unbound(&self) -> bool {
+        false
+    }
+
+    /// Waits for that definition.
+    ///
+    /// # Errors
+    /// Those of the wait.
+    fn await_definitions(&mut self) -> SqlResult<Unbound> {
+        Ok(Unbound::Stands)
     }
 
     /// Type numbers of its parameters.

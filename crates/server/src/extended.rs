@@ -75,8 +75,20 @@ impl<B: Backend> Session<B> {
         self.parsed(name, Prepared { statement, text: text.into(), totals, marks, generation })
     }
 
+    /// The same, waiting for definitions under way for which it may fail.
+    pub(crate) async fn parse_waiting(&mut self, body: &[u8]) -> Result<(), Stop> {
+        loop {
+            let parsed = if body.len() < TEXT_MAX { self.parse(body) } else { self.parse_aside(body).await };
+            match parsed {
+                Err(Stop::Error(error)) if !self.may_prepare_again().await? => return Err(Stop::Error(error)),
+                Err(Stop::Error(_)) => {}
+                parsed => return parsed,
+            }
+        }
+    }
+
     /// The same of a long text.
-    pub(crate) async fn parse_aside(&mut self, body: &[u8]) -> Result<(), Stop> {
+    async fn parse_aside(&mut self, body: &[u8]) -> Result<(), Stop> {
         let Parse { name, text, types } = Parse::read(body)?;
         self.begin_parse(name, text)?;
         let text: Arc<str> = text.into();

@@ -7,7 +7,7 @@ mod alone;
 
 pub(crate) use alone::Then;
 
-use crate::backend::{Backend, Cancel, Parked, Run};
+use crate::backend::{Backend, Cancel, Parked, Run, Unbound};
 use crate::conn::{Conn, Gone};
 use crate::door::{About, Door, Hot, Marks, Slot};
 use crate::errors;
@@ -244,13 +244,15 @@ impl<B: Backend> Session<B> {
         let message = self.conn.lift(length);
         let body = message.body();
         let answered = match kind {
-            b'P' if length <= TEXT_MAX => self.parse(body),
-            b'P' => {
-                self.conn.put_back(message);
-                let body = self.conn.split(length);
-                let answered = self.parse_aside(&body).await;
-                return self.answered(answered);
-            }
+            b'P' => match (length <= TEXT_MAX).then(|| self.parse(body)) {
+                Some(parsed) if !self.backend.is_unbound() => parsed,
+                _ => {
+                    self.conn.put_back(message);
+                    let body = self.conn.split(length);
+                    let answered = self.parse_waiting(&body).await;
+                    return self.answered(answered);
+                }
+            },
             b'B' => self.bind(body),
             b'D' => self.describe(body),
             b'C' => self.close(body),
@@ -594,12 +596,25 @@ impl<B: Backend> Session<B> {
 
     /// A statement that was cancelled because the session ends has no error of its own: the client hears 57P01. Nor has one a
     /// result whose session an administrator has ended meanwhile, itself perhaps.
-    fn unless_ended(&self, run: SqlResult<Run>) -> Result<Run, Stop> {
+    fn unless_ended<R>(&self, run: SqlResult<R>) -> Result<R, Stop> {
         let is_cancelled = run.as_ref().is_err_and(|error| error.state() == SqlState::QUERY_CANCELED);
         if self.seen.end.is_ended() || (is_cancelled && self.conn.is_ending()) {
             return Err(Gone::Server.into());
         }
         Ok(run?)
+    }
+
+    /// After the preparation of a statement has failed: waits for definitions under way for which it may have failed. True: it is
+    /// to be prepared again.
+    pub(crate) async fn may_prepare_again(&mut self) -> Result<bool, Stop> {
+        loop {
+            let awaited = self.backend.await_definitions();
+            match self.unless_ended(awaited)? {
+                Unbound::Stands => return Ok(false),
+                Unbound::Again => return Ok(true),
+                Unbound::Parked(parked) => self.wait(parked).await?,
+            }
+        }
     }
 
     /// Waits until what is parked can go on.

@@ -56,16 +56,29 @@ impl<B: Backend> Session<B> {
     async fn one(&mut self, text: &str, place: Place) -> Result<(), Stop> {
         let text: Arc<str> = text.into();
         if text.len() <= TEXT_MAX {
-            let (statement, totals) = (self.backend.prepare_once(&text)?, self.stats.statement(&text));
+            let statement = loop {
+                match self.backend.prepare_once(&text) {
+                    Ok(statement) => break statement,
+                    Err(error) if !self.may_prepare_again().await? => return Err(error.into()),
+                    Err(_) => {}
+                }
+            };
+            let totals = self.stats.statement(&text);
             let marks = self.marks(&text).0;
             return self.run_one(&statement, &text, &totals, marks, place).await;
         }
-        let (own, stats, door) = (Arc::clone(&text), Arc::clone(&self.stats), self.door.clone());
-        let prepared = self.aside(move |backend| {
-            let statement = backend.prepare_once(&own)?;
-            Ok::<_, SqlError>((statement, stats.statement(&own), door.marks(own.as_bytes())))
-        });
-        let (statement, totals, marks) = prepared.await??;
+        let (statement, totals, marks) = loop {
+            let (own, stats, door) = (Arc::clone(&text), Arc::clone(&self.stats), self.door.clone());
+            let prepared = self.aside(move |backend| {
+                let statement = backend.prepare_once(&own)?;
+                Ok::<_, SqlError>((statement, stats.statement(&own), door.marks(own.as_bytes())))
+            });
+            match prepared.await? {
+                Ok(prepared) => break prepared,
+                Err(error) if !self.may_prepare_again().await? => return Err(error.into()),
+                Err(_) => {}
+            }
+        };
         let ran = self.run_one(&statement, &text, &totals, marks, place).await;
         self.drop_aside((statement, text));
         ran

@@ -8,7 +8,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use engine::{Engine, EngineConfig};
-use sql::session::{Connect, Database, Outcome, Portal, Session, Step};
+use sql::session::{Connect, Database, Outcome, Portal, Session, Step, Unbound};
 use sql::types::forms::Forms;
 use sql::types::text;
 use std::collections::BTreeMap;
@@ -72,7 +72,13 @@ fn play(server: &mut dyn Server, script: &str) -> Result<(), String> {
 struct Here {
     database: Database,
     sessions: BTreeMap<String, Session>,
-    waiting: BTreeMap<String, Portal>,
+    waiting: BTreeMap<String, Waiting>,
+}
+
+/// A statement that waits.
+enum Waiting {
+    Runs(Portal),
+    IsPrepared(String),
 }
 
 impl Here {
@@ -81,12 +87,48 @@ impl Here {
         Here { database, sessions: BTreeMap::new(), waiting: BTreeMap::new() }
     }
 
+    /// Prepares a statement and runs it.
+    fn prepare(&mut self, session: &str, text: &str, may_wait: bool) -> Option<Answer> {
+        let own = self.sessions.get_mut(session).unwrap();
+        let mut prepared = if may_wait { Some(own.prepare_once(text)) } else { None };
+        let statement = loop {
+            let error = match prepared {
+                Some(Ok(statement)) => break Ok(statement),
+                Some(Err(error)) => Some(error),
+                None => None,
+            };
+            match own.await_definitions() {
+                Ok(Unbound::Parked(_)) if may_wait => {
+                    self.waiting.insert(session.to_owned(), Waiting::IsPrepared(text.to_owned()));
+                    return None;
+                }
+                Ok(Unbound::Parked(parked)) => {
+                    parked.wait();
+                    prepared = None;
+                    continue;
+                }
+                Ok(Unbound::Stands) if error.is_some() => break Err(error.unwrap()),
+                Ok(Unbound::Stands | Unbound::Again) => {}
+                Err(error) => break Err(error),
+            }
+            prepared = Some(own.prepare_once(text));
+        };
+        match statement.and_then(|statement| own.bind(&statement, Vec::new())) {
+            Ok(portal) => self.go_on(session, portal, may_wait),
+            Err(error) => {
+                own.fail();
+                let _ = own.sync();
+                Some(Err((error.state().0.to_owned(), error.message().to_owned())))
+            }
+        }
+    }
+
     fn go_on(&mut self, session: &str, mut portal: Portal, may_wait: bool) -> Option<Answer> {
         let own = self.sessions.get_mut(session).unwrap();
         let answer = loop {
             match own.execute(&mut portal) {
                 Ok(Step::Parked(_)) if may_wait => {
-                    self.waiting.insert(session.to_owned(), portal);
+                    self.waiting.insert(session.to_owned(), Waiting::Runs(portal));
                     return None;
                 }
                 Ok(Step::Parked(parked)) => parked.wait(),
@@ -107,21 +149,14 @@ impl Server for Here {
             self.sessions.insert(session.to_owned(), self.database.connect(connect()).unwrap());
             self.run(session, "set statement_timeout = '20s'");
         }
-        let own = self.sessions.get_mut(session).unwrap();
-        let portal = own.prepare_once(text).and_then(|statement| own.bind(&statement, Vec::new()));
-        match portal {
-            Ok(portal) => self.go_on(session, portal, true),
-            Err(error) => {
-                own.fail();
-                let _ = own.sync();
-                Some(Err((error.state().0.to_owned(), error.message().to_owned())))
-            }
-        }
+        self.prepare(session, text, true)
     }
 
     fn end(&mut self, session: &str) -> Answer {
-        let portal = self.waiting.remove(session).expect("a statement that waits");
-        self.go_on(session, portal, false).unwrap()
+        match self.waiting.remove(session).expect("a statement that waits") {
+            Waiting::Runs(portal) => self.go_on(session, portal, false).unwrap(),
+            Waiting::IsPrepared(text) => self.prepare(session, &text, false).unwrap(),
+        }
     }
 }
 
@@ -260,10 +295,21 @@ fn own_definitions(is_here: bool) -> Vec<(String, String)> {
                         continue;
                     } else {
                         let is_truncated = define.starts_with("truncate");
-                        let seen = if is_truncated { 0 } else if is_after { 3 } else { new };
+                        let seen = if is_truncated {
+                            0
+                        } else if is_after {
+                            3
+                        } else {
+                            new
+                        };
                         let is_lost = is_after && !is_truncated && !is_insert;
-                        let wanted = if is_lost { "40001".to_owned() } else { (if is_truncated { 0 } else { rows }).to_string() };
-                        let (end, left) = if is_lost { ("rollback", new) } else { ("commit", if is_truncated { 0 } else { last }) };
+                        let wanted = if is_lost {
+                            "40001".to_owned()
+                        } else {
+                            (if is_truncated { 0 } else { rows }).to_string()
+                        };
+                        let (end, left) =
+                            if is_lost { ("rollback", new) } else { ("commit", if is_truncated { 0 } else { last }) };
                         lines.push(format!("1: {define}"));
                         lines.push(format!("1: {sum} {seen}"));
                         lines.push(format!("1: update t set v = 11 where id = 1 -> {wanted}"));

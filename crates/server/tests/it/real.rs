@@ -152,6 +152,58 @@ pub fn a_statement_waits_for_a_row_of_another_session() {
     });
 }
 
+/// A statement that names what another session defines, and has not committed, waits when it is parsed, in either protocol, and is
+/// bound by the definition of then. A cancel ends that wait.
+pub fn what_is_parsed_waits_for_definitions() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let one = real.client().await;
+        one.batch_execute("create table t (id int primary key, n int); insert into t values (1, 10), (2, 20)")
+            .await
+            .unwrap();
+        for (ends, n) in [("commit", "x"), ("rollback", "n"), ("", "n")] {
+            one.batch_execute("begin; alter table t rename column n to x").await.unwrap();
+            let (simple, extended) = (real.client().await, real.client().await);
+            let cancels = [simple.cancel_token(), extended.cancel_token()];
+            let long = "-".repeat(5_000);
+            let simple = tokio::spawn(async move {
+                simple.batch_execute(&format!("update t set x = x + 1 where id = 1 --{long}")).await
+            });
+            let extended = tokio::spawn(async move {
+                extended.execute("update t set x = x + $1 where id = 2", &[&5_i32]).await.map(drop)
+            });
+            let waits = || real.engine.locks().iter().filter(|lock| !lock.granted).count();
+            while waits() < 2 {
+                tokio::task::yield_now().await;
+            }
+            assert!(!simple.is_finished() && !extended.is_finished());
+            match ends {
+                "" => {
+                    for cancel in cancels {
+                        cancel.cancel_query(NoTls).await.unwrap();
+                    }
+                }
+                ends => one.batch_execute(ends).await.unwrap(),
+            }
+            for result in [simple.await.unwrap(), extended.await.unwrap()] {
+                match ends {
+                    "commit" => result.unwrap(),
+                    "rollback" => assert_eq!(state(&result.unwrap_err()), &SqlState::UNDEFINED_COLUMN),
+                    _ => assert_eq!(state(&result.unwrap_err()), &SqlState::QUERY_CANCELED),
+                }
+            }
+            let sum = format!("select sum({n})::int from t");
+            if ends.is_empty() {
+                one.batch_execute("rollback").await.unwrap();
+            }
+            assert_eq!(one.query_one(&sum, &[]).await.unwrap().get::<_, i32>(0), 36);
+            if ends == "commit" {
+                one.batch_execute("alter table t rename column x to n").await.unwrap();
+            }
+        }
+    });
+}
+
 /// Cancel ends a wait for a row, a dead client's transaction is rolled back.
 pub fn cancel_and_death_leave_nothing_behind() {
     let real = Real::new();

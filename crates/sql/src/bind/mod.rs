@@ -95,6 +95,8 @@ pub(crate) struct Binder<'c> {
     is_top: Cell<bool>,
     /// Statements of `WITH` that change rows, so far.
     modifies: RefCell<Vec<Arc<Modify>>>,
+    /// Tables that names stand for, so far.
+    tables: RefCell<Vec<Arc<TableInfo>>>,
     /// Tables that the statement locks, so far.
     uses: RefCell<Vec<TableUse>>,
     /// What names stand for, if somebody wants to know.
@@ -236,6 +238,7 @@ impl<'c> Binder<'c> {
             recursions: RefCell::default(),
             is_top: Cell::new(true),
             modifies: RefCell::default(),
+            tables: RefCell::default(),
             uses: RefCell::default(),
             notes: RefCell::default(),
             views: Views::Expanded(Vec::new()),
@@ -278,6 +281,19 @@ impl<'c> Binder<'c> {
     /// The statements of `WITH` that change rows, for whoever runs the whole.
     pub(crate) fn take_modifies(&self) -> Vec<Arc<Modify>> {
         self.modifies.take()
+    }
+
+    /// A name stands for this table.
+    pub(crate) fn names(&self, table: &Arc<TableInfo>) {
+        let mut tables = self.tables.borrow_mut();
+        if !tables.iter().any(|one| Arc::ptr_eq(one, table)) {
+            tables.push(Arc::clone(table));
+        }
+    }
+
+    /// The tables that names stand for, those of views included.
+    pub(crate) fn take_tables(&self) -> Vec<Arc<TableInfo>> {
+        self.tables.take()
     }
 
     /// The statement locks this table before it begins.

@@ -103,7 +103,11 @@ impl Binder<'_> {
             let message = format!("permission denied: \"{}\" is a system catalog", wanted.name);
             return Err(SqlError::new(SqlState("42501"), message));
         }
-        self.find(&wanted).ok_or_else(|| self.at_name(no_relation(&wanted), name))
+        let found = self.find(&wanted).ok_or_else(|| self.at_name(no_relation(&wanted), name))?;
+        if let Relation::Table(table) = found {
+            self.names(table);
+        }
+        Ok(found)
     }
 
     /// Whether a schema has such a relation, the system's included.
@@ -142,7 +146,9 @@ impl Binder<'_> {
         let views = Views::Expanded(outer.iter().copied().chain([view.oid]).collect());
         let inner = Binder { views, ..inner };
         inner.may_pull.set(true);
-        let mut bound = inner.query(&view.query, None)?;
+        let bound = inner.query(&view.query, None);
+        inner.take_tables().iter().for_each(|table| self.names(table));
+        let mut bound = bound?;
         let height = inner.height.get() + 1;
         crate::stack::check_queries(height)?;
         self.height.set(self.height.get().max(height));

@@ -18,6 +18,7 @@ use crate::session::ColumnInfo;
 use crate::types::SqlType;
 use engine::{Replaced, Table, TableLock};
 use sqlparser::ast;
+use std::cell::RefCell;
 use std::sync::{Arc, PoisonError};
 
 /// What the open transaction has defined.
@@ -198,16 +199,29 @@ impl Session {
         given: Vec<Option<SqlType>>,
     ) -> SqlResult<Analysed> {
         let path = self.search_path()?;
+        let common = self.database.catalog.current_version();
         let seen = self.see_now();
         let state = &seen.state;
-        let ((action, columns, parameters, uses), is_deep) = crate::stack::bounded(|| {
+        let tables = RefCell::default();
+        let bound = crate::stack::bounded(|| {
             let binder = Binder::new(state, &path, text, &self.env, given.clone());
-            let (action, columns) = match copy {
-                Some(options) => binder.copy(tree, options)?,
-                None => binder.statement(tree)?,
+            let bound = match copy {
+                Some(options) => binder.copy(tree, options),
+                None => binder.statement(tree),
             };
+            tables.replace(binder.take_tables());
+            let (action, columns) = bound?;
             Ok((Arc::new(action), columns, binder.parameter_types(), binder.take_uses()))
-        })?;
+        });
+        let tables = tables.into_inner();
+        let ((action, columns, parameters, uses), is_deep) = match bound {
+            Ok(bound) => bound,
+            Err(error) => {
+                self.note_failed(tables, common);
+                return Err(error);
+            }
+        };
+        self.unbound = None;
         self.is_deep |= is_deep;
         let catalog = state.version();
         let bound = Bound {
@@ -215,6 +229,7 @@ impl Session {
             known: Arc::default(),
             columns: columns.as_deref().map(Arc::from),
             uses,
+            tables,
             catalog,
             path,
             is_deep,

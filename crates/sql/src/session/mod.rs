@@ -20,10 +20,11 @@ mod query;
 mod run;
 mod server;
 mod transaction;
+mod unbound;
 mod wire;
 
 use crate::analytics::Analytics;
-use crate::catalog::{Catalog, State};
+use crate::catalog::{Catalog, TableInfo};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::{Advised, Numbers};
@@ -58,6 +59,7 @@ use stage::Class;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
+pub use unbound::Unbound;
 pub use wire::Canceller;
 
 /// What all sessions share.
@@ -138,6 +140,8 @@ struct Bound {
     columns: Option<Arc<[ColumnInfo]>>,
     /// Locks that it takes before it begins.
     uses: Vec<TableUse>,
+    /// Tables that its names stand for.
+    tables: Vec<Arc<TableInfo>>,
     catalog: u64,
     path: Arc<[String]>,
     /// It was made on a large stack, and is dropped on one.
@@ -163,6 +167,7 @@ impl Bound {
             known: Arc::default(),
             columns: None,
             uses: Vec::new(),
+            tables: Vec::new(),
             catalog: 0,
             path: Arc::from([]),
             is_deep,
@@ -308,6 +313,8 @@ pub struct Session {
     is_parked: bool,
     /// Binding of the statement that waits, if it has begun: it goes on with what it has seen.
     running: Option<Arc<Bound>>,
+    /// The binding that has failed last, if that may be for a definition that is not committed.
+    unbound: Option<unbound::Failed>,
     /// The sleep of the statement under way, and where it is.
     nap: Option<naps::Nap>,
     bed: Arc<naps::Bed>,
@@ -418,6 +425,7 @@ impl Database {
             notices,
             is_parked: false,
             running: None,
+            unbound: None,
             nap: None,
             bed: Arc::default(),
             analysis: query::Own::default(),
@@ -473,6 +481,7 @@ impl Session {
 
     fn analyse_text(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
         let begun = Instant::now();
+        self.unbound = None;
         self.take_reloaded();
         let mut parsed = match parse(text) {
             // Whatever it is, the transaction has failed.
@@ -550,7 +559,7 @@ impl Session {
         if statement.class.is_some() && !self.engine.is_open() {
             self.hinted = statement.class;
         }
-        let result = self.act_current(&statement, &portal.values);
+        let result = self.act_bound(portal);
         match &result {
             Ok(Step::Done(_)) => {
                 self.running = None;

@@ -1,0 +1,100 @@
+//! Statements whose binding has failed beside a definition that has not been committed.
+//!
+//! **Invariant:** an error of binding is told only if nobody else has one of the tables that the statement names locked against
+//! readers, or nothing was defined by whoever had. So a statement fails by the definitions of now, as one that locks its tables
+//! before it is bound. It waits without a lock of its own, and is bound anew.
+
+use super::run::{Needs, Ran};
+use super::{Parked, Portal, Session, Step};
+use crate::catalog::TableInfo;
+use crate::error::SqlResult;
+use engine::{TableLock, Wait};
+use std::sync::Arc;
+
+/// What the preparation of a statement that has failed comes to.
+#[derive(Debug)]
+pub enum Unbound {
+    /// The error stands.
+    Stands,
+    /// It is to be prepared again.
+    Again,
+    /// Somebody defines something that it names: ask again when the wait is over.
+    Parked(Parked),
+}
+
+/// Binding that has failed.
+pub(super) struct Failed {
+    /// Tables that its names stand for.
+    tables: Arc<[Arc<TableInfo>]>,
+    /// The number of the catalog then.
+    catalog: u64,
+}
+
+impl Session {
+    /// Remembers a binding that has failed; it began when the common catalog had this number.
+    pub(super) fn note_failed(&mut self, tables: Vec<Arc<TableInfo>>, catalog: u64) {
+        // Nobody else defines anything beside a transaction that does.
+        let may_wait = self.work.is_none() && !tables.is_empty();
+        self.unbound = may_wait.then(|| Failed { tables: tables.into(), catalog });
+    }
+
+    /// Tells whether the preparation that has failed named a table: [`Session::await_definitions`] may know more.
+    pub fn is_unbound(&self) -> bool {
+        self.unbound.is_some()
+    }
+
+    /// After [`Session::prepare`] has failed: whether it may have failed for a definition that is not committed.
+    ///
+    /// # Errors
+    /// Those of waiting for it.
+    pub fn await_definitions(&mut self) -> SqlResult<Unbound> {
+        let Some(failed) = self.unbound.take() else { return Ok(Unbound::Stands) };
+        if self.has_failed {
+            return Ok(Unbound::Stands);
+        }
+        let tables = Arc::clone(&failed.tables);
+        let ran = self.run(&[], Needs::Nothing, |run| {
+            run.txn.give_back_when_waiting();
+            for table in tables.iter() {
+                run.txn.lock_table(&table.table, TableLock::AccessShare, Wait::Block)?;
+            }
+            run.txn.take_back();
+            run.txn.has_read_nothing();
+            Ok(())
+        })?;
+        Ok(match ran {
+            Ran::Parked(parked) => {
+                self.unbound = Some(failed);
+                Unbound::Parked(parked)
+            }
+            _ if failed.catalog == self.database.catalog.current_version() => Unbound::Stands,
+            _ => Unbound::Again,
+        })
+    }
+
+    /// Runs what binds on the way, again after definitions that its binding has failed for.
+    pub(super) fn act_bound(&mut self, portal: &Portal) -> SqlResult<Step> {
+        // It has waited for some.
+        let mut result = match self.unbound.is_some() && self.is_parked {
+            true => None,
+            false => {
+                self.unbound = None;
+                Some(self.act_current(&portal.statement, &portal.values))
+            }
+        };
+        loop {
+            let error = match result {
+                Some(Err(error)) if self.unbound.is_some() => Some(error),
+                Some(result) => return result,
+                None => None,
+            };
+            match (self.await_definitions()?, error) {
+                (Unbound::Parked(parked), _) => return Ok(Step::Parked(parked)),
+                (Unbound::Stands, Some(error)) => return Err(error),
+                // One that has waited says when it is bound again what it has said.
+                (Unbound::Stands | Unbound::Again, _) => {}
+            }
+            result = Some(self.act_current(&portal.statement, &portal.values));
+        }
+    }
+}
