@@ -399,6 +399,39 @@ impl Txn<'_> {
         Ok(())
     }
 
+    /// As [`Txn::share_table`], but waits for nobody: false if another has or wants the table in mode ACCESS EXCLUSIVE. Then
+    /// nothing is announced.
+    ///
+    /// # Errors
+    /// [`Error::Taken`], [`Error::Cancelled`].
+    #[inline]
+    pub fn try_share_table(&self, table: &Table) -> Result<bool> {
+        self.inner.assert_own(table);
+        Ok(self.shared.get().has(table.id) || self.share_if_free(table)?)
+    }
+
+    fn share_if_free(&self, table: &Table) -> Result<bool> {
+        let _call = self.call();
+        self.check_active()?;
+        let (number, key) = (table.id % TABLE_BITS, Key::Table(table.id));
+        let before = self.shared.get();
+        let now = before.with(table.id);
+        // As for writes: first the announcement, then the look.
+        self.held().set_shared(&before, &now);
+        let Inner { locks, registry, .. } = self.inner;
+        if !locks.admits_readers(number) {
+            let elsewhere = Elsewhere { inner: self.inner, held: self.held(), without_own: Own::Reads };
+            let answer = locks.ask(registry, &elsewhere, self.asker(), (key, Mode::ACCESS_SHARE), Ask::Check);
+            if !matches!(answer, Ok(Answer::Free | Answer::Granted { .. })) {
+                self.held().set_shared(&now, &before);
+                self.inner.tables_released(self.held(), 1 << number);
+                return answer.map(|_| false);
+            }
+        }
+        self.shared.set(now);
+        Ok(true)
+    }
+
     /// Goes back to what it read before.
     pub(crate) fn share_again(&self, before: Shared) {
         let now = self.shared.replace(before);

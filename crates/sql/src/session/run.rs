@@ -5,7 +5,7 @@
 //! on with the snapshot and the catalog that it has.
 
 use super::{Action, Block, Bound, Parked, Session, Statement, Step};
-use crate::catalog::ORDER;
+use crate::catalog::{ORDER, TableInfo};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult};
 use crate::exec::{Changes, Memo, Run, Spent, moves};
@@ -162,6 +162,11 @@ impl Session {
         let catalog = Arc::clone(&self.database.catalog);
         let env = self.env_at(statement_us);
         let env = &*env;
+        // A transaction that keeps its catalog keeps the tables that it has read, too: who replaces one waits. It waits for nobody.
+        let shares: &[Arc<TableInfo>] = match needs {
+            Needs::Statement(bound) if self.pinned.is_some() && self.block == Block::Explicit => &bound.tables,
+            _ => &[],
+        };
         let was_parked = self.is_parked;
         let mut told = None;
         let (numbers, advised) = (&self.numbers, &self.advised);
@@ -179,6 +184,9 @@ impl Session {
                 txn.take_back();
                 txn.has_read_nothing();
                 return Ok(Part::Moved);
+            }
+            for table in shares {
+                txn.try_share_table(&table.table)?;
             }
             let (changes, memo) = (Changes::default(), Memo::default());
             let probe = probe.as_deref().inspect(|probe| probe.reset());
