@@ -12,7 +12,7 @@ pub(crate) mod change;
 
 use crate::error::{SqlError, SqlResult, SqlState};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The role that is always there.
 pub const FIRST: &str = "postgres";
@@ -28,9 +28,11 @@ pub type Hash = fn(&str) -> Option<String>;
 pub struct Roles {
     state: RwLock<State>,
     hash: OnceLock<Hash>,
+    /// For whoever decides a commit that changes some.
+    changing: Mutex<()>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
     roles: BTreeMap<String, Role>,
     /// What `ALTER DATABASE SET` has said.
@@ -111,6 +113,12 @@ impl Roles {
     pub fn hash_by(&self, hash: Hash) {
         // Whoever comes later would say the same.
         let _ = self.hash.set(hash);
+    }
+
+    /// The same, to be changed by a transaction.
+    fn copy(&self) -> Roles {
+        let state = RwLock::new(self.read().clone());
+        Roles { state, hash: self.hash.clone(), changing: Mutex::default() }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {

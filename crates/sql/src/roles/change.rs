@@ -1,9 +1,10 @@
 //! `CREATE`, `ALTER` and `DROP ROLE`, and settings of roles and databases.
 //!
-//! **Invariant:** a statement is checked as a whole before it changes anything. What it changes is remembered until its
-//! transaction has ended, and put back if that fails.
+//! **Invariant:** a statement is checked as a whole before it changes anything. It changes a copy, which its transaction alone
+//! sees. When that commits, all of its changes are made once more, to the roles of then; nobody else changes roles until the
+//! commit is decided, and they become everybody's after it. So nobody sees what may be rolled back, and nobody's changes are lost.
 
-use super::{FIRST, Role, Roles, SettingList};
+use super::{FIRST, Role, Roles, SettingList, State};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
 use crate::settings::class_named;
@@ -12,9 +13,10 @@ use crate::settings::value::accepted;
 use sqlparser::ast::{self, AlterRoleOperation, CreateRole, Password, ResetConfig, RoleOption, SetConfigValue};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// What a statement about roles does.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum RoleChange {
     Create {
         names: Vec<String>,
@@ -42,7 +44,7 @@ pub(crate) enum RoleChange {
 }
 
 /// What is said of a role.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Opt {
     Superuser(bool),
     CreateRole(bool),
@@ -56,11 +58,62 @@ pub(crate) enum Opt {
     OfSuperusers(&'static str),
 }
 
-/// What a transaction has changed: how it was before.
-#[derive(Debug)]
-pub(crate) enum Undo {
-    Role(String, Option<Role>),
-    Database(String, SettingList),
+/// What a transaction has changed.
+pub(crate) struct Changed {
+    /// All roles, as it sees them.
+    pub(crate) seen: Arc<Roles>,
+    changes: Vec<RoleChange>,
+}
+
+/// Roles as a transaction leaves them whose commit is being decided. Nobody else changes any meanwhile.
+pub(crate) struct Decided<'r> {
+    roles: &'r Roles,
+    state: State,
+    _others: MutexGuard<'r, ()>,
+}
+
+impl Decided<'_> {
+    /// The transaction has committed.
+    pub(crate) fn publish(self) {
+        *self.roles.write() = self.state;
+    }
+}
+
+impl Changed {
+    /// Nothing so far.
+    pub(crate) fn new(roles: &Roles) -> Changed {
+        Changed { seen: Arc::new(roles.copy()), changes: Vec::new() }
+    }
+
+    /// Makes a change for the transaction. A password is made into what is kept once.
+    pub(crate) fn change(
+        &mut self,
+        change: &RoleChange,
+        (user, database): (&str, &str),
+        notices: &mut Vec<(&'static str, SqlError)>,
+    ) -> SqlResult<()> {
+        let change = change.hashed(&self.seen)?;
+        // Queries of statements before may still have the other.
+        let seen = Arc::new(self.seen.copy());
+        Changer { roles: &seen, user, database, notices }.apply(&change)?;
+        self.seen = seen;
+        self.changes.push(change);
+        Ok(())
+    }
+
+    /// Makes the changes to the roles of now, for a commit.
+    ///
+    /// # Errors
+    /// What somebody else has changed meanwhile does not allow them any more.
+    pub(crate) fn decide<'r>(self, roles: &'r Roles, (user, database): (&str, &str)) -> SqlResult<Decided<'r>> {
+        let others = roles.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let copy = roles.copy();
+        for change in &self.changes {
+            Changer { roles: &copy, user, database, notices: &mut Vec::new() }.apply(change)?;
+        }
+        let state = copy.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(Decided { roles, state, _others: others })
+    }
 }
 
 fn is_word(token: &TokenWithSpan, words: &[&str]) -> bool {
@@ -252,6 +305,21 @@ impl RoleChange {
         Ok(RoleChange::Drop { names: names.iter().map(joined).collect::<SqlResult<_>>()?, if_exists })
     }
 
+    /// The same with passwords as they are kept.
+    fn hashed(&self, roles: &Roles) -> SqlResult<RoleChange> {
+        let mut change = self.clone();
+        if let RoleChange::Create { options, .. } | RoleChange::Alter { options, .. } = &mut change {
+            for option in options {
+                // An empty one could never be given: clients take it for none.
+                if let Opt::Password(password) = option {
+                    let given = password.take().filter(|password| !password.is_empty());
+                    *password = given.map(|password| roles.hashed(&password)).transpose()?;
+                }
+            }
+        }
+        Ok(change)
+    }
+
     /// The tag of the statement.
     pub(crate) fn tag(&self) -> &'static str {
         match self {
@@ -263,13 +331,12 @@ impl RoleChange {
     }
 }
 
-/// Who changes, and where it is noted.
-pub(crate) struct Changer<'a> {
-    pub(crate) roles: &'a Roles,
-    pub(crate) user: &'a str,
-    pub(crate) database: &'a str,
-    pub(crate) undo: &'a mut Vec<Undo>,
-    pub(crate) notices: &'a mut Vec<(&'static str, SqlError)>,
+/// Who changes what.
+struct Changer<'a> {
+    roles: &'a Roles,
+    user: &'a str,
+    database: &'a str,
+    notices: &'a mut Vec<(&'static str, SqlError)>,
 }
 
 fn denied(what: &str) -> SqlError {
@@ -285,7 +352,7 @@ fn exists(name: &str) -> SqlError {
 }
 
 impl Changer<'_> {
-    pub(crate) fn apply(&mut self, change: &RoleChange) -> SqlResult<()> {
+    fn apply(&mut self, change: &RoleChange) -> SqlResult<()> {
         match change {
             RoleChange::Create { names, options } => {
                 for name in names {
@@ -421,11 +488,7 @@ impl Changer<'_> {
                 Opt::ConnectionLimit(limit) => role.connections_max = *limit,
                 // Looked at when the others have been applied.
                 Opt::OfSuperusers(_) => {}
-                Opt::Password(password) => {
-                    // An empty one could never be given: clients take it for none.
-                    let password = password.as_deref().filter(|password| !password.is_empty());
-                    role.password = password.map(|password| self.roles.hashed(password)).transpose()?;
-                }
+                Opt::Password(password) => role.password.clone_from(password),
             }
         }
         for option in options {
@@ -439,7 +502,6 @@ impl Changer<'_> {
     }
 
     fn put(&mut self, name: &str, role: Option<Role>) {
-        self.undo.push(Undo::Role(name.to_owned(), self.roles.get(name)));
         match role {
             Some(role) => self.roles.put(name, role),
             None => drop(self.roles.remove(name)),
@@ -490,7 +552,6 @@ impl Changer<'_> {
             }
             (_, _, Some(database)) => {
                 let mut list = self.roles.of_database(database);
-                self.undo.push(Undo::Database(database.to_owned(), list.clone()));
                 change(&mut list);
                 self.roles.put_database(database, list);
             }
@@ -533,16 +594,5 @@ impl Changer<'_> {
             }
         }
         Ok(Some(value.into_owned()))
-    }
-}
-
-/// Puts back what a transaction that fails has changed, the latest first.
-pub(crate) fn undo(roles: &Roles, changes: &mut Vec<Undo>) {
-    for change in changes.drain(..).rev() {
-        match change {
-            Undo::Role(name, Some(role)) => roles.put(&name, role),
-            Undo::Role(name, None) => drop(roles.remove(&name)),
-            Undo::Database(name, settings) => roles.put_database(&name, settings),
-        }
     }
 }

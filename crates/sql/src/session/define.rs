@@ -122,7 +122,12 @@ impl Session {
     /// all sessions share is touched only if it is another than before.
     pub(super) fn see_now(&mut self) -> Arc<Seen> {
         match &self.settings.forms.seen {
-            Some(seen) if seen.state.version() == self.version() && Arc::ptr_eq(&seen.path, &self.path) => {
+            Some(seen)
+                if self.roles.is_none()
+                    && seen.state.version() == self.version()
+                    && Arc::ptr_eq(&seen.path, &self.path)
+                    && Arc::ptr_eq(&seen.roles, &self.database.roles) =>
+            {
                 let seen = Arc::clone(seen);
                 self.refresh_env();
                 seen
@@ -157,13 +162,16 @@ impl Session {
 
     /// From here on values are read and written by this catalog, and functions ask it.
     pub(super) fn see(&mut self, state: &Arc<State>) -> Arc<Seen> {
-        let is_same = |seen: &&Arc<Seen>| Arc::ptr_eq(&seen.state, state) && Arc::ptr_eq(&seen.path, &self.path);
+        let roles = self.roles.as_ref().map_or(&self.database.roles, |changed| &changed.seen);
+        let is_same = |seen: &&Arc<Seen>| {
+            Arc::ptr_eq(&seen.state, state) && Arc::ptr_eq(&seen.path, &self.path) && Arc::ptr_eq(&seen.roles, roles)
+        };
         let seen = match self.settings.forms.seen.as_ref().filter(is_same) {
             Some(seen) => Arc::clone(seen),
             None => Arc::new(Seen {
                 state: Arc::clone(state),
                 path: Arc::clone(&self.path),
-                roles: Arc::clone(&self.database.roles),
+                roles: Arc::clone(roles),
                 provider: self.database.provider.clone(),
             }),
         };
@@ -459,7 +467,6 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.end_roles(false);
         self.engine.rollback();
         self.undefine();
     }

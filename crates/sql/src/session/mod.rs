@@ -36,7 +36,7 @@ use crate::plan::{Plan, TableUse};
 use crate::planning::Planning;
 use crate::pulse::Watch;
 use crate::roles::Roles;
-use crate::roles::change::Undo;
+use crate::roles::change::Changed;
 use crate::settings::Settings;
 pub use crate::settings::{Defaults, Setting, SettingRow, Source};
 use crate::stack::{self, Tree};
@@ -330,7 +330,7 @@ pub struct Session {
     /// The class that a hint or a rule gives to the transaction.
     hinted: Option<Class>,
     /// What the transaction has changed of roles.
-    role_undo: Vec<Undo>,
+    roles: Option<Box<Changed>>,
     /// When the statement under way has taken too long.
     deadline: Option<Instant>,
     /// What it has waited before it was executed.
@@ -435,7 +435,7 @@ impl Database {
             user,
             name_of_database: database,
             hinted: None,
-            role_undo: Vec::new(),
+            roles: None,
             deadline: None,
             waited: Duration::ZERO,
             is_deep: false,

@@ -7,6 +7,7 @@ use super::define::Pinned;
 use super::{Block, Portal, Session, TransactionStatus};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::env::clock_us;
+use crate::roles::change::Decided;
 use engine::Begin;
 use std::sync::Arc;
 
@@ -66,16 +67,22 @@ impl Session {
     /// Ends the transaction. Says whether it was committed.
     pub(super) fn end(&mut self, commit: bool) -> SqlResult<bool> {
         let commit = commit && !self.has_failed;
-        let result = if commit && self.engine.is_open() {
-            self.commit()
-        } else {
-            self.engine.rollback();
-            self.undefine();
-            Ok(())
+        let roles = Arc::clone(&self.database.roles);
+        let changed = self.roles.take().filter(|_| commit);
+        let decided = changed.map(|changed| changed.decide(&roles, (&self.user, &self.name_of_database))).transpose();
+        let result = match decided {
+            Ok(decided) if commit && self.engine.is_open() => self.commit().map(|()| decided),
+            decided => {
+                self.engine.rollback();
+                self.undefine();
+                decided
+            }
         };
+        // After the commit: nobody has seen what may be rolled back.
+        let result = result.map(|decided| decided.into_iter().for_each(Decided::publish));
         self.pinned = None;
         self.locked.clear();
-        self.end_roles(commit && result.is_ok());
+        self.hinted = None;
         self.end_portals(commit && result.is_ok());
         self.block = Block::None;
         self.has_failed = false;

@@ -8,7 +8,7 @@ use super::{Block, Database, Portal, Session, query};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::priority;
 use crate::roles::Roles;
-use crate::roles::change::{Changer, RoleChange, undo};
+use crate::roles::change::{Changed, RoleChange};
 use crate::settings::{SettingRow, Settings, Source};
 use stage::Class;
 use std::sync::Arc;
@@ -215,24 +215,8 @@ impl Session {
             return Err(SqlError::unsupported(format_args!("{} in a transaction block", change.tag())));
         }
         self.open_implicit();
-        let mut changer = Changer {
-            roles: &self.database.roles,
-            user: &self.user,
-            database: &self.name_of_database,
-            undo: &mut self.role_undo,
-            notices: &mut self.notices,
-        };
-        changer.apply(change)
-    }
-
-    /// The transaction has ended.
-    pub(super) fn end_roles(&mut self, committed: bool) {
-        self.hinted = None;
-        if committed {
-            self.role_undo.clear();
-        } else if !self.role_undo.is_empty() {
-            undo(&self.database.roles, &mut self.role_undo);
-        }
+        let changed = self.roles.get_or_insert_with(|| Box::new(Changed::new(&self.database.roles)));
+        changed.change(change, (&self.user, &self.name_of_database), &mut self.notices)
     }
 }
 
