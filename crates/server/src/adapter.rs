@@ -237,6 +237,10 @@ impl Backend for Session {
         Session::is_alone(self, portal)
     }
 
+    fn is_modifying(&self, portal: &Portal) -> bool {
+        Session::is_modifying(self, portal)
+    }
+
     fn begin_again(&mut self) {
         Session::begin_again(self);
     }

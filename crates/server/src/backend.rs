@@ -297,6 +297,11 @@ pub trait Backend: Send + 'static {
         false
     }
 
+    /// False if the portal is a query that changes no rows.
+    fn is_modifying(&self, _portal: &Self::Portal) -> bool {
+        true
+    }
+
     /// Forgets what such a portal has done: its transaction and its notices.
     fn begin_again(&mut self) {}
 

@@ -53,6 +53,35 @@ impl Datum {
         Datum::Text(text.into())
     }
 
+    /// Bytes that its text takes at most, or its binary form, also within an array.
+    pub fn written_max(&self) -> u64 {
+        /// A number may have so many digits before and behind its point.
+        const NUMERIC_MAX: u64 = 131_072 + 16_383;
+        /// What is left is shorter, names of objects included.
+        const OTHERS_MAX: u64 = 512;
+        match self {
+            // Quoted, each may have a backslash before it.
+            Datum::Text(text) => 2 * text.len() as u64 + OTHERS_MAX,
+            // As `\000`, and that quoted.
+            Datum::Bytes(bytes) => 5 * bytes.len() as u64 + OTHERS_MAX,
+            Datum::Numeric(_) => NUMERIC_MAX + OTHERS_MAX,
+            Datum::Array(items) => items.iter().map(Datum::written_max).sum::<u64>() + OTHERS_MAX,
+            Datum::Null
+            | Datum::Bool(_)
+            | Datum::Int2(_)
+            | Datum::Int4(_)
+            | Datum::Int8(_)
+            | Datum::Oid(_)
+            | Datum::Float4(_)
+            | Datum::Float8(_)
+            | Datum::Date(_)
+            | Datum::Time(_)
+            | Datum::Timestamp(_)
+            | Datum::Interval(_)
+            | Datum::Uuid(_) => OTHERS_MAX,
+        }
+    }
+
     /// Returns true for a value of a type that stands as this variant; NULL is of none.
     pub(crate) fn is_of(&self, kind: Kind) -> bool {
         match kind {

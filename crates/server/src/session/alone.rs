@@ -1,13 +1,14 @@
 //! Statements that are transactions of their own.
 //!
 //! **Invariant:** nothing of such a statement reaches the client before it has run, and before its commit where that is known to
-//! follow. One that a more important transaction has aborted until then can therefore be run again, and no tag is followed by the news
+//! follow, unless a row may be too long for a message: what is committed is never told with an error. One that a more important transaction has aborted until then can therefore be run again, and no tag is followed by the news
 //! that it was in vain.
 
 use super::{Session, Stop};
 use crate::backend::Backend;
 use crate::lent::Lent;
 use crate::stats::Totals;
+use sql::Datum;
 use sql::session::Outcome;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -23,6 +24,16 @@ pub(crate) enum Then {
     Unknown,
 }
 
+/// Tells whether each row is sure to fit into a message.
+fn fits(outcome: &Outcome) -> bool {
+    let Outcome::Rows(rows, _) = outcome else { return true };
+    let written_max = |row: &[Datum]| row.iter().map(Datum::written_max).sum::<u64>();
+    rows.iter().all(|row| written_max(row) < ROW_MAX)
+}
+
+/// Bytes of a row, with room for the lengths of its values.
+const ROW_MAX: u64 = (i32::MAX - (1 << 16)) as u64;
+
 impl<B: Backend> Session<B> {
     /// Runs a portal to its end, or to its commit, and again when a more important transaction has aborted it, within
     /// `statement_timeout`.
@@ -36,9 +47,10 @@ impl<B: Backend> Session<B> {
         commits: bool,
     ) -> Result<Outcome, Stop> {
         let begun = Instant::now();
+        let is_modifying = self.backend.is_modifying(portal);
         let outcome = loop {
             let outcome = match self.run_to_end(totals, portal).await {
-                Ok(outcome) if !commits => Ok(outcome),
+                Ok(outcome) if !commits || (is_modifying && !fits(&outcome)) => Ok(outcome),
                 Ok(outcome) => {
                     self.conn.lap();
                     let ran = self.conn.now;
@@ -63,5 +75,26 @@ impl<B: Backend> Session<B> {
             self.notices();
         }
         outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sql::SqlType;
+    use sql::session::Tag;
+    use sql::types::forms::Forms;
+    use sql::types::text;
+
+    #[test]
+    fn a_row_that_may_be_too_long_is_sent_before_the_commit() {
+        let number = || text::input("1e131000", SqlType::from(sql::Kind::Numeric), &Forms::default()).unwrap();
+        let of = |values: Vec<Datum>| {
+            let tag = Tag { words: "INSERT 0", rows: Some(1) };
+            Outcome::Rows(vec![[Datum::Null].into(), [Datum::Array(values.into())].into()], tag)
+        };
+        assert!(fits(&of((0..1_000).map(|_| number()).collect())));
+        assert!(!fits(&of((0..16_384).map(|_| number()).collect())));
+        assert!(fits(&Outcome::Empty));
     }
 }

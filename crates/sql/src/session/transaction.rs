@@ -125,6 +125,11 @@ impl Session {
         is_one && self.block == Block::None && !self.engine.is_open()
     }
 
+    /// Tells whether the portal is more than a query that changes no rows.
+    pub fn is_modifying(&self, portal: &Portal) -> bool {
+        portal.statement.is_modifying()
+    }
+
     /// Forgets what the implicit transaction has done, and its notices: the statement is run again.
     pub fn begin_again(&mut self) {
         if self.block == Block::Implicit {
