@@ -334,6 +334,12 @@ impl Settings {
         self.set(name, Some(value), true)
     }
 
+    /// The characteristics of the open transaction.
+    pub(crate) fn characteristics(&self) -> Vec<(&'static str, String)> {
+        let one = |(own, _): (&'static str, &'static str)| Some((own, self.values[position(own)?].to_string()));
+        OF_TRANSACTION.into_iter().filter_map(one).collect()
+    }
+
     /// A transaction begins: it is what the defaults say.
     pub(crate) fn begin(&mut self) {
         if self.hot.is_default {
@@ -454,7 +460,8 @@ impl Settings {
     fn row(&self, at: usize, def: &'static Def) -> SettingRow {
         let (min_val, max_val) = match def.takes {
             defs::Takes::Integer(least, most) => (Some(least.to_string()), Some(most.to_string())),
-            defs::Takes::Milliseconds | defs::Takes::Kilobytes => (Some("0".to_owned()), Some(i32::MAX.to_string())),
+            defs::Takes::Milliseconds => (Some("0".to_owned()), Some(i32::MAX.to_string())),
+            defs::Takes::Kilobytes(least) => (Some(least.to_string()), Some(i32::MAX.to_string())),
             defs::Takes::MillisecondsOrNever => (Some("-1".to_owned()), Some(i32::MAX.to_string())),
             defs::Takes::Text
             | defs::Takes::DateStyle

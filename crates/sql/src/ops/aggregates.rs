@@ -152,7 +152,9 @@ impl Accumulator {
                 let replaces = match &self.state {
                     State::Value(best) => {
                         let order = compare(value, best, kind);
-                        if what == What::Min { order.is_lt() } else { order.is_gt() }
+                        // Of equal values that look different the last one stays, of padded texts the first, as in PostgreSQL.
+                        let is_equal = order.is_eq() && kind != Kind::Bpchar;
+                        is_equal || if what == What::Min { order.is_lt() } else { order.is_gt() }
                     }
                     _ => true,
                 };

@@ -53,8 +53,12 @@ pub(crate) enum Action {
         modes: Modes,
         is_start: bool,
     },
-    Commit,
-    Rollback,
+    /// `COMMIT`, `ROLLBACK`
+    End {
+        commits: bool,
+        /// Whether another transaction like it follows.
+        chain: bool,
+    },
     Savepoint(String),
     RollbackTo(String),
     Release(String),
@@ -93,7 +97,7 @@ impl Action {
 
     /// Whether it is done even in a transaction that has failed.
     pub(crate) fn ends_or_goes_back(&self) -> bool {
-        matches!(self, Action::Commit | Action::Rollback | Action::RollbackTo(_) | Action::Empty)
+        matches!(self, Action::End { .. } | Action::RollbackTo(_) | Action::Empty)
     }
 }
 
@@ -149,10 +153,12 @@ impl Binder<'_> {
                 exception: None,
                 has_end_keyword: false,
             } if statements.is_empty() => (Action::Begin { modes: modes_of(modes)?, is_start: !*begin }, None),
-            Statement::Commit { chain: false, end: _, modifier: None } => (Action::Commit, None),
-            Statement::Rollback { chain: false, savepoint: None } => (Action::Rollback, None),
+            Statement::Commit { chain, end: _, modifier: None } => (Action::End { commits: true, chain: *chain }, None),
+            Statement::Rollback { chain, savepoint: None } => (Action::End { commits: false, chain: *chain }, None),
             Statement::Rollback { chain: false, savepoint: Some(name) } => (Action::RollbackTo(folded(name)), None),
-            Statement::Commit { .. } | Statement::Rollback { .. } => return Err(SqlError::unsupported("AND CHAIN")),
+            Statement::Commit { .. } | Statement::Rollback { .. } => {
+                return Err(SqlError::unsupported("this statement"));
+            }
             Statement::Savepoint { name } => (Action::Savepoint(folded(name)), None),
             Statement::ReleaseSavepoint { name } => (Action::Release(folded(name)), None),
             Statement::Set(set) => (self.set(set)?, None),

@@ -311,6 +311,8 @@ pub struct Session {
     notices: Vec<(&'static str, SqlError)>,
     /// The statement under way has been given before, and waits.
     is_parked: bool,
+    /// Whether the time of the transaction is settled, which begins with the first statement that is analysed for it.
+    is_timed: bool,
     /// Binding of the statement that waits, if it has begun: it goes on with what it has seen.
     running: Option<Arc<Bound>>,
     /// The binding that has failed last, if that may be for a definition that is not committed.
@@ -424,6 +426,7 @@ impl Database {
             env_version,
             notices,
             is_parked: false,
+            is_timed: false,
             running: None,
             unbound: None,
             nap: None,
@@ -511,7 +514,7 @@ impl Session {
             }),
         };
         let given = types.iter().map(given).collect::<SqlResult<_>>()?;
-        if self.block == Block::None {
+        if self.block == Block::None && !std::mem::replace(&mut self.is_timed, true) {
             self.settings.forms.now_us = clock_us();
         }
         self.refresh_env();
@@ -657,19 +660,15 @@ impl Session {
                 self.set_modes(modes)?;
                 done(if *is_start { "START TRANSACTION" } else { "BEGIN" })
             }
-            Action::Commit if self.block != Block::Explicit => {
+            Action::End { commits, chain: true } => {
+                done(if self.end_and_chain(*commits)? { "COMMIT" } else { "ROLLBACK" })
+            }
+            Action::End { commits, chain: false } if self.block != Block::Explicit => {
                 self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
-                self.end(true)?;
-                done("COMMIT")
+                self.end(*commits)?;
+                done(if *commits { "COMMIT" } else { "ROLLBACK" })
             }
-            Action::Commit => done(if self.end(true)? { "COMMIT" } else { "ROLLBACK" }),
-            Action::Rollback => {
-                if self.block != Block::Explicit {
-                    self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
-                }
-                self.end(false)?;
-                done("ROLLBACK")
-            }
+            Action::End { commits, chain: false } => done(if self.end(*commits)? { "COMMIT" } else { "ROLLBACK" }),
             Action::Savepoint(name) => {
                 self.need_block("SAVEPOINT")?;
                 self.begin_in_engine()?;

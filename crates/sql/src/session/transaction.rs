@@ -20,7 +20,10 @@ impl Session {
 
     pub(super) fn open(&mut self, block: Block) {
         if self.block == Block::None {
-            self.settings.forms.now_us = clock_us();
+            // `'now'` in a statement that was analysed in this message is the same time.
+            if !self.is_timed {
+                self.settings.forms.now_us = clock_us();
+            }
             self.settings.begin();
         }
         self.block = block;
@@ -81,6 +84,7 @@ impl Session {
         // After the commit: nobody has seen what may be rolled back.
         let result = result.map(|decided| decided.into_iter().for_each(Decided::publish));
         self.pinned = None;
+        self.is_timed = false;
         self.locked.clear();
         self.hinted = None;
         self.end_portals(commit && result.is_ok());
@@ -96,6 +100,18 @@ impl Session {
         result.map(|()| commit)
     }
 
+    /// Ends the transaction, and begins another with its characteristics. Says whether it was committed.
+    pub(super) fn end_and_chain(&mut self, commit: bool) -> SqlResult<bool> {
+        self.need_block(if commit { "COMMIT AND CHAIN" } else { "ROLLBACK AND CHAIN" })?;
+        let modes = self.settings.characteristics();
+        let is_committed = self.end(commit)?;
+        self.open(Block::Explicit);
+        for (name, value) in &modes {
+            self.settings.set_of_transaction(name, value)?;
+        }
+        Ok(is_committed)
+    }
+
     /// The end of a simple query, or `Sync`: commits or rolls back the implicit transaction, if there is one.
     ///
     /// # Errors
@@ -107,6 +123,7 @@ impl Session {
             Block::Explicit => Ok(()),
             // Portals of a transaction that has not begun.
             Block::None => {
+                self.is_timed = false;
                 self.end_portals(false);
                 Ok(())
             }

@@ -148,8 +148,7 @@ impl Session {
                 action,
                 Action::Empty
                     | Action::Begin { .. }
-                    | Action::Commit
-                    | Action::Rollback
+                    | Action::End { .. }
                     | Action::SetTransaction(_)
                     | Action::SetCharacteristics(_)
                     | Action::Set { .. }

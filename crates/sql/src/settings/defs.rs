@@ -32,8 +32,8 @@ pub enum Takes {
     Milliseconds,
     /// The same, or -1.
     MillisecondsOrNever,
-    /// Kilobytes, or a number with a unit.
-    Kilobytes,
+    /// At least so many kilobytes, or a number with a unit.
+    Kilobytes(u64),
     /// A whole number from here to there.
     Integer(i32, i32),
     /// A number.
@@ -79,7 +79,7 @@ impl Takes {
         match self {
             Takes::Text | Takes::DateStyle | Takes::TimeZone | Takes::Fixed => "string",
             Takes::Switch => "bool",
-            Takes::Milliseconds | Takes::MillisecondsOrNever | Takes::Kilobytes | Takes::Integer(..) => "integer",
+            Takes::Milliseconds | Takes::MillisecondsOrNever | Takes::Kilobytes(_) | Takes::Integer(..) => "integer",
             Takes::Real => "real",
             Takes::OneOf(_) => "enum",
         }
@@ -89,7 +89,7 @@ impl Takes {
     pub fn unit(self) -> Option<&'static str> {
         match self {
             Takes::Milliseconds | Takes::MillisecondsOrNever => Some("ms"),
-            Takes::Kilobytes => Some("kB"),
+            Takes::Kilobytes(_) => Some("kB"),
             Takes::Text
             | Takes::DateStyle
             | Takes::TimeZone
@@ -191,7 +191,7 @@ pub static DEFS: &[Def] = &[
         "Sets the default read-only status of new transactions.",
     ),
     inert("default_with_oids", "off", Takes::OneOf(&["off", "false", "no", "0"])),
-    inert("effective_cache_size", "4GB", Takes::Kilobytes),
+    inert("effective_cache_size", "4GB", Takes::Kilobytes(0)),
     inert("effective_io_concurrency", "1", Takes::Integer(0, 1000)),
     inert("enable_async_append", "on", Takes::Switch),
     inert("enable_bitmapscan", "on", Takes::Switch),
@@ -277,19 +277,19 @@ pub static DEFS: &[Def] = &[
         )
     },
     inert("maintenance_io_concurrency", "10", Takes::Integer(0, 1000)),
-    inert("maintenance_work_mem", "64MB", Takes::Kilobytes),
+    inert("maintenance_work_mem", "64MB", Takes::Kilobytes(1024)),
     server("max_connections", "1000", Takes::Integer(1, 100_000), "Sets the maximum number of concurrent connections."),
     def("max_identifier_length", "63", Takes::Fixed, "Shows the maximum identifier length."),
     def("max_index_keys", "32", Takes::Fixed, "Shows the maximum number of index keys."),
     inert("max_parallel_maintenance_workers", "2", Takes::Integer(0, 1024)),
     inert("max_parallel_workers", "8", Takes::Integer(0, 1024)),
     inert("max_parallel_workers_per_gather", "2", Takes::Integer(0, 1024)),
-    inert("min_parallel_index_scan_size", "512kB", Takes::Kilobytes),
-    inert("min_parallel_table_scan_size", "8MB", Takes::Kilobytes),
+    inert("min_parallel_index_scan_size", "512kB", Takes::Kilobytes(0)),
+    inert("min_parallel_table_scan_size", "8MB", Takes::Kilobytes(0)),
     server(
         "overtake.analytics_memory",
         "0",
-        Takes::Kilobytes,
+        Takes::Kilobytes(0),
         "Sets the memory that all running analytics may take together; 0 is a quarter of the machine's.",
     ),
     server(
@@ -373,13 +373,13 @@ pub static DEFS: &[Def] = &[
     server(
         "overtake.memory",
         "0",
-        Takes::Kilobytes,
+        Takes::Kilobytes(0),
         "Sets the memory that this process may hold; 0 is half of what the machine or the control group has, or a third of less than 4 GB.",
     ),
     server(
         "overtake.message_max",
         "64MB",
-        Takes::Kilobytes,
+        Takes::Kilobytes(0),
         "Sets how long a message of a client may be; of a COPY, any length.",
     ),
     server("overtake.metrics", "", Takes::Text, "Sets ADDRESS:PORT of the metrics, of health and readiness, by HTTP."),
@@ -474,7 +474,7 @@ pub static DEFS: &[Def] = &[
     server(
         "overtake.session_memory",
         "64MB",
-        Takes::Kilobytes,
+        Takes::Kilobytes(0),
         "Sets the memory that prepared statements and portals of one session may take.",
     ),
     server("overtake.shutdown_grace", "5s", Takes::Milliseconds, "Sets how long a shutdown waits for sessions to end."),
@@ -584,7 +584,7 @@ pub static DEFS: &[Def] = &[
     def("statement_timeout", "0", Takes::Milliseconds, "Sets the maximum allowed duration of any statement."),
     inert("synchronize_seqscans", "on", Takes::Switch),
     inert("synchronous_commit", "on", Takes::OneOf(&["on", "off", "local", "remote_write", "remote_apply"])),
-    inert("temp_buffers", "8MB", Takes::Kilobytes),
+    inert("temp_buffers", "8MB", Takes::Kilobytes(0)),
     told(
         "timezone",
         "TimeZone",
@@ -613,7 +613,7 @@ pub static DEFS: &[Def] = &[
     inert("vacuum_multixact_freeze_min_age", "5000000", Takes::Integer(0, 1_000_000_000)),
     inert("vacuum_multixact_freeze_table_age", "150000000", Takes::Integer(0, 2_000_000_000)),
     inert("wal_compression", "off", Takes::Switch),
-    inert("work_mem", "4MB", Takes::Kilobytes),
+    inert("work_mem", "4MB", Takes::Kilobytes(64)),
     inert("xmloption", "content", Takes::OneOf(&["content"])),
 ];
 

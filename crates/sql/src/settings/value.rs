@@ -44,7 +44,16 @@ pub fn accepted(def: &Def, value: &str) -> SqlResult<Value> {
             })?;
             Ok(shown(time, MILLISECONDS))
         }
-        Takes::Kilobytes => Ok(shown(kilobytes(value).ok_or_else(refused)?, KILOBYTES)),
+        Takes::Kilobytes(least) => {
+            let number = kilobytes(value).ok_or_else(refused)?;
+            if number < least {
+                let (name, most) = (def.title, i32::MAX);
+                let message =
+                    format!("{number} kB is outside the valid range for parameter \"{name}\" ({least} .. {most})");
+                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+            }
+            Ok(shown(number, KILOBYTES))
+        }
         Takes::Integer(least, most) => {
             let number = lower.parse::<i32>().map_err(|_| refused())?;
             if !(least..=most).contains(&number) {
@@ -143,7 +152,7 @@ pub fn bytes(value: &str) -> Option<usize> {
 pub fn plain(def: &Def, value: &str) -> String {
     let number = match def.takes {
         Takes::Milliseconds | Takes::MillisecondsOrNever => milliseconds(value),
-        Takes::Kilobytes => kilobytes(value),
+        Takes::Kilobytes(_) => kilobytes(value),
         Takes::Text
         | Takes::DateStyle
         | Takes::TimeZone
