@@ -8,6 +8,7 @@ pub(crate) mod forms;
 mod lexer;
 pub(crate) mod maintenance;
 mod pieces;
+pub(crate) mod print;
 mod queries;
 mod refused;
 pub(crate) mod relations;

@@ -8,6 +8,8 @@
 mod errors;
 #[path = "generated/mod.rs"]
 mod generated;
+#[path = "written/mod.rs"]
+mod written;
 
 use engine::{Engine, EngineConfig};
 use sql::session::{Connect, Database, Outcome, Session, Step};

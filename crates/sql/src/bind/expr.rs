@@ -6,7 +6,7 @@ use super::{Binder, Scope};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
-use crate::parse::rewrite::{SYMMETRIC, VALUES, mark, marked};
+use crate::parse::rewrite::{VALUES, marked, symmetric};
 use crate::plan::{Expr, ListId, Place, Plan, Typed, new_id, slots_of};
 use crate::types::numeric::Numeric;
 use crate::types::{Kind, SqlType};
@@ -16,18 +16,6 @@ use sqlparser::ast::{self, BinaryOperator, CastKind, UnaryOperator};
 const BETWEEN: &[&str] = &["NOT", "BETWEEN", "SYMMETRIC", "ASYMMETRIC"];
 const LIKE: &[&str] = &["NOT", "LIKE", "ILIKE", "~~", "!~~", "~~*", "!~~*"];
 const IN: &[&str] = &["NOT", "IN"];
-
-/// The lower bound of a `BETWEEN SYMMETRIC`.
-fn symmetric(low: &ast::Expr) -> Option<&ast::Expr> {
-    let ast::Expr::Function(ast::Function { name, args: ast::FunctionArguments::List(list), .. }) = low else {
-        return None;
-    };
-    let [ast::ObjectNamePart::Identifier(name)] = &name.0[..] else { return None };
-    match (mark(name), &list.args[..]) {
-        (Some(SYMMETRIC), [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(low))]) => Some(low),
-        _ => None,
-    }
-}
 
 /// The values of an `IN`, without the mark before them.
 fn values_of(list: &[ast::Expr]) -> &[ast::Expr] {

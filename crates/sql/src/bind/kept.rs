@@ -6,6 +6,7 @@
 use super::{Binder, Note, Noted, Scope};
 use crate::error::{SqlError, SqlResult};
 use crate::ops::Context;
+use crate::parse::print;
 use crate::types::SqlType;
 use sqlparser::ast::{self, Expr, Ident, SelectItem, ValueWithSpan, VisitMut, VisitorMut};
 use sqlparser::tokenizer::{Location, Span};
@@ -76,11 +77,29 @@ pub(crate) fn literals(notes: &[Note]) -> HashMap<Span, u32> {
     notes.iter().filter_map(literal).collect()
 }
 
-/// Writes literals that name relations anew; those for which `text` has nothing stay.
-pub(crate) fn write_literals(
+/// Puts the numbers of relations in the place of literals that name them.
+pub(crate) fn number_literals(tree: &mut impl VisitMut, literals: &HashMap<Span, u32>) {
+    struct Writer<'w>(&'w HashMap<Span, u32>);
+    impl VisitorMut for Writer<'_> {
+        type Break = Infallible;
+
+        fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Infallible> {
+            if let Some(oid) = self.0.get(&value.span) {
+                value.value = ast::Value::SingleQuotedString(oid.to_string());
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    if !literals.is_empty() {
+        let _ = tree.visit(&mut Writer(literals));
+    }
+}
+
+/// Puts names in the place of literals that name relations, as `'name'::regclass`; those for which `name` has nothing stay.
+pub(crate) fn name_literals(
     tree: &mut impl VisitMut,
     literals: &HashMap<Span, u32>,
-    text: impl Fn(u32) -> Option<String>,
+    name: impl Fn(u32) -> Option<String>,
 ) {
     struct Writer<'w, F>(&'w HashMap<Span, u32>, F);
     impl<F: Fn(u32) -> Option<String>> VisitorMut for Writer<'_, F> {
@@ -92,20 +111,51 @@ pub(crate) fn write_literals(
             }
             ControlFlow::Continue(())
         }
+
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+            match expr {
+                Expr::Value(value) if self.0.contains_key(&value.span) => {
+                    let inner = Box::new(Expr::Value(value.clone()));
+                    *expr = cast_to_regclass(inner);
+                }
+                // It was written with a cast already.
+                Expr::Cast { expr: inner, data_type: ast::DataType::Regclass, .. } if is_cast_literal(inner) => {
+                    let inner = std::mem::replace(&mut **inner, Expr::Value(ast::Value::Null.into()));
+                    *expr = inner;
+                }
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        }
     }
     if !literals.is_empty() {
-        let _ = tree.visit(&mut Writer(literals, text));
+        let _ = tree.visit(&mut Writer(literals, name));
     }
+}
+
+fn cast_to_regclass(expr: Box<Expr>) -> Expr {
+    Expr::Cast { kind: ast::CastKind::DoubleColon, expr, data_type: ast::DataType::Regclass, format: None }
+}
+
+/// Whether it is the cast of a literal, as [`cast_to_regclass`] makes it.
+fn is_cast_literal(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::Cast { kind: ast::CastKind::DoubleColon, expr, data_type: ast::DataType::Regclass, format: None }
+            if matches!(**expr, Expr::Value(_))
+    )
 }
 
 impl Binder<'_> {
     /// An expression of this type as a definition keeps it, and the numbers of the relations that it names.
     ///
     /// # Errors
-    /// Those of binding it.
+    /// Those of binding it; `0A000`: it has no text.
     pub(crate) fn kept(self, expr: &Expr, scope: &Scope<'_>, to: SqlType) -> SqlResult<(Expr, Vec<u32>)> {
         let (mut tree, literals) = self.with_literals(expr, scope, to)?;
-        write_literals(&mut tree, &literals, |oid| Some(oid.to_string()));
+        number_literals(&mut tree, &literals);
+        // What cannot be said again must not be kept.
+        print::expression(&tree)?;
         let mut uses: Vec<u32> = literals.into_values().collect();
         uses.sort_unstable();
         uses.dedup();
@@ -113,20 +163,24 @@ impl Binder<'_> {
     }
 
     /// The text of an expression that a definition keeps, with relations as `name` says.
+    ///
+    /// # Errors
+    /// `0A000`: it has none.
     pub(crate) fn kept_text(
         self,
         expr: &Expr,
         scope: &Scope<'_>,
         to: SqlType,
         name: impl Fn(u32) -> Option<String>,
-    ) -> String {
-        match self.with_literals(expr, scope, to) {
+    ) -> SqlResult<String> {
+        let tree = match self.with_literals(expr, scope, to) {
             Ok((mut tree, literals)) => {
-                write_literals(&mut tree, &literals, name);
-                tree.to_string()
+                name_literals(&mut tree, &literals, name);
+                tree
             }
-            Err(_) => expr.to_string(),
-        }
+            Err(_) => expr.clone(),
+        };
+        print::expression(&tree)
     }
 
     fn with_literals(self, expr: &Expr, scope: &Scope<'_>, to: SqlType) -> SqlResult<(Expr, HashMap<Span, u32>)> {

@@ -670,7 +670,7 @@ fn figured(expr: &ast::Expr) -> Option<(String, Strength)> {
             Some((name, Strength::Strong)) => strong(&name),
             Some((_, Strength::Weak)) | None => Some(("case".to_owned(), Strength::Weak)),
         },
-        ast::Expr::Exists { .. } => strong("exists"),
+        ast::Expr::Exists { subquery: _, negated: false } => strong("exists"),
         ast::Expr::Array(_) => strong("array"),
         ast::Expr::Tuple(_) => strong("row"),
         ast::Expr::TypedString(ast::TypedString { data_type, .. }) => typed(data_type),

@@ -196,6 +196,8 @@ pub struct ColumnDef {
     pub default: Option<DefaultExpr>,
     /// Whether it numbers its rows.
     pub identity: Option<Identity>,
+    /// OID of the collation that its definition names. Every collation compares as `C` does; a dump says which it was.
+    pub collation: Option<u32>,
 }
 
 /// An expression of a definition, bound anew whenever it is used.
@@ -405,6 +407,9 @@ pub struct Sequence {
     pub max: i64,
     /// Whether it begins again at its end.
     pub cycle: bool,
+    /// How many values a session may take at once. None is taken ahead: that changes which numbers are left out, and these
+    /// are nobody's to count on. A dump says what it was.
+    pub cache: i64,
     /// Table and column number that it goes with.
     pub owned_by: Option<(u32, i16)>,
     /// Where it is.

@@ -619,6 +619,7 @@ impl Ddl<'_> {
         }
         work.sources[at] = Source::Made(value.expr, kind);
         work.draft.columns[at].kind = kind;
+        work.draft.columns[at].collation = None;
         work.copies = true;
         // What stands on it must still have its operators.
         for constraint in &work.draft.constraints {

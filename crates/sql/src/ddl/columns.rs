@@ -161,6 +161,7 @@ impl Ddl<'_> {
             not_null: serial.is_some(),
             default: None,
             identity: None,
+            collation: None,
         };
         draft.next_column += 1;
         let mut says_null = false;
@@ -231,19 +232,18 @@ impl Ddl<'_> {
                 }
                 ColumnOption::Collation(name) => {
                     let collation = self.binder().name_parts(name)?.join(".");
-                    let is_ours =
-                        matches!(&*collation, "C" | "POSIX" | "default" | "pg_catalog.C" | "pg_catalog.default");
+                    let number =
+                        crate::system::collation_named(collation.strip_prefix("pg_catalog.").unwrap_or(&collation));
                     let binder = self.binder();
                     let at = |error| {
                         let place = name.0.first().map_or(Place::NOWHERE, |first| first.span().into());
                         binder.at_place(error, binder.source.word_before(place, &["COLLATE"]))
                     };
-                    if !is_ours {
-                        return Err(at(no_collation(&collation)));
-                    }
+                    let Some(number) = number else { return Err(at(no_collation(&collation))) };
                     if !takes_collation(kind.kind) {
                         return Err(at(not_collated(kind.kind)));
                     }
+                    def.collation = Some(number);
                 }
                 ColumnOption::Comment(comment) if crate::parse::alters::sequence_of_identity(comment).is_some() => {
                     sequence_name = crate::parse::alters::sequence_of_identity(comment);
@@ -291,6 +291,7 @@ impl Ddl<'_> {
             min: 1,
             max: 1,
             cycle: false,
+            cache: 1,
             owned_by: Some((draft.oid, def.number)),
             value: Arc::new(Mutex::new(SequenceValue { last: 1, is_called: false })),
             shared,

@@ -71,6 +71,7 @@ impl Ddl<'_> {
                         not_null: false,
                         default: None,
                         identity: None,
+                        collation: None,
                     });
                 }
             }

@@ -5,7 +5,7 @@
 //! or column of a table, and so do the columns that joins merge. One of which that is not so keeps what it uses from being renamed.
 
 use super::Ddl;
-use crate::bind::kept::{literals, number, write_literals};
+use crate::bind::kept::{literals, number, number_literals};
 use crate::bind::{Binder, Note, Noted, refuse};
 use crate::catalog::{Relation, State, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -177,7 +177,7 @@ impl Ddl<'_> {
         let relations = notes.iter().filter_map(relation).collect();
         let _ = query.visit(&mut Qualifier { state: &self.state, relations });
         let literals = literals(&notes);
-        write_literals(&mut query, &literals, |oid| Some(oid.to_string()));
+        number_literals(&mut query, &literals);
         Ok((query, literals.into_values().collect()))
     }
 }
@@ -208,7 +208,7 @@ impl Ddl<'_> {
             if self.state.relation_numbered(view.oid).is_none() {
                 continue; // It went with a column.
             }
-            let text = query.to_string();
+            let text = crate::parse::print::query(&query)?;
             let is_same = {
                 let binder = Binder::new(&self.state, &view.path, &text, self.run.env, Vec::new()).noting();
                 let kinds = binder.query(&query, None).map(|bound| {

@@ -22,18 +22,19 @@ pub(super) struct Numbers {
     min: Option<i64>,
     max: Option<i64>,
     cycle: bool,
+    cache: i64,
     /// Where it is, if that is not where it starts.
     pub(super) value: Option<SequenceValue>,
 }
 
 impl Numbers {
     pub(super) fn of(kind: SqlType) -> Numbers {
-        Numbers { kind, start: None, increment: 1, min: None, max: None, cycle: false, value: None }
+        Numbers { kind, start: None, increment: 1, min: None, max: None, cycle: false, cache: 1, value: None }
     }
 
     /// Those of a sequence that is there; of another type, its bounds are the new one's where they were the old one's.
     pub(super) fn of_sequence(sequence: &Sequence, kind: SqlType) -> Numbers {
-        let Sequence { start, increment, min, max, cycle, .. } = *sequence;
+        let Sequence { start, increment, min, max, cycle, cache, .. } = *sequence;
         let value = *sequence.value.lock().unwrap_or_else(PoisonError::into_inner);
         let (least, greatest) = bounds(sequence.kind);
         let is_up = 0 < increment;
@@ -45,6 +46,7 @@ impl Numbers {
             min: (!is_new || is_up || min != least).then_some(min),
             max: (!is_new || !is_up || max != greatest).then_some(max),
             cycle,
+            cache,
             value: Some(value),
         }
     }
@@ -70,7 +72,7 @@ impl Numbers {
                     if cache < 1 {
                         return Err(invalid(format!("CACHE ({cache}) must be greater than zero")));
                     }
-                    // Values are not taken ahead: that changes which numbers are left out, and these are nobody's to count on.
+                    self.cache = cache;
                 }
                 SequenceOptions::Cycle(no) => self.cycle = !*no,
             }
@@ -109,8 +111,8 @@ impl Numbers {
             return Err(invalid(format!("RESTART value ({last}) cannot be greater than MAXVALUE ({max})")));
         }
         let value = Arc::new(Mutex::new(value));
-        let (kind, increment, cycle) = (self.kind, self.increment, self.cycle);
-        Ok(Sequence { kind, start, increment, min, max, cycle, value, ..sequence })
+        let (kind, increment, cycle, cache) = (self.kind, self.increment, self.cycle, self.cache);
+        Ok(Sequence { kind, start, increment, min, max, cycle, cache, value, ..sequence })
     }
 }
 
@@ -179,6 +181,7 @@ impl Ddl<'_> {
             min: 1,
             max: 1,
             cycle: false,
+            cache: 1,
             owned_by: None,
             value: Arc::new(Mutex::new(SequenceValue { last: 1, is_called: false })),
             shared,

@@ -121,6 +121,7 @@ impl Ddl<'_> {
                 not_null: false,
                 default: None,
                 identity: None,
+                collation: None,
             });
         }
         draft.next_column = draft.columns.len() as i16 + 1;

@@ -65,7 +65,8 @@ impl Ddl<'_> {
         let mut uses = used(&binder, query)?;
         let (query, named_by_literals) = self.settled_query(query, &binder.take_notes())?;
         uses.extend(named_by_literals);
-        let text = query.to_string();
+        // What cannot be said again must not be kept.
+        let text = crate::parse::print::query(&query)?;
         let existing = self.state.relations().find(|one| one.schema() == schema && one.name() == own_name).cloned();
         let oid = match existing {
             None => self.catalog.oid()?,

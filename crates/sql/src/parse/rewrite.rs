@@ -43,6 +43,18 @@ pub(crate) fn marked(expr: &ast::Expr) -> Option<&str> {
     }
 }
 
+/// The lower bound of a `BETWEEN SYMMETRIC`.
+pub(crate) fn symmetric(low: &ast::Expr) -> Option<&ast::Expr> {
+    let ast::Expr::Function(ast::Function { name, args: ast::FunctionArguments::List(list), .. }) = low else {
+        return None;
+    };
+    let [ast::ObjectNamePart::Identifier(name)] = &name.0[..] else { return None };
+    match (mark(name), &list.args[..]) {
+        (Some(SYMMETRIC), [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(low))]) => Some(low),
+        _ => None,
+    }
+}
+
 /// Whether it is this word, not quoted.
 pub(super) fn is_word(token: &TokenWithSpan, word: &str) -> bool {
     matches!(&token.token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
@@ -124,8 +136,8 @@ pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<T
         ("ilike", super::forms::refuse_like_all),
         ("table", tables),
         ("for", locks),
-        ("symmetric", symmetric),
-        ("asymmetric", symmetric),
+        ("symmetric", betweens),
+        ("asymmetric", betweens),
         ("using", join_aliases),
         ("exclude", excludes),
         ("snapshot", snapshots),
@@ -406,7 +418,7 @@ fn is_behind_list(tokens: &[TokenWithSpan]) -> bool {
 }
 
 /// `BETWEEN SYMMETRIC a AND b`: `a` becomes the argument of a function that is a mark.
-fn symmetric(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+fn betweens(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     let mut at = 1;
     while at < tokens.len() {
         if !is_word(&tokens[at - 1], "between") {

@@ -73,6 +73,7 @@ impl Database {
                 not_null: !column.nullable,
                 default: None,
                 identity: None,
+                collation: None,
             })
         });
         let columns = columns.collect::<SqlResult<Vec<_>>>()?;

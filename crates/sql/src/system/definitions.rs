@@ -150,7 +150,7 @@ fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                 ConstraintKind::Check(check) => {
                     row.push(("contype", text("c")));
                     row.push(("conkey", array(numbers(table, &columns_of_check(source, table, constraint)))));
-                    row.push(("conbin", text(deparse::check(seen, source.env, table, check, false))));
+                    row.push(("conbin", text(deparse::check(seen, source.env, table, check, false)?)));
                 }
                 ConstraintKind::ForeignKey(key) => {
                     let parent = source.state().table_numbered(key.parent);
@@ -208,11 +208,14 @@ pub(super) fn columns_of_check(source: &Source<'_>, table: &TableInfo, constrain
 }
 
 /// `pg_get_constraintdef`
-pub(super) fn constraint(seen: &Seen, env: &Env, number: u32, pretty: bool) -> Option<String> {
+///
+/// # Errors
+/// `0A000`: a condition has no text.
+pub(super) fn constraint(seen: &Seen, env: &Env, number: u32, pretty: bool) -> SqlResult<Option<String>> {
     let found = seen.state.tables().find_map(|table| {
         table.constraints.iter().find(|constraint| constraint.oid == number).map(|constraint| (table, constraint))
     });
-    let (table, constraint) = found?;
+    let Some((table, constraint)) = found else { return Ok(None) };
     let key = |word: &str, index: &usize| {
         let index = table.indexes.get(*index)?;
         Some(format!("{word} ({}){}", names(table, &index.columns), included(table, index)))
@@ -220,13 +223,16 @@ pub(super) fn constraint(seen: &Seen, env: &Env, number: u32, pretty: bool) -> O
     let written = match &constraint.what {
         ConstraintKind::PrimaryKey { index } => key("PRIMARY KEY", index),
         ConstraintKind::Unique { index } => key("UNIQUE", index),
-        ConstraintKind::Check(check) => Some(format!("CHECK ({})", deparse::check(seen, env, table, check, pretty))),
+        ConstraintKind::Check(check) => Some(format!("CHECK ({})", deparse::check(seen, env, table, check, pretty)?)),
         ConstraintKind::ForeignKey(key) => {
-            let parent = seen.state.table_numbered(key.parent)?;
+            let (Some(parent), Some(shown)) =
+                (seen.state.table_numbered(key.parent), reg::relation_shown(seen, key.parent))
+            else {
+                return Ok(None);
+            };
             let mut written = format!(
-                "FOREIGN KEY ({}) REFERENCES {}({})",
+                "FOREIGN KEY ({}) REFERENCES {shown}({})",
                 names(table, &key.columns),
-                reg::relation_shown(seen, key.parent)?,
                 names_numbered(parent, &key.parent_columns)
             );
             if key.match_full {
@@ -244,7 +250,7 @@ pub(super) fn constraint(seen: &Seen, env: &Env, number: u32, pretty: bool) -> O
         }
     };
     let rest = if constraint.is_valid { "" } else { " NOT VALID" };
-    written.map(|written| written + rest)
+    Ok(written.map(|written| written + rest))
 }
 
 /// What the definition of an index says of the columns that it has beside its key.

@@ -6,6 +6,7 @@
 use crate::bind::{Binder, Scope, columns_of};
 use crate::catalog::{Check, ColumnDef, DefaultExpr, Seen, TableInfo};
 use crate::datum::Datum;
+use crate::error::SqlResult;
 use crate::ops::Env;
 use crate::plan::{Expr, SequenceCall};
 use crate::types::text::to_string;
@@ -60,30 +61,44 @@ fn shown_columns(columns: &[ColumnDef]) -> Vec<Shown> {
 }
 
 /// A table's condition as it stands behind `CHECK`, without the outer parentheses.
-pub(super) fn check(seen: &Seen, env: &Env, table: &TableInfo, check: &Check, pretty: bool) -> String {
+///
+/// # Errors
+/// `0A000`: it has no text.
+pub(super) fn check(seen: &Seen, env: &Env, table: &TableInfo, check: &Check, pretty: bool) -> SqlResult<String> {
     let binder = || Binder::new(&seen.state, &seen.path, "", env, Vec::new());
     let mut scope = Scope::default();
     let columns = columns_of(table);
     let width = columns.len();
     if scope.add(binder().row_of(&table.name, columns), width).is_err() {
-        return check.tree.to_string();
+        return crate::parse::print::expression(&check.tree);
     }
     let whole = || {
         let typed = binder().expr(&check.tree, &scope).ok()?;
         let writer = Writer { seen, env, columns: &shown_columns(&table.columns), pretty };
         writer.whole(&typed.expr, Kind::Bool)
     };
-    whole().unwrap_or_else(|| {
-        binder().kept_text(&check.tree, &scope, Kind::Bool.into(), |oid| super::reg::relation_shown(seen, oid))
-    })
+    whole().map_or_else(
+        || binder().kept_text(&check.tree, &scope, Kind::Bool.into(), |oid| super::reg::relation_shown(seen, oid)),
+        Ok,
+    )
 }
 
 /// A column's default.
-pub(super) fn default(seen: &Seen, env: &Env, column: &ColumnDef, default: &DefaultExpr, pretty: bool) -> String {
-    expression(seen, env, &default.tree, column.kind, pretty).unwrap_or_else(|| {
-        let binder = Binder::new(&seen.state, &seen.path, "", env, Vec::new());
-        binder.kept_text(&default.tree, &Scope::default(), column.kind, |oid| super::reg::relation_shown(seen, oid))
-    })
+///
+/// # Errors
+/// `0A000`: it has no text.
+pub(super) fn default(
+    seen: &Seen,
+    env: &Env,
+    column: &ColumnDef,
+    default: &DefaultExpr,
+    pretty: bool,
+) -> SqlResult<String> {
+    if let Some(written) = expression(seen, env, &default.tree, column.kind, pretty) {
+        return Ok(written);
+    }
+    let binder = Binder::new(&seen.state, &seen.path, "", env, Vec::new());
+    binder.kept_text(&default.tree, &Scope::default(), column.kind, |oid| super::reg::relation_shown(seen, oid))
 }
 
 fn expression(seen: &Seen, env: &Env, tree: &ast::Expr, to: SqlType, pretty: bool) -> Option<String> {
@@ -170,6 +185,10 @@ impl Writer<'_> {
                         true => format!("{}::text", wrapped(text, !self.pretty || form != Form::Simple)),
                         false => wrapped(text, !self.pretty && form != Form::Simple),
                     });
+                }
+                // It has no other syntax.
+                if let ("position", [whole, part]) = (function.name, &written[..]) {
+                    return simple(format!("POSITION(({part}) IN ({whole}))"));
                 }
                 simple(format!("{}({})", function.name, written.join(", ")))
             }

@@ -129,7 +129,7 @@ fn index_definition(args: &[Datum], env: &Env) -> SqlResult<Datum> {
 }
 
 fn constraint_definition(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    or_null(definitions::constraint(seen(env)?, env, number(&args[0])?, is_true(args.get(1))?))
+    or_null(definitions::constraint(seen(env)?, env, number(&args[0])?, is_true(args.get(1))?)?)
 }
 
 /// The text is kept as it is to be shown, but for the parentheses.
@@ -142,9 +142,9 @@ fn expression(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     let Some(table) = state.table_numbered(number(&args[1])?) else { return Ok(args[0].clone()) };
     for column in &table.columns {
         if let Some(default) = &column.default
-            && super::deparse::default(seen(env)?, env, column, default, false) == words(&args[0])?
+            && super::deparse::default(seen(env)?, env, column, default, false)? == words(&args[0])?
         {
-            return Ok(text(super::deparse::default(seen(env)?, env, column, default, true)));
+            return Ok(text(super::deparse::default(seen(env)?, env, column, default, true)?));
         }
     }
     Ok(args[0].clone())

@@ -172,8 +172,15 @@ fn columns(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         for column in &table.columns {
             let mut rest = vec![("is_nullable", yes_no(!column.not_null)), ("is_updatable", yes_no(true))];
             if let Some(default) = column.default.as_ref().filter(|_| has_default(column)) {
-                let written = deparse::default(source.seen, source.env, column, default, false);
+                let written = deparse::default(source.seen, source.env, column, default, false)?;
                 rest.push(("column_default", text(written)));
+            }
+            if let Some(name) = column.collation.and_then(super::types::collation_name) {
+                rest.extend([
+                    ("collation_catalog", text(DATABASE)),
+                    ("collation_schema", text("pg_catalog")),
+                    ("collation_name", text(name)),
+                ]);
             }
             if let Some(identity) = column.identity {
                 rest.push(("is_identity", yes_no(true)));
@@ -318,7 +325,7 @@ fn not_nulls<'s>(source: &'s Source<'_>) -> impl Iterator<Item = (&'s Arc<TableI
 fn checks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     for (table, constraint) in all(source) {
         let ConstraintKind::Check(check) = &constraint.what else { continue };
-        let clause = text(format!("({})", deparse::check(source.seen, source.env, table, check, false)));
+        let clause = text(format!("({})", deparse::check(source.seen, source.env, table, check, false)?));
         rows.add(of_constraint(source, table, &constraint.name).into_iter().chain([("check_clause", clause)]));
     }
     for (table, name, clause) in not_nulls(source) {

@@ -36,7 +36,7 @@ pub(crate) use functions::functions;
 pub use provider::{Lines, ProvidedTable, Provider, Signal};
 pub(crate) use reg::{number, quoted, written};
 use std::sync::{Arc, LazyLock};
-pub(crate) use types::{type_number, type_shown};
+pub(crate) use types::{collation_named, type_number, type_shown};
 
 /// `information_schema`
 pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";

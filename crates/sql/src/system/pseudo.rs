@@ -1,4 +1,4 @@
-//! Pseudo-types: what functions declare as arguments and results that no column has.
+//! Pseudo-types: what functions declare as arguments and results that no column has, and arrays of types that have none here.
 //!
 //! **Invariant:** numbers, lengths and functions are PostgreSQL's. Those that values have here ([`Kind::Unknown`], [`Kind::Void`])
 //! are no lines of this table.
@@ -7,6 +7,7 @@
 //! [`Kind::Void`]: crate::types::Kind::Void
 
 use super::{Rows, int, oid, text, yes};
+use crate::types::SqlType;
 
 /// A pseudo-type.
 pub(super) struct Pseudo {
@@ -33,10 +34,12 @@ const fn pseudo(oid: u32, name: &'static str, len: i16, align: &'static str, is_
     Pseudo { oid, name, len, align, element: 0, array: 0, category: "P", kind: "p", is_binary }
 }
 
-static TABLE: [Pseudo; 25] = [
+static TABLE: [Pseudo; 27] = [
     pseudo(32, "pg_ddl_command", 8, "d", true),
     pseudo(269, "table_am_handler", 4, "i", false),
     pseudo(325, "index_am_handler", 4, "i", false),
+    Pseudo { kind: "b", category: "A", element: 22, ..pseudo(1006, "_int2vector", -1, "i", true) },
+    Pseudo { kind: "b", category: "A", element: 30, ..pseudo(1013, "_oidvector", -1, "i", true) },
     Pseudo { kind: "b", category: "A", element: 2275, ..pseudo(1263, "_cstring", -1, "i", true) },
     Pseudo { array: 2287, ..pseudo(2249, "record", -1, "d", true) },
     Pseudo { array: 1263, ..pseudo(2275, "cstring", -2, "c", true) },
@@ -73,9 +76,10 @@ pub(super) fn named(name: &str) -> Option<&'static Pseudo> {
 
 /// Returns the name as `format_type` writes it.
 pub(super) fn shown(of: &Pseudo) -> String {
-    match numbered(of.element) {
-        Some(element) => format!("{}[]", element.name),
-        None => super::quoted(of.name),
+    match (numbered(of.element), SqlType::from_oid(of.element)) {
+        (Some(element), _) => format!("{}[]", element.name),
+        (None, Some(element)) => format!("{}[]", element.kind.type_name()),
+        (None, None) => super::quoted(of.name),
     }
 }
 

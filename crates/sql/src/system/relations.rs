@@ -208,6 +208,7 @@ fn attributes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                         ("atthasdef", yes(has_default(column))),
                         ("attidentity", text(identity)),
                     ]);
+                    row.extend(column.collation.map(|number| ("attcollation", oid(number))));
                     rows.add(row);
                 }
             }
@@ -256,7 +257,7 @@ fn defaults(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             ("oid", oid(number)),
             ("adrelid", oid(table.oid)),
             ("adnum", int(i64::from(column.number))),
-            ("adbin", text(deparse::default(source.seen, source.env, column, default, false))),
+            ("adbin", text(deparse::default(source.seen, source.env, column, default, false)?)),
         ]);
     }
     Ok(())
@@ -271,7 +272,7 @@ fn sequences(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             ("seqincrement", int(sequence.increment)),
             ("seqmax", int(sequence.max)),
             ("seqmin", int(sequence.min)),
-            ("seqcache", int(1)),
+            ("seqcache", int(sequence.cache)),
             ("seqcycle", yes(sequence.cycle)),
         ]);
     }

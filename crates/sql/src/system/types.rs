@@ -144,7 +144,11 @@ fn types(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                 row.push(("typanalyze", function_oid("array_typanalyze")));
                 row.push(("typsubscript", function_oid("array_subscript_handler")));
             }
-            Kind::Int2Vector | Kind::OidVector => row.push(("typsubscript", function_oid("array_subscript_handler"))),
+            Kind::Int2Vector | Kind::OidVector => {
+                let array = pseudo::named(&format!("_{}", kind.type_name())).map_or(0, |array| array.oid);
+                row.push(("typarray", oid(array)));
+                row.push(("typsubscript", function_oid("array_subscript_handler")));
+            }
             Kind::Name => {
                 row.push(("typelem", oid(Kind::InternalChar.oid())));
                 row.push(("typsubscript", function_oid("raw_array_subscript_handler")));
@@ -420,14 +424,26 @@ fn casts(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
+/// OID, name, provider, encoding and locale of each collation.
+const COLLATIONS: [(u32, &str, &str, i64, Option<&str>); 4] = [
+    (100, "default", "d", -1, None),
+    (950, "C", "c", -1, Some("C")),
+    (951, "POSIX", "c", -1, Some("POSIX")),
+    (12_340, "ucs_basic", "c", 6, Some("C")),
+];
+
+/// The OID of a collation.
+pub(crate) fn collation_named(name: &str) -> Option<u32> {
+    COLLATIONS.iter().find(|(_, own, ..)| *own == name).map(|(number, ..)| *number)
+}
+
+/// The name of a collation that is not the default one.
+pub(super) fn collation_name(number: u32) -> Option<&'static str> {
+    COLLATIONS[1..].iter().find(|(own, ..)| *own == number).map(|(_, name, ..)| *name)
+}
+
 fn collations(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    let all = [
-        (100, "default", "d", -1, None),
-        (950, "C", "c", -1, Some("C")),
-        (951, "POSIX", "c", -1, Some("POSIX")),
-        (12_340, "ucs_basic", "c", 6, Some("C")),
-    ];
-    for (number, name, provider, encoding, locale) in all {
+    for (number, name, provider, encoding, locale) in COLLATIONS {
         rows.add([
             ("oid", oid(number)),
             ("collname", text(name)),

@@ -5,11 +5,11 @@
 
 use super::deparse::{Shown, Writer};
 use super::{quoted, reg};
-use crate::bind::kept::{literals, write_literals};
+use crate::bind::kept::{literals, name_literals};
 use crate::bind::{Binder, Note, Noted, Scope};
 use crate::catalog::{Relation, Seen, ViewInfo};
 use crate::ops::Env;
-use crate::parse::folded;
+use crate::parse::{folded, print};
 use crate::plan::Expr;
 use crate::types::Kind;
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor, VisitMut, VisitorMut};
@@ -229,7 +229,7 @@ impl Query<'_> {
 /// could be compared.
 pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo, plan: Option<&str>) -> Option<String> {
     let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).noting();
-    let Ok(bound) = binder.query(&view.query, None) else { return Some(shown(&view.query)) };
+    let Ok(bound) = binder.query(&view.query, None) else { return shown(&view.query) };
     let notes = binder.take_notes();
     let of_relation = |note: &Note| match note.of {
         Noted::Relation(oid) if note.span != Span::empty() => Some((note.span, oid)),
@@ -238,33 +238,30 @@ pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo, plan: Option<&
     let relations = notes.iter().filter_map(of_relation).collect();
     let mut query = view.query.clone();
     let _ = query.visit(&mut Qualifier { seen, relations });
-    write_literals(&mut query, &literals(&notes), |oid| reg::relation_shown(seen, oid));
-    // The queries inside have their own names for what the view calls otherwise.
-    let is_named = bound.columns.iter().zip(&view.columns).all(|(column, (name, _))| column.name == *name);
+    name_literals(&mut query, &literals(&notes), |oid| reg::relation_shown(seen, oid));
     let is_right = |text: &String| plan.is_none_or(|plan| is_same(seen, env, view, plan, text));
-    let plain = || Some(shown(&query)).filter(is_right);
+    // Every output says its name: another server may call it otherwise.
     let aliased = || {
         let mut query = query.clone();
         name_columns(&mut query.body, &view.columns)?;
-        Some(shown(&query)).filter(is_right)
+        shown(&query).filter(is_right)
     };
+    // The queries inside have their own names for what the view calls otherwise.
+    let is_named = bound.columns.iter().zip(&view.columns).all(|(column, (name, _))| column.name == *name);
+    let plain = || shown(&query).filter(|text| is_named && is_right(text));
     let wrapped = || {
         let names: Vec<String> = view.columns.iter().map(|(name, _)| quoted(name)).collect();
-        let inner = shown(&query);
-        let inner = inner.trim_start().trim_end_matches(';');
+        let inner = print::query(&query).ok()?;
         let names = names.join(", ");
         Some(format!(" SELECT {names}\n   FROM ({inner}) view({names});"))
             .filter(|text| with_columns(seen, env, view, text).is_some())
     };
-    if is_named { plain() } else { aliased().or_else(wrapped) }
+    aliased().or_else(plain).or_else(wrapped)
 }
 
-/// A query as a statement, with what was said in the library's words in PostgreSQL's.
-fn shown(query: &ast::Query) -> String {
-    use crate::parse::rewrite::{SYMMETRIC, VALUES, marking};
-    let mark = |what: &str, end: &str| format!("\"{}\"{end}", marking(what));
-    let text = query.to_string().replace(&mark(SYMMETRIC, "("), "SYMMETRIC (").replace(&mark(VALUES, ", "), "");
-    format!(" {text};")
+/// A query as a statement.
+fn shown(query: &ast::Query) -> Option<String> {
+    print::query(query).ok().map(|text| format!(" {text};"))
 }
 
 fn ident(name: &str) -> ast::Ident {
@@ -276,19 +273,33 @@ fn name_columns(body: &mut ast::SetExpr, columns: &[(String, crate::types::SqlTy
     match body {
         ast::SetExpr::Select(select) if select.projection.len() == columns.len() => {
             for (item, (name, _)) in select.projection.iter_mut().zip(columns) {
-                let alias = ident(name);
-                *item =
-                    match std::mem::replace(item, ast::SelectItem::UnnamedExpr(ast::Expr::Identifier(alias.clone()))) {
-                        ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
-                            ast::SelectItem::ExprWithAlias { expr, alias }
-                        }
-                        _ => return None,
-                    };
+                let nothing = ast::SelectItem::UnnamedExpr(ast::Expr::Value(ast::Value::Null.into()));
+                let (ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. }) =
+                    std::mem::replace(item, nothing)
+                else {
+                    return None;
+                };
+                let own = match &expr {
+                    ast::Expr::Identifier(own) => Some(own),
+                    ast::Expr::CompoundIdentifier(parts) => parts.last(),
+                    _ => None,
+                };
+                *item = match own.is_some_and(|own| folded(own) == *name) {
+                    true => ast::SelectItem::UnnamedExpr(expr),
+                    false => ast::SelectItem::ExprWithAlias { expr, alias: ident(name) },
+                };
             }
             Some(())
         }
         ast::SetExpr::SetOperation { left, .. } => name_columns(left, columns),
-        _ => None,
+        ast::SetExpr::Query(query) => name_columns(&mut query.body, columns),
+        ast::SetExpr::Select(_)
+        | ast::SetExpr::Values(_)
+        | ast::SetExpr::Insert(_)
+        | ast::SetExpr::Update(_)
+        | ast::SetExpr::Delete(_)
+        | ast::SetExpr::Merge(_)
+        | ast::SetExpr::Table(_) => None,
     }
 }
 

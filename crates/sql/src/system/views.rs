@@ -98,7 +98,7 @@ fn sequences(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             ("max_value", int(sequence.max)),
             ("increment_by", int(sequence.increment)),
             ("cycle", yes(sequence.cycle)),
-            ("cache_size", int(1)),
+            ("cache_size", int(sequence.cache)),
             ("last_value", or_null(value.is_called.then_some(value.last), int)),
         ]);
     }
@@ -113,6 +113,7 @@ fn statistics(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             ("relid", oid(table.oid)),
             ("schemaname", schema(source, table.schema)),
             ("relname", text(&table.name)),
+            ("n_live_tup", int(table.counted.rows().max(0))),
         ]);
     }
     Ok(())

@@ -19,6 +19,18 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/generated/answers
 /// the columns.
 const KNOWN: &[(&str, &str)] = &[("group by (t2.d in (select t3.d from b t3, b t4", "\t!42803")];
 
+const LINES: &str = include_str!("answers.tsv");
+
+/// The statements that make the tables.
+pub fn schema() -> impl Iterator<Item = &'static str> {
+    SCHEMA.split_inclusive(";\n")
+}
+
+/// The statements that were asked.
+pub fn statements() -> impl Iterator<Item = &'static str> {
+    LINES.lines().map(|line| Line::read(line).statement)
+}
+
 /// What PostgreSQL answers.
 fn recorded(peer: &Peer, statement: &str) -> Answer {
     use tokio_postgres::SimpleQueryMessage::Row;
@@ -57,7 +69,7 @@ fn generated_statements_answer_as_postgresql_did() {
         record(&url);
     }
     let mut client = Client::new();
-    for statement in SCHEMA.split_inclusive(";\n") {
+    for statement in schema() {
         client.give(statement).unwrap();
         client.0.sync().unwrap();
     }
