@@ -46,6 +46,9 @@ pub(super) struct Place {
     pub(super) owner: u64,
     pub(super) mode: Mode,
     pub(super) importance: u64,
+    /// The importance that counts here: the same for all where `overtake.lock_priority` is `none`. Decided once, so that the queue
+    /// keeps its order when the setting changes.
+    pub(super) rank: u64,
     pub(super) arrival: u64,
     pub(super) woken: bool,
     /// How often it was woken in vain, because somebody passed it.
@@ -65,17 +68,17 @@ impl Place {
         Who { owner: self.owner, session: self.waiter.id }
     }
 
-    /// Whether somebody of this importance, who runs, may go first although this one was woken: until it is there the row
+    /// Whether somebody of this rank, who runs, may go first although this one was woken: until it is there the row
     /// would lie idle, and each who met its place would be undone and queue up too (a lock convoy: Blasgen et al., 1979).
-    fn lets_pass(&self, importance: u64) -> bool {
-        self.woken && self.passed < PASSED_MAX && self.importance <= importance
+    fn lets_pass(&self, rank: u64) -> bool {
+        self.woken && self.passed < PASSED_MAX && self.rank <= rank
     }
 }
 
 #[derive(Default)]
 pub(super) struct Entry {
     pub(super) granted: Vec<Granted>,
-    /// In order of importance and arrival. It can be thousands long, so nothing that happens often goes through all of it.
+    /// In order of rank and arrival. It can be thousands long, so nothing that happens often goes through all of it.
     queue: VecDeque<Place>,
     /// How many places there are of each mode.
     modes: [u32; Mode::COUNT],
@@ -209,14 +212,8 @@ impl Entry {
     }
 
     /// Where somebody would stand who comes now.
-    pub(super) fn insertion(&self, importance: u64, arrival: u64, by_class: bool) -> usize {
-        self.queue.partition_point(|place| {
-            if by_class && place.importance != importance {
-                importance < place.importance
-            } else {
-                place.arrival < arrival
-            }
-        })
+    pub(super) fn insertion(&self, rank: u64, arrival: u64) -> usize {
+        self.queue.partition_point(|place| if place.rank == rank { place.arrival < arrival } else { rank < place.rank })
     }
 
     /// Who has it in a mode that excludes `mode`.
@@ -228,33 +225,33 @@ impl Entry {
         owners
     }
 
-    /// What stands in the way of somebody of this importance, who is or would be at `position` of the queue. Who has the
+    /// What stands in the way of somebody of this rank, who is or would be at `position` of the queue. Who has the
     /// lock in some mode waits for nobody who waits for it.
     pub(super) fn obstacles(
         &self,
         foreign: &Foreign,
         who: Who,
         mode: Mode,
-        (position, importance): (usize, u64),
+        (position, rank): (usize, u64),
     ) -> Obstacles {
         let has_it = self.has(foreign, who);
         let mut owners = self.owners(foreign, mode);
         owners.retain(|other| !who.is(*other));
-        let bars = |place: &&Place| mode.excludes(place.mode) && !self.lets_overtake(foreign, place, importance);
+        let bars = |place: &&Place| mode.excludes(place.mode) && !self.lets_overtake(foreign, place, rank);
         let first = self.queue.iter().take(position).find(bars);
         // If that lets us pass so do the others: they wait for it, and are no more important.
-        let ahead = !has_it && first.is_some_and(|first| !first.lets_pass(importance));
+        let ahead = !has_it && first.is_some_and(|first| !first.lets_pass(rank));
         Obstacles { owners, ahead, fresh: false }
     }
 
-    /// Tells whether somebody of this importance may go before a place that it excludes, if nothing else is in its way.
+    /// Tells whether somebody of this rank may go before a place that it excludes, if nothing else is in its way.
     ///
     /// The place waits for a transaction that was there before it, so it does not wait longer than those take who overtake
     /// it meanwhile. Once that transaction has ended, nobody overtakes: the place does not starve.
-    fn lets_overtake(&self, foreign: &Foreign, place: &Place, importance: u64) -> bool {
+    fn lets_overtake(&self, foreign: &Foreign, place: &Place, rank: u64) -> bool {
         let mut held = self.granted.iter().chain(&foreign.0);
         !place.blockers.is_empty()
-            && place.importance <= importance
+            && place.rank <= rank
             && held.any(|granted| place.mode.excludes(granted.mode) && place.blockers.contains(&granted.owner))
     }
 
@@ -263,7 +260,7 @@ impl Entry {
         let (place, first) = (&self.queue[behind], &self.queue[before]);
         place.mode.excludes(first.mode)
             && !self.has(foreign, place.who())
-            && !self.lets_overtake(foreign, first, place.importance)
+            && !self.lets_overtake(foreign, first, place.rank)
     }
 
     /// Moves the member at `behind` to the one at `before`, in front of it, unless that matters more or has the lock in its
@@ -272,7 +269,7 @@ impl Entry {
         let (place, first) = (&self.queue[behind], &self.queue[before]);
         let mut held = self.granted.iter().chain(&foreign.0);
         let is_held = held.any(|granted| first.who().is(granted.owner) && place.mode.excludes(granted.mode));
-        if behind <= before || place.importance < first.importance || is_held {
+        if behind <= before || place.rank < first.rank || is_held {
             return false;
         }
         // The queue stays in the order of arrivals.
@@ -306,12 +303,12 @@ impl Entry {
                 break;
             }
             let place = &self.queue[position];
-            if place.importance != equals {
+            if place.rank != equals {
                 closed |= core::mem::take(&mut overtaken);
-                equals = place.importance;
+                equals = place.rank;
             }
             let is_behind = place.mode.is_in(closed);
-            if self.lets_overtake(foreign, place, place.importance) {
+            if self.lets_overtake(foreign, place, place.rank) {
                 overtaken |= place.mode.excluded();
             } else {
                 closed |= place.mode.excluded();

@@ -260,14 +260,17 @@ impl LockTable {
             let marked = ask != Ask::Check;
             let foreign = Foreign::of(key, registry, holders);
             let place = asker.waiter.and_then(|waiter| entry.position(waiter));
-            let by_class = self.settings.by_class();
+            let rank = match place {
+                Some(at) => entry.queue()[at].rank,
+                None if self.settings.by_class() => asker.importance,
+                None => u64::MAX,
+            };
             let position = place.unwrap_or_else(|| {
                 // A statement that has waited elsewhere goes before those that came after it: see `README.md`.
                 let arrival = asker.waiter.and_then(|waiter| waiter.arrival()).unwrap_or(u64::MAX);
-                entry.insertion(asker.importance, arrival, by_class)
+                entry.insertion(rank, arrival)
             });
-            let importance = if by_class { asker.importance } else { u64::MAX };
-            let mut obstacles = entry.obstacles(&foreign, asker.who(), mode, (position, importance));
+            let mut obstacles = entry.obstacles(&foreign, asker.who(), mode, (position, rank));
             if obstacles.is_none() {
                 if !grant {
                     if marked {
@@ -289,7 +292,7 @@ impl LockTable {
                     // Locks of tables queue strictly, as PostgreSQL's do.
                     let is_row = matches!(key, Key::Row { .. });
                     let blockers = if is_row { obstacles.owners.clone() } else { Vec::new() };
-                    self.queue(entry, position, waiter, asker, (key, mode), (upgrades, blockers));
+                    self.queue(entry, (position, rank), waiter, asker, (key, mode), (upgrades, blockers));
                 }
                 (Some(waiter), Some(at)) => {
                     obstacles.fresh = entry.queue()[at].woken;
@@ -310,7 +313,7 @@ impl LockTable {
     fn queue(
         &self,
         entry: &mut Entry,
-        at: usize,
+        (at, rank): (usize, u64),
         waiter: &Arc<Waiter>,
         asker: Asker<'_>,
         (key, mode): (Key, Mode),
@@ -324,6 +327,7 @@ impl LockTable {
             owner,
             mode,
             importance,
+            rank,
             arrival,
             woken: false,
             passed: 0,

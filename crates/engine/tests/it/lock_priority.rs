@@ -54,6 +54,26 @@ pub fn waiters_are_served_by_class() {
     }
 }
 
+/// Under `none` a waiter of low class goes before one of high class that it does not delay, as the waiter itself is told when it
+/// comes.
+pub fn without_priorities_classes_let_each_other_pass() {
+    let (engine, table) = bank_of(1);
+    set(&engine, LockPriority::None);
+    // The first shares the row; the important one wants it alone and waits for that; the third could share it all the same, but for
+    // the second, which has it alone for a while.
+    let mut shares = open_session(&engine, Class::High);
+    done(&mut shares, locks(&table, 0, RowLock::KeyShare));
+    let mut alone = open_session(&engine, Class::High);
+    done(&mut alone, locks(&table, 0, RowLock::NoKeyUpdate));
+    let mut high = open_session(&engine, Class::High);
+    let _high = parked(&mut high, locks(&table, 0, RowLock::Update));
+    let mut low = open_session(&engine, Class::Low);
+    let waits = parked(&mut low, locks(&table, 0, RowLock::Share));
+    alone.commit().unwrap();
+    assert!(waits.is_ready(), "nothing that it excludes is held");
+    done(&mut low, locks(&table, 0, RowLock::Share));
+}
+
 /// A holder of low class in each state of rest, and whether each setting makes it give way to a high one at once.
 pub fn holders_give_way_as_the_setting_says() {
     for priority in LockPriority::ALL {

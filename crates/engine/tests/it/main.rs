@@ -186,6 +186,7 @@ fn main() -> ExitCode {
             testkit::test!(savepoints::a_statement_that_waits_is_undone),
             testkit::test!(savepoints::a_savepoint_of_a_victim_is_gone_for_that_reason),
             testkit::test!(lock_priority::waiters_are_served_by_class),
+            testkit::test!(lock_priority::without_priorities_classes_let_each_other_pass),
             testkit::test!(lock_priority::holders_give_way_as_the_setting_says),
             testkit::test!(lock_priority::a_lost_lock_is_told_at_the_commit),
             testkit::test!(lock_priority::who_does_not_wait_takes_nothing),
