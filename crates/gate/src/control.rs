@@ -13,7 +13,9 @@
 //! - *When to begin anew.* When what is seen at the chosen limit is no longer what was seen there.
 //! - *What a host that others load makes of it.* An observation that is known less well than a limit may cost moves nothing. From then
 //!   on, and whenever a limit that was held no longer does what it did, limits are compared in alternating phases, so that both
-//!   see the same host: a search by ratios. One that ends where it began puts off the next, longer each time.
+//!   see the same host: a search by ratios. It begins with no limit, or compares the limit that is held with none. A comparison that
+//!   does not tell its limits apart moves nothing, either: a limit is held that was seen to keep the thresholds, never one that was
+//!   only tried. The next search waits so long that all of them cost a hundredth at most.
 //!
 //! **Invariant:** a decision follows from the observations since the load last changed, and each is in the log with its reason.
 
@@ -103,16 +105,24 @@ pub const COMPLETIONS_MIN: u64 = 400;
 const USED: f64 = 0.9;
 /// The precision that is asked of an observation, over the loss that is allowed.
 const PRECISION: f64 = 0.08;
+/// An observation known less well than this part of the loss says nothing of itself.
+const CERTAIN: f64 = 0.5;
 /// A limit that falls short by so many half widths of its interval need not be known better.
 const SURELY: f64 = 3.0;
 /// The precision that is asked of a class's mean response.
 const RESPONSE_PRECISION: f64 = 0.1;
 /// After so many times the least time of an observation it is asked whether it can come to anything.
 const HOPE: u32 = 3;
+/// A phase is not longer for a larger C² than this.
+const C2_MAX: f64 = 10.0;
 /// Completions of a phase that has taken as long as an observation may.
 const PHASE_COMPLETIONS_MIN: u64 = 50;
-/// How long the next search waits after one that ended where it began, at first and at last.
-const REST: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(16 * 60)];
+/// How long the next search by ratios waits: at first, when one after the other has ended where it began, and in any case.
+const REST: [Duration; 3] = [Duration::from_secs(60), Duration::from_secs(4 * 60), Duration::from_secs(16 * 60)];
+/// The part of the time's throughput that searches by ratios may cost.
+const COST: f64 = 0.01;
+/// No comparison begins in a search that has lasted so long: what is known by then is held.
+const SEARCH_MAX: Duration = Duration::from_secs(5);
 /// Moves that the log keeps.
 const MOVES_KEPT: usize = 256;
 
@@ -123,6 +133,17 @@ pub enum Phase {
     Searching,
     /// It has found one, and sees whether it stays good.
     Holding,
+}
+
+/// When the next search by ratios may begin.
+#[derive(Clone, Copy, Debug)]
+struct Rest {
+    /// If the limit does no longer what it did.
+    changed: Time,
+    /// If nothing has changed: what is seen at one limit does not say what others do by now, and now and then a comparison is wrong.
+    same: Time,
+    /// How long this one takes, cost left out.
+    length: Duration,
 }
 
 /// See the module.
@@ -144,8 +165,13 @@ pub struct Controller {
     is_new: bool,
     /// The limit that was held when the search began.
     held: Option<u32>,
-    /// After a search that ended where it began: when the next may begin, and how long that one waited.
-    rest: Option<(Time, Duration)>,
+    /// When the next search by ratios may begin, after one.
+    rest: Option<Rest>,
+    /// True if the search by ratios has compared the limit that was held with none.
+    guarded: bool,
+    /// When the search by ratios began, and the seconds of throughput that its comparisons have cost.
+    began: Time,
+    cost: f64,
     /// The curve of the load before: its shape is the best guess for the next one's.
     before: Option<Curve>,
     moves: VecDeque<Move>,
@@ -169,6 +195,9 @@ impl Controller {
             is_new: false,
             held: None,
             rest: None,
+            guarded: false,
+            began: Time::ZERO,
+            cost: 0.0,
             before: None,
             moves,
             observations: 0,
@@ -269,7 +298,7 @@ impl Controller {
     pub fn decide(&mut self, now: Time, seen: &Observation, processors: u32) -> u32 {
         let mut noted = journal::Seen::from(seen);
         if let Some(pairs) = &mut self.comparing {
-            if seen.stands_for(processors).is_none() {
+            if seen.stands_for(processors).is_none() && !pairs.is_filled(seen.mpl, seen.crowd()) {
                 // The load pauses, or begins; or the limit no longer holds anybody back, and there is nothing to compare: then the
                 // limit is what it was, and not the one that was to be tried.
                 if pairs.skip() {
@@ -278,16 +307,33 @@ impl Controller {
                 }
                 let known = pairs.known();
                 self.tried.clear();
-                (self.comparing, self.in_turn, self.next_look) = (None, false, COMPLETIONS_MIN);
+                (self.comparing, self.in_turn, self.rest, self.next_look) = (None, false, None, COMPLETIONS_MIN);
                 self.note(Move { at: now, from: seen.mpl, to: known, reason: Reason::NotBound, seen: noted });
                 return known;
             }
             let loss = self.settings.goal.loss();
-            let Some(compared) = pairs.add(seen.throughput.mean, loss) else {
+            let Some(compared) = pairs.add(seen.throughput.mean, seen.worked.as_secs_f64(), loss) else {
                 self.next_look = PHASE_COMPLETIONS;
                 return pairs.limit();
             };
             noted.throughput.half_width = compared.half_width;
+            self.cost += compared.cost;
+            if self.held == Some(compared.known) && compared.known < compared.other {
+                // That the limit is still good is seen soon, and leaves time for another one.
+                self.began = now;
+            }
+            if !compared.is_known {
+                self.comparing = None;
+                let unsure = Reason::Unsure { half_width: compared.half_width, wanted: loss };
+                // Where a limit seems to cost more than it may, none is the safe side of the doubt.
+                let costs = compared.known < compared.other && 1.0 < compared.ratio * (1.0 - loss);
+                let mpl = if costs { compared.other } else { self.lowest_known(compared.known) };
+                self.tried.retain(|_| !costs);
+                self.hold(now, mpl);
+                self.next_look = COMPLETIONS_MIN;
+                self.note(Move { at: now, from: seen.mpl, to: mpl, reason: unsure, seen: noted });
+                return mpl;
+            }
             let known = self.tried.iter().find(|tried| tried.mpl == compared.known);
             if let Some(other) = known.map(|known| known.compared(&compared)) {
                 self.tried.retain(|tried| tried.mpl != compared.other);
@@ -296,7 +342,7 @@ impl Controller {
             }
         }
         let (mpl, reason) = match self.comparing.take() {
-            Some(_) if self.in_turn => self.search(now, seen, processors),
+            Some(_) if self.in_turn => self.search(now, seen.mpl, seen, processors),
             _ => self.conclude(now, seen, processors),
         };
         self.next_look = if self.comparing.is_some() { PHASE_COMPLETIONS } else { COMPLETIONS_MIN };
@@ -323,7 +369,12 @@ impl Controller {
         // A load that pauses has shown nothing meanwhile.
         let has_lasted = self.settings.observation_max <= seen.worked;
         if self.comparing.is_some() {
-            let is_phase = PHASE_COMPLETIONS <= seen.completions && self.settings.observation_min <= seen.lasted;
+            // After a change of the limit the short ones leave first, and the long ones stay: where few do most of the work, that
+            // favours the higher limit until many have come and gone.
+            // (Of no samples it is no number.)
+            let times = f64::max(1.0, seen.demand.c2());
+            let completions = PHASE_COMPLETIONS as f64 * f64::min(times, C2_MAX);
+            let is_phase = completions <= seen.completions as f64 && self.settings.observation_min <= seen.lasted;
             return is_phase || (has_lasted && PHASE_COMPLETIONS_MIN <= seen.completions);
         }
         if seen.completions < COMPLETIONS_MIN || seen.lasted < self.settings.observation_min {
@@ -353,10 +404,11 @@ impl Controller {
         (share * loss).max(self.shortfall(seen, loss) / SURELY)
     }
 
-    /// Whether a search sees so unsteady a host that no observation will say anything: limits are to be compared in turn, and soon.
-    /// An interval becomes narrower with the root of the time.
+    /// Whether no observation of a search will be as precise as it is to be in its time, because the host is unsteady or little is
+    /// done: more of them or limits compared in turn say more, and sooner. An interval becomes narrower with the root of the time.
     fn is_hopeless(&self, seen: &Observation, loss: f64) -> bool {
-        let takes = seen.worked.as_secs_f64() * (seen.throughput.half_width / self.wanted(seen, 1.0, loss)).powi(2);
+        let takes =
+            seen.worked.as_secs_f64() * (seen.throughput.half_width / self.wanted(seen, PRECISION, loss)).powi(2);
         let can_turn = self.phase == Phase::Searching && !self.in_turn;
         can_turn
             && HOPE * self.settings.observation_min <= seen.worked
@@ -370,7 +422,7 @@ impl Controller {
             Goal::Lowest { loss_max, increase_max } => loss_max.min(increase_max),
             Goal::BestFor(_) => return None,
         };
-        let wanted = self.wanted(seen, 1.0, loss);
+        let wanted = self.wanted(seen, CERTAIN, loss);
         let is_unsure = seen.stands_for(processors).is_some() && wanted < half_width;
         is_unsure.then_some(Reason::Unsure { half_width, wanted })
     }
@@ -388,66 +440,85 @@ impl Controller {
         let unsure = self.unsure(seen, processors);
         if self.phase == Phase::Holding {
             let is_new = std::mem::take(&mut self.is_new);
-            let rests = self.rest.is_some_and(|(until, _)| now < until);
-            let was_bound = match self.tried.iter_mut().find(|before| before.mpl == tried.mpl) {
-                Some(before) if is_new => {
-                    *before = tried;
+            let is_lowest = self.settings.goal.is_lowest();
+            let rest = self.rest.filter(|_| is_lowest);
+            let asks_again = rest.is_some_and(|rest| rest.same <= now);
+            let before = self.tried.iter_mut().find(|before| before.mpl == tried.mpl);
+            let was_bound = before.as_ref().is_some_and(|before| before.is_bound());
+            match before {
+                Some(_) if is_new => {
+                    self.renew(tried);
                     return (seen.mpl, Reason::Stays);
                 }
-                Some(before) if before.is_like(&tried) => {
-                    before.merge(&tried);
+                Some(before) if before.is_like(&tried) && !asks_again => {
+                    let mut both = before.clone();
+                    both.merge(&tried);
+                    self.renew(both);
                     return (seen.mpl, Reason::Stays);
                 }
-                before => before.is_some_and(|before| before.is_bound()),
-            };
-            if let Some(unsure) = unsure {
-                return (seen.mpl, unsure);
+                _ => {}
             }
-            let in_turn = was_bound && tried.is_bound() && self.settings.goal.is_lowest();
-            if in_turn && rests {
-                return (seen.mpl, Reason::Waits);
+            // Though it is not known what it does now, it is not what it did.
+            let in_turn = asks_again || was_bound && tried.is_bound() && is_lowest;
+            match unsure {
+                Some(unsure) if !in_turn => return (seen.mpl, unsure),
+                _ if !asks_again && in_turn && rest.is_some_and(|rest| now < rest.changed) => {
+                    return (seen.mpl, unsure.unwrap_or(Reason::Waits));
+                }
+                _ => {}
             }
             self.before = self.curve();
-            self.tried.clear();
-            self.phase = Phase::Searching;
+            if !asks_again {
+                self.tried.clear();
+            }
+            (self.phase, self.guarded) = (Phase::Searching, false);
             (self.in_turn, self.held) = (in_turn, Some(seen.mpl));
+            (self.began, self.cost) = (now, 0.0);
         }
+        let mut mpl = seen.mpl;
         if unsure.is_some() && !self.in_turn {
-            // What was seen before belongs to a host that is no longer the same.
+            // What was seen before belongs to a host that is no longer the same. The limit is the one that was held; where none was,
+            // it is one that nobody meets, and all others have yet to show what they are worth.
             self.tried.clear();
-            self.in_turn = true;
+            (self.in_turn, self.guarded) = (true, false);
+            (self.began, self.cost) = (now, 0.0);
+            mpl = self.held.unwrap_or(self.range(seen, processors, true).most);
         }
-        match self.tried.iter_mut().find(|before| before.mpl == tried.mpl) {
+        match self.tried.iter_mut().find(|before| before.mpl == mpl) {
+            Some(_) if self.in_turn => {}
             Some(before) => before.merge(&tried),
-            None if self.in_turn => self.tried.push(tried.into_unit()),
+            None if self.in_turn => self.tried = vec![tried.into_unit(mpl)],
             None => self.tried.push(tried),
         }
         self.tried.sort_by_key(|tried| tried.mpl);
-        self.search(now, seen, processors)
+        self.search(now, mpl, seen, processors)
     }
 
-    /// The next step of the search, and why.
-    fn search(&mut self, now: Time, seen: &Observation, processors: u32) -> (u32, Reason) {
+    /// The next step of the search from this limit, and why.
+    fn search(&mut self, now: Time, from: u32, seen: &Observation, processors: u32) -> (u32, Reason) {
+        if let Some(pairs) = self.guard(seen, processors) {
+            let (limit, with) = (pairs.limit(), pairs.other());
+            self.comparing = Some(pairs);
+            return (limit, Reason::InTurn { with });
+        }
         let (mpl, reason) = match self.settings.goal {
-            Goal::Lowest { increase_max, .. } => self.lowest(seen, increase_max, processors),
-            Goal::BestFor(class) => search::best_for(&self.tried, class.index(), self.range(seen, processors)),
+            Goal::Lowest { increase_max, .. } => self.lowest(from, seen, increase_max, processors),
+            Goal::BestFor(class) => search::best_for(&self.tried, class.index(), self.range(seen, processors, false)),
         };
         let mpl = self.clamp(mpl);
         if reason.is_final() {
-            self.phase = Phase::Holding;
-            let began_here = self.in_turn && self.held == Some(mpl);
-            self.rest = began_here.then(|| {
-                let [first, last] = REST;
-                let length = self.rest.map_or(first, |(_, before)| (before * 2).min(last));
-                (now.after(length), length)
-            });
-            self.is_new = std::mem::take(&mut self.in_turn);
+            self.hold(now, mpl);
             return (mpl, reason);
         }
         let best = self.tried.iter().max_by(|a, b| a.throughput().total_cmp(&b.throughput()));
-        match best.filter(|best| self.in_turn && best.mpl != mpl) {
+        match best.filter(|best| self.in_turn && best.mpl != mpl).map(|best| best.mpl) {
+            Some(best) if SEARCH_MAX <= now.since(self.began) => {
+                let mpl = self.lowest_known(best);
+                self.hold(now, mpl);
+                (mpl, Reason::Rests)
+            }
             Some(best) => {
-                let pairs = Pairs::new(best.mpl, mpl);
+                let pairs = Pairs::new(best, mpl);
                 let (limit, with) = (pairs.limit(), mpl);
                 self.comparing = Some(pairs);
                 (limit, Reason::InTurn { with })
@@ -456,22 +527,67 @@ impl Controller {
         }
     }
 
-    /// Limits that make a difference: as many as there are transactions, waiting ones included, are as good as none.
-    fn range(&self, seen: &Observation, processors: u32) -> Range {
-        // Little's law.
-        let present = seen.throughput.mean * seen.response.mean;
-        let useful = seen.stands_for(processors).map_or(self.settings.mpl_max, |_| present.ceil() as u32);
-        let most = self.tried.iter().map(|tried| tried.mpl).max().unwrap_or(1);
-        Range { least: self.settings.mpl_min, most: useful.max(most).min(self.settings.mpl_max) }
+    /// The limit that is held does so much, as was seen; what is known of others is known over that.
+    fn renew(&mut self, held: Tried) {
+        let Some(at) = self.tried.iter().position(|tried| tried.mpl == held.mpl) else { return };
+        let times = held.throughput() / self.tried[at].throughput();
+        self.tried.iter_mut().for_each(|other| other.scale(times));
+        self.tried[at] = held;
     }
 
-    fn lowest(&self, seen: &Observation, increase_max: f64, processors: u32) -> (u32, Reason) {
-        let loss = self.settings.goal.loss();
-        let (points, range) = (self.with_guesses(self.points()), self.range(seen, processors));
-        if seen.stands_for(processors).is_some() {
+    /// Each search by ratios first compares the limit that was held with none: whatever the host has become, that is the measure.
+    fn guard(&mut self, seen: &Observation, processors: u32) -> Option<Pairs> {
+        if !self.in_turn || std::mem::replace(&mut self.guarded, true) {
+            return None;
+        }
+        let most = self.range(seen, processors, true).most;
+        let held = self.tried.iter().find(|tried| Some(tried.mpl) == self.held && tried.is_below(most))?.mpl;
+        self.tried.retain(|tried| tried.mpl == held || tried.is_below(most));
+        Some(Pairs::new(held, most))
+    }
+
+    /// The lowest limit that is known to keep the thresholds, in a search by ratios that ends before its time.
+    fn lowest_known(&self, best: u32) -> u32 {
+        search::lowest_known(&self.tried, self.loss()).map_or(best, |known| known.mpl)
+    }
+
+    /// The loss that a limit may have. In turn it is known to half of that only, and comparing costs, too.
+    fn loss(&self) -> f64 {
+        self.settings.goal.loss() * if self.in_turn { 0.5 } else { 1.0 }
+    }
+
+    /// Ends a search, with this limit.
+    fn hold(&mut self, now: Time, mpl: u32) {
+        self.phase = Phase::Holding;
+        let began_here = self.held == Some(mpl);
+        self.rest = self.in_turn.then(|| {
+            let [first, most, last] = REST;
+            let length = self.rest.filter(|_| began_here).map_or(first, |before| (before.length * 2).min(most));
+            let repays = Duration::from_secs_f64(self.cost / COST).min(last);
+            Rest { changed: now.after(first.max(repays)), same: now.after(length.max(repays)), length }
+        });
+        self.held = Some(mpl);
+        self.is_new = std::mem::take(&mut self.in_turn);
+    }
+
+    /// Limits that make a difference: as many as there are transactions, waiting ones included, are as good as none.
+    fn range(&self, seen: &Observation, processors: u32, in_turn: bool) -> Range {
+        // Little's law.
+        let present = seen.throughput.mean * seen.response.mean;
+        let is_bound = in_turn || seen.stands_for(processors).is_some();
+        let useful = if is_bound { present.ceil() as u32 } else { self.settings.mpl_max };
+        // What was tried counts; in turn, no more than there are makes a difference.
+        let tried = if in_turn { self.held } else { self.tried.iter().map(|tried| tried.mpl).max() };
+        Range { least: self.settings.mpl_min, most: useful.max(tried.unwrap_or(1)).min(self.settings.mpl_max) }
+    }
+
+    fn lowest(&self, from: u32, seen: &Observation, increase_max: f64, processors: u32) -> (u32, Reason) {
+        let loss = self.loss();
+        let (points, range) = (self.with_guesses(self.points()), self.range(seen, processors, self.in_turn));
+        if self.in_turn || seen.stands_for(processors).is_some() {
             let (curve, hope) = (Curve::through(&points), Curve::without_pairs(&points));
             let search = Search { tried: &self.tried, loss, range, curve, hope };
-            return search.next(seen.mpl, self.start(processors));
+            return search.next(from, self.start(processors));
         }
         // What the limit costs is then how long the short wait for the long.
         let Some(curve) = Curve::through(&points) else { return (seen.mpl, Reason::Stays) };

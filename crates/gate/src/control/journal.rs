@@ -51,6 +51,9 @@ pub enum Reason {
     },
     /// The same limit did as well in turn; the next search waits.
     Waits,
+    /// The search has lasted long enough: it holds the lowest limit that was seen to keep the thresholds, and looks at lower ones
+    /// later.
+    Rests,
     /// A comparison was broken off: neither limit held anybody back any more.
     NotBound,
 }
@@ -87,6 +90,7 @@ impl fmt::Display for Reason {
             Reason::InTurn { with } => {
                 write!(f, "compared in turn with {with}, as the host is not steady enough to see it alone")
             }
+            Reason::Rests => f.write_str("it keeps the thresholds; others are looked at later"),
             Reason::NotBound => {
                 f.write_str("nobody waits any more, so there is nothing to compare: back to what it was")
             }

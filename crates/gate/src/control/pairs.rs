@@ -11,6 +11,13 @@ use crate::gate::student;
 
 /// Pairs without which nothing is said.
 const PAIRS_MIN: usize = 4;
+/// So many times wider is the interval in which the ratio must lie for a limit to be taken for better: it is held for long, and
+/// who tries again and again is lucky at some time.
+const STRICT: f64 = 1.5;
+/// Pairs from which on a limit is left that loses [`GROSS`] in their mean: to know better would cost more than it is worth.
+const GROSS_PAIRS: usize = 2;
+/// The logarithm of a gross loss: three tenths.
+const GROSS: f64 = -0.357;
 /// Pairs after which it is said how unsure the ratio is.
 const PAIRS_MAX: usize = 32;
 /// So many phases in a row may show nothing, as the load pauses or begins; then there is nothing to compare any more.
@@ -27,6 +34,8 @@ pub(super) struct Pairs {
     first: Option<f64>,
     /// Of each pair, the logarithm of the other's throughput over that of the one that is known.
     ratios: Vec<f64>,
+    /// Seconds under the other limit.
+    other_seconds: f64,
     /// Phases in a row that showed nothing.
     empty: u32,
     /// With how many pairs it is looked whether they say enough.
@@ -44,11 +53,24 @@ pub(super) struct Compared {
     pub(super) ratio: f64,
     /// Half the width of its interval of confidence, over itself.
     pub(super) half_width: f64,
+    /// False if the pairs do not tell the two limits apart: nothing follows.
+    pub(super) is_known: bool,
+    /// True if the other surely does more.
+    pub(super) is_better: bool,
+    /// Seconds of throughput that the comparison has cost, if it is right.
+    pub(super) cost: f64,
 }
 
 impl Pairs {
     pub(super) fn new(known: u32, other: u32) -> Pairs {
-        Pairs { limits: [known, other], first: None, ratios: Vec::new(), empty: 0, next_look: PAIRS_MIN }
+        Pairs {
+            limits: [known, other],
+            first: None,
+            ratios: Vec::new(),
+            other_seconds: 0.0,
+            empty: 0,
+            next_look: PAIRS_MIN,
+        }
     }
 
     /// The limit of the phase under way.
@@ -63,6 +85,18 @@ impl Pairs {
         self.limits[0]
     }
 
+    /// The other one.
+    pub(super) fn other(&self) -> u32 {
+        self.limits[1]
+    }
+
+    /// True if a phase in which so many were active on average says something of this limit, whether or not it held somebody
+    /// back: the lower limit would have.
+    pub(super) fn is_filled(&self, mpl: u32, crowd: f64) -> bool {
+        let lower = self.limits[0].min(self.limits[1]);
+        lower < mpl && f64::from(lower) < crowd
+    }
+
     /// A phase is over in which the limit held nobody back: the pair begins anew. Says whether there is still something to compare.
     pub(super) fn skip(&mut self) -> bool {
         self.first = None;
@@ -70,33 +104,50 @@ impl Pairs {
         self.empty < EMPTY_MAX
     }
 
-    /// A phase is over. Says what the pairs have shown, if that is enough: the ratio is known to within half of `loss`; or the other
-    /// limit surely loses more than that, or surely keeps it and is the lower one, or surely does more.
-    pub(super) fn add(&mut self, throughput: f64, loss: f64) -> Option<Compared> {
+    /// A phase of so many seconds is over. Says what the pairs have shown, if that is enough: the ratio is known to within half of
+    /// `loss`; or the other limit surely loses more than that, or surely keeps it and is the lower one, or surely does more. After
+    /// [`PAIRS_MAX`] pairs it says what is known by then, which may be nothing.
+    pub(super) fn add(&mut self, throughput: f64, seconds: f64, loss: f64) -> Option<Compared> {
         self.empty = 0;
+        let [known, other] = self.limits;
+        if self.limit() == other {
+            self.other_seconds += seconds;
+        }
         let Some(first) = self.first.take() else {
             self.first = Some(throughput);
             return None;
         };
         let is_known_first = self.ratios.len().is_multiple_of(2);
-        let (known, other) = if is_known_first { (first, throughput) } else { (throughput, first) };
-        self.ratios.push((other.max(f64::MIN_POSITIVE) / known.max(f64::MIN_POSITIVE)).ln());
+        let [of_known, of_other] = if is_known_first { [first, throughput] } else { [throughput, first] };
+        self.ratios.push((of_other.max(f64::MIN_POSITIVE) / of_known.max(f64::MIN_POSITIVE)).ln());
         let count = self.ratios.len();
+        let is_gross = GROSS_PAIRS <= count && self.ratios.iter().sum::<f64>() < GROSS * count as f64;
         // Whoever looks all the time and stops when it seems precise stops when it only seems so.
-        if count < self.next_look {
+        if count < self.next_look && !is_gross {
             return None;
         }
-        self.next_look = count + count.div_ceil(2);
+        if self.next_look <= count {
+            self.next_look = count + count.div_ceil(2);
+        }
         let n = count as f64;
         let mean = self.ratios.iter().sum::<f64>() / n;
         let variance = self.ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / (n - 1.0);
         let half_width = student(n - 1.0) * (variance / n).sqrt();
-        let [known, other] = self.limits;
+        let is_better = 0.0 < mean - STRICT * half_width;
         // A lower limit need not do as much to be better.
-        let better = if other < known { -loss } else { 0.0 };
-        let is_surely = mean + half_width < -loss || better < mean - half_width;
+        let keeps = if other < known { -loss < mean - STRICT * half_width } else { is_better };
+        let is_surely = is_gross || mean + half_width < -loss || keeps;
         let is_enough = half_width <= loss / 2.0 || is_surely || PAIRS_MAX < self.next_look;
-        is_enough.then(|| Compared { known, other, ratio: mean.exp(), half_width })
+        let ratio = mean.exp();
+        is_enough.then(|| Compared {
+            known,
+            other,
+            ratio,
+            half_width,
+            is_known: is_surely || half_width <= loss,
+            is_better,
+            cost: self.other_seconds * (1.0 - ratio).max(0.0),
+        })
     }
 }
 
@@ -109,7 +160,7 @@ mod tests {
         let mut pairs = Pairs::new(10, 3);
         for at in 0.. {
             let does = if pairs.limit() == 3 { ratio } else { 1.0 };
-            if let Some(compared) = pairs.add(1_000.0 * does * speeds(at), 0.05) {
+            if let Some(compared) = pairs.add(1_000.0 * does * speeds(at), 1.0, 0.05) {
                 return (compared, at + 1);
             }
         }
@@ -136,8 +187,8 @@ mod tests {
     fn what_is_far_worse_is_left_soon() {
         let noise = |at: usize| 1.0 + 0.1 * ((at * 7_919 % 101) as f64 / 50.0 - 1.0);
         let (compared, phases) = compare(0.5, noise);
-        assert_eq!(phases, 8);
-        assert!(compared.ratio < 0.6);
+        assert_eq!(phases, 2 * GROSS_PAIRS);
+        assert!(compared.is_known && compared.ratio < 0.6);
     }
 
     #[test]
@@ -152,6 +203,6 @@ mod tests {
     #[test]
     fn a_comparison_that_shows_nothing_ends() {
         let (compared, _) = compare(1.0, |at| if at % 3 == 0 { 0.1 } else { 1.0 });
-        assert!(0.05 < compared.half_width);
+        assert!(0.05 < compared.half_width && !compared.is_known, "{compared:?}");
     }
 }

@@ -57,15 +57,27 @@ impl Tried {
         is_bound == other.stands_for.is_some() && c2 < 2f64.ln() && (!is_bound || off <= may_differ)
     }
 
-    /// What a comparison has shown of a limit, in the units of the one that it was compared with.
+    /// What a comparison has shown of a limit, in the units of the one that it was compared with. Where it is not sure that the
+    /// limit does more, it does not: otherwise each step down would be measured against the luck of the one before.
     pub(super) fn compared(&self, compared: &Compared) -> Tried {
-        let throughput = self.throughput * compared.ratio;
+        let ratio = if compared.is_better { compared.ratio } else { compared.ratio.min(1.0) };
+        let throughput = self.throughput * ratio;
         Tried { mpl: compared.other, throughput, half_width: compared.half_width, ..self.clone() }
     }
 
-    /// The limit that others are compared with, which is known by definition.
-    pub(super) fn into_unit(self) -> Tried {
-        Tried { half_width: 0.0, ..self }
+    /// A limit that others are compared with, which is known by definition.
+    pub(super) fn into_unit(self, mpl: u32) -> Tried {
+        Tried { mpl, half_width: 0.0, ..self }
+    }
+
+    /// The same on a host that does so many times as much.
+    pub(super) fn scale(&mut self, times: f64) {
+        self.throughput *= times;
+    }
+
+    /// True if it differs by enough from a higher limit to be told from it.
+    pub(super) fn is_below(&self, mpl: u32) -> bool {
+        f64::from(self.mpl) * NEIGHBOURS < f64::from(mpl)
     }
 
     /// Both, as if it had been one observation; what is older counts less and less.
@@ -161,9 +173,8 @@ impl Search<'_> {
             return (between, Reason::BestMayBeThere);
         }
         let wanted = (1.0 - self.loss) * best;
-        let keeps = |tried: &&Tried| wanted <= tried.throughput;
         // Beyond the best one, others may keep it too; the lowest counts.
-        let Some(high) = self.tried.iter().find(keeps) else { return (now, Reason::Stays) };
+        let Some(high) = lowest_known(self.tried, self.loss) else { return (now, Reason::Stays) };
         let low = self.tried.iter().rev().find(|tried| tried.mpl < high.mpl);
         let low = low.map_or(self.range.least.saturating_sub(1), |low| low.mpl);
         let least = curve.least(wanted, self.range.most);
@@ -212,6 +223,12 @@ impl Search<'_> {
     fn has_tried_near(&self, mpl: u32) -> bool {
         self.tried.iter().any(|tried| (f64::from(tried.mpl) / f64::from(mpl)).ln().abs() < 1.25f64.ln())
     }
+}
+
+/// The lowest limit tried that keeps the thresholds.
+pub(super) fn lowest_known(tried: &[Tried], loss: f64) -> Option<&Tried> {
+    let best = tried.iter().map(|tried| tried.throughput).fold(0.0, f64::max);
+    tried.iter().find(|tried| (1.0 - loss) * best <= tried.throughput)
 }
 
 /// The limit at which the mean response grows by no more than it may.

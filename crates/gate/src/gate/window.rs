@@ -63,6 +63,11 @@ impl Observation {
         (mean, (moment(2) / (mean * mean).max(f64::MIN_POSITIVE) - 1.0).max(0.0))
     }
 
+    /// How many were active on average when anybody was.
+    pub(crate) fn crowd(&self) -> f64 {
+        self.population().0
+    }
+
     /// How many transactions the throughput stands for: the limit, if it is what held them back; all there were, if they were
     /// always as many and the limit let them all in; nothing, if there was too little to do for either to matter.
     pub fn stands_for(&self, processors: u32) -> Option<f64> {
